@@ -43,12 +43,12 @@ AREAS = {
     "core": {
         "records": "confirm record/* route/durability pipeline/record pipeline/plan pipeline/locked pipeline/dedup"
         " broker/page queue/dedup",
-        "start": "restore restore_pages restore_lost",
+        "start": "restore/*",
         "settling": "broker/commit broker/steps broker/settle broker/deliver queue/leave"
         " pipeline/enqueue pipeline/follow_ups pipeline/dead_letter pipeline/live room"
-        " queue/linger queue/lingering queue/ready queue/run queue/deliver queue/publish queue/ripen",
-        "paging": "queue/paging queue/pages queue/ranges queue/unspilled queue/delayed"
-        " queue/delayed_pages queue/level queue/journal_pages queue/in_journal queue/position",
+        " queue/die queue/pending_dead_letters entries/ready entries/run queue/deliver queue/publish queue/due",
+        "paging": "paging/spill paging/restore paging/delayed paging/journal entries/pages entries/ranges"
+        " entries/live_records entries/delayed entries/priority_lane entries/journal_page entries/position",
     },
 }
 

@@ -14,10 +14,21 @@ from pathlib import Path
 VAGUE = re.compile(r"(?:What|Who|The same|That of|It|Such)\b")
 
 # Crates whose doc comments name their subject; all of them in the end.
-NAMED_SUBJECTS = {"imori-sim", "imori-store", "imori-testkit"}
+NAMED_SUBJECTS = {
+    "imori",
+    "imori-bench",
+    "imori-brokerless",
+    "imori-core",
+    "imori-nats",
+    "imori-server",
+    "imori-sim",
+    "imori-stomp",
+    "imori-store",
+    "imori-testkit",
+}
 
 # Crates with public types that are still called by a retired word.
-OLD_WORDS = {"imori-bench", "imori-core", "imori-server", "imori-testkit"}
+OLD_WORDS: set[str] = set()
 
 # Folders that hold more files than a reader keeps in mind.
 FULL_FOLDERS = {
@@ -25,10 +36,6 @@ FULL_FOLDERS = {
     "crates/imori-bench/src/scenario",
     "crates/imori-bench/src/versus",
     "crates/imori-bench/src/watch",
-    "crates/imori-core/src/queue",
-    "crates/imori-nats/src",
-    "crates/imori-server/src",
-    "crates/imori-stomp/src",
 }
 
 # Pages whose sentences are too long on average.

@@ -6,8 +6,8 @@
 #![no_main]
 
 use imori_store::lsn::Lsn;
-use imori_store::records::{FileHeader, batch};
 use imori_store::records::record::{self, RecordType, RecordView};
+use imori_store::records::{FileHeader, batch};
 use imori_store::seal::{Seal, StoreId};
 use libfuzzer_sys::fuzz_target;
 

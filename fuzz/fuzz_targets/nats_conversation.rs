@@ -8,15 +8,15 @@
 
 use std::sync::Arc;
 
-use imori_core::message::{Head, OriginId, Publication, TOPIC_EXCHANGE};
+use imori_core::message::{OriginId, Properties, Publication, TOPIC_EXCHANGE};
 use imori_core::time::Time;
 use imori_core::turn::Next;
 use imori_core::world::World;
+use imori_nats::codec::decode::{Decoder, Step};
+use imori_nats::codec::operation::ServerOp;
 use imori_nats::connection::Connection;
-use imori_nats::decode::{Decoder, Step};
 use imori_nats::header_reader;
 use imori_nats::limits::Limits;
-use imori_nats::operation::ServerOp;
 use imori_nats::settings::Settings;
 use imori_testkit::TestWorld;
 use libfuzzer_sys::fuzz_target;
@@ -75,11 +75,11 @@ fuzz_target!(|data: &[u8]| {
 
 /// Publishes to any subject as another protocol would.
 fn publish(world: &TestWorld, client: &Client, subject: &[u8]) {
-    let head = Head::new(OriginId::BROKER);
+    let properties = Properties::new(OriginId::BROKER);
     let identity = imori_core::authorize::Identity::guest();
     let vhost = imori_core::id::VhostId(0);
     let actor = imori_core::broker::Actor { identity: &identity, connection: client.id, vhost };
-    let publication = Publication::new(&head, b"", b"body");
+    let publication = Publication::new(&properties, b"", b"body");
     // A subject that is too long is refused.
     let _ = imori_core::broker::publish(world, &actor, TOPIC_EXCHANGE, subject, &publication);
 }

@@ -6,12 +6,12 @@
 
 #![no_main]
 
-use imori_nats::decode::{Decoder, Step};
-use imori_nats::encode::{push_message, push_publish, push_subscribe, push_unsubscribe};
-use imori_nats::error::DecodeError;
-use imori_nats::headers::Headers;
+use imori_nats::codec::decode::{Decoder, Step};
+use imori_nats::codec::encode::{push_message, push_publish, push_subscribe, push_unsubscribe};
+use imori_nats::codec::error::DecodeError;
+use imori_nats::codec::headers::Headers;
+use imori_nats::codec::operation::{ClientOp, ServerOp};
 use imori_nats::limits::Limits;
-use imori_nats::operation::{ClientOp, ServerOp};
 use libfuzzer_sys::fuzz_target;
 
 const LIMITS: Limits = Limits { control_line_bytes_max: 64, payload_bytes_max: 512 };

@@ -11,14 +11,14 @@ use std::sync::Arc;
 use imori_core::time::Time;
 use imori_core::turn::Next;
 use imori_core::world::World;
-use imori_stomp::command::Command;
+use imori_stomp::codec::command::Command;
+use imori_stomp::codec::decode::{Decoder, Step};
+use imori_stomp::codec::frame::HeaderTable;
+use imori_stomp::codec::version::Version;
 use imori_stomp::connection::Connection;
-use imori_stomp::decode::{Decoder, Step};
-use imori_stomp::frame::HeaderTable;
 use imori_stomp::header_reader;
 use imori_stomp::limits::Limits;
 use imori_stomp::settings::Settings;
-use imori_stomp::version::Version;
 use imori_testkit::TestWorld;
 use libfuzzer_sys::fuzz_target;
 

@@ -6,12 +6,12 @@
 
 #![no_main]
 
-use imori_stomp::command::Command;
-use imori_stomp::decode::{Decoder, Step};
-use imori_stomp::encode::FrameWriter;
-use imori_stomp::frame::{Frame, HeaderTable};
+use imori_stomp::codec::command::Command;
+use imori_stomp::codec::decode::{Decoder, Step};
+use imori_stomp::codec::encode::FrameWriter;
+use imori_stomp::codec::frame::{Frame, HeaderTable};
+use imori_stomp::codec::version::Version;
 use imori_stomp::limits::Limits;
-use imori_stomp::version::Version;
 use libfuzzer_sys::fuzz_target;
 
 /// A frame that owns what it says.

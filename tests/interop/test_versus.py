@@ -1,5 +1,6 @@
 """A short comparison with real processes: two brokers in turns, and nobody left behind."""
 
+import gzip
 import json
 import subprocess
 from pathlib import Path
@@ -20,7 +21,7 @@ def test_imori_and_the_relay_take_turns(tmp_path: Path) -> None:
     ended = compared(tmp_path, "rpc", "imori", "relay", "--rounds", "2", "--requests", "2k")
     # On a busy machine the turns may differ by more than may be told.
     assert ended.returncode in (0, 4), ended
-    found = json.loads((tmp_path / "versus.json").read_text())
+    found = json.loads(gzip.decompress((tmp_path / "versus.json.gz").read_bytes()))
     assert [(run["side"], run["turn"]) for run in found["runs"]] == [
         ("imori:stomp", 1),
         ("relay:stomp", 1),

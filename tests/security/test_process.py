@@ -6,11 +6,13 @@ import socket
 import subprocess
 import tomllib
 from collections import Counter
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from conftest import ConnectRaw, StartImori
-from harness.deadline import DEADLINE_S
+from harness.deadline import DEADLINE_S, wait_for
 from harness.frame import frame_bytes
 from harness.imori import BINARY, REPOSITORY
 
@@ -173,3 +175,65 @@ def test_every_fuzz_target_is_run() -> None:
     makefile = (REPOSITORY / "Makefile").read_text()
     assert "ci/fuzz.sh" in makefile
     assert "cargo-deny" in makefile
+
+
+def test_the_signals_of_log_rotation_and_reload_leave_it_running(
+    start_imori: StartImori, connect_raw: ConnectRaw, tmp_path: Path
+) -> None:
+    log = tmp_path / "broker.log"
+    imori = start_imori(settings={"log.output": log, "log.level": "info"})
+    log.rename(tmp_path / "moved.log")
+    imori.process.send_signal(signal.SIGUSR1)
+    wait_for(lambda: log.exists() and "the log is opened anew" in log.read_text())
+    assert "ready" in (tmp_path / "moved.log").read_text()
+    imori.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: "the configuration was read again" in log.read_text())
+    raw = connect_raw(imori)
+    assert raw.login().command == "CONNECTED"
+    imori.process.send_signal(signal.SIGUSR2)
+    assert imori.process.wait(DEADLINE_S) == 0
+    assert "stopping" in log.read_text()
+
+
+def test_a_reload_takes_over_the_level_and_names_what_needs_a_restart(tmp_path: Path) -> None:
+    config, log = tmp_path / "imori.toml", tmp_path / "broker.log"
+
+    def logs(told: str) -> bool:
+        return told in log.read_text()
+
+    rest = f'[log]\noutput = "{log}"\nlevel = '
+    config.write_text(rest + '"info"\n')
+    command = [BINARY, "serve", "--config", str(config), "--data-dir", str(tmp_path / "data")]
+    with subprocess.Popen(
+        [*command, "--listen", "stomp=127.0.0.1:0"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            while process.stdout.readline() != "ready\n":
+                assert process.poll() is None
+            for text, told in [
+                (rest + "5\n", "the configuration is not taken over"),
+                (rest + '"warn"\n[limits]\nqueues = 7\n', "limits.queues"),
+            ]:
+                config.write_text(text)
+                process.send_signal(signal.SIGHUP)
+                wait_for(partial(logs, told))
+            config.write_text(rest + '"info"\n')
+            process.send_signal(signal.SIGHUP)
+            wait_for(lambda: "changed=log.level" in log.read_text().replace('"', ""))
+        finally:
+            process.kill()
+
+
+def test_who_does_not_hang_up_is_named_in_the_log(
+    start_imori: StartImori, connect_raw: ConnectRaw
+) -> None:
+    imori = start_imori(settings={"broker.shutdown_deadline_s": 2}, protocol="nats")
+    with socket.create_connection(imori.addresses[0]) as idle:
+        assert idle.recv(4096).startswith(b"INFO")
+        idle.sendall(b'CONNECT {"protocol":1,"verbose":false}\r\nPING\r\n')
+        imori.process.send_signal(signal.SIGTERM)
+        wait_for(
+            lambda: any("waiting for clients to hang up" in line for line in imori.log_lines())
+        )
+        assert imori.process.wait(DEADLINE_S) == 0

@@ -1,6 +1,7 @@
-//! What reports look like: ten minutes of a model broker that takes 0.2 ms and freezes for a second
-//! each 45 s, in an open loop; the same without the freeze beside it; and a sweep over depths.
-//! Nothing is measured, so every number is known beforehand.
+//! Reports of a model broker: ten minutes in an open loop, 0.2 ms a call, and a freeze of a second each 45 s.
+//!
+//! Beside it stand a run without the freeze and a sweep over depths. Nothing is measured, so every number is
+//! known beforehand.
 //!
 //! `cargo run -p imori-bench --example frozen_broker -- FOLDER`
 
@@ -8,8 +9,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use imori_bench::{
-    Axis, BrokerSecond, HEAT_BOUNDS_US, HostSecond, Look, Outputs, Period, Plot, Point, Report, Run, Runs,
-    Scale, Second, Series, Stall, Stalls, Unit, Verdict,
+    Axis, BrokerSecond, HEAT_BOUNDS_US, HostSecond, Outputs, Period, Plot, Point, Report, Run, Runs, Scale,
+    Second, Series, SeriesKind, Stall, Stalls, Unit, Verdict,
 };
 use serde_json::json;
 
@@ -32,8 +33,8 @@ fn main() -> Result<()> {
     let versus = Runs::new(turns.collect());
     let outputs = Outputs { json: at("versus.json"), csv: None, html: at("versus.html") };
     outputs.write("frozen against steady: queue, 1 000/s, level memory", &versus)?;
-    std::fs::write(folder.join("sweep.svg"), sweep(Look::Line).svg_file(720.0))?;
-    std::fs::write(folder.join("bars.svg"), sweep(Look::Bars).svg_file(720.0))?;
+    std::fs::write(folder.join("sweep.svg"), sweep(SeriesKind::Line).svg_file(720.0))?;
+    std::fs::write(folder.join("bars.svg"), sweep(SeriesKind::Bars).svg_file(720.0))?;
     Ok(())
 }
 
@@ -229,7 +230,7 @@ fn of(
 }
 
 /// Calls a second of two brokers by calls in flight.
-fn sweep(look: Look) -> Plot {
+fn sweep(kind: SeriesKind) -> Plot {
     let depths = ["1", "2", "4", "8", "16", "32", "64", "128", "256"];
     let series = [("one broker", 9_000.0, 210_000.0), ("another broker", 7_000.0, 96_000.0)];
     let series = series.into_iter().enumerate().map(|(style, (name, single, most))| {
@@ -238,7 +239,7 @@ fn sweep(look: Look) -> Plot {
             let value = single * depth / (1.0 + single * depth / most);
             Point { x: at as f64, y: Some(value), range: Some((value * 0.93, value * 1.05)) }
         });
-        Series { name: name.to_owned(), style, look, points: points.collect() }
+        Series { name: name.to_owned(), style, kind, points: points.collect() }
     });
     Plot {
         title: "Calls a second by calls in flight".to_owned(),

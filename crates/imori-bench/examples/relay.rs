@@ -21,7 +21,7 @@ const READ_BYTES: usize = 256 * 1024;
 const NATS_INFO: &[u8] =
     b"INFO {\"server_id\":\"0\",\"server_name\":\"relay\",\"version\":\"1\",\"headers\":true} \r\n";
 
-/// What it speaks.
+/// The protocol of the relay.
 #[derive(Clone, Copy, PartialEq)]
 enum Protocol {
     Stomp,

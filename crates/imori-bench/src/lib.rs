@@ -1,6 +1,6 @@
 //! Load and truth: a client of any broker.
 //!
-//! It drives a broker by URL, checks every reply and every delivery, and says what they cost
+//! The tool drives a broker by URL, checks every reply and every delivery, and says what they cost
 //! the broker. It never links the server, so a fault of the broker is not repeated by its judge.
 //! A program may bring protocols of its own through [`driver`].
 
@@ -25,8 +25,8 @@ pub mod driver {
     pub use crate::limits::FRAME_BYTES_MAX;
     pub use crate::protocol::credit::Credit;
     pub use crate::protocol::driver::{
-        CallTerms, Confirmed, Delivery, Driver, Heard, Manner, Place, Queue, Reader, Replies, Terms, Wish,
-        check_no_broker, text,
+        CallTerms, ConfirmMode, Confirmed, Delivery, Destination, Driver, Heard, Manner, Queue, Reader,
+        Replies, Terms, check_no_broker, text,
     };
     pub use crate::protocol::session::{PeerProtocol, bring};
     pub use crate::protocol::template::{
@@ -46,14 +46,14 @@ pub use record::latency::{Latency, LatencyKind};
 pub use record::ledger::Ledger;
 pub use record::levels::Levels;
 pub use record::machine::Machine;
-pub use record::report::{Broker, Client, Count, OpenLoop, Outcome, Report};
+pub use record::report::{Broker, Client, NamedCount, OpenLoop, Outcome, Report};
 pub use record::series::{BrokerSecond, HEAT_BOUNDS_US, HostSecond, Period, Second, Stall, Stalls, Verdict};
 pub use report::axis::{Axis, Scale, Unit};
 pub use report::compare::{CompareOptions, Share, compare};
 pub use report::csv::{seconds_csv, stalls_csv};
 pub use report::html::{Link, html_of, html_of_many};
 pub use report::live::Live;
-pub use report::plot::{Look, Plot, Point, Series};
+pub use report::plot::{Plot, Point, Series, SeriesKind};
 pub use report::runs::{Run, Runs};
 pub use url::{Scheme, Url};
 pub use versus::{

@@ -1,6 +1,6 @@
 //! The first 16 bytes of a one-way body: whose message it is, which one, and when it was sent.
 //!
-//! It is the short form of the ledger's header: run, publisher, number, time, checksum.
+//! The stamp is the short form of the ledger's header: run, publisher, number, time, checksum.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail, ensure};
 use imori_bench::driver::{
-    CORRELATION_BYTES, CallTerms, Correlation, Credit, Delivery, Driver, Heard, Manner, MessageTemplate,
-    NUMBER_BYTES, Place, Reader, Replies, RequestTemplate, Terms, Wish, call_of, check_no_broker, put_hex,
-    text,
+    CORRELATION_BYTES, CallTerms, ConfirmMode, Correlation, Credit, Delivery, Destination, Driver, Heard,
+    Manner, MessageTemplate, NUMBER_BYTES, Reader, Replies, RequestTemplate, Terms, call_of, check_no_broker,
+    put_hex, text,
 };
 use imori_bench::{Depth, ReplyKind, Url};
 
@@ -76,7 +76,14 @@ impl Driver for Grpc {
         http2::push_frame(out, kind::DATA, flag::END_STREAM, FIRST_STREAM, FIRST_BODY);
     }
 
-    fn subscribe(&self, _place: &Place, _terms: Terms, _wish: Wish, _out: &mut Vec<u8>) {}
+    fn subscribe(
+        &self,
+        _destination: &Destination,
+        _terms: Terms,
+        _confirm: ConfirmMode,
+        _out: &mut Vec<u8>,
+    ) {
+    }
 
     fn replies(&self, _kind: ReplyKind, _name: &str, _requester: Correlation) -> Result<Replies> {
         Ok(Replies { address: String::new(), source: None })
@@ -84,7 +91,7 @@ impl Driver for Grpc {
 
     fn request(
         &self,
-        _service: &Place,
+        _service: &Destination,
         _replies: &Replies,
         size: usize,
         _first: Correlation,
@@ -104,7 +111,7 @@ impl Driver for Grpc {
         RequestTemplate::on_stream(bytes, [http2::STREAM_AT, data_at + http2::STREAM_AT], size)
     }
 
-    fn message(&self, _place: &Place, filler: &[u8], _manner: Manner) -> MessageTemplate {
+    fn message(&self, _destination: &Destination, filler: &[u8], _manner: Manner) -> MessageTemplate {
         MessageTemplate::new(|_| String::new(), filler, b"")
     }
 

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail, ensure};
 use imori_bench::driver::{
-    CORRELATION_BYTES, CallTerms, Correlation, Credit, Delivery, Driver, FRAME_BYTES_MAX, Heard, Manner,
-    MessageTemplate, Place, Reader, Replies, RequestTemplate, Terms, Wish, check_no_broker, text,
+    CORRELATION_BYTES, CallTerms, ConfirmMode, Correlation, Credit, Delivery, Destination, Driver,
+    FRAME_BYTES_MAX, Heard, Manner, MessageTemplate, Reader, Replies, RequestTemplate, Terms,
+    check_no_broker, text,
 };
 use imori_bench::{Depth, ReplyKind, Url};
 
@@ -66,7 +67,14 @@ impl Driver for Zmtp {
         out.extend_from_slice(&ready);
     }
 
-    fn subscribe(&self, _place: &Place, _terms: Terms, _wish: Wish, _out: &mut Vec<u8>) {}
+    fn subscribe(
+        &self,
+        _destination: &Destination,
+        _terms: Terms,
+        _confirm: ConfirmMode,
+        _out: &mut Vec<u8>,
+    ) {
+    }
 
     fn replies(&self, _kind: ReplyKind, _name: &str, _requester: Correlation) -> Result<Replies> {
         Ok(Replies { address: String::new(), source: None })
@@ -74,7 +82,7 @@ impl Driver for Zmtp {
 
     fn request(
         &self,
-        _service: &Place,
+        _service: &Destination,
         _replies: &Replies,
         size: usize,
         first: Correlation,
@@ -90,7 +98,7 @@ impl Driver for Zmtp {
         RequestTemplate::new(&head, &before_body, size, b"")
     }
 
-    fn message(&self, _place: &Place, filler: &[u8], _manner: Manner) -> MessageTemplate {
+    fn message(&self, _destination: &Destination, filler: &[u8], _manner: Manner) -> MessageTemplate {
         MessageTemplate::new(|_| String::new(), filler, b"")
     }
 

@@ -1,9 +1,10 @@
-//! What a message costs: time from publish to delivery, memory while it waits.
+//! Measures the cost of a message: time from publish to delivery, and memory while it waits.
 //!
-//! Prints one line a measurement. Each runs in a process of its own, so that memory is what the
-//! resident set grew by, allocator included. Times are those the thread had the processor for.
-//! The world is that of one thread, the encoder a trivial one: it is the core that is measured. `-- NAME` runs one. With `--rounds=N`, so many messages are sent and
-//! nothing is timed: for counting instructions.
+//! Prints one line a measurement. Each runs in a process of its own, so that memory is the growth of the resident
+//! set, allocator included. Times are those for which the thread had the processor. The world has one thread and a
+//! trivial encoder, so that the core alone is measured.
+//!
+//! `-- NAME` runs one measurement. `--rounds=N` sends N messages and times nothing: for counting instructions.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its results")]
 
@@ -16,7 +17,7 @@ use imori_core::authorize::Identity;
 use imori_core::broker::{self, Actor, ConsumeOptions, SubscribeOptions};
 use imori_core::delivery::{Delivery, Outcome};
 use imori_core::id::ConnectionId;
-use imori_core::message::{Head, OriginId, Property, Publication, Span};
+use imori_core::message::{OriginId, Properties, Property, Publication, Span};
 use imori_core::name::Name;
 use imori_core::outbound::{
     AfterCancel, Credit, CutReason, Encoder, EncoderKind, EncoderKinds, Numbers, OutboundLimits, Recipient,
@@ -159,16 +160,16 @@ const LABEL: &[u8] = b"subscription:0\n";
 struct Stage {
     world: TestWorld,
     identity: Identity,
-    head: Head,
+    properties: Properties,
     spare: Vec<u8>,
 }
 
 impl Stage {
     fn new(connections: u32) -> Stage {
-        let mut head = Head::new(OriginId(1));
-        head.set(Property::ContentType, Span::new(38, 10).expect("it is short"));
+        let mut properties = Properties::new(OriginId(1));
+        properties.set(Property::ContentType, Span::new(38, 10).expect("it is short"));
         let identity = Identity::guest();
-        Stage { world: world(connections), identity, head, spare: Vec::with_capacity(1 << 17) }
+        Stage { world: world(connections), identity, properties, spare: Vec::with_capacity(1 << 17) }
     }
 
     fn actor(&self, slot: u32) -> Actor<'_> {
@@ -196,7 +197,7 @@ impl Stage {
     }
 
     fn publish(&self, exchange: &[u8], subject: &[u8], body: &[u8]) {
-        let publication = Publication::new(&self.head, TEXT, body);
+        let publication = Publication::new(&self.properties, TEXT, body);
         let report = broker::publish(&self.world, &self.actor(0), exchange, subject, &publication);
         assert!(report.is_ok_and(|report| report.receivers > 0));
     }

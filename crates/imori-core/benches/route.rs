@@ -1,8 +1,8 @@
-//! What routing costs: time and memory of a million subscriptions, of a look-up and of a hit.
+//! Measures the cost of routing: time and memory of a million subscriptions, of a look-up and of a hit.
 //!
-//! Prints one line a measurement. Each group runs in a process of its own, so that memory is what
-//! the resident set grew by, allocator included. Times are those the thread had the processor
-//! for, so that other work on the machine disturbs them less. `-- NAME` runs one group.
+//! Prints one line a measurement. Each group runs in a process of its own, so that memory is the growth of the
+//! resident set, allocator included. Times are those for which the thread had the processor, so that other work on
+//! the machine disturbs them less. `-- NAME` runs one group.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its results")]
 

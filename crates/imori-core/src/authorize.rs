@@ -1,11 +1,11 @@
-//! Who may do what: the one place that decides.
+//! Decides who may do what; nothing else in the broker does.
 
 use std::fmt;
 
 use crate::id::{ConnectionId, VhostId};
 use crate::name::{Name, Printable};
 
-/// Who a connection speaks for.
+/// The user that a connection speaks for, with the rules for that user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The user's name.
@@ -46,7 +46,7 @@ pub struct Actor<'a> {
     pub vhost: VhostId,
 }
 
-/// What somebody wants to do.
+/// An action of a client that needs permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// Enter a vhost.
@@ -94,7 +94,7 @@ impl fmt::Display for Action {
     }
 }
 
-/// What somebody wants to do it to.
+/// The object of an action.
 #[derive(Debug, Clone, Copy)]
 pub enum Object<'a> {
     /// A vhost as a whole.

@@ -7,9 +7,9 @@ use std::fmt;
 pub struct Lsn(pub u64);
 
 impl Lsn {
-    /// What has no record.
+    /// The number of a message without a record.
     pub const NONE: Lsn = Lsn(0);
-    /// What no journal comes to: whoever waits for it waits until the broker ends.
+    /// A number that no journal reaches: whoever waits for it waits until the broker ends.
     pub const NEVER: Lsn = Lsn(u64::MAX);
 
     /// The number `count` records later; what has no record has none there either.
@@ -63,14 +63,14 @@ impl fmt::Display for Level {
 pub struct Given([usize; Level::ALL.len()]);
 
 impl Given {
-    /// One more left.
+    /// Counts one more confirm that left.
     pub(crate) fn add(&mut self, level: Level) {
         if let Some(count) = self.0.get_mut(level as usize) {
             *count += 1;
         }
     }
 
-    /// Those levels of which some left, with how many.
+    /// The levels of which confirms left, with their numbers.
     pub fn by_level(self) -> impl Iterator<Item = (Level, usize)> {
         Level::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
     }
@@ -93,7 +93,8 @@ impl Progress {
     }
 }
 
-/// What a confirm waits for, and what it then promises. The default waits for nothing.
+/// The journal positions that a confirm waits for, and the level that it then promises. The default waits for
+/// nothing.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Confirm {
     /// The journal has to be written up to here.

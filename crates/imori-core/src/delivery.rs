@@ -1,4 +1,4 @@
-//! One message on its way to one reader, and what becomes of it.
+//! A message on its way to a reader, and the outcome of that.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::id::{DurableQueueId, QueueId};
 use crate::message::{AddressView, Deaths, Envelope, MessageView};
 use crate::time::Time;
 
-/// What a message's deliveries have in common besides the message.
+/// The facts that all deliveries of a message share, besides the message itself.
 #[derive(Debug, Clone, Copy)]
 pub struct About<'a> {
     /// Where it was published to.
@@ -33,17 +33,17 @@ pub struct Delivery<'a> {
     pub address: &'a AddressView<'a>,
     /// Its history of deaths, if it was dead-lettered.
     pub deaths: Option<&'a Arc<Deaths>>,
-    /// Its sequence number in the queue that it comes from, rising from 1; 0 where it comes from none.
+    /// The sequence number in the source queue, rising from 1; 0 where the message comes from no queue.
     pub sequence: u64,
     /// Deliveries that failed before.
     pub failures: u32,
-    /// It was given out before.
+    /// The message was given out before.
     pub is_redelivered: bool,
 }
 
 /// The place of a message in a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct QueuePosition {
     /// The queue.
     pub queue: QueueId,
     /// Its sequence number there.
@@ -52,7 +52,7 @@ pub struct Place {
 
 /// A message in a durable queue, by the record that brought it there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Holding {
+pub struct RecordRef {
     /// The queue.
     pub queue: DurableQueueId,
     /// The message's record.
@@ -61,19 +61,19 @@ pub struct Holding {
 
 /// The deliveries of a message that is in a durable queue, as its records tell of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Count {
+pub struct DeliveryCount {
     /// The message.
-    pub holding: Holding,
+    pub record_ref: RecordRef,
     /// Deliveries that failed, or will have failed if nothing else is heard.
     pub failures: u32,
-    /// It was given out before.
+    /// The message was given out before.
     pub is_redelivered: bool,
-    /// It was rejected, by who had it or by a full queue, and waits in its queue for room where the dead go: it is
-    /// given to nobody.
+    /// A consumer or a full queue rejected the message. It stays in its queue, given to nobody, until the disk has
+    /// room for the dead letter.
     pub is_rejected: bool,
 }
 
-impl Count {
+impl DeliveryCount {
     /// Writes it into the envelope of its message.
     pub(crate) fn apply_to(&self, envelope: &mut Envelope) {
         envelope.failures = self.failures;
@@ -84,36 +84,36 @@ impl Count {
 
 /// The id of a message that a queue took, within a window of time in which it takes none of that id again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
-    /// What the publisher calls the message.
+pub struct DedupEntry {
+    /// The message id that the publisher chose.
     pub id: Arc<[u8]>,
     /// When it was accepted.
     pub time: Time,
 }
 
-/// What a reader answers to a delivery from a queue.
+/// A reader's answer to a delivery from a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
-    /// It has it, and the queue may forget it.
+    /// The reader has the message, and the queue may forget it.
     Settled,
-    /// It has it and will settle it.
+    /// The reader has the message and will settle it.
     Unsettled,
-    /// It has no credit or no room; it will say when it has.
+    /// The reader has no credit or no room; it wakes the queue when it has.
     Full,
     /// There is no such reader any more.
     Gone,
 }
 
-/// What a consumer says of a delivery.
+/// The outcome of a delivery, as its consumer settles it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is done with; the queue forgets it.
+    /// The queue forgets the message, as its work is done.
     Accept,
-    /// It goes back to its place in the queue.
+    /// The message goes back to its place in the queue.
     Release {
         /// The delivery counts as a failed one.
         failed: bool,
     },
-    /// It is not wanted here: it is dead-lettered, or dropped where the queue has no dead-letter exchange.
+    /// The message is dead-lettered, or dropped where the queue has no dead-letter exchange.
     Reject,
 }

@@ -28,7 +28,7 @@ pub enum BrokerError {
     InUse(Name),
     /// A queue that has messages was to be deleted only if it is empty.
     NotEmpty(Name),
-    /// It was declared before with another value of this property.
+    /// The name is taken by a declaration with another value of this property.
     Inequivalent {
         /// The queue or exchange.
         name: Name,
@@ -60,7 +60,7 @@ pub enum BrokerError {
         /// The queues.
         queues: usize,
     },
-    /// What a transaction publishes and settles has more bytes than the journal takes as one.
+    /// The messages and settlements of a transaction have more bytes than the journal takes as one group.
     TransactionTooLarge {
         /// How many it has.
         bytes: usize,

@@ -83,8 +83,8 @@ pub const TURN_RECEIVERS_MAX: usize = 1024;
 /// messages; those of a turn can share the copy of what lies on the way to them.
 pub const TURN_CHANGES_MAX: usize = 32;
 
-/// The same while others have turns on the same cell: each adds a microsecond or more to what a single
-/// message of theirs may take. Fewer would share less.
+/// Changes of the routing table in one turn while others have turns on the same cell. Each adds a microsecond or more
+/// to the time of a single message of theirs. Fewer would share less.
 pub const TURN_CHANGES_BESIDE_OTHERS_MAX: usize = 8;
 
 /// Bytes of entries that make a page: one read that is worth its call, and little to hold for each queue that is
@@ -95,18 +95,19 @@ pub const PAGE_BYTES_GOAL: usize = 256 << 10;
 /// be spared for meanwhile.
 pub const PAGED_BYTES_GOAL: usize = 16 << 20;
 
-/// Bytes of messages that a queue may have in memory above its share while pages of it are being written: two batches,
-/// so that the next is there when one is written, and one more may come meanwhile. More: those who publish to it wait
-/// until it is less, or nothing of it is being written.
-pub const PRESS_BYTES: usize = 2 * PAGED_BYTES_GOAL;
+/// Bytes of messages that a queue may have in memory above its share while pages of it are being written. These are
+/// two batches, so that the next is there when one is written, and one more may come meanwhile. More: publishers wait
+/// until it is less, or until no page is being written.
+pub const THROTTLE_BYTES: usize = 2 * PAGED_BYTES_GOAL;
 
-/// The same as a multiple of the share where that is small: a share is what a queue is worth, and ten thousand queues
-/// of 64 KiB are not to have 32 MiB each. Less than a few shares would make batches for which a sync is too much.
-pub const PRESS_SHARES: usize = 4;
+/// Shares of memory above its own that a throttling queue may keep, where that is less than [`THROTTLE_BYTES`]. Ten
+/// thousand queues with shares of 64 KiB must not hold 32 MiB each. With less than a few shares the batches would be
+/// too small to be worth a sync.
+pub const THROTTLE_SHARES: usize = 4;
 
 /// Bytes of messages that died in a queue and stay there as the disk has no room for them elsewhere. More: nothing else
 /// dies there, and nothing is given out, until there is.
-pub const LINGERING_BYTES_MAX: usize = 1 << 20;
+pub const PENDING_DEAD_LETTER_BYTES_MAX: usize = 1 << 20;
 
 /// Counts of records that a queue needs in the journal, 16 bytes each. More: neighbours are counted together, and the
 /// journal is held for a part of the queue that is at most four times one through this.
@@ -115,6 +116,6 @@ pub const RECORD_BUCKETS_MAX: usize = 1024;
 /// Bytes that a record is counted with beyond its payload: its head in the journal, and what aligns it.
 pub const RECORD_SLACK_BYTES: usize = 64;
 
-/// Messages of which one record says what became of them, at most 24 bytes each: it fits into the smallest journal
-/// file.
+/// Messages in one record of settlements or delivery counts, at most 24 bytes each: the record fits into the smallest
+/// journal file.
 pub const RECORD_ENTRIES_MAX: usize = 16_384;

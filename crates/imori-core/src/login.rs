@@ -1,7 +1,7 @@
-//! Finding out who a client is: what it gives as proof, and what comes of that.
+//! Identifies a client: the proof that it gives, and the verdict.
 //!
-//! The core decides nothing here. Whoever runs it answers by [`World::verify`](crate::world::World::verify), at once
-//! or later.
+//! The core decides nothing here. The program that runs it answers by [`World::verify`](crate::world::World::verify),
+//! at once or later.
 
 use std::fmt;
 

@@ -10,11 +10,11 @@ pub struct Gauge(Arc<Counts>);
 #[derive(Debug, Default)]
 struct Counts {
     bytes: AtomicUsize,
-    pressing: Apart,
+    throttling: Apart,
 }
 
-/// Queues that have their publishers wait. Every publish looks at it, and nearly nobody changes it: it is not to go from
-/// cell to cell with the bytes, which everybody changes.
+/// Queues that have their publishers wait. Every publish looks at it, and nearly nobody changes it: it is not to go
+/// from cell to cell with the bytes, which everybody changes.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Apart(AtomicUsize);
@@ -36,13 +36,13 @@ impl Gauge {
     }
 
     /// How many queues have their publishers wait.
-    pub fn pressing(&self) -> usize {
-        self.0.pressing.0.load(Ordering::Relaxed)
+    pub fn throttling(&self) -> usize {
+        self.0.throttling.0.load(Ordering::Relaxed)
     }
 
     /// Notes that a queue has its publishers wait from now on, or not any more.
-    pub(crate) fn note_press(&self, is_on: bool) {
-        let count = &self.0.pressing.0;
+    pub(crate) fn note_throttle(&self, is_on: bool) {
+        let count = &self.0.throttling.0;
         if is_on {
             count.fetch_add(1, Ordering::Relaxed)
         } else {

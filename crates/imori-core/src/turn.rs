@@ -1,26 +1,26 @@
-//! What a protocol's connection and the cell that runs it say to each other: who the peer is, how much
-//! one turn may do, and what has to be done next.
+//! The contract between a protocol's connection and the cell that runs it: the peer, the budget of a turn, and the
+//! next step.
 
 use crate::id::ConnectionId;
 use crate::limits::{
     TURN_CHANGES_BESIDE_OTHERS_MAX, TURN_CHANGES_MAX, TURN_COMMANDS_MAX, TURN_RECEIVERS_MAX,
 };
 
-/// Who is at the other end of a transport.
+/// The peer at the other end of a transport.
 #[derive(Debug, Clone)]
 pub struct Peer {
     /// The number of its connection, which no other has as long as the broker runs.
     pub number: u64,
-    /// It is on this machine.
+    /// The peer is on this machine.
     pub is_loopback: bool,
     /// Its address, as people write it.
     pub address: String,
 }
 
-/// What a client says of itself when it logs in; empty where it says nothing.
+/// The facts that a client tells about itself when it logs in; empty where it tells none.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct ClientFacts {
-    /// What it calls itself.
+    /// The name that the client gives itself.
     pub name: String,
     /// The language of its library.
     pub language: String,
@@ -36,7 +36,7 @@ pub struct Budget {
     /// Changes of the routing table.
     changes: usize,
     /// A receiver who is behind.
-    pressed: Option<ConnectionId>,
+    slow_reader: Option<ConnectionId>,
 }
 
 impl Default for Budget {
@@ -45,13 +45,13 @@ impl Default for Budget {
             commands: TURN_COMMANDS_MAX,
             receivers: TURN_RECEIVERS_MAX,
             changes: TURN_CHANGES_MAX,
-            pressed: None,
+            slow_reader: None,
         }
     }
 }
 
 impl Budget {
-    /// That of a turn for whose end others wait.
+    /// The budget of a turn while other connections wait for its end.
     pub fn beside_others() -> Self {
         Self { changes: TURN_CHANGES_BESIDE_OTHERS_MAX, ..Self::default() }
     }
@@ -61,18 +61,18 @@ impl Budget {
         self.commands == 0 || self.receivers == 0 || self.changes == 0
     }
 
-    /// What follows the turn. Who met a receiver that is behind waits for it now: once a turn, and not at
-    /// each message, so that one that stopped cannot hold up a publisher for long.
+    /// Ends the turn, and gives the next step. A publisher that met a slow reader waits for that reader now. It waits
+    /// once a turn and not at each message, so that a reader that stopped cannot hold it up for long.
     pub fn close(&mut self, next: Next) -> Next {
-        self.pressed.take().map_or(next, Next::Press)
+        self.slow_reader.take().map_or(next, Next::SlowReader)
     }
 
-    /// Notes what was done: so many commands, which caused so many deliveries, and one of their receivers
-    /// who is behind.
-    pub fn spend(&mut self, commands: usize, receivers: usize, pressed: Option<ConnectionId>) {
+    /// Charges the turn with commands and the deliveries that they caused, and notes a slow reader among the
+    /// receivers.
+    pub fn spend(&mut self, commands: usize, receivers: usize, slow_reader: Option<ConnectionId>) {
         self.commands = self.commands.saturating_sub(commands);
         self.receivers = self.receivers.saturating_sub(receivers);
-        self.pressed = pressed.or(self.pressed);
+        self.slow_reader = slow_reader.or(self.slow_reader);
     }
 
     /// Notes a command that changes the routing table.
@@ -88,16 +88,16 @@ impl Budget {
     }
 }
 
-/// What a turn came to.
+/// The result of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
     /// Bytes of the input that are done with.
     pub consumed: usize,
-    /// What follows.
+    /// The next step.
     pub next: Next,
 }
 
-/// What the caller has to do next.
+/// The next step, which the caller has to take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// Read more.
@@ -108,7 +108,7 @@ pub enum Next {
     /// Give others a turn, then come back with what is left of the input.
     Again,
     /// Wait until this connection has room, but a few milliseconds at most, then come back.
-    Press(ConnectionId),
+    SlowReader(ConnectionId),
     /// Read nothing until the memory alarm ends.
     Parked,
     /// Read nothing until the verdict of a login is known, and tell it by
@@ -118,11 +118,11 @@ pub enum Next {
     Close,
 }
 
-/// What a client was refused, as it was told.
+/// A refusal, as the client was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// A few words that programs may compare.
     pub message: &'static str,
-    /// What is wrong, and how to mend it.
+    /// The fault, and how to mend it.
     pub text: String,
 }

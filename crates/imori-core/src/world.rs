@@ -1,4 +1,4 @@
-//! What the broker's verbs need of whoever runs them: the locks, the clock, the counters, the journal.
+//! The environment of the broker's verbs: locks, clock, counters and the journal.
 
 use crate::confirm::{Level, Lsn};
 use crate::id::{ConnectionId, QueueId};
@@ -6,7 +6,8 @@ use crate::login::{Login, Verdict, Verification};
 use crate::memory::Gauge;
 use crate::message::{HeaderReader, OriginId};
 use crate::outbound::Outbound;
-use crate::queue::{PageWork, Queue};
+use crate::paging::PageWork;
+use crate::queue::Queue;
 use crate::record::{Appended, NewRecord};
 use crate::room::Room;
 use crate::route::{Router, Table};
@@ -15,7 +16,7 @@ use crate::topology::Topology;
 
 /// Something worth counting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Event {
+pub enum Counter {
     /// A message was handed in.
     Published,
     /// A message found nobody.
@@ -33,7 +34,7 @@ pub enum Event {
     /// A fault in the broker's own code ended a connection.
     Fault,
     /// A publisher began to wait until a queue is shorter.
-    Pressed,
+    Throttled,
     /// A confirm left that promises [`Level::Memory`].
     ConfirmedMemory,
     /// A confirm left that promises [`Level::Os`].
@@ -42,39 +43,39 @@ pub enum Event {
     ConfirmedDisk,
 }
 
-impl Event {
+impl Counter {
     /// Every event.
-    pub const ALL: [Event; 12] = [
-        Event::Published,
-        Event::Unroutable,
-        Event::ReplyDropped,
-        Event::CutTooSlow,
-        Event::DeadLettered,
-        Event::DeadLetterDropped,
-        Event::NoForm,
-        Event::Fault,
-        Event::Pressed,
-        Event::ConfirmedMemory,
-        Event::ConfirmedOs,
-        Event::ConfirmedDisk,
+    pub const ALL: [Counter; 12] = [
+        Counter::Published,
+        Counter::Unroutable,
+        Counter::ReplyDropped,
+        Counter::CutTooSlow,
+        Counter::DeadLettered,
+        Counter::DeadLetterDropped,
+        Counter::NoForm,
+        Counter::Fault,
+        Counter::Throttled,
+        Counter::ConfirmedMemory,
+        Counter::ConfirmedOs,
+        Counter::ConfirmedDisk,
     ];
 
-    /// What a confirm of this level counts as, once it has left.
+    /// The counter of confirms of this level.
     #[must_use]
-    pub fn confirmed(level: Level) -> Event {
+    pub fn confirmed(level: Level) -> Counter {
         match level {
-            Level::Memory => Event::ConfirmedMemory,
-            Level::Os => Event::ConfirmedOs,
-            Level::Disk => Event::ConfirmedDisk,
+            Level::Memory => Counter::ConfirmedMemory,
+            Level::Os => Counter::ConfirmedOs,
+            Level::Disk => Counter::ConfirmedDisk,
         }
     }
 }
 
-/// The world in which the broker's verbs run: the server's, with a mutex for each queue and
-/// connection, or the simulator's, whose scheduler decides at each lock who goes on.
+/// The world in which the broker's verbs run.
 ///
-/// A closure must not call back for a lock of the same or an earlier kind in the order
-/// topology, queue, outbound.
+/// The server's has a mutex for each queue and connection; the simulator's has a scheduler that decides at each lock
+/// who goes on. A closure must not call back for a lock of the same or an earlier kind in the order topology, queue,
+/// outbound.
 pub trait World {
     /// Tells of the room on the disk.
     type Room: Room;
@@ -96,16 +97,16 @@ pub trait World {
     /// The room on the disk.
     fn room(&self) -> &Self::Room;
 
-    /// What the memory of waiting messages is charged to.
+    /// The gauge that is charged with the memory of waiting messages.
     fn gauge(&self) -> &Gauge;
 
     /// Counts.
-    fn count(&self, event: Event) {
-        self.count_many(event, 1);
+    fn count(&self, counter: Counter) {
+        self.count_many(counter, 1);
     }
 
     /// Counts something that happened so many times.
-    fn count_many(&self, event: Event, times: usize);
+    fn count_many(&self, counter: Counter, times: usize);
 
     /// Lends this cell's router, and the routing table as it is now.
     fn with_router<R>(&self, f: impl FnOnce(&mut Router, &Table) -> R) -> R;
@@ -119,8 +120,8 @@ pub trait World {
     /// broker, and until then is never done.
     fn append(&self, records: Vec<NewRecord>) -> Appended;
 
-    /// The same with records of which after a crash all are there or none; together they have no more bytes
-    /// than [`World::group_bytes_max`].
+    /// Appends records as [`World::append`] does, but after a crash all of them are there or none. Together they have
+    /// no more bytes than [`World::group_bytes_max`].
     fn append_group(&self, records: Vec<NewRecord>) -> Appended;
 
     /// The number of the last record that anybody handed to the journal: whoever waits for all of them waits for it.
@@ -157,15 +158,15 @@ pub trait World {
         usize::MAX
     }
 
-    /// Does what a queue asks of the disk; what became of it is told by [`page_written`](crate::broker::page_written)
-    /// and its like, later.
+    /// Carries out a request of a queue to the disk. The result is told later by
+    /// [`page_written`](crate::broker::page_written) or one of its siblings.
     fn page(&self, _queue: QueueId, _work: PageWork) {}
 
     /// Lets a publisher go on that waited for the room of a slow reader.
     fn resume(&self, publisher: ConnectionId);
 
     /// Lets a publisher go on that waited until a queue is shorter.
-    fn relieve(&self, publisher: ConnectionId);
+    fn unthrottle(&self, publisher: ConnectionId);
 
     /// The reader of header blocks of this origin.
     fn header_reader(&self, origin: OriginId) -> &dyn HeaderReader;

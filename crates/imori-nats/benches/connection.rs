@@ -1,5 +1,5 @@
-//! Nanoseconds from the bytes of a PUB to the bytes of its MSG, through the real core in a world
-//! without locks, as plain loops; and of decoding alone.
+//! Nanoseconds from the bytes of a PUB to the bytes of its MSG, and of decoding alone. The core is the real
+//! one, in a world without locks; each measurement is a plain loop.
 //!
 //! `cargo bench -p imori-nats --bench connection`; with an argument only the rows that
 //! contain it. With `--rounds=N`, so many rounds of 64 are run and nothing is timed: for counting
@@ -19,11 +19,11 @@ use imori_core::inbound::Inbound;
 use imori_core::outbound::Outbound;
 use imori_core::turn::{Budget, Peer};
 use imori_core::world::World;
+use imori_nats::codec::decode::{Decoder, Step};
+use imori_nats::codec::operation::ClientOp;
 use imori_nats::connection::Connection;
-use imori_nats::decode::{Decoder, Step};
 use imori_nats::header_reader;
 use imori_nats::limits::Limits;
-use imori_nats::operation::ClientOp;
 use imori_nats::settings::Settings;
 use imori_testkit::TestWorld;
 

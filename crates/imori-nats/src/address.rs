@@ -1,15 +1,15 @@
 //! Subjects and the addresses that they stand for.
 //!
-//! A subject is one of the topic exchange, but for two that the broker gives a meaning:
-//! `imori.inbox.…` is an inbox that it made, and `imori.queue.…` a queue. In the name of a queue `%XX`
-//! stands for a byte that a subject cannot hold.
+//! A subject is one of the topic exchange, with two exceptions. `imori.inbox.…` is an inbox that the broker
+//! made, and `imori.queue.…` a queue. In the name of a queue `%XX` stands for a byte that a subject cannot
+//! hold.
 
 use std::borrow::Cow;
 
 use imori_core::message::{AddressParts, DEFAULT_EXCHANGE, TOPIC_EXCHANGE};
 use imori_core::outbound::INBOX_PREFIX;
 
-use crate::words::has_gap;
+use crate::codec::words::has_gap;
 
 /// How the subject of a queue begins.
 pub const QUEUE_PREFIX: &[u8] = b"imori.queue.";
@@ -41,7 +41,7 @@ pub fn subject(exchange: &[u8], key: &[u8]) -> Option<Vec<u8>> {
 
 /// Tells whether a subject has a form in NATS: no white space, no control character, no empty token.
 ///
-/// It has to be UTF-8 too: there are clients that give up their connection at one that is not.
+/// A subject has to be UTF-8 too: some clients give up their connection at one that is not.
 pub fn is_expressible(subject: &[u8]) -> bool {
     let is_text = subject.is_ascii() || std::str::from_utf8(subject).is_ok();
     is_text && !has_empty_token(subject) && !subject.iter().any(|byte| *byte <= b' ' || *byte == 0x7f)

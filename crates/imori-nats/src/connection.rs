@@ -1,7 +1,7 @@
-//! What a client says: bytes in, commands to the broker, answers into the connection's outbound half.
+//! The inbound half of a connection: bytes in, commands to the broker, answers into the outbound half.
 //!
-//! It reads no socket and no clock. One connection is fed by one caller; what goes the other
-//! way is written by whoever has something for it.
+//! Nothing here reads a socket or a clock. One caller feeds one connection; the other direction is written by
+//! every cell with something for the client.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,33 +17,33 @@ use imori_core::time::Time;
 use imori_core::turn::{Budget, ClientFacts, Next, Peer, Refusal};
 use imori_core::world::World;
 
-use crate::complaint::Complaint;
-use crate::connect::ConnectOptions;
-use crate::decode::{Decoder, Step};
-use crate::encode::{PING, PONG, push_error, push_info};
-use crate::error::DecodeError;
-use crate::info::Info;
+use crate::client::{Client, SESSION};
+use crate::codec::connect::ConnectOptions;
+use crate::codec::decode::{Decoder, Step};
+use crate::codec::encode::{PING, PONG, push_error, push_info};
+use crate::codec::error::DecodeError;
+use crate::codec::info::Info;
+use crate::codec::operation::{ClientOp, Publish};
+use crate::commands::login::log_in;
+use crate::commands::publish::publish;
+use crate::commands::repeat::note;
+use crate::commands::subscribe::PendingSubscriptions;
+use crate::delivery::DeliveryEncoder;
 use crate::keepalive::{Due, Keepalive};
-use crate::login::log_in;
-use crate::message::MessageEncoder;
-use crate::operation::{ClientOp, Publish};
-use crate::publish::publish;
-use crate::repeat::note;
-use crate::session::{SESSION, Session};
+use crate::protocol_error::ProtocolError;
 use crate::settings::Settings;
-use crate::subscribe::Wishes;
 
 /// The inbound half of a connection.
 #[derive(Debug)]
 pub struct Connection {
     state: State,
     intake: Intake<Box<[u8]>>,
-    session: Session,
+    client: Client,
     decoder: Decoder,
-    wishes: Wishes,
+    pending: PendingSubscriptions,
     keepalive: Keepalive,
     repeat: Repeat,
-    /// It was told what the broker knows of it after its CONNECT.
+    /// The client got the INFO that follows its CONNECT.
     is_informed: bool,
 }
 
@@ -81,7 +81,7 @@ enum Kind {
     Nothing,
 }
 
-/// What an operation leads to.
+/// The treatment of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     /// Take the options of a CONNECT.
@@ -138,17 +138,17 @@ impl Inbound for Connection {
             state: State::Greeting,
             intake: Intake::new(peer, settings.login_timeout, settings.parked_bytes_max, now),
             decoder: Decoder::new(settings.limits),
-            wishes: Wishes::default(),
+            pending: PendingSubscriptions::default(),
             keepalive: Keepalive::new(settings.ping_interval, settings.pings_out_max, now),
             repeat: Repeat::default(),
             is_informed: false,
-            session: Session::new(settings, id),
+            client: Client::new(settings, id),
         }
     }
 
     /// The client has not said what it can.
     fn encoder(settings: &Settings) -> Box<dyn Encoder> {
-        Box::new(MessageEncoder::new(false, settings))
+        Box::new(DeliveryEncoder::new(false, settings))
     }
 
     fn intake(&self) -> &Intake<Box<[u8]>> {
@@ -160,7 +160,7 @@ impl Inbound for Connection {
     }
 
     fn actor(&self) -> Actor<'_> {
-        self.session.actor()
+        self.client.actor()
     }
 
     #[inline]
@@ -177,11 +177,11 @@ impl Inbound for Connection {
     }
 
     fn is_logged_in(&self) -> bool {
-        !self.session.identity.user.as_bytes().is_empty()
+        !self.client.identity.user.as_bytes().is_empty()
     }
 
     fn client(&self) -> ClientFacts {
-        let ConnectOptions { name, lang, version, .. } = &self.session.options;
+        let ConnectOptions { name, lang, version, .. } = &self.client.options;
         let said = |value: &Option<String>| value.clone().unwrap_or_default();
         ClientFacts { name: said(name), language: said(lang), version: said(version) }
     }
@@ -189,7 +189,7 @@ impl Inbound for Connection {
     /// Sends INFO, which a client waits for before it says anything.
     fn greet<W: World>(&mut self, world: &W) {
         let info = self.info();
-        self.session.answer(world, |out| push_info(out, &info));
+        self.client.answer(world, |out| push_info(out, &info));
     }
 
     #[inline]
@@ -231,7 +231,7 @@ impl Inbound for Connection {
         parked: &Box<[u8]>,
         budget: &mut Budget,
     ) -> Performed {
-        match Decoder::new(self.session.settings.limits).client_op(parked) {
+        match Decoder::new(self.client.settings.limits).client_op(parked) {
             Ok(Step::Op { op, .. }) => self.perform(world, &op, None, budget),
             // It was an operation before.
             _ => Performed::Done,
@@ -243,7 +243,7 @@ impl Inbound for Connection {
     }
 
     fn finish_turn<W: World>(&mut self, world: &W) {
-        self.fulfil_wishes(world);
+        self.apply_pending(world);
     }
 
     /// No message of a client is kept on disk, so that the disk's alarm says nothing to it.
@@ -253,7 +253,7 @@ impl Inbound for Connection {
     }
 
     fn login_timed_out<W: World>(&mut self, world: &W) {
-        self.refuse(world, &Complaint::AuthenticationTimeout, "no CONNECT came in time");
+        self.refuse(world, &ProtocolError::AuthenticationTimeout, "no CONNECT came in time");
     }
 
     fn keepalive_deadline(&self) -> Option<Time> {
@@ -265,13 +265,13 @@ impl Inbound for Connection {
         match self.keepalive.due(world.now(), &self.intake.reading) {
             Due::Nothing => {}
             Due::Ping => {
-                world.with_outbound(self.session.connection, |outbound| outbound.beat(PING));
+                world.with_outbound(self.client.connection, |outbound| outbound.beat(PING));
             }
-            Due::Stale => self.refuse(world, &Complaint::StaleConnection, "PINGs were not answered"),
+            Due::Stale => self.refuse(world, &ProtocolError::StaleConnection, "PINGs were not answered"),
             // Its client connects again, to another broker or to this one after its restart.
             Due::Stop => {
                 let cut = |outbound: &mut Outbound| outbound.cut(CutReason::ShuttingDown);
-                world.with_outbound(self.session.connection, cut);
+                world.with_outbound(self.client.connection, cut);
                 self.close();
             }
         }
@@ -282,10 +282,10 @@ impl Inbound for Connection {
         if self.state == State::Closed {
             return;
         }
-        let grace = if self.session.options.protocol >= 1 {
+        let grace = if self.client.options.protocol >= 1 {
             let info = Info { ldm: true, ..self.info() };
-            self.session.answer(world, |out| push_info(out, &info));
-            self.session.settings.lame_duck
+            self.client.answer(world, |out| push_info(out, &info));
+            self.client.settings.lame_duck
         } else {
             Duration::ZERO
         };
@@ -304,8 +304,8 @@ impl Connection {
         shared: Option<&Bytes>,
         budget: &mut Budget,
     ) -> Taken {
-        if self.wishes.come_before(op) {
-            self.fulfil_wishes(world);
+        if self.pending.come_before(op) {
+            self.apply_pending(world);
         }
         match action(self.state, Kind::of(op)) {
             Action::Publish if world.is_alarmed() => return self.begin_to_park(world, bytes),
@@ -315,7 +315,7 @@ impl Connection {
                     return self.begin_to_park(world, bytes);
                 }
                 if let ClientOp::Publish(publish) = op {
-                    note(&mut self.repeat, &self.session, publish, bytes);
+                    note(&mut self.repeat, &self.client, publish, bytes);
                 }
             }
             Action::Park => self.intake.parking.push(SESSION, bytes.into(), world.gauge()),
@@ -333,12 +333,12 @@ impl Connection {
     /// Publishes the messages that the input begins with, if their lines are one seen before; gives their bytes.
     #[inline]
     fn publish_again<W: World>(&mut self, world: &W, input: &[u8], budget: &mut Budget) -> Option<usize> {
-        if self.state != State::Open || !self.wishes.is_empty() || world.is_alarmed() {
+        if self.state != State::Open || !self.pending.is_empty() || world.is_alarmed() {
             return None;
         }
-        let sent = self.repeat.publish(world, &self.session.actor(), input, budget)?;
+        let sent = self.repeat.publish(world, &self.client.actor(), input, budget)?;
         self.decoder.pass_over();
-        budget.spend(sent.frames, sent.report.receivers, sent.report.pressed);
+        budget.spend(sent.frames, sent.report.receivers, sent.report.slow_reader);
         Some(sent.bytes)
     }
 
@@ -359,30 +359,30 @@ impl Connection {
             _ => budget.spend(1, 0, None),
         }
         if let ClientOp::Subscribe(subscribe) = op
-            && self.wishes.has(&self.session, subscribe.sid)
+            && self.pending.has(&self.client, subscribe.sid)
         {
             // One that is refused leaves its sid to the next.
-            self.fulfil_wishes(world);
+            self.apply_pending(world);
         }
         match op {
-            ClientOp::Subscribe(subscribe) => match self.wishes.add(&mut self.session, world, subscribe) {
-                Ok(()) if self.session.options.verbose => {
+            ClientOp::Subscribe(subscribe) => match self.pending.add(&mut self.client, world, subscribe) {
+                Ok(()) if self.client.options.verbose => {
                     // The answer to a SUB for a sid in use says nothing else.
-                    if self.wishes.is_empty() {
-                        self.session.agree(world);
+                    if self.pending.is_empty() {
+                        self.client.agree(world);
                     }
-                    self.fulfil_wishes(world);
+                    self.apply_pending(world);
                 }
                 Ok(()) => {}
-                Err(complaint) => {
-                    self.refuse(world, &complaint, "this connection has as many as it may have");
+                Err(error) => {
+                    self.refuse(world, &error, "this connection has as many as it may have");
                 }
             },
             ClientOp::Unsubscribe(op) => {
-                self.wishes.end(&mut self.session, world, op);
-                if self.session.options.verbose {
-                    self.fulfil_wishes(world);
-                    self.session.agree(world);
+                self.pending.end(&mut self.client, world, op);
+                if self.client.options.verbose {
+                    self.apply_pending(world);
+                    self.client.agree(world);
                 }
             }
             ClientOp::Ping => self.answer_ping(world),
@@ -400,12 +400,12 @@ impl Connection {
         shared: Option<&Bytes>,
         budget: &mut Budget,
     ) -> Performed {
-        match publish(&mut self.session, world, op, shared) {
-            Ok(Some(report)) => budget.spend(1, report.receivers, report.pressed),
+        match publish(&mut self.client, world, op, shared) {
+            Ok(Some(report)) => budget.spend(1, report.receivers, report.slow_reader),
             Ok(None) => return Performed::Held,
-            Err(complaint) => {
+            Err(error) => {
                 budget.spend(1, 0, None);
-                self.refuse(world, &complaint, "a message was not published");
+                self.refuse(world, &error, "a message was not published");
             }
         }
         Performed::Done
@@ -413,23 +413,23 @@ impl Connection {
 
     /// Makes the subscriptions that the client has asked for, or ends those that it wants no more.
     #[inline]
-    fn fulfil_wishes<W: World>(&mut self, world: &W) {
-        if self.wishes.is_empty() || self.state == State::Closed {
+    fn apply_pending<W: World>(&mut self, world: &W) {
+        if self.pending.is_empty() || self.state == State::Closed {
             return;
         }
-        for result in self.wishes.fulfil(&mut self.session, world) {
+        for result in self.pending.apply(&mut self.client, world) {
             match result {
-                Ok(()) => self.session.agree(world),
-                Err(complaint) => self.refuse(world, &complaint, "a subscription was not made"),
+                Ok(()) => self.client.agree(world),
+                Err(error) => self.refuse(world, &error, "a subscription was not made"),
             }
         }
     }
 
     fn answer_ping<W: World>(&mut self, world: &W) {
-        let informs = !self.is_informed && self.session.options.protocol >= 1;
+        let informs = !self.is_informed && self.client.options.protocol >= 1;
         self.is_informed = true;
         let info = informs.then(|| Info { connect_info: true, ..self.info() });
-        self.session.answer(world, |out| {
+        self.client.answer(world, |out| {
             out.extend_from_slice(PONG);
             if let Some(info) = &info {
                 push_info(out, info);
@@ -440,9 +440,9 @@ impl Connection {
     /// Logs the client in, unless its credentials take longer to check.
     fn log_in<W: World>(&mut self, world: &W, json: Option<&[u8]>, len: usize) -> Taken {
         self.repeat.clear();
-        let (intake, connection) = (&mut self.intake, self.session.connection);
+        let (intake, connection) = (&mut self.intake, self.client.connection);
         let verify = |credentials| intake.verify(world, connection, credentials);
-        match log_in(&mut self.session, world, json, verify) {
+        match log_in(&mut self.client, world, json, verify) {
             Ok(false) => return Taken::Left(Next::Verify),
             Ok(true) => {
                 if self.state == State::Greeting {
@@ -451,16 +451,16 @@ impl Connection {
                     self.keepalive.logged_in(world.now());
                 }
                 if json.is_some() {
-                    self.session.agree(world);
+                    self.client.agree(world);
                 }
             }
-            Err(complaint) => self.refuse(world, &complaint, "a CONNECT was refused"),
+            Err(error) => self.refuse(world, &error, "a CONNECT was refused"),
         }
         Taken::Bytes(len)
     }
 
     fn info(&self) -> Info {
-        let settings = &self.session.settings;
+        let settings = &self.client.settings;
         let address = &self.intake.peer.address;
         Info {
             server_id: settings.server_id.clone(),
@@ -498,22 +498,22 @@ impl Connection {
     /// Bytes are no operation: where the next one would begin is not known (SECURITY XPI-03).
     #[cold]
     fn refuse_bytes<W: World>(&mut self, world: &W, error: &DecodeError) {
-        self.fulfil_wishes(world);
-        self.refuse(world, &Complaint::from(error), &error.to_string());
+        self.apply_pending(world);
+        self.refuse(world, &ProtocolError::from(error), &error.to_string());
     }
 
     /// Sends an -ERR, and ends the connection if it is one that does.
     #[cold]
-    fn refuse<W: World>(&mut self, world: &W, complaint: &Complaint, text: &str) {
-        let (said, is_last) = (complaint.text(), complaint.is_last());
-        world.with_outbound(self.session.connection, |outbound| {
+    fn refuse<W: World>(&mut self, world: &W, error: &ProtocolError, text: &str) {
+        let (said, is_last) = (error.text(), error.is_last());
+        world.with_outbound(self.client.connection, |outbound| {
             if is_last {
                 // First, so that this answer, should it be one too many, is not followed by another.
                 Outbound::finish(outbound);
             }
             outbound.answer(SESSION, Confirm::NOW, |out| push_error(out, &said));
         });
-        let refusal = Refusal { message: complaint.message(), text: format!("{said}: {text}") };
+        let refusal = Refusal { message: error.message(), text: format!("{said}: {text}") };
         self.intake.refusal = Some(refusal);
         if is_last {
             self.close();

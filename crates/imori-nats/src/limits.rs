@@ -39,7 +39,7 @@ pub const PING_INTERVAL: Duration = Duration::from_secs(120);
 /// PINGs that a client may leave unanswered. More: -ERR and close.
 pub const PINGS_OUT_MAX: u32 = 2;
 
-/// What a decoder lets pass.
+/// The limits of a decoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a control line after its operation.
@@ -55,7 +55,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// What a client takes: longer lines, and any message that a size can declare.
+    /// The limits of a client's decoder: longer lines, and any message that a size can declare.
     pub fn of_client() -> Self {
         Self { control_line_bytes_max: SERVER_LINE_BYTES_MAX, payload_bytes_max: usize::MAX }
     }

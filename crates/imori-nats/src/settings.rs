@@ -1,4 +1,4 @@
-//! What a NATS connection has to be told before it begins.
+//! The settings that a NATS connection needs before it begins.
 
 use std::time::Duration;
 
@@ -6,22 +6,22 @@ use imori_core::id::VhostId;
 use imori_core::message::{HeaderReaders, Origins};
 use imori_core::outbound::EncoderKinds;
 
-use crate::info::NATS_VERSION;
+use crate::codec::info::NATS_VERSION;
+use crate::header_block::{SOLE_ORIGINS, header_reader};
 use crate::limits::{
     LAME_DUCK, LOGIN_TIMEOUT, Limits, PARKED_BYTES_MAX, PING_INTERVAL, PINGS_OUT_MAX, SUBSCRIPTION_COUNT_MAX,
 };
-use crate::text::{SOLE_ORIGINS, header_reader};
 
-/// What holds for every connection of a listener.
+/// The settings of all connections of a listener.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Limits of operations.
     pub limits: Limits,
     /// The vhost that its clients are in.
     pub vhost: VhostId,
-    /// Who the broker is, for as long as it runs.
+    /// A name of the broker that holds for as long as it runs.
     pub server_id: String,
-    /// What people call it.
+    /// The name that people gave to the broker.
     pub server_name: String,
     /// The version of nats-server whose protocol is spoken.
     pub version: String,

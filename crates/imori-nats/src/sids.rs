@@ -1,4 +1,4 @@
-//! What a client calls its subscriptions: mostly numbers, which take less room than texts.
+//! The client's own names of its subscriptions: mostly numbers, which take less room than texts.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ fn number(sid: &[u8]) -> Option<u64> {
     if !is_canonical {
         return None;
     }
-    crate::number::parse_u64(sid)
+    crate::codec::number::parse_u64(sid)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! A cell: a thread with a runtime of its own that owns connections, and the [`World`] in which the broker's
 //! verbs run on it.
 //!
-//! What a turn of a connection has for others is appended to their outbound halves at once; those
-//! are written together when the thread is about to park, or earlier where a lot has gathered.
+//! A turn appends bytes for other connections to their outbound halves at once. Those are written
+//! together when the thread is about to park, or earlier where a lot has gathered.
 
 use std::cell::{Cell as Slot, OnceCell, RefCell};
 use std::cmp::Reverse;
@@ -19,12 +19,13 @@ use imori_core::login::{Login, Verification};
 use imori_core::memory::Gauge;
 use imori_core::message::{HeaderReader, OriginId};
 use imori_core::outbound::Outbound;
-use imori_core::queue::{PageWork, Queue};
+use imori_core::paging::PageWork;
+use imori_core::queue::Queue;
 use imori_core::record::{Appended, NewRecord};
 use imori_core::route::{Router, Table};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
-use imori_core::world::{Event, World};
+use imori_core::world::{Counter, World};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
@@ -35,10 +36,10 @@ use crate::protocol_numbers::header_reader;
 use crate::settings::Settings;
 use crate::shared::{LinkVerdicts, Shared, TcpLink, TcpWire, Writer, link_key, queue_key};
 use crate::slots::{SlotKey, unpoisoned};
-use crate::store::{Asked, asked};
+use crate::store::{PageRequest, page_request};
 use crate::turn::{
-    Desk, Host, Memory, Signal, await_journal, check_memory, flush_touched, give_signal, release_confirms,
-    with_outbound,
+    CellScratch, Host, Memory, Signal, await_journal, check_memory, flush_touched, give_signal,
+    release_confirms, with_outbound,
 };
 
 /// The cell of this thread.
@@ -46,7 +47,7 @@ pub(crate) struct Cell {
     pub(crate) id: u16,
     pub(crate) shared: Arc<Shared>,
     pub(crate) settings: Arc<Settings>,
-    desk: Desk,
+    cell_scratch: CellScratch,
     now: Slot<Time>,
     /// How long it looks for more to do before it sleeps.
     pub(crate) spin: Spin,
@@ -81,7 +82,7 @@ impl Cell {
         Cell {
             id,
             settings,
-            desk: Desk::new(READ_BYTES),
+            cell_scratch: CellScratch::new(READ_BYTES),
             now: Slot::new(shared.clock.now()),
             was_alarmed: Slot::new(false),
             spin: Spin::new(spin),
@@ -105,7 +106,7 @@ impl Cell {
 
     /// How many messages this cell took in.
     pub(crate) fn published(&self) -> u64 {
-        self.shared.cell(self.id).map_or(0, |handle| handle.counters.get(Event::Published))
+        self.shared.cell(self.id).map_or(0, |handle| handle.counters.get(Counter::Published))
     }
 
     /// A connection ends its turn: writes what was gathered, if that is a lot or old.
@@ -114,11 +115,11 @@ impl Cell {
         self.check_memory();
         self.await_journal();
         self.spin.begin(self.now.get());
-        let touched = self.desk.touched_len();
+        let touched = self.cell_scratch.touched_len();
         if touched == 0 {
             return;
         }
-        let waited = self.shared.clock.now().since(self.desk.touched_since());
+        let waited = self.shared.clock.now().since(self.cell_scratch.touched_since());
         if touched >= FLUSH_CONNECTIONS_MAX || waited >= FLUSH_AFTER {
             flush_touched(self);
         }
@@ -269,9 +270,9 @@ impl World for Cell {
         self.shared.memory.gauge()
     }
 
-    fn count_many(&self, event: Event, times: usize) {
+    fn count_many(&self, counter: Counter, times: usize) {
         if let Some(handle) = self.shared.cell(self.id) {
-            handle.counters.count(event, times as u64);
+            handle.counters.count(counter, times as u64);
         }
     }
 
@@ -353,11 +354,11 @@ impl World for Cell {
     fn page(&self, id: QueueId, work: PageWork) {
         let owner =
             || self.with_queue(id, |queue| queue.durability().map(|durability| durability.id)).flatten();
-        match asked(id, owner, work) {
-            Asked::Writer(job) => self.shared.pager.write(job),
-            Asked::Reader(job) => self.shared.pager.read(job),
-            Asked::Spared(pages) => self.shared.checkpointer.spare(pages),
-            Asked::Gone(pages, transient) => {
+        match page_request(id, owner, work) {
+            PageRequest::Writer(job) => self.shared.pager.write(job),
+            PageRequest::Reader(job) => self.shared.pager.read(job),
+            PageRequest::Spared(pages) => self.shared.checkpointer.spare(pages),
+            PageRequest::Gone(pages, transient) => {
                 transient.into_iter().for_each(|job| self.shared.pager.write(job));
                 self.shared.checkpointer.take_gone(pages);
             }
@@ -368,8 +369,8 @@ impl World for Cell {
         give_signal(self, publisher, Signal::Resume);
     }
 
-    fn relieve(&self, publisher: ConnectionId) {
-        give_signal(self, publisher, Signal::Relieved);
+    fn unthrottle(&self, publisher: ConnectionId) {
+        give_signal(self, publisher, Signal::Unthrottled);
     }
 
     fn header_reader(&self, origin: OriginId) -> &dyn HeaderReader {
@@ -384,8 +385,8 @@ impl Host for Cell {
         self.id
     }
 
-    fn desk(&self) -> &Desk {
-        &self.desk
+    fn cell_scratch(&self) -> &CellScratch {
+        &self.cell_scratch
     }
 
     fn memory(&self) -> &Memory {

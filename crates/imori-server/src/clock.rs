@@ -21,7 +21,7 @@ impl Clock {
         self.started_at.after(self.started.elapsed())
     }
 
-    /// The same point on the runtime's clock.
+    /// Converts a time of the core to the same point on the runtime's clock.
     pub(crate) fn instant(&self, time: Time) -> Instant {
         self.started + time.since(self.started_at)
     }

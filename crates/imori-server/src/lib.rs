@@ -1,6 +1,7 @@
 //! The broker's runtime: cells, sockets, timers, limits.
 
 mod server;
+mod operator;
 mod start;
 mod monitor;
 mod thread;
@@ -24,18 +25,19 @@ mod cell_state;
 mod slots;
 mod host_names;
 mod clock;
-mod limits;
 pub mod config;
+mod limits;
 
-pub use cell_state::turns::Turns;
+pub use cell_state::turn_counter::TurnCounter;
 pub use checkpoint::checkpointer::{Pauses, checkpoint_last, checkpoint_once};
 pub use checkpoint::host::CheckpointHost;
 pub use internal::{InternalClient, InternalClients, InternalError};
+pub use operator::OperatorRequest;
 pub use server::{Listener, Server, StopHandle};
 pub use shared::ServeError;
 pub use start::small_disk::{SmallDisk, small_disk};
 pub use start::start_error::StartError;
 pub use store::{
-    Asked, Checkpointer, Job, PageHost, PageNews, Purpose, Room, StoreError, asked, discard_pages, do_job,
-    manifest_of, page_facts, read_journal, write_drafts,
+    Checkpointer, Job, PageHost, PageNews, PageRequest, Purpose, Room, StoreError, discard_pages, do_job,
+    manifest_of, page_facts, page_request, read_journal, write_drafts,
 };

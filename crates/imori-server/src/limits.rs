@@ -5,8 +5,8 @@ use std::time::Duration;
 /// Bytes read from one connection in a turn. It bounds how long others wait; more is read in the next turn.
 pub(crate) const READ_BYTES: usize = 64 * 1024;
 
-/// Connections with something to write after which a cell does not wait for the end of its work:
-/// each is a system call, and the first of them has waited for all.
+/// Connections with something to write after which a cell does not wait for the end of its work. Each is a
+/// system call, and the first of them has waited for all.
 pub(crate) const FLUSH_CONNECTIONS_MAX: usize = 128;
 
 /// How long a busy cell lets what was gathered wait. Shorter costs system calls, longer latency.
@@ -24,7 +24,7 @@ pub(crate) const SPARE_BUFFERS_MAX: usize = 16;
 pub(crate) const SPARE_BUFFER_BYTES_MAX: usize = 512 * 1024;
 
 /// How long a publisher waits for a slow reader of a live subscription, in a turn.
-pub(crate) const PRESS_MAX: Duration = Duration::from_millis(5);
+pub(crate) const THROTTLE_MAX: Duration = Duration::from_millis(5);
 
 /// Threads that check logins which take longer than a turn may. More would take the cells' time: a password hash is work
 /// for a processor.
@@ -53,8 +53,8 @@ pub(crate) const STALL_BYTES_MIN: usize = 64 * 1024;
 /// How often, while memory is short, the connections are looked at that may have stalled.
 pub(crate) const STALL_LOOK: Duration = Duration::from_secs(1);
 
-/// Lines of the log in a second that complain about clients. More: they are counted in the next line.
-pub(crate) const COMPLAINT_LINES_MAX: usize = 8;
+/// Lines of the log in a second about refused clients. More: they are counted in the next line.
+pub(crate) const PEER_LOG_LINES_MAX: usize = 8;
 
 /// How long accepting waits when it fails for want of descriptors or memory.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -90,8 +90,8 @@ pub(crate) const MONITOR_LISTED_MAX: usize = 10_000;
 /// Bytes of a request for an upgrade to WebSocket. More: it is refused. Browsers send a few hundred, and cookies.
 pub(crate) const UPGRADE_BYTES_MAX: usize = 8 * 1024;
 
-/// Bytes of a WebSocket message beyond a message's body and headers: what a protocol puts around them, and the
-/// small messages that a client sends along. More than all of that: the connection is closed.
+/// Bytes of a WebSocket message beyond a message's body and headers. Protocols put some bytes around them,
+/// and clients send small messages along. More than all of that: the connection is closed.
 pub(crate) const WEBSOCKET_SLACK_BYTES: u64 = 1024 * 1024;
 
 /// Bytes of a message that the broker sends over WebSocket. More: the next message goes on with it. Clients
@@ -105,8 +105,8 @@ pub(crate) const WEBSOCKET_CONTROL_BYTES_MAX: usize = 4 * 1024;
 /// wait until it is half of that.
 pub(crate) const QUEUED_BYTES_MARK: usize = 32 * 1024 * 1024;
 
-/// Bytes of the disk, beside those of a journal file, that are left where something is declared: what a commit of the
-/// store of definitions takes before it gives some back, also one that deletes. Less: the declaration is refused.
+/// Bytes of the disk, beside those of a journal file, that a declaration must leave. A commit of the store of
+/// definitions takes them before it gives some back, also one that deletes. Less: the declaration is refused.
 pub(crate) const DEFINITIONS_ROOM_BYTES: u64 = 2 * 1024 * 1024;
 
 /// How often definitions are tried again that the disk has no room for. What is declared meanwhile is in the journal.
@@ -136,7 +136,7 @@ pub(crate) const STALLS_KEPT: usize = 64;
 /// publishers are stopped.
 pub(crate) const SPACE_LOOK: Duration = Duration::from_secs(1);
 
-/// The same while there is little: publishers wait for the answer.
+/// How often the space on the disk is asked for while there is little: publishers wait for the answer.
 pub(crate) const SPACE_LOOK_LOW: Duration = Duration::from_millis(200);
 
 /// Seconds of which the longest commit is kept, each for itself: a mean hides a stall.
@@ -149,15 +149,15 @@ pub(crate) const MONITOR_QUEUES_MAX: usize = 10_000;
 /// below a second.
 pub(crate) const DISK_FAILURE_GOODBYE: Duration = Duration::from_millis(200);
 
-/// Findings of damage that the monitor lists and the note in the data folder has; more are in the log alone, which an
-/// operator who has so many reads anyway.
+/// Findings of damage that the monitor lists and the note in the data folder has. More are in the log alone,
+/// which an operator with so many findings reads anyway.
 pub(crate) const DAMAGES_MAX: usize = 256;
 
 /// How often the checkpointer looks whether the journal has too many files. Longer would let it have more of them.
 pub(crate) const CHECKPOINTER_LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Bytes of messages that a start takes out of the journal into memory. What comes after them stays there until its
-/// queue comes to it: memory that is touched for the first time is what a start would wait for.
+/// Bytes of messages that a start takes out of the journal into memory. Later records stay there until their
+/// queue comes to them: a start would otherwise wait for memory that is touched for the first time.
 pub(crate) const RESTORED_BYTES_MAX: usize = 16 << 20;
 
 /// How often who waits for the journal so as to write pages looks whether that failed. That it came further it is told
@@ -172,23 +172,23 @@ pub(crate) const PAGER_WAIT_MAX: Duration = Duration::from_secs(5);
 /// publishers wait for.
 pub(crate) const FILES_MAX_WHEN_SHORT: usize = 1;
 
-/// How long after a copy to segments for which there was no room the next is tried: it looks at all that waits in
-/// memory, and only what consumers take meanwhile makes room.
+/// How long the checkpointer waits after a copy to segments for which there was no room. A copy looks at all
+/// that waits in memory, and only consumers make room meanwhile.
 pub(crate) const SPILL_AGAIN: Duration = Duration::from_millis(250);
 
 /// Connections whose peers are gone and that wait for the disk, to publish what these sent. Each keeps a place and a
 /// descriptor. What one more has sent is dropped, as nothing was promised of it.
-pub(crate) const LEFT_BEHIND_MAX: usize = 1024;
+pub(crate) const DETACHED_MAX: usize = 1024;
 
 /// The part of all places, as one through this, that they may take: who comes to drain the disk needs one.
-pub(crate) const LEFT_BEHIND_SHARE_OF_PLACES: usize = 4;
+pub(crate) const DETACHED_SHARE_OF_PLACES: usize = 4;
 
-/// The part of the memory mark, as one through this, that what they sent may take: at the mark everybody would wait, and
-/// for the disk. More: as beyond their number.
-pub(crate) const LEFT_BEHIND_SHARE_OF_MARK: usize = 8;
+/// The part of the memory mark, as one through this, that their messages may take. At the mark everybody
+/// would wait, and for the disk. More: as beyond their number.
+pub(crate) const DETACHED_SHARE_OF_MARK: usize = 8;
 
-/// How long after a checkpoint that was larger than a file of the journal the next is tried: all queues are looked at
-/// for each, and what they count is written again.
+/// How long the checkpointer waits after a checkpoint that was larger than a file of the journal. Each try
+/// looks at all queues and writes their counts again.
 pub(crate) const CHECKPOINT_AGAIN: Duration = Duration::from_secs(1);
 
 /// Pages that nobody needs, for which alone a checkpoint is made: 64 MiB of the disk, and they are found in its payload
@@ -204,6 +204,9 @@ pub(crate) const CHECKPOINT_AT_END_MAX: Duration = Duration::from_secs(2);
 /// Descriptors that connections leave to all else: listeners, runtimes, the log, the files of the store. With fewer
 /// the journal could not go on to its next file. More connections: they wait to be accepted.
 pub(crate) const DESCRIPTORS_KEPT: usize = 48;
+
+/// Subscriptions that the broker itself has in each vhost: the responder to pings.
+pub(crate) const BUILT_IN_SUBSCRIPTIONS: usize = 1;
 
 /// Clients inside the process that a cell has places for, beside those of its sockets. One more is refused.
 pub(crate) const INTERNAL_CLIENTS_MAX: usize = 256;

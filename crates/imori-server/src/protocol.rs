@@ -128,7 +128,7 @@ impl Protocol {
         each!(self, inbound => inbound.greet(world));
     }
 
-    /// Says that the client has logged in.
+    /// Tells whether the client has logged in.
     pub fn is_logged_in(&self) -> bool {
         each!(self, inbound => inbound.is_logged_in())
     }
@@ -143,7 +143,7 @@ impl Protocol {
         each!(self, inbound => inbound.take_refusal())
     }
 
-    /// Says that frames are parked.
+    /// Tells whether frames are parked.
     pub fn has_parked(&self) -> bool {
         each!(self, inbound => inbound.has_parked())
     }
@@ -153,12 +153,12 @@ impl Protocol {
         each!(self, inbound => inbound.parked_bytes())
     }
 
-    /// Says that a frame waits for a queue.
+    /// Tells whether a frame waits for a queue.
     pub fn waits_for_queue(&self) -> bool {
         each!(self, inbound => inbound.waits_for_queue())
     }
 
-    /// Says that parked frames wait for the end of an alarm.
+    /// Tells whether parked frames wait for the end of an alarm.
     pub fn waits_for_alarm(&self) -> bool {
         each!(self, inbound => inbound.waits_for_alarm())
     }
@@ -179,8 +179,8 @@ impl Protocol {
     }
 
     /// Replays what is parked, as the queue that it waited for is shorter, or gone.
-    pub fn relieved<W: World>(&mut self, world: &W) -> Next {
-        each!(self, inbound => inbound.relieved(world))
+    pub fn unthrottled<W: World>(&mut self, world: &W) -> Next {
+        each!(self, inbound => inbound.unthrottled(world))
     }
 
     /// Goes on with a login whose check took longer than a turn.

@@ -1,5 +1,5 @@
-//! The numbers that tell the protocols of this broker apart: the origins of header blocks, which records on disk keep,
-//! and the kinds of encoders, which live as long as the process.
+//! The numbers that tell the protocols of this broker apart. Origins of header blocks are kept by records on
+//! disk; kinds of encoders live as long as the process.
 //!
 //! A protocol that is added takes the next free numbers; a number that was ever given is not given again.
 

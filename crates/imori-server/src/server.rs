@@ -3,13 +3,13 @@
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle, available_parallelism};
 use std::time::Duration;
 
 use imori_core::broker::queue_restored;
 use imori_core::restore::Awakening;
-use imori_core::world::Event;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use imori_core::world::Counter;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
@@ -20,8 +20,9 @@ use crate::internal::{InternalClients, start_responders};
 use crate::login::{Authenticator, BuiltInUser};
 use crate::monitor::{self, CpuMeter, Monitored, Requests, Shown, server_id};
 use crate::net::listener::{accept, bind};
+use crate::operator::{OperatorRequest, Signals, stop};
 use crate::settings::Settings;
-use crate::shared::{Arrival, CellHandle, Door, Phase, ServeError, Shared, queue_key};
+use crate::shared::{Arrival, CellHandle, ListenerKind, Phase, ServeError, Shared, queue_key};
 use crate::slots::unpoisoned;
 use crate::start::prepare::{Prepared, prepare, settings};
 use crate::start::start_error::StartError;
@@ -36,12 +37,13 @@ pub struct Server {
     monitor: Option<JoinHandle<()>>,
     watch: Option<JoinHandle<()>>,
     checkpointer: Option<JoinHandle<()>>,
+    requests: Receiver<OperatorRequest>,
 }
 
 /// A bound listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listener {
-    /// What it is for.
+    /// The purpose of the listener.
     pub service: Service,
     /// Where it listens, with the port that was taken for port 0.
     pub address: SocketAddr,
@@ -52,7 +54,7 @@ pub struct Listener {
 pub struct StopHandle(Arc<Shared>);
 
 impl StopHandle {
-    /// Asks the server to stop: connections may finish what they have begun. Asked again, it ends at once.
+    /// Asks the server to stop: connections may finish what they have begun. A second call ends it at once.
     pub fn stop(&self) {
         stop(&self.0);
     }
@@ -72,19 +74,19 @@ impl Server {
     /// # Errors
     /// As those of [`Server::start`].
     pub fn start_with(config: &Config, authenticator: Arc<dyn Authenticator>) -> Result<Server, StartError> {
-        config.refuse_exposure().map_err(StartError::Exposed)?;
+        config.check().map_err(StartError::Config)?;
         let mut listeners = Vec::new();
         let mut sockets = Vec::new();
         for protocol in ProtocolName::ALL {
             let bound = bind_all(Service::Messages(protocol), config, &mut listeners)?;
-            sockets.extend(bound.into_iter().map(|socket| (Door::Plain(protocol), socket)));
+            sockets.extend(bound.into_iter().map(|socket| (ListenerKind::Plain(protocol), socket)));
         }
         let client_address = address_of(&listeners, ProtocolName::Nats).or(listeners.first());
         let Some(client_address) = client_address.map(|listener| listener.address) else {
             return Err(StartError::NoListener);
         };
         let bound = bind_all(Service::WebSocket, config, &mut listeners)?;
-        sockets.extend(bound.into_iter().map(|socket| (Door::WebSocket, socket)));
+        sockets.extend(bound.into_iter().map(|socket| (ListenerKind::WebSocket, socket)));
         let monitors = bind_all(Service::NatsMonitor, config, &mut listeners)?;
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|error| StartError::Random(error.to_string()))?;
@@ -105,9 +107,24 @@ impl Server {
         let space = SpaceWatch::begin(&shared, config.journal.reserve_bytes.as_usize() as u64);
         let settings =
             Arc::new(settings(config, vhosts, shared.memory.mark_bytes(), &server_id, client_address));
-        let mut server =
-            Server { listeners, shared, cells: Vec::new(), monitor: None, watch: None, checkpointer: None };
-        server.start_cells(count, config, &settings, sockets, awakenings)?;
+        let (sender, requests) = channel();
+        let mut server = Server {
+            listeners,
+            shared,
+            cells: Vec::new(),
+            monitor: None,
+            watch: None,
+            checkpointer: None,
+            requests,
+        };
+        let first = FirstCell {
+            sockets,
+            busy_percent: config.cells.busy_percent,
+            deadline: config.broker.shutdown_deadline_s.duration(),
+            awakenings,
+            requests: sender,
+        };
+        server.start_cells(count, config, &settings, first)?;
         server.start_watch(config, space)?;
         server.start_checkpointer()?;
         server.start_monitor(config, &settings, server_id, client_address, monitors)?;
@@ -119,21 +136,31 @@ impl Server {
         &self.listeners
     }
 
-    /// What stops the server.
+    /// Gives the handle by which others stop the server.
     pub fn stop_handle(&self) -> StopHandle {
         StopHandle(Arc::clone(&self.shared))
     }
 
-    /// What makes clients inside the process.
+    /// Gives the factory of clients inside the process.
     pub fn internal_clients(&self) -> InternalClients {
         InternalClients::of(&self.shared)
     }
 
-    /// Waits until the server has stopped.
+    /// Waits until the server has stopped, and ignores what an operator asks for until then.
     ///
     /// # Errors
     /// A fault ended it.
     pub fn join(self) -> Result<(), ServeError> {
+        self.serve(|_| {})
+    }
+
+    /// Waits until the server has stopped; `on_request` sees to what an operator asks for until then, on this thread.
+    ///
+    /// # Errors
+    /// A fault ended it.
+    pub fn serve(self, on_request: impl FnMut(OperatorRequest)) -> Result<(), ServeError> {
+        // They end with the cell that hears the signals.
+        self.requests.into_iter().for_each(on_request);
         for cell in self.cells {
             if cell.join().is_err() {
                 self.shared.fail("a cell ended in a panic");
@@ -158,12 +185,12 @@ impl Server {
             cells.map(|cell| cell.counters.get(event)).sum::<u64>()
         };
         info!(
-            published = counted(Event::Published),
-            unroutable = counted(Event::Unroutable),
-            replies_dropped = counted(Event::ReplyDropped),
-            dead_lettered = counted(Event::DeadLettered),
-            cut_too_slow = counted(Event::CutTooSlow),
-            faults = counted(Event::Fault),
+            published = counted(Counter::Published),
+            unroutable = counted(Counter::Unroutable),
+            replies_dropped = counted(Counter::ReplyDropped),
+            dead_lettered = counted(Counter::DeadLettered),
+            cut_too_slow = counted(Counter::CutTooSlow),
+            faults = counted(Counter::Fault),
             "stopped"
         );
         match unpoisoned(self.shared.fault.lock()).take() {
@@ -177,8 +204,7 @@ impl Server {
         count: usize,
         config: &Config,
         settings: &Arc<Settings>,
-        sockets: Vec<(Door, TcpListener)>,
-        awakenings: Vec<Awakening>,
+        first: FirstCell,
     ) -> Result<(), StartError> {
         let connections_max = config.limits.connections as usize;
         let (handles, arrivals): (Vec<_>, Vec<_>) = (0..count)
@@ -189,13 +215,8 @@ impl Server {
             .unzip();
         // Nobody else has it yet.
         let _ = self.shared.cells.set(handles.into_boxed_slice());
-        let mut first = Some(FirstCell {
-            sockets,
-            busy_percent: config.cells.busy_percent,
-            deadline: config.broker.shutdown_deadline_s.duration(),
-            awakenings,
-        });
-        let (started, starting) = std::sync::mpsc::channel();
+        let mut first = Some(first);
+        let (started, starting) = channel();
         for (id, arrivals) in (0..).zip(arrivals) {
             let (shared, settings, first) = (Arc::clone(&self.shared), Arc::clone(settings), first.take());
             let started = started.clone();
@@ -308,12 +329,16 @@ fn bind_all(
     Ok(sockets)
 }
 
-/// What the first cell does besides.
+/// A stop that takes longer than this is told of in the log.
+const QUIET_STOP: Duration = Duration::from_millis(500);
+
+/// The duties that the first cell has besides its connections.
 struct FirstCell {
-    sockets: Vec<(Door, TcpListener)>,
+    sockets: Vec<(ListenerKind, TcpListener)>,
     busy_percent: u8,
     deadline: Duration,
     awakenings: Vec<Awakening>,
+    requests: Sender<OperatorRequest>,
 }
 
 fn run_cell(
@@ -322,12 +347,12 @@ fn run_cell(
     settings: Arc<Settings>,
     arrivals: mpsc::UnboundedReceiver<Arrival>,
     first: Option<FirstCell>,
-    started: std::sync::mpsc::Sender<()>,
+    started: Sender<()>,
 ) {
     let for_start = Arc::clone(&shared);
     thread::run(id, shared, settings, arrivals, move || {
         let _started = started;
-        let Some(FirstCell { sockets, busy_percent, deadline, awakenings }) = first else {
+        let Some(FirstCell { sockets, busy_percent, deadline, awakenings, requests }) = first else {
             return;
         };
         Cell::current(|cell| {
@@ -335,45 +360,34 @@ fn run_cell(
             awakenings.iter().for_each(|awakening| queue_restored(cell, awakening));
             start_responders(cell);
         });
-        for (door, socket) in sockets {
-            tokio::spawn(accept(socket, door, Arc::clone(&for_start), busy_percent));
+        for (listener, socket) in sockets {
+            tokio::spawn(accept(socket, listener, Arc::clone(&for_start), busy_percent));
         }
         tokio::spawn(end_in_time(Arc::clone(&for_start), deadline));
-        match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
-            (Ok(terminate), Ok(interrupt)) => {
-                tokio::spawn(obey_signals(for_start, terminate, interrupt));
+        match Signals::listen() {
+            Ok(signals) => drop(tokio::spawn(signals.obey(for_start, requests))),
+            Err(error) => {
+                warn!(%error, "signals cannot be received; SIGTERM ends the broker without a goodbye");
             }
-            _ => warn!("signals cannot be received; SIGTERM ends the broker without a goodbye"),
         }
     });
 }
 
-fn stop(shared: &Shared) {
-    shared.phase.send_modify(|phase| {
-        *phase = match phase {
-            Phase::Serving => Phase::Stopping,
-            Phase::Stopping | Phase::Ended => Phase::Ended,
-        }
-    });
-}
-
-/// SIGTERM and SIGINT stop the broker; a second one ends it at once.
-async fn obey_signals(shared: Arc<Shared>, mut terminate: Signal, mut interrupt: Signal) {
-    loop {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        info!("stopping");
-        stop(&shared);
-    }
-}
-
-/// Ends the broker when its connections have had the time to finish.
+/// Ends the broker when its connections have had the time to finish, and says for how many it waits.
 async fn end_in_time(shared: Arc<Shared>, deadline: Duration) {
     let mut phase = shared.phase.subscribe();
     let _ = phase.wait_for(|phase| *phase > Phase::Serving).await;
-    tokio::time::sleep(deadline).await;
+    let end = tokio::time::Instant::now() + deadline;
+    let connections =
+        || shared.cells.get().into_iter().flatten().map(CellHandle::socket_connections).sum::<usize>();
+    tokio::time::sleep(QUIET_STOP.min(deadline)).await;
+    let seconds = deadline.as_secs();
+    info!(
+        connections = connections(),
+        "waiting for clients to hang up, for {seconds} s since the stop at most"
+    );
+    tokio::time::sleep_until(end).await;
+    warn!(connections = connections(), "clients that did not hang up in time are cut");
     shared.phase.send_replace(Phase::Ended);
 }
 

@@ -1,4 +1,4 @@
-//! What every connection is served with.
+//! The settings that every connection is served with.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use imori_core::outbound::OutboundLimits;
 
 use crate::config::WritePolicy;
 use crate::protocol::ProtocolSettings;
-use crate::websocket::Gate;
+use crate::websocket::UpgradePolicy;
 
 /// The part of the configuration that connections need.
 pub(crate) struct Settings {
     pub(crate) protocols: ProtocolSettings,
     pub(crate) outbound: OutboundLimits,
     pub(crate) write: WritePolicy,
-    /// Who may come in by WebSocket.
-    pub(crate) gate: Arc<Gate>,
+    /// The protocols and web pages that may connect by WebSocket.
+    pub(crate) upgrade_policy: Arc<UpgradePolicy>,
     /// How long a cell looks for more to do before it sleeps.
     pub(crate) spin: Duration,
-    /// Development on a network that is trusted: who comes from elsewhere counts as local.
+    /// Development on a network that is trusted: clients from elsewhere count as local.
     pub(crate) trusts_network: bool,
 }

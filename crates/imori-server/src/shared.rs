@@ -1,4 +1,4 @@
-//! What all cells share.
+//! The state that all cells share.
 
 use std::error::Error;
 use std::fmt;
@@ -22,14 +22,14 @@ use tokio::sync::{Notify, mpsc, watch};
 use crate::cell_state::counters::Counters;
 use crate::cell_state::load::Load;
 use crate::cell_state::pulse::Pulse;
-use crate::cell_state::turns::Turns;
+use crate::cell_state::turn_counter::TurnCounter;
 use crate::clock::Clock;
 use crate::config::{ProtocolName, WritePolicy};
 use crate::limits::{DISK_FAILURE_GOODBYE, INTERNAL_CLIENTS_MAX};
 use crate::login::{Verdicts, Verifiers};
 use crate::peers::admission::{Admission, Ticket};
 use crate::peers::client::{Client, Gone};
-use crate::peers::complaints::Complaints;
+use crate::peers::log_limit::PeerLogLimit;
 use crate::pipe::Pipe;
 use crate::slots::{SlotKey, Slots, unpoisoned};
 use crate::stall::Stalls;
@@ -43,14 +43,14 @@ pub(crate) type TcpLink = Link<TcpWire>;
 /// How every cell can write a connection's socket and wake its task.
 pub(crate) struct TcpWire {
     pub(crate) writer: Writer,
-    /// Whoever has something for it writes it, or its own cell alone, which others wake.
+    /// Which cells write it: each that has something for it, or its own alone, which others wake.
     pub(crate) policy: WritePolicy,
     /// Wakes the connection's own task, once that has run.
     pub(crate) waker: Option<Waker>,
     pub(crate) client: Client,
 }
 
-/// What writes a connection.
+/// The way in which bytes reach a client.
 #[derive(Clone)]
 pub(crate) enum Writer {
     /// The bytes as they are.
@@ -95,7 +95,7 @@ impl Wire for TcpWire {
 
 /// How a connection begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Door {
+pub(crate) enum ListenerKind {
     /// With a protocol.
     Plain(ProtocolName),
     /// With the request for an upgrade to WebSocket, which names the protocol.
@@ -113,7 +113,7 @@ pub(crate) enum Arrival {
 /// A connection that was accepted.
 pub(crate) struct Accepted {
     pub(crate) stream: TcpStream,
-    pub(crate) door: Door,
+    pub(crate) listener: ListenerKind,
     pub(crate) ticket: Ticket,
 }
 
@@ -125,10 +125,10 @@ pub(crate) struct CellHandle {
     /// Connections for it to take over.
     pub(crate) arrivals: mpsc::UnboundedSender<Arrival>,
     pub(crate) load: Load,
-    pub(crate) turns: Turns,
+    pub(crate) turns: TurnCounter,
     pub(crate) pulse: Pulse,
     pub(crate) counters: Counters,
-    /// What its connections did that are gone.
+    /// The traffic of its connections that are gone.
     pub(crate) gone: Gone,
     /// Its last connection is gone.
     pub(crate) emptied: Notify,
@@ -141,7 +141,7 @@ impl CellHandle {
             internal_clients: AtomicUsize::new(0),
             arrivals,
             load: Load::new(),
-            turns: Turns::default(),
+            turns: TurnCounter::default(),
             pulse: Pulse::default(),
             counters: Counters::default(),
             gone: Gone::default(),
@@ -158,11 +158,11 @@ impl CellHandle {
 /// How far the broker's end has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
-    /// It serves.
+    /// The broker serves.
     Serving,
-    /// It takes nothing new and lets connections finish.
+    /// The broker takes nothing new and lets connections finish.
     Stopping,
-    /// It ends now.
+    /// The broker ends now.
     Ended,
 }
 
@@ -184,7 +184,7 @@ impl fmt::Display for ServeError {
 
 impl Error for ServeError {}
 
-/// What all cells share.
+/// The state that all cells share.
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) table: Arc<ArcSwap<Table>>,
@@ -192,7 +192,7 @@ pub(crate) struct Shared {
     pub(crate) queues: Slots<Queue>,
     pub(crate) cells: OnceLock<Box<[CellHandle]>>,
     pub(crate) admission: Admission,
-    pub(crate) complaints: Complaints,
+    pub(crate) peer_log_limit: PeerLogLimit,
     pub(crate) verifiers: Verifiers,
     pub(crate) memory: Memory,
     pub(crate) journal: Journal,

@@ -39,7 +39,7 @@ struct Free {
 impl<T> RefUnwindSafe for Slots<T> {}
 
 impl<T> Slots<T> {
-    /// A table for so many values.
+    /// A table with places for `max` values.
     pub(crate) fn new(max: usize) -> Slots<T> {
         let pages = (0..max.div_ceil(PAGE_SLOTS)).map(|_| OnceLock::new()).collect();
         let max = u32::try_from(max).unwrap_or(u32::MAX);
@@ -134,7 +134,8 @@ fn new_page<T>() -> Page<T> {
     (0..PAGE_SLOTS).map(|_| Mutex::new(Slot { generation: 0, value: None })).collect()
 }
 
-/// What a panic means for the value is decided where it is caught, not by the lock.
+/// Takes the guard of a lock also after a panic. The handler of the panic decides about the value, not the
+/// lock.
 pub(crate) fn unpoisoned<G>(result: Result<G, PoisonError<G>>) -> G {
     result.unwrap_or_else(PoisonError::into_inner)
 }

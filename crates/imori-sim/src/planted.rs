@@ -163,11 +163,11 @@ pub enum Bug {
     DiskFullStopsReading,
     /// Journal files that nobody needs keep their room, and are not used again.
     FreedFilesStay,
-    /// That a message was rejected is not recorded while it lingers.
+    /// The rejection of a pending dead letter is not recorded.
     RejectionUnrecorded,
     /// A message that was rejected is settled at once, and only later recorded where the dead go.
     PendingDeadLetterSettled,
-    /// A message that was rejected and lingers is not copied when its journal file goes.
+    /// A rejected message that is pending is not copied when its journal file goes.
     PendingDeadLetterNotCopied,
     /// The checkpointer does not record again that messages in pages were rejected.
     RejectionUncounted,
@@ -175,7 +175,7 @@ pub enum Bug {
     RejectionUnread,
     /// Dead letters that were pending when the broker ended stay where they are.
     PendingDeadLetterNotWoken,
-    /// A queue in which something lingers is not woken to try again.
+    /// A queue with pending dead letters is not woken to try again.
     LostRetry,
     /// A NATS subscription is made without its queue group.
     GroupForgotten,

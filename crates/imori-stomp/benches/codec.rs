@@ -10,12 +10,12 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use imori_stomp::address::{Destination, push_destination};
-use imori_stomp::command::Command;
-use imori_stomp::decode::{Decoder, Step};
-use imori_stomp::encode::FrameWriter;
-use imori_stomp::frame::{Frame, HeaderTable};
+use imori_stomp::codec::command::Command;
+use imori_stomp::codec::decode::{Decoder, Step};
+use imori_stomp::codec::encode::FrameWriter;
+use imori_stomp::codec::frame::{Frame, HeaderTable};
+use imori_stomp::codec::version::Version;
 use imori_stomp::limits::Limits;
-use imori_stomp::version::Version;
 
 /// Frames of one round; together they stay in the second-level cache.
 const FRAMES: usize = 64;

@@ -1,22 +1,22 @@
 //! Destinations, as users of RabbitMQ know them, and the addresses that they stand for.
 //!
-//! A slash within a name is written `%2F`. RabbitMQ writes `%25` and others into the destination
-//! of a MESSAGE but reads only `%2F` back; here every `%XX` is read back, so that the destination
-//! of a MESSAGE always works in a SEND. A `%` that begins no two hexadecimal digits is itself.
+//! A slash within a name is written `%2F`. RabbitMQ writes `%25` and others into the destination of a MESSAGE
+//! but reads only `%2F` back. Here every `%XX` is read back, so that the destination of a MESSAGE always
+//! works in a SEND. A `%` that begins no two hexadecimal digits is itself.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use memchr::{memchr, memchr2};
 
-use crate::error::Excerpt;
-use crate::escape::Escaping;
+use crate::codec::error::Excerpt;
+use crate::codec::escape::Escaping;
 use crate::limits::SUBJECT_BYTES_MAX;
 
 /// The exchange behind `/topic/`.
 pub const TOPIC_EXCHANGE: &[u8] = b"amq.topic";
 
-/// What a `destination` or `reply-to` header stands for.
+/// The meaning of a `destination` or `reply-to` header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destination<'a> {
     /// `/queue/NAME` or just `NAME`: a queue that SEND and SUBSCRIBE declare.
@@ -88,7 +88,7 @@ impl<'a> Destination<'a> {
 
 /// Appends the destination of a MESSAGE that was published to an exchange with a subject.
 ///
-/// It always has a form, so that it returns true, as a header's value is expected to.
+/// A destination always has a form, so the result is true, as for other values of headers.
 pub fn push_destination(escaping: Escaping, out: &mut Vec<u8>, exchange: &[u8], subject: &[u8]) -> bool {
     match exchange {
         b"" => out.extend_from_slice(b"/queue/"),
@@ -109,7 +109,7 @@ pub fn push_destination(escaping: Escaping, out: &mut Vec<u8>, exchange: &[u8], 
 /// Why a destination stands for nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InvalidDestination {
-    /// It begins with no known prefix.
+    /// The destination begins with no known prefix.
     Unknown {
         /// The destination.
         destination: Excerpt,
@@ -242,7 +242,7 @@ fn push_part(escaping: Escaping, out: &mut Vec<u8>, part: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::escape::unescape;
+    use crate::codec::escape::unescape;
 
     fn described(destination: &str) -> String {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -1,7 +1,7 @@
-//! What a client says: bytes in, commands to the broker, answers into the connection's outbound half.
+//! The inbound half of a connection: bytes in, commands to the broker, answers into the outbound half.
 //!
-//! It reads no socket and no clock. One connection is fed by one caller; what goes the other
-//! way is written by whoever has something for it.
+//! Nothing here reads a socket or a clock. One caller feeds one connection; the other direction is written by
+//! every cell with something for the client.
 
 use std::sync::Arc;
 
@@ -14,33 +14,33 @@ use imori_core::outbound::{Encoder, Outbound, SessionId};
 use imori_core::room::Room;
 use imori_core::time::Time;
 use imori_core::turn::{Budget, ClientFacts, Next, Peer, Refusal};
-use imori_core::world::{Event, World};
+use imori_core::world::{Counter, World};
 
-use crate::command::Command;
-use crate::commit::{abort, begin, commit};
-use crate::complaint::{Complaint, push_error, push_receipt};
-use crate::decode::{Decoder, Step};
-use crate::error::DecodeError;
-use crate::frame::{Frame, HeaderTable};
+use crate::client::{Client, SESSION};
+use crate::codec::command::Command;
+use crate::codec::decode::{Decoder, Step};
+use crate::codec::error::DecodeError;
+use crate::codec::frame::{Frame, HeaderTable};
+use crate::codec::version::Version;
+use crate::commands::commit::{abort, begin, commit};
+use crate::commands::login::log_in;
+use crate::commands::repeat::note;
+use crate::commands::send::send;
+use crate::commands::settle::settle;
+use crate::commands::subscribe::{subscribe, unsubscribe};
+use crate::delivery::DeliveryEncoder;
 use crate::keepalive::Keepalive;
-use crate::login::log_in;
-use crate::message::MessageEncoder;
+use crate::outcome::{FrameOutcome, ReceiptKind};
 use crate::parked::{Parked, ParkedMarks};
-use crate::repeat::note;
-use crate::send::send;
-use crate::session::{SESSION, Session};
+use crate::protocol_error::{ProtocolError, push_error, push_receipt};
 use crate::settings::Settings;
-use crate::settle::settle;
-use crate::subscribe::{subscribe, unsubscribe};
-use crate::turn::{Done, Says};
-use crate::version::Version;
 
 /// The inbound half of a connection.
 #[derive(Debug)]
 pub struct Connection {
     state: State,
     intake: Intake<Parked>,
-    session: Session,
+    client: Client,
     decoder: Decoder,
     /// Transactions and settles among the parked frames.
     marks: ParkedMarks,
@@ -73,7 +73,7 @@ enum State {
     Closed,
 }
 
-/// What a frame leads to.
+/// The treatment of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     /// Log in.
@@ -127,14 +127,14 @@ impl Inbound for Connection {
             decoder: Decoder::new(settings.limits.clone()),
             marks: ParkedMarks::default(),
             keepalive: Keepalive::new(now),
-            session: Session::new(settings, id),
+            client: Client::new(settings, id),
             repeat: Repeat::default(),
         }
     }
 
     /// The version is not agreed on yet.
     fn encoder(settings: &Settings) -> Box<dyn Encoder> {
-        Box::new(MessageEncoder::new(Version::V10, settings))
+        Box::new(DeliveryEncoder::new(Version::V10, settings))
     }
 
     fn intake(&self) -> &Intake<Parked> {
@@ -146,7 +146,7 @@ impl Inbound for Connection {
     }
 
     fn actor(&self) -> Actor<'_> {
-        self.session.actor()
+        self.client.actor()
     }
 
     #[inline]
@@ -162,16 +162,16 @@ impl Inbound for Connection {
         self.state = State::Closed;
         self.intake.parking.clear();
         self.marks = ParkedMarks::default();
-        self.session.transactions.clear();
+        self.client.transactions.clear();
     }
 
     fn is_logged_in(&self) -> bool {
-        self.state != State::Greeting && !self.session.name.is_empty()
+        self.state != State::Greeting && !self.client.name.is_empty()
     }
 
     /// STOMP clients tell no more than the version that was agreed on.
     fn client(&self) -> ClientFacts {
-        ClientFacts { version: self.session.version.as_str().to_owned(), ..ClientFacts::default() }
+        ClientFacts { version: self.client.version.as_str().to_owned(), ..ClientFacts::default() }
     }
 
     #[inline]
@@ -213,8 +213,8 @@ impl Inbound for Connection {
                 Performed::Done
             }
             Parked::Frame(bytes) => {
-                let mut decoder = Decoder::new(self.session.settings.limits.clone());
-                decoder.connected(self.session.version);
+                let mut decoder = Decoder::new(self.client.settings.limits.clone());
+                decoder.connected(self.client.version);
                 match decoder.decode(bytes, table) {
                     Ok(Step::Frame { frame, .. }) => self.perform(world, &frame, None, budget),
                     // It was a frame before.
@@ -241,10 +241,10 @@ impl Inbound for Connection {
                 "nothing was received for {} s, twice the agreed heart-beat; send one in time or agree on longer ones",
                 max.as_secs_f32()
             );
-            self.refuse(world, &Complaint::last("Missed heart-beat", text), None);
+            self.refuse(world, &ProtocolError::last("Missed heart-beat", text), None);
         } else if due.beat {
             let keepalive = &mut self.keepalive;
-            world.with_outbound(self.session.connection, |outbound| {
+            world.with_outbound(self.client.connection, |outbound| {
                 if keepalive.is_idle(outbound.appended()) {
                     outbound.beat(b"\n");
                     keepalive.is_idle(outbound.appended());
@@ -272,7 +272,7 @@ impl Connection {
                     return self.begin_to_park(world, frame, bytes);
                 }
                 if frame.command == Command::Send && self.state == State::Open {
-                    note(&mut self.repeat, &mut self.session, world, frame, bytes);
+                    note(&mut self.repeat, &mut self.client, world, frame, bytes);
                 }
             }
             // No queue holds up a frame that publishes nothing.
@@ -291,16 +291,16 @@ impl Connection {
             Action::LogIn => return self.log_in(world, frame, bytes.len()),
             Action::RefuseBeforeLogin => {
                 let text = format_args!("{} is not allowed before login; send CONNECT first", frame.command);
-                self.refuse(world, &Complaint::last("Illegal command", text), Some(frame));
+                self.refuse(world, &ProtocolError::last("Illegal command", text), Some(frame));
             }
             Action::RefuseSecondLogin => {
                 let text = "this connection is logged in already; open another for another login";
-                self.refuse(world, &Complaint::last("Illegal command", text), Some(frame));
+                self.refuse(world, &ProtocolError::last("Illegal command", text), Some(frame));
             }
             Action::RefuseServerFrame => {
                 let text =
                     format_args!("{} is sent by brokers only; send a command for clients", frame.command);
-                self.refuse(world, &Complaint::last("Bad command", text), Some(frame));
+                self.refuse(world, &ProtocolError::last("Bad command", text), Some(frame));
             }
         }
         Taken::Bytes(bytes.len())
@@ -313,10 +313,10 @@ impl Connection {
             return None;
         }
         let Repeated { bytes, frames, report } =
-            self.repeat.publish(world, &self.session.actor(), input, budget)?;
+            self.repeat.publish(world, &self.client.actor(), input, budget)?;
         self.decoder.pass_over();
-        self.session.confirm(report.confirm);
-        budget.spend(frames, report.receivers, report.pressed);
+        self.client.confirm(report.confirm);
+        budget.spend(frames, report.receivers, report.slow_reader);
         Some(bytes)
     }
 
@@ -329,27 +329,27 @@ impl Connection {
         shared: Option<&Bytes>,
         budget: &mut Budget,
     ) -> Performed {
-        let done = if frame.command == Command::Send {
-            send(&mut self.session, world, frame, shared)
+        let outcome = if frame.command == Command::Send {
+            send(&mut self.client, world, frame, shared)
         } else {
             self.perform_other(world, frame)
         };
         if matches!(frame.command, Command::Subscribe | Command::Unsubscribe) {
             budget.spend_change();
         }
-        match done {
-            Ok(done) if done.is_held => return Performed::Held,
-            Ok(done) => {
-                budget.spend(done.commands, done.receivers, done.pressed);
-                let confirm = self.session.confirm(done.confirm);
-                if let Some(receipt) = done.receipt {
-                    self.give_receipt(world, receipt, confirm, done.says);
+        match outcome {
+            Ok(outcome) if outcome.is_held => return Performed::Held,
+            Ok(outcome) => {
+                budget.spend(outcome.commands, outcome.receivers, outcome.slow_reader);
+                let confirm = self.client.confirm(outcome.confirm);
+                if let Some(receipt) = outcome.receipt {
+                    self.give_receipt(world, receipt, confirm, outcome.receipt_kind);
                 }
                 if self.state == State::Closed {
-                    world.with_outbound(self.session.connection, Outbound::finish);
+                    world.with_outbound(self.client.connection, Outbound::finish);
                 }
             }
-            Err(complaint) => self.refuse(world, &complaint, Some(frame)),
+            Err(error) => self.refuse(world, &error, Some(frame)),
         }
         Performed::Done
     }
@@ -360,94 +360,98 @@ impl Connection {
         self.perform(world, frame, None, budget)
     }
 
-    fn perform_other<'a, W: World>(&mut self, world: &W, frame: &Frame<'a>) -> Result<Done<'a>, Complaint> {
+    fn perform_other<'a, W: World>(
+        &mut self,
+        world: &W,
+        frame: &Frame<'a>,
+    ) -> Result<FrameOutcome<'a>, ProtocolError> {
         let receipt = frame.headers.raw("receipt");
-        let session = &mut self.session;
+        let client = &mut self.client;
         match frame.command {
-            Command::Ack | Command::Nack => settle(session, world, frame, receipt),
+            Command::Ack | Command::Nack => settle(client, world, frame, receipt),
             // While frames are parked the receipt has to wait behind them.
             Command::Subscribe if self.intake.parking.has_parked() => {
-                subscribe(session, world, frame, None).map(|done| Done { receipt, ..done })
+                subscribe(client, world, frame, None).map(|outcome| FrameOutcome { receipt, ..outcome })
             }
-            Command::Subscribe => subscribe(session, world, frame, receipt),
-            Command::Unsubscribe => unsubscribe(session, world, frame, receipt),
-            Command::Begin => begin(session, frame, receipt),
-            Command::Commit => commit(session, world, frame, receipt),
-            Command::Abort => abort(session, frame, receipt),
+            Command::Subscribe => subscribe(client, world, frame, receipt),
+            Command::Unsubscribe => unsubscribe(client, world, frame, receipt),
+            Command::Begin => begin(client, frame, receipt),
+            Command::Commit => commit(client, world, frame, receipt),
+            Command::Abort => abort(client, frame, receipt),
             _ => {
                 // DISCONNECT: nothing else gets here.
                 self.state = State::Closed;
-                Ok(Done::with_receipt(receipt))
+                Ok(FrameOutcome::with_receipt(receipt))
             }
         }
     }
 
     /// Logs the client in, unless its credentials take longer to check.
     fn log_in<W: World>(&mut self, world: &W, frame: &Frame<'_>, len: usize) -> Taken {
-        let (intake, connection) = (&mut self.intake, self.session.connection);
+        let (intake, connection) = (&mut self.intake, self.client.connection);
         let verify = |credentials| intake.verify(world, connection, credentials);
-        match log_in(&mut self.session, world, frame, verify) {
+        match log_in(&mut self.client, world, frame, verify) {
             Ok(None) => return Taken::Left(Next::Verify),
             Ok(Some(agreed)) => {
-                self.decoder.connected(self.session.version);
+                self.decoder.connected(self.client.version);
                 self.intake.reading.logged_in();
                 self.keepalive.logged_in(agreed, world.now());
                 self.state = State::Open;
             }
-            Err(complaint) => self.refuse(world, &complaint, Some(frame)),
+            Err(error) => self.refuse(world, &error, Some(frame)),
         }
         Taken::Bytes(len)
     }
 
     /// Gives a receipt, behind those that wait.
     #[inline]
-    fn give_receipt<W: World>(&mut self, world: &W, receipt: &[u8], confirm: Confirm, says: Says) {
+    fn give_receipt<W: World>(&mut self, world: &W, receipt: &[u8], confirm: Confirm, kind: ReceiptKind) {
         if !self.has_parked() {
-            let given = world.with_outbound(self.session.connection, |outbound| match says.promises() {
+            let given = world.with_outbound(self.client.connection, |outbound| match kind.promises() {
                 true => {
-                    let write = |out: &mut Vec<u8>| push_receipt(out, receipt, says, confirm.level);
+                    let write = |out: &mut Vec<u8>| push_receipt(out, receipt, kind, confirm.level);
                     outbound.promise(SESSION, confirm, confirm.level, write)
                 }
                 false => {
-                    outbound.answer(SESSION, confirm, |out| push_receipt(out, receipt, says, confirm.level));
+                    outbound.answer(SESSION, confirm, |out| push_receipt(out, receipt, kind, confirm.level));
                     false
                 }
             });
             if given == Some(true) {
-                world.count(Event::confirmed(confirm.level));
+                world.count(Counter::confirmed(confirm.level));
             }
         } else {
             self.intake.parking.push(SESSION, Parked::Receipt(receipt.into()), world.gauge());
         }
     }
 
-    /// Says that a frame would publish while memory is short, or to the disk while that takes nothing.
+    /// Tells whether a frame would publish while memory is short, or to the disk while that takes nothing.
     #[inline]
     fn must_park<W: World>(&self, world: &W, frame: &Frame<'_>) -> bool {
         let is_kept = || frame.command == Command::Commit || frame.headers.raw("persistent") == Some(b"true");
         (world.is_alarmed() || world.room().is_alarmed() && is_kept()) && self.publishes(frame)
     }
 
-    /// Says that a frame publishes.
+    /// Tells whether a frame publishes.
     #[inline]
     fn publishes(&self, frame: &Frame<'_>) -> bool {
         match frame.command {
             Command::Send => true,
             Command::Commit => {
                 let name = frame.headers.value("transaction");
-                name.is_some_and(|name| self.session.transactions.publishes(&name))
+                name.is_some_and(|name| self.client.transactions.publishes(&name))
             }
             _ => false,
         }
     }
 
-    /// Says that a frame waits behind those that are parked.
+    /// Tells whether a frame waits behind those that are parked.
     fn must_stay_behind(&self, frame: &Frame<'_>) -> bool {
         match frame.headers.value("transaction") {
-            // Also where the alarm is over by now: what is parked comes first, and with a COMMIT among it
-            // there is room for another transaction again.
+            // Frames are parked also where the alarm is over by now, since parked ones come first. With a
+            // COMMIT among them there is room for another transaction again.
             Some(name) => {
-                let is_full = self.session.transactions.is_full(&self.session.settings.limits);
+                let is_full = self.client.transactions.is_full(&self.client.settings.limits);
                 self.marks.has_transaction(&name)
                     || self.publishes(frame)
                     || frame.command == Command::Begin && is_full
@@ -482,7 +486,7 @@ impl Connection {
         let settles = match frame.command {
             Command::Ack | Command::Nack => true,
             Command::Commit => {
-                transaction.as_deref().is_some_and(|name| self.session.transactions.settles(name))
+                transaction.as_deref().is_some_and(|name| self.client.transactions.settles(name))
             }
             _ => false,
         };
@@ -490,39 +494,41 @@ impl Connection {
     }
 
     fn answer<W: World>(&self, world: &W, receipt: &[u8]) {
-        world.with_outbound(self.session.connection, |outbound| {
-            let confirm = self.session.unconfirmed;
-            outbound.answer(SESSION, confirm, |out| push_receipt(out, receipt, Says::Nothing, confirm.level));
+        world.with_outbound(self.client.connection, |outbound| {
+            let confirm = self.client.unconfirmed;
+            outbound.answer(SESSION, confirm, |out| {
+                push_receipt(out, receipt, ReceiptKind::Plain, confirm.level);
+            });
         });
     }
 
     /// Bytes are no frame: where the next one would begin is not known (SECURITY XPI-03).
     #[cold]
     fn refuse_bytes<W: World>(&mut self, world: &W, error: &DecodeError) {
-        let complaint = if self.state == State::Greeting {
+        let error = if self.state == State::Greeting {
             // Whoever this is, it need not be told more.
-            Complaint::last("Malformed frame", "what came is no STOMP frame; send CONNECT first")
+            ProtocolError::last("Malformed frame", "what came is no STOMP frame; send CONNECT first")
         } else {
-            Complaint::last("Malformed frame", error)
+            ProtocolError::last("Malformed frame", error)
         };
-        self.refuse(world, &complaint, None);
+        self.refuse(world, &error, None);
     }
 
     /// Sends an ERROR, and ends the connection unless it may stay open.
     #[cold]
-    fn refuse<W: World>(&mut self, world: &W, complaint: &Complaint, frame: Option<&Frame<'_>>) {
+    fn refuse<W: World>(&mut self, world: &W, error: &ProtocolError, frame: Option<&Frame<'_>>) {
         let receipt = frame.and_then(|frame| frame.headers.raw("receipt"));
-        let version = self.session.version;
+        let version = self.client.version;
         // STOMP 1.1 and 1.2, ERROR: the server MUST close the connection just after it.
-        let is_last = complaint.is_final() || !self.session.settings.keeps_open_after_error;
-        world.with_outbound(self.session.connection, |outbound| {
+        let is_last = error.is_final() || !self.client.settings.keeps_open_after_error;
+        world.with_outbound(self.client.connection, |outbound| {
             if is_last {
                 // First, so that this answer, should it be one too many, is not followed by another ERROR.
                 outbound.finish();
             }
-            outbound.answer(SESSION, Confirm::NOW, |out| push_error(out, version, complaint, receipt, b""));
+            outbound.answer(SESSION, Confirm::NOW, |out| push_error(out, version, error, receipt, b""));
         });
-        let refusal = Refusal { message: complaint.message(), text: complaint.text().to_string() };
+        let refusal = Refusal { message: error.message(), text: error.text().to_string() };
         self.intake.refusal = Some(refusal);
         if is_last {
             self.close();

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::error::Excerpt;
+use crate::codec::error::Excerpt;
+use crate::codec::number::parse_u64;
 use crate::limits::HEART_BEAT_MIN;
-use crate::number::parse_u64;
 
-/// What one end offers: the header's two numbers. Zero time stands for never.
+/// The offer of one end: the header's two numbers. Zero time stands for never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HeartBeat {
     /// The shortest time between heart-beats that it can keep up.

@@ -12,7 +12,7 @@ use crate::heart_beat::Agreed;
 pub(crate) struct Due {
     /// The client has sent nothing for too long: this long.
     pub(crate) silence: Option<Duration>,
-    /// It is time to see whether something was sent.
+    /// The time has come to see whether something was sent.
     pub(crate) beat: bool,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Keepalive {
     next_look: Time,
     /// Twice what was agreed on: the margin that the specification asks for.
     silence_max: Option<Duration>,
-    /// What the outbound half had appended at the last look.
+    /// The bytes that the outbound half had appended at the last look.
     appended: u64,
 }
 

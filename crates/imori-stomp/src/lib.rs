@@ -1,37 +1,23 @@
 //! STOMP 1.0, 1.1 and 1.2 as a state machine: bytes in, bytes and commands out.
 //!
 //! The codec serves both ends: the broker decodes what clients send, and the benchmark and the
-//! command line decode what a broker sends. The files stand in reading order.
+//! command line decode what a broker sends. The files stand in reading order; every protocol crate
+//! has the same ones where it has the same jobs.
 
 pub mod connection;
 mod parked;
 mod keepalive;
-mod login;
-mod commit;
-mod settle;
-mod subscribe;
-mod repeat;
-mod send;
-mod send_headers;
-mod arguments;
-mod session;
+mod commands;
+mod client;
 mod transactions;
-pub mod message;
-mod complaint;
-mod turn;
+pub mod delivery;
+mod protocol_error;
+mod outcome;
 pub mod settings;
-mod text;
+mod header_block;
 pub mod address;
 pub mod heart_beat;
-pub mod decode;
-pub mod encode;
-mod scan;
-pub mod frame;
-pub mod escape;
-pub mod command;
-pub mod error;
-pub mod number;
+pub mod codec;
 pub mod limits;
-pub mod version;
 
-pub use text::{FORMS, SOLE_ORIGINS, header_reader, reader_of_form};
+pub use header_block::{FORMS, SOLE_ORIGINS, header_reader, reader_of_form};

@@ -36,12 +36,12 @@ impl ParkedMarks {
         }
     }
 
-    /// Says that a frame of this transaction is parked.
+    /// Tells whether a frame of this transaction is parked.
     pub(crate) fn has_transaction(&self, name: &[u8]) -> bool {
         self.transactions.contains(name)
     }
 
-    /// Says that a parked frame settles deliveries.
+    /// Tells whether a parked frame settles deliveries.
     pub(crate) fn has_settles(&self) -> bool {
         self.has_settles
     }

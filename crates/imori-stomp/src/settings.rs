@@ -1,4 +1,4 @@
-//! What a STOMP connection has to be told before it begins.
+//! The settings that a STOMP connection needs before it begins.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use imori_core::message::{HeaderReaders, Origins};
 use imori_core::name::Name;
 use imori_core::outbound::EncoderKinds;
 
+use crate::header_block::{SOLE_ORIGINS, header_reader};
 use crate::heart_beat::HeartBeat;
 use crate::limits::{
     HEART_BEAT_MIN, LOGIN_TIMEOUT, Limits, PARKED_BYTES_MAX, PREFETCH_DEFAULT, SUBSCRIPTION_COUNT_MAX,
 };
-use crate::text::{SOLE_ORIGINS, header_reader};
 
-/// What holds for every connection of a listener.
+/// The settings of all connections of a listener.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Limits of frames and transactions.
@@ -34,7 +34,7 @@ pub struct Settings {
     pub parked_bytes_max: usize,
     /// From accepting a connection to its login.
     pub login_timeout: Duration,
-    /// What CONNECTED says in `server`.
+    /// The header `server` of CONNECTED.
     pub server: String,
     /// The origins of header blocks that STOMP clients send, [`FORMS`](crate::FORMS) of them.
     pub origins: Origins,

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use imori_core::broker::Step;
 use imori_core::name::Name;
 
-use crate::complaint::Complaint;
-use crate::error::Excerpt;
+use crate::codec::error::Excerpt;
 use crate::limits::Limits;
+use crate::protocol_error::ProtocolError;
 
 /// Steps that wait for COMMIT.
 #[derive(Debug, Default)]
@@ -18,12 +18,12 @@ pub(crate) struct Transaction {
 }
 
 impl Transaction {
-    /// Says that it publishes something.
+    /// Tells whether it publishes something.
     pub(crate) fn publishes(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Publish { .. }))
     }
 
-    /// Says that it settles something.
+    /// Tells whether it settles something.
     pub(crate) fn settles(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Settle { .. }))
     }
@@ -36,28 +36,28 @@ pub(crate) struct Transactions {
 }
 
 impl Transactions {
-    pub(crate) fn begin(&mut self, name: &[u8], limits: &Limits) -> Result<(), Complaint> {
+    pub(crate) fn begin(&mut self, name: &[u8], limits: &Limits) -> Result<(), ProtocolError> {
         let max = limits.transaction_count_max;
         if self.open.contains_key(name) {
             let text = format_args!("transaction `{}` is open already; use another name", Excerpt::new(name));
-            return Err(Complaint::new("Bad transaction", text));
+            return Err(ProtocolError::new("Bad transaction", text));
         }
         // SECURITY LIM-10.
         if self.is_full(limits) {
             let text = format_args!("{max} transactions are open, the limit; commit or abort one first");
-            return Err(Complaint::new("Transaction limit exceeded", text));
+            return Err(ProtocolError::new("Transaction limit exceeded", text));
         }
         self.open.insert(name.into(), Transaction::default());
         Ok(())
     }
 
-    /// Says that no other can be begun before one of those that are open ends.
+    /// Tells whether no other can be begun before one of those that are open ends.
     pub(crate) fn is_full(&self, limits: &Limits) -> bool {
         self.open.len() >= limits.transaction_count_max
     }
 
     /// The transaction of this name, with room for one more step.
-    pub(crate) fn extend(&mut self, name: &[u8], limits: &Limits) -> Result<&mut Transaction, Complaint> {
+    pub(crate) fn extend(&mut self, name: &[u8], limits: &Limits) -> Result<&mut Transaction, ProtocolError> {
         let max = limits.transaction_action_count_max;
         let transaction = self.open.get_mut(name).ok_or_else(|| unknown(name))?;
         if transaction.steps.len() >= max {
@@ -65,13 +65,13 @@ impl Transactions {
                 "transaction `{}` has {max} actions, the limit; commit it and begin another",
                 Excerpt::new(name)
             );
-            return Err(Complaint::new("Transaction too large", text));
+            return Err(ProtocolError::new("Transaction too large", text));
         }
         Ok(transaction)
     }
 
     /// Takes a transaction out, to commit or abort it.
-    pub(crate) fn take(&mut self, name: &[u8]) -> Result<Transaction, Complaint> {
+    pub(crate) fn take(&mut self, name: &[u8]) -> Result<Transaction, ProtocolError> {
         self.open.remove(name).ok_or_else(|| unknown(name))
     }
 
@@ -80,12 +80,12 @@ impl Transactions {
         self.open.get(name).map_or(&[], |transaction| &transaction.steps)
     }
 
-    /// Says that the transaction of this name is open and publishes something.
+    /// Tells whether the transaction of this name is open and publishes something.
     pub(crate) fn publishes(&self, name: &[u8]) -> bool {
         self.open.get(name).is_some_and(Transaction::publishes)
     }
 
-    /// Says that the transaction of this name is open and settles something.
+    /// Tells whether the transaction of this name is open and settles something.
     pub(crate) fn settles(&self, name: &[u8]) -> bool {
         self.open.get(name).is_some_and(Transaction::settles)
     }
@@ -96,7 +96,7 @@ impl Transactions {
 }
 
 #[cold]
-fn unknown(name: &[u8]) -> Complaint {
+fn unknown(name: &[u8]) -> ProtocolError {
     let text = format_args!("there is no open transaction `{}`; send BEGIN first", Excerpt::new(name));
-    Complaint::new("Bad transaction", text)
+    ProtocolError::new("Bad transaction", text)
 }

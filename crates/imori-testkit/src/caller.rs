@@ -8,10 +8,10 @@ use imori_core::broker::{
 use imori_core::delivery::Outcome;
 use imori_core::error::BrokerError;
 use imori_core::id::{ConnectionId, QueueId, ReaderId};
-use imori_core::message::{Head, OriginId, Property, Publication, Span};
+use imori_core::message::{OriginId, Properties, Property, Publication, Span};
 use imori_core::name::Name;
 use imori_core::outbound::{Credit, HeldAnswers, Numbers, SessionId};
-use imori_core::queue::{DeadLetter, QueueSettings};
+use imori_core::queue::{DeadLetterTarget, QueueSettings};
 use imori_core::route::{Arguments, BindingKey, ExchangeKind, Settings, Syntax};
 use imori_core::world::World;
 
@@ -20,7 +20,7 @@ use crate::world::{LIMITS, TestWorld, VHOST};
 
 /// A message as its publisher wants it; its id is its whole header text.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Mail<'a> {
+pub struct TestMessage<'a> {
     /// The body.
     pub body: &'a str,
     /// The publisher's own id of the message; empty for none.
@@ -35,16 +35,16 @@ pub struct Mail<'a> {
     pub is_transient: bool,
 }
 
-impl Mail<'_> {
+impl TestMessage<'_> {
     /// The properties that go before the header text.
-    pub fn head(&self) -> Head {
-        let mut head = Head::new(OriginId::BROKER);
-        head.is_persistent = !self.is_transient;
-        head.delay_ms = NonZeroU32::new(self.delay_ms);
-        head.expiration_ms = self.expiration_ms;
-        head.priority = self.priority;
-        head.set(Property::MessageId, Span::new(0, self.id.len()).expect("it is short"));
-        head
+    pub fn properties(&self) -> Properties {
+        let mut properties = Properties::new(OriginId::BROKER);
+        properties.is_persistent = !self.is_transient;
+        properties.delay_ms = NonZeroU32::new(self.delay_ms);
+        properties.expiration_ms = self.expiration_ms;
+        properties.priority = self.priority;
+        properties.set(Property::MessageId, Span::new(0, self.id.len()).expect("it is short"));
+        properties
     }
 }
 
@@ -130,25 +130,25 @@ impl<'w> Caller<'w> {
         text: &str,
         body: &str,
     ) -> Result<PublishReport, BrokerError> {
-        let head = Head::new(OriginId::BROKER);
-        let publication = Publication::new(&head, text.as_bytes(), body.as_bytes());
+        let properties = Properties::new(OriginId::BROKER);
+        let publication = Publication::new(&properties, text.as_bytes(), body.as_bytes());
         broker::publish(self.world, &self.actor(), exchange.as_bytes(), subject.as_bytes(), &publication)
     }
 
-    /// Publishes a message that is to outlive the broker, and otherwise as `mail` says.
-    pub fn mail(&self, exchange: &str, subject: &str, mail: &Mail<'_>) -> PublishReport {
-        self.try_mail(exchange, subject, mail).expect("the exchange is there")
+    /// Publishes a message that is to outlive the broker, and otherwise as `outgoing` says.
+    pub fn outgoing(&self, exchange: &str, subject: &str, outgoing: &TestMessage<'_>) -> PublishReport {
+        self.try_mail(exchange, subject, outgoing).expect("the exchange is there")
     }
 
-    /// Publishes as [`Caller::mail`] does, and gives the error.
+    /// Publishes as [`Caller::outgoing`] does, and gives the error.
     pub fn try_mail(
         &self,
         exchange: &str,
         subject: &str,
-        mail: &Mail<'_>,
+        outgoing: &TestMessage<'_>,
     ) -> Result<PublishReport, BrokerError> {
-        let head = mail.head();
-        let publication = Publication::new(&head, mail.id.as_bytes(), mail.body.as_bytes());
+        let properties = outgoing.properties();
+        let publication = Publication::new(&properties, outgoing.id.as_bytes(), outgoing.body.as_bytes());
         broker::publish(self.world, &self.actor(), exchange.as_bytes(), subject.as_bytes(), &publication)
     }
 
@@ -273,6 +273,7 @@ impl<'w> Caller<'w> {
 
 /// Settings of a queue whose dead messages go to this exchange with this key.
 pub fn dying_to(exchange: &str, routing_key: Option<&str>) -> QueueSettings {
-    let dead_letter = DeadLetter { exchange: Name::from(exchange), routing_key: routing_key.map(Name::from) };
+    let dead_letter =
+        DeadLetterTarget { exchange: Name::from(exchange), routing_key: routing_key.map(Name::from) };
     QueueSettings { dead_letter: Some(dead_letter), ..QueueSettings::default() }
 }

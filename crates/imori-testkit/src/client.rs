@@ -83,8 +83,8 @@ impl<C: Inbound> Client<C> {
     }
 
     /// The queue is shorter for which it waits.
-    pub fn relieved(&mut self, world: &TestWorld) {
-        self.go_on(world, C::relieved);
+    pub fn unthrottled(&mut self, world: &TestWorld) {
+        self.go_on(world, C::unthrottled);
     }
 
     /// The check of its credentials is over.
@@ -153,7 +153,7 @@ impl<C: Inbound> Client<C> {
                 self.connection.receive(world, &mut self.scratch, &shared, Some(&shared), &mut budget);
             self.unread = shared[received.consumed..].to_vec();
             self.next = received.next;
-            if !matches!(received.next, Next::Again | Next::Press(_)) {
+            if !matches!(received.next, Next::Again | Next::SlowReader(_)) {
                 return;
             }
         }

@@ -14,7 +14,7 @@ mod world;
 mod room;
 mod plain;
 
-pub use caller::{Caller, Mail, dying_to};
+pub use caller::{Caller, TestMessage, dying_to};
 pub use client::{Client, answers};
 pub use plain::{Lines, Plain};
 pub use room::TestRoom;

@@ -16,13 +16,14 @@ use imori_core::login::{Credentials, Login, Verdict, Verification};
 use imori_core::memory::Gauge;
 use imori_core::message::{HeaderReader, OriginId};
 use imori_core::outbound::{Encoder, Outbound, OutboundLimits};
-use imori_core::queue::{PageWork, Queue};
+use imori_core::paging::PageWork;
+use imori_core::queue::Queue;
 use imori_core::record::{Appended, NewRecord, RecordKind};
 use imori_core::route::hamt::Seed;
 use imori_core::route::{Router, Table, TableLimits};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
-use imori_core::world::{Event, World};
+use imori_core::world::{Counter, World};
 
 use crate::plain::Lines;
 use crate::room::TestRoom;
@@ -64,7 +65,7 @@ pub struct TestWorld {
     /// Logins whose check was begun.
     pub logins: RefCell<Vec<Login>>,
     gauge: Gauge,
-    counts: [Cell<usize>; Event::ALL.len()],
+    counts: [Cell<usize>; Counter::ALL.len()],
     header_reader: fn(OriginId) -> &'static dyn HeaderReader,
     router: RefCell<Router>,
     topology: RefCell<Topology>,
@@ -82,7 +83,7 @@ pub struct TestWorld {
     /// Publishers that were told to go on, having waited for a slow reader.
     pub resumed: RefCell<Vec<ConnectionId>>,
     /// Publishers that were told to go on, having waited for a queue.
-    pub relieved: RefCell<Vec<ConnectionId>>,
+    pub unthrottled: RefCell<Vec<ConnectionId>>,
     /// Times that a queue was locked alone.
     pub queue_locks: Cell<usize>,
     /// Records with their numbers, and for each whether it is of a group.
@@ -135,7 +136,7 @@ impl TestWorld {
             is_disk_prompt: Cell::new(false),
             identity: Identity::guest(),
             resumed: RefCell::default(),
-            relieved: RefCell::default(),
+            unthrottled: RefCell::default(),
             queue_locks: Cell::default(),
             journal: RefCell::default(),
             group_bytes_max: Cell::new(1 << 20),
@@ -259,7 +260,7 @@ impl TestWorld {
                 drafts.into_iter().for_each(|draft| page_failed(self, queue, draft));
             }
         }
-        self.relieved.take()
+        self.unthrottled.take()
     }
 
     /// From now on nothing reaches the disk before [`TestWorld::sync_disk`].
@@ -286,8 +287,8 @@ impl TestWorld {
     // ---- Looks.
 
     /// Times that an event was counted.
-    pub fn counted(&self, event: Event) -> usize {
-        self.counts[event as usize].get()
+    pub fn counted(&self, counter: Counter) -> usize {
+        self.counts[counter as usize].get()
     }
 
     /// Bytes that waiting messages are charged with.
@@ -392,8 +393,8 @@ impl World for TestWorld {
         &self.gauge
     }
 
-    fn count_many(&self, event: Event, times: usize) {
-        let count = &self.counts[event as usize];
+    fn count_many(&self, counter: Counter, times: usize) {
+        let count = &self.counts[counter as usize];
         count.set(count.get() + times);
     }
 
@@ -533,8 +534,8 @@ impl World for TestWorld {
         self.resumed.borrow_mut().push(publisher);
     }
 
-    fn relieve(&self, publisher: ConnectionId) {
-        self.relieved.borrow_mut().push(publisher);
+    fn unthrottle(&self, publisher: ConnectionId) {
+        self.unthrottled.borrow_mut().push(publisher);
     }
 
     fn header_reader(&self, origin: OriginId) -> &dyn HeaderReader {

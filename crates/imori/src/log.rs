@@ -5,27 +5,40 @@ use std::panic;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use imori_server::config::{Log, LogFormat, LogLevel};
-use tracing::Level;
+use imori_server::config::{Log, LogFormat, LogLevel, LogOutput};
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::fmt::layer;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{registry, reload};
 
-use crate::pen::Pen;
+use crate::log_writer::{LogFile, LogWriter};
 
-/// How long the process waits for the log before it is ready, and at its end: one whose disk failed has to be gone
-/// within a second.
+/// How long the process waits for the log before it is ready, and at its end. A process whose disk failed has
+/// to be gone within a second.
 const FLUSH_MAX: Duration = Duration::from_millis(200);
 
-static PEN: OnceLock<Pen> = OnceLock::new();
+static WRITER: OnceLock<LogWriter> = OnceLock::new();
+
+/// Changes the least important level that is logged.
+static SET_LEVEL: OnceLock<Box<dyn Fn(LevelFilter) + Send + Sync>> = OnceLock::new();
 
 /// Starts the log. It is done once, before anything can be logged.
+///
+/// # Errors
+/// Its file cannot be opened, or its thread not be started.
 pub(crate) fn start(config: &Log) -> io::Result<()> {
-    let pen = Pen::start(io::stderr())?;
-    let _ = PEN.set(pen.clone());
-    let builder = tracing_subscriber::fmt().with_max_level(level(config.level)).with_ansi(false);
+    let writer = match &config.output {
+        LogOutput::StandardError => LogWriter::start(io::stderr())?,
+        LogOutput::File(path) => LogWriter::start(LogFile::open(path.clone())?)?,
+    };
+    let _ = WRITER.set(writer.clone());
+    let (filter, handle) = reload::Layer::new(level(config.level));
+    let _ = SET_LEVEL.set(Box::new(move |level| drop(handle.modify(|filter| *filter = level))));
+    let lines = layer().with_ansi(false).with_writer(move || OneLine(writer.clone()));
     match config.format {
-        LogFormat::Text => builder.with_writer(move || OneLine(pen.clone())).init(),
-        LogFormat::Json => {
-            builder.json().flatten_event(true).with_writer(move || OneLine(pen.clone())).init();
-        }
+        LogFormat::Text => registry().with(filter).with(lines).init(),
+        LogFormat::Json => registry().with(filter).with(lines.json().flatten_event(true)).init(),
     }
     // A panic is an event like others, on one line.
     panic::set_hook(Box::new(|panic| {
@@ -38,23 +51,37 @@ pub(crate) fn start(config: &Log) -> io::Result<()> {
 
 /// Returns when what was logged is written, or after [`FLUSH_MAX`].
 pub(crate) fn flush() {
-    if let Some(pen) = PEN.get() {
-        pen.flush_within(FLUSH_MAX);
+    if let Some(writer) = WRITER.get() {
+        writer.flush_within(FLUSH_MAX);
     }
 }
 
-fn level(level: LogLevel) -> Level {
+/// Opens the file of the log anew, once what was logged before is in the old one.
+pub(crate) fn reopen() {
+    if let Some(writer) = WRITER.get() {
+        writer.reopen();
+    }
+}
+
+/// Changes the least important level that is logged.
+pub(crate) fn set_level(least: LogLevel) {
+    if let Some(set) = SET_LEVEL.get() {
+        set(level(least));
+    }
+}
+
+fn level(level: LogLevel) -> LevelFilter {
     match level {
-        LogLevel::Error => Level::ERROR,
-        LogLevel::Warn => Level::WARN,
-        LogLevel::Info => Level::INFO,
-        LogLevel::Debug => Level::DEBUG,
-        LogLevel::Trace => Level::TRACE,
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
     }
 }
 
-/// Writes each event, which comes as one buffer, as one line: what a client puts into a name
-/// can neither begin another line nor reach the terminal. (SECURITY LIM-17)
+/// Writes each event, which comes as one buffer, as one line. Text from a client can neither begin another
+/// line nor reach the terminal. (SECURITY LIM-17)
 struct OneLine<W>(W);
 
 impl<W: Write> Write for OneLine<W> {

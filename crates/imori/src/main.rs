@@ -3,8 +3,9 @@
 mod command;
 mod config;
 mod client;
+mod reload;
 mod log;
-mod pen;
+mod log_writer;
 mod notify;
 mod output;
 
@@ -13,7 +14,7 @@ use std::process::ExitCode;
 use anyhow::Error;
 use clap::Parser as _;
 use imori_server::ServeError;
-use imori_server::config::ExposedListener;
+use imori_server::config::ConfigConflict;
 
 use client::ClientError;
 use command::Cli;
@@ -23,7 +24,7 @@ use output::OutputClosed;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// It could not be done.
+/// The exit code of a command that could not be carried out.
 const FAILED: u8 = 1;
 /// The command line or the configuration is wrong; clap exits with the same code.
 const MISUSED: u8 = 2;
@@ -40,14 +41,14 @@ fn main() -> ExitCode {
         // `imori sub … | head -1` has what it wanted.
         Err(error) if error.is::<OutputClosed>() => ExitCode::SUCCESS,
         Err(error) => {
-            output::complain(&format!("{error:#}"));
+            output::print_error(&format!("{error:#}"));
             ExitCode::from(exit_code(&error))
         }
     }
 }
 
 fn exit_code(error: &Error) -> u8 {
-    if error.is::<Problems>() || error.is::<ExposedListener>() {
+    if error.is::<Problems>() || error.is::<ConfigConflict>() {
         return MISUSED;
     }
     if let Some(ServeError::Disk(_)) = error.downcast_ref() {

@@ -1,5 +1,5 @@
-//! Tells whoever started the broker that it is ready: a service manager through the datagram
-//! socket that `NOTIFY_SOCKET` names, a test or a script through a pipe that it handed over.
+//! Tells the starter of the broker that it is ready. A service manager hears it through the datagram socket
+//! that `NOTIFY_SOCKET` names, a test or a script through a pipe that it handed over.
 
 use std::env;
 use std::ffi::OsStr;
@@ -9,7 +9,7 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// What a service manager is told.
+/// The states that a service manager is told of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// Clients can connect.

@@ -1,4 +1,4 @@
-//! What the commands print.
+//! The output of the commands.
 
 use std::error::Error;
 use std::fmt;
@@ -31,7 +31,7 @@ pub(crate) fn print_line(line: &str) -> anyhow::Result<()> {
 }
 
 /// Writes each line of the text to the standard error, after the name of the program.
-pub(crate) fn complain(text: &str) {
+pub(crate) fn print_error(text: &str) {
     let lines = text.lines().map(|line| format!("imori: {line}\n"));
     // There is nobody left to tell if that fails.
     let _ = io::stderr().write_all(lines.collect::<String>().as_bytes());

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::load::arrived_set::ArrivedSet;
 use crate::load::flow::Flow;
 use crate::load::held::Held;
-use crate::load::seen::Seen;
 use crate::load::spread::Spread;
 use crate::options::AckMode;
 use crate::protocol::driver::{Delivery, Driver};
@@ -33,13 +33,13 @@ pub(crate) struct Received {
     /// When each subscriber has a message, if that is asked for.
     pub(crate) spread: Option<Spread>,
     /// The messages that arrived, for each place where a message is due once.
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<Arrivals>,
 }
 
 /// A place where each message of one publisher is due once: a queue, or one subscriber of a subject.
 #[derive(Debug)]
-pub(crate) struct Place {
-    seen: Seen,
+pub(crate) struct Arrivals {
+    seen: ArrivedSet,
     /// For each priority: how many of its messages were sent until the latest of them that has arrived.
     passed: Vec<u64>,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Place {
 impl Received {
     /// Nothing received yet, at so many places, of so many priorities.
     pub(crate) fn new(places: usize, priorities: u8) -> Received {
-        let place = || Place { seen: Seen::default(), passed: vec![0; usize::from(priorities)] };
+        let place = || Arrivals { seen: ArrivedSet::default(), passed: vec![0; usize::from(priorities)] };
         Received {
             ledger: Ledger::default(),
             unreadable: 0,

@@ -1,8 +1,7 @@
 //! One thread, one epoll, all its connections: reads much at once, writes much at once.
 //!
-//! What is said on a connection is its role's business; the loop moves bytes. It stays on the
-//! cheap side on purpose, because client and broker share a machine and what the client burns
-//! the broker does not get.
+//! The loop moves bytes; the role of a connection decides what they say. The loop is cheap on purpose:
+//! client and broker share a machine, and the broker does not get the time that the client burns.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -20,7 +19,7 @@ use rustix::time::{
 
 use crate::clock::Clock;
 use crate::limits::{BACKLOG_BYTES_MAX, READ_BYTES, REOPEN_TIMEOUT, REOPENING_NANOS_MAX};
-use crate::protocol::driver::{Driver, Heard, Place, Reader, Terms};
+use crate::protocol::driver::{Destination, Driver, Heard, Reader, Terms};
 use crate::protocol::session::{Parts, Session};
 use crate::url::Url;
 
@@ -94,7 +93,7 @@ struct Reopening {
 struct Link<R> {
     socket: TcpStream,
     role: R,
-    subscriptions: Vec<(Place, Terms)>,
+    subscriptions: Vec<(Destination, Terms)>,
     /// Since when it is broken, and why; none while it is open.
     broken: Option<(u64, Error)>,
     reader: Box<dyn Reader>,
@@ -352,7 +351,7 @@ impl Timer {
 }
 
 impl Reopening {
-    fn session(&self, subscriptions: &[(Place, Terms)]) -> Result<Parts> {
+    fn session(&self, subscriptions: &[(Destination, Terms)]) -> Result<Parts> {
         let mut session = Session::open_within(self.driver, &self.url, REOPEN_TIMEOUT)?;
         for (place, terms) in subscriptions {
             session.subscribe(place, *terms)?;

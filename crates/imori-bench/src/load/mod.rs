@@ -12,5 +12,5 @@ pub(crate) mod schedule;
 mod unconfirmed;
 pub(crate) mod spread;
 mod calls;
-mod seen;
+mod arrived_set;
 pub(crate) mod held;

@@ -14,7 +14,7 @@ use crate::record::ledger::Ledger;
 
 /// The counts of all requesters of a loop.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct RequesterCounts {
     /// The fate of the calls; `lost` is filled in at the end.
     pub(crate) ledger: Ledger,
     /// Calls that are answered or given up.
@@ -27,14 +27,20 @@ pub(crate) struct Asked {
     pub(crate) timeline: Timeline,
 }
 
-impl Asked {
+impl RequesterCounts {
     /// Nothing asked yet.
-    pub(crate) fn new() -> Asked {
-        Asked { ledger: Ledger::default(), settled: 0, scheduled: 0, unsent: 0, timeline: Timeline::new() }
+    pub(crate) fn new() -> RequesterCounts {
+        RequesterCounts {
+            ledger: Ledger::default(),
+            settled: 0,
+            scheduled: 0,
+            unsent: 0,
+            timeline: Timeline::new(),
+        }
     }
 
     /// Adds what the requesters of another loop counted.
-    pub(crate) fn add(&mut self, other: &mut Asked) {
+    pub(crate) fn add(&mut self, other: &mut RequesterCounts) {
         self.ledger.add(&other.ledger);
         self.settled += other.settled;
         self.scheduled += other.scheduled;
@@ -90,14 +96,14 @@ impl Requester {
     }
 
     /// Lets it send by its schedule from a time to another, in nanoseconds of the run's clock.
-    pub(crate) fn follow(&mut self, span: (u64, u64), board: &mut Asked) {
+    pub(crate) fn follow(&mut self, span: (u64, u64), board: &mut RequesterCounts) {
         self.until = CALLS_MAX;
         self.schedule = self.pace.map(|pace| pace.schedule(span));
         board.scheduled += u64::from(self.schedule.is_some());
     }
 
     /// Sends nothing more by its schedule; what is due by now was offered all the same.
-    pub(crate) fn leave_schedule(&mut self, now: u64, board: &mut Asked) {
+    pub(crate) fn leave_schedule(&mut self, now: u64, board: &mut RequesterCounts) {
         let Some(mut schedule) = self.schedule.take() else {
             return;
         };
@@ -121,7 +127,7 @@ impl Requester {
     }
 
     /// Gives up what was sent before this time.
-    pub(crate) fn give_up_before(&mut self, time: u64, now: u64, board: &mut Asked) {
+    pub(crate) fn give_up_before(&mut self, time: u64, now: u64, board: &mut RequesterCounts) {
         let mut given_up = 0;
         self.calls.give_up_before(time, |due| {
             given_up += 1;
@@ -133,7 +139,7 @@ impl Requester {
     }
 
     /// Its connection broke: nobody knows what became of the calls in flight.
-    pub(crate) fn cut_off(&mut self, now: u64, board: &mut Asked) {
+    pub(crate) fn cut_off(&mut self, now: u64, board: &mut RequesterCounts) {
         let mut unknown = 0;
         self.calls.give_up_before(u64::MAX >> 1, |due| {
             unknown += 1;
@@ -145,7 +151,7 @@ impl Requester {
     }
 
     /// Takes a reply.
-    pub(crate) fn reply(&mut self, reply: &Delivery<'_>, now: u64, board: &mut Asked) {
+    pub(crate) fn reply(&mut self, reply: &Delivery<'_>, now: u64, board: &mut RequesterCounts) {
         let ledger = &mut board.ledger;
         let Some(correlation) = Correlation::read(reply.correlation) else {
             ledger.foreign += 1;
@@ -178,7 +184,7 @@ impl Requester {
     }
 
     /// Sends what depth and phase allow.
-    pub(crate) fn fill(&mut self, now: u64, board: &mut Asked, out: &mut Vec<u8>) -> bool {
+    pub(crate) fn fill(&mut self, now: u64, board: &mut RequesterCounts, out: &mut Vec<u8>) -> bool {
         let room = match self.depth {
             Depth::InFlight(depth) => u64::from(depth).saturating_sub(self.in_flight),
             Depth::All => u64::MAX,
@@ -239,7 +245,7 @@ impl Requester {
     }
 
     /// Gives up calls that are too old.
-    pub(crate) fn tick(&mut self, now: u64, board: &mut Asked) {
+    pub(crate) fn tick(&mut self, now: u64, board: &mut RequesterCounts) {
         if self.depth != Depth::All {
             let timeout = u64::try_from(self.timeout.as_nanos()).unwrap_or(u64::MAX);
             self.give_up_before(now.saturating_sub(timeout), now, board);
@@ -274,7 +280,7 @@ mod tests {
         Requester::new(IDENTITY, 2, template, 8, depth, Duration::from_secs(1), None)
     }
 
-    fn hear(requester: &mut Requester, board: &mut Asked, correlation: &str, body: &str) {
+    fn hear(requester: &mut Requester, board: &mut RequesterCounts, correlation: &str, body: &str) {
         let (correlation, body) = (correlation.as_bytes(), body.as_bytes());
         requester.reply(&Delivery { correlation, body, ..Delivery::default() }, 5, board);
     }
@@ -282,7 +288,7 @@ mod tests {
     #[test]
     fn depth_bounds_what_is_in_flight() {
         for (depth, expected) in [(Depth::InFlight(1), 1), (Depth::InFlight(4), 4), (Depth::All, 10)] {
-            let (mut requester, mut board, mut out) = (requester(depth), Asked::new(), Vec::new());
+            let (mut requester, mut board, mut out) = (requester(depth), RequesterCounts::new(), Vec::new());
             requester.extend(10);
             assert!(!requester.fill(0, &mut board, &mut out));
             assert_eq!(board.ledger.sent, expected, "{depth:?}");
@@ -291,7 +297,7 @@ mod tests {
 
     #[test]
     fn depth_all_reads_only_when_all_is_written() {
-        let (mut requester, mut board, mut out) = (requester(Depth::All), Asked::new(), Vec::new());
+        let (mut requester, mut board, mut out) = (requester(Depth::All), RequesterCounts::new(), Vec::new());
         requester.extend(2);
         assert!(!requester.reads(0));
         requester.fill(0, &mut board, &mut out);
@@ -302,7 +308,8 @@ mod tests {
     #[test]
     fn each_reply_is_judged_by_identity_value_and_count() {
         // Requester 1 of 2 sends 1, 3, 5, 7 with the numbers 0 to 3.
-        let (mut requester, mut board, mut out) = (requester(Depth::InFlight(4)), Asked::new(), Vec::new());
+        let (mut requester, mut board, mut out) =
+            (requester(Depth::InFlight(4)), RequesterCounts::new(), Vec::new());
         requester.extend(4);
         requester.fill(0, &mut board, &mut out);
         for (correlation, body) in [
@@ -326,7 +333,8 @@ mod tests {
 
     #[test]
     fn a_call_given_up_makes_room_and_may_come_late() {
-        let (mut requester, mut board, mut out) = (requester(Depth::InFlight(1)), Asked::new(), Vec::new());
+        let (mut requester, mut board, mut out) =
+            (requester(Depth::InFlight(1)), RequesterCounts::new(), Vec::new());
         requester.extend(2);
         requester.fill(1, &mut board, &mut out);
         requester.tick(2_000_000_000, &mut board);

@@ -23,19 +23,24 @@ pub trait Driver: Debug + Sync {
     /// Appends what logs in; it is heard as confirmed.
     fn log_in(&self, url: &Url, out: &mut Vec<u8>);
 
-    /// Appends a subscription; with the wish it is heard as confirmed once it stands.
-    fn subscribe(&self, place: &Place, terms: Terms, wish: Wish, out: &mut Vec<u8>);
+    /// Appends a subscription; with [`ConfirmMode::Each`] it is heard as confirmed once it stands.
+    fn subscribe(&self, destination: &Destination, terms: Terms, confirm: ConfirmMode, out: &mut Vec<u8>);
 
     /// Where the replies to a requester go.
     fn replies(&self, kind: ReplyKind, name: &str, requester: Correlation) -> Result<Replies>;
 
     /// A request with a body of `size` bytes.
-    fn request(&self, service: &Place, replies: &Replies, size: usize, first: Correlation)
-    -> RequestTemplate;
+    fn request(
+        &self,
+        service: &Destination,
+        replies: &Replies,
+        size: usize,
+        first: Correlation,
+    ) -> RequestTemplate;
 
-    /// A message for a place; the filler follows the stamp. With the wish it is heard as confirmed by
+    /// A message for a destination; the filler follows the stamp. With [`ConfirmMode::Each`] it is heard as confirmed by
     /// its number.
-    fn message(&self, place: &Place, filler: &[u8], manner: Manner) -> MessageTemplate;
+    fn message(&self, destination: &Destination, filler: &[u8], manner: Manner) -> MessageTemplate;
 
     /// Appends a reply that has the body of the request, and says where that begins.
     fn reply(&self, request: &Delivery<'_>, out: &mut Vec<u8>) -> usize;
@@ -134,7 +139,7 @@ pub struct Delivery<'a> {
 
 /// Where messages go, before a protocol gives it a name of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum Destination {
     /// Keeps messages until a consumer has settled them.
     Queue(Queue),
     /// Each subscriber gets each message.
@@ -163,7 +168,7 @@ impl Queue {
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Manner {
     /// Whether each is to be confirmed.
-    pub wish: Wish,
+    pub confirm: ConfirmMode,
     /// Whether it is to outlive the broker.
     pub is_persistent: bool,
     /// How many priorities they have in turns, if they have any.
@@ -198,12 +203,12 @@ pub struct CallTerms<'a> {
 
 /// Whether the broker is to say when it is done.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum ConfirmMode {
     /// No confirm.
     #[default]
-    Nothing,
+    None,
     /// A confirm of each message.
-    Confirm,
+    Each,
 }
 
 /// Where the replies to one requester go.
@@ -211,8 +216,8 @@ pub enum Wish {
 pub struct Replies {
     /// The address that a request carries.
     pub address: String,
-    /// The place to subscribe to for it.
-    pub source: Option<Place>,
+    /// The destination to subscribe to for it.
+    pub source: Option<Destination>,
 }
 
 /// Refuses acknowledgement and credit, for protocols that have neither.

@@ -1,21 +1,21 @@
 //! Core NATS, as its clients speak it: at most once, nothing kept, no acknowledgement.
 //!
 //! A requester has one inbox, and the last token of a reply's subject says which call it answers.
-//! What is to be confirmed is followed by a PING: the broker answers in order.
+//! A PING follows each operation that is to be confirmed: the broker answers in order.
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use imori_nats::connect::ConnectOptions;
-use imori_nats::decode::{Decoder, Step};
-use imori_nats::encode::{PING, PONG, push_connect, push_subscribe};
-use imori_nats::headers::status;
-use imori_nats::info::Info;
+use imori_nats::codec::connect::ConnectOptions;
+use imori_nats::codec::decode::{Decoder, Step};
+use imori_nats::codec::encode::{PING, PONG, push_connect, push_subscribe};
+use imori_nats::codec::headers::status;
+use imori_nats::codec::info::Info;
+use imori_nats::codec::operation::{Message, ServerOp, Subscribe};
 use imori_nats::limits::Limits;
-use imori_nats::operation::{Message, ServerOp, Subscribe};
 
 use crate::limits::FRAME_BYTES_MAX;
 use crate::options::ReplyKind;
 use crate::protocol::driver::{
-    Delivery, Driver, Heard, Manner, Place, Reader, Replies, Terms, Wish, check_no_terms, text,
+    ConfirmMode, Delivery, Destination, Driver, Heard, Manner, Reader, Replies, Terms, check_no_terms, text,
 };
 use crate::protocol::template::{
     CORRELATION_BYTES, Correlation, MessageTemplate, RequestTemplate, push_decimal,
@@ -52,10 +52,10 @@ impl Driver for Nats {
         out.extend_from_slice(PING);
     }
 
-    fn subscribe(&self, place: &Place, _terms: Terms, wish: Wish, out: &mut Vec<u8>) {
-        let group = matches!(place, Place::Service(_)).then_some(GROUP);
-        push_subscribe(out, &Subscribe { subject: subject(place).as_bytes(), group, sid: b"1" });
-        if wish == Wish::Confirm {
+    fn subscribe(&self, destination: &Destination, _terms: Terms, confirm: ConfirmMode, out: &mut Vec<u8>) {
+        let group = matches!(destination, Destination::Service(_)).then_some(GROUP);
+        push_subscribe(out, &Subscribe { subject: subject(destination).as_bytes(), group, sid: b"1" });
+        if confirm == ConfirmMode::Each {
             out.extend_from_slice(PING);
         }
     }
@@ -63,13 +63,13 @@ impl Driver for Nats {
     fn replies(&self, kind: ReplyKind, _name: &str, requester: Correlation) -> Result<Replies> {
         ensure!(kind == ReplyKind::TempQueue, "NATS has inboxes only; leave `--reply` out");
         let inbox = format!("_INBOX.{:08x}-{:04x}", requester.run, requester.requester);
-        let source = Some(Place::Topic(format!("{inbox}.*")));
+        let source = Some(Destination::Topic(format!("{inbox}.*")));
         Ok(Replies { address: inbox, source })
     }
 
     fn request(
         &self,
-        service: &Place,
+        service: &Destination,
         replies: &Replies,
         size: usize,
         first: Correlation,
@@ -78,12 +78,12 @@ impl Driver for Nats {
         RequestTemplate::new(head.as_bytes(), format!(" {size}\r\n").as_bytes(), size, b"\r\n")
     }
 
-    fn message(&self, place: &Place, filler: &[u8], manner: Manner) -> MessageTemplate {
-        let end: &[u8] = match manner.wish {
-            Wish::Confirm => b"\r\nPING\r\n",
-            Wish::Nothing => b"\r\n",
+    fn message(&self, destination: &Destination, filler: &[u8], manner: Manner) -> MessageTemplate {
+        let end: &[u8] = match manner.confirm {
+            ConfirmMode::Each => b"\r\nPING\r\n",
+            ConfirmMode::None => b"\r\n",
         };
-        MessageTemplate::new(|size| format!("PUB {} {size}\r\n", subject(place)), filler, end)
+        MessageTemplate::new(|size| format!("PUB {} {size}\r\n", subject(destination)), filler, end)
     }
 
     fn reply(&self, request: &Delivery<'_>, out: &mut Vec<u8>) -> usize {
@@ -113,10 +113,10 @@ impl Driver for Nats {
     }
 }
 
-fn subject(place: &Place) -> &str {
-    match place {
-        Place::Queue(queue) => &queue.name,
-        Place::Topic(name) | Place::Service(name) => name,
+fn subject(destination: &Destination) -> &str {
+    match destination {
+        Destination::Queue(queue) => &queue.name,
+        Destination::Topic(name) | Destination::Service(name) => name,
     }
 }
 
@@ -214,19 +214,19 @@ mod tests {
 
     #[test]
     fn only_a_service_is_shared_among_its_subscribers() {
-        for (place, wish, expected) in [
-            (Place::Topic("t".to_owned()), Wish::Nothing, "SUB t 1\r\n"),
-            (Place::Service("s".to_owned()), Wish::Confirm, "SUB s imori-bench 1\r\nPING\r\n"),
+        for (destination, confirm, expected) in [
+            (Destination::Topic("t".to_owned()), ConfirmMode::None, "SUB t 1\r\n"),
+            (Destination::Service("s".to_owned()), ConfirmMode::Each, "SUB s imori-bench 1\r\nPING\r\n"),
         ] {
-            assert_eq!(written(|out| Nats.subscribe(&place, Terms::default(), wish, out)), expected);
+            assert_eq!(written(|out| Nats.subscribe(&destination, Terms::default(), confirm, out)), expected);
         }
     }
 
     #[test]
     fn a_request_names_an_address_below_the_inbox() {
         let replies = replies();
-        assert_eq!(replies.source, Some(Place::Topic("_INBOX.deadbeef-0003.*".to_owned())));
-        let template = Nats.request(&Place::Service("rpc".to_owned()), &replies, 3, FIRST);
+        assert_eq!(replies.source, Some(Destination::Topic("_INBOX.deadbeef-0003.*".to_owned())));
+        let template = Nats.request(&Destination::Service("rpc".to_owned()), &replies, 3, FIRST);
         assert_eq!(
             written(|out| template.append(out, 0x1f, 99)),
             "PUB rpc _INBOX.deadbeef-0003.0000001f 3\r\n99 \r\n"
@@ -255,9 +255,12 @@ mod tests {
 
     #[test]
     fn a_message_carries_its_stamp_and_filler() {
-        for (wish, end) in [(Wish::Nothing, ""), (Wish::Confirm, "PING\r\n")] {
-            let template =
-                Nats.message(&Place::Topic("t".to_owned()), b"fill", Manner { wish, ..Manner::default() });
+        for (confirm, end) in [(ConfirmMode::None, ""), (ConfirmMode::Each, "PING\r\n")] {
+            let template = Nats.message(
+                &Destination::Topic("t".to_owned()),
+                b"fill",
+                Manner { confirm, ..Manner::default() },
+            );
             let expected = format!("PUB t 20\r\n0123456789abcdeffill\r\n{end}");
             assert_eq!(written(|out| template.append(out, 0, b"0123456789abcdef")), expected);
         }

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::limits::HANDSHAKE_TIMEOUT;
 use crate::options::{BrokerOptions, Style};
-use crate::protocol::driver::{Driver, Heard, Place, Reader, Replies, Terms, Wish};
+use crate::protocol::driver::{ConfirmMode, Destination, Driver, Heard, Reader, Replies, Terms};
 use crate::protocol::nats::Nats;
 use crate::protocol::stomp::Stomp;
 use crate::protocol::template::{Correlation, RequestTemplate};
@@ -58,7 +58,7 @@ pub(crate) struct Session {
     socket: TcpStream,
     /// Bytes that came and are not used yet.
     unread: Vec<u8>,
-    subscriptions: Vec<(Place, Terms)>,
+    subscriptions: Vec<(Destination, Terms)>,
 }
 
 /// A session that is handed over to whoever reads and writes without blocking.
@@ -71,7 +71,7 @@ pub(crate) struct Parts {
     /// Bytes that came already.
     pub(crate) unread: Vec<u8>,
     /// The subscriptions, to repeat them on another connection.
-    pub(crate) subscriptions: Vec<(Place, Terms)>,
+    pub(crate) subscriptions: Vec<(Destination, Terms)>,
 }
 
 impl Session {
@@ -110,19 +110,19 @@ impl Session {
     }
 
     /// Subscribes and waits until the broker says that it stands.
-    pub(crate) fn subscribe(&mut self, place: &Place, terms: Terms) -> Result<()> {
+    pub(crate) fn subscribe(&mut self, destination: &Destination, terms: Terms) -> Result<()> {
         let mut subscribe = Vec::new();
-        self.driver.subscribe(place, terms, Wish::Confirm, &mut subscribe);
+        self.driver.subscribe(destination, terms, ConfirmMode::Each, &mut subscribe);
         self.write(&subscribe)?;
         self.confirmed()?;
-        self.subscriptions.push((place.clone(), terms));
+        self.subscriptions.push((destination.clone(), terms));
         Ok(())
     }
 
     /// The requests of a requester that has this connection.
     pub(crate) fn request(
         &mut self,
-        service: &Place,
+        service: &Destination,
         replies: &Replies,
         size: usize,
         first: Correlation,

@@ -1,12 +1,12 @@
 //! STOMP 1.2, in the dialects that brokers have of its destinations.
 
 use anyhow::{Result, bail, ensure};
-use imori_stomp::command::Command;
-use imori_stomp::frame::HeaderTable;
+use imori_stomp::codec::command::Command;
+use imori_stomp::codec::frame::HeaderTable;
 
 use crate::options::{AckMode, Level, ReplyKind, Style};
 use crate::protocol::driver::{
-    Confirmed, Delivery, Driver, Heard, Manner, Place, Queue, Reader, Replies, Terms, Wish, text,
+    ConfirmMode, Confirmed, Delivery, Destination, Driver, Heard, Manner, Queue, Reader, Replies, Terms, text,
 };
 use crate::protocol::template::{Correlation, MessageTemplate, RequestTemplate, push_decimal, read_number};
 use crate::url::Url;
@@ -50,18 +50,18 @@ impl Driver for Stomp {
         out.extend_from_slice(connect.as_bytes());
     }
 
-    fn subscribe(&self, place: &Place, terms: Terms, wish: Wish, out: &mut Vec<u8>) {
+    fn subscribe(&self, destination: &Destination, terms: Terms, confirm: ConfirmMode, out: &mut Vec<u8>) {
         let prefetch = terms.prefetch.map(|count| format!("prefetch-count:{count}\n")).unwrap_or_default();
-        let receipt = match wish {
-            Wish::Confirm => "receipt:subscribed\n",
-            Wish::Nothing => "",
+        let receipt = match confirm {
+            ConfirmMode::Each => "receipt:subscribed\n",
+            ConfirmMode::None => "",
         };
         let subscribe = format!(
             "SUBSCRIBE\nid:0\ndestination:{}\nack:{}\n{}{}{prefetch}{receipt}\n\0",
-            self.destination(place),
+            self.destination(destination),
             terms.ack.name(),
-            self.kind_header("subscription-type", place),
-            arguments(place),
+            self.kind_header("subscription-type", destination),
+            arguments(destination),
         );
         out.extend_from_slice(subscribe.as_bytes());
     }
@@ -70,15 +70,16 @@ impl Driver for Stomp {
         Ok(match kind {
             ReplyKind::TempQueue => Replies { address: "/temp-queue/imori-bench".to_owned(), source: None },
             ReplyKind::Named => {
-                let place = Place::Queue(Queue::named(format!("{name}-reply-{}", requester.requester)));
-                Replies { address: self.destination(&place), source: Some(place) }
+                let destination =
+                    Destination::Queue(Queue::named(format!("{name}-reply-{}", requester.requester)));
+                Replies { address: self.destination(&destination), source: Some(destination) }
             }
         })
     }
 
     fn request(
         &self,
-        service: &Place,
+        service: &Destination,
         replies: &Replies,
         size: usize,
         first: Correlation,
@@ -92,24 +93,24 @@ impl Driver for Stomp {
         RequestTemplate::new(head.as_bytes(), b"\n\n", size, b"\0")
     }
 
-    fn message(&self, place: &Place, filler: &[u8], manner: Manner) -> MessageTemplate {
+    fn message(&self, destination: &Destination, filler: &[u8], manner: Manner) -> MessageTemplate {
         let head = |size: usize| {
             format!(
                 "SEND\ndestination:{}\n{}{}{}content-length:{size}\n",
-                self.destination(place),
-                self.kind_header("destination-type", place),
-                arguments(place),
+                self.destination(destination),
+                self.kind_header("destination-type", destination),
+                arguments(destination),
                 self.manner_headers(manner),
             )
         };
-        let template = match manner.wish {
-            Wish::Confirm => MessageTemplate::numbered(
+        let template = match manner.confirm {
+            ConfirmMode::Each => MessageTemplate::numbered(
                 |size| format!("{}receipt:00000000", head(size)),
                 "\n\n",
                 filler,
                 b"\0",
             ),
-            Wish::Nothing => MessageTemplate::new(|size| head(size) + "\n", filler, b"\0"),
+            ConfirmMode::None => MessageTemplate::new(|size| head(size) + "\n", filler, b"\0"),
         };
         let template = match manner.priorities {
             Some(priorities) => template.with_priorities(PRIORITY, priorities),
@@ -179,11 +180,11 @@ impl Driver for Stomp {
 
 impl Stomp {
     /// The value of `destination`; a name with a leading slash is taken as it stands.
-    fn destination(&self, place: &Place) -> String {
-        let (prefix, name) = match place {
-            Place::Queue(queue) => ("/queue/", &queue.name),
-            Place::Service(name) => ("/queue/", name),
-            Place::Topic(name) => ("/topic/", name),
+    fn destination(&self, destination: &Destination) -> String {
+        let (prefix, name) = match destination {
+            Destination::Queue(queue) => ("/queue/", &queue.name),
+            Destination::Service(name) => ("/queue/", name),
+            Destination::Topic(name) => ("/topic/", name),
         };
         match self.0 {
             Style::Rabbitmq if !name.starts_with('/') => format!("{prefix}{name}"),
@@ -192,10 +193,10 @@ impl Stomp {
     }
 
     /// The header line that says what kind of address it is, where a broker wants one.
-    fn kind_header(&self, header: &str, place: &Place) -> String {
-        match (self.0, place) {
+    fn kind_header(&self, header: &str, destination: &Destination) -> String {
+        match (self.0, destination) {
             (Style::Rabbitmq, _) => String::new(),
-            (Style::Artemis, Place::Topic(_)) => format!("{header}:MULTICAST\n"),
+            (Style::Artemis, Destination::Topic(_)) => format!("{header}:MULTICAST\n"),
             (Style::Artemis, _) => format!("{header}:ANYCAST\n"),
         }
     }
@@ -222,8 +223,8 @@ impl Stomp {
 }
 
 /// The header lines with which a queue is declared.
-fn arguments(place: &Place) -> String {
-    let Place::Queue(queue) = place else { return String::new() };
+fn arguments(destination: &Destination) -> String {
+    let Destination::Queue(queue) = destination else { return String::new() };
     queue.arguments.iter().map(|(name, value)| format!("{name}:{value}\n")).collect()
 }
 
@@ -318,7 +319,7 @@ mod tests {
     #[test]
     fn a_leading_slash_is_taken_as_it_stands() {
         for (name, expected) in [("a", "/queue/a"), ("/amq/queue/a", "/amq/queue/a")] {
-            assert_eq!(RABBITMQ.destination(&Place::Queue(Queue::named(name))), expected);
+            assert_eq!(RABBITMQ.destination(&Destination::Queue(Queue::named(name))), expected);
         }
     }
 
@@ -336,37 +337,37 @@ mod tests {
     #[test]
     fn a_subscription_says_all_that_was_asked_for() {
         let terms = Terms { ack: AckMode::ClientIndividual, prefetch: Some(7) };
-        for (driver, place, wish, expected) in [
+        for (driver, destination, confirm, expected) in [
             (
                 RABBITMQ,
-                Place::Queue(Queue::named("q")),
-                Wish::Nothing,
+                Destination::Queue(Queue::named("q")),
+                ConfirmMode::None,
                 "SUBSCRIBE\nid:0\ndestination:/queue/q\nack:client-individual\nprefetch-count:7\n\n\0",
             ),
             (
                 RABBITMQ,
-                Place::Queue(Queue {
+                Destination::Queue(Queue {
                     name: "q".to_owned(),
                     arguments: vec![("x-queue-type".to_owned(), "quorum".to_owned())],
                 }),
-                Wish::Nothing,
+                ConfirmMode::None,
                 "SUBSCRIBE\nid:0\ndestination:/queue/q\nack:client-individual\nx-queue-type:quorum\nprefetch-count:7\n\n\0",
             ),
             (
                 ARTEMIS,
-                Place::Topic("t".to_owned()),
-                Wish::Confirm,
+                Destination::Topic("t".to_owned()),
+                ConfirmMode::Each,
                 "SUBSCRIBE\nid:0\ndestination:t\nack:client-individual\nsubscription-type:MULTICAST\n\
                  prefetch-count:7\nreceipt:subscribed\n\n\0",
             ),
         ] {
-            assert_eq!(written(|out| driver.subscribe(&place, terms, wish, out)), expected);
+            assert_eq!(written(|out| driver.subscribe(&destination, terms, confirm, out)), expected);
         }
     }
 
     #[test]
     fn a_request_is_what_the_protocol_wants() {
-        let service = Place::Service("rpc".to_owned());
+        let service = Destination::Service("rpc".to_owned());
         let replies = RABBITMQ.replies(ReplyKind::TempQueue, "rpc", FIRST).unwrap();
         let template = RABBITMQ.request(&service, &replies, 6, FIRST);
         let request = |number: &str, body: &str| {
@@ -384,8 +385,8 @@ mod tests {
 
     #[test]
     fn a_message_carries_its_stamp_and_filler() {
-        let confirm = Manner { wish: Wish::Confirm, ..Manner::default() };
-        let template = ARTEMIS.message(&Place::Topic("t".to_owned()), b"fill", confirm);
+        let confirm = Manner { confirm: ConfirmMode::Each, ..Manner::default() };
+        let template = ARTEMIS.message(&Destination::Topic("t".to_owned()), b"fill", confirm);
         assert_eq!(
             written(|out| template.append(out, 0x1f, b"0123456789abcdef")),
             "SEND\ndestination:t\ndestination-type:MULTICAST\ncontent-length:20\nreceipt:0000001f\n\n\
@@ -395,12 +396,12 @@ mod tests {
 
     #[test]
     fn a_durable_message_says_so_in_the_words_of_its_broker() {
-        let queue = Place::Queue(Queue {
+        let queue = Destination::Queue(Queue {
             name: "q".to_owned(),
             arguments: vec![("x-level".to_owned(), "os".to_owned())],
         });
         let manner = Manner {
-            wish: Wish::Confirm,
+            confirm: ConfirmMode::Each,
             is_persistent: true,
             priorities: Some(10),
             expiration: Some(Duration::from_millis(1_500)),

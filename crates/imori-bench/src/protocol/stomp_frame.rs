@@ -4,11 +4,11 @@
 //! reply address, goes back byte for byte, so nothing is unescaped here.
 
 use anyhow::{Result, anyhow, bail};
-use imori_stomp::command::Command;
-use imori_stomp::decode::{Decoder, Step};
-use imori_stomp::frame::HeaderTable;
+use imori_stomp::codec::command::Command;
+use imori_stomp::codec::decode::{Decoder, Step};
+use imori_stomp::codec::frame::HeaderTable;
+use imori_stomp::codec::version::Version;
 use imori_stomp::limits::Limits;
-use imori_stomp::version::Version;
 
 use crate::limits::FRAME_BYTES_MAX;
 use crate::protocol::driver::text;
@@ -78,7 +78,7 @@ pub(super) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    fn of(frame: &imori_stomp::frame::Frame<'a>) -> Result<Frame<'a>> {
+    fn of(frame: &imori_stomp::codec::frame::Frame<'a>) -> Result<Frame<'a>> {
         let command = frame.command;
         if !matches!(command, Command::Message | Command::Receipt | Command::Connected | Command::Error) {
             bail!("the broker sends {command:?}, which is no command of a server");

@@ -114,17 +114,17 @@ pub struct RateStep {
 
 /// A named number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Count {
+pub struct NamedCount {
     /// The name of the counter.
     pub name: Cow<'static, str>,
     /// How many.
     pub value: u64,
 }
 
-impl Count {
+impl NamedCount {
     /// So many of what the name says.
-    pub(crate) fn new(name: &'static str, value: u64) -> Count {
-        Count { name: Cow::Borrowed(name), value }
+    pub(crate) fn new(name: &'static str, value: u64) -> NamedCount {
+        NamedCount { name: Cow::Borrowed(name), value }
     }
 }
 
@@ -221,7 +221,7 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_sync: Option<Latency>,
     /// Counters of both sides, warm-up included.
-    pub counters: Vec<Count>,
+    pub counters: Vec<NamedCount>,
     /// The parts of a mix, each as when it is alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Report>,

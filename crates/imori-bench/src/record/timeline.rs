@@ -1,7 +1,7 @@
 //! The counts of one thread while it measures: by second, and over all.
 //!
-//! It is on the way of every operation, so it does one histogram entry and two comparisons there; what
-//! a row of the report needs is made when a second is over.
+//! Every operation passes here, so it costs one histogram entry and two comparisons. The rows of the
+//! report are made when a second is over.
 
 use crate::record::latency::{LatencyKind, Recorder};
 use crate::record::series::{HEAT_BOUNDS_US, Second};

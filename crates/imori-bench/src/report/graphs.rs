@@ -5,7 +5,7 @@ use crate::record::report::{RateStep, Report};
 use crate::record::series::{BrokerSecond, HostSecond};
 use crate::report::axis::{Axis, Scale, Unit};
 use crate::report::buckets::{BUCKETS_MAX, Bucket, Buckets};
-use crate::report::plot::{Look, Plot, Series};
+use crate::report::plot::{Plot, Series, SeriesKind};
 
 /// A plot of the seconds of a run that ended then.
 fn of_time(title: &str, y: Axis, end: f64, series: Vec<Series>) -> Plot {
@@ -25,7 +25,7 @@ fn points<'a>(
 pub(crate) fn throughput(report: &Report, buckets: &Buckets) -> Plot {
     let fan_out = report.fan_out.max(1) as f64;
     let mut offered = Series::line("offered", 0, points(buckets, |b| Some(b.rate(b.sum.offered) * fan_out)));
-    offered.look = Look::Ground;
+    offered.kind = SeriesKind::Ground;
     let offered = report.open.is_some().then_some(offered);
     let sent = Series::line("sent", 1, points(buckets, |b| Some(b.rate(b.sum.sent) * fan_out)));
     let confirmed =

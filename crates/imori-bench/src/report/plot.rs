@@ -12,7 +12,7 @@ const DENSE: usize = 130;
 
 /// How a series is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
+pub enum SeriesKind {
     /// A line from point to point.
     Line,
     /// A grey ground below the values, each as wide as it is from one to the next.
@@ -47,7 +47,7 @@ pub struct Series {
     /// Which of the styles it has; equal numbers look alike.
     pub style: usize,
     /// How it is drawn.
-    pub look: Look,
+    pub kind: SeriesKind,
     /// By x.
     pub points: Vec<Point>,
 }
@@ -56,7 +56,7 @@ impl Series {
     /// A line.
     pub fn line(name: &str, style: usize, points: impl IntoIterator<Item = (f64, Option<f64>)>) -> Series {
         let points = points.into_iter().map(|(x, y)| Point::new(x, y)).collect();
-        Series { name: name.to_owned(), style, look: Look::Line, points }
+        Series { name: name.to_owned(), style, kind: SeriesKind::Line, points }
     }
 
     /// Whether it has any value.
@@ -152,7 +152,7 @@ impl Plot {
             [point.y, least, greatest].into_iter().flatten()
         });
         // Bars have a foot: on a log axis the least of them would vanish without room below it.
-        let has_bars = self.series.iter().any(|series| series.look == Look::Bars);
+        let has_bars = self.series.iter().any(|series| series.kind == SeriesKind::Bars);
         if has_bars && self.y.scale == Scale::Log {
             let values: Vec<f64> = values.filter(|value| *value > 0.0).collect();
             let least = values.iter().copied().fold(f64::INFINITY, f64::min) / 2.0;
@@ -177,11 +177,11 @@ impl Plot {
         let (across, up) = (self.across(), self.up());
         frame.grid(svg, &across.ticks(frame.labels_across()), &up.ticks(5), &self.x.title, &self.y.title);
         self.draw_legend(svg, frame);
-        for series in self.series.iter().filter(|series| series.look == Look::Ground) {
+        for series in self.series.iter().filter(|series| series.kind == SeriesKind::Ground) {
             draw_ground(svg, frame, series, &across, &up);
         }
         self.draw_bars(svg, frame, &across, &up);
-        for series in self.series.iter().filter(|series| series.look == Look::Line) {
+        for series in self.series.iter().filter(|series| series.kind == SeriesKind::Line) {
             draw_line(svg, frame, series, &across, &up);
         }
         frame.cursor(svg);
@@ -226,8 +226,8 @@ impl Plot {
         for (series, (x, row)) in legend.into_iter().zip(self.legend_places(frame.width)) {
             let (x, y) = (frame.inset + x, frame.head + 14.0 + row as f64 * 18.0);
             let style = series.style % STYLES;
-            match series.look {
-                Look::Line => {
+            match series.kind {
+                SeriesKind::Line => {
                     svg.empty(
                         "path",
                         &[
@@ -237,9 +237,12 @@ impl Plot {
                     );
                     mark(svg, x + 12.0, y - 4.0, style);
                 }
-                Look::Bars | Look::Ground => {
-                    let class =
-                        if series.look == Look::Bars { format!("bar b{style}") } else { "ground".to_owned() };
+                SeriesKind::Bars | SeriesKind::Ground => {
+                    let class = if series.kind == SeriesKind::Bars {
+                        format!("bar b{style}")
+                    } else {
+                        "ground".to_owned()
+                    };
                     svg.empty(
                         "rect",
                         &[
@@ -257,7 +260,8 @@ impl Plot {
     }
 
     fn draw_bars(&self, svg: &mut Markup, frame: &Frame, across: &Span<'_>, up: &Span<'_>) {
-        let bars: Vec<&Series> = self.series.iter().filter(|series| series.look == Look::Bars).collect();
+        let bars: Vec<&Series> =
+            self.series.iter().filter(|series| series.kind == SeriesKind::Bars).collect();
         let slots = match &self.x.scale {
             Scale::Names(names) => names.len(),
             _ => bars.iter().map(|series| series.points.len()).max().unwrap_or(0),
@@ -392,10 +396,10 @@ mod tests {
         let names = ["1", "2", "<4>"].map(str::to_owned).to_vec();
         let points = |factor: f64| (0..3).map(move |at| (f64::from(at), Some(factor * f64::from(at + 1))));
         let mut bars = Series::line("bars & more", 1, points(20.0));
-        bars.look = Look::Bars;
+        bars.kind = SeriesKind::Bars;
         bars.points[2].range = Some((40.0, 80.0));
         let mut ground = Series::line("offered", 2, points(9.0));
-        ground.look = Look::Ground;
+        ground.kind = SeriesKind::Ground;
         Plot {
             title: "requests a second by \"depth\"".to_owned(),
             x: Axis::new("depth", Scale::Names(names), Unit::Number),

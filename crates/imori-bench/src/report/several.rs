@@ -7,7 +7,7 @@ use crate::report::graphs::{self, Overlaid};
 use crate::report::markup::Markup;
 use crate::report::measure::{MEASURES, Measure};
 use crate::report::one::{write_head, write_run};
-use crate::report::plot::{Look, Plot, Point, Series};
+use crate::report::plot::{Plot, Point, Series, SeriesKind};
 use crate::report::quantity::change;
 use crate::report::runs::Runs;
 use crate::report::spread::Spread;
@@ -160,7 +160,7 @@ fn times(runs: &Runs, sides: &[&str]) -> Plot {
             let points =
                 (0..).zip(&measures).map(|(x, measure)| bar(f64::from(x), spread(runs, side, measure)));
             let name = side_name(runs, side).to_owned();
-            Series { name, style: at, look: Look::Bars, points: points.collect() }
+            Series { name, style: at, kind: SeriesKind::Bars, points: points.collect() }
         })
         .collect();
     Plot {
@@ -186,7 +186,7 @@ fn bars(title: &str, runs: &Runs, sides: &[&str], measure: &Measure) -> Plot {
             Series {
                 name: side_name(runs, side).to_owned(),
                 style: at,
-                look: Look::Bars,
+                kind: SeriesKind::Bars,
                 points: vec![point],
             }
         })

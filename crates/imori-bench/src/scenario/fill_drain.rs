@@ -8,9 +8,9 @@ use anyhow::Result;
 
 use crate::amount::Amount;
 use crate::load::phase::{Bounds, Ended, drive};
-use crate::protocol::driver::Wish;
+use crate::protocol::driver::ConfirmMode;
 use crate::protocol::session::driver;
-use crate::record::report::Count;
+use crate::record::report::NamedCount;
 use crate::scenario::oneway::Run;
 use crate::scenario::oneway_role::consumers_of;
 use crate::scenario::shape::{Shape, terms};
@@ -50,7 +50,7 @@ pub(super) fn run(mut run: Run<'_>, shape: &Shape) -> Result<Ran> {
     let sources = shape.sources.iter();
     for (consumer, (source, _)) in consumers_of(&mut run.consumers).zip(sources) {
         let mut subscribe = Vec::new();
-        driver(run.broker)?.subscribe(source, terms(run.options), Wish::Nothing, &mut subscribe);
+        driver(run.broker)?.subscribe(source, terms(run.options), ConfirmMode::None, &mut subscribe);
         consumer.subscribe(subscribe);
     }
     stage.phase("drain");
@@ -88,19 +88,19 @@ fn kept(run: &mut Run<'_>, ended: Result<Ended>) -> Ended {
 }
 
 /// The cost of filling, and the broker's memory when it is full and quiet.
-fn counters(filled: &Cost, settled: &Cost, drained: &Cost, messages: u64) -> Vec<Count> {
+fn counters(filled: &Cost, settled: &Cost, drained: &Cost, messages: u64) -> Vec<NamedCount> {
     let grown = settled.broker_after.rss_bytes.saturating_sub(filled.broker_before.rss_bytes);
     let cpu_s = filled.broker_after.cpu_seconds_since(&filled.broker_before);
     vec![
-        Count::new("fill_ms", filled.elapsed.as_millis() as u64),
-        Count::new("fill_per_s", (messages as f64 / filled.elapsed.as_secs_f64()) as u64),
-        Count::new("fill_broker_cpu_ms", (cpu_s * 1_000.0) as u64),
-        Count::new("rss_empty_bytes", filled.broker_before.rss_bytes),
-        Count::new("fill_rss_peak_bytes", filled.broker_rss_peak),
-        Count::new("rss_full_bytes", settled.broker_after.rss_bytes),
-        Count::new("drain_rss_peak_bytes", drained.broker_rss_peak),
-        Count::new("rss_bytes_per_message", grown / messages.max(1)),
-        Count::new("fill_write_bytes", written(filled)),
+        NamedCount::new("fill_ms", filled.elapsed.as_millis() as u64),
+        NamedCount::new("fill_per_s", (messages as f64 / filled.elapsed.as_secs_f64()) as u64),
+        NamedCount::new("fill_broker_cpu_ms", (cpu_s * 1_000.0) as u64),
+        NamedCount::new("rss_empty_bytes", filled.broker_before.rss_bytes),
+        NamedCount::new("fill_rss_peak_bytes", filled.broker_rss_peak),
+        NamedCount::new("rss_full_bytes", settled.broker_after.rss_bytes),
+        NamedCount::new("drain_rss_peak_bytes", drained.broker_rss_peak),
+        NamedCount::new("rss_bytes_per_message", grown / messages.max(1)),
+        NamedCount::new("fill_write_bytes", written(filled)),
     ]
 }
 

@@ -11,7 +11,7 @@ use crate::load::phase::{Bounds, drive};
 use crate::options::IdleOptions;
 use crate::protocol::driver::Heard;
 use crate::protocol::session::{Session, driver};
-use crate::record::report::{Count, Report};
+use crate::record::report::{NamedCount, Report};
 use crate::report::live::Live;
 use crate::scenario::stage::Stage;
 use crate::scenario::summary::{Subject, asked, report};
@@ -62,15 +62,15 @@ pub(crate) fn run(options: &IdleOptions) -> Result<Report> {
     let connections = u64::from(options.connections);
     let mut report = report(subject, (&options.broker, &stage), None, &opened, connections, 0);
     report.notes.clear();
-    report.counters.push(Count::new("still_open", idle.roles().count() as u64));
+    report.counters.push(NamedCount::new("still_open", idle.roles().count() as u64));
     if let Some(broker) = &mut report.broker {
         broker.rss_end = held.broker_after.rss_bytes;
         broker.rss_peak = broker.rss_peak.max(held.broker_rss_peak);
         let grown = broker.rss_end.saturating_sub(broker.rss_start);
         let idle_cpu_s = held.broker_after.cpu_seconds_since(&held.broker_before);
         report.counters.extend([
-            Count::new("rss_bytes_per_connection", grown / connections.max(1)),
-            Count::new("idle_cpu_ms_per_s", (idle_cpu_s * 1_000.0 / held.elapsed.as_secs_f64()) as u64),
+            NamedCount::new("rss_bytes_per_connection", grown / connections.max(1)),
+            NamedCount::new("idle_cpu_ms_per_s", (idle_cpu_s * 1_000.0 / held.elapsed.as_secs_f64()) as u64),
         ]);
     }
     Ok(report)

@@ -18,12 +18,12 @@ use crate::load::phase::{Bounds, Ended, drive};
 use crate::load::publisher::{Confirms, Pace, Publisher, Publishing};
 use crate::load::spread::Spread;
 use crate::options::{AckOrder, BrokerOptions, FlowOptions, Level};
-use crate::protocol::driver::{Manner, Wish};
+use crate::protocol::driver::{ConfirmMode, Manner};
 use crate::protocol::session::{Session, driver};
 use crate::record::Timeline;
 use crate::record::latency::LatencyKind;
 use crate::record::levels::Levels;
-use crate::record::report::{Count, Outcome, Report};
+use crate::record::report::{NamedCount, Outcome, Report};
 use crate::scenario::oneway_role::{FlowBoard, FlowRole};
 use crate::scenario::shape::{Shape, terms};
 use crate::scenario::stage::Stage;
@@ -113,8 +113,8 @@ impl<'a> Run<'a> {
             session.check_body(shape.size)?;
             session.server().clone_into(&mut subject.server);
             let templates = (
-                driver.message(place, &filler, Manner { wish: Wish::Nothing, ..shape.manner }),
-                driver.message(place, &filler, Manner { wish: Wish::Confirm, ..shape.manner }),
+                driver.message(place, &filler, Manner { confirm: ConfirmMode::None, ..shape.manner }),
+                driver.message(place, &filler, Manner { confirm: ConfirmMode::Each, ..shape.manner }),
             );
             let confirms = match options.confirm {
                 Some(window) => Confirms::Each(window),
@@ -384,15 +384,15 @@ impl<'a> Run<'a> {
         report.notes.extend(self.broken.map(|error| format!("{error:#}")));
         report.notes.extend(unsent_note(report.outcome, unsent));
         report.counters.extend([
-            Count::new("published", published),
-            Count::new("deliveries_due", due),
-            Count::new("deliveries", received.deliveries),
+            NamedCount::new("published", published),
+            NamedCount::new("deliveries_due", due),
+            NamedCount::new("deliveries", received.deliveries),
         ]);
         if self.expiration.is_some() {
-            report.counters.push(Count::new("delivered_overdue", received.overdue));
+            report.counters.push(NamedCount::new("delivered_overdue", received.overdue));
         }
         if self.options.confirm.is_some() {
-            report.counters.push(Count::new("unconfirmed", unconfirmed));
+            report.counters.push(NamedCount::new("unconfirmed", unconfirmed));
         }
         if unconfirmed > 0 && report.outcome == Outcome::Blocked {
             report.notes.push(format!("the broker never confirmed {unconfirmed} of {published} messages"));

@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::json;
 
 use crate::options::{AckOrder, BrokerOptions, FanOutOptions, Level, LoadOptions, PubsubOptions};
-use crate::protocol::driver::{Manner, Place};
+use crate::protocol::driver::{Destination, Manner};
 use crate::protocol::session::driver;
 use crate::scenario::oneway::Run;
 use crate::scenario::shape::{Shape, cycled};
@@ -58,8 +58,8 @@ fn steady(
     let run = run_id() as u16;
     let driver = driver(&options.broker)?;
     // A subject of this run only, so that nobody else hears or says anything on it.
-    let subjects: Vec<Place> = (0..options.subjects())
-        .map(|index| Place::Topic(format!("{}.{run:04x}.{index}", options.flow.destination)))
+    let subjects: Vec<Destination> = (0..options.subjects())
+        .map(|index| Destination::Topic(format!("{}.{run:04x}.{index}", options.flow.destination)))
         .collect();
     let sources = subjects
         .iter()

@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::json;
 
 use crate::options::{AckOrder, BrokerOptions, LoadOptions, QueueOptions, QueuePhase};
-use crate::protocol::driver::{Manner, Place, Queue};
+use crate::protocol::driver::{Destination, Manner, Queue};
 use crate::protocol::session::driver;
 use crate::scenario::fill_drain;
 use crate::scenario::oneway::Run;
@@ -43,7 +43,8 @@ fn run(options: &QueueOptions, stage: &Stage<'_>) -> Result<Ran> {
     let said = options.keep.queue_argument.iter();
     arguments.extend(said.map(|argument| (argument.name.clone(), argument.value.clone())));
     let queue = |index| Queue { name: format!("{name}-{index}"), arguments: arguments.clone() };
-    let queues: Vec<Place> = (0..options.queues).map(|index| Place::Queue(queue(index))).collect();
+    let queues: Vec<Destination> =
+        (0..options.queues).map(|index| Destination::Queue(queue(index))).collect();
     let is_filled_first = options.phase == QueuePhase::FillDrain;
     let shape = Shape {
         subjects: cycled(&queues, options.publishers),

@@ -11,7 +11,7 @@ use crate::load::publisher::Pace;
 use crate::load::requester::Requester;
 use crate::load::responder::Responder;
 use crate::options::{BrokerOptions, Depth, LoadOptions, RpcOptions};
-use crate::protocol::driver::{CallTerms, Driver, Place, Terms};
+use crate::protocol::driver::{CallTerms, Destination, Driver, Terms};
 use crate::protocol::session::{Session, driver};
 use crate::protocol::template::Correlation;
 use crate::scenario::rpc_role::{RpcBoard, RpcRole};
@@ -49,7 +49,7 @@ fn run(options: &RpcOptions, stage: &Stage<'_>) -> Result<Ran> {
     let driver = driver(&options.broker)?;
     driver.check_calls(call_terms(options))?;
     let responders = responders(options, driver);
-    let service = Place::Service(options.destination.clone());
+    let service = Destination::Service(options.destination.clone());
     let loop_count = if options.independent { options.requesters } else { 1 };
     let mut loops = Vec::new();
     for _ in 0..loop_count {

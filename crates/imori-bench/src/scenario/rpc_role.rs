@@ -1,7 +1,7 @@
 //! The connections of scenario `rpc`: those that ask and those that answer.
 
 use crate::load::event_loop::Role;
-use crate::load::requester::{Asked, Requester};
+use crate::load::requester::{Requester, RequesterCounts};
 use crate::load::responder::{Answered, Responder};
 use crate::protocol::driver::Heard;
 
@@ -12,13 +12,13 @@ pub(super) enum RpcRole {
 }
 
 pub(super) struct RpcBoard {
-    pub(super) asked: Asked,
+    pub(super) counts: RequesterCounts,
     pub(super) answered: Answered,
 }
 
 impl RpcBoard {
     pub(super) fn new() -> RpcBoard {
-        RpcBoard { asked: Asked::new(), answered: Answered::default() }
+        RpcBoard { counts: RequesterCounts::new(), answered: Answered::default() }
     }
 }
 
@@ -28,14 +28,14 @@ impl Role for RpcRole {
     fn hear(&mut self, heard: &Heard<'_>, now: u64, board: &mut RpcBoard, out: &mut Vec<u8>) {
         let Heard::Delivery(delivery) = heard else { return };
         match self {
-            RpcRole::Requester(requester) => requester.reply(delivery, now, &mut board.asked),
+            RpcRole::Requester(requester) => requester.reply(delivery, now, &mut board.counts),
             RpcRole::Responder(responder) => responder.request(delivery, &mut board.answered, out),
         }
     }
 
     fn fill(&mut self, now: u64, board: &mut RpcBoard, out: &mut Vec<u8>) -> bool {
         match self {
-            RpcRole::Requester(requester) => requester.fill(now, &mut board.asked, out),
+            RpcRole::Requester(requester) => requester.fill(now, &mut board.counts, out),
             RpcRole::Responder(_) => false,
         }
     }
@@ -63,17 +63,17 @@ impl Role for RpcRole {
 
     fn cut_off(&mut self, now: u64, board: &mut RpcBoard) {
         if let RpcRole::Requester(requester) = self {
-            requester.cut_off(now, &mut board.asked);
+            requester.cut_off(now, &mut board.counts);
         }
     }
 
     fn reopened(&mut self, now: u64, board: &mut RpcBoard) {
-        board.asked.timeline.reconnected(now);
+        board.counts.timeline.reconnected(now);
     }
 
     fn tick(&mut self, now: u64, board: &mut RpcBoard) {
         if let RpcRole::Requester(requester) = self {
-            requester.tick(now, &mut board.asked);
+            requester.tick(now, &mut board.counts);
         }
     }
 }

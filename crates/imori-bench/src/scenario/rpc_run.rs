@@ -8,11 +8,11 @@ use crate::amount::Amount;
 use crate::clock::Clock;
 use crate::load::event_loop::EventLoop;
 use crate::load::phase::{Bounds, Ended, drive_all};
-use crate::load::requester::{Asked, Requester};
+use crate::load::requester::{Requester, RequesterCounts};
 use crate::load::responder::Answered;
 use crate::options::{Depth, RpcOptions};
 use crate::record::latency::LatencyKind;
-use crate::record::report::{Count, Outcome, Report};
+use crate::record::report::{NamedCount, Outcome, Report};
 use crate::scenario::rpc_role::{RpcBoard, RpcRole};
 use crate::scenario::stage::Stage;
 use crate::scenario::summary::{LEAD, Ran, nanos, unsent_note};
@@ -57,7 +57,7 @@ impl Run<'_> {
         let end = begin.saturating_add(nanos(time));
         // Before the first is due, so that none is missed when the warm-up is over.
         self.start_counting(begin);
-        self.each_requester(|requester, asked| requester.follow((start, end), asked));
+        self.each_requester(|requester, counts| requester.follow((start, end), counts));
         let ended = self.wait_until(begin, "warm-up");
         let (cost, answered, ended) = self.measured(|run| match ended {
             Ended::Done | Ended::TimeOver => run.wait_until(end, "measure"),
@@ -72,26 +72,27 @@ impl Run<'_> {
 
     /// Sends what was due and had no room.
     fn send_the_rest(&mut self) -> Ended {
-        let ended = self
-            .drive(Bounds::of(Amount::Count(0), false), "drain", None, |_, board| board.asked.scheduled == 0);
+        let ended = self.drive(Bounds::of(Amount::Count(0), false), "drain", None, |_, board| {
+            board.counts.scheduled == 0
+        });
         if ended == Ended::Done { Ended::TimeOver } else { ended }
     }
 
     /// From this time on it counts.
     fn start_counting(&mut self, begin: u64) {
         for event_loop in &mut self.loops {
-            event_loop.board.asked.timeline.start(begin);
+            event_loop.board.counts.timeline.start(begin);
         }
     }
 
     /// Does something to each requester, and to what its loop counts.
-    fn each_requester(&mut self, mut act: impl FnMut(&mut Requester, &mut Asked)) {
+    fn each_requester(&mut self, mut act: impl FnMut(&mut Requester, &mut RequesterCounts)) {
         for event_loop in &mut self.loops {
-            let mut asked = std::mem::replace(&mut event_loop.board.asked, Asked::new());
+            let mut counts = std::mem::replace(&mut event_loop.board.counts, RequesterCounts::new());
             for requester in requesters_of(event_loop) {
-                act(requester, &mut asked);
+                act(requester, &mut counts);
             }
-            event_loop.board.asked = asked;
+            event_loop.board.counts = counts;
         }
     }
 
@@ -106,14 +107,16 @@ impl Run<'_> {
 
     /// Calls that were answered so far.
     fn answered(&self) -> u64 {
-        let asked = self.loops.iter().map(|event_loop| &event_loop.board.asked);
-        asked.map(|asked| asked.settled.saturating_sub(asked.ledger.timeouts + asked.ledger.unknown)).sum()
+        let counts = self.loops.iter().map(|event_loop| &event_loop.board.counts);
+        counts
+            .map(|counts| counts.settled.saturating_sub(counts.ledger.timeouts + counts.ledger.unknown))
+            .sum()
     }
 
     /// Waits for the replies that are due, and for those that nobody expects any more.
     pub(super) fn settle_up(&mut self, mut ended: Ended) -> Ended {
         let now = self.clock.now();
-        self.each_requester(|requester, asked| requester.leave_schedule(now, asked));
+        self.each_requester(|requester, counts| requester.leave_schedule(now, counts));
         if ended == Ended::TimeOver {
             ended = self.settle();
         }
@@ -138,7 +141,7 @@ impl Run<'_> {
         let mut index = 0;
         let mut goals = Vec::new();
         for event_loop in &mut self.loops {
-            let mut goal = event_loop.board.asked.settled;
+            let mut goal = event_loop.board.counts.settled;
             for requester in requesters_of(event_loop) {
                 let share = total.map_or(u64::MAX, |total| total / count + u64::from(index < total % count));
                 requester.extend(share);
@@ -149,7 +152,7 @@ impl Run<'_> {
         }
         let bounds = Bounds::of(amount, self.options.depth() == Depth::All);
         self.drive(bounds, name, total, |at, board| {
-            goals.get(at).is_some_and(|goal| board.asked.settled >= *goal)
+            goals.get(at).is_some_and(|goal| board.counts.settled >= *goal)
         })
     }
 
@@ -166,7 +169,7 @@ impl Run<'_> {
             requester.extend(0);
         }
         let bounds = Bounds::of(Amount::Count(0), self.options.depth() == Depth::All);
-        self.drive(bounds, "drain", None, |_, board| board.asked.settled >= board.asked.ledger.sent)
+        self.drive(bounds, "drain", None, |_, board| board.counts.settled >= board.counts.ledger.sent)
     }
 
     /// Turns the loops, and shows how far the first is, taking the others to be as far.
@@ -177,13 +180,13 @@ impl Run<'_> {
         total: Option<u64>,
         is_done: impl Fn(usize, &RpcBoard) -> bool + Sync,
     ) -> Ended {
-        let before = self.loops.first().map_or(0, |first| first.board.asked.settled);
+        let before = self.loops.first().map_or(0, |first| first.board.counts.settled);
         let count = self.loops.len() as u64;
         let stage = self.stage;
         stage.phase(name);
         let show = |board: &RpcBoard| {
-            let done = (board.asked.settled - before).saturating_mul(count);
-            stage.show(done, total, &board.asked.timeline);
+            let done = (board.counts.settled - before).saturating_mul(count);
+            stage.show(done, total, &board.counts.timeline);
         };
         match drive_all(&mut self.loops, bounds, is_done, show) {
             Ok(ended) => ended,
@@ -197,14 +200,14 @@ impl Run<'_> {
     /// With depth `all`, whether the broker took every request and simply does not answer some of
     /// them: those calls are given up, and the ledger says the rest.
     fn is_only_waiting(&mut self) -> bool {
-        let answered_some = self.loops.iter().any(|event_loop| event_loop.board.asked.settled > 0);
+        let answered_some = self.loops.iter().any(|event_loop| event_loop.board.counts.settled > 0);
         let has_written = self.loops.iter().all(|event_loop| event_loop.unwritten() == 0);
         let has_sent =
             self.loops.iter_mut().flat_map(requesters_of).all(|requester| requester.has_sent_all());
         let is_waiting = self.options.depth() == Depth::All && answered_some && has_written && has_sent;
         if is_waiting {
             let now = self.clock.now();
-            self.each_requester(|requester, asked| requester.give_up_before(u64::MAX >> 1, now, asked));
+            self.each_requester(|requester, counts| requester.give_up_before(u64::MAX >> 1, now, counts));
         }
         is_waiting
     }
@@ -217,14 +220,14 @@ impl Run<'_> {
             Ended::Blocked if !self.is_only_waiting() => Outcome::Blocked,
             _ => Outcome::Done,
         };
-        let mut asked = Asked::new();
+        let mut counts = RequesterCounts::new();
         for event_loop in &mut self.loops {
-            asked.add(&mut event_loop.board.asked);
+            counts.add(&mut event_loop.board.counts);
         }
-        report.ledger = asked.ledger;
-        report.ledger.lost = asked.ledger.timeouts.saturating_sub(asked.ledger.late);
-        let unanswered = asked.ledger.sent.saturating_sub(asked.settled);
-        if asked.timeline.reconnects() > 0 {
+        report.ledger = counts.ledger;
+        report.ledger.lost = counts.ledger.timeouts.saturating_sub(counts.ledger.late);
+        let unanswered = counts.ledger.sent.saturating_sub(counts.settled);
+        if counts.timeline.reconnects() > 0 {
             // A request or its reply may have been on a connection that broke.
             report.ledger.unknown += std::mem::take(&mut report.ledger.lost);
         }
@@ -232,24 +235,24 @@ impl Run<'_> {
             report.ledger.unknown += unanswered;
         }
         report.notes.extend(self.broken.as_ref().map(|error| format!("{error:#}")));
-        report.notes.extend(unsent_note(report.outcome, asked.unsent));
+        report.notes.extend(unsent_note(report.outcome, counts.unsent));
         report.counters = vec![
-            Count::new("requests_sent", asked.ledger.sent),
-            Count::new("requests_received", responded.received),
-            Count::new("replies_sent", responded.received),
-            Count::new(
+            NamedCount::new("requests_sent", counts.ledger.sent),
+            NamedCount::new("requests_received", responded.received),
+            NamedCount::new("replies_sent", responded.received),
+            NamedCount::new(
                 "replies_received",
-                asked.ledger.good + asked.ledger.altered + asked.ledger.duplicated,
+                counts.ledger.good + counts.ledger.altered + counts.ledger.duplicated,
             ),
-            Count::new("unanswered", unanswered),
-            Count::new("foreign_requests", responded.foreign),
-            Count::new("unreadable_requests", responded.unreadable),
+            NamedCount::new("unanswered", unanswered),
+            NamedCount::new("foreign_requests", responded.foreign),
+            NamedCount::new("unreadable_requests", responded.unreadable),
         ];
         let kind = match self.options.depth() {
             Depth::InFlight(1) => LatencyKind::Service,
             _ => LatencyKind::Queueing,
         };
-        Ran::new(report, asked.timeline, &self.options.load, kind, 1)
+        Ran::new(report, counts.timeline, &self.options.load, kind, 1)
     }
 }
 

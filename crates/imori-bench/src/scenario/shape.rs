@@ -1,14 +1,14 @@
 //! The senders and receivers of each subject in one-way scenarios.
 
 use crate::options::{AckOrder, FlowOptions, Level};
-use crate::protocol::driver::{Manner, Place, Terms};
+use crate::protocol::driver::{Destination, Manner, Terms};
 
 /// The senders and receivers of each subject.
 pub(super) struct Shape {
     /// For each publisher, where it sends.
-    pub(super) subjects: Vec<Place>,
+    pub(super) subjects: Vec<Destination>,
     /// For each consumer, what it reads and which place of a publisher that is.
-    pub(super) sources: Vec<(Place, usize)>,
+    pub(super) sources: Vec<(Destination, usize)>,
     /// Deliveries of each message.
     pub(super) fan_out: u64,
     /// Places of each publisher.
@@ -28,7 +28,7 @@ pub(super) struct Shape {
 }
 
 /// So many places, of these in turns.
-pub(super) fn cycled(places: &[Place], count: u32) -> Vec<Place> {
+pub(super) fn cycled(places: &[Destination], count: u32) -> Vec<Destination> {
     places.iter().cycle().take(count as usize).cloned().collect()
 }
 

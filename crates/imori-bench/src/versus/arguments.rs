@@ -7,7 +7,7 @@ use clap::{Args, CommandFactory, Parser};
 
 use crate::options::{FanOutOptions, IdleOptions, PubsubOptions, QueueOptions, RpcOptions, SoakOptions};
 use crate::report::compare::Share;
-use crate::versus::found::Places;
+use crate::versus::found::SearchPaths;
 use crate::versus::list::{self, Line};
 use crate::versus::peer::Own;
 
@@ -86,7 +86,7 @@ pub struct VersusArgs {
 
 /// A comparison as it was asked for, with the words sorted.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct ComparisonRequest {
     pub(crate) turns: TurnOptions,
     pub(crate) own: Own,
     /// How much more CPU a delivery the first peer may spend than another.
@@ -125,15 +125,15 @@ impl TurnOptions {
     }
 
     /// Where to look for programs.
-    pub(crate) fn places(&self) -> Places {
+    pub(crate) fn places(&self) -> SearchPaths {
         let peers = self.peers_dir.clone().unwrap_or_else(|| PathBuf::from(PEERS));
-        Places { imori: self.imori.clone(), peers }
+        SearchPaths { imori: self.imori.clone(), peers }
     }
 }
 
 impl VersusArgs {
     /// Sorts the words and refuses at once what no run could use.
-    pub(crate) fn sorted(&self) -> Result<Asked> {
+    pub(crate) fn sorted(&self) -> Result<ComparisonRequest> {
         let (name, rest) = self.words.split_first().context("a scenario is needed, such as `rpc`")?;
         let first_option = rest.iter().position(|word| word.starts_with('-')).unwrap_or(rest.len());
         let (peers, options) = rest.split_at(first_option);
@@ -145,7 +145,7 @@ impl VersusArgs {
         let ListOptions { only, tolerance } = own_words.list;
         let load = load(name, arguments, &only)?;
         let OwnOptions { peer_url, peer_start, peer_stop } = own_words.own;
-        Ok(Asked {
+        Ok(ComparisonRequest {
             turns: own_words.turns,
             own: Own { urls: peer_url, starts: peer_start, stops: peer_stop },
             tolerance,
@@ -244,7 +244,7 @@ mod tests {
         text.split_whitespace().map(str::to_owned).collect()
     }
 
-    fn asked(text: &str) -> Result<Asked> {
+    fn asked(text: &str) -> Result<ComparisonRequest> {
         #[derive(Parser)]
         #[command(no_binary_name = true)]
         struct Whole {

@@ -1,7 +1,7 @@
 //! A figure of an experiment as a picture: a line for each peer over the points.
 
 use crate::report::axis::{Axis, Scale, Unit};
-use crate::report::plot::{Look, Plot, Point, Series};
+use crate::report::plot::{Plot, Point, Series, SeriesKind};
 use crate::versus::comparison::Comparison;
 use crate::versus::figures::Figure;
 use crate::versus::table::spread_of;
@@ -21,7 +21,7 @@ pub(crate) fn chart(comparison: &Comparison, figure: &Figure, title: &str, acros
                 range: spread.map(|spread| (spread.low / figure.scale, spread.high / figure.scale)),
             }
         });
-        Series { name: peer.name.clone(), style, look: Look::Line, points: values.collect() }
+        Series { name: peer.name.clone(), style, kind: SeriesKind::Line, points: values.collect() }
     });
     let plot = Plot {
         title: format!("{}: {title}", figure.title),

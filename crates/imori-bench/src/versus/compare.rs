@@ -12,9 +12,9 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use crate::report::html::{Link, html_of_many};
 use crate::report::packed::pack;
 use crate::url::Scheme;
-use crate::versus::arguments::{Asked, Load, TurnOptions, VersusArgs};
+use crate::versus::arguments::{ComparisonRequest, Load, TurnOptions, VersusArgs};
 use crate::versus::comparison::{Comparison, FORMAT, Job, LeftOut, PeerFacts, Settings};
-use crate::versus::found::{Found, Places, find};
+use crate::versus::found::{Program, SearchPaths, find};
 use crate::versus::list::Line;
 use crate::versus::ourselves::Ourselves;
 use crate::versus::peer::{Choice, Peer};
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &VersusArgs) -> Result<u8> {
     let asked = args.sorted()?;
     let ours = Ourselves::found(&["versus"])?;
     let wanted = wanted(&asked)?;
-    let names: Vec<&str> = wanted.iter().take(1).flat_map(Wanted::names).collect();
+    let names: Vec<&str> = wanted.iter().take(1).flat_map(RequestedGroup::names).collect();
     let title = format!("{}: {}", asked.name, names.join(" beside "));
     let (groups, mut comparison) = begin(title, wanted, &asked.turns)?;
     let folder = match asked.turns.out {
@@ -66,14 +66,14 @@ pub(crate) fn run(args: &VersusArgs) -> Result<u8> {
 
 /// Jobs that one start of each peer is to serve, before it is known which peers are here.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct RequestedGroup {
     pub(crate) jobs: Vec<Job>,
     pub(crate) peers: Vec<Peer>,
     /// The protocol that a line of a list asks for.
     pub(crate) protocol: Option<Scheme>,
 }
 
-impl Wanted {
+impl RequestedGroup {
     fn names(&self) -> impl Iterator<Item = &str> {
         self.peers.iter().map(|peer| peer.name.as_str())
     }
@@ -87,19 +87,19 @@ impl Wanted {
 }
 
 /// One group for a scenario, and one for each line of a list.
-fn wanted(asked: &Asked) -> Result<Vec<Wanted>> {
+fn wanted(asked: &ComparisonRequest) -> Result<Vec<RequestedGroup>> {
     match &asked.load {
         Load::Scenario(words) => {
             let peers = Peer::named(&asked.peers, &asked.own, words, Choice::Common)?;
             let jobs = vec![Job { name: asked.name.clone(), arguments: words.clone() }];
-            Ok(vec![Wanted { jobs, peers, protocol: None }])
+            Ok(vec![RequestedGroup { jobs, peers, protocol: None }])
         }
         Load::List(lines) => {
             let of_line = |line: &Line| {
                 let choice = Choice::Line(line.protocol);
                 let peers = Peer::named(&asked.peers, &asked.own, &line.arguments, choice)?;
                 let jobs = vec![Job { name: line.name.clone(), arguments: line.arguments.clone() }];
-                Ok(Wanted { jobs, peers, protocol: line.protocol })
+                Ok(RequestedGroup { jobs, peers, protocol: line.protocol })
             };
             lines.iter().map(of_line).collect()
         }
@@ -109,7 +109,7 @@ fn wanted(asked: &Asked) -> Result<Vec<Wanted>> {
 /// Finds the programs, names the peers that are missing, and starts an empty comparison.
 pub(crate) fn begin(
     title: String,
-    wanted: Vec<Wanted>,
+    wanted: Vec<RequestedGroup>,
     options: &TurnOptions,
 ) -> Result<(Vec<Group>, Comparison)> {
     raise_open_files();
@@ -143,7 +143,7 @@ pub(crate) fn begin(
 }
 
 /// The peers that can take part, and those that cannot: in one group, or in none.
-fn present(wanted: Vec<Wanted>, places: &Places) -> (Vec<Group>, Vec<LeftOut>) {
+fn present(wanted: Vec<RequestedGroup>, places: &SearchPaths) -> (Vec<Group>, Vec<LeftOut>) {
     let (mut groups, mut left_out): (Vec<Group>, Vec<LeftOut>) = (Vec::new(), Vec::new());
     for wanted in wanted {
         let mut sides = Vec::new();
@@ -180,7 +180,7 @@ fn present(wanted: Vec<Wanted>, places: &Places) -> (Vec<Group>, Vec<LeftOut>) {
 }
 
 /// The program of a peer, if another group needed it already.
-fn found_before<'a>(peer: &Peer, groups: &'a [Group]) -> Option<&'a Option<Found>> {
+fn found_before<'a>(peer: &Peer, groups: &'a [Group]) -> Option<&'a Option<Program>> {
     let mut sides = groups.iter().flat_map(|group| &group.sides);
     sides.find(|side| &side.peer == peer).map(|side| &side.found)
 }
@@ -194,7 +194,7 @@ fn facts(groups: &[Group]) -> Vec<PeerFacts> {
             Some(known) if known.protocol.split(", ").any(|spoken| spoken == protocol) => {}
             Some(known) => known.protocol = format!("{}, {protocol}", known.protocol),
             None => {
-                let Found { version, sha256, .. } = side.found.clone().unwrap_or_default();
+                let Program { version, sha256, .. } = side.found.clone().unwrap_or_default();
                 facts.push(PeerFacts {
                     name: side.peer.name.clone(),
                     protocol: protocol.to_owned(),

@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use crate::amount::count;
 use crate::versus::arguments::TurnOptions;
 use crate::versus::chart::{chart, file_name};
-use crate::versus::compare::{Wanted, begin, make, now, packed};
+use crate::versus::compare::{RequestedGroup, begin, make, now, packed};
 use crate::versus::comparison::{Comparison, Job};
 use crate::versus::figures::{FIGURES, Figure};
 use crate::versus::ourselves::Ourselves;
@@ -155,7 +155,7 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<u8> {
         }
         say(&format!("{}: {}", series.name, series.title));
         let title = series.title.to_owned();
-        let wanted = vec![Wanted { jobs, peers, protocol: None }];
+        let wanted = vec![RequestedGroup { jobs, peers, protocol: None }];
         let (groups, mut comparison) = begin(title, wanted, &args.turns)?;
         let file = folder.join(format!("{}.json", series.name));
         turns::run(&groups, &ours, &mut comparison, |comparison| {

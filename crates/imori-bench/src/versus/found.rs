@@ -13,7 +13,7 @@ use crate::versus::peer::{Kind, Origin, Peer};
 
 /// A program, and which one it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct Program {
     pub(crate) program: PathBuf,
     pub(crate) version: String,
     pub(crate) sha256: Option<String>,
@@ -21,7 +21,7 @@ pub(crate) struct Found {
 
 /// Where to look beside the usual places.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
+pub(crate) struct SearchPaths {
     /// The program `imori`, if the user names it.
     pub(crate) imori: Option<PathBuf>,
     /// Where `make peers` puts what it installs.
@@ -32,7 +32,7 @@ const RABBITMQ_FOLDERS: [&str; 3] =
     ["/usr/lib/rabbitmq/bin", "/usr/local/lib/rabbitmq/bin", "/opt/rabbitmq/sbin"];
 
 /// Finds the program of a peer; nothing for one that runs already or that the shell starts.
-pub(crate) fn find(peer: &Peer, places: &Places) -> Result<Option<Found>> {
+pub(crate) fn find(peer: &Peer, places: &SearchPaths) -> Result<Option<Program>> {
     let kind = match &peer.origin {
         Origin::Elsewhere | Origin::Commanded { .. } => return Ok(None),
         Origin::Program(program) => {
@@ -54,7 +54,7 @@ pub(crate) fn find(peer: &Peer, places: &Places) -> Result<Option<Found>> {
     found(program, version).map(Some)
 }
 
-fn program(kind: Kind, places: &Places) -> Result<PathBuf> {
+fn program(kind: Kind, places: &SearchPaths) -> Result<PathBuf> {
     match kind {
         Kind::Imori => imori(places),
         Kind::NatsServer => in_places("nats-server", places)
@@ -73,7 +73,7 @@ fn program(kind: Kind, places: &Places) -> Result<PathBuf> {
     }
 }
 
-fn imori(places: &Places) -> Result<PathBuf> {
+fn imori(places: &SearchPaths) -> Result<PathBuf> {
     if let Some(named) = &places.imori {
         return fs::canonicalize(named)
             .with_context(|| format!("`{}` is absent; name another with `--imori`", named.display()));
@@ -92,7 +92,7 @@ fn rabbitmq() -> Result<PathBuf> {
 }
 
 /// The one with the highest version, if there are several.
-fn artemis(places: &Places) -> Result<PathBuf> {
+fn artemis(places: &SearchPaths) -> Result<PathBuf> {
     if in_path("java").is_none() {
         return Err(absent("java", "Artemis needs a JRE of version 17 or later"));
     }
@@ -104,17 +104,17 @@ fn artemis(places: &Places) -> Result<PathBuf> {
     found.ok_or_else(|| absent("artemis", "run `make peers`, which unpacks its archive"))
 }
 
-fn found(program: PathBuf, version: Result<String>) -> Result<Found> {
+fn found(program: PathBuf, version: Result<String>) -> Result<Program> {
     let version = version?;
     let sha256 = sha256(&program);
-    Ok(Found { program, version, sha256 })
+    Ok(Program { program, version, sha256 })
 }
 
 fn absent(name: &str, remedy: &str) -> anyhow::Error {
     anyhow!("`{name}` is absent; {remedy}")
 }
 
-fn in_places(name: &str, places: &Places) -> Option<PathBuf> {
+fn in_places(name: &str, places: &SearchPaths) -> Option<PathBuf> {
     let ours = fs::canonicalize(places.peers.join(name)).ok();
     ours.or_else(|| in_path(name))
 }
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn a_missing_program_is_named_with_the_way_to_get_it() {
         let places =
-            Places { imori: Some(PathBuf::from("/nowhere/imori")), peers: PathBuf::from("/nowhere") };
+            SearchPaths { imori: Some(PathBuf::from("/nowhere/imori")), peers: PathBuf::from("/nowhere") };
         for (kind, part) in [
             (Kind::Imori, "`/nowhere/imori` is absent; name another with `--imori`"),
             (Kind::Grpc, "`grpc-responder` is absent; run `make peers`"),

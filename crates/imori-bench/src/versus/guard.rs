@@ -1,9 +1,9 @@
 //! `guard`: a process between the comparison and a broker, which ends the broker and all that the
 //! broker has started as soon as the comparison has ended, in whatever way.
 //!
-//! It waits for the end of its standard input, which the kernel closes even if the comparison is
-//! killed. It adopts orphans, so that a daemon that the broker leaves behind is found too; and it is
-//! in a process group of its own, so that Ctrl-C does not reach it.
+//! The guard waits for the end of its standard input, which the kernel closes even if the comparison
+//! is killed. The guard adopts orphans, so that a daemon that the broker leaves behind is found too. Its
+//! process group is its own, so that Ctrl-C does not reach it.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::url::Scheme;
-use crate::versus::found::Found;
+use crate::versus::found::Program;
 use crate::versus::peer::{Kind, Origin, Peer};
 
 /// The command of a peer, with its configuration.
@@ -34,8 +34,8 @@ pub(crate) struct Recipe {
 const GRACE: Duration = Duration::from_secs(60);
 
 /// Writes the configuration of a peer into its folder and says how it is started.
-pub(crate) fn prepare(peer: &Peer, found: Option<&Found>, folder: &Path, port: u16) -> Result<Recipe> {
-    let nothing = Found::default();
+pub(crate) fn prepare(peer: &Peer, found: Option<&Program>, folder: &Path, port: u16) -> Result<Recipe> {
+    let nothing = Program::default();
     let found = found.unwrap_or(&nothing);
     let mut recipe = match &peer.origin {
         Origin::Known(Kind::Imori) | Origin::Program(_) => imori(peer.protocol, found, folder, port),
@@ -70,12 +70,12 @@ pub(crate) fn free_port() -> Result<u16> {
     Ok(probe.local_addr()?.port())
 }
 
-fn command(found: &Found, arguments: &[&str]) -> Vec<String> {
+fn command(found: &Program, arguments: &[&str]) -> Vec<String> {
     let program = found.program.to_string_lossy().into_owned();
     std::iter::once(program).chain(arguments.iter().map(|&argument| argument.to_owned())).collect()
 }
 
-fn imori(protocol: Scheme, found: &Found, folder: &Path, port: u16) -> Recipe {
+fn imori(protocol: Scheme, found: &Program, folder: &Path, port: u16) -> Recipe {
     let listen = format!("{}=127.0.0.1:{port}", protocol.word());
     let data = folder.join("data").to_string_lossy().into_owned();
     Recipe {
@@ -85,7 +85,7 @@ fn imori(protocol: Scheme, found: &Found, folder: &Path, port: u16) -> Recipe {
 }
 
 /// Core NATS: what it does by default, without JetStream.
-fn nats_server(found: &Found, folder: &Path, port: u16) -> Result<Recipe> {
+fn nats_server(found: &Program, folder: &Path, port: u16) -> Result<Recipe> {
     let text = format!("listen: \"127.0.0.1:{port}\"\n");
     let file = write(folder, "nats-server.conf", &text)?;
     Ok(Recipe {
@@ -96,7 +96,7 @@ fn nats_server(found: &Found, folder: &Path, port: u16) -> Result<Recipe> {
 }
 
 /// A node of its own name, with its own folders, ports and port mapper.
-fn rabbitmq(found: &Found, folder: &Path, port: u16) -> Result<Recipe> {
+fn rabbitmq(found: &Program, folder: &Path, port: u16) -> Result<Recipe> {
     let (amqp, distribution, mapper) = (free_port()?, free_port()?, free_port()?);
     for name in ["data", "log", "home"] {
         fs::create_dir_all(folder.join(name))?;
@@ -131,7 +131,7 @@ fn rabbitmq(found: &Found, folder: &Path, port: u16) -> Result<Recipe> {
 }
 
 /// An instance that its own program creates, with its acceptor of all protocols only.
-fn artemis(found: &Found, folder: &Path, port: u16) -> Result<Recipe> {
+fn artemis(found: &Program, folder: &Path, port: u16) -> Result<Recipe> {
     let instance = folder.join("instance");
     let web = free_port()?;
     let created = Command::new(&found.program)

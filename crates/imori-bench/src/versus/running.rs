@@ -12,7 +12,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::interrupt;
 use crate::url::{Scheme, Url};
-use crate::versus::found::Found;
+use crate::versus::found::Program;
 use crate::versus::guard::OUTPUT;
 use crate::versus::ourselves::Ourselves;
 use crate::versus::peer::{Origin, Peer};
@@ -59,7 +59,7 @@ impl Running {
     /// Starts a peer and waits until a login succeeds; pins it to these CPUs if they are given.
     pub(crate) fn start(
         peer: &Peer,
-        found: Option<&Found>,
+        found: Option<&Program>,
         ours: &Ourselves,
         cpus: Option<&str>,
     ) -> Result<Running> {

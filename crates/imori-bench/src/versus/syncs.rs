@@ -70,7 +70,7 @@ pub struct SyncsArgs {
 
 /// The counts of one broker in one turn.
 #[derive(Debug, Clone, Serialize)]
-struct Seen {
+struct SyncCounts {
     peer: String,
     turn: u32,
     version: String,
@@ -121,7 +121,7 @@ pub(crate) fn run(args: &SyncsArgs) -> Result<u8> {
 }
 
 /// Starts a peer, puts it under load, counts, and stops it.
-fn one(peer: &Peer, turn: u32, args: &SyncsArgs, counter: Counter, ours: &Ourselves) -> Result<Seen> {
+fn one(peer: &Peer, turn: u32, args: &SyncsArgs, counter: Counter, ours: &Ourselves) -> Result<SyncCounts> {
     if let Some(why) = peer.cannot("queue") {
         bail!("{why}");
     }
@@ -167,7 +167,7 @@ fn seen(
     counted: &Counted,
     synchronous_files: u64,
     report: &Report,
-) -> Option<Seen> {
+) -> Option<SyncCounts> {
     let until = counted.began + counted.seconds;
     let is_within = |t: u32| {
         let start = report.started_at + f64::from(t);
@@ -180,7 +180,7 @@ fn seen(
     }
     let confirms_per_second = confirmed.iter().sum::<u64>() as f64 / confirmed.len() as f64;
     let flushes_per_second = counted.flushes() as f64 / counted.seconds;
-    Some(Seen {
+    Some(SyncCounts {
         peer: peer.name.clone(),
         turn,
         version,
@@ -199,7 +199,7 @@ fn seen(
 }
 
 /// A table with a column for each turn of each peer.
-fn markdown(args: &SyncsArgs, counter: Counter, all: &[Seen]) -> String {
+fn markdown(args: &SyncsArgs, counter: Counter, all: &[SyncCounts]) -> String {
     let by = if counter == Counter::Perf { "perf" } else { "strace, which slows down what it counts" };
     let mut text = format!(
         "# Flushes under durable load\n\n- level {}, {} publishers with {} unconfirmed each, {} B, consumers \
@@ -213,7 +213,7 @@ fn markdown(args: &SyncsArgs, counter: Counter, all: &[Seen]) -> String {
     );
     let names: Vec<&str> = all.iter().map(|seen| seen.peer.as_str()).collect();
     head(&mut text, "a second", &names);
-    let mut add = |title: &str, of: &dyn Fn(&Seen) -> String| {
+    let mut add = |title: &str, of: &dyn Fn(&SyncCounts) -> String| {
         let cells: Vec<String> = all.iter().map(of).collect();
         row(&mut text, title, &cells);
     };

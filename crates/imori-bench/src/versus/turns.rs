@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::interrupt;
 use crate::record::report::Report;
 use crate::versus::comparison::{Comparison, Failure, Job, Turn};
-use crate::versus::found::Found;
+use crate::versus::found::Program;
 use crate::versus::ourselves::Ourselves;
 use crate::versus::peer::Peer;
 use crate::versus::running::{Running, pinned};
@@ -26,7 +26,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 #[derive(Debug, Clone)]
 pub(crate) struct Side {
     pub(crate) peer: Peer,
-    pub(crate) found: Option<Found>,
+    pub(crate) found: Option<Program>,
 }
 
 /// Jobs that are run against one start of each side.

@@ -1,6 +1,6 @@
 //! The canary that writes 4 KiB and waits until the disk has them.
 //!
-//! It has a folder of its own on the broker's file system, which is gone when it ends.
+//! The canary has a folder of its own on the broker's file system, and removes it at its end.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

@@ -10,7 +10,7 @@ pub(crate) mod evidence;
 pub(crate) mod echo;
 pub(crate) mod disk;
 pub(crate) mod sampler;
-pub(crate) mod look;
+pub(crate) mod process_watch;
 pub(crate) mod threads;
 pub(crate) mod sample;
 pub(crate) mod beat;

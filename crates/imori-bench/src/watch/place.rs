@@ -48,8 +48,8 @@ fn parse_list(list: &str) -> Vec<usize> {
 
 /// A folder we may write to on the file system that the broker has its files on.
 ///
-/// It is one that others use for such things, or the mount point: a new folder within the broker's
-/// own might be taken for a part of its data.
+/// The folder is one for temporary files, or the mount point: a new folder within the broker's own
+/// might be taken for a part of its data.
 pub(crate) fn folder_beside(pids: &[u32]) -> PathBuf {
     let Some(data) = pids.iter().find_map(|pid| file_written_by(*pid)) else {
         return temp_dir();

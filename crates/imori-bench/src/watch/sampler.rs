@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::clock::Clock;
 use crate::watch::host::Host;
-use crate::watch::look::Look;
+use crate::watch::process_watch::ProcessWatch;
 use crate::watch::quota::Quota;
 use crate::watch::sample::{ClientSample, Sample};
 use crate::watch::threads::Threads;
@@ -38,7 +38,7 @@ pub(crate) fn start(
     clock: Clock,
     is_over: Arc<AtomicBool>,
 ) -> Result<JoinHandle<()>> {
-    let mut look = Look::new(pids);
+    let mut look = ProcessWatch::new(pids);
     let own = std::process::id();
     let mut quota = Quota::of(own);
     let mut quota_due = 0;

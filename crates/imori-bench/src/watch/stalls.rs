@@ -42,7 +42,7 @@ pub(crate) struct Operations<'a> {
 
 /// A stall without a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Found {
+struct Candidate {
     begin: u64,
     end: u64,
     operations: u64,
@@ -104,22 +104,22 @@ fn seconds(nanos: u64) -> f64 {
 }
 
 /// Stretches that are long enough, of operations and of beats, those close together made one.
-fn find(operations: &Operations<'_>, evidence: &Evidence) -> Vec<Found> {
-    let slow = operations.slow.stretches().iter().map(|slow| Found {
+fn find(operations: &Operations<'_>, evidence: &Evidence) -> Vec<Candidate> {
+    let slow = operations.slow.stretches().iter().map(|slow| Candidate {
         begin: slow.begin,
         end: slow.end,
         operations: slow.operations,
         worst: slow.worst,
         sum: slow.sum,
     });
-    let late = missed_beats(evidence).into_iter().map(|(begin, end)| Found {
+    let late = missed_beats(evidence).into_iter().map(|(begin, end)| Candidate {
         begin,
         end,
         operations: 0,
         worst: 0,
         sum: 0,
     });
-    let mut all: Vec<Found> = slow
+    let mut all: Vec<Candidate> = slow
         .chain(late)
         .filter(|found| found.end > operations.from && found.begin < operations.until)
         .filter(|found| {
@@ -128,7 +128,7 @@ fn find(operations: &Operations<'_>, evidence: &Evidence) -> Vec<Found> {
         })
         .collect();
     all.sort_unstable_by_key(|found| found.begin);
-    let mut merged: Vec<Found> = Vec::with_capacity(all.len());
+    let mut merged: Vec<Candidate> = Vec::with_capacity(all.len());
     for found in all {
         match merged.last_mut() {
             Some(last) if found.begin <= last.end.saturating_add(GAP_NANOS) => {

@@ -8,7 +8,7 @@ use crate::liar::{Habits, Liar, Lie};
 use crate::nats_liar::NatsLiar;
 use crate::{attempt, run};
 
-/// What a broker can that takes this long for each message.
+/// The time that the broker takes for each message, which bounds its rate.
 const SERVICE: Duration = Duration::from_micros(950);
 
 #[test]

@@ -10,18 +10,18 @@ use std::time::{Duration, Instant};
 
 use crate::frame::Frame;
 
-/// What the broker does to a delivery.
+/// The lie that the broker tells about a delivery.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lie {
     #[default]
     None,
-    /// It never arrives.
+    /// The delivery never arrives.
     Lose,
-    /// It arrives twice.
+    /// The delivery arrives twice.
     Repeat,
     /// The last byte of its body is another one.
     Alter,
-    /// It says that it is somebody else's.
+    /// The delivery says that it is somebody else's.
     Disguise,
 }
 
@@ -37,7 +37,7 @@ pub(crate) enum Confirming {
     Never,
     /// With this level, which the broker says.
     At(&'static str),
-    /// The same, but one in so many at another.
+    /// The first level, but one message in so many has the second.
     Mostly(&'static str, u64, &'static str),
 }
 
@@ -60,7 +60,7 @@ pub(crate) enum Breaking {
     Never,
     /// All of them at the message of this number, for good.
     All(u64),
-    /// That of the sender at each multiple of this number; it may come back.
+    /// The connection of the sender, at each multiple of this number; it may come back.
     Sender(u64),
 }
 
@@ -74,11 +74,11 @@ pub(crate) struct Habits {
     pub(crate) one_in: u64,
     pub(crate) confirming: Confirming,
     pub(crate) breaking: Breaking,
-    /// What each delivery takes, one after another.
+    /// The time that each delivery takes, one after another.
     pub(crate) service: Option<Duration>,
 }
 
-/// What it did.
+/// The counts of the broker's actions.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Deeds {
     pub(crate) lies: u64,

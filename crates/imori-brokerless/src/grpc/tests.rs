@@ -41,7 +41,7 @@ fn logged_in() -> (Box<dyn Reader>, RequestTemplate) {
     let mut reader = Grpc.reader();
     assert_eq!(heard(&mut *reader, LOGIN, || LOGIN.len()).last().unwrap(), "Confirmed(None)");
     let none = Replies { address: String::new(), source: None };
-    let mut request = Grpc.request(&Place::Service(String::new()), &none, 3, FIRST);
+    let mut request = Grpc.request(&Destination::Service(String::new()), &none, 3, FIRST);
     reader.serve(FIRST, &mut request);
     (reader, request)
 }

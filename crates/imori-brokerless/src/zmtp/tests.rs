@@ -83,7 +83,8 @@ fn a_login_is_a_greeting_and_who_we_are() {
 
 #[test]
 fn a_request_has_the_parts_that_its_socket_wants() {
-    let (place, none) = (Place::Service(String::new()), Replies { address: String::new(), source: None });
+    let (destination, none) =
+        (Destination::Service(String::new()), Replies { address: String::new(), source: None });
     for (socket, size, head, before_body) in [
         (Zmtp::Req, 4, &b"\x01\0\x01\x16"[..], &b"\0\x04"[..]),
         (Zmtp::Dealer, 4, b"\x01\x16", b"\0\x04"),
@@ -91,7 +92,7 @@ fn a_request_has_the_parts_that_its_socket_wants() {
         (Zmtp::Dealer, 256, b"\x01\x16", b"\x02\0\0\0\0\0\0\x01\0"),
     ] {
         let mut out = Vec::new();
-        socket.request(&place, &none, size, FIRST).append(&mut out, 0x1f, 99);
+        socket.request(&destination, &none, size, FIRST).append(&mut out, 0x1f, 99);
         let body = format!("{:size$}", 99).replace(' ', "");
         let body = format!("{body:size$}");
         let expected = [head, b"deadbeef-0003-0000001f", before_body, body.as_bytes()].concat();
@@ -159,9 +160,10 @@ fn a_ping_is_answered_with_its_context() {
 
 #[test]
 fn a_req_socket_is_held_to_one_call() {
-    let (place, none) = (Place::Service(String::new()), Replies { address: String::new(), source: None });
+    let (destination, none) =
+        (Destination::Service(String::new()), Replies { address: String::new(), source: None });
     let mut reader = ready(Zmtp::Req);
-    let mut request = Zmtp::Req.request(&place, &none, 2, FIRST);
+    let mut request = Zmtp::Req.request(&destination, &none, 2, FIRST);
     reader.serve(FIRST, &mut request);
     assert_eq!(request.room(), 1);
     let mut out = Vec::new();
@@ -217,8 +219,8 @@ fn garbage_is_refused_or_waited_for() {
         let mut next = numbers(seed);
         let mut bytes = [handshake("ROUTER"), replies()].concat();
         let from = (next() % bytes.len() as u64) as usize;
-        for place in bytes.iter_mut().skip(from).step_by(1 + (next() % 50) as usize) {
-            *place = match next() % 4 {
+        for destination in bytes.iter_mut().skip(from).step_by(1 + (next() % 50) as usize) {
+            *destination = match next() % 4 {
                 0 => (next() % 8) as u8,
                 _ => next() as u8,
             };

@@ -96,7 +96,7 @@ impl PeerLiar {
 }
 
 impl State {
-    /// What to answer: nothing, one reply or two, each with its identity.
+    /// Gives the answers to a call: none, one reply or two, each with its identity.
     fn replies(&mut self, mut call: Call, disguised: impl FnOnce(&mut Vec<u8>)) -> Vec<Call> {
         let number: u64 = String::from_utf8_lossy(&call.body).trim().parse().unwrap();
         call.body = format!("{:<width$}", number + 1, width = call.body.len()).into_bytes();

@@ -9,11 +9,13 @@ use crate::message::DEFAULT_EXCHANGE;
 use crate::name::Name;
 use crate::world::World;
 
-/// Takes the delayed messages out of a queue that their publisher calls so; tells how many these were, none where
-/// they are unknown or were due already, and what has to be waited for until no crash brings them back.
+/// Cancels the delayed messages of a queue that have this message id, unless they are due.
+///
+/// Returns how many these were, and the confirm after which no crash brings them back.
 ///
 /// # Errors
-/// [`BrokerError::Refused`] for who may not send to the queue, [`BrokerError::Locked`] or [`BrokerError::NoQueue`].
+/// [`BrokerError::Refused`] for a client that may not send to the queue, [`BrokerError::Locked`] or
+/// [`BrokerError::NoQueue`].
 pub fn cancel_delayed<W: World>(
     world: &W,
     actor: &Actor<'_>,
@@ -31,6 +33,6 @@ pub fn cancel_delayed<W: World>(
         (count, durability.map_or(Level::Memory, |durability| durability.level))
     });
     let (count, level) = cancelled.ok_or_else(|| BrokerError::NoQueue(Name::new(queue)))?;
-    // Its own record is among those up to now.
+    // The records of this verb are among those up to now.
     Ok((count, Confirm::of(level, world.appended())))
 }

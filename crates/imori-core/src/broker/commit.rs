@@ -7,7 +7,7 @@ use super::deliver::{change_and_deliver, wake_consumers};
 use super::steps::{Publish, Settles, Step, check};
 use crate::authorize::Actor;
 use crate::confirm::{Confirm, Level, Lsn};
-use crate::delivery::{Outcome, Place};
+use crate::delivery::{Outcome, QueuePosition};
 use crate::error::BrokerError;
 use crate::id::{ConnectionId, QueueId};
 use crate::message::AddressView;
@@ -20,7 +20,7 @@ use crate::queue::{Arrival, Effects};
 use crate::record::{NewRecord, count_records, counts_bytes_max, settle_records, settles_bytes_max};
 use crate::room::Room;
 use crate::time::Time;
-use crate::world::{Event, World};
+use crate::world::{Counter, World};
 
 /// The result of a transaction.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -29,10 +29,10 @@ pub struct CommitReport {
     pub messages: Vec<PublishReport>,
     /// The receivers of all of them together.
     pub receivers: usize,
-    /// What the confirm of the whole transaction waits for.
+    /// The confirm of the whole transaction.
     pub confirm: Confirm,
     /// A receiver who is behind: the publisher should wait for it a moment.
-    pub pressed: Option<ConnectionId>,
+    pub slow_reader: Option<ConnectionId>,
 }
 
 /// Commits a transaction (ARCHITECTURE, transactions): checks everything, then applies all of it to the
@@ -82,8 +82,8 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
     }
     let messages = applied.reports;
     let receivers = messages.iter().map(|report| report.receivers).sum();
-    let pressed = messages.iter().rev().find_map(|report| report.pressed);
-    Ok(CommitReport { messages, receivers, confirm, pressed })
+    let slow_reader = messages.iter().rev().find_map(|report| report.slow_reader);
+    Ok(CommitReport { messages, receivers, confirm, slow_reader })
 }
 
 /// All queues of a transaction, by rising id.
@@ -159,11 +159,11 @@ fn refuse_large<'r, W: World>(
     settles: &Settles,
 ) -> Result<(), BrokerError> {
     let mut is_kept =
-        |place: &Place| queues.find(place.queue).is_some_and(|queue| queue.durability().is_some());
+        |place: &QueuePosition| queues.find(place.queue).is_some_and(|queue| queue.durability().is_some());
     let (mut kept, mut dying) = (0, 0);
     for (_, outcome) in settles.iter().filter(|(place, _)| is_kept(place)) {
         kept += 1;
-        // Of each that may die it may be said that it lingers.
+        // Each message that may die may get a record as a pending dead letter.
         dying += usize::from(*outcome != Outcome::Accept);
     }
     let bytes = group_bytes(records) + settles_bytes_max(kept) + counts_bytes_max(dying);
@@ -173,7 +173,7 @@ fn refuse_large<'r, W: World>(
 
 /// Gives a message of a transaction to whoever hears it now.
 fn publish_live<W: World>(world: &W, actor: &Actor<'_>, publish: &Publish<'_>, report: &mut PublishReport) {
-    world.count(Event::Published);
+    world.count(Counter::Published);
     let Some(route) = &publish.route else {
         report.receivers += usize::from(reply(world, publish.subject, &publish.publication));
         return;
@@ -183,7 +183,7 @@ fn publish_live<W: World>(world: &W, actor: &Actor<'_>, publish: &Publish<'_>, r
     let mut shared = SharedHeaders::for_receivers(live_receivers(route));
     send_live(world, route, &batch, &mut shared, &mut Reports::Sum(report));
     if route.is_empty() {
-        world.count(Event::Unroutable);
+        world.count(Counter::Unroutable);
     }
 }
 
@@ -221,7 +221,7 @@ impl Applied {
         actor: &Actor<'_>,
         queues: &mut LockedQueues<'_, '_>,
         steps: &[Step],
-        moves: &mut BTreeMap<Place, Move>,
+        moves: &mut BTreeMap<QueuePosition, Move>,
         now: Time,
     ) {
         for step in steps {
@@ -257,10 +257,10 @@ impl Applied {
         let places: Vec<_> = messages.iter_mut().map(|record| group.add(record.take())).collect();
         let moved: Vec<_> = self.moved.iter_mut().map(|moved| group.add(moved.record.take())).collect();
         let mut settled = std::mem::take(&mut self.effects.settled);
-        settled.extend(self.moved.iter().filter_map(Move::holding));
+        settled.extend(self.moved.iter().filter_map(Move::record_ref));
         group.records.extend(settle_records(&settled));
-        // What dies and lingers is settled too.
-        group.records.extend(count_records(&std::mem::take(&mut self.effects.lingering)));
+        // Pending dead letters are settled too.
+        group.records.extend(count_records(&std::mem::take(&mut self.effects.pending_dead_letters)));
         let (first, through) = group.append(world);
         let lsn = |place: Option<usize>| place.map_or(Lsn::NONE, |place| first.plus(place));
         self.lsns_of_moved = moved.into_iter().map(lsn).collect();
@@ -340,9 +340,9 @@ fn confirm_of_all(plans: &[LockedPlan], settle_level: Option<Level>, through: Ls
 fn moves<W: World>(
     world: &W,
     actor: &Actor<'_>,
-    settled: &[(Place, Outcome)],
+    settled: &[(QueuePosition, Outcome)],
     now: Time,
-) -> BTreeMap<Place, Move> {
+) -> BTreeMap<QueuePosition, Move> {
     let mut moves = BTreeMap::new();
     for (place, outcome) in settled.iter().filter(|(_, outcome)| *outcome != Outcome::Accept) {
         let death = world.with_queue(place.queue, |queue| queue.death(place.sequence, *outcome, now));

@@ -19,7 +19,7 @@ use crate::world::World;
 pub struct ConsumeOptions {
     /// The session that numbers the deliveries.
     pub session: SessionId,
-    /// What the protocol writes at the head of the deliveries.
+    /// The label that the protocol writes at the head of each delivery.
     pub label: Box<[u8]>,
     /// The consumer settles what it gets.
     pub settles: bool,
@@ -27,7 +27,7 @@ pub struct ConsumeOptions {
     pub credit: Credit,
     /// Consumers of a higher priority are served first.
     pub priority: i32,
-    /// It wants the queue for itself.
+    /// The consumer wants the queue for itself.
     pub is_exclusive: bool,
 }
 
@@ -36,7 +36,7 @@ pub struct ConsumeOptions {
 pub struct SubscribeOptions {
     /// The session that numbers the deliveries.
     pub session: SessionId,
-    /// What the protocol writes at the head of the deliveries.
+    /// The label that the protocol writes at the head of each delivery.
     pub label: Box<[u8]>,
     /// The group of which one member gets each message.
     pub group: Option<Name>,
@@ -160,8 +160,8 @@ pub fn subscribe_all<W: World>(
     ids
 }
 
-/// Lets a live subscription end by itself after so many deliveries, those that it had included. Says whether
-/// it goes on: one that had as many already is to be cancelled by the caller, if need be with others.
+/// Lets a live subscription end by itself after this many deliveries, counting those that it already had. Returns
+/// whether it goes on. If not, the caller cancels it, together with others if need be.
 #[must_use]
 pub fn limit_deliveries<W: World>(world: &W, actor: &Actor<'_>, id: ReaderId, max: NonZeroU32) -> bool {
     world.with_outbound(actor.connection, |outbound| outbound.limit_deliveries(id, max)) == Some(true)

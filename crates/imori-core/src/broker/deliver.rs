@@ -31,7 +31,8 @@ pub(super) fn change_and_deliver<W: World, R>(
     Some(result)
 }
 
-/// Lets publishers go on who waited for the room of a connection, as [`Outbound::written`](crate::outbound::Outbound::written) tells.
+/// Lets publishers go on who waited for the room of a connection, as
+/// [`Outbound::written`](crate::outbound::Outbound::written) tells.
 pub fn resume_publishers<W: World>(world: &W, publishers: &[ConnectionId]) {
     for publisher in publishers {
         world.resume(*publisher);

@@ -22,7 +22,7 @@ pub fn disconnect<W: World>(world: &W, actor: &Actor<'_>) -> bool {
     };
     // The readers go first, so that nothing released is offered to them again.
     forget_readers(world, actor, &remains.readers);
-    resume_publishers(world, &remains.pressing);
+    resume_publishers(world, &remains.throttled);
     if !remains.is_all {
         return false;
     }
@@ -57,9 +57,10 @@ pub fn open_session<W: World>(world: &W, actor: &Actor<'_>, session: SessionId) 
     }
 }
 
-/// Ends a session, or does a part of it: its readers and inboxes vanish, its unsettled deliveries are released as
-/// failed, and its answers that wait are treated as `held` says. No other session notices.
-/// Returns whether that was all; if not, the caller comes back after others had their turn.
+/// Ends a session, or does a part of it. Its readers and inboxes vanish, and its unsettled deliveries are released as
+/// failed. Its waiting answers are treated as `held` says. No other session notices.
+///
+/// Returns whether that was all. If not, the caller comes back after others had their turn.
 #[must_use]
 pub fn end_session<W: World>(world: &W, actor: &Actor<'_>, session: SessionId, held: HeldAnswers) -> bool {
     let ended = world

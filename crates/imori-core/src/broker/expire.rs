@@ -7,8 +7,8 @@ use crate::id::QueueId;
 use crate::restore::Awakening;
 use crate::world::World;
 
-/// To be called when a wake-up of a queue is due: buries what has expired, gives out what waited for its
-/// time, deletes the queue if it was idle too long.
+/// Handles a wake-up of a queue that is due: dead-letters expired messages, moves delayed ones that are due, and
+/// delivers. Deletes the queue if it was idle for too long.
 pub fn queue_woken<W: World>(world: &W, id: QueueId) {
     let now = world.now();
     let is_idle = change_and_deliver(world, id, |queue, _| {

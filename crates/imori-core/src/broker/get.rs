@@ -21,8 +21,8 @@ pub struct GetOptions<'a> {
 }
 
 /// Gives out the first message of a queue. The delivery is written at once; an empty queue says so. On
-/// [`Got::Pending`] the connection is [relieved](World::relieve) when the answer is known, and the command is to be
-/// repeated then.
+/// [`Got::Pending`] the connection is [unthrottled](World::unthrottle) when the answer is known, and the command is
+/// to be repeated then.
 ///
 /// # Errors
 /// [`BrokerError::Refused`], [`BrokerError::Locked`] or [`BrokerError::NoQueue`].

@@ -1,11 +1,11 @@
-//! What the broker does: each verb is a file, in the order in which a message meets them.
+//! The broker's verbs, a file each, in the order in which a message meets them.
 //!
-//! The verbs reach queues and connections through [`World`], which lends them one at a time
-//! under its lock: topology before queue, queue before outbound, never two of a kind, but for
-//! a commit and a message with an id that queues take once, which take their queues by rising id.
+//! The verbs reach queues and connections through [`World`](crate::world::World), which lends them one at a time under
+//! its lock: topology before queue, queue before outbound. Two queues are locked together only by a commit, and by a
+//! message with an id that queues take once. These lock their queues by rising id.
 
 mod publish;
-mod press;
+mod throttle;
 mod commit;
 mod page;
 mod cancel;
@@ -20,9 +20,9 @@ mod steps;
 
 pub use crate::authorize::Actor;
 pub use crate::definitions::{
-    Declared, DeleteOptions, Deleted, QueueLook, bind_exchange, bind_queue, declare_exchange, declare_queue,
-    delete_exchange, delete_queue, delete_queue_if, find_queue, look_up_exchange, look_up_queue,
-    unbind_exchange, unbind_queue,
+    Declared, DeleteOptions, Deleted, QueueInspection, bind_exchange, bind_queue, declare_exchange,
+    declare_queue, delete_exchange, delete_queue, delete_queue_if, find_queue, look_up_exchange,
+    look_up_queue, unbind_exchange, unbind_queue,
 };
 pub use crate::pipeline::{PublishReport, renew_seen, renew_some_seen};
 pub use crate::queue::Got;
@@ -38,8 +38,8 @@ pub use deliver::{resume_publishers, wake_consumers};
 pub use expire::{queue_restored, queue_woken};
 pub use get::{GetOptions, get};
 pub use page::{page_failed, page_read, page_unreadable, page_written, pages_copied};
-pub use press::{must_commit_wait_for_queue, must_wait_for_queue};
 pub use publish::{Repetition, notify, publish, publish_again, publish_each, publish_to_queue};
 pub use purge::purge;
 pub use settle::settle;
 pub use steps::Step;
+pub use throttle::{must_commit_wait_for_queue, must_wait_for_queue};

@@ -1,9 +1,10 @@
-//! What became of the pages of a queue.
+//! Answers of the disk about the pages of a queue: written, failed, read or unreadable.
 
 use super::deliver::change_and_deliver;
+use crate::entries::{Entry, GonePage, PageId, PagePlace, PageSource};
 use crate::id::QueueId;
+use crate::paging::PageDraft;
 use crate::pipeline::give_up;
-use crate::queue::{Entry, GonePage, PageDraft, PageId, PagePlace, PageSource};
 use crate::world::World;
 
 /// To be called with each page of a queue that was written: its messages leave memory.

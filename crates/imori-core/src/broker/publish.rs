@@ -12,7 +12,7 @@ use crate::pipeline::{
     live_receivers, reply, resolve, resolve_own, send, send_to_own,
 };
 use crate::route::Route;
-use crate::world::{Event, World};
+use crate::world::{Counter, World};
 
 /// Publishes a message to a subject of an exchange.
 ///
@@ -27,8 +27,8 @@ pub fn publish<W: World>(
     publication: &Publication<'_>,
 ) -> Result<PublishReport, BrokerError> {
     if is_inbox(exchange, subject) {
-        authorize_reply(actor, subject, publication.view().head)?;
-        world.count(Event::Published);
+        authorize_reply(actor, subject, publication.view().properties)?;
+        world.count(Counter::Published);
         let receivers = usize::from(reply(world, subject, publication));
         return Ok(PublishReport { receivers, ..PublishReport::default() });
     }
@@ -64,7 +64,7 @@ fn publish_to<W: World>(
     found: &Resolved,
     publication: &Publication<'_>,
 ) -> Result<PublishReport, BrokerError> {
-    check_kept(publication.view().head, &found.route.queues, subject)?;
+    check_kept(publication.view().properties, &found.route.queues, subject)?;
     let mut shared = SharedHeaders::for_receivers(live_receivers(&found.route));
     let address = found.address(subject);
     let mut batch = Batch::new(actor.vhost, &address, slice::from_ref(publication));
@@ -109,13 +109,16 @@ impl Repetition {
         Repetition { makes_queue, ..Repetition::default() }
     }
 
-    /// Tells whether a queue that got the last run is so long that its publishers wait: then the next is to be
-    /// published by [`publish`], for which they ask.
+    /// Tells whether a queue that got the last run throttles. Then the next message is to be published by
+    /// [`publish`], for which the protocol asks first.
     #[inline]
-    pub fn is_pressed<W: World>(&self, world: &W) -> bool {
-        world.gauge().pressing() > 0
+    pub fn is_throttled<W: World>(&self, world: &W) -> bool {
+        world.gauge().throttling() > 0
             && self.route.as_ref().is_some_and(|route| {
-                route.queues.iter().any(|id| world.with_queue(*id, |queue| queue.is_pressing()) == Some(true))
+                route
+                    .queues
+                    .iter()
+                    .any(|id| world.with_queue(*id, |queue| queue.is_throttling()) == Some(true))
             })
     }
 
@@ -125,10 +128,10 @@ impl Repetition {
     }
 }
 
-/// Publishes a run of messages like the one before: to the same subject of the same exchange, with the
-/// same headers and bodies of the same length, and all left to the same connection or to none. Only then
-/// may `repetition` be used again. Gives the sum of their results. Of a queue that is gone, all of them find nothing,
-/// or none of them.
+/// Publishes a run of messages like the one before, and returns the sum of their results.
+///
+/// All have the subject, exchange, headers and body length of that message, and are hidden from the same connection,
+/// if any. Only then may `repetition` be used again. If a queue is gone, either all or none of the messages miss it.
 ///
 /// # Errors
 /// As [`publish`]; then none of them was published.
@@ -172,14 +175,14 @@ fn publish_run<W: World>(
 ) -> Result<(), BrokerError> {
     let Some(first) = run.first() else { return Ok(()) };
     let (exchange, subject) = (address.exchange.as_bytes(), address.subject.as_bytes());
-    let head = first.view().head;
+    let properties = first.view().properties;
     let version = world.with_router(|_, table| table.version());
     let route = match &repetition.route {
         Some(route) if repetition.version == Some(version) => route,
         _ => {
             repetition.route = None;
             if is_inbox(exchange, subject) {
-                authorize_reply(actor, subject, head)?;
+                authorize_reply(actor, subject, properties)?;
                 reply_each(world, subject, run, reports);
                 return Ok(());
             }
@@ -193,14 +196,14 @@ fn publish_run<W: World>(
     if repetition.makes_queue && route.queues.is_empty() {
         return Ok(());
     }
-    check_kept(head, &route.queues, subject)?;
+    check_kept(properties, &route.queues, subject)?;
     let address = AddressView::new(&route.address);
     let mut batch = Batch::new(actor.vhost, &address, run);
     send(world, route, &mut batch, &mut repetition.shared, reports)
 }
 
 fn reply_each<W: World>(world: &W, key: &[u8], run: &[Publication<'_>], reports: &mut Reports<'_>) {
-    world.count_many(Event::Published, run.len());
+    world.count_many(Counter::Published, run.len());
     for (index, publication) in run.iter().enumerate() {
         if reply(world, key, publication) {
             reports.change(index, |report| report.receivers += 1);

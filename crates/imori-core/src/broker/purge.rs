@@ -23,6 +23,6 @@ pub fn purge<W: World>(world: &W, actor: &Actor<'_>, name: &[u8]) -> Result<(usi
         (queue.purge(now, effects), level)
     });
     let (count, level) = purged.ok_or_else(|| BrokerError::NoQueue(Name::new(name)))?;
-    // Its own records are among those up to now.
+    // The records of this verb are among those up to now.
     Ok((count, Confirm::of(level, world.appended())))
 }

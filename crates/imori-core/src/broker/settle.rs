@@ -44,7 +44,7 @@ pub(super) fn settle_in_queues<W: World>(
 ) -> Level {
     let now = world.now();
     let mut level = Level::Memory;
-    // Those who wait for the session's window have their turns once all is settled.
+    // Readers that wait for the session's window have their turns once all is settled.
     let line: Vec<Wake> = wakes.extract_if(.., |wake| wake.line.is_some()).collect();
     wakes.sort_by_key(|wake| wake.queue);
     settled.sort_by_key(|unsettled| unsettled.place);

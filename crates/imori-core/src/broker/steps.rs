@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::authorize::{Action, Actor, Object, authorize};
-use crate::delivery::{Outcome, Place};
+use crate::delivery::{Outcome, QueuePosition};
 use crate::error::BrokerError;
 use crate::id::{QueueId, ReaderId};
 use crate::message::{Address, Message, Property, Publication};
@@ -27,7 +27,7 @@ pub enum Step {
     Settle {
         /// In this session.
         session: SessionId,
-        /// These.
+        /// Only these numbers.
         numbers: Numbers,
         /// In this way.
         outcome: Outcome,
@@ -43,7 +43,7 @@ pub(super) struct Publish<'a> {
 }
 
 /// Deliveries that are to be settled, and how.
-pub(super) type Settles = Vec<(Place, Outcome)>;
+pub(super) type Settles = Vec<(QueuePosition, Outcome)>;
 
 impl Publish<'_> {
     /// The publisher's name for it.
@@ -73,12 +73,12 @@ pub(super) fn check<'a, W: World>(
             Step::Publish { address, message } => {
                 let (exchange, subject) = (address.exchange.as_bytes(), address.subject.as_bytes());
                 let route = if is_inbox(exchange, subject) {
-                    authorize_reply(actor, subject, message.view().head)?;
+                    authorize_reply(actor, subject, message.view().properties)?;
                     None
                 } else {
                     authorize_publish(actor, exchange, subject)?;
                     let route = resolve_own(world, actor.vhost, exchange, subject, &message.view())?;
-                    check_kept(message.view().head, &route.queues, subject)?;
+                    check_kept(message.view().properties, &route.queues, subject)?;
                     Some(route)
                 };
                 publishes.push(Publish { publication: Publication::of_stored(message), subject, route });

@@ -17,7 +17,7 @@ use crate::world::World;
 pub struct Declared {
     /// The queue.
     pub id: QueueId,
-    /// What has to be waited for until no crash undoes that.
+    /// The confirm after which no crash undoes the declaration.
     pub confirm: Confirm,
 }
 
@@ -127,7 +127,7 @@ pub fn declare_exchange<W: World>(
     })
 }
 
-/// Checks that the disk has room for what is declared. What is deleted needs none for good.
+/// Checks that the disk has room for a declaration. A deletion needs no room in the end.
 ///
 /// # Errors
 /// [`BrokerError::DiskFull`].

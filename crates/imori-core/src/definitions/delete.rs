@@ -8,8 +8,8 @@ use crate::confirm::{Confirm, Level};
 use crate::error::BrokerError;
 use crate::id::{QueueId, VhostId};
 use crate::name::Name;
-use crate::pipeline::{give_up, publish_dead_letters, record_effects, relieve};
-use crate::queue::{Dead, Durability, Effects, Queue};
+use crate::pipeline::{give_up, publish_dead_letters, record_effects, unthrottle};
+use crate::queue::{DeadLetter, Durability, Effects, Queue};
 use crate::record::Definition;
 use crate::topology::Topology;
 use crate::world::World;
@@ -74,13 +74,13 @@ pub(crate) fn remove_queue<W: World>(
     may_go: impl Fn(&Queue) -> Result<(), BrokerError>,
 ) -> Result<Option<Deleted>, BrokerError> {
     // Before it is recorded that the queue is gone, and with it all that it holds.
-    let Some(lingered) = world.with_queue(id, |queue| {
+    let Some(unsent) = world.with_queue(id, |queue| {
         may_go(queue)?;
-        Ok::<_, BrokerError>(Lingered::of(world, queue))
+        Ok::<_, BrokerError>(UnsentDeadLetters::of(world, queue))
     }) else {
         return Ok(None);
     };
-    lingered?.bury(world);
+    unsent?.dead_letter(world);
     let removed = world.with_topology(|topology| {
         let checked = world.with_queue(id, |queue| {
             may_go(queue)?;
@@ -92,10 +92,10 @@ pub(crate) fn remove_queue<W: World>(
         Ok::<_, BrokerError>(forget(world, topology, id))
     });
     let Some((mut queue, confirm)) = removed? else { return Ok(None) };
-    Lingered::of(world, &mut queue).bury(world);
+    UnsentDeadLetters::of(world, &mut queue).dead_letter(world);
     give_up(world, id, queue.take_pages());
-    relieve(world, queue.relieve());
-    relieve(world, queue.take_askers());
+    unthrottle(world, queue.unthrottle());
+    unthrottle(world, queue.take_askers());
     for reader in queue.consumers() {
         world.with_outbound(reader.connection, |outbound| outbound.cancel_reader(reader.id, queue.name()));
     }
@@ -144,30 +144,30 @@ fn delete_if<W: World>(world: &W, id: QueueId, is_due: impl FnOnce(&Queue) -> bo
     });
     // Its messages go after everybody else can go on.
     if let Some((mut queue, _)) = queue {
-        Lingered::of(world, &mut queue).bury(world);
+        UnsentDeadLetters::of(world, &mut queue).dead_letter(world);
         give_up(world, id, queue.take_pages());
-        relieve(world, queue.relieve());
-        relieve(world, queue.take_askers());
+        unthrottle(world, queue.unthrottle());
+        unthrottle(world, queue.take_askers());
     }
 }
 
-/// Dead letters that lingered in a queue which ends. They died before it, and go wherever the dead go, room or not:
+/// Pending dead letters of a queue which ends. They died before it, and go wherever the dead go, room or not:
 /// what else the queue has gives back more.
-struct Lingered {
+struct UnsentDeadLetters {
     vhost: VhostId,
-    dead: Vec<Dead>,
+    dead: Vec<DeadLetter>,
 }
 
-impl Lingered {
-    fn of<W: World>(world: &W, queue: &mut Queue) -> Lingered {
+impl UnsentDeadLetters {
+    fn of<W: World>(world: &W, queue: &mut Queue) -> UnsentDeadLetters {
         let mut effects = Effects::default();
-        queue.bury_lingering(world.now(), &mut effects);
+        queue.send_pending_dead_letters(world.now(), &mut effects);
         let mut dead = Vec::new();
         record_effects(world, effects, &mut dead);
-        Lingered { vhost: queue.vhost(), dead }
+        UnsentDeadLetters { vhost: queue.vhost(), dead }
     }
 
-    fn bury<W: World>(self, world: &W) {
+    fn dead_letter<W: World>(self, world: &W) {
         if !self.dead.is_empty() {
             publish_dead_letters(world, self.vhost, self.dead);
         }

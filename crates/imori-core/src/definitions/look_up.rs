@@ -9,12 +9,12 @@ use crate::world::World;
 
 /// A queue as somebody finds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QueueLook {
+pub struct QueueInspection {
     /// The queue.
     pub id: QueueId,
     /// Messages that wait to be given out.
     pub ready: usize,
-    /// Its consumers.
+    /// The number of its consumers.
     pub consumers: usize,
 }
 
@@ -36,10 +36,14 @@ pub fn find_queue<W: World>(world: &W, actor: &Actor<'_>, name: &[u8]) -> Result
 ///
 /// # Errors
 /// [`BrokerError::Refused`], [`BrokerError::NoQueue`] or [`BrokerError::Locked`].
-pub fn look_up_queue<W: World>(world: &W, actor: &Actor<'_>, name: &[u8]) -> Result<QueueLook, BrokerError> {
+pub fn look_up_queue<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    name: &[u8],
+) -> Result<QueueInspection, BrokerError> {
     authorize(actor.identity, Action::Inspect, actor.vhost, Object::Queue(name))?;
     let id = find_queue(world, actor, name)?;
-    let look = |queue: &mut crate::queue::Queue| QueueLook {
+    let look = |queue: &mut crate::queue::Queue| QueueInspection {
         id,
         ready: queue.ready_len(),
         consumers: queue.consumers_len(),

@@ -15,4 +15,4 @@ pub use delete::{DeleteOptions, Deleted, delete_queue, delete_queue_if};
 pub(crate) use delete::{delete_idle, delete_unused, remove_queue};
 pub use delete_exchange::delete_exchange;
 pub(crate) use delete_exchange::record_auto_deleted;
-pub use look_up::{QueueLook, find_queue, look_up_exchange, look_up_queue};
+pub use look_up::{QueueInspection, find_queue, look_up_exchange, look_up_queue};

@@ -169,8 +169,8 @@ pub trait Inbound: Debug + Sized {
         self.intake().parking.bytes()
     }
 
-    /// Says that a frame waits for a queue, parked or still in the input. The world's `relieve` then says when
-    /// to call [`Inbound::relieved`].
+    /// Says that a frame waits for a queue, parked or still in the input. The world's `unthrottle` then says when
+    /// to call [`Inbound::unthrottled`].
     fn waits_for_queue(&self) -> bool {
         self.intake().parking.waits_for_queue()
     }
@@ -206,7 +206,7 @@ pub trait Inbound: Debug + Sized {
         }
     }
 
-    /// Replays what is parked, as an alarm of memory or disk is over. After [`Next::Again`] the caller comes back
+    /// Replays the parked frames, as an alarm of memory or disk is over. After [`Next::Again`] the caller comes back
     /// with [`Inbound::receive`] and the rest of the input.
     fn alarm_ended<W: World>(&mut self, world: &W) -> Next {
         if self.waits_for_queue() && !self.waits_for_alarm() {
@@ -218,23 +218,25 @@ pub trait Inbound: Debug + Sized {
         next.unwrap_or(Next::Again)
     }
 
-    /// Replays what is parked, as the queue that it waited for is shorter, or gone. The result means as much as that
-    /// of [`Inbound::alarm_ended`].
-    fn relieved<W: World>(&mut self, world: &W) -> Next {
+    /// Replays the parked frames, as the queue that they waited for is shorter, or gone. The result means the same as
+    /// that of [`Inbound::alarm_ended`].
+    fn unthrottled<W: World>(&mut self, world: &W) -> Next {
         self.intake_mut().parking.queue_is_shorter();
         self.alarm_ended(world)
     }
 
-    /// Gives back deliveries, readers and inboxes of a client whose transport is gone, and keeps what it sent:
-    /// parked frames and the input are worked off later. Says whether that was all; if not, the caller comes back
-    /// after others had their turn.
+    /// Gives back deliveries, readers and inboxes of a client whose transport is gone. Parked frames and the input
+    /// stay, and are worked off later.
+    ///
+    /// Returns whether that was all. If not, the caller comes back after others had their turn.
     #[must_use]
     fn detach<W: World>(&mut self, world: &W) -> bool {
         broker::disconnect(world, &self.actor())
     }
 
-    /// Gives back all that the client had, as its transport is gone. Says whether that was all; if not, the caller
-    /// comes back after others had their turn.
+    /// Gives back all that the client had, as its transport is gone.
+    ///
+    /// Returns whether that was all. If not, the caller comes back after others had their turn.
     #[must_use]
     fn disconnect<W: World>(&mut self, world: &W) -> bool {
         self.close();
@@ -243,8 +245,10 @@ pub trait Inbound: Debug + Sized {
 
     // From here on: used by the protocol.
 
-    /// Lets a frame wait that publishes. It is parked where reading on may free memory, and what comes behind it is
-    /// read; else it stays in the input: then this gives what follows.
+    /// Lets a publishing frame wait.
+    ///
+    /// The frame is parked where reading on may free memory; the frames behind it are then read. Otherwise it stays
+    /// in the input, and the next step is returned.
     #[cold]
     fn park<W: World>(
         &mut self,
@@ -290,7 +294,7 @@ pub enum Taken {
 pub enum Performed {
     /// The frame is done with.
     Done,
-    /// Nothing was done, as a queue is too long. The world's `relieve` says when to try again.
+    /// Nothing was done, as a queue is too long. The world's `unthrottle` says when to try again.
     Held,
 }
 

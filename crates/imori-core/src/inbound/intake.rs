@@ -52,9 +52,10 @@ impl<F: AsRef<[u8]>> Intake<F> {
         }
     }
 
-    /// Finds out who the client is. `None` where that takes longer: the frame that asked is then left in the input
-    /// with [`Next::Verify`](crate::turn::Next::Verify), is taken again when the verdict is there, and finds it
-    /// here.
+    /// Finds out who the client is; `None` where the check takes longer.
+    ///
+    /// Then the frame that asked stays in the input with [`Next::Verify`](crate::turn::Next::Verify). It is taken
+    /// again when the verdict is there, and finds it here.
     pub fn verify<W: World>(
         &mut self,
         world: &W,

@@ -6,7 +6,7 @@
 
 use crate::broker::{self, Actor, PublishReport, Repetition};
 use crate::id::ConnectionId;
-use crate::message::{Address, Head, Publication};
+use crate::message::{Address, Properties, Publication};
 use crate::turn::Budget;
 use crate::world::World;
 
@@ -28,7 +28,7 @@ pub struct RepeatedHead {
     /// Bytes of the frame behind its body.
     pub end: &'static [u8],
     /// Properties of the message.
-    pub properties: Head,
+    pub properties: Properties,
     /// Header block of the message.
     pub text: Vec<u8>,
     /// Exchange and subject.
@@ -53,9 +53,11 @@ pub struct Repeated {
 }
 
 impl Repeat {
-    /// Publishes the frames at the head of `input` whose heads are the known one, as far as they are whole and the
-    /// turn has room. `None` where there are no such frames, or where they have to be read after all: they
-    /// reach nobody, are refused, or have to wait.
+    /// Publishes the frames at the head of `input` that begin with the known head, as far as they are whole and the
+    /// turn has room.
+    ///
+    /// `None` where there are no such frames, or where they have to be read after all: they reach nobody, are
+    /// refused, or have to wait.
     #[inline]
     pub fn publish<W: World>(
         &mut self,
@@ -66,7 +68,7 @@ impl Repeat {
     ) -> Option<Repeated> {
         let known = self.known.as_mut()?;
         let (first, mut rest) = known.body(input)?;
-        if known.repetition.is_pressed(world) {
+        if known.repetition.is_throttled(world) {
             return None;
         }
         let (properties, text, not_to) = (&known.properties, &*known.text, known.not_to);

@@ -37,7 +37,7 @@ pub enum Published {
     /// The message was not published: memory or the disk is short. The end of that alarm says when to try again, to
     /// those who have asked for it.
     WaitForAlarm,
-    /// The message was not published: a queue is too long. The world relieves the client's connection when to try
+    /// The message was not published: a queue is too long. The world unthrottles the client's connection when to try
     /// again, as it does every publisher's.
     WaitForQueue,
 }
@@ -78,7 +78,7 @@ impl Client {
         let (exchange, subject) = (to.exchange.as_bytes(), to.subject.as_bytes());
         let done = message.lend(|publication| {
             let view = publication.view();
-            if world.is_alarmed() || view.head.is_persistent && world.room().is_alarmed() {
+            if world.is_alarmed() || view.properties.is_persistent && world.room().is_alarmed() {
                 return Ok(Err(Published::WaitForAlarm));
             }
             if broker::must_wait_for_queue(world, &self.actor(), exchange, subject, &view) {
@@ -181,7 +181,7 @@ impl Client {
         });
         let inbox = inbox.flatten().ok_or(BrokerError::NoInbox)?;
         let mut message = message.with(Property::ReplyTo, &inbox.to_key());
-        message.head.replies_to_inbox = true;
+        message.properties.replies_to_inbox = true;
         match self.publish(world, to, &message, None) {
             Ok(published) => Ok((published, request)),
             Err(error) => {

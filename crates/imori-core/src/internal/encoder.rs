@@ -10,7 +10,8 @@ use crate::time::Time;
 
 /// Kinds of frames.
 pub(super) mod kind {
-    /// A message: subscription `u64`, number `u64`, whether it is settled `u8`, redelivered `u8`, failures `u32`, record.
+    /// A message: subscription `u64`, number `u64`, whether it is settled `u8`, redelivered `u8`, failures `u32`,
+    /// record.
     pub(crate) const DELIVERY: u8 = 1;
     /// The end of a subscription: its number `u64`, the queue's name.
     pub(crate) const CANCELLED: u8 = 2;

@@ -117,7 +117,7 @@ fn message<'r>(
     let (failures, payload) = rest.split_first_chunk()?;
     let record = MessageRecord::decode(payload).ok()?;
     let view = record.view();
-    let reader = reader_of(record.head.origin);
+    let reader = reader_of(record.properties.origin);
     let reply_to = reader.reply_address(&view).map(|(exchange, subject)| Address::new(&exchange, &subject));
     let property = |property| view.property(property).map(<[u8]>::to_vec);
     Some(IncomingMessage {

@@ -1,13 +1,13 @@
 //! A message of the broker's own making, and the form of its header block.
 //!
 //! The block is the number of user headers as `u16`, each header as a name and a text with their lengths as `u16`
-//! in front, and behind them the texts of the properties, which the head knows by their places.
+//! in front, and behind them the texts of the properties, which `Properties` knows by their places.
 
 use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use crate::message::{Head, HeaderReader, OriginId, Property, Publication, Span, Value};
+use crate::message::{HeaderReader, OriginId, Properties, Property, Publication, Span, Value};
 
 /// Header bytes that a message of the broker's own may have: places in the block are numbers of 16 bits.
 const BLOCK_BYTES_MAX: usize = u16::MAX as usize;
@@ -16,9 +16,9 @@ const BLOCK_BYTES_MAX: usize = u16::MAX as usize;
 #[derive(Debug, Clone)]
 pub struct OutgoingMessage {
     /// Properties that are no text: persistence, priority, expiration.
-    pub head: Head,
+    pub properties: Properties,
     headers: Vec<Header>,
-    properties: Vec<(Property, Box<[u8]>)>,
+    texts: Vec<(Property, Box<[u8]>)>,
     body: Bytes,
 }
 
@@ -34,9 +34,9 @@ impl OutgoingMessage {
     #[must_use]
     pub fn new(body: impl Into<Bytes>) -> OutgoingMessage {
         OutgoingMessage {
-            head: Head::new(OriginId::BROKER),
+            properties: Properties::new(OriginId::BROKER),
             headers: Vec::new(),
-            properties: Vec::new(),
+            texts: Vec::new(),
             body: body.into(),
         }
     }
@@ -44,8 +44,8 @@ impl OutgoingMessage {
     /// Adds a text property; a later one of the same kind replaces it.
     #[must_use]
     pub fn with(mut self, property: Property, text: &[u8]) -> OutgoingMessage {
-        self.properties.retain(|(other, _)| *other != property);
-        self.properties.push((property, text.into()));
+        self.texts.retain(|(other, _)| *other != property);
+        self.texts.push((property, text.into()));
         self
     }
 
@@ -60,7 +60,7 @@ impl OutgoingMessage {
     fn block_bytes(&self) -> usize {
         let headers: usize =
             self.headers.iter().map(|header| 4 + header.name.len() + header.text.len()).sum();
-        2 + headers + self.properties.iter().map(|(_, text)| text.len()).sum::<usize>()
+        2 + headers + self.texts.iter().map(|(_, text)| text.len()).sum::<usize>()
     }
 
     /// Lends the message as publishers hand it over; `None` where its headers are larger than 64 KiB.
@@ -69,20 +69,20 @@ impl OutgoingMessage {
         if self.block_bytes() > BLOCK_BYTES_MAX {
             return None;
         }
-        let (mut head, mut text) = (self.head, Vec::new());
-        if !self.headers.is_empty() || !self.properties.is_empty() {
+        let (mut properties, mut text) = (self.properties, Vec::new());
+        if !self.headers.is_empty() || !self.texts.is_empty() {
             push_number(&mut text, self.headers.len());
             for header in &self.headers {
                 push_text(&mut text, &header.name);
                 push_text(&mut text, &header.text);
             }
         }
-        for (property, value) in &self.properties {
+        for (property, value) in &self.texts {
             let start = text.len();
             text.extend_from_slice(value);
-            head.set(*property, Span::new(start, value.len())?);
+            properties.set(*property, Span::new(start, value.len())?);
         }
-        Some(f(&Publication::with_shared_body(&head, &text, &self.body)))
+        Some(f(&Publication::with_shared_body(&properties, &text, &self.body)))
     }
 }
 

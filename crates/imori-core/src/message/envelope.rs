@@ -1,4 +1,4 @@
-//! What the broker knows about a message in one queue: the same message can be in many.
+//! The circumstances of a message in one queue; the same message can be in many queues.
 
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ pub struct Envelope {
     pub deaths: Option<Arc<Deaths>>,
     /// Deliveries that failed: the connection ended, or the consumer said so.
     pub failures: u32,
-    /// It was given out before.
+    /// The message was given out before.
     pub is_redelivered: bool,
-    /// It was rejected, by who had it or by a full queue, and waits for room where the dead go.
+    /// A consumer or a full queue rejected the message, and it waits for room for its dead letter.
     pub is_rejected: bool,
     /// Its priority in this queue; 0 in a queue without priorities.
     pub priority: u8,
@@ -39,7 +39,7 @@ pub enum DeathReason {
     Expired,
     /// The queue was over its length limit.
     Overflow,
-    /// It failed more often than the queue's delivery limit allows.
+    /// The message failed more often than the queue's delivery limit allows.
     DeliveryLimit,
 }
 

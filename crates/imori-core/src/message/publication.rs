@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::head::Head;
+use super::properties::Properties;
 use super::stored::Message;
 use super::view::MessageView;
 use crate::id::ConnectionId;
 use crate::memory::Gauge;
 
-/// What a publisher hands over.
+/// A message as its publisher hands it over.
 ///
-/// Receivers who can be written to at once read the borrowed bytes; the first who has to
-/// wait makes the one stored [`Message`] that all others share.
+/// Receivers that can be written to at once read the borrowed bytes. The first receiver that has to wait makes the
+/// one stored [`Message`] that all others share.
 #[derive(Debug)]
 pub struct Publication<'a> {
     view: MessageView<'a>,
@@ -25,14 +25,14 @@ pub struct Publication<'a> {
 
 impl<'a> Publication<'a> {
     /// A message in its sender's buffer.
-    pub fn new(head: &'a Head, text: &'a [u8], body: &'a [u8]) -> Publication<'a> {
-        let view = MessageView { head, text, body };
+    pub fn new(properties: &'a Properties, text: &'a [u8], body: &'a [u8]) -> Publication<'a> {
+        let view = MessageView { properties, text, body };
         Publication { view, shared_body: None, not_to: None, stored: OnceCell::new() }
     }
 
     /// A message whose large body has a buffer of its own, which can be kept without a copy.
-    pub fn with_shared_body(head: &'a Head, text: &'a [u8], body: &'a Bytes) -> Publication<'a> {
-        Publication { shared_body: Some(body), ..Publication::new(head, text, body) }
+    pub fn with_shared_body(properties: &'a Properties, text: &'a [u8], body: &'a Bytes) -> Publication<'a> {
+        Publication { shared_body: Some(body), ..Publication::new(properties, text, body) }
     }
 
     /// A message that is stored already.
@@ -45,7 +45,7 @@ impl<'a> Publication<'a> {
         }
     }
 
-    /// The same, but the live subscriptions of this connection do not get it.
+    /// Hides the publication from the live subscriptions of `connection`.
     pub fn not_to(self, connection: Option<ConnectionId>) -> Publication<'a> {
         Publication { not_to: connection, ..self }
     }

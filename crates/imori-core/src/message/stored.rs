@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::head::Head;
+use super::properties::Properties;
 use super::view::MessageView;
 use crate::memory::Gauge;
 
@@ -20,7 +20,7 @@ const ALLOCATION_OVERHEAD: usize = 8;
 /// charged to the memory gauge from its making to its end.
 #[derive(Debug)]
 pub struct Message {
-    head: Head,
+    properties: Properties,
     text_len: u32,
     /// The header text, and after it the body unless that is shared.
     bytes: Box<[u8]>,
@@ -37,7 +37,7 @@ impl Message {
         bytes.extend_from_slice(view.text);
         bytes.extend_from_slice(copied);
         let message = Message {
-            head: *view.head,
+            properties: *view.properties,
             text_len: u32::try_from(view.text.len()).expect("header blocks end at 64 KiB"),
             bytes: bytes.into_boxed_slice(),
             body,
@@ -50,7 +50,11 @@ impl Message {
     /// The message as a reader sees it.
     pub fn view(&self) -> MessageView<'_> {
         let (text, copied) = self.bytes.split_at(self.text_len as usize);
-        MessageView { head: &self.head, text, body: self.body.as_ref().map_or(copied, |body| body) }
+        MessageView {
+            properties: &self.properties,
+            text,
+            body: self.body.as_ref().map_or(copied, |body| body),
+        }
     }
 
     /// The body, where it is shared with the buffer it arrived in.
@@ -83,18 +87,18 @@ impl Drop for Message {
 
 #[cfg(test)]
 mod tests {
-    use super::super::head::{OriginId, Property, Span};
+    use super::super::properties::{OriginId, Property, Span};
     use super::*;
 
     #[test]
     fn stored_message_reads_as_it_was_sent() {
         let gauge = Gauge::default();
-        let mut head = Head::new(OriginId(1));
-        head.set(Property::CorrelationId, Span::new(15, 2).unwrap());
+        let mut properties = Properties::new(OriginId(1));
+        properties.set(Property::CorrelationId, Span::new(15, 2).unwrap());
         let text = b"correlation-id:42\n";
         for len in [0, 16, BODY_SHARED_MIN - 1, BODY_SHARED_MIN] {
             let body = Bytes::from(vec![7; len]);
-            let view = MessageView { head: &head, text, body: &body };
+            let view = MessageView { properties: &properties, text, body: &body };
             let message = Message::store(&view, Some(&body), &gauge);
             assert_eq!(message.view().property(Property::CorrelationId), Some(&b"42"[..]));
             assert_eq!(message.view().body, &body[..]);

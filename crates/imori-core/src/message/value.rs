@@ -33,7 +33,7 @@ impl<'a> Value<'a> {
         Value::Text(Cow::Borrowed(text))
     }
 
-    /// The same value, owning its bytes.
+    /// A copy of the value that owns its bytes.
     pub fn into_owned(self) -> Value<'static> {
         match self {
             Value::Null => Value::Null,

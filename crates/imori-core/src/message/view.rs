@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 
 use super::address::DEFAULT_EXCHANGE;
-use super::head::{Head, OriginId, Property};
+use super::properties::{OriginId, Properties, Property};
 use super::value::Value;
 
 /// A borrowed message.
 #[derive(Debug, Clone, Copy)]
 pub struct MessageView<'a> {
     /// Properties that all protocols share.
-    pub head: &'a Head,
+    pub properties: &'a Properties,
     /// The origin's header block, in the origin's own form.
     pub text: &'a [u8],
     /// The body.
@@ -20,7 +20,7 @@ pub struct MessageView<'a> {
 impl<'a> MessageView<'a> {
     /// The value of a text property.
     pub fn property(&self, property: Property) -> Option<&'a [u8]> {
-        self.head.property(property, self.text)
+        self.properties.property(property, self.text)
     }
 }
 
@@ -35,8 +35,8 @@ pub trait HeaderReader {
     /// Calls `visit` with the name and value of each user header, in order.
     fn visit_headers<'t>(&self, text: &'t [u8], visit: &mut dyn FnMut(Cow<'t, [u8]>, Value<'t>));
 
-    /// Where replies to a message go, each protocol writing its own form of it; `None` where the message
-    /// names no place, or one that is none of this broker.
+    /// The address for replies to a message, which each protocol writes in its own form. `None` where the message
+    /// names no address, or one that is none of this broker.
     fn reply_address<'t>(&self, message: &MessageView<'t>) -> Option<AddressParts<'t>> {
         // As in AMQP: the name of a queue, or the key of an inbox.
         let key = message.property(Property::ReplyTo)?;

@@ -8,7 +8,7 @@ use crate::delivery::Delivery;
 use crate::id::ReaderId;
 use crate::message::{Address, AddressView, Deaths, Message};
 
-/// Who gets a delivery.
+/// The receiver of a delivery that waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Receiver {
     Reader(ReaderId),

@@ -14,7 +14,7 @@ pub enum Credit {
     },
     /// So many more; only a grant gives more (AMQP 1.0 link credit).
     Granted {
-        /// What is left.
+        /// Deliveries that the session may still get.
         left: u32,
     },
 }
@@ -43,7 +43,7 @@ impl Credit {
         }
     }
 
-    /// One delivery was settled.
+    /// Counts a delivery that was settled.
     pub fn settled(&mut self) {
         if let Credit::Window { used, .. } = self {
             *used = used.saturating_sub(1);

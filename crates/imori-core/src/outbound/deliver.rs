@@ -11,7 +11,7 @@ use super::inbox::InboxAddress;
 use super::outbound::Outbound;
 use super::readers::{ReaderSpec, Source, Subscription};
 use super::session::Session;
-use crate::delivery::{About, Delivery, Place, Taken};
+use crate::delivery::{About, Delivery, QueuePosition, Taken};
 use crate::id::{QueueId, ReaderId, SessionId};
 use crate::message::{AddressView, Publication};
 use crate::route::pattern::is_reply;
@@ -20,19 +20,19 @@ use crate::route::pattern::is_reply;
 /// for small ones the frame takes less memory than the message would.
 pub(super) const WAITING_BODY_MIN: usize = 512;
 
-/// What became of a delivery to a live subscription.
+/// The result of a delivery to a live subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Live {
-    /// It is on its way.
+    /// The message is on its way.
     Taken,
-    /// It is on its way, but its reader is behind: the publisher should slow down.
-    Pressed,
-    /// The first of the run are on their way, and with them the reader has had all that it may have: it
-    /// gets nothing any more, and its subscription has to be taken out of the routing table.
+    /// The message is on its way, but its reader is behind: the publisher should slow down.
+    SlowReader,
+    /// The first messages of the run are on their way, and used up what the reader may have. Its subscription has to
+    /// be taken out of the routing table.
     Exhausted {
         /// How many are on their way.
         taken: usize,
-        /// What it heard.
+        /// The subscription to take out of the routing table.
         subscription: Subscription,
     },
     /// Its protocol has no form for the message.
@@ -43,10 +43,10 @@ pub enum Live {
     Gone,
 }
 
-/// What became of a reply.
+/// The result of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
-    /// It is on its way.
+    /// The reply is on its way.
     Taken,
     /// Its owner was cut, because too much waited for it.
     Cut,
@@ -90,8 +90,8 @@ impl Outbound {
         taken
     }
 
-    /// Writes a delivery of a queue for somebody who asked for one message and is no consumer, whatever else waits to
-    /// be sent and whatever window the session has: it is the answer to a command.
+    /// Writes a delivery of a queue for a client that asked for one message and is no consumer. The delivery is the
+    /// answer to a command, so that no window and no waiting bytes hold it back.
     pub fn give(
         &mut self,
         queue: QueueId,
@@ -157,11 +157,11 @@ impl Outbound {
             self.exhausted.push(id);
             return Live::Exhausted { taken: run.len(), subscription };
         }
-        if self.has_room() || self.spares(about) { Live::Taken } else { Live::Pressed }
+        if self.has_room() || self.spares(about) { Live::Taken } else { Live::SlowReader }
     }
 
-    /// Writes the first messages of a run, as many as there is room for at once, and returns their number;
-    /// 0 where the run is none, or others wait already.
+    /// Writes the first messages of a run, as many as there is room for at once, and returns their number. Returns 0
+    /// where this is not a run, or where others wait already.
     fn send_at_once(
         &mut self,
         id: ReaderId,
@@ -252,8 +252,8 @@ impl Outbound {
         session.sent(1);
     }
 
-    /// Tells whether a publisher need not wait although there is no room: who replies serves others too,
-    /// and must not be slow for one that asks much before it reads.
+    /// Tells whether a publisher need not wait although there is no room. A replier serves others too: one requester
+    /// that asks much before it reads must not slow it down.
     fn spares(&self, about: About<'_>) -> bool {
         is_reply(about.address.subject()) && self.unsent() < self.limits.unsent_bytes_max / 2
     }
@@ -274,7 +274,7 @@ fn write_delivery(
     let mut alone = SharedHeaders::for_receivers(1);
     buffer.append(|out| encoder.deliver(out, &recipient, delivery, &mut alone));
     if spec.settles {
-        session.sent_unsettled(Place { queue, sequence: delivery.sequence }, id);
+        session.sent_unsettled(QueuePosition { queue, sequence: delivery.sequence }, id);
         Taken::Unsettled
     } else {
         session.sent(1);

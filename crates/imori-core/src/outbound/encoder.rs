@@ -10,12 +10,12 @@ use crate::name::Name;
 /// Why the broker ends a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CutReason {
-    /// It reads more slowly than others write, and the limit of unsent bytes is reached.
+    /// The connection reads more slowly than others write, and reached its limit of unsent bytes.
     TooSlow {
         /// The limit, in bytes.
         unsent_max: usize,
     },
-    /// It takes nothing of what waits for it, while memory is short.
+    /// The connection takes none of its waiting bytes, while memory is short.
     Stalled {
         /// The bytes that wait.
         unsent: usize,
@@ -53,7 +53,7 @@ impl fmt::Display for CutReason {
     }
 }
 
-/// What follows when the broker takes a reader's queue away.
+/// The consequence for a connection when the broker takes a reader's queue away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterCancel {
     /// The connection goes on without the reader.
@@ -238,8 +238,8 @@ impl SharedHeaders {
         }
     }
 
-    /// The shared part as encoders of this kind write it, for one who has to know its length first;
-    /// `None` where it is not kept, and the caller writes it itself.
+    /// The shared part as encoders of this kind write it, for a caller that has to know its length first. `None`
+    /// where it is not kept, and the caller writes it itself.
     #[inline]
     pub fn part(&mut self, kind: EncoderKind, write: impl FnOnce(&mut Vec<u8>)) -> Option<&[u8]> {
         if !self.is_kept {

@@ -1,4 +1,4 @@
-//! How a connection ends: what it hears last, and what it leaves behind.
+//! The end of a connection: the last frame that it gets, and the state that it leaves behind.
 
 use std::mem;
 
@@ -10,15 +10,15 @@ use super::session::{Session, Unsettled};
 use crate::id::{ConnectionId, ReaderId};
 use crate::name::Name;
 
-/// What a connection or a session leaves behind.
+/// The state that a connection or a session leaves behind, for others to clean up.
 #[derive(Debug, Default)]
 pub struct Remains {
     /// Deliveries that it had not settled, by session and number.
     pub unsettled: Vec<Unsettled>,
-    /// Its readers and what they read.
+    /// The readers and their sources.
     pub readers: Vec<(ReaderId, Source)>,
     /// Publishers that waited for the connection to have room.
-    pub pressing: Vec<ConnectionId>,
+    pub throttled: Vec<ConnectionId>,
     /// Nothing else is left.
     pub is_all: bool,
 }
@@ -68,8 +68,10 @@ impl Outbound {
         }
     }
 
-    /// Closes it: it takes nothing any more and gives what it leaves behind. Of its readers that is so many
-    /// at most; called again it gives the next, and with the last of them what was not settled.
+    /// Closes the connection: it takes nothing any more, and returns what it leaves behind.
+    ///
+    /// At most `readers_max` readers are returned at a time. Called again it returns the next, and with the last of
+    /// them the unsettled deliveries.
     pub fn close(&mut self, readers_max: usize) -> Remains {
         self.is_closed = true;
         self.buffer.discard();
@@ -83,7 +85,7 @@ impl Outbound {
         }
         let mut remains = Remains {
             readers: self.readers.take(readers_max),
-            pressing: mem::take(&mut self.pressing),
+            throttled: mem::take(&mut self.throttled),
             unsettled: Vec::new(),
             is_all: self.readers.len() == 0,
         };

@@ -22,7 +22,7 @@ pub struct InboxAddress {
     pub owner: ConnectionId,
     /// Which of the owner's.
     pub index: u16,
-    /// What nobody can guess.
+    /// A secret that nobody can guess, so that only those who were told the address can reply.
     pub secret: [u8; 16],
 }
 
@@ -97,7 +97,7 @@ impl InboxAddress {
                 *places.next()? = (bits >> len & 0xff) as u8;
             }
         }
-        // One address has one text: bits of the last character that belong to no byte are zero.
+        // An address has only one text: bits of the last character that belong to no byte are zero.
         if bits & ((1 << len) - 1) != 0 {
             return None;
         }

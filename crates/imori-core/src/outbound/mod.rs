@@ -1,7 +1,7 @@
-//! What is on its way to one connection: bytes, deliveries that it has not settled, its readers and inboxes.
+//! The outbound half of a connection: bytes, unsettled deliveries, readers and inboxes.
 //!
-//! It is the half of a connection that any cell may touch, under one lock. It alone numbers and
-//! encodes deliveries; the protocol lends it an [`Encoder`].
+//! Any cell may touch this half, under one lock. Only here are deliveries numbered and encoded; the protocol lends an
+//! [`Encoder`] for that.
 
 mod deliver;
 mod write;

@@ -16,13 +16,13 @@ pub enum SessionRefusal {
     },
 }
 
-/// What becomes of the answers of a session that ends, as far as they wait for the journal.
+/// The treatment of the answers of an ended session that still wait for the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeldAnswers {
-    /// They are dropped: the client ends the session without waiting for them.
+    /// The answers are dropped: the client ends the session without waiting for them.
     Drop,
-    /// They leave when the journal allows it, and what is answered after the end leaves behind them.
-    /// Until the last has left, no session of this id can be opened.
+    /// The answers leave when the journal allows it, and later answers leave behind them. Until the last has left, no
+    /// session of this id can be opened.
     Keep,
 }
 
@@ -48,8 +48,8 @@ impl Outbound {
         self.sessions.find(id).is_some_and(|session| !session.is_ended)
     }
 
-    /// Tells whether no two of these readers are in one session, so that each can be given several messages before
-    /// the next is given any: order is kept within a session alone.
+    /// Tells whether no two of these readers are in one session. Then each can be given several messages before the
+    /// next is given any, as order is kept within a session alone.
     pub fn are_in_sessions_apart(&mut self, readers: impl Iterator<Item = ReaderId>) -> bool {
         if self.sessions.len() < 2 {
             return false;
@@ -71,9 +71,11 @@ impl Outbound {
         self.sessions.len()
     }
 
-    /// Ends a session: it gets nothing any more and leaves behind what it had. Of its readers that is so many at most;
-    /// called again it gives the next, and with the last of them what was not settled.
-    /// The first session ends with its connection alone, so that nothing is done to it.
+    /// Ends a session: it gets nothing any more, and what it had is returned.
+    ///
+    /// At most `readers_max` readers are returned at a time. Called again it returns the next, and with the last of
+    /// them the unsettled deliveries. The first session ends with its connection alone, so that nothing is done to
+    /// it.
     pub fn end_session(&mut self, id: SessionId, held: HeldAnswers, readers_max: usize) -> Remains {
         let mut remains = Remains { is_all: true, ..Remains::default() };
         let Some(slot) = self.sessions.slot(id).filter(|_| id != SessionId::FIRST) else {

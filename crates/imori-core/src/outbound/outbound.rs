@@ -1,6 +1,6 @@
-//! One connection's outbound half: what it is made of, its readers and inboxes, and what of it is charged.
+//! The outbound half of one connection: its parts, readers, inboxes, and the memory that is charged for it.
 //!
-//! What comes to it, leaves it and ends it is in the files before this one.
+//! The files before this one have the verbs: deliveries that come in, bytes that leave, and the end.
 
 use std::mem;
 use std::num::NonZeroU32;
@@ -81,7 +81,7 @@ pub struct Outbound {
     /// How often readers were told that there is room again.
     pub(super) rounds: usize,
     /// Publishers that wait until there is room.
-    pub(super) pressing: Vec<ConnectionId>,
+    pub(super) throttled: Vec<ConnectionId>,
     /// Unsent bytes that are charged to the gauge.
     pub(super) charged: usize,
     pub(super) is_touched: bool,
@@ -116,7 +116,7 @@ impl Outbound {
             waits_for_write: false,
             is_starved: false,
             rounds: 0,
-            pressing: Vec::new(),
+            throttled: Vec::new(),
             charged: 0,
             is_touched: false,
             ended: None,
@@ -161,7 +161,7 @@ impl Outbound {
         self.readers.len()
     }
 
-    /// Its readers from this slot on, each with its slot: so a long list can be had in pieces.
+    /// The readers from this slot on, each with its slot, so that a long list can be read in pieces.
     pub fn readers_from(&self, slot: usize) -> impl Iterator<Item = (usize, &ReaderSpec)> {
         self.readers.specs(slot)
     }
@@ -233,15 +233,15 @@ impl Outbound {
         Some(record)
     }
 
-    /// What a reader reads.
+    /// The queue or subscription that a reader reads; `None` if the reader is gone.
     pub fn source(&self, id: ReaderId) -> Option<&Source> {
         self.readers.get(id).map(|record| &record.spec.source)
     }
 
     // ---- Inboxes.
 
-    /// The inbox of this name in a session, made on first use of what `make` gives: its label and its secret.
-    /// `None` where the connection has as many as it may have, or the session is not open.
+    /// The inbox of this name in a session. On first use `make` gives its label and its secret. `None` where the
+    /// connection has as many inboxes as it may have, or the session is not open.
     pub fn inbox(
         &mut self,
         session: SessionId,

@@ -95,23 +95,23 @@ impl Outbound {
         self.sessions.hold(slot, held);
     }
 
-    /// Lets go the answers that waited for the journal to come so far; tells which consumers can take
-    /// something from now on, and what those answers promise. Sessions of which no answer waits cost nothing.
+    /// Releases the answers that waited for the journal to come this far. Returns the consumers that can take
+    /// something from now on, and the promises of those answers. Sessions without waiting answers cost nothing.
     #[must_use]
     pub fn confirmed(&mut self, journal: Progress) -> (Vec<Wake>, Given) {
         let (mut given, mut wakes) = (Given::default(), Vec::new());
         self.journal = self.journal.max(journal);
-        let holding = self.sessions.take_holding();
-        for slot in &holding {
+        let record_ref = self.sessions.take_holding();
+        for slot in &record_ref {
             self.release(*slot, &mut wakes, &mut given);
         }
         if self.has_last_word() {
             // What was let go was too much, and nothing follows.
-            for slot in &holding {
+            for slot in &record_ref {
                 self.sessions.clear_answers_of(*slot);
             }
         }
-        self.sessions.put_back_holding(holding);
+        self.sessions.put_back_holding(record_ref);
         self.waits_for_write = self.sessions.wait_for_write(self.journal);
         (wakes, given)
     }

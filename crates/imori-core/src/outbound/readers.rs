@@ -7,7 +7,7 @@ use crate::id::SessionId;
 use crate::id::{QueueId, ReaderId};
 use crate::name::Name;
 
-/// What a reader reads.
+/// The source of a reader's messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// A queue, as its consumer.
@@ -16,7 +16,7 @@ pub enum Source {
     Live(Box<Subscription>),
 }
 
-/// What a live subscription hears, so that it can be unbound.
+/// The exchange, key and group of a live subscription, so that it can be unbound.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subscription {
     /// The exchange.
@@ -27,16 +27,16 @@ pub struct Subscription {
     pub group: Option<Name>,
 }
 
-/// What a reader is made of.
+/// The properties of a reader, as it is added.
 #[derive(Debug, Clone)]
 pub struct ReaderSpec {
     /// The session that numbers its deliveries.
     pub session: SessionId,
-    /// What its protocol writes at the head of its deliveries.
+    /// The label that the protocol writes at the head of each delivery.
     pub label: Box<[u8]>,
-    /// What it reads.
+    /// The source of its messages.
     pub source: Source,
-    /// It settles what it gets.
+    /// The reader settles its deliveries.
     pub settles: bool,
     /// How much it may have.
     pub credit: Credit,
@@ -50,11 +50,11 @@ pub(super) struct Record {
     pub(super) session: u16,
     /// Its place in the session's list of readers.
     pub(super) place: u32,
-    /// It waits in its session's line.
+    /// The reader waits in its session's line.
     pub(super) is_in_line: bool,
-    /// Its queue was told that it can take no more, and waits to be told otherwise.
+    /// The reader's queue was told that it can take no more, and waits to be told otherwise.
     pub(super) is_starved: bool,
-    /// It gets nothing before an answer that waits for the journal has left.
+    /// The reader gets nothing before an answer that waits for the journal has left.
     pub(super) is_held: bool,
     /// Live deliveries it had.
     pub(super) delivered: u32,
@@ -147,7 +147,7 @@ impl Readers {
         })
     }
 
-    /// Takes so many readers out, each with what it read. No reader can be added after that.
+    /// Takes at most this many readers out, each with its source. No reader can be added after that.
     pub(super) fn take(&mut self, max: usize) -> Vec<(ReaderId, Source)> {
         self.free.clear();
         let mut taken = Vec::new();

@@ -1,4 +1,4 @@
-//! The conversation in which deliveries are numbered, and those that are not settled.
+//! A session: the conversation in which deliveries are numbered, with the deliveries that are not settled.
 
 use std::collections::VecDeque;
 use std::mem::size_of;
@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 
 use super::answers::Answers;
 use super::readers::Record;
-use crate::delivery::Place;
+use crate::delivery::QueuePosition;
 use crate::id::ReaderId;
 use crate::id::SessionId;
 
@@ -16,8 +16,8 @@ pub struct Unsettled {
     /// Its number in the session.
     pub number: u64,
     /// Where it came from.
-    pub place: Place,
-    /// Who has it.
+    pub place: QueuePosition,
+    /// The reader that has the message.
     pub reader: ReaderId,
 }
 
@@ -30,7 +30,7 @@ pub enum Numbers {
     UpTo(u64),
     /// This one and all before it of one reader.
     UpToOf(u64, ReaderId),
-    /// Those from the first number to the last that are unsettled, if any are.
+    /// The unsettled deliveries from the first number to the last, if there are any.
     Range(u64, u64),
     /// All of the session, if there are any.
     All,
@@ -57,11 +57,11 @@ impl Numbers {
 /// Settled deliveries whose places are kept, beside as many as are not settled.
 const HOLES_MAX: usize = 64;
 
-/// One session: its deliveries, with a number each, rising by one, and what else belongs to it alone.
+/// A session: its deliveries, numbered one by one, and all else that belongs to it alone.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     pub(super) id: SessionId,
-    /// It takes no deliveries any more; answers may still wait.
+    /// The session takes no deliveries any more; answers may still wait.
     pub(super) is_ended: bool,
     /// Unsettled deliveries that it may have, if that is limited.
     pub(super) window: Option<u32>,
@@ -94,13 +94,13 @@ impl Session {
         self.last_number
     }
 
-    /// Notes that so many deliveries left that need no settling.
+    /// Notes that this many deliveries left that need no settling.
     pub(super) fn sent(&mut self, deliveries: usize) {
         self.last_number += deliveries as u64;
     }
 
     /// Notes that a delivery left that has to be settled.
-    pub(super) fn sent_unsettled(&mut self, place: Place, reader: ReaderId) {
+    pub(super) fn sent_unsettled(&mut self, place: QueuePosition, reader: ReaderId) {
         self.last_number += 1;
         let unsettled = Unsettled { number: self.last_number, place, reader };
         self.unsettled.push_back((self.last_number, Some(unsettled)));
@@ -213,8 +213,8 @@ mod tests {
     use super::*;
     use crate::id::QueueId;
 
-    fn place(sequence: u64) -> Place {
-        Place { queue: QueueId { slot: 0, generation: 0 }, sequence }
+    fn place(sequence: u64) -> QueuePosition {
+        QueuePosition { queue: QueueId { slot: 0, generation: 0 }, sequence }
     }
 
     fn reader(slot: u32) -> ReaderId {

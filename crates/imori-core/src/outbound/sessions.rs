@@ -17,7 +17,7 @@ pub(super) struct Sessions {
     /// Sessions but the first, by rising id.
     by_id: Vec<(SessionId, u16)>,
     /// Slots of the sessions that have answers that wait, in the order in which they began to.
-    holding: Vec<u16>,
+    record_ref: Vec<u16>,
     /// Deliveries of sessions that are forgotten.
     delivered_before: u64,
     /// The last round in which sessions were marked as seen.
@@ -30,7 +30,7 @@ impl Default for Sessions {
             slots: vec![Session::default()],
             free: Vec::new(),
             by_id: Vec::new(),
-            holding: Vec::new(),
+            record_ref: Vec::new(),
             delivered_before: 0,
             round: 0,
         }
@@ -124,32 +124,32 @@ impl Sessions {
     // ---- Answers that wait.
 
     pub(super) fn is_any_holding(&self) -> bool {
-        !self.holding.is_empty()
+        !self.record_ref.is_empty()
     }
 
     pub(super) fn hold(&mut self, slot: u16, held: Held) {
         let Some(session) = self.slots.get_mut(usize::from(slot)) else { return };
         if session.answers.is_empty() {
-            self.holding.push(slot);
+            self.record_ref.push(slot);
         }
         session.answers.hold(held);
     }
 
     /// Takes the list of sessions with answers that wait; those that go on are put back.
     pub(super) fn take_holding(&mut self) -> Vec<u16> {
-        std::mem::take(&mut self.holding)
+        std::mem::take(&mut self.record_ref)
     }
 
     /// Puts the list back without those that hold nothing any more.
-    pub(super) fn put_back_holding(&mut self, mut holding: Vec<u16>) {
-        holding.retain(|slot| self.at(*slot).is_some_and(|session| !session.answers.is_empty()));
-        self.holding = holding;
+    pub(super) fn put_back_holding(&mut self, mut record_ref: Vec<u16>) {
+        record_ref.retain(|slot| self.at(*slot).is_some_and(|session| !session.answers.is_empty()));
+        self.record_ref = record_ref;
     }
 
     /// Tells whether an answer waits for no more than that the journal is written, behind which none waits for more.
     pub(super) fn wait_for_write(&self, journal: Progress) -> bool {
-        let mut holding = self.holding.iter().filter_map(|slot| self.at(*slot));
-        holding.any(|session| session.answers.wait_for_write(journal))
+        let mut record_ref = self.record_ref.iter().filter_map(|slot| self.at(*slot));
+        record_ref.any(|session| session.answers.wait_for_write(journal))
     }
 
     /// Drops the answers of one session that wait.
@@ -157,7 +157,7 @@ impl Sessions {
         if let Some(session) = self.at_mut(slot) {
             session.answers.clear();
         }
-        self.holding.retain(|holding| *holding != slot);
+        self.record_ref.retain(|record_ref| *record_ref != slot);
     }
 
     /// Drops all answers that wait.

@@ -1,4 +1,4 @@
-//! What the client of a connection lets go, and who can have more for it.
+//! Settles the deliveries of a connection, and finds the readers that can have more for it.
 
 use super::credit::Credit;
 use super::outbound::{Outbound, Wake};

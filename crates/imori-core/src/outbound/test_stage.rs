@@ -1,4 +1,4 @@
-//! What the tests of a connection share: one with an encoder whose bytes can be read.
+//! A connection for tests, with an encoder whose bytes can be read.
 
 use std::slice;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::confirm::{Confirm, Lsn, Progress};
 use crate::delivery::{About, Delivery, Taken};
 use crate::id::{ConnectionId, QueueId, ReaderId};
 use crate::memory::Gauge;
-use crate::message::{Address, AddressView, Head, OriginId, Publication};
+use crate::message::{Address, AddressView, OriginId, Properties, Publication};
 use crate::name::Name;
 use crate::route::{BindingKey, Syntax};
 
@@ -78,7 +78,7 @@ pub(super) struct Stage {
     pub(super) gauge: Gauge,
     pub(super) headers: Arc<AtomicUsize>,
     pub(super) address: Arc<Address>,
-    pub(super) head: Head,
+    pub(super) properties: Properties,
 }
 
 impl Stage {
@@ -100,7 +100,7 @@ impl Stage {
             gauge,
             headers,
             address: Arc::new(Address::new(b"", b"q")),
-            head: Head::new(OriginId::BROKER),
+            properties: Properties::new(OriginId::BROKER),
         }
     }
 
@@ -138,7 +138,7 @@ impl Stage {
     }
 
     pub(super) fn offer(&mut self, reader: ReaderId, sequence: u64, body: &str) -> Taken {
-        let publication = Publication::new(&self.head, b"", body.as_bytes());
+        let publication = Publication::new(&self.properties, b"", body.as_bytes());
         let address = AddressView::new(&self.address);
         let delivery = Delivery { sequence, ..delivery(&publication, &address) };
         self.outbound.offer(reader, QUEUE, &delivery)
@@ -149,7 +149,7 @@ impl Stage {
     }
 
     pub(super) fn send_with(&mut self, reader: ReaderId, body: &str, shared: &mut SharedHeaders) -> Live {
-        let publication = Publication::new(&self.head, b"", body.as_bytes());
+        let publication = Publication::new(&self.properties, b"", body.as_bytes());
         let about = About { address: &AddressView::new(&self.address), deaths: None };
         self.outbound.send(reader, slice::from_ref(&publication), about, shared)
     }
@@ -160,14 +160,14 @@ impl Stage {
         bodies: &[&'static str],
         shared: &mut SharedHeaders,
     ) -> Live {
-        let publication = |body: &&'static str| Publication::new(&self.head, b"", body.as_bytes());
+        let publication = |body: &&'static str| Publication::new(&self.properties, b"", body.as_bytes());
         let run: Vec<Publication<'_>> = bodies.iter().map(publication).collect();
         let about = About { address: &AddressView::new(&self.address), deaths: None };
         self.outbound.send(reader, &run, about, shared)
     }
 
     pub(super) fn reply(&mut self, to: &InboxAddress, body: &str) -> Reply {
-        self.outbound.reply(to, &Publication::new(&self.head, b"", body.as_bytes()))
+        self.outbound.reply(to, &Publication::new(&self.properties, b"", body.as_bytes()))
     }
 
     pub(super) fn answer(&mut self, confirm: Confirm, text: &str) {
@@ -184,7 +184,7 @@ impl Stage {
         (numbers, wakes.into_iter().map(|wake| wake.reader).collect())
     }
 
-    /// What the writer finds, all of which it writes.
+    /// Lets the writer write all unsent bytes, and gives them as text.
     pub(super) fn written(&mut self) -> String {
         let mut text = Vec::new();
         while let Some((bytes, written)) = self.outbound.take_unsent() {

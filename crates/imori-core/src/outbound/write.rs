@@ -1,4 +1,4 @@
-//! What the writer of a connection does: it takes what is unsent, and tells who has room again.
+//! The writer's side of a connection: it takes unsent bytes, and tells which readers have room again.
 
 use std::mem;
 
@@ -18,7 +18,7 @@ impl Outbound {
         !mem::replace(&mut self.is_touched, true)
     }
 
-    /// It is on no cell's list any more.
+    /// Notes that the connection is on no cell's list any more.
     pub fn untouch(&mut self) {
         self.is_touched = false;
     }
@@ -45,16 +45,16 @@ impl Outbound {
         self.buffer.take()
     }
 
-    /// Puts back what was taken, `written` bytes of which are written now; where that is all, gives
-    /// the emptied vector for other use.
+    /// Puts back the bytes that were taken, of which `written` are written now. Returns the emptied vector for other
+    /// use where all are written.
     pub fn put_back(&mut self, bytes: Vec<u8>, written: usize) -> Option<Vec<u8>> {
         // It was closed while its writer wrote: what is left of it is nobody's.
         let written = if self.is_closed { bytes.len() } else { written };
         self.buffer.put_back(bytes, written)
     }
 
-    /// To be called when writing stops, because all is written or no more can be: charges what waits, and
-    /// tells which consumers and which publishers have room again.
+    /// Notes that writing stops, because all is written or no more can be. Charges the waiting bytes, and returns the
+    /// consumers and publishers that have room again.
     pub fn written(&mut self) -> (Vec<Wake>, Vec<ConnectionId>) {
         self.charge(self.waiting_bytes());
         let is_drained = self.unsent() <= self.limits.feed_bytes / 2;
@@ -88,14 +88,14 @@ impl Outbound {
             let first = self.rounds % wakes.len();
             wakes.rotate_left(first);
         }
-        (wakes, mem::take(&mut self.pressing))
+        (wakes, mem::take(&mut self.throttled))
     }
 
     /// Notes that `publisher` waits until there is room; false where there is room already.
-    pub fn press(&mut self, publisher: ConnectionId) -> bool {
+    pub fn throttle(&mut self, publisher: ConnectionId) -> bool {
         let has_room = self.is_ended() || self.has_room();
-        if !has_room && !self.pressing.contains(&publisher) {
-            self.pressing.push(publisher);
+        if !has_room && !self.throttled.contains(&publisher) {
+            self.throttled.push(publisher);
         }
         !has_room
     }
@@ -160,22 +160,22 @@ mod tests {
     }
 
     #[test]
-    fn a_publisher_who_presses_is_let_go_on() {
+    fn a_throttled_publisher_is_let_go_on() {
         let (one, two) = (ConnectionId { slot: 1, ..ME }, ConnectionId { slot: 2, ..ME });
         let mut stage = Stage::new();
         let reader = stage.subscribe("l");
-        assert!(!stage.outbound.press(one), "there is room");
-        assert_eq!(stage.send(reader, &long("x")), Live::Pressed);
-        assert!(stage.outbound.press(one) && stage.outbound.press(two) && stage.outbound.press(one));
+        assert!(!stage.outbound.throttle(one), "there is room");
+        assert_eq!(stage.send(reader, &long("x")), Live::SlowReader);
+        assert!(stage.outbound.throttle(one) && stage.outbound.throttle(two) && stage.outbound.throttle(one));
         assert_eq!(stage.outbound.written().1, []);
         stage.written();
         assert_eq!(stage.outbound.written().1, [one, two]);
         assert_eq!(stage.outbound.written().1, []);
 
         stage.send(reader, &long("x"));
-        assert!(stage.outbound.press(two));
-        assert_eq!(stage.outbound.close(9).pressing, [two], "also when it is gone");
-        assert!(!stage.outbound.press(one));
+        assert!(stage.outbound.throttle(two));
+        assert_eq!(stage.outbound.close(9).throttled, [two], "also when it is gone");
+        assert!(!stage.outbound.throttle(one));
     }
 
     #[test]

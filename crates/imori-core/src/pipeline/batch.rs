@@ -31,7 +31,7 @@ impl<'a> Batch<'a> {
         Batch { vhost, address, messages, deaths: None, first: Lsn::NONE }
     }
 
-    /// The connection whose own subscriptions do not get it.
+    /// The connection whose own subscriptions do not get the batch.
     #[inline]
     pub(crate) fn not_to(&self) -> Option<ConnectionId> {
         self.messages.first().and_then(Publication::left_out)
@@ -40,7 +40,7 @@ impl<'a> Batch<'a> {
     /// Tells whether nobody is given it yet. A dead letter waited before.
     pub(crate) fn is_delayed(&self) -> bool {
         self.deaths.is_none()
-            && self.messages.first().is_some_and(|first| first.view().head.delay_ms.is_some())
+            && self.messages.first().is_some_and(|first| first.view().properties.delay_ms.is_some())
     }
 
     /// Its messages, each as a batch, with their indices.

@@ -13,35 +13,35 @@ use super::record::{moved_record, record_move, record_settled};
 use super::report::{PublishReport, Reports};
 use super::resolve::resolve_from_broker;
 use crate::confirm::Lsn;
-use crate::delivery::Holding;
+use crate::delivery::RecordRef;
 use crate::id::VhostId;
 use crate::limits::{DEAD_LETTERS_CAUSED_MAX, DEATHS_MAX};
 use crate::message::{AddressView, Publication};
 use crate::outbound::SharedHeaders;
-use crate::queue::Dead;
+use crate::queue::DeadLetter;
 use crate::record::NewRecord;
 use crate::route::Route;
-use crate::world::{Event, World};
+use crate::world::{Counter, World};
 
 /// Publishes dead letters to where their queues send them.
 ///
 /// One can cause others, in queues that are full. They are worked off one after the other, and a circle ends where a
 /// message comes back to a queue it died in without having been rejected. Their number is limited, as one letter to
 /// many queues without room would make as many of each.
-pub(crate) fn publish_dead_letters<W: World>(world: &W, vhost: VhostId, dead: Vec<Dead>) {
+pub(crate) fn publish_dead_letters<W: World>(world: &W, vhost: VhostId, dead: Vec<DeadLetter>) {
     let mut dead = VecDeque::from(dead);
     let mut left = dead.len() + DEAD_LETTERS_CAUSED_MAX;
     let mut caused = Vec::new();
     while let Some(letter) = dead.pop_front() {
-        world.count(Event::DeadLettered);
+        world.count(Counter::DeadLettered);
         let Some(route) = route_of(world, vhost, &letter).filter(|_| left > 0) else {
-            world.count(Event::DeadLetterDropped);
-            record_settled(world, letter.holding.as_slice());
+            world.count(Counter::DeadLetterDropped);
+            record_settled(world, letter.record_ref.as_slice());
             continue;
         };
         left -= 1;
         with_batch(vhost, &letter, &route, |mut batch| {
-            send_and_move(world, &route, &mut batch, letter.holding, &mut caused);
+            send_and_move(world, &route, &mut batch, letter.record_ref, &mut caused);
         });
         dead.extend(caused.drain(..));
     }
@@ -56,8 +56,8 @@ fn send_and_move<W: World>(
     world: &W,
     route: &Route,
     batch: &mut Batch<'_>,
-    from: Option<Holding>,
-    dead: &mut Vec<Dead>,
+    from: Option<RecordRef>,
+    dead: &mut Vec<DeadLetter>,
 ) {
     if let Some(first) = record_move(world, route, batch, from) {
         batch.first = first;
@@ -66,26 +66,26 @@ fn send_and_move<W: World>(
         send_and_move(world, &first, batch, None, dead);
         send_and_move(world, &last, batch, from, dead);
     } else {
-        world.count(Event::DeadLetterDropped);
+        world.count(Counter::DeadLetterDropped);
         record_settled(world, from.as_slice());
     }
 }
 
 /// Gives a dead letter, which is recorded, to all of its route.
-fn send_recorded<W: World>(world: &W, route: &Route, batch: &Batch<'_>, dead: &mut Vec<Dead>) {
+fn send_recorded<W: World>(world: &W, route: &Route, batch: &Batch<'_>, dead: &mut Vec<DeadLetter>) {
     let mut shared = SharedHeaders::for_receivers(live_receivers(route));
     let mut report = PublishReport::default();
     let mut reports = Reports::Sum(&mut report);
     enqueue(world, &route.queues, batch, &mut reports, dead);
     send_live(world, route, batch, &mut shared, &mut reports);
     if report.receivers == 0 {
-        world.count(Event::DeadLetterDropped);
+        world.count(Counter::DeadLetterDropped);
     }
 }
 
 /// A dead letter that moves together with something else.
 pub(crate) struct Move {
-    dead: Dead,
+    dead: DeadLetter,
     /// None where it goes nowhere.
     route: Option<Route>,
     /// The record of the message where it goes to, if that keeps it.
@@ -94,7 +94,7 @@ pub(crate) struct Move {
 
 impl Move {
     /// Finds where a dead letter goes; nobody is told of it yet.
-    pub(crate) fn of<W: World>(world: &W, vhost: VhostId, dead: Dead) -> Move {
+    pub(crate) fn of<W: World>(world: &W, vhost: VhostId, dead: DeadLetter) -> Move {
         let route = route_of(world, vhost, &dead);
         let record = route
             .as_ref()
@@ -103,15 +103,15 @@ impl Move {
     }
 
     /// The record that says where it was.
-    pub(crate) fn holding(&self) -> Option<Holding> {
-        self.dead.holding
+    pub(crate) fn record_ref(&self) -> Option<RecordRef> {
+        self.dead.record_ref
     }
 
     /// Sends it, once its record has this number. Messages that leave full queues are added to `dead`.
-    pub(crate) fn send<W: World>(&self, world: &W, vhost: VhostId, first: Lsn, dead: &mut Vec<Dead>) {
-        world.count(Event::DeadLettered);
+    pub(crate) fn send<W: World>(&self, world: &W, vhost: VhostId, first: Lsn, dead: &mut Vec<DeadLetter>) {
+        world.count(Counter::DeadLettered);
         let Some(route) = &self.route else {
-            world.count(Event::DeadLetterDropped);
+            world.count(Counter::DeadLetterDropped);
             return;
         };
         with_batch(vhost, &self.dead, route, |batch| {
@@ -121,7 +121,7 @@ impl Move {
 }
 
 /// The route of a dead letter, if its exchange is there and it has not died too often.
-fn route_of<W: World>(world: &W, vhost: VhostId, letter: &Dead) -> Option<Route> {
+fn route_of<W: World>(world: &W, vhost: VhostId, letter: &DeadLetter) -> Option<Route> {
     if letter.deaths.len() > DEATHS_MAX {
         return None;
     }
@@ -129,7 +129,7 @@ fn route_of<W: World>(world: &W, vhost: VhostId, letter: &Dead) -> Option<Route>
     resolve_from_broker(world, vhost, exchange, key, &letter.message.view()).ok()
 }
 
-fn with_batch<R>(vhost: VhostId, letter: &Dead, route: &Route, f: impl FnOnce(Batch<'_>) -> R) -> R {
+fn with_batch<R>(vhost: VhostId, letter: &DeadLetter, route: &Route, f: impl FnOnce(Batch<'_>) -> R) -> R {
     let publication = Publication::of_stored(&letter.message);
     let address = AddressView::new(&route.address);
     let batch = Batch::new(vhost, &address, slice::from_ref(&publication));

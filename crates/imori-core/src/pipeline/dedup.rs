@@ -1,4 +1,4 @@
-//! Messages with an id to queues of which some take no id twice.
+//! Publishes messages with an id where a queue takes each id once.
 
 use super::batch::Batch;
 use super::enqueue::offer;
@@ -10,8 +10,8 @@ use crate::confirm::{Confirm, Lsn};
 use crate::id::QueueId;
 use crate::limits::SEEN_BYTES_MAX;
 use crate::message::{Property, Publication};
-use crate::queue::{Arrival, Dead, Effects, Queue};
-use crate::record::{NewRecord, RecordKind, encode_seen};
+use crate::queue::{Arrival, DeadLetter, Effects, Queue};
+use crate::record::{NewRecord, RecordKind, encode_dedup_entries};
 use crate::room::Room;
 use crate::route::Route;
 use crate::time::Time;
@@ -25,7 +25,7 @@ pub(crate) fn enqueue_deduplicated<W: World>(
     route: &Route,
     batch: &Batch<'_>,
     reports: &mut Reports<'_>,
-    dead: &mut Vec<Dead>,
+    dead: &mut Vec<DeadLetter>,
 ) {
     let now = world.now();
     let mut effects = Effects::allowed(&world.room().allow_arrival());
@@ -92,8 +92,8 @@ fn enqueue_one<W: World>(
     plan.confirm(appended.map_or(Lsn::NONE, |appended| appended.through))
 }
 
-/// Records anew the ids of a queue whose records stand below `floor`, so that after these records are durable the
-/// journal needs nothing below for them. What the queue holds is not spoken of.
+/// Records anew the ids of a queue that have records below `floor`. Once these records are durable, the journal needs
+/// nothing below for them. The messages of the queue are not recorded.
 pub fn renew_seen<W: World>(world: &W, queue: QueueId, floor: Lsn) {
     let now = world.now();
     let append = |record| world.append(vec![record]).first;
@@ -115,6 +115,7 @@ pub fn renew_some_seen(
     if below.is_empty() {
         return false;
     }
-    dedup.renew(&below, append(NewRecord::new(RecordKind::Seen, encode_seen(durability.id, &below))));
+    dedup
+        .renew(&below, append(NewRecord::new(RecordKind::Seen, encode_dedup_entries(durability.id, &below))));
     true
 }

@@ -6,7 +6,7 @@ use super::record::record_effects;
 use super::report::Reports;
 use crate::delivery::{Delivery, Taken};
 use crate::id::{QueueId, Reader};
-use crate::queue::{Arrival, Dead, Effects};
+use crate::queue::{Arrival, DeadLetter, Effects};
 use crate::room::Room;
 use crate::world::World;
 
@@ -17,7 +17,7 @@ pub(crate) fn enqueue<W: World>(
     queues: &[QueueId],
     batch: &Batch<'_>,
     reports: &mut Reports<'_>,
-    dead: &mut Vec<Dead>,
+    dead: &mut Vec<DeadLetter>,
 ) {
     match queues {
         [] => {}
@@ -37,7 +37,7 @@ fn enqueue_in<W: World>(
     id: QueueId,
     batch: &Batch<'_>,
     reports: &mut Reports<'_>,
-    dead: &mut Vec<Dead>,
+    dead: &mut Vec<DeadLetter>,
 ) {
     let Batch { address, deaths, first, .. } = *batch;
     let now = world.now();

@@ -1,8 +1,10 @@
 //! The work that a change of a queue leaves for others: gathered under its lock, and done when that is free.
 
 use super::record::record_counts;
+use crate::entries::GonePage;
 use crate::id::{ConnectionId, QueueId};
-use crate::queue::{Effects, GonePage, PageWork, Queue};
+use crate::paging::PageWork;
+use crate::queue::{Effects, Queue};
 use crate::time::Time;
 use crate::world::World;
 
@@ -10,7 +12,7 @@ use crate::world::World;
 pub(crate) struct FollowUps {
     pages: Vec<PageWork>,
     /// Publishers that waited for the queue and go on.
-    relieved: Vec<ConnectionId>,
+    unthrottled: Vec<ConnectionId>,
     wake_up: Option<Time>,
 }
 
@@ -22,24 +24,24 @@ impl FollowUps {
         let share = world.queue_memory_bytes();
         // Whether publishers wait hangs on what is being written.
         let pages = queue.page_work(now, share);
-        FollowUps { pages, relieved: queue.weigh(share), wake_up: queue.new_wake_up() }
+        FollowUps { pages, unthrottled: queue.weigh(share), wake_up: queue.new_wake_up() }
     }
 
     /// Does it; nothing is locked.
     #[inline]
     pub(crate) fn run<W: World>(self, world: &W, id: QueueId) {
         self.pages.into_iter().for_each(|work| world.page(id, work));
-        relieve(world, self.relieved);
+        unthrottle(world, self.unthrottled);
         if let Some(at) = self.wake_up {
             world.wake_queue_at(id, at);
         }
     }
 }
 
-/// Lets publishers go on who waited for a queue; nothing is locked.
-pub(crate) fn relieve<W: World>(world: &W, publishers: Vec<ConnectionId>) {
+/// Lets publishers go on that waited for a queue; nothing is locked.
+pub(crate) fn unthrottle<W: World>(world: &W, publishers: Vec<ConnectionId>) {
     for publisher in publishers {
-        world.relieve(publisher);
+        world.unthrottle(publisher);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Gives messages to those who hear them now: an inbox, live subscriptions, one member of each group.
+//! Gives messages to live receivers: an inbox, live subscriptions, one member of each group.
 
 use std::slice;
 
@@ -9,7 +9,7 @@ use crate::id::{ConnectionId, Reader};
 use crate::message::Publication;
 use crate::outbound::{InboxAddress, Live, Reply, SharedHeaders};
 use crate::route::Route;
-use crate::world::{Event, World};
+use crate::world::{Counter, World};
 
 /// Sends a message to the inbox that has this key; tells whether it is there.
 #[inline]
@@ -18,8 +18,8 @@ pub(crate) fn reply<W: World>(world: &W, key: &[u8], publication: &Publication<'
         .and_then(|to| world.with_outbound(to.owner, |outbound| outbound.reply(&to, publication)));
     match sent {
         Some(Reply::Taken) => return true,
-        Some(Reply::Cut) => world.count(Event::CutTooSlow),
-        Some(Reply::Gone) | None => world.count(Event::ReplyDropped),
+        Some(Reply::Cut) => world.count(Counter::CutTooSlow),
+        Some(Reply::Gone) | None => world.count(Counter::ReplyDropped),
     }
     false
 }
@@ -108,7 +108,7 @@ fn send_to_each<W: World>(
     }
 }
 
-/// One member of a group gets it: the next in turn of those who have room, else the next in turn.
+/// Gives the message to one member of a group: the next in turn that has room, else the next in turn.
 fn send_to_one<W: World>(
     world: &W,
     members: &[Reader],
@@ -148,20 +148,20 @@ fn send<W: World>(
         world.with_outbound(reader.connection, |outbound| outbound.send(reader.id, messages, about, shared));
     match sent {
         Some(Live::Taken) => reports.received(messages.len()),
-        Some(Live::Pressed) => {
+        Some(Live::SlowReader) => {
             reports.received(messages.len());
-            reports.pressed(reader.connection);
+            reports.slow_reader(reader.connection);
         }
         Some(Live::Exhausted { taken, subscription }) => {
             reports.received(taken);
             world.with_topology(|topology| topology.unsubscribe(vhost, &subscription, reader));
         }
         Some(Live::NoForm) => {
-            world.count_many(Event::NoForm, messages.len());
+            world.count_many(Counter::NoForm, messages.len());
             return false;
         }
         Some(Live::Cut) => {
-            world.count(Event::CutTooSlow);
+            world.count(Counter::CutTooSlow);
             return false;
         }
         Some(Live::Gone) | None => return false,

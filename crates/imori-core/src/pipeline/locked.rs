@@ -14,7 +14,7 @@ use crate::record::NewRecord;
 use crate::route::DurabilityPlan;
 use crate::time::Time;
 
-/// Queues by rising id, and those of them that are there, locked.
+/// Locked queues by rising id, as far as they exist.
 pub(crate) struct LockedQueues<'a, 'q> {
     ids: &'a [QueueId],
     queues: &'a mut [Option<&'q mut Queue>],
@@ -32,7 +32,7 @@ impl<'a, 'q> LockedQueues<'a, 'q> {
         self.queues.get_mut(at)?.as_deref_mut()
     }
 
-    /// Those that are there, with their ids.
+    /// The queues that exist, with their ids.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (QueueId, &mut Queue)> {
         let queues = self.ids.iter().zip(&mut *self.queues);
         queues.filter_map(|(id, queue)| Some((*id, queue.as_deref_mut()?)))
@@ -84,7 +84,7 @@ impl LockedPlan {
         address: &AddressView<'_>,
         now: Time,
     ) -> Option<NewRecord> {
-        let is_persistent = publication.view().head.is_persistent;
+        let is_persistent = publication.view().properties.is_persistent;
         let takers = self.takers.iter().filter(|_| is_persistent);
         self.durability = DurabilityPlan::among(takers.filter_map(|id| Some(kept_by(queues.find(*id)?))));
         let kept = &self.durability.queues;

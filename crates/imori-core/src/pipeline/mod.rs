@@ -25,7 +25,7 @@ pub(crate) use batch::Batch;
 pub(crate) use dead_letter::{Move, publish_dead_letters};
 pub use dedup::{renew_seen, renew_some_seen};
 pub(crate) use enqueue::offer;
-pub(crate) use follow_ups::{FollowUps, give_up, relieve};
+pub(crate) use follow_ups::{FollowUps, give_up, unthrottle};
 pub(crate) use live::{live_receivers, reply, send_live, send_to_own};
 pub(crate) use locked::{LockedPlan, LockedQueues};
 pub(crate) use record::{group_bytes, record_counts, record_effects};

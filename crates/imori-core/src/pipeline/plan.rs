@@ -24,19 +24,20 @@ pub(crate) struct Plan<'r> {
 }
 
 impl<'r> Plan<'r> {
-    /// Makes the plan of a publisher's batch. Only what is persistent or has an id asks the queues.
+    /// Makes the plan of a publisher's batch. The queues are asked only about messages that are persistent or have an
+    /// id.
     #[inline]
     pub(crate) fn of<W: World>(world: &W, route: &'r Route, batch: &Batch<'_>) -> Plan<'r> {
         let none = Plan { durability: None, is_for_dedup: false };
         let Some(first) = batch.messages.first() else { return none };
         let view = first.view();
         let has_id = view.property(Property::MessageId).is_some();
-        if route.queues.is_empty() || !view.head.is_persistent && !has_id {
+        if route.queues.is_empty() || !view.properties.is_persistent && !has_id {
             return none;
         }
         let durability = durability_of(world, route);
         let is_for_dedup = has_id && durability.has_dedup;
-        let is_kept = view.head.is_persistent && !durability.queues.is_empty();
+        let is_kept = view.properties.is_persistent && !durability.queues.is_empty();
         Plan { durability: is_kept.then_some(durability), is_for_dedup }
     }
 

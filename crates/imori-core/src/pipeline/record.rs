@@ -1,15 +1,15 @@
-//! Records what durable queues get and let go: a message before they have it, so that none is in a queue without its
-//! record.
+//! Records the messages that durable queues get and let go. A message is recorded before a queue has it, so that no
+//! queue has a message without its record.
 
 use super::batch::Batch;
 use super::plan::{Plan, plan_dead_letter};
 use super::report::Reports;
 use crate::confirm::{Confirm, Lsn};
-use crate::delivery::Holding;
+use crate::delivery::RecordRef;
 use crate::id::DurableQueueId;
 use crate::limits::RECORD_SLACK_BYTES;
 use crate::message::{AddressView, Deaths, Publication};
-use crate::queue::{Dead, Effects};
+use crate::queue::{DeadLetter, Effects};
 use crate::record::{
     NewRecord, RecordKind, count_records, encode_message, encode_settle, purge_records, settle_records,
 };
@@ -39,7 +39,7 @@ pub(crate) fn record_move<W: World>(
     world: &W,
     route: &Route,
     batch: &Batch<'_>,
-    from: Option<Holding>,
+    from: Option<RecordRef>,
 ) -> Option<Lsn> {
     let Some(message) = moved_record(world, route, batch) else {
         record_settled(world, from.as_slice());
@@ -57,7 +57,7 @@ pub(crate) fn record_move<W: World>(
 /// The record of a dead letter in the durable queues of its route, if there are any.
 pub(crate) fn moved_record<W: World>(world: &W, route: &Route, batch: &Batch<'_>) -> Option<NewRecord> {
     let (message, deaths) = batch.messages.first().zip(batch.deaths)?;
-    if route.queues.is_empty() || !message.view().head.is_persistent {
+    if route.queues.is_empty() || !message.view().properties.is_persistent {
         return None;
     }
     let queues = plan_dead_letter(world, route, deaths).queues;
@@ -70,13 +70,13 @@ pub(crate) fn group_bytes<'a>(records: impl IntoIterator<Item = &'a NewRecord>) 
     records.into_iter().map(|record| record.payload.len() + RECORD_SLACK_BYTES).sum()
 }
 
-/// Records what follows from a change of a queue but for what [`record_counts`] does, and adds its dead letters to
-/// `dead`: their records move with them.
+/// Records the effects of a change of a queue, except those of [`record_counts`], and adds its dead letters to
+/// `dead`.
 #[inline]
-pub(crate) fn record_effects<W: World>(world: &W, effects: Effects, dead: &mut Vec<Dead>) {
-    let Effects { dead: died, settled, purged, counted, lingering, .. } = effects;
+pub(crate) fn record_effects<W: World>(world: &W, effects: Effects, dead: &mut Vec<DeadLetter>) {
+    let Effects { dead: died, settled, purged, counted, pending_dead_letters, .. } = effects;
     debug_assert!(
-        counted.is_empty() && lingering.is_empty(),
+        counted.is_empty() && pending_dead_letters.is_empty(),
         "they are recorded while their queue is locked"
     );
     record_settled(world, &settled);
@@ -88,19 +88,19 @@ pub(crate) fn record_effects<W: World>(world: &W, effects: Effects, dead: &mut V
     }
 }
 
-/// Records what is known of deliveries, for whoever has the queue locked: of two records of one message the later
-/// counts, and it has to be the one of what came later.
+/// Records delivery counts. The caller has the queue locked: of two records of one message the later counts, so that
+/// they have to be in the order of the events.
 pub(crate) fn record_counts<W: World>(world: &W, effects: &mut Effects) {
-    if !effects.counted.is_empty() || !effects.lingering.is_empty() {
+    if !effects.counted.is_empty() || !effects.pending_dead_letters.is_empty() {
         let mut counted = std::mem::take(&mut effects.counted);
-        // What lingers was given out before.
-        counted.append(&mut effects.lingering);
+        // Pending dead letters were given out before.
+        counted.append(&mut effects.pending_dead_letters);
         world.append(count_records(&counted));
     }
 }
 
 /// Records that queues are done with these messages; gives the number of the last record.
-pub(crate) fn record_settled<W: World>(world: &W, settled: &[Holding]) -> Lsn {
+pub(crate) fn record_settled<W: World>(world: &W, settled: &[RecordRef]) -> Lsn {
     if settled.is_empty() {
         return Lsn::NONE;
     }

@@ -9,12 +9,12 @@ use crate::name::Name;
 pub struct PublishReport {
     /// Queues, subscriptions and inboxes that have it. With none, a publisher who asked is told so (a return).
     pub receivers: usize,
-    /// What the confirm waits for.
+    /// The confirm for the publisher.
     pub confirm: Confirm,
     /// A queue that refused it, being full.
     pub refused_by: Option<Name>,
-    /// A receiver who is behind: the publisher should wait for it a moment.
-    pub pressed: Option<ConnectionId>,
+    /// A receiver that is behind: the publisher should wait for it a moment.
+    pub slow_reader: Option<ConnectionId>,
 }
 
 impl PublishReport {
@@ -75,11 +75,11 @@ impl Reports<'_> {
     }
 
     /// Notes that a receiver is behind.
-    pub(crate) fn pressed(&mut self, reader: ConnectionId) {
+    pub(crate) fn slow_reader(&mut self, reader: ConnectionId) {
         match self {
-            Reports::Sum(report) => report.pressed = Some(reader),
+            Reports::Sum(report) => report.slow_reader = Some(reader),
             Reports::Each(reports) => {
-                reports.iter_mut().for_each(|report| report.pressed = Some(reader));
+                reports.iter_mut().for_each(|report| report.slow_reader = Some(reader));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! From an address to its receivers, for a publisher who may send there.
+//! Resolves an address to its receivers, for a publisher that may send there.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::authorize::{Action, Actor, Object, authorize};
 use crate::error::BrokerError;
 use crate::id::{QueueId, VhostId};
-use crate::message::{AddressView, Head, HeaderReader, MessageView, Value};
+use crate::message::{AddressView, HeaderReader, MessageView, Properties, Value};
 use crate::name::Name;
 use crate::outbound::INBOX_PREFIX;
 use crate::route::{Headers, Route, Way};
@@ -34,14 +34,15 @@ pub(crate) fn is_inbox(exchange: &[u8], subject: &[u8]) -> bool {
     exchange.is_empty() && subject.starts_with(INBOX_PREFIX)
 }
 
-/// Checks that somebody may send such a message to an inbox.
-///
-/// # Errors
-/// [`BrokerError::Refused`] or [`BrokerError::NotKept`].
+/// Checks that a client may send a message with these properties to an inbox.
 #[inline]
-pub(crate) fn authorize_reply(actor: &Actor<'_>, subject: &[u8], head: &Head) -> Result<(), BrokerError> {
+pub(crate) fn authorize_reply(
+    actor: &Actor<'_>,
+    subject: &[u8],
+    properties: &Properties,
+) -> Result<(), BrokerError> {
     authorize(actor.identity, Action::Reply, actor.vhost, Object::Inbox)?;
-    check_kept(head, &[], subject)
+    check_kept(properties, &[], subject)
 }
 
 /// Checks that somebody may publish to an address.
@@ -63,8 +64,12 @@ pub(crate) fn authorize_publish(
 /// # Errors
 /// [`BrokerError::NotKept`].
 #[inline]
-pub(crate) fn check_kept(head: &Head, queues: &[QueueId], subject: &[u8]) -> Result<(), BrokerError> {
-    if head.delay_ms.is_some() && queues.is_empty() {
+pub(crate) fn check_kept(
+    properties: &Properties,
+    queues: &[QueueId],
+    subject: &[u8],
+) -> Result<(), BrokerError> {
+    if properties.delay_ms.is_some() && queues.is_empty() {
         return Err(BrokerError::NotKept(Name::new(subject)));
     }
     Ok(())
@@ -82,7 +87,7 @@ pub(crate) fn resolve<W: World>(
     subject: &[u8],
     view: &MessageView<'_>,
 ) -> Result<Resolved, BrokerError> {
-    let headers = ViewHeaders { reader: world.header_reader(view.head.origin), text: view.text };
+    let headers = ViewHeaders { reader: world.header_reader(view.properties.origin), text: view.text };
     world.with_router(|router, table| {
         let Way { route, is_own } = router.way(table, vhost, exchange, subject, &headers)?;
         Ok(Resolved { route: Arc::clone(route), is_own })
@@ -100,7 +105,7 @@ pub(crate) fn resolve_own<W: World>(
     subject: &[u8],
     view: &MessageView<'_>,
 ) -> Result<Arc<Route>, BrokerError> {
-    let headers = ViewHeaders { reader: world.header_reader(view.head.origin), text: view.text };
+    let headers = ViewHeaders { reader: world.header_reader(view.properties.origin), text: view.text };
     world
         .with_router(|router, table| Ok(Arc::clone(router.route(table, vhost, exchange, subject, &headers)?)))
 }
@@ -116,7 +121,7 @@ pub(crate) fn resolve_from_broker<W: World>(
     subject: &[u8],
     view: &MessageView<'_>,
 ) -> Result<Route, BrokerError> {
-    let headers = ViewHeaders { reader: world.header_reader(view.head.origin), text: view.text };
+    let headers = ViewHeaders { reader: world.header_reader(view.properties.origin), text: view.text };
     world.with_router(|_, table| Ok(table.route_from_broker(vhost, exchange, subject, &headers)?))
 }
 

@@ -11,7 +11,7 @@ use super::report::Reports;
 use crate::error::BrokerError;
 use crate::outbound::SharedHeaders;
 use crate::route::Route;
-use crate::world::{Event, World};
+use crate::world::{Counter, World};
 
 /// Publishes a batch to a route that its publisher may use.
 ///
@@ -27,7 +27,7 @@ pub(crate) fn send<W: World>(
 ) -> Result<(), BrokerError> {
     let plan = Plan::of(world, route, batch);
     plan.check(world, batch)?;
-    world.count_many(Event::Published, batch.messages.len());
+    world.count_many(Counter::Published, batch.messages.len());
     let mut dead = Vec::new();
     if plan.is_for_dedup {
         enqueue_deduplicated(world, route, batch, reports, &mut dead);
@@ -41,7 +41,7 @@ pub(crate) fn send<W: World>(
     }
     let unroutable = reports.unroutable(batch.messages.len());
     if unroutable > 0 {
-        world.count_many(Event::Unroutable, unroutable);
+        world.count_many(Counter::Unroutable, unroutable);
     }
     Ok(())
 }

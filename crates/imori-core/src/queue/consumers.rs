@@ -13,9 +13,9 @@ use crate::id::Reader;
 pub enum ConsumeRefusal {
     /// Another consumer has the queue for itself.
     Exclusive,
-    /// It wants the queue for itself but others read it.
+    /// The consumer wants the queue for itself but others read it.
     InUse,
-    /// It wants the queue for itself, but one consumer at a time gets deliveries there anyway.
+    /// The consumer wants the queue for itself, but one consumer at a time gets deliveries there anyway.
     SingleActive,
     /// The queue is about to be deleted.
     Retired,
@@ -26,14 +26,14 @@ pub enum ConsumeRefusal {
 /// Of a queue with a single active consumer the first gets all deliveries for as long as it is there. When it goes, the
 /// one of the highest priority takes its place, of equals the one that came first.
 #[derive(Debug, Default)]
-pub(super) struct Consumers {
+pub(crate) struct Consumers {
     all: HashMap<Reader, Consumer, FixedState>,
-    /// Those who can take more, by falling priority, then by who has waited longest.
+    /// Consumers that can take more, by falling priority; of equals the longest wait comes first.
     turns: BTreeMap<Turn, Reader>,
     last_turn: u64,
     exclusive: Option<Reader>,
     is_single_active: bool,
-    /// Who gets deliveries where only one does.
+    /// The consumer that gets deliveries, where one at a time does.
     active: Option<Reader>,
     last_arrival: u64,
 }
@@ -41,7 +41,7 @@ pub(super) struct Consumers {
 #[derive(Debug)]
 struct Consumer {
     priority: i32,
-    /// Counts those who came before it.
+    /// The number of this consumer, counted in the order in which they came.
     arrival: u64,
     /// `None` while it can take no more.
     turn: Option<Turn>,
@@ -51,29 +51,29 @@ type Turn = (Reverse<i32>, u64);
 
 impl Consumers {
     /// No consumers yet, of a queue where one at a time gets deliveries, or all do.
-    pub(super) fn new(is_single_active: bool) -> Consumers {
+    pub(crate) fn new(is_single_active: bool) -> Consumers {
         Consumers { is_single_active, ..Consumers::default() }
     }
 
-    /// The only one that gets deliveries, if there is such a one.
-    pub(super) fn active(&self) -> Option<Reader> {
+    /// The only consumer that gets deliveries, where one at a time does.
+    pub(crate) fn active(&self) -> Option<Reader> {
         self.active
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.all.len()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
     /// All consumers, in no particular order.
-    pub(super) fn readers(&self) -> impl Iterator<Item = Reader> {
+    pub(crate) fn readers(&self) -> impl Iterator<Item = Reader> {
         self.all.keys().copied()
     }
 
-    pub(super) fn admit(&self, is_exclusive: bool) -> Result<(), ConsumeRefusal> {
+    pub(crate) fn admit(&self, is_exclusive: bool) -> Result<(), ConsumeRefusal> {
         match (self.exclusive, is_exclusive) {
             (Some(_), _) => Err(ConsumeRefusal::Exclusive),
             (None, true) if self.is_single_active => Err(ConsumeRefusal::SingleActive),
@@ -82,7 +82,7 @@ impl Consumers {
         }
     }
 
-    pub(super) fn add(&mut self, reader: Reader, priority: i32, is_exclusive: bool) {
+    pub(crate) fn add(&mut self, reader: Reader, priority: i32, is_exclusive: bool) {
         self.remove(reader);
         if is_exclusive {
             self.exclusive = Some(reader);
@@ -96,7 +96,7 @@ impl Consumers {
     }
 
     /// Forgets a consumer; tells whether it was one.
-    pub(super) fn remove(&mut self, reader: Reader) -> bool {
+    pub(crate) fn remove(&mut self, reader: Reader) -> bool {
         let Some(consumer) = self.all.remove(&reader) else {
             return false;
         };
@@ -115,7 +115,7 @@ impl Consumers {
     }
 
     /// The consumer that is served next.
-    pub(super) fn next(&self) -> Option<Reader> {
+    pub(crate) fn next(&self) -> Option<Reader> {
         if self.is_single_active {
             let can_take =
                 |reader: &Reader| self.all.get(reader).is_some_and(|consumer| consumer.turn.is_some());
@@ -124,8 +124,8 @@ impl Consumers {
         self.turns.first_key_value().map(|(_, reader)| *reader)
     }
 
-    /// The one whose turn it was has been served: the next of its priority comes.
-    pub(super) fn served(&mut self, reader: Reader) {
+    /// Notes that the consumer whose turn it was has been served: the next of its priority comes.
+    pub(crate) fn served(&mut self, reader: Reader) {
         // Alone, its turn is next again.
         if self.turns.len() > 1 && !self.is_single_active {
             self.wait(reader);
@@ -133,14 +133,14 @@ impl Consumers {
         }
     }
 
-    /// The one whose turn it was cannot take more until it is woken.
-    pub(super) fn wait(&mut self, reader: Reader) {
+    /// Notes that the consumer whose turn it was cannot take more until it is woken.
+    pub(crate) fn wait(&mut self, reader: Reader) {
         let turn = self.all.get_mut(&reader).and_then(|consumer| consumer.turn.take());
         turn.and_then(|turn| self.turns.remove(&turn));
     }
 
     /// A consumer can take more again.
-    pub(super) fn wake(&mut self, reader: Reader) {
+    pub(crate) fn wake(&mut self, reader: Reader) {
         if let Some(consumer) = self.all.get_mut(&reader)
             && consumer.turn.is_none()
         {

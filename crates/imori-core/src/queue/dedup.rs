@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::confirm::Lsn;
-use crate::delivery::Seen;
+use crate::delivery::DedupEntry;
 use crate::memory::Gauge;
 use crate::time::Time;
 
@@ -30,7 +30,7 @@ pub struct Dedup {
     ids: BTreeMap<Id, (Time, Lsn)>,
     /// As they came.
     by_age: VecDeque<Id>,
-    /// Those that have a record.
+    /// Ids that have a record.
     by_record: BTreeSet<(Lsn, Id)>,
     charged: usize,
     gauge: Gauge,
@@ -38,7 +38,7 @@ pub struct Dedup {
 
 impl Dedup {
     /// None yet, of a window of this length.
-    pub(super) fn new(window: Duration, bytes_max: usize, gauge: Gauge) -> Dedup {
+    pub(crate) fn new(window: Duration, bytes_max: usize, gauge: Gauge) -> Dedup {
         let (ids, by_age, by_record) = (BTreeMap::new(), VecDeque::new(), BTreeSet::new());
         Dedup { window, bytes_max, ids, by_age, by_record, charged: 0, gauge }
     }
@@ -72,7 +72,7 @@ impl Dedup {
         }
     }
 
-    /// The first record that it needs: what the journal has below is of no use to it.
+    /// The first record that the ids need; records below are of no use to them.
     pub fn floor(&mut self, now: Time) -> Option<Lsn> {
         self.forget_old(now);
         self.by_record.first().map(|(lsn, _)| *lsn)
@@ -80,7 +80,7 @@ impl Dedup {
 
     /// Ids whose records stand below `floor`, until they have so many bytes: to be recorded anew, so that
     /// the journal can be freed up to there.
-    pub fn below(&mut self, floor: Lsn, bytes_max: usize, now: Time) -> Vec<Seen> {
+    pub fn below(&mut self, floor: Lsn, bytes_max: usize, now: Time) -> Vec<DedupEntry> {
         self.forget_old(now);
         let mut bytes = 0;
         let below = self.by_record.iter().take_while(|(lsn, id)| {
@@ -89,21 +89,21 @@ impl Dedup {
             has_room && *lsn < floor
         });
         let ids = below.filter_map(|(_, id)| self.ids.get_key_value(id));
-        ids.map(|(id, (time, _))| Seen { id: Arc::clone(id), time: *time }).collect()
+        ids.map(|(id, (time, _))| DedupEntry { id: Arc::clone(id), time: *time }).collect()
     }
 
     /// Notes that this record tells of these ids now.
-    pub fn renew(&mut self, seen: &[Seen], lsn: Lsn) {
+    pub fn renew(&mut self, seen: &[DedupEntry], lsn: Lsn) {
         seen.iter().for_each(|seen| self.set_record(&seen.id, lsn));
     }
 
     /// When the last of them is forgotten.
-    pub(super) fn end(&self) -> Option<Time> {
+    pub(crate) fn end(&self) -> Option<Time> {
         let (time, _) = self.ids.get(self.by_age.back()?)?;
         Some(time.after(self.window)).filter(|end| *end < Time::NEVER)
     }
 
-    pub(super) fn forget_old(&mut self, now: Time) {
+    pub(crate) fn forget_old(&mut self, now: Time) {
         while let Some((time, _)) = self.by_age.front().and_then(|id| self.ids.get(id))
             && time.after(self.window) <= now
         {
@@ -226,7 +226,7 @@ mod tests {
         }
         assert_eq!(dedup.floor(Time(5)), Some(Lsn(20)));
         assert_eq!(dedup.below(Lsn(20), 9, Time(5)), []);
-        let ids = |seen: &[Seen]| seen.iter().flat_map(|seen| seen.id.to_vec()).collect::<Vec<u8>>();
+        let ids = |seen: &[DedupEntry]| seen.iter().flat_map(|seen| seen.id.to_vec()).collect::<Vec<u8>>();
         for (floor, bytes_max, expected) in [(22, 9, "a"), (23, 9, "ac"), (99, 2, "ac"), (99, 9, "acd")] {
             let below = dedup.below(Lsn(floor), bytes_max, Time(5));
             assert_eq!(ids(&below), expected.as_bytes(), "below {floor}, {bytes_max} bytes");

@@ -1,9 +1,9 @@
-//! Messages that wait go out to consumers, whose deliveries take room until they are settled.
+//! Delivers waiting messages to consumers, and charges the room of unsettled deliveries.
 
-use super::entry::Entry;
 use super::leave::Effects;
 use super::queue::{Queue, ROOM_CHARGE, ROOM_KEPT};
 use crate::delivery::{Delivery, Taken};
+use crate::entries::Entry;
 use crate::id::Reader;
 use crate::message::DeathReason;
 use crate::time::Time;
@@ -16,8 +16,8 @@ impl Queue {
         offer: &mut impl FnMut(Reader, &Delivery<'_>) -> Taken,
         effects: &mut Effects,
     ) {
-        self.bury_lingering(now, effects);
-        self.ripen(now, effects);
+        self.send_pending_dead_letters(now, effects);
+        self.move_due(now, effects);
         self.expire(now, effects);
         while !self.is_held_up() && self.consumers.next().is_some() {
             // Taken out for the offer, so that nothing of the queue is borrowed meanwhile.
@@ -31,7 +31,7 @@ impl Queue {
             match self.offer_in_turn(&entry.delivery(&entry.address()), offer) {
                 Some(Taken::Settled) => {
                     self.leave(&entry);
-                    effects.settled.extend(self.holding(entry.envelope.lsn));
+                    effects.settled.extend(self.record_ref(entry.envelope.lsn));
                 }
                 Some(Taken::Unsettled) => {
                     self.note_given_out(&entry, effects);
@@ -44,7 +44,7 @@ impl Queue {
     }
 
     /// Offers a delivery to one consumer after the other; `None` or [`Taken::Full`] where nobody took it.
-    pub(super) fn offer_in_turn(
+    pub(crate) fn offer_in_turn(
         &mut self,
         delivery: &Delivery<'_>,
         offer: &mut impl FnMut(Reader, &Delivery<'_>) -> Taken,
@@ -65,7 +65,7 @@ impl Queue {
 
     /// Where failures are limited, a delivery counts as failed until something else is heard: a message that
     /// kills the broker meets its limit too.
-    pub(super) fn note_given_out(&mut self, entry: &Entry, effects: &mut Effects) {
+    pub(crate) fn note_given_out(&mut self, entry: &Entry, effects: &mut Effects) {
         if !self.counts.is_empty() {
             self.counts.remove(&entry.envelope.lsn);
         }
@@ -75,7 +75,7 @@ impl Queue {
     }
 
     /// Charges the room for unsettled deliveries as it grows and shrinks, which is seldom.
-    pub(super) fn charge_room(&mut self) {
+    pub(crate) fn charge_room(&mut self) {
         let room = Some(self.unsettled.capacity()).filter(|room| *room > ROOM_KEPT).unwrap_or(0);
         match room.checked_sub(self.room_charged) {
             Some(0) => return,
@@ -86,7 +86,7 @@ impl Queue {
     }
 
     /// Gives back the room of a burst, seldom enough that moving what is left costs little.
-    pub(super) fn give_back_room(&mut self) {
+    pub(crate) fn give_back_room(&mut self) {
         // What was removed can make a table tell a smaller capacity than it has.
         let (len, room) = (self.unsettled.len(), self.unsettled.capacity().max(self.room_charged));
         if room > ROOM_KEPT && len < room / 8 {
@@ -100,7 +100,7 @@ impl Queue {
 mod tests {
     use super::super::publish::Published;
     use super::super::settings::QueueSettings;
-    use super::super::test_stage::{SECOND, Stage, UNLIMITED, dead_lettering, head_with, reader};
+    use super::super::test_stage::{SECOND, Stage, UNLIMITED, dead_lettering, properties_with, reader};
     use crate::delivery::Outcome;
 
     #[test]
@@ -156,12 +156,12 @@ mod tests {
     #[test]
     fn an_expired_message_is_not_given_out() {
         let mut stage = Stage::new(dead_lettering());
-        stage.publish_with("a", &head_with(None, Some(5)), None).unwrap();
+        stage.publish_with("a", &properties_with(None, Some(5)), None).unwrap();
         stage.publish("b").unwrap();
         stage.now = stage.now.after(SECOND);
         stage.consume(1, 0, UNLIMITED);
         assert_eq!(stage.bodies(), "b");
-        assert_eq!(stage.buried(), "a:expired");
+        assert_eq!(stage.dead_lettered(), "a:expired");
     }
 
     #[test]

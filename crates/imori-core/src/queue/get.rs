@@ -1,6 +1,4 @@
-//! Gives out one message to somebody who asks for it and is no consumer.
-//!
-//! Where the first message is on disk the asker waits until its page is read, and asks again then.
+//! Gives out one message to a client that asks for it and is no consumer.
 
 use super::leave::Effects;
 use super::queue::Queue;
@@ -9,7 +7,7 @@ use crate::id::ConnectionId;
 use crate::message::DeathReason;
 use crate::time::Time;
 
-/// The answer to somebody who asks for one message.
+/// The answer to a client that asks for one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Got {
     /// A message is on its way.
@@ -32,8 +30,8 @@ impl Queue {
         give: &mut impl FnMut(&Delivery<'_>, usize) -> Taken,
         effects: &mut Effects,
     ) -> Got {
-        self.bury_lingering(now, effects);
-        self.ripen(now, effects);
+        self.send_pending_dead_letters(now, effects);
+        self.move_due(now, effects);
         self.expire(now, effects);
         while !self.is_held_up()
             && let Some(entry) = self.ready.pop()
@@ -46,7 +44,7 @@ impl Queue {
             match give(&entry.delivery(&entry.address()), left) {
                 Taken::Settled => {
                     self.leave(&entry);
-                    effects.settled.extend(self.holding(entry.envelope.lsn));
+                    effects.settled.extend(self.record_ref(entry.envelope.lsn));
                 }
                 Taken::Unsettled => {
                     self.note_given_out(&entry, effects);
@@ -71,13 +69,13 @@ impl Queue {
         Got::Pending
     }
 
-    /// Those who asked for a message and can be answered now.
-    pub(super) fn answerable(&mut self) -> Vec<ConnectionId> {
+    /// The connections that asked for a message and can be answered now.
+    pub(crate) fn answerable(&mut self) -> Vec<ConnectionId> {
         let is_known = !self.is_held_up() && (self.ready.is_empty() || self.ready.has_front());
         if is_known { self.take_askers() } else { Vec::new() }
     }
 
-    /// Those who asked for a message and wait, as the queue is deleted.
+    /// The connections that asked for a message and wait; they are answered as the queue is deleted.
     pub fn take_askers(&mut self) -> Vec<ConnectionId> {
         self.askers.take().map_or_else(Vec::new, |askers| *askers)
     }

@@ -2,26 +2,25 @@
 
 use std::sync::Arc;
 
-use super::entry::Entry;
-use super::pages::{Page, PurgedPage};
 use super::queue::Queue;
-use crate::delivery::{Count, Holding, Outcome};
+use crate::delivery::{DeliveryCount, Outcome, RecordRef};
+use crate::entries::{Entry, Page, PurgedPage};
 use crate::message::{DeathReason, Deaths, Message};
 use crate::name::Name;
 use crate::room::Allowance;
 use crate::time::Time;
 
-/// What follows from a change of a queue, to be seen to after it is unlocked.
+/// The effects of a change of a queue, to be carried out after it is unlocked.
 #[derive(Debug, Default)]
 pub struct Effects {
-    /// Messages that go where the queue sends those that were not accepted.
-    pub dead: Vec<Dead>,
+    /// Dead letters, on their way to the queue's dead-letter exchange.
+    pub dead: Vec<DeadLetter>,
     /// Messages with a record that the queue is done with.
-    pub settled: Vec<Holding>,
-    /// Deliveries of such messages that failed, or may.
-    pub counted: Vec<Count>,
-    /// The same of messages that died of it and are still here, for want of room.
-    pub lingering: Vec<Count>,
+    pub settled: Vec<RecordRef>,
+    /// Delivery counts of recorded messages that failed, or may.
+    pub counted: Vec<DeliveryCount>,
+    /// Delivery counts of pending dead letters, which stay here for want of room.
+    pub pending_dead_letters: Vec<DeliveryCount>,
     /// Pages with messages that were purged.
     pub purged: Vec<PurgedPage>,
     /// Bytes that may be written where dead letters go; none where there is enough for all of them.
@@ -31,20 +30,20 @@ pub struct Effects {
 }
 
 impl Effects {
-    /// Nothing yet, of a change that may fill so many bytes of the disk with dead letters.
+    /// No effects yet, of a change whose dead letters may take this many bytes of the disk.
     pub fn within(bytes: usize) -> Effects {
         Effects { room: Some(bytes), ..Effects::default() }
     }
 
-    /// Nothing yet, of a change with this allowance. Where room is ample the first of its dead letters moves, however
-    /// much that takes.
+    /// No effects yet, of a change with this allowance. Where room is ample the first of its dead letters moves,
+    /// however much that takes.
     #[inline]
     pub fn allowed(allowance: &Allowance<'_>) -> Effects {
         Effects { has_first: !allowance.is_scarce(), ..Effects::within(allowance.bytes()) }
     }
 
     /// Takes room for a dead letter, if there is as much.
-    pub(super) fn take_room(&mut self, bytes: usize) -> bool {
+    pub(crate) fn take_room(&mut self, bytes: usize) -> bool {
         let Some(left) = &mut self.room else { return true };
         let has_first = std::mem::take(&mut self.has_first);
         let after = left.checked_sub(bytes).or(has_first.then_some(0));
@@ -53,11 +52,11 @@ impl Effects {
     }
 }
 
-/// A message that left a queue without being accepted, on its way to where the queue sends such.
+/// A message that left a queue without being accepted, on its way to the dead-letter exchange.
 #[derive(Debug, Clone)]
-pub struct Dead {
+pub struct DeadLetter {
     /// The record that says where it was, until another says where it is: none where it has none.
-    pub holding: Option<Holding>,
+    pub record_ref: Option<RecordRef>,
     /// The message.
     pub message: Arc<Message>,
     /// The exchange it goes to.
@@ -69,7 +68,7 @@ pub struct Dead {
 }
 
 impl Queue {
-    /// Does what a consumer says of a delivery; tells whether it was out.
+    /// Settles a delivery as its consumer says; tells whether it was out.
     pub fn settle(&mut self, sequence: u64, outcome: Outcome, now: Time, effects: &mut Effects) -> bool {
         let Some(mut entry) = self.unsettled.remove(&sequence) else {
             return false;
@@ -78,13 +77,13 @@ impl Queue {
         match outcome {
             Outcome::Accept => {
                 self.leave(&entry);
-                effects.settled.extend(self.holding(entry.envelope.lsn));
+                effects.settled.extend(self.record_ref(entry.envelope.lsn));
             }
             Outcome::Reject => self.die(entry, DeathReason::Rejected, now, effects),
             Outcome::Release { failed } => {
                 entry.envelope.is_redelivered = true;
                 entry.envelope.failures = entry.envelope.failures.saturating_add(u32::from(failed));
-                match self.doom(&entry.envelope) {
+                match self.death_reason(&entry.envelope) {
                     Some(reason) => self.die(entry, reason, now, effects),
                     None => {
                         effects.counted.extend(self.count(&entry, entry.envelope.failures));
@@ -96,21 +95,21 @@ impl Queue {
         true
     }
 
-    /// What would leave it as a dead letter if a delivery were settled so, if anything would.
-    pub fn death(&self, sequence: u64, outcome: Outcome, now: Time) -> Option<Dead> {
+    /// The dead letter that settling a delivery with `outcome` would cause, if any.
+    pub fn death(&self, sequence: u64, outcome: Outcome, now: Time) -> Option<DeadLetter> {
         let entry = self.unsettled.get(&sequence)?;
         let reason = match outcome {
             Outcome::Accept => return None,
             Outcome::Reject => DeathReason::Rejected,
             Outcome::Release { failed } => {
                 let failures = entry.envelope.failures.saturating_add(u32::from(failed));
-                self.doom_after(&entry.envelope, failures)?
+                self.death_reason_after(&entry.envelope, failures)?
             }
         };
         self.dead(entry, reason, now)
     }
 
-    /// Buries what has expired at the front.
+    /// Dead-letters the expired messages at the front.
     pub fn expire(&mut self, now: Time, effects: &mut Effects) {
         let is_due = |entry: &Entry| entry.envelope.deadline.is_some_and(|deadline| deadline <= now);
         while !self.is_held_up()
@@ -120,8 +119,8 @@ impl Queue {
         }
     }
 
-    /// Buries the oldest while there are too many. One that has to be read first is when it is.
-    pub(super) fn drop_surplus(&mut self, now: Time, effects: &mut Effects) {
+    /// Dead-letters the oldest while there are too many. One that has to be read first is when it is.
+    pub(crate) fn drop_surplus(&mut self, now: Time, effects: &mut Effects) {
         while self.is_over_with(0, 0) && !self.is_held_up() {
             let Some(entry) = self.ready.pop_to_drop() else {
                 break;
@@ -130,21 +129,21 @@ impl Queue {
         }
     }
 
-    pub(super) fn bury(&self, entry: &Entry, reason: DeathReason, now: Time, effects: &mut Effects) {
+    pub(crate) fn dead_letter(&self, entry: &Entry, reason: DeathReason, now: Time, effects: &mut Effects) {
         match self.dead(entry, reason, now) {
             Some(dead) => effects.dead.push(dead),
-            None => effects.settled.extend(self.holding(entry.envelope.lsn)),
+            None => effects.settled.extend(self.record_ref(entry.envelope.lsn)),
         }
     }
 
     /// The dead letter that it sends of an entry, if it sends any.
-    fn dead(&self, entry: &Entry, reason: DeathReason, now: Time) -> Option<Dead> {
+    fn dead(&self, entry: &Entry, reason: DeathReason, now: Time) -> Option<DeadLetter> {
         let target = self.settings.dead_letter.as_ref()?;
         let none = Deaths::default();
         let before = entry.envelope.deaths.as_deref().unwrap_or(&none);
         let deaths = before.and(&self.name, reason, &entry.envelope.address, now);
-        Some(Dead {
-            holding: self.holding(entry.envelope.lsn),
+        Some(DeadLetter {
+            record_ref: self.record_ref(entry.envelope.lsn),
             message: Arc::clone(&entry.message),
             exchange: target.exchange.clone(),
             routing_key: target.routing_key.clone().unwrap_or_else(|| entry.envelope.address.subject.clone()),
@@ -153,7 +152,7 @@ impl Queue {
     }
 
     /// Forgets an entry that is neither ready nor out any more.
-    pub(super) fn leave(&mut self, entry: &Entry) {
+    pub(crate) fn leave(&mut self, entry: &Entry) {
         self.gauge.sub(Entry::CHARGE);
         let lsn = entry.envelope.lsn;
         let is_kept = entry.page.and_then(|page| self.pages.get(page)).is_some_and(Page::is_kept);
@@ -161,7 +160,7 @@ impl Queue {
             self.pages.settle(page, lsn);
         }
         if !is_kept && self.keeps(lsn) {
-            self.unspilled.remove(lsn);
+            self.live_records.remove(lsn);
         }
         if !self.counts.is_empty() {
             self.counts.remove(&lsn);
@@ -173,8 +172,8 @@ impl Queue {
 mod tests {
     use std::time::Duration;
 
-    use super::super::settings::{DeadLetter, QueueSettings};
-    use super::super::test_stage::{Stage, UNLIMITED, dead_lettering, head, head_with, shown};
+    use super::super::settings::{DeadLetterTarget, QueueSettings};
+    use super::super::test_stage::{Stage, UNLIMITED, dead_lettering, properties, properties_with, shown};
     use super::*;
     use crate::message::Address;
 
@@ -211,7 +210,7 @@ mod tests {
 
     #[test]
     fn failures_are_counted_up_to_the_delivery_limit() {
-        for (limit, failures, deliveries, buried) in [
+        for (limit, failures, deliveries, dead_lettered) in [
             (None, 5, 6, ""),
             (Some(0), 1, 1, "a:delivery_limit"),
             (Some(2), 2, 3, ""),
@@ -226,7 +225,7 @@ mod tests {
             }
             let counts: Vec<u32> = stage.given.iter().map(|given| given.failures).collect();
             assert_eq!(counts, (0..deliveries).collect::<Vec<u32>>(), "{limit:?}");
-            assert_eq!(stage.buried(), buried, "{limit:?}");
+            assert_eq!(stage.dead_lettered(), dead_lettered, "{limit:?}");
         }
     }
 
@@ -235,27 +234,27 @@ mod tests {
         let mut stage = Stage::new(QueueSettings { priority_max: Some(3), ..dead_lettering() });
         for (body, priority, expiration_ms) in [("high", 3, None), ("mid", 2, Some(20)), ("low", 0, Some(10))]
         {
-            let head = head_with(Some(priority), expiration_ms);
-            stage.publish_with(body, &head, None).unwrap();
+            let properties = properties_with(Some(priority), expiration_ms);
+            stage.publish_with(body, &properties, None).unwrap();
         }
         assert_eq!(stage.queue.new_wake_up(), Some(stage.now.after(Duration::from_millis(10))));
         stage.pass(Duration::from_millis(10));
-        assert_eq!(stage.buried(), "low:expired");
+        assert_eq!(stage.dead_lettered(), "low:expired");
         stage.pass(Duration::from_millis(10));
-        assert_eq!(stage.buried(), "mid:expired");
+        assert_eq!(stage.dead_lettered(), "mid:expired");
         assert_eq!(stage.queue.ready_len(), 1);
     }
 
     #[test]
     fn a_death_is_written_into_the_history() {
         let key = Name::from("failed");
-        let target = DeadLetter { exchange: Name::from("dlx"), routing_key: Some(key.clone()) };
+        let target = DeadLetterTarget { exchange: Name::from("dlx"), routing_key: Some(key.clone()) };
         for (routing_key, expected) in [(None, "q"), (Some(key), "failed")] {
-            let dead_letter = Some(DeadLetter { routing_key, ..target.clone() });
+            let dead_letter = Some(DeadLetterTarget { routing_key, ..target.clone() });
             let mut stage = Stage::with_reader(QueueSettings { dead_letter, ..QueueSettings::default() }, 1);
             let address = Arc::new(Address::new(b"x", b"y"));
             let before = Deaths::default().and(&Name::from("other"), DeathReason::Expired, &address, Time(7));
-            stage.publish_with("a", &head(), Some(&Arc::new(before))).unwrap();
+            stage.publish_with("a", &properties(), Some(&Arc::new(before))).unwrap();
             stage.settle(1, Outcome::Reject);
             let dead = stage.effects.dead.pop().unwrap();
             assert_eq!(
@@ -283,7 +282,7 @@ mod tests {
         let mut stage = Stage::with_reader(QueueSettings::default(), 1);
         stage.publish("a").unwrap();
         assert!(stage.settle(1, Outcome::Reject));
-        assert_eq!(stage.buried(), "");
+        assert_eq!(stage.dead_lettered(), "");
         assert_eq!(stage.gauge.bytes(), 0);
     }
 
@@ -297,12 +296,12 @@ mod tests {
         assert_eq!((stage.queue.ready_len(), stage.queue.unsettled_len()), (0, 1));
         stage.settle(1, Outcome::Release { failed: false });
         assert_eq!(stage.purge(), 1);
-        assert_eq!(stage.buried(), "");
+        assert_eq!(stage.dead_lettered(), "");
         assert_eq!(stage.gauge.bytes(), 0);
     }
 
     #[test]
-    fn what_a_settle_would_bury_is_known_before() {
+    fn a_death_by_settling_is_known_before() {
         let outcomes = [
             Outcome::Accept,
             Outcome::Reject,
@@ -321,7 +320,7 @@ mod tests {
                 let told = stage.queue.death(1, outcome, stage.now).map(|dead| shown(&dead));
                 stage.settle(1, outcome);
                 let row = format!("{outcome:?} after {before} failures of {limit:?}");
-                assert_eq!(told.unwrap_or_default(), stage.buried(), "{row}");
+                assert_eq!(told.unwrap_or_default(), stage.dead_lettered(), "{row}");
             }
         }
     }
@@ -329,14 +328,19 @@ mod tests {
     #[test]
     fn a_purge_leaves_what_is_not_due() {
         let mut stage = Stage::new(dead_lettering());
-        let mut delayed = head();
+        let mut delayed = properties();
         delayed.delay_ms = std::num::NonZeroU32::new(1_000);
-        for (body, head) in [("a", &head()), ("b", &delayed), ("c", &head()), ("d", &delayed), ("e", &head())]
-        {
-            stage.publish_with(body, head, None).unwrap();
+        for (body, properties) in [
+            ("a", &properties()),
+            ("b", &delayed),
+            ("c", &properties()),
+            ("d", &delayed),
+            ("e", &properties()),
+        ] {
+            stage.publish_with(body, properties, None).unwrap();
         }
         assert_eq!(stage.purge(), 3);
         assert_eq!((stage.queue.ready_len(), stage.queue.delayed_len()), (0, 2));
-        assert_eq!((stage.purge(), stage.buried()), (0, String::new()));
+        assert_eq!((stage.purge(), stage.dead_lettered()), (0, String::new()));
     }
 }

@@ -1,57 +1,33 @@
 //! Messages that leave once they are settled.
 //!
-//! A queue is plain data: it is handed messages, consumers, outcomes and the time, and
-//! answers with what has to be done. Who locks it and who writes to a socket is not its concern.
+//! A queue is plain data. It takes messages, consumers, outcomes and the time, and returns the effects that its
+//! caller has to carry out. Locks and sockets are not its concern.
 
-mod pressing;
+mod throttle;
 mod get;
 mod publish;
-mod ripen;
+mod due;
 mod deliver;
-mod delayed_pages;
-mod journal_pages;
-mod paging;
-mod linger;
+mod die;
 mod purge;
 mod leave;
 mod queue;
-mod lingering;
+mod pending_dead_letters;
+mod waiting_publishers;
 mod settings;
 mod consumers;
-mod delayed;
 mod dedup;
-mod press;
-mod ready;
-mod level;
-mod run;
-mod draft;
-mod entry;
-mod pages;
-mod in_journal;
-mod position;
-mod ranges;
-mod unspilled;
-#[cfg(test)]
-mod test_disk;
 #[cfg(test)]
 mod test_stage;
 
 pub use consumers::ConsumeRefusal;
 pub use dedup::Dedup;
-pub(crate) use delayed_pages::FoundDelayed;
-pub use draft::{PageDraft, PageWork, Tally};
-pub use entry::Entry;
 pub use get::Got;
-pub(crate) use in_journal::InJournal;
-pub use in_journal::JournalRead;
-pub use leave::{Dead, Effects};
-pub(crate) use pages::delayed_position;
-pub use pages::{GonePage, PageFacts, PageId, PagePlace, PageSource, PurgedPage};
-pub(crate) use paging::{Found, FoundPage};
-pub(crate) use position::first_position;
+pub use leave::{DeadLetter, Effects};
 pub use publish::{Arrival, Published, QueueFull};
 pub use queue::{Durability, Queue};
-pub use ranges::Ranges;
-pub use settings::{DeadLetter, Overflow, QueueSettings};
+pub use settings::{DeadLetterTarget, Overflow, QueueSettings};
 #[cfg(test)]
-pub(crate) use test_stage::entry;
+pub(crate) use test_stage::{dead_lettering, entry};
+#[cfg(test)]
+pub(crate) use waiting_publishers::throttled_above;

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::entry::Entry;
 use super::leave::Effects;
 use super::queue::Queue;
 use super::settings::Overflow;
 use crate::confirm::{Level, Lsn};
-use crate::delivery::{Count, Delivery, Taken};
+use crate::delivery::{Delivery, DeliveryCount, Taken};
+use crate::entries::Entry;
 use crate::id::Reader;
-use crate::message::{AddressView, DeathReason, Deaths, Envelope, Head, Publication};
+use crate::message::{AddressView, DeathReason, Deaths, Envelope, Properties, Publication};
 use crate::time::Time;
 
 /// The circumstances of a publish.
@@ -26,12 +26,12 @@ pub struct Arrival<'a> {
     pub now: Time,
 }
 
-/// What a queue did with a message.
+/// The result of publishing to a queue that took the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Published {
     /// A consumer has it.
     Delivered,
-    /// It waits.
+    /// The message waits.
     Waiting,
 }
 
@@ -54,7 +54,7 @@ impl Queue {
         offer: &mut impl FnMut(Reader, &Delivery<'_>) -> Taken,
         effects: &mut Effects,
     ) -> Result<Published, QueueFull> {
-        self.ripen(arrival.now, effects);
+        self.move_due(arrival.now, effects);
         let sequence = self.next_sequence;
         if self.ready.is_empty() && due(publication, arrival).is_none() && self.consumers.next().is_some() {
             let view = publication.view();
@@ -69,7 +69,7 @@ impl Queue {
             match self.offer_in_turn(&delivery, offer) {
                 Some(Taken::Settled) => {
                     self.next_sequence += 1;
-                    effects.settled.extend(self.holding(arrival.lsn));
+                    effects.settled.extend(self.record_ref(arrival.lsn));
                     return Ok(Published::Delivered);
                 }
                 Some(Taken::Unsettled) => {
@@ -91,8 +91,10 @@ impl Queue {
         Ok(Published::Waiting)
     }
 
-    /// Tells whether so many messages, with so many bytes of bodies, would be refused now. Where messages are
-    /// refused, a delayed one has its place from its coming: once it is due nobody could be told.
+    /// Tells whether this many messages, with this many bytes of bodies, would be refused now.
+    ///
+    /// Where messages are refused, a delayed message takes its place when it comes: once it is due, its publisher
+    /// could not be told.
     pub fn refuses(&self, messages: u64, body_bytes: u64) -> bool {
         let (delayed, delayed_bytes) =
             self.delayed.as_ref().map_or((0, 0), |delayed| (delayed.len() as u64, delayed.body_bytes()));
@@ -105,17 +107,18 @@ impl Queue {
         if self.settings.overflow == Overflow::RejectPublishDeadLetter {
             let mut entry = self.entry(publication, arrival);
             self.gauge.add(Entry::CHARGE);
-            // While it lingers, and after whatever end of the broker: it was never taken, and is not delayed either.
+            // This holds while the dead letter is pending, and after any end of the broker. The message was never
+            // taken, and is not delayed either.
             entry.envelope.is_rejected = true;
             self.die(entry, DeathReason::Overflow, arrival.now, effects);
         } else {
-            effects.settled.extend(self.holding(arrival.lsn));
+            effects.settled.extend(self.record_ref(arrival.lsn));
         }
     }
 
     /// Lets a message wait, whoever could take it: for a commit, which delivers afterwards.
     pub fn enqueue(&mut self, publication: &Publication<'_>, arrival: &Arrival<'_>, effects: &mut Effects) {
-        self.ripen(arrival.now, effects);
+        self.move_due(arrival.now, effects);
         let entry = self.entry(publication, arrival);
         match due(publication, arrival) {
             Some(due) => self.delay(due, entry),
@@ -128,15 +131,15 @@ impl Queue {
     }
 
     fn entry(&mut self, publication: &Publication<'_>, arrival: &Arrival<'_>) -> Entry {
-        let head = publication.view().head;
+        let properties = publication.view().properties;
         let message = publication.stored(&self.gauge);
         // How long it may wait counts from when somebody could have it.
         let from = due(publication, arrival).unwrap_or(arrival.now);
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         self.need_record(arrival.lsn);
-        let deadline = Entry::deadline(head, arrival.deaths.is_some(), self.settings.message_ttl, from);
-        let priority = self.priority_of(head);
+        let deadline = Entry::deadline(properties, arrival.deaths.is_some(), self.settings.message_ttl, from);
+        let priority = self.priority_of(properties);
         let entry = Entry::new(
             message,
             Envelope {
@@ -154,25 +157,26 @@ impl Queue {
         Entry { position: self.next_position(entry.envelope.priority, arrival.lsn), ..entry }
     }
 
-    /// Notes that the journal has what it holds.
-    pub(super) fn need_record(&mut self, lsn: Lsn) {
+    /// Notes that the queue needs this record.
+    pub(crate) fn need_record(&mut self, lsn: Lsn) {
         if self.keeps(lsn) {
-            self.unspilled.add(lsn);
+            self.live_records.add(lsn);
         }
     }
 
     /// The priority that a message has here.
-    pub(super) fn priority_of(&self, head: &Head) -> u8 {
-        self.settings.priority_max.unwrap_or(0).min(head.priority.unwrap_or(0))
+    pub(crate) fn priority_of(&self, properties: &Properties) -> u8 {
+        self.settings.priority_max.unwrap_or(0).min(properties.priority.unwrap_or(0))
     }
 
-    /// A message that it had before the broker was away, to be restored, unless it is not due; and before it those
-    /// that were due when it came. `arrival` says when that was.
+    /// Restores a message that the queue had before a restart. `arrival` has the time when it came.
+    ///
+    /// Returns the message unless it is delayed, and before it the delayed messages that were due by then.
     pub(crate) fn found(
         &mut self,
         publication: &Publication<'_>,
         arrival: &Arrival<'_>,
-        count: Option<&Count>,
+        count: Option<&DeliveryCount>,
         is_doubtful: bool,
     ) -> Vec<Entry> {
         let mut found = self.due_before(arrival.now);
@@ -182,8 +186,8 @@ impl Queue {
             count.apply_to(&mut entry.envelope);
         }
         entry.envelope.is_redelivered |= is_doubtful;
-        let is_doomed = self.doom(&entry.envelope).is_some();
-        match due(publication, arrival).filter(|_| !is_doomed) {
+        let is_dying = self.death_reason(&entry.envelope).is_some();
+        match due(publication, arrival).filter(|_| !is_dying) {
             Some(due) => {
                 // Nobody knows whether it was given out, but what is due now or later was not. The queue is as
                 // old as the restoration.
@@ -195,36 +199,36 @@ impl Queue {
         found
     }
 
-    pub(super) fn is_over_with(&self, messages: u64, bytes: u64) -> bool {
+    pub(crate) fn is_over_with(&self, messages: u64, bytes: u64) -> bool {
         let len = self.ready.len() as u64 + messages;
         let body_bytes = self.ready.body_bytes() + bytes;
         self.settings.length_max.is_some_and(|max| len > max)
             || self.settings.length_bytes_max.is_some_and(|max| body_bytes > max)
     }
 
-    /// Tells whether it needs this record while it has the message.
-    pub(super) fn keeps(&self, lsn: Lsn) -> bool {
+    /// Tells whether the queue needs this record while it has the message.
+    pub(crate) fn keeps(&self, lsn: Lsn) -> bool {
         lsn != Lsn::NONE && self.durability.is_some_and(|durability| durability.level > Level::Memory)
     }
 }
 
-/// When somebody can have a message, if that is later than its coming. A dead letter waited before.
+/// The time when a message becomes ready, if that is later than its coming. A dead letter waited before.
 fn due(publication: &Publication<'_>, arrival: &Arrival<'_>) -> Option<Time> {
-    let delay = publication.view().head.delay_ms.filter(|_| arrival.deaths.is_none())?;
+    let delay = publication.view().properties.delay_ms.filter(|_| arrival.deaths.is_none())?;
     Some(arrival.now.after(Duration::from_millis(u64::from(delay.get()))))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::settings::QueueSettings;
-    use super::super::test_stage::{SECOND, Stage, UNLIMITED, dead_lettering, head_with};
+    use super::super::test_stage::{SECOND, Stage, UNLIMITED, dead_lettering, properties_with};
     use super::*;
 
     #[test]
     fn length_limits_hold_with_each_overflow_policy() {
         use Overflow::{DropHead, RejectPublish, RejectPublishDeadLetter};
-        // Limits, policy, bodies published; what is kept, buried and how often a publish was refused.
-        for (length_max, bytes_max, overflow, bodies, kept, buried, refused) in [
+        // Limits, policy, bodies published; what is kept, dead-lettered and how often a publish was refused.
+        for (length_max, bytes_max, overflow, bodies, kept, dead_lettered, refused) in [
             (Some(2), None, DropHead, "a b c", "b c", "a:maxlen", 0),
             (Some(2), None, RejectPublish, "a b c", "a b", "", 1),
             (Some(2), None, RejectPublishDeadLetter, "a b c", "a b", "c:maxlen", 1),
@@ -243,7 +247,7 @@ mod tests {
             let results: Vec<_> = bodies.split(' ').map(|body| stage.publish(body)).collect();
             let row = format!("{length_max:?} {bytes_max:?} {overflow:?} {bodies}");
             assert_eq!(results.iter().filter(|result| result.is_err()).count(), refused, "{row}");
-            assert_eq!(stage.buried(), buried, "{row}");
+            assert_eq!(stage.dead_lettered(), dead_lettered, "{row}");
             stage.consume(1, 0, UNLIMITED);
             assert_eq!(stage.bodies(), kept, "{row}");
         }
@@ -255,7 +259,7 @@ mod tests {
             let settings = QueueSettings { length_max: Some(0), overflow, ..dead_lettering() };
             let mut stage = Stage::with_reader(settings, UNLIMITED);
             assert_eq!(stage.publish("a"), Ok(Published::Delivered));
-            assert_eq!((stage.bodies(), stage.buried()), ("a".to_owned(), String::new()));
+            assert_eq!((stage.bodies(), stage.dead_lettered()), ("a".to_owned(), String::new()));
         }
     }
 
@@ -271,7 +275,7 @@ mod tests {
         ] {
             let mut stage = Stage::new(QueueSettings { priority_max, ..QueueSettings::default() });
             for (body, priority) in ["a", "b", "c", "d"].into_iter().zip(priorities) {
-                stage.publish_with(body, &head_with(*priority, None), None).unwrap();
+                stage.publish_with(body, &properties_with(*priority, None), None).unwrap();
             }
             stage.consume(1, 0, UNLIMITED);
             assert_eq!(stage.bodies(), given, "{priority_max:?} {priorities:?}");
@@ -279,9 +283,9 @@ mod tests {
         let mut stage =
             Stage::new(QueueSettings { priority_max: Some(1), length_max: Some(2), ..dead_lettering() });
         for (body, priority) in [("a", 1), ("b", 0), ("c", 1), ("d", 1)] {
-            stage.publish_with(body, &head_with(Some(priority), None), None).unwrap();
+            stage.publish_with(body, &properties_with(Some(priority), None), None).unwrap();
         }
-        assert_eq!(stage.buried(), "b:maxlen a:maxlen");
+        assert_eq!(stage.dead_lettered(), "b:maxlen a:maxlen");
     }
 
     #[test]
@@ -301,18 +305,18 @@ mod tests {
         ] {
             let ttl = queue_ms.map(Duration::from_millis);
             let mut stage = Stage::new(QueueSettings { message_ttl: ttl, ..dead_lettering() });
-            stage.publish_with("a", &head_with(None, message_ms), None).unwrap();
+            stage.publish_with("a", &properties_with(None, message_ms), None).unwrap();
             let expected = lives_ms.map(|ms| stage.now.after(Duration::from_millis(ms)));
             assert_eq!(stage.queue.new_wake_up(), expected, "{queue_ms:?} {message_ms:?}");
             let Some(lives_ms) = lives_ms else { continue };
             if let Some(before) = lives_ms.checked_sub(1) {
                 stage.pass(Duration::from_millis(before));
-                assert_eq!(stage.buried(), "", "{queue_ms:?} {message_ms:?}");
+                assert_eq!(stage.dead_lettered(), "", "{queue_ms:?} {message_ms:?}");
                 stage.pass(Duration::from_millis(1));
             } else {
                 stage.pass(Duration::ZERO);
             }
-            assert_eq!(stage.buried(), "a:expired", "{queue_ms:?} {message_ms:?}");
+            assert_eq!(stage.dead_lettered(), "a:expired", "{queue_ms:?} {message_ms:?}");
         }
     }
 
@@ -320,8 +324,8 @@ mod tests {
     fn a_dead_letter_does_not_expire_by_its_publishers_time_again() {
         let mut stage = Stage::new(dead_lettering());
         let deaths = Arc::new(Deaths::default());
-        let head = head_with(None, Some(10));
-        stage.publish_with("a", &head, Some(&deaths)).unwrap();
+        let properties = properties_with(None, Some(10));
+        stage.publish_with("a", &properties, Some(&deaths)).unwrap();
         assert_eq!(stage.queue.new_wake_up(), None);
         stage.pass(SECOND);
         assert_eq!(stage.queue.ready_len(), 1);
@@ -330,7 +334,7 @@ mod tests {
     #[test]
     fn a_message_that_expires_at_once_is_still_given_to_who_waits() {
         let mut stage = Stage::with_reader(dead_lettering(), UNLIMITED);
-        stage.publish_with("a", &head_with(None, Some(0)), None).unwrap();
+        stage.publish_with("a", &properties_with(None, Some(0)), None).unwrap();
         assert_eq!(stage.bodies(), "a");
     }
 
@@ -357,14 +361,14 @@ mod tests {
             let settings =
                 QueueSettings { delivery_limit: Some(limit), is_durable: true, ..dead_lettering() };
             let mut stage = Stage::new(settings);
-            let mut head = head_with(None, None);
-            head.delay_ms = std::num::NonZeroU32::new(1_000);
+            let mut properties = properties_with(None, None);
+            properties.delay_ms = std::num::NonZeroU32::new(1_000);
             let address = Arc::new(crate::message::Address::new(b"", b"q"));
             let lsn = Lsn(7);
             let arrival = Arrival { address: &AddressView::new(&address), deaths: None, lsn, now: stage.now };
-            let holding = crate::delivery::Holding { queue: crate::id::DurableQueueId(1), lsn };
-            let count = Count { holding, failures, is_redelivered: is_out, is_rejected: false };
-            let publication = Publication::new(&head, b"", b"body");
+            let record_ref = crate::delivery::RecordRef { queue: crate::id::DurableQueueId(1), lsn };
+            let count = DeliveryCount { record_ref, failures, is_redelivered: is_out, is_rejected: false };
+            let publication = Publication::new(&properties, b"", b"body");
             let found = stage.queue.found(&publication, &arrival, Some(&count), false);
             let at_once: Vec<u32> = found.iter().map(|entry| entry.envelope.failures).collect();
             assert_eq!(

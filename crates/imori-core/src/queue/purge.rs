@@ -1,24 +1,22 @@
-//! Drops all messages of a queue that wait to be given out: those that are out, or not due, stay.
+//! Drops all messages of a queue that are ready; those that are out, or not due, stay.
 //!
-//! Of a message in memory, or whose record is known here, it is recorded that the queue is done with it. Of a page that
-//! is on disk nobody knows its records: it is recorded that the page is purged. Such a page stays on disk until the
-//! journal has none of its records any more, so that a start can tell which of those the queue is done with.
+//! Where the record of a message is known here, it is recorded that the queue is done with it. The records of a page
+//! on disk are not known: then it is recorded that the page is purged. A purged page stays on disk until the journal
+//! has none of its records, so that a start can tell which messages are gone.
 
 use super::leave::Effects;
-use super::level::{PagePart, Part};
-use super::pages::{GonePage, PurgedPage};
 use super::queue::Queue;
-use super::ready::Ready;
 use crate::confirm::Lsn;
+use crate::entries::{GonePage, PagePart, Part, PurgedPage, Ready};
 use crate::time::Time;
 
 impl Queue {
     /// Drops what waits; gives how many messages that were.
     pub fn purge(&mut self, now: Time, effects: &mut Effects) -> usize {
-        self.ripen(now, effects);
+        self.move_due(now, effects);
         let purged = self.ready.len();
         let mut ready = std::mem::replace(&mut self.ready, Ready::new(self.settings.priority_max));
-        for level in ready.levels_mut() {
+        for level in ready.lanes_mut() {
             let released = std::mem::take(&mut level.released).into_values();
             let mut entries: Vec<_> = released.collect();
             for part in std::mem::take(&mut level.parts) {
@@ -29,7 +27,7 @@ impl Queue {
             }
             for entry in entries {
                 self.leave(&entry);
-                effects.settled.extend(self.holding(entry.envelope.lsn));
+                effects.settled.extend(self.record_ref(entry.envelope.lsn));
             }
         }
         if self.pages.is_empty() {
@@ -37,7 +35,7 @@ impl Queue {
             self.counts.clear();
         }
         // Positions go on rising: pages are put in order by them.
-        for (level, before) in self.ready.levels_mut().zip(ready.levels()) {
+        for (level, before) in self.ready.lanes_mut().zip(ready.lanes()) {
             level.position = before.position;
         }
         purged
@@ -48,10 +46,10 @@ impl Queue {
         let in_journal = page.in_journal.as_ref().map(|in_journal| in_journal.read.lsns.clone());
         if let Some(lsns) = in_journal {
             for lsn in &lsns {
-                self.unspilled.remove(*lsn);
+                self.live_records.remove(*lsn);
                 self.counts.remove(lsn);
             }
-            effects.settled.extend(lsns.iter().filter_map(|lsn| self.holding(*lsn)));
+            effects.settled.extend(lsns.iter().filter_map(|lsn| self.record_ref(*lsn)));
             return self.pages.let_go(part.id, part.len);
         }
         let durability = self.durability.filter(|_| page.is_durable);
@@ -67,7 +65,7 @@ impl Queue {
                 if !is_placed {
                     self.pages.let_go(part.id, part.len);
                 }
-                effects.settled.extend(lsns.iter().filter_map(|lsn| self.holding(*lsn)));
+                effects.settled.extend(lsns.iter().filter_map(|lsn| self.record_ref(*lsn)));
             }
             (Some(durability), None) => match self.pages.purge(durability.id, part.id) {
                 Some(purged) => effects.purged.push(purged),

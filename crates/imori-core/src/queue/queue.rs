@@ -8,7 +8,7 @@
 //!                           ▼                                ▼ delivery limit
 //!                       dead letter, or gone ◄───────────────┘
 //!
-//! On a full disk what dies is unsettled for a while, and nobody has it (`linger.rs`).
+//! On a full disk a dead letter stays unsettled for a while, and nobody has it (`die.rs`).
 //! ```
 
 use std::mem::size_of;
@@ -18,16 +18,12 @@ use hashbrown::HashMap;
 
 use super::consumers::{ConsumeRefusal, Consumers};
 use super::dedup::Dedup;
-use super::delayed::Delayed;
-use super::entry::Entry;
-use super::lingering::Lingering;
-use super::pages::Pages;
-use super::press::Press;
-use super::ready::Ready;
+use super::pending_dead_letters::PendingDeadLetters;
 use super::settings::QueueSettings;
-use super::unspilled::Unspilled;
+use super::waiting_publishers::WaitingPublishers;
 use crate::confirm::{Level, Lsn};
-use crate::delivery::{Count, Holding};
+use crate::delivery::{DeliveryCount, RecordRef};
+use crate::entries::{Delayed, Entry, LiveRecords, Pages, Ready};
 use crate::id::{ConnectionId, DurableQueueId, Reader, VhostId};
 use crate::limits::DEDUP_BYTES_MAX;
 use crate::memory::Gauge;
@@ -35,15 +31,15 @@ use crate::name::Name;
 use crate::time::Time;
 
 /// Unsettled deliveries for which a queue keeps room when it has none; it is not charged.
-pub(super) const ROOM_KEPT: usize = 64;
+pub(crate) const ROOM_KEPT: usize = 64;
 
 /// Bytes of the room for one unsettled delivery: a hash table is at most seven eighths full.
-pub(super) const ROOM_CHARGE: usize = (size_of::<(u64, Entry)>() + 1) * 8 / 7;
+pub(crate) const ROOM_CHARGE: usize = (size_of::<(u64, Entry)>() + 1) * 8 / 7;
 
-/// What makes a queue outlive the broker.
+/// The identity and safety of a queue that outlives the broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Durability {
-    /// What its store knows it by.
+    /// The number of the queue in its store.
     pub id: DurableQueueId,
     /// How safe a persistent message is when it is confirmed.
     pub level: Level,
@@ -52,43 +48,43 @@ pub struct Durability {
 /// A queue. See the module for its picture.
 #[derive(Debug)]
 pub struct Queue {
-    pub(super) vhost: VhostId,
-    pub(super) name: Name,
-    pub(super) settings: QueueSettings,
-    pub(super) durability: Option<Durability>,
-    /// Few queues have such.
-    pub(super) delayed: Option<Box<Delayed>>,
-    pub(super) dedup: Option<Box<Dedup>>,
-    pub(super) ready: Ready,
-    pub(super) unsettled: HashMap<u64, Entry, FixedState>,
-    /// Those of them that died and are here for want of room.
-    pub(super) lingering: Option<Box<Lingering>>,
-    /// What of it is on disk in pages.
-    pub(super) pages: Pages,
+    pub(crate) vhost: VhostId,
+    pub(crate) name: Name,
+    pub(crate) settings: QueueSettings,
+    pub(crate) durability: Option<Durability>,
+    /// Delayed messages; few queues have any.
+    pub(crate) delayed: Option<Box<Delayed>>,
+    pub(crate) dedup: Option<Box<Dedup>>,
+    pub(crate) ready: Ready,
+    pub(crate) unsettled: HashMap<u64, Entry, FixedState>,
+    /// Unsettled messages that died and stay for want of room.
+    pub(crate) pending_dead_letters: Option<Box<PendingDeadLetters>>,
+    /// The pages of the queue on disk.
+    pub(crate) pages: Pages,
     /// Pages that are being written of entries that are in memory no more.
-    pub(super) writing: usize,
+    pub(crate) writing: usize,
     /// Pages that are being written of entries that it has elsewhere too.
-    pub(super) copying: usize,
-    /// Those who wait until it is shorter, if its publishers do.
-    pub(super) press: Option<Box<Press>>,
-    /// Those who asked for one message and wait for a page; few queues have such.
+    pub(crate) copying: usize,
+    /// Publishers that wait until the queue is shorter, while it throttles.
+    pub(crate) waiting_publishers: Option<Box<WaitingPublishers>>,
+    /// Connections that asked for one message and wait for a page; few queues have any.
     #[expect(clippy::box_collection, reason = "nearly every queue has none, and a box is a word")]
-    pub(super) askers: Option<Box<Vec<ConnectionId>>>,
+    pub(crate) askers: Option<Box<Vec<ConnectionId>>>,
     /// When it tries again to write pages.
-    pub(super) page_retry: Option<Time>,
+    pub(crate) page_retry: Option<Time>,
     /// The records of messages that are in no page.
-    pub(super) unspilled: Unspilled,
-    /// What is known of the deliveries of messages that nobody has read since the start.
-    pub(super) counts: HashMap<Lsn, Count, FixedState>,
-    pub(super) consumers: Consumers,
-    pub(super) is_retired: bool,
-    pub(super) next_sequence: u64,
-    pub(super) last_used: Time,
+    pub(crate) live_records: LiveRecords,
+    /// Delivery counts of messages that nobody has read since the start, by their records.
+    pub(crate) counts: HashMap<Lsn, DeliveryCount, FixedState>,
+    pub(crate) consumers: Consumers,
+    pub(crate) is_retired: bool,
+    pub(crate) next_sequence: u64,
+    pub(crate) last_used: Time,
     /// Unsettled deliveries whose room is charged.
-    pub(super) room_charged: usize,
+    pub(crate) room_charged: usize,
     /// The earliest wake-up that was asked for and has not come.
-    pub(super) wake_up: Option<Time>,
-    pub(super) gauge: Gauge,
+    pub(crate) wake_up: Option<Time>,
+    pub(crate) gauge: Gauge,
 }
 
 impl Queue {
@@ -104,14 +100,14 @@ impl Queue {
                 .dedup_window
                 .map(|window| Box::new(Dedup::new(window, DEDUP_BYTES_MAX, gauge.clone()))),
             unsettled: HashMap::default(),
-            lingering: None,
+            pending_dead_letters: None,
             pages: Pages::default(),
             writing: 0,
             copying: 0,
-            press: None,
+            waiting_publishers: None,
             askers: None,
             page_retry: None,
-            unspilled: Unspilled::default(),
+            live_records: LiveRecords::default(),
             counts: HashMap::default(),
             consumers: Consumers::new(settings.is_single_active),
             settings,
@@ -129,7 +125,7 @@ impl Queue {
         self.durability = Some(Durability { id, level: self.settings.level.unwrap_or(Level::Disk) });
     }
 
-    /// What makes it outlive the broker, if it does.
+    /// The identity in the store and the level of safety; `None` for a queue that ends with the broker.
     pub fn durability(&self) -> Option<Durability> {
         self.durability
     }
@@ -144,7 +140,7 @@ impl Queue {
         &self.name
     }
 
-    /// What its declaration fixed.
+    /// The properties that the declaration fixed.
     pub fn settings(&self) -> &QueueSettings {
         &self.settings
     }
@@ -165,8 +161,8 @@ impl Queue {
     }
 
     /// How many of these died, and are here for want of room where the dead go.
-    pub fn lingering_len(&self) -> usize {
-        self.lingering.as_ref().map_or(0, |lingering| lingering.len())
+    pub fn pending_dead_letters_len(&self) -> usize {
+        self.pending_dead_letters.as_ref().map_or(0, |pending| pending.len())
     }
 
     /// How many consumers it has.
@@ -247,9 +243,9 @@ impl Queue {
         let messages = self.ready.fronts().filter_map(|entry| entry.envelope.deadline).min();
         let due = self.delayed.as_ref().and_then(|delayed| delayed.next_due());
         let forgotten = self.dedup.as_ref().and_then(|dedup| dedup.end());
-        // None of them dies before what lingers.
+        // None of them dies before the pending dead letters.
         let messages = messages.filter(|_| !self.is_held_up());
-        let retry = self.lingering.as_ref().map(|lingering| lingering.retry());
+        let retry = self.pending_dead_letters.as_ref().map(|pending| pending.retry());
         let wants = [messages, due, forgotten, self.idle_deadline(), retry];
         let next = wants.into_iter().flatten().min()?;
         if self.wake_up.is_some_and(|asked| asked <= next) {
@@ -270,21 +266,21 @@ impl Queue {
 
     fn idle_deadline(&self) -> Option<Time> {
         // What died and is still here goes first.
-        let is_unused = self.consumers.is_empty() && self.lingering.is_none();
+        let is_unused = self.consumers.is_empty() && self.pending_dead_letters.is_none();
         let expires = self.settings.expires.filter(|_| is_unused)?;
         Some(self.last_used.after(expires)).filter(|deadline| *deadline < Time::NEVER)
     }
 
-    /// What its store knows a message by, if that has a record in this queue.
-    pub(super) fn holding(&self, lsn: Lsn) -> Option<Holding> {
+    /// The record of a message in this queue, if the queue is durable and the message has one.
+    pub(crate) fn record_ref(&self, lsn: Lsn) -> Option<RecordRef> {
         let Durability { id, .. } = self.durability.filter(|_| lsn != Lsn::NONE)?;
-        Some(Holding { queue: id, lsn })
+        Some(RecordRef { queue: id, lsn })
     }
 
-    pub(super) fn count(&self, entry: &Entry, failures: u32) -> Option<Count> {
-        let holding = self.holding(entry.envelope.lsn)?;
+    pub(crate) fn count(&self, entry: &Entry, failures: u32) -> Option<DeliveryCount> {
+        let record_ref = self.record_ref(entry.envelope.lsn)?;
         let is_rejected = entry.envelope.is_rejected;
-        Some(Count { holding, failures, is_redelivered: true, is_rejected })
+        Some(DeliveryCount { record_ref, failures, is_redelivered: true, is_rejected })
     }
 }
 

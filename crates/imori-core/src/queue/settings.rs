@@ -1,4 +1,4 @@
-//! What was asked of a queue when it was declared.
+//! The settings of a queue, as its declaration fixed them.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use crate::name::Name;
 
 /// Where a queue's rejected, expired and overflowing messages go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeadLetter {
+pub struct DeadLetterTarget {
     /// The exchange they are published to.
     pub exchange: Name,
     /// The routing key they get; their own where there is none.
     pub routing_key: Option<Name>,
 }
 
-/// What happens to a message for which a queue has no room.
+/// The policy for a message for which a queue has no room.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Overflow {
     /// The oldest message leaves.
@@ -30,13 +30,13 @@ pub enum Overflow {
 /// The properties of a queue that its declaration fixes.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct QueueSettings {
-    /// It outlives the broker, and its persistent messages do.
+    /// The queue outlives the broker, and so do its persistent messages.
     pub is_durable: bool,
     /// Only this connection may use it, and it dies with it.
     pub exclusive_to: Option<ConnectionId>,
-    /// It goes when its last consumer goes.
+    /// The queue goes when its last consumer goes.
     pub is_auto_delete: bool,
-    /// It goes after this long without a consumer or a declaration.
+    /// The queue goes after this long without a consumer or a declaration.
     pub expires: Option<Duration>,
     /// How long a message may wait.
     pub message_ttl: Option<Duration>,
@@ -44,10 +44,10 @@ pub struct QueueSettings {
     pub length_max: Option<u64>,
     /// How many bytes of bodies may wait.
     pub length_bytes_max: Option<u64>,
-    /// What happens beyond that.
+    /// The policy beyond these limits.
     pub overflow: Overflow,
     /// Where messages go that are not accepted.
-    pub dead_letter: Option<DeadLetter>,
+    pub dead_letter: Option<DeadLetterTarget>,
     /// The highest priority it tells apart; without it there are none.
     pub priority_max: Option<u8>,
     /// How many deliveries of a message may fail before it is dead-lettered.

@@ -1,59 +1,59 @@
-//! What the tests of a queue in memory share: one with readers who take as much as they have credit for, and messages.
+//! A queue in memory for tests, with messages, and with readers that take as much as they have credit for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::entry::Entry;
-use super::leave::{Dead, Effects};
+use super::leave::{DeadLetter, Effects};
 use super::publish::{Arrival, Published, QueueFull};
 use super::queue::Queue;
-use super::settings::{DeadLetter, QueueSettings};
+use super::settings::{DeadLetterTarget, QueueSettings};
 use crate::confirm::Lsn;
 use crate::delivery::{Delivery, Outcome, Taken};
+use crate::entries::Entry;
 use crate::id::{ConnectionId, Reader, ReaderId, VhostId};
 use crate::memory::Gauge;
-use crate::message::{Address, AddressView, Deaths, Envelope, Head, Message, OriginId, Publication};
+use crate::message::{Address, AddressView, Deaths, Envelope, Message, OriginId, Properties, Publication};
 use crate::name::Name;
 use crate::time::Time;
 
-pub(super) const SECOND: Duration = Duration::from_secs(1);
-pub(super) const UNLIMITED: u32 = u32::MAX;
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+pub(crate) const UNLIMITED: u32 = u32::MAX;
 
 /// A queue, and readers who take as many as they have credit for.
-pub(super) struct Stage {
-    pub(super) queue: Queue,
-    pub(super) gauge: Gauge,
-    pub(super) now: Time,
-    pub(super) credit: BTreeMap<u32, u32>,
+pub(crate) struct Stage {
+    pub(crate) queue: Queue,
+    pub(crate) gauge: Gauge,
+    pub(crate) now: Time,
+    pub(crate) credit: BTreeMap<u32, u32>,
     /// Readers settle what they get.
-    pub(super) settles: bool,
-    pub(super) given: Vec<Given>,
-    pub(super) effects: Effects,
+    pub(crate) settles: bool,
+    pub(crate) given: Vec<Given>,
+    pub(crate) effects: Effects,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Given {
-    pub(super) reader: u32,
-    pub(super) sequence: u64,
-    pub(super) body: String,
-    pub(super) failures: u32,
-    pub(super) is_redelivered: bool,
+pub(crate) struct Given {
+    pub(crate) reader: u32,
+    pub(crate) sequence: u64,
+    pub(crate) body: String,
+    pub(crate) failures: u32,
+    pub(crate) is_redelivered: bool,
 }
 
-pub(super) fn reader(slot: u32) -> Reader {
+pub(crate) fn reader(slot: u32) -> Reader {
     let connection = ConnectionId { cell: 0, slot: 0, generation: 0 };
     Reader { connection, id: ReaderId { slot, generation: 0 } }
 }
 
-pub(super) fn dead_lettering() -> QueueSettings {
-    let target = DeadLetter { exchange: Name::from("dlx"), routing_key: None };
+pub(crate) fn dead_lettering() -> QueueSettings {
+    let target = DeadLetterTarget { exchange: Name::from("dlx"), routing_key: None };
     QueueSettings { dead_letter: Some(target), ..QueueSettings::default() }
 }
 
 /// A message that is in no queue yet.
 pub(crate) fn entry(lsn: Lsn, body: &[u8]) -> Entry {
-    let message = Message::store(&Publication::new(&head(), b"", body).view(), None, &Gauge::default());
+    let message = Message::store(&Publication::new(&properties(), b"", body).view(), None, &Gauge::default());
     let envelope = Envelope {
         address: Arc::new(Address::new(b"", b"q")),
         sequence: 0,
@@ -68,18 +68,18 @@ pub(crate) fn entry(lsn: Lsn, body: &[u8]) -> Entry {
     Entry::new(message, envelope)
 }
 
-pub(super) fn head() -> Head {
-    Head::new(OriginId::BROKER)
+pub(crate) fn properties() -> Properties {
+    Properties::new(OriginId::BROKER)
 }
 
-pub(super) fn head_with(priority: Option<u8>, expiration_ms: Option<u32>) -> Head {
-    let mut head = head();
-    (head.priority, head.expiration_ms) = (priority, expiration_ms);
-    head
+pub(crate) fn properties_with(priority: Option<u8>, expiration_ms: Option<u32>) -> Properties {
+    let mut properties = properties();
+    (properties.priority, properties.expiration_ms) = (priority, expiration_ms);
+    properties
 }
 
 impl Stage {
-    pub(super) fn new(settings: QueueSettings) -> Stage {
+    pub(crate) fn new(settings: QueueSettings) -> Stage {
         let gauge = Gauge::default();
         let now = Time(1_000_000);
         Stage {
@@ -93,81 +93,81 @@ impl Stage {
         }
     }
 
-    pub(super) fn with_reader(settings: QueueSettings, credit: u32) -> Stage {
+    pub(crate) fn with_reader(settings: QueueSettings, credit: u32) -> Stage {
         let mut stage = Stage::new(settings);
         stage.consume(1, 0, credit);
         stage
     }
 
-    pub(super) fn consume(&mut self, slot: u32, priority: i32, credit: u32) {
+    pub(crate) fn consume(&mut self, slot: u32, priority: i32, credit: u32) {
         self.credit.insert(slot, credit);
         self.queue.add_consumer(reader(slot), priority, false, self.now);
         self.deliver();
     }
 
-    pub(super) fn grant(&mut self, slot: u32, credit: u32) {
+    pub(crate) fn grant(&mut self, slot: u32, credit: u32) {
         *self.credit.entry(slot).or_default() += credit;
         self.queue.wake(reader(slot));
         self.deliver();
     }
 
-    pub(super) fn publish(&mut self, body: &str) -> Result<Published, QueueFull> {
-        self.publish_with(body, &head(), None)
+    pub(crate) fn publish(&mut self, body: &str) -> Result<Published, QueueFull> {
+        self.publish_with(body, &properties(), None)
     }
 
-    pub(super) fn publish_with(
+    pub(crate) fn publish_with(
         &mut self,
         body: &str,
-        head: &Head,
+        properties: &Properties,
         deaths: Option<&Arc<Deaths>>,
     ) -> Result<Published, QueueFull> {
         let Stage { queue, credit, settles, given, effects, .. } = self;
         let address = Arc::new(Address::new(b"", b"q"));
         let arrival = Arrival { address: &AddressView::new(&address), deaths, lsn: Lsn::NONE, now: self.now };
-        let publication = Publication::new(head, b"", body.as_bytes());
+        let publication = Publication::new(properties, b"", body.as_bytes());
         queue.publish(&publication, &arrival, &mut taking(credit, *settles, given), effects)
     }
 
-    pub(super) fn deliver(&mut self) {
+    pub(crate) fn deliver(&mut self) {
         let Stage { queue, credit, settles, given, effects, .. } = self;
         queue.deliver(self.now, &mut taking(credit, *settles, given), effects);
     }
 
-    pub(super) fn settle(&mut self, sequence: u64, outcome: Outcome) -> bool {
+    pub(crate) fn settle(&mut self, sequence: u64, outcome: Outcome) -> bool {
         let was_out = self.queue.settle(sequence, outcome, self.now, &mut self.effects);
         self.deliver();
         was_out
     }
 
     /// Drops what waits; gives how many messages that were.
-    pub(super) fn purge(&mut self) -> usize {
+    pub(crate) fn purge(&mut self) -> usize {
         self.queue.purge(self.now, &mut Effects::default())
     }
 
-    pub(super) fn pass(&mut self, time: Duration) {
+    pub(crate) fn pass(&mut self, time: Duration) {
         self.now = self.now.after(time);
         self.queue.expire(self.now, &mut self.effects);
     }
 
     /// The bodies given out since the last call.
-    pub(super) fn bodies(&mut self) -> String {
+    pub(crate) fn bodies(&mut self) -> String {
         let bodies: Vec<String> = self.given.drain(..).map(|given| given.body).collect();
         bodies.join(" ")
     }
 
-    /// The bodies buried since the last call, each with the reason of its last death.
-    pub(super) fn buried(&mut self) -> String {
-        let buried: Vec<String> = self.effects.dead.drain(..).map(|dead| shown(&dead)).collect();
-        buried.join(" ")
+    /// The bodies dead-lettered since the last call, each with the reason of its last death.
+    pub(crate) fn dead_lettered(&mut self) -> String {
+        let dead_lettered: Vec<String> = self.effects.dead.drain(..).map(|dead| shown(&dead)).collect();
+        dead_lettered.join(" ")
     }
 }
 
-pub(super) fn shown(dead: &Dead) -> String {
+pub(crate) fn shown(dead: &DeadLetter) -> String {
     let reason = dead.deaths.iter().next().map_or("?", |death| death.reason.as_str());
     format!("{}:{reason}", String::from_utf8_lossy(dead.message.view().body))
 }
 
-pub(super) fn taking<'s>(
+pub(crate) fn taking<'s>(
     credit: &'s mut BTreeMap<u32, u32>,
     settles: bool,
     given: &'s mut Vec<Given>,

@@ -1,27 +1,28 @@
-//! What a checkpoint says of pages: which segments there are, which of their pages are gone, and of those that
-//! are settled in part what is settled; and of which messages nobody knows whether they were given out.
+//! A checkpoint of pages: the segments, their pages that are gone, and the settled records of pages that are settled
+//! in part. It also tells which messages may have been given out before it.
 //!
 //! `version u8`, then numbers of as many bytes as they need (`ranges.rs`): `next_segment, doubtful_below,
 //! doubtful_records_below`, the segments as `count` and so many times `segment, page_count` and `gone` as ranges, the
-//! pages as `count` and so many times `segment, index` and the settled records as ranges. All of it has to fit into one
-//! journal file: a segment takes about ten bytes, and a record of a page that is settled between two that are not
-//! takes two.
+//! pages as `count` and so many times `segment, index` and the settled records as ranges.
+//!
+//! All of this has to fit into one journal file. A segment takes about ten bytes. A settled record between two that
+//! are not takes two.
 
 use super::fields::{Fields, RecordError};
 use super::ranges::{number, number_u32, push_number, push_ranges, push_set, ranges, set};
 use crate::confirm::Lsn;
-use crate::queue::{PagePlace, Ranges};
+use crate::entries::{PagePlace, Ranges};
 
 const VERSION: u8 = 2;
 
-/// What a checkpoint says of pages.
+/// The pages that a checkpoint knows, and how sure it is of their deliveries.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
     /// Segments of this number and above are newer than the checkpoint.
     pub next_segment: u32,
     /// Nobody knows whether what is in segments below this one was given out before it was written there.
     pub doubtful_below: u32,
-    /// Nor whether what has a record below this one was: an end that was not clean came after it.
+    /// Messages with records below this one may have been given out too: an end that was not clean came after it.
     pub doubtful_records_below: Lsn,
     /// By rising number.
     pub segments: Vec<SegmentState>,

@@ -10,7 +10,7 @@ use super::fields::{Fields, RecordError, push_option, push_short};
 use crate::confirm::{Level, Lsn};
 use crate::id::{DurableQueueId, VhostId};
 use crate::name::Name;
-use crate::queue::{DeadLetter, Overflow, QueueSettings};
+use crate::queue::{DeadLetterTarget, Overflow, QueueSettings};
 use crate::route::pattern::Syntax;
 use crate::route::{Arguments, BindingKey, ExchangeKind, Settings};
 
@@ -25,7 +25,7 @@ pub enum Definition {
         vhost: VhostId,
         /// Its name.
         name: Name,
-        /// What was asked of it.
+        /// The settings of its declaration.
         settings: QueueSettings,
     },
     /// A durable queue is deleted, with its bindings.
@@ -41,7 +41,7 @@ pub enum Definition {
         name: Name,
         /// How it chooses.
         kind: ExchangeKind,
-        /// What it was declared with.
+        /// The settings of its declaration.
         settings: Settings,
     },
     /// A durable exchange is deleted, with the bindings from it and to it.
@@ -53,7 +53,7 @@ pub enum Definition {
     },
     /// A durable queue or exchange is bound to a durable exchange.
     Binding(BindingDefinition),
-    /// Such a binding is taken out.
+    /// A binding is removed.
     BindingGone(BindingDefinition),
 }
 
@@ -95,13 +95,13 @@ pub enum Table {
 /// A row that a definition makes, or takes away.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Row {
-    /// It is there from now on.
+    /// The row is there from now on.
     Put {
         /// Where.
         table: Table,
         /// Its key.
         key: Vec<u8>,
-        /// What it says.
+        /// The content of the row.
         value: Vec<u8>,
     },
     /// Some rows are gone.
@@ -415,8 +415,8 @@ fn queue(fields: &mut Fields<'_>) -> Result<(VhostId, Name, QueueSettings), Reco
     settings.is_single_active = fields.u8()? != 0;
     settings.dead_letter = match fields.u8()? {
         0 => None,
-        1 => Some(DeadLetter { exchange: Name::new(fields.short()?), routing_key: None }),
-        2 => Some(DeadLetter {
+        1 => Some(DeadLetterTarget { exchange: Name::new(fields.short()?), routing_key: None }),
+        2 => Some(DeadLetterTarget {
             exchange: Name::new(fields.short()?),
             routing_key: Some(Name::new(fields.short()?)),
         }),
@@ -468,11 +468,14 @@ mod tests {
             dedup_window: Some(Duration::from_mins(2)),
             level: Some(Level::Os),
             is_single_active: true,
-            dead_letter: Some(DeadLetter { exchange: Name::from("x"), routing_key: Some(Name::from("")) }),
+            dead_letter: Some(DeadLetterTarget {
+                exchange: Name::from("x"),
+                routing_key: Some(Name::from("")),
+            }),
             is_durable: true,
             ..QueueSettings::default()
         };
-        let keyless = DeadLetter { exchange: Name::from(""), routing_key: None };
+        let keyless = DeadLetterTarget { exchange: Name::from(""), routing_key: None };
         let dead = QueueSettings { is_durable: true, dead_letter: Some(keyless), ..QueueSettings::default() };
         let settings = Settings { is_durable: true, alternate: Some(name.clone()), ..Settings::default() };
         let queues = [plain, full, dead].map(|settings| {

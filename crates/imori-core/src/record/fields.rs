@@ -5,11 +5,11 @@ use std::fmt;
 /// Why a payload cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordError {
-    /// It ends before it says all.
+    /// The payload ends too early.
     Truncated,
-    /// It is of a version that is not known here.
+    /// The payload has a version that is not known here.
     Version(u8),
-    /// It has a value that means nothing.
+    /// The payload has a value that means nothing.
     Unknown(&'static str),
 }
 
@@ -34,7 +34,7 @@ pub(super) fn push_short(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// What is left to be read of a payload.
+/// The rest of a payload that is not read yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fields<'a>(&'a [u8]);
 

@@ -1,16 +1,16 @@
 //! A message and where it went, as one record: so it is in all of its queues after a crash, or in none.
 //!
-//! `version u8, origin u8, flags u8`, of the optional fields `priority u8, expiration_ms u32, timestamp u64, delay_ms u32`
-//! those that the flags name, `time u64, exchange short, subject short`, the queues as `count u32` and so many
-//! times `u64`, the spans of its properties as `count u8` and so many times `number u8, start u16, len u16`,
-//! its deaths if the flags name them, `text` with its length in 32 bits, and the body to the end.
+//! `version u8, origin u8, flags u8`, of the optional fields `priority u8, expiration_ms u32, timestamp u64, delay_ms
+//! u32` those that the flags name, `time u64, exchange short, subject short`, the queues as `count u32` and so many
+//! times `u64`, the spans of its properties as `count u8` and so many times `number u8, start u16, len u16`, its
+//! deaths if the flags name them, `text` with its length in 32 bits, and the body to the end.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use super::fields::{Fields, RecordError, push_short};
 use crate::id::DurableQueueId;
-use crate::message::{Address, AddressView, Death, DeathReason, Deaths, Head, MessageView, OriginId};
+use crate::message::{Address, AddressView, Death, DeathReason, Deaths, MessageView, OriginId, Properties};
 use crate::name::Name;
 use crate::time::Time;
 
@@ -27,8 +27,8 @@ const DELAY: u8 = 1 << 6;
 /// A message as its record tells of it.
 #[derive(Debug, Clone)]
 pub struct MessageRecord<'a> {
-    /// What the broker reads of its headers.
-    pub head: Head,
+    /// The properties that the broker reads of its headers.
+    pub properties: Properties,
     /// Its header block, in its origin's own form.
     pub text: &'a [u8],
     /// Its body.
@@ -55,13 +55,13 @@ pub fn message_bytes_max(
     queue_count: usize,
 ) -> usize {
     let address = address.exchange().len() + address.subject().len();
-    let spans = 5 * view.head.spans().count();
+    let spans = 5 * view.properties.spans().count();
     let deaths = deaths.map_or(0, deaths_bytes);
     FIELDS_BYTES + address + 8 * queue_count + spans + deaths + view.text.len() + view.body.len()
 }
 
-/// Writes a message that goes to these queues; who hands it to the journal knows that it takes
-/// [so much](message_bytes_max).
+/// Encodes a message for these queues. The caller that hands it to the journal has checked its
+/// [size](message_bytes_max).
 #[must_use]
 pub fn encode_message(
     view: &MessageView<'_>,
@@ -75,7 +75,7 @@ pub fn encode_message(
     out
 }
 
-/// The same, behind what is there.
+/// Appends a message record to `out`; see [`encode_message`].
 pub(crate) fn push_message(
     out: &mut Vec<u8>,
     view: &MessageView<'_>,
@@ -84,28 +84,28 @@ pub(crate) fn push_message(
     queues: &[DurableQueueId],
     time: Time,
 ) {
-    let head = view.head;
+    let properties = view.properties;
     let flag = |is_there, flag| if is_there { flag } else { 0 };
-    let flags = flag(head.is_persistent, PERSISTENT)
-        | flag(head.replies_to_inbox, REPLIES_TO_INBOX)
-        | flag(head.priority.is_some(), PRIORITY)
-        | flag(head.expiration_ms.is_some(), EXPIRATION)
-        | flag(head.timestamp.is_some(), TIMESTAMP)
+    let flags = flag(properties.is_persistent, PERSISTENT)
+        | flag(properties.replies_to_inbox, REPLIES_TO_INBOX)
+        | flag(properties.priority.is_some(), PRIORITY)
+        | flag(properties.expiration_ms.is_some(), EXPIRATION)
+        | flag(properties.timestamp.is_some(), TIMESTAMP)
         | flag(deaths.is_some(), DEATHS)
-        | flag(head.delay_ms.is_some(), DELAY);
-    out.extend_from_slice(&[VERSION, head.origin.0, flags]);
-    head.priority.into_iter().for_each(|priority| out.push(priority));
-    head.expiration_ms.into_iter().for_each(|ms| out.extend_from_slice(&ms.to_le_bytes()));
-    head.timestamp.into_iter().for_each(|seconds| out.extend_from_slice(&seconds.to_le_bytes()));
-    head.delay_ms.into_iter().for_each(|ms| out.extend_from_slice(&ms.get().to_le_bytes()));
+        | flag(properties.delay_ms.is_some(), DELAY);
+    out.extend_from_slice(&[VERSION, properties.origin.0, flags]);
+    properties.priority.into_iter().for_each(|priority| out.push(priority));
+    properties.expiration_ms.into_iter().for_each(|ms| out.extend_from_slice(&ms.to_le_bytes()));
+    properties.timestamp.into_iter().for_each(|seconds| out.extend_from_slice(&seconds.to_le_bytes()));
+    properties.delay_ms.into_iter().for_each(|ms| out.extend_from_slice(&ms.get().to_le_bytes()));
     out.extend_from_slice(&time.0.to_le_bytes());
     push_short(out, address.exchange());
     push_short(out, address.subject());
     let count = u32::try_from(queues.len()).expect("a vhost has fewer queues");
     out.extend_from_slice(&count.to_le_bytes());
     queues.iter().for_each(|queue| out.extend_from_slice(&queue.0.to_le_bytes()));
-    out.push(u8::try_from(head.spans().count()).expect("there are few properties"));
-    for (number, start, len) in head.spans() {
+    out.push(u8::try_from(properties.spans().count()).expect("there are few properties"));
+    for (number, start, len) in properties.spans() {
         out.push(number);
         out.extend_from_slice(&start.to_le_bytes());
         out.extend_from_slice(&len.to_le_bytes());
@@ -124,15 +124,15 @@ impl<'a> MessageRecord<'a> {
     /// [`RecordError`].
     pub fn decode(payload: &'a [u8]) -> Result<MessageRecord<'a>, RecordError> {
         let mut fields = Fields::of(payload, VERSION)?;
-        let mut head = Head::new(OriginId(fields.u8()?));
+        let mut properties = Properties::new(OriginId(fields.u8()?));
         let flags = fields.u8()?;
         let has = |flag| flags & flag != 0;
-        head.is_persistent = has(PERSISTENT);
-        head.replies_to_inbox = has(REPLIES_TO_INBOX);
-        head.priority = if has(PRIORITY) { Some(fields.u8()?) } else { None };
-        head.expiration_ms = if has(EXPIRATION) { Some(fields.u32()?) } else { None };
-        head.timestamp = if has(TIMESTAMP) { Some(fields.u64()?) } else { None };
-        head.delay_ms = if has(DELAY) { NonZeroU32::new(fields.u32()?) } else { None };
+        properties.is_persistent = has(PERSISTENT);
+        properties.replies_to_inbox = has(REPLIES_TO_INBOX);
+        properties.priority = if has(PRIORITY) { Some(fields.u8()?) } else { None };
+        properties.expiration_ms = if has(EXPIRATION) { Some(fields.u32()?) } else { None };
+        properties.timestamp = if has(TIMESTAMP) { Some(fields.u64()?) } else { None };
+        properties.delay_ms = if has(DELAY) { NonZeroU32::new(fields.u32()?) } else { None };
         let time = Time(fields.u64()?);
         let address = Address::new(fields.short()?, fields.short()?);
         let mut queues = Vec::new();
@@ -141,19 +141,19 @@ impl<'a> MessageRecord<'a> {
         }
         for _ in 0..fields.u8()? {
             let (number, start, len) = (fields.u8()?, fields.u16()?, fields.u16()?);
-            if !head.set_span(number, start, len) {
+            if !properties.set_span(number, start, len) {
                 return Err(RecordError::Unknown("property"));
             }
         }
         let deaths = if has(DEATHS) { Some(Arc::new(deaths(&mut fields)?)) } else { None };
         let text = fields.long()?;
-        Ok(MessageRecord { head, text, body: fields.rest(), address, queues, deaths, time })
+        Ok(MessageRecord { properties, text, body: fields.rest(), address, queues, deaths, time })
     }
 
     /// The message as a reader sees it.
     #[must_use]
     pub fn view(&self) -> MessageView<'_> {
-        MessageView { head: &self.head, text: self.text, body: self.body }
+        MessageView { properties: &self.properties, text: self.text, body: self.body }
     }
 }
 
@@ -162,7 +162,8 @@ fn push_count(out: &mut Vec<u8>, count: usize) {
     out.extend_from_slice(&count.to_le_bytes());
 }
 
-/// `count u16, first u16`, then each death: `queue short, reason u8, count u64, time u64, exchange short, subject short`.
+/// `count u16, first u16`, then each death: `queue short, reason u8, count u64, time u64, exchange short, subject
+/// short`.
 fn push_deaths(out: &mut Vec<u8>, deaths: &Deaths) {
     push_count(out, deaths.len());
     push_count(out, deaths.first_index());
@@ -206,14 +207,14 @@ mod tests {
     use super::*;
     use crate::message::{Property, Span};
 
-    fn sample() -> (Head, &'static [u8], Arc<Address>, Deaths) {
-        let mut head = Head::new(OriginId(4));
-        head.is_persistent = true;
-        head.priority = Some(4);
-        head.expiration_ms = Some(60_000);
-        head.timestamp = Some(1_700_000_000);
-        head.delay_ms = NonZeroU32::new(90_000);
-        head.set(Property::CorrelationId, Span::new(15, 2).expect("it is short"));
+    fn sample() -> (Properties, &'static [u8], Arc<Address>, Deaths) {
+        let mut properties = Properties::new(OriginId(4));
+        properties.is_persistent = true;
+        properties.priority = Some(4);
+        properties.expiration_ms = Some(60_000);
+        properties.timestamp = Some(1_700_000_000);
+        properties.delay_ms = NonZeroU32::new(90_000);
+        properties.set(Property::CorrelationId, Span::new(15, 2).expect("it is short"));
         let address = Arc::new(Address::new(b"amq.topic", b"a.b"));
         let deaths = Deaths::default().and(&Name::from("q"), DeathReason::Overflow, &address, Time(5)).and(
             &Name::from("r"),
@@ -221,22 +222,22 @@ mod tests {
             &address,
             Time(6),
         );
-        (head, b"correlation-id:42\n", address, deaths)
+        (properties, b"correlation-id:42\n", address, deaths)
     }
 
     fn encoded() -> Vec<u8> {
-        let (head, text, address, deaths) = sample();
-        let view = MessageView { head: &head, text, body: b"body" };
+        let (properties, text, address, deaths) = sample();
+        let view = MessageView { properties: &properties, text, body: b"body" };
         let queues = [DurableQueueId(3), DurableQueueId(u64::MAX)];
         encode_message(&view, &AddressView::new(&address), Some(&deaths), &queues, Time(77))
     }
 
     #[test]
     fn decode_after_encode_is_identity() {
-        let (head, text, address, deaths) = sample();
+        let (properties, text, address, deaths) = sample();
         let bytes = encoded();
         let record = MessageRecord::decode(&bytes).expect("it was encoded");
-        assert_eq!((record.head, record.text, record.body), (head, text, &b"body"[..]));
+        assert_eq!((record.properties, record.text, record.body), (properties, text, &b"body"[..]));
         assert_eq!((&record.address, record.time), (&*address, Time(77)));
         assert_eq!(record.queues, [DurableQueueId(3), DurableQueueId(u64::MAX)]);
         assert_eq!(record.deaths.as_deref(), Some(&deaths));
@@ -245,30 +246,31 @@ mod tests {
 
     #[test]
     fn a_message_takes_no_more_than_is_said_of_it() {
-        let (mut head, text, address, deaths) = sample();
+        let (mut properties, text, address, deaths) = sample();
         let address = AddressView::new(&address);
         let queues: Vec<DurableQueueId> = (1..=500).map(DurableQueueId).collect();
         for deaths in [Some(&deaths), None] {
             for queues in [&queues[..0], &queues[..1], &queues] {
-                let view = MessageView { head: &head, text, body: b"body" };
+                let view = MessageView { properties: &properties, text, body: b"body" };
                 let bytes = encode_message(&view, &address, deaths, queues, Time(77)).len();
                 assert_eq!(bytes, message_bytes_max(&view, &address, deaths, queues.len()));
             }
         }
-        (head.priority, head.expiration_ms, head.timestamp, head.delay_ms) = (None, None, None, None);
-        let view = MessageView { head: &head, text, body: b"body" };
+        (properties.priority, properties.expiration_ms, properties.timestamp, properties.delay_ms) =
+            (None, None, None, None);
+        let view = MessageView { properties: &properties, text, body: b"body" };
         let bytes = encode_message(&view, &address, None, &queues, Time(77)).len();
         assert_eq!(bytes + 1 + 4 + 8 + 4, message_bytes_max(&view, &address, None, queues.len()));
     }
 
     #[test]
     fn what_is_absent_takes_no_room() {
-        let (head, address) = (Head::new(OriginId::BROKER), Arc::new(Address::new(b"", b"q")));
-        let view = MessageView { head: &head, text: b"", body: b"" };
+        let (properties, address) = (Properties::new(OriginId::BROKER), Arc::new(Address::new(b"", b"q")));
+        let view = MessageView { properties: &properties, text: b"", body: b"" };
         let bytes = encode_message(&view, &AddressView::new(&address), None, &[DurableQueueId(1)], Time(0));
         assert_eq!(bytes.len(), 3 + 8 + 2 + 3 + 4 + 8 + 1 + 4);
         let record = MessageRecord::decode(&bytes).expect("it was encoded");
-        assert_eq!((record.head, record.deaths), (head, None));
+        assert_eq!((record.properties, record.deaths), (properties, None));
     }
 
     #[test]

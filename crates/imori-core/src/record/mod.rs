@@ -1,19 +1,20 @@
-//! What the journal keeps: the payloads of its records, each with a version of its own.
+//! The payloads of journal records, each with a version of its own.
 //!
-//! They are not the in-memory types and change apart from them; what one release wrote, later ones read.
-//! Numbers are little endian. Who writes them, and when, is not decided here.
+//! They are not the in-memory types and change apart from them: later releases read the records of earlier ones.
+//! Numbers are little endian. Other code decides who writes records, and when.
 
 mod page;
 mod checkpoint;
 mod message;
 mod settle;
 mod purge;
-mod seen;
+mod dedup_entry;
 mod definition;
 mod ranges;
 mod fields;
 
 pub use checkpoint::{Checkpoint, SegmentState};
+pub use dedup_entry::{decode_dedup_entries, encode_dedup_entries};
 pub use definition::{BindingDefinition, BindingTarget, Definition, Row, RowsGone, Table};
 pub use fields::RecordError;
 pub(crate) use message::push_message;
@@ -21,7 +22,6 @@ pub use message::{MessageRecord, encode_message, message_bytes_max};
 pub(crate) use page::decode_delayed_entry;
 pub use page::{PageEntry, decode_journal_entry, decode_page_entry, encode_page};
 pub use purge::{decode_purge, purge_records};
-pub use seen::{decode_seen, encode_seen};
 pub use settle::{
     count_records, counts_bytes_max, decode_counts, decode_settle, encode_counts, encode_settle,
     settle_records, settles_bytes_max,
@@ -29,7 +29,7 @@ pub use settle::{
 
 use crate::confirm::Lsn;
 
-/// What a record is about.
+/// The subject of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordKind {
     /// A message and the durable queues that it went to.
@@ -49,9 +49,9 @@ pub enum RecordKind {
 /// A record that has no number yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRecord {
-    /// What it is about.
+    /// The subject of the record.
     pub kind: RecordKind,
-    /// What it says.
+    /// The payload, in the record's own encoding.
     pub payload: Vec<u8>,
 }
 
@@ -66,7 +66,7 @@ impl NewRecord {
 /// The numbers that records got, which follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Appended {
-    /// That of the first.
+    /// The number of the first record.
     pub first: Lsn,
     /// When the journal is durable up to here, all of them are.
     pub through: Lsn,

@@ -12,9 +12,10 @@ use bytes::Bytes;
 use super::fields::{Fields, RecordError};
 use super::message::{MessageRecord, push_message};
 use crate::confirm::Lsn;
+use crate::entries::{Entry, delayed_position};
 use crate::memory::Gauge;
 use crate::message::{AddressView, Envelope, Message, Property};
-use crate::queue::{Entry, FoundDelayed, PageDraft, delayed_position};
+use crate::paging::{FoundDelayed, PageDraft};
 use crate::time::Time;
 
 const VERSION: u8 = 3;
@@ -31,12 +32,12 @@ pub struct PageEntry {
     pub lsn: Lsn,
     /// Its position: higher than that of every entry before it in its priority; or when it is due.
     pub position: u64,
-    /// What it says. Those of a page share its memory.
+    /// The payload. Entries of one page share its memory.
     pub payload: Bytes,
 }
 
-/// Writes the entries of a page, into one piece of memory that goes back as a whole: thousands of small ones between
-/// those that wait would leave holes there, which is memory that nobody has any use for.
+/// Encodes the entries of a page into one piece of memory, which is freed as a whole. Thousands of small pieces
+/// between entries that wait would leave holes that nobody can use.
 #[must_use]
 pub fn encode_page(draft: &PageDraft) -> Vec<PageEntry> {
     let mut page = Vec::with_capacity(draft.written_bytes());
@@ -96,7 +97,7 @@ pub fn decode_journal_entry(
         address: Arc::new(record.address),
         sequence: 0,
         lsn,
-        deadline: Entry::deadline(&record.head, record.deaths.is_some(), message_ttl, record.time),
+        deadline: Entry::deadline(&record.properties, record.deaths.is_some(), message_ttl, record.time),
         deaths: record.deaths,
         failures: 0,
         is_redelivered: false,
@@ -119,7 +120,7 @@ pub(crate) fn decode_delayed_entry(lsn: Lsn, payload: &[u8]) -> Result<FoundDela
     Ok(FoundDelayed { lsn, due, sequence: head.sequence, body_bytes: view.body.len() as u64, name })
 }
 
-/// What stands before the message.
+/// The fields of an entry in front of its message.
 struct EntryHead {
     failures: u32,
     sequence: u64,
@@ -167,14 +168,14 @@ fn push_entry(out: &mut Vec<u8>, entry: &Entry, due: Option<Time>) {
 mod tests {
     use super::super::message::encode_message;
     use super::*;
-    use crate::message::{Head, MessageView, OriginId};
+    use crate::message::{MessageView, OriginId, Properties};
 
     /// The bytes before the message, in version 3.
     const PLAIN: [u8; 22] = [3, 3, 2, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 9, 1, 0, 0, 0, 0, 0, 0];
 
     fn message() -> Vec<u8> {
-        let head = Head::new(OriginId::BROKER);
-        let view = MessageView { head: &head, text: b"", body: b"body" };
+        let properties = Properties::new(OriginId::BROKER);
+        let view = MessageView { properties: &properties, text: b"", body: b"body" };
         let address = Arc::new(crate::message::Address::new(b"x", b"k"));
         encode_message(&view, &AddressView::new(&address), None, &[], Time(0))
     }

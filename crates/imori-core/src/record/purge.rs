@@ -6,9 +6,9 @@
 use super::fields::{Fields, RecordError};
 use super::{NewRecord, RecordKind};
 use crate::confirm::Lsn;
+use crate::entries::{PagePlace, PurgedPage};
 use crate::id::DurableQueueId;
 use crate::limits::RECORD_ENTRIES_MAX;
-use crate::queue::{PagePlace, PurgedPage};
 
 const VERSION: u8 = 1;
 

@@ -1,7 +1,7 @@
 //! Sets of numbers, many of which are close to each other, in few bytes.
 //!
-//! A number is so many bytes of seven bits as it needs, the lowest first and all but the last with the highest bit set.
-//! Ranges are `count`, then how far each begins behind the end of the one before and how many numbers more it has.
+//! A number has seven bits in a byte, the lowest first; each byte but the last has the highest bit set. Ranges are
+//! `count`, then for each the distance to the end of the one before and how many numbers follow.
 
 use super::fields::{Fields, RecordError};
 

@@ -1,13 +1,13 @@
-//! What became of messages in durable queues.
+//! Records of messages that durable queues settled, and of delivery counts.
 //!
-//! Settled: `version u8`, then for each queue `queue u64, count u32` and so many times `lsn u64`.
-//! Counted: `version u8`, then `queue u64, lsn u64, failures u32, flags u8` each; version 1 had no flag for messages that
-//! were rejected.
+//! Settled: `version u8`, then for each queue `queue u64, count u32` and so many times `lsn u64`. Counted: `version
+//! u8`, then `queue u64, lsn u64, failures u32, flags u8` each. Version 1 had no flag for messages that were
+//! rejected.
 
 use super::fields::{Fields, RecordError};
 use super::{NewRecord, RecordKind};
 use crate::confirm::Lsn;
-use crate::delivery::{Count, Holding};
+use crate::delivery::{DeliveryCount, RecordRef};
 use crate::id::DurableQueueId;
 use crate::limits::{RECORD_ENTRIES_MAX, RECORD_SLACK_BYTES};
 
@@ -19,41 +19,41 @@ const REJECTED: u8 = 1 << 1;
 
 /// Writes that queues are done with these messages.
 #[must_use]
-pub fn encode_settle(holdings: &[Holding]) -> Vec<u8> {
+pub fn encode_settle(record_refs: &[RecordRef]) -> Vec<u8> {
     let mut out = vec![SETTLE_VERSION];
-    for of_queue in holdings.chunk_by(|a, b| a.queue == b.queue) {
+    for of_queue in record_refs.chunk_by(|a, b| a.queue == b.queue) {
         let Some(first) = of_queue.first() else { continue };
         out.extend_from_slice(&first.queue.0.to_le_bytes());
         let count = u32::try_from(of_queue.len()).expect("a turn settles fewer");
         out.extend_from_slice(&count.to_le_bytes());
-        of_queue.iter().for_each(|holding| out.extend_from_slice(&holding.lsn.0.to_le_bytes()));
+        of_queue.iter().for_each(|record_ref| out.extend_from_slice(&record_ref.lsn.0.to_le_bytes()));
     }
     out
 }
 
 /// The records that queues are done with these messages, as many as it takes.
 #[must_use]
-pub fn settle_records(holdings: &[Holding]) -> Vec<NewRecord> {
-    let pieces = holdings.chunks(RECORD_ENTRIES_MAX);
+pub fn settle_records(record_refs: &[RecordRef]) -> Vec<NewRecord> {
+    let pieces = record_refs.chunks(RECORD_ENTRIES_MAX);
     pieces.map(|piece| NewRecord::new(RecordKind::Settle, encode_settle(piece))).collect()
 }
 
-/// Bytes that [`settle_records`] of so many messages have at most, as records are counted: the number of each, and of
-/// its queue, which those that follow each other share.
+/// The most bytes that [`settle_records`] takes in the journal for this many messages. Each takes its number and that
+/// of its queue, which neighbours share.
 #[must_use]
 pub fn settles_bytes_max(count: usize) -> usize {
     20 * count + (1 + RECORD_SLACK_BYTES) * count.div_ceil(RECORD_ENTRIES_MAX)
 }
 
-/// The same of [`count_records`].
+/// The most bytes that [`count_records`] takes in the journal for `count` messages.
 #[must_use]
 pub fn counts_bytes_max(count: usize) -> usize {
     21 * count + (1 + RECORD_SLACK_BYTES) * count.div_ceil(RECORD_ENTRIES_MAX)
 }
 
-/// The records of what is known of deliveries, as many as it takes.
+/// Makes the records of these delivery counts, as many as it takes.
 #[must_use]
-pub fn count_records(counts: &[Count]) -> Vec<NewRecord> {
+pub fn count_records(counts: &[DeliveryCount]) -> Vec<NewRecord> {
     let pieces = counts.chunks(RECORD_ENTRIES_MAX);
     pieces.map(|piece| NewRecord::new(RecordKind::Count, encode_counts(piece))).collect()
 }
@@ -62,12 +62,12 @@ pub fn count_records(counts: &[Count]) -> Vec<NewRecord> {
 ///
 /// # Errors
 /// [`RecordError`]; what stands before the fault was visited.
-pub fn decode_settle(payload: &[u8], visit: &mut dyn FnMut(Holding)) -> Result<(), RecordError> {
+pub fn decode_settle(payload: &[u8], visit: &mut dyn FnMut(RecordRef)) -> Result<(), RecordError> {
     let mut fields = Fields::of(payload, SETTLE_VERSION)?;
     while !fields.is_empty() {
         let (queue, count) = (DurableQueueId(fields.u64()?), fields.u32()?);
         for _ in 0..count {
-            visit(Holding { queue, lsn: Lsn(fields.u64()?) });
+            visit(RecordRef { queue, lsn: Lsn(fields.u64()?) });
         }
     }
     Ok(())
@@ -75,11 +75,11 @@ pub fn decode_settle(payload: &[u8], visit: &mut dyn FnMut(Holding)) -> Result<(
 
 /// Writes what is known of the deliveries of messages.
 #[must_use]
-pub fn encode_counts(counts: &[Count]) -> Vec<u8> {
+pub fn encode_counts(counts: &[DeliveryCount]) -> Vec<u8> {
     let mut out = vec![COUNT_VERSION];
-    for Count { holding, failures, is_redelivered, is_rejected } in counts {
-        out.extend_from_slice(&holding.queue.0.to_le_bytes());
-        out.extend_from_slice(&holding.lsn.0.to_le_bytes());
+    for DeliveryCount { record_ref, failures, is_redelivered, is_rejected } in counts {
+        out.extend_from_slice(&record_ref.queue.0.to_le_bytes());
+        out.extend_from_slice(&record_ref.lsn.0.to_le_bytes());
         out.extend_from_slice(&failures.to_le_bytes());
         let flag = |is_set, flag| if is_set { flag } else { 0 };
         out.push(flag(*is_redelivered, REDELIVERED) | flag(*is_rejected, REJECTED));
@@ -91,13 +91,13 @@ pub fn encode_counts(counts: &[Count]) -> Vec<u8> {
 ///
 /// # Errors
 /// [`RecordError`]; what stands before the fault was visited.
-pub fn decode_counts(payload: &[u8], visit: &mut dyn FnMut(Count)) -> Result<(), RecordError> {
+pub fn decode_counts(payload: &[u8], visit: &mut dyn FnMut(DeliveryCount)) -> Result<(), RecordError> {
     let mut fields = Fields::of(payload, COUNT_VERSION)?;
     while !fields.is_empty() {
-        let holding = Holding { queue: DurableQueueId(fields.u64()?), lsn: Lsn(fields.u64()?) };
+        let record_ref = RecordRef { queue: DurableQueueId(fields.u64()?), lsn: Lsn(fields.u64()?) };
         let (failures, flags) = (fields.u32()?, fields.u8()?);
         let (is_redelivered, is_rejected) = (flags & REDELIVERED != 0, flags & REJECTED != 0);
-        visit(Count { holding, failures, is_redelivered, is_rejected });
+        visit(DeliveryCount { record_ref, failures, is_redelivered, is_rejected });
     }
     Ok(())
 }
@@ -108,20 +108,20 @@ mod tests {
 
     use super::*;
 
-    fn holding(queue: u64, lsn: u64) -> Holding {
-        Holding { queue: DurableQueueId(queue), lsn: Lsn(lsn) }
+    fn record_ref(queue: u64, lsn: u64) -> RecordRef {
+        RecordRef { queue: DurableQueueId(queue), lsn: Lsn(lsn) }
     }
 
-    fn settled(payload: &[u8]) -> Result<Vec<Holding>, RecordError> {
-        let mut holdings = Vec::new();
-        decode_settle(payload, &mut |holding| holdings.push(holding)).map(|()| holdings)
+    fn settled(payload: &[u8]) -> Result<Vec<RecordRef>, RecordError> {
+        let mut record_refs = Vec::new();
+        decode_settle(payload, &mut |record_ref| record_refs.push(record_ref)).map(|()| record_refs)
     }
 
     #[test]
     fn messages_of_a_queue_share_its_number() {
-        let bytes = encode_settle(&[holding(7, 10), holding(7, 12), holding(9, 11)]);
+        let bytes = encode_settle(&[record_ref(7, 10), record_ref(7, 12), record_ref(9, 11)]);
         assert_eq!(bytes.len(), 1 + 2 * 12 + 3 * 8);
-        assert_eq!(settled(&bytes), Ok(vec![holding(7, 10), holding(7, 12), holding(9, 11)]));
+        assert_eq!(settled(&bytes), Ok(vec![record_ref(7, 10), record_ref(7, 12), record_ref(9, 11)]));
         for len in 1..bytes.len() {
             let is_whole = len == 1 || len == 1 + 12 + 2 * 8;
             assert_eq!(settled(&bytes[..len]).is_ok(), is_whole, "{len} bytes");
@@ -130,14 +130,19 @@ mod tests {
 
     #[test]
     fn what_is_too_much_for_one_record_is_in_several() {
-        let many: Vec<Holding> =
-            (0..2 * RECORD_ENTRIES_MAX as u64 + 5).map(|lsn| holding(lsn, lsn)).collect();
+        let many: Vec<RecordRef> =
+            (0..2 * RECORD_ENTRIES_MAX as u64 + 5).map(|lsn| record_ref(lsn, lsn)).collect();
         let records = settle_records(&many);
         let bytes: usize = records.iter().map(|record| record.payload.len() + RECORD_SLACK_BYTES).sum();
         assert_eq!(bytes, settles_bytes_max(many.len()), "each is of another queue");
-        let counts: Vec<Count> = many
+        let counts: Vec<DeliveryCount> = many
             .iter()
-            .map(|holding| Count { holding: *holding, failures: 3, is_redelivered: true, is_rejected: false })
+            .map(|record_ref| DeliveryCount {
+                record_ref: *record_ref,
+                failures: 3,
+                is_redelivered: true,
+                is_rejected: false,
+            })
             .collect();
         let counted = count_records(&counts);
         let bytes: usize = counted.iter().map(|record| record.payload.len() + RECORD_SLACK_BYTES).sum();
@@ -168,12 +173,12 @@ mod tests {
         fn decode_after_encode_is_identity(
             pairs in proptest::collection::vec((0u64..3, any::<u64>(), any::<u32>(), any::<(bool, bool)>()), 0..50),
         ) {
-            let holdings: Vec<Holding> = pairs.iter().map(|(queue, lsn, ..)| holding(*queue, *lsn)).collect();
-            prop_assert_eq!(settled(&encode_settle(&holdings)), Ok(holdings));
-            let counts: Vec<Count> = pairs
+            let record_refs: Vec<RecordRef> = pairs.iter().map(|(queue, lsn, ..)| record_ref(*queue, *lsn)).collect();
+            prop_assert_eq!(settled(&encode_settle(&record_refs)), Ok(record_refs));
+            let counts: Vec<DeliveryCount> = pairs
                 .iter()
-                .map(|(queue, lsn, failures, (is_redelivered, is_rejected))| Count {
-                    holding: holding(*queue, *lsn),
+                .map(|(queue, lsn, failures, (is_redelivered, is_rejected))| DeliveryCount {
+                    record_ref: record_ref(*queue, *lsn),
                     failures: *failures,
                     is_redelivered: *is_redelivered,
                     is_rejected: *is_rejected,

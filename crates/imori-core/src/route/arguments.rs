@@ -1,7 +1,7 @@
 //! Arguments of a binding: named values, which a headers exchange compares with the headers of a message.
 //!
-//! Their bytes are what makes two lists equal, and what a record of a binding holds: each value is a byte for its
-//! type and big-endian numbers, and lengths stand before what they count.
+//! Two lists are equal if their bytes are, and a record of a binding holds these bytes. A value is a byte for its
+//! type and big-endian numbers. Lengths stand before what they count.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -102,7 +102,7 @@ impl Hash for Arguments {
 /// Why a binding may not have these arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArgumentsError {
-    /// They have more than [`ARGUMENTS_BYTES_MAX`] bytes.
+    /// The arguments have more than [`ARGUMENTS_BYTES_MAX`] bytes.
     TooLong {
         /// How many they have.
         bytes: usize,

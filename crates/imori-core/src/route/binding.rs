@@ -34,7 +34,7 @@ pub struct Binding<'a> {
     pub key: &'a [u8],
     /// Its arguments.
     pub arguments: &'a Arguments,
-    /// What it leads to.
+    /// The target that messages go to.
     pub target: &'a Target,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Bound {
     extra: Option<Arc<Extra>>,
 }
 
-/// What few bindings have.
+/// The parts of a binding that few bindings have.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Extra {
     /// The key where its place does not tell it.

@@ -1,4 +1,4 @@
-//! What the queues of a route keep on disk.
+//! The durability plan of a route: which of its queues keep messages on disk, and how safely.
 
 use crate::confirm::Level;
 use crate::id::DurableQueueId;

@@ -14,13 +14,13 @@ use crate::name::Name;
 /// How an exchange chooses among its bindings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ExchangeKind {
-    /// Those whose key is the subject.
+    /// Bindings whose key is the subject.
     Direct,
     /// All.
     Fanout,
-    /// Those whose key, a pattern, matches the subject.
+    /// Bindings whose key, a pattern, matches the subject.
     Topic,
-    /// Those whose arguments match the headers of the message.
+    /// Bindings whose arguments match the headers of the message.
     Headers,
 }
 
@@ -36,7 +36,7 @@ impl ExchangeKind {
     }
 }
 
-/// What an exchange is declared with beside its name and kind.
+/// The settings of an exchange, beside its name and kind.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Whether it outlives the broker.
@@ -79,7 +79,7 @@ pub struct Exchange {
 pub struct AutoDeleted {
     /// Its name.
     pub name: Name,
-    /// It was to outlive the broker.
+    /// The exchange was durable.
     pub is_durable: bool,
 }
 
@@ -119,7 +119,7 @@ impl Exchange {
         self.kind
     }
 
-    /// What it was declared with.
+    /// The settings of its declaration.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }

@@ -220,7 +220,7 @@ struct Node<K, V> {
     count: u32,
 }
 
-/// What one slot of a node holds.
+/// The content of one slot of a node.
 #[derive(Clone)]
 enum Slot<K, V> {
     Entry(K, V),

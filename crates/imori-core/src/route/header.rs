@@ -63,7 +63,7 @@ impl<'a> SortedHeaders<'a> {
     }
 }
 
-/// What `x-match` says.
+/// The meaning of the `x-match` argument.
 #[derive(Debug, Default, Clone, Copy)]
 struct MatchKind {
     is_any: bool,

@@ -1,7 +1,7 @@
 //! Patterns without wildcards, by the one subject that each matches.
 //!
-//! They are kept by their stems, which is what stands before the last token: so one look tells that
-//! nothing is bound to a subject, nor to any other that differs from it in the last token.
+//! Their keys are stems, the part before the last token. So one look-up can tell that nothing is bound to a subject,
+//! nor to any other that differs in the last token alone.
 
 use std::borrow::Borrow;
 use std::hash::{Hash, Hasher};
@@ -18,7 +18,7 @@ pub(crate) struct Literals {
     stems: Hamt<Stem, Siblings>,
 }
 
-/// What a look for a subject finds.
+/// The result of looking up a subject.
 pub(crate) struct Look<'a> {
     /// Its bindings.
     pub(crate) targets: Option<&'a Targets>,

@@ -24,7 +24,7 @@ pub(super) struct Memory {
     targets: usize,
 }
 
-/// What a route is remembered for: an address, or one without its last token.
+/// The key under which a route is remembered: an address, or one without its last token.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Key<'a> {
     pub(super) hash: u64,

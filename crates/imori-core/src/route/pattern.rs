@@ -34,7 +34,7 @@ pub enum Step<'a> {
     Many,
 }
 
-/// What a binding of a topic exchange matches.
+/// The pattern of a binding to a topic exchange.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     /// The subject if the pattern is literal, else the steps, packed.
@@ -54,12 +54,12 @@ enum Form {
 /// Why a text is not a pattern, or a subject cannot be routed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PatternError {
-    /// It has more bytes than a subject may have.
+    /// The pattern has more bytes than a subject may have.
     TooLong {
         /// How many it has.
         bytes: usize,
     },
-    /// It has more tokens than a subject may have.
+    /// The pattern has more tokens than a subject may have.
     TooManyTokens {
         /// How many it has.
         tokens: usize,
@@ -168,7 +168,7 @@ pub fn tokens(subject: &[u8]) -> impl Iterator<Item = &[u8]> {
     subject.split(|byte| *byte == b'.').take(take)
 }
 
-/// What stands before the last token of a subject: nothing, or it ends with a dot.
+/// The part of a subject before its last token: empty, or with a dot at its end.
 #[inline]
 pub fn stem(subject: &[u8]) -> &[u8] {
     let len = memchr::memrchr(b'.', subject).map_or(0, |dot| dot + 1);
@@ -291,7 +291,7 @@ pub(crate) struct Steps<'a> {
     packed: &'a [u8],
 }
 
-/// What stands in place of the length of a literal.
+/// The marks of wildcards, in place of the length of a literal.
 const ONE: [u8; 2] = [0xff, 0xff];
 const MANY: [u8; 2] = [0xff, 0xfe];
 

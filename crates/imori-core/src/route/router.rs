@@ -1,8 +1,8 @@
-//! What each cell looks routes up with: the table, and the routes it found lately.
+//! The view of the routing table that a cell has: the table, and the routes found lately.
 //!
-//! An address is remembered when it is asked for the second time: that of a reply is used once, and
-//! would only drive others out. Where the last token of a subject has no part in its route, as
-//! behind `_INBOX.x.*`, the route is remembered for all subjects that differ in nothing else too.
+//! An address is remembered when it is asked for the second time: the address of a reply is used once, and would only
+//! drive others out. Where the last token of a subject has no part in its route, as behind `_INBOX.x.*`, the route is
+//! remembered without that token. It then serves all subjects that differ in nothing else.
 
 use std::hash::{BuildHasher, Hasher};
 use std::mem;
@@ -22,8 +22,7 @@ use crate::name::Name;
 /// The golden ratio's part of all that a word can count.
 const GOLDEN_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Addresses whose first asking is noted. So many more than are remembered, that two that are asked for in turn
-/// seldom share a place.
+/// Places that note the first request for an address. There are so many that two addresses in turn seldom share one.
 const ASKED_MAX: usize = ROUTE_CACHE_ENTRIES_MAX * 4;
 
 /// The routes that one cell remembers.
@@ -33,8 +32,8 @@ pub struct Router {
     addresses: Memory,
     /// Routes of all addresses that have the same beginning, up to the last dot, and one token more.
     stems: Memory,
-    /// Of addresses that were asked for and not remembered, a part of the hash at the place that another part
-    /// chooses. Empty until the first.
+    /// Parts of the hashes of addresses that were asked for once and are not remembered. Another part of the hash is
+    /// the index. Empty until the first.
     asked: Vec<u16>,
     /// Where `turn` is on its way round, as a fraction of all that a word can count.
     turn: u64,
@@ -83,8 +82,10 @@ impl Router {
         }
     }
 
-    /// Where a message to `exchange` with `subject` goes: as [`Router::route`], but the route may be that of
-    /// an address that goes the same way, as that of one that is asked for once is not worth being made.
+    /// Finds the route of a message to `exchange` with `subject`, as [`Router::route`] does.
+    ///
+    /// The returned route may belong to another address that leads to the same targets: a route that is asked for
+    /// once is not worth making.
     #[inline]
     pub fn way(
         &mut self,
@@ -109,11 +110,11 @@ impl Router {
         Ok(Way { route, is_own: true })
     }
 
-    /// Who of a group of `len` is first to be asked: an index below `len`, or zero.
+    /// The member of a group of `len` to ask first: an index below `len`, or zero.
     ///
-    /// All groups share one count, so it must not beat with their messages: of two groups of two,
-    /// served alternately, a plain count would ask but one member each. Steps of the golden ratio
-    /// visit all members evenly whichever of the steps a group sees.
+    /// All groups share one count, so it must not beat with their messages: of two groups of two, served alternately,
+    /// a plain count would ask but one member each. Steps of the golden ratio visit all members evenly whichever of
+    /// the steps a group sees.
     pub fn turn(&mut self, len: usize) -> usize {
         self.turn = self.turn.wrapping_add(GOLDEN_STEP);
         let index = (u128::from(self.turn) * len as u128) >> u64::BITS;
@@ -132,8 +133,8 @@ impl Router {
         self.stems.find(&stem_of(key)).filter(|place| self.stems.is_current(*place, version))
     }
 
-    /// Asks the table, and remembers what it says of an address that is known. At `old` is what it said
-    /// in an older version.
+    /// Asks the table, and remembers its answer for an address that is known. `old` is the index of the answer of an
+    /// older version.
     #[cold]
     fn look_up(
         &mut self,

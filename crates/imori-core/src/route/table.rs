@@ -31,7 +31,7 @@ pub struct Table {
     vhosts: Arc<Vec<Option<Arc<Vhost>>>>,
 }
 
-/// What a removal took with it.
+/// The result of a removal.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Removal {
     /// Whether there was anything to remove.
@@ -57,9 +57,9 @@ pub enum RouteError {
     Differs {
         /// The exchange.
         exchange: Name,
-        /// What it is.
+        /// The kind of the exchange.
         kind: ExchangeKind,
-        /// What it was declared with.
+        /// The settings of its declaration.
         settings: Settings,
     },
     /// The key is no pattern of its protocol, or the subject is none that can be routed.
@@ -70,7 +70,7 @@ pub enum RouteError {
     Arguments(ArgumentsError),
     /// The vhost has as many as it may have.
     Limit {
-        /// Of what.
+        /// The kind of object.
         what: &'static str,
         /// How many.
         max: usize,
@@ -86,6 +86,8 @@ pub struct TableLimits {
     pub bindings_max: usize,
     /// Live subscriptions.
     pub subscriptions_max: usize,
+    /// Subscriptions of the broker itself in each vhost, which take nothing away from clients.
+    pub subscriptions_built_in: usize,
 }
 
 impl Default for TableLimits {
@@ -94,6 +96,7 @@ impl Default for TableLimits {
             queues_max: QUEUES_PER_VHOST_MAX,
             bindings_max: BINDINGS_PER_VHOST_MAX,
             subscriptions_max: SUBSCRIPTIONS_PER_VHOST_MAX,
+            subscriptions_built_in: 0,
         }
     }
 }
@@ -233,7 +236,9 @@ impl Table {
         arguments.check().map_err(RouteError::Arguments)?;
         match target {
             Target::Subscription(_) | Target::Member { .. } => {
-                check_limit("subscriptions", known.subscription_count(), self.limits.subscriptions_max)?;
+                let of_clients =
+                    known.subscription_count().saturating_sub(self.limits.subscriptions_built_in);
+                check_limit("subscriptions", of_clients, self.limits.subscriptions_max)?;
             }
             Target::Queue(_) | Target::Exchange(_) => {
                 check_limit("bindings", known.binding_count(), self.limits.bindings_max)?;
@@ -305,7 +310,8 @@ impl Table {
         self.follow_from(vhost, exchange, subject, headers, None)
     }
 
-    /// The same, with the address if the caller has it already.
+    /// Finds the route of an address as [`Table::route`] does. The caller passes the address if it has it already,
+    /// which saves an allocation.
     pub(super) fn route_known(
         &self,
         vhost: VhostId,

@@ -7,7 +7,7 @@ use crate::id::{QueueId, Reader};
 use crate::message::Address;
 use crate::name::Name;
 
-/// What a binding leads to.
+/// The target of a binding.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
     /// A queue, which keeps the message until it is settled.
@@ -30,7 +30,7 @@ pub enum Target {
 pub struct Group {
     /// The name the members share.
     pub name: Name,
-    /// Who may receive; never empty.
+    /// The readers that may receive; never empty.
     pub members: Vec<Reader>,
 }
 
@@ -50,7 +50,7 @@ pub struct Route {
     /// Whether the last token of the subject had a part in it. If not, all subjects that differ in nothing
     /// else go the same way.
     pub asks_last: bool,
-    /// What its queues keep, once somebody has asked them. A queue never changes that.
+    /// The durability plan of the queues, once somebody has asked them. A queue never changes its part.
     pub durability: OnceLock<Box<DurabilityPlan>>,
 }
 
@@ -60,7 +60,7 @@ impl Route {
         self.queues.is_empty() && self.subscriptions.is_empty() && self.groups.is_empty()
     }
 
-    /// The same in two parts, the first half of the queues and all else; `None` where there are not two.
+    /// Splits the route in two: the first half of the queues, and all else. `None` where there are not two queues.
     pub fn halves(&self) -> Option<(Route, Route)> {
         let half = self.queues.len() / 2;
         if half == 0 {

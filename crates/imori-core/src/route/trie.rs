@@ -67,7 +67,7 @@ impl Trie {
         if !pattern::is_reserved(subject) {
             walk.fork(&self.guarded, 0);
         }
-        // Of a subject of one token, it is the last by which it is reserved.
+        // The only token of a subject is also the one by which it is reserved.
         walk.looks.asks_last |= tokens.len() < 2;
         walk.looks
     }
@@ -87,7 +87,7 @@ impl Trie {
     }
 }
 
-/// What a match has looked at.
+/// The effort of a match, and whether it depended on the last token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Looks {
     /// How many nodes and tokens.
@@ -97,7 +97,7 @@ pub(crate) struct Looks {
     pub(crate) asks_last: bool,
 }
 
-/// What follows one step.
+/// The rest of the patterns behind one step.
 #[derive(Debug, Clone)]
 enum Branch {
     Leaf(Arc<Leaf>),
@@ -121,7 +121,7 @@ struct Fork {
     many: Option<Arc<Many>>,
 }
 
-/// What follows a many.
+/// The rest of the patterns behind a many.
 #[derive(Debug, Default, Clone)]
 struct Many {
     /// Bindings whose pattern ends here: they match whatever comes.
@@ -330,10 +330,10 @@ struct Walk<'a> {
 
 /// How a leaf's rest compares with the end of the subject.
 enum Outcome {
-    /// It was refused before its first many.
+    /// The rest was refused before its first many.
     Refused,
     Matched,
-    /// It was refused after a many, so that it would be from any later token too.
+    /// The rest was refused after a many, so that any later token would be refused too.
     RefusedForGood,
 }
 

@@ -1,7 +1,7 @@
-//! The routing of one vhost: its exchanges, the names of its queues, and who is bound to what.
+//! The routing of one vhost: its exchanges, the names of its queues, and its bindings.
 //!
-//! Bindings to queues and exchanges are also kept by target, so that deleting one finds them.
-//! Live subscriptions are not: their connection knows them.
+//! Bindings to queues and exchanges are also kept by target, so that deleting one finds them. Live subscriptions are
+//! not: their connection knows them.
 
 use std::sync::Arc;
 
@@ -158,8 +158,8 @@ impl Vhost {
         target: &Target,
         auto_deleted: &mut Vec<AutoDeleted>,
     ) -> Result<bool, KeyError> {
-        // Two syntaxes may write one pattern: who bound it with one does not unbind it with the other, so that what is
-        // known of the target, and what a store has, stays the same as what is here.
+        // Two syntaxes may write one pattern. A binding of one is not removed through the other, so that the target,
+        // the store and this table agree.
         if !is_live(target) && !self.has_binding(seed, exchange, key, arguments, target) {
             return Ok(false);
         }

@@ -1,11 +1,11 @@
-//! What the journal says is what memory has, after anything at all; and each part of it loses nothing.
+//! The journal and the memory agree after any commands, and no part of the journal loses anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use imori_core::broker::{self, Step, queue_restored, renew_seen};
 use imori_core::confirm::Lsn;
-use imori_core::delivery::{Holding, Outcome};
+use imori_core::delivery::{Outcome, RecordRef};
 use imori_core::id::{DurableQueueId, QueueId, Reader};
 use imori_core::message::{Address, Message, MessageView};
 use imori_core::outbound::{Numbers, SessionId};
@@ -15,7 +15,7 @@ use imori_core::restore::Awakening;
 use imori_core::route::{ExchangeKind, Settings};
 use imori_core::time::Time;
 use imori_core::world::World;
-use imori_testkit::{Caller, Mail, TestWorld, dying_to};
+use imori_testkit::{Caller, TestMessage, TestWorld, dying_to};
 use proptest::prelude::*;
 
 use crate::durable::{durable, durable_dying_to, journal};
@@ -74,7 +74,7 @@ impl<'w> Random<'w> {
         }
     }
 
-    /// What one command says, from four numbers.
+    /// Carries out one command, which four numbers choose.
     fn act(&mut self, (verb, a, b, c): (u8, u8, u8, u8)) {
         let (world, client, reader) = (self.world, self.client, self.reader);
         let pick = usize::from(a) % QUEUES.len();
@@ -117,11 +117,11 @@ impl<'w> Random<'w> {
         self.reader.read_all();
     }
 
-    fn mail(&self, b: u8, c: u8) -> Mail<'static> {
+    fn outgoing(&self, b: u8, c: u8) -> TestMessage<'static> {
         let is_transient = self.has_transient && c.is_multiple_of(8);
         let of_record = Some(u32::from(c % 5) * 4).filter(|ms| *ms > 0 && !self.has_transient);
         let expiration_ms = if is_transient { Some(1) } else { of_record };
-        Mail {
+        TestMessage {
             body: "",
             id: IDS[usize::from(b) % IDS.len()],
             delay_ms: if b.is_multiple_of(3) && !is_transient { u32::from(c % 16) } else { 0 },
@@ -134,16 +134,17 @@ impl<'w> Random<'w> {
     fn send(&mut self, exchange: &str, subject: &str, b: u8, c: u8) {
         self.sent += 1;
         let body = format!("m{}", self.sent);
-        drop(self.client.try_mail(exchange, subject, &Mail { body: &body, ..self.mail(b, c) }));
+        drop(self.client.try_mail(exchange, subject, &TestMessage { body: &body, ..self.outgoing(b, c) }));
     }
 
     fn commit(&mut self, b: u8, c: u8) {
         let mut steps = Vec::new();
         for (exchange, subject) in [("", "once"), ("all", ""), ("", QUEUES[usize::from(c) % QUEUES.len()])] {
             self.sent += 1;
-            let (mail, body) = (self.mail(b, c), format!("m{}", self.sent));
-            let head = mail.head();
-            let view = MessageView { head: &head, text: mail.id.as_bytes(), body: body.as_bytes() };
+            let (outgoing, body) = (self.outgoing(b, c), format!("m{}", self.sent));
+            let properties = outgoing.properties();
+            let view =
+                MessageView { properties: &properties, text: outgoing.id.as_bytes(), body: body.as_bytes() };
             let message = Message::store(&view, None, self.world.gauge());
             steps.push(Step::Publish {
                 address: Address::new(exchange.as_bytes(), subject.as_bytes()),
@@ -182,15 +183,15 @@ fn put_back(world: &TestWorld, reader: Caller<'_>) {
     broker::delete_queue(world, &reader.actor(), b"mem").expect("nobody deleted it");
 }
 
-/// What queues hold by the records alone.
-fn told(journal: &Journal) -> BTreeSet<Holding> {
-    let mut holdings = BTreeSet::new();
+/// The messages that queues hold by the records alone.
+fn told(journal: &Journal) -> BTreeSet<RecordRef> {
+    let mut record_refs = BTreeSet::new();
     let mut queues = BTreeSet::new();
     for (lsn, record, _) in journal {
         match record.kind {
             RecordKind::Message => {
                 let queues = MessageRecord::decode(&record.payload).expect(READABLE).queues;
-                holdings.extend(queues.into_iter().map(|queue| Holding { queue, lsn: *lsn }));
+                record_refs.extend(queues.into_iter().map(|queue| RecordRef { queue, lsn: *lsn }));
             }
             RecordKind::Definition => match Definition::decode(&record.payload).expect(READABLE) {
                 Definition::Queue { .. } => drop(queues.insert(DurableQueueId(lsn.0))),
@@ -201,18 +202,18 @@ fn told(journal: &Journal) -> BTreeSet<Holding> {
         }
     }
     for (lsn, record, _) in journal.iter().filter(|(_, record, _)| record.kind == RecordKind::Settle) {
-        decode_settle(&record.payload, &mut |holding| {
-            assert!(holding.lsn < *lsn, "{holding:?} is settled at {lsn:?}");
-            holdings.remove(&holding);
+        decode_settle(&record.payload, &mut |record_ref| {
+            assert!(record_ref.lsn < *lsn, "{record_ref:?} is settled at {lsn:?}");
+            record_refs.remove(&record_ref);
         })
         .expect(READABLE);
     }
-    holdings.retain(|holding| queues.contains(&holding.queue));
-    holdings
+    record_refs.retain(|record_ref| queues.contains(&record_ref.queue));
+    record_refs
 }
 
 fn check_part(part: &Journal, lasting: &BTreeMap<String, Lsn>) {
-    let mut expected: Vec<Lsn> = told(part).iter().map(|holding| holding.lsn).collect();
+    let mut expected: Vec<Lsn> = told(part).iter().map(|record_ref| record_ref.lsn).collect();
     let bodies = bodies(part);
     let (back, _) = asleep(part, Time(0));
     let mut found: Vec<Lsn> = QUEUES.iter().flat_map(|name| held(&back, name)).collect();
@@ -269,7 +270,7 @@ proptest! {
 
         // What was there in the end was there all the time, from its first record on.
         let bodies = bodies(&whole);
-        let in_the_end: BTreeSet<&String> = told(&whole).iter().filter_map(|holding| bodies.get(&holding.lsn)).collect();
+        let in_the_end: BTreeSet<&String> = told(&whole).iter().filter_map(|record_ref| bodies.get(&record_ref.lsn)).collect();
         let mut lasting = BTreeMap::new();
         for (lsn, body) in bodies.iter().rev().filter(|(_, body)| in_the_end.contains(body)) {
             lasting.insert(body.clone(), *lsn);

@@ -2,15 +2,16 @@ use imori_core::broker::{self, Step};
 use imori_core::delivery::Outcome;
 use imori_core::error::BrokerError;
 use imori_core::memory::Gauge;
-use imori_core::message::{Address, Head, Message, MessageView, OriginId};
+use imori_core::message::{Address, Message, MessageView, OriginId, Properties};
 use imori_core::outbound::{Numbers, SessionId};
 use imori_core::queue::{Overflow, QueueSettings};
 use imori_core::route::RouteError;
-use imori_core::world::{Event, World};
+use imori_core::world::{Counter, World};
 use imori_testkit::{Caller, TestWorld};
 
 fn publish(gauge: &Gauge, exchange: &str, subject: &str, body: &str) -> Step {
-    let view = MessageView { head: &Head::new(OriginId::BROKER), text: b"", body: body.as_bytes() };
+    let view =
+        MessageView { properties: &Properties::new(OriginId::BROKER), text: b"", body: body.as_bytes() };
     let message = Message::store(&view, None, gauge);
     Step::Publish { address: Address::new(exchange.as_bytes(), subject.as_bytes()), message }
 }
@@ -51,7 +52,7 @@ fn all_steps_are_applied_together() {
     assert_eq!(client.read(), "c:1;c:2;c!:2;c:3;");
     assert_eq!(reader.read(), "live:l;i:r;a:x;a:y;");
     assert_eq!((world.depth("b"), world.depth("in")), (Some((1, 0)), Some((0, 2))));
-    assert_eq!(world.counted(Event::Published), 3 + 5);
+    assert_eq!(world.counted(Counter::Published), 3 + 5);
 }
 
 #[test]
@@ -97,7 +98,7 @@ fn a_commit_of_nothing_and_to_nobody_is_fine() {
     let client = world.connect(1);
     assert_eq!(commit(&client, &[]), Ok(0));
     assert_eq!(commit(&client, &[publish(world.gauge(), "", "nobody", "m")]), Ok(0));
-    assert_eq!((world.counted(Event::Unroutable), world.charged()), (1, 0));
+    assert_eq!((world.counted(Counter::Unroutable), world.charged()), (1, 0));
 }
 
 /// Each step looks only at what those before it did not mean, and at all of that.

@@ -6,7 +6,7 @@ use imori_core::limits::{DEAD_LETTERS_CAUSED_MAX, DEATHS_MAX};
 use imori_core::outbound::{Numbers, SessionId};
 use imori_core::queue::{Overflow, QueueSettings};
 use imori_core::route::{ExchangeKind, Settings};
-use imori_core::world::Event;
+use imori_core::world::Counter;
 use imori_testkit::{TestWorld, dying_to};
 
 const MS: Duration = Duration::from_millis(1);
@@ -34,8 +34,8 @@ fn a_message_dies_into_the_next_queue_with_its_history() {
         world.pass(MS);
         assert_eq!(client.read(), expected);
     }
-    assert_eq!(world.counted(Event::DeadLettered), 6);
-    assert_eq!(world.counted(Event::DeadLetterDropped), 0);
+    assert_eq!(world.counted(Counter::DeadLettered), 6);
+    assert_eq!(world.counted(Counter::DeadLetterDropped), 0);
 }
 
 #[test]
@@ -53,8 +53,8 @@ fn a_circle_that_goes_by_itself_ends() {
             world.pass(MS);
         }
         assert!(names.iter().all(|name| world.depth(name) == Some((0, 0))), "{names:?}");
-        assert_eq!(world.counted(Event::DeadLettered), names.len());
-        assert_eq!((world.counted(Event::DeadLetterDropped), world.charged()), (1, 0));
+        assert_eq!(world.counted(Counter::DeadLettered), names.len());
+        assert_eq!((world.counted(Counter::DeadLetterDropped), world.charged()), (1, 0));
     }
 }
 
@@ -89,7 +89,7 @@ fn a_dead_letter_without_a_place_is_dropped_and_counted() {
         client.declare_with(&name, &settings).unwrap();
         client.send(&name, "m");
         world.pass(MS);
-        assert_eq!(world.counted(Event::DeadLetterDropped), dropped, "{exchange} {key:?}");
+        assert_eq!(world.counted(Counter::DeadLetterDropped), dropped, "{exchange} {key:?}");
     }
     assert_eq!(world.charged(), 0);
 }
@@ -119,8 +119,8 @@ fn a_history_has_an_end() {
         client.declare_with(&format!("q{number}"), &settings).unwrap();
     }
     client.send("q0", "m");
-    assert_eq!(world.counted(Event::DeadLettered), DEATHS_MAX + 1);
-    assert_eq!(world.counted(Event::DeadLetterDropped), 1);
+    assert_eq!(world.counted(Counter::DeadLettered), DEATHS_MAX + 1);
+    assert_eq!(world.counted(Counter::DeadLetterDropped), 1);
 }
 
 #[test]
@@ -135,9 +135,9 @@ fn one_message_to_many_full_queues_does_not_multiply_without_end() {
     }
     client.publish("all", "", "m");
     // Without a limit there would be more than twelve factorial of them.
-    let made = world.counted(Event::DeadLettered);
+    let made = world.counted(Counter::DeadLettered);
     assert!(made <= 13 * DEAD_LETTERS_CAUSED_MAX, "{made}");
-    assert!(world.counted(Event::DeadLetterDropped) > 0);
+    assert!(world.counted(Counter::DeadLetterDropped) > 0);
     assert_eq!(world.charged(), 0);
 }
 
@@ -165,8 +165,8 @@ fn the_last_death_of_a_history_is_the_last_one_however_it_died() {
             }
             let case = format!("{deaths} deaths before, in a transaction: {in_transaction}");
             assert_eq!(world.depth("end"), Some((usize::from(is_moved), 0)), "{case}");
-            assert_eq!(world.counted(Event::DeadLetterDropped), usize::from(!is_moved), "{case}");
-            assert_eq!(world.counted(Event::DeadLettered), deaths + 1, "{case}");
+            assert_eq!(world.counted(Counter::DeadLetterDropped), usize::from(!is_moved), "{case}");
+            assert_eq!(world.counted(Counter::DeadLettered), deaths + 1, "{case}");
         }
     }
 }

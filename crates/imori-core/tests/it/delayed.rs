@@ -7,7 +7,7 @@ use imori_core::message::{Address, Message, MessageView};
 use imori_core::queue::{Overflow, QueueSettings};
 use imori_core::record::RecordKind;
 use imori_core::world::World;
-use imori_testkit::{Caller, Mail, TestWorld, dying_to};
+use imori_testkit::{Caller, TestMessage, TestWorld, dying_to};
 
 use crate::restored::{ready, restored};
 
@@ -17,8 +17,8 @@ fn durable() -> QueueSettings {
     QueueSettings { is_durable: true, ..QueueSettings::default() }
 }
 
-fn delayed(body: &str, delay_ms: u32) -> Mail<'_> {
-    Mail { body, id: body, delay_ms, ..Mail::default() }
+fn delayed(body: &str, delay_ms: u32) -> TestMessage<'_> {
+    TestMessage { body, id: body, delay_ms, ..TestMessage::default() }
 }
 
 fn cancel(client: &Caller<'_>, id: &str) -> Result<(usize, Confirm), BrokerError> {
@@ -32,9 +32,9 @@ fn a_delayed_message_is_given_out_when_it_is_due_and_not_before() {
         let client = world.connect(1);
         client.declare_with("q", &settings).unwrap();
         client.consume("q", "c", 9);
-        assert_eq!(client.mail("", "q", &delayed("late", 20)).receivers, 1);
-        client.mail("", "q", &delayed("soon", 10));
-        client.mail("", "q", &delayed("now", 0));
+        assert_eq!(client.outgoing("", "q", &delayed("late", 20)).receivers, 1);
+        client.outgoing("", "q", &delayed("soon", 10));
+        client.outgoing("", "q", &delayed("now", 0));
         assert_eq!((client.read(), world.depth("q")), ("c:now;".into(), Some((0, 1))));
         for (pass, expected) in [(9, ""), (1, "c:soon;"), (9, ""), (1, "c:late;")] {
             world.pass(pass * MS);
@@ -50,7 +50,7 @@ fn its_confirm_leaves_as_that_of_any_other() {
     let world = TestWorld::new();
     let client = world.connect(1);
     client.declare_with("q", &durable()).unwrap();
-    let report = client.mail("", "q", &delayed("m", 1000));
+    let report = client.outgoing("", "q", &delayed("m", 1000));
     assert_eq!(report.confirm, Confirm::of(Level::Disk, Lsn(2)));
 }
 
@@ -60,10 +60,10 @@ fn what_fell_due_while_the_broker_was_away_is_ready_in_its_order() {
     let client = world.connect(1);
     client.declare_with("q", &durable()).unwrap();
     for (body, delay_ms) in [("d", 9), ("b", 5), ("a", 0), ("later", 50)] {
-        client.mail("", "q", &delayed(body, delay_ms));
+        client.outgoing("", "q", &delayed(body, delay_ms));
     }
     world.pass(7 * MS);
-    client.mail("", "q", &delayed("c", 0));
+    client.outgoing("", "q", &delayed("c", 0));
     let journal = world.journal.borrow().clone();
     let back = restored(&journal, world.now().after(30 * MS));
     let bodies =
@@ -82,7 +82,7 @@ fn time_to_live_counts_from_when_it_is_due() {
         .declare_with("q", &QueueSettings { message_ttl: Some(5 * MS), ..dying_to("", Some("dead")) })
         .unwrap();
     client.declare("dead");
-    client.mail("", "q", &delayed("m", 10));
+    client.outgoing("", "q", &delayed("m", 10));
     for (pass, in_queue, dead) in [(9, 0, 0), (1, 1, 0), (4, 1, 0), (1, 0, 1), (99, 0, 1)] {
         world.pass(pass * MS);
         assert_eq!((world.depth("q"), world.depth("dead")), (Some((in_queue, 0)), Some((dead, 0))));
@@ -96,7 +96,7 @@ fn a_dead_letter_is_not_delayed_again() {
     client.declare_with("q", &QueueSettings { message_ttl: Some(MS), ..dying_to("", Some("dead")) }).unwrap();
     client.declare("dead");
     client.consume("dead", "c", 0);
-    client.mail("", "q", &delayed("m", 10));
+    client.outgoing("", "q", &delayed("m", 10));
     world.pass(11 * MS);
     assert_eq!(client.read(), "c:m(q expired 1);");
 }
@@ -111,7 +111,7 @@ fn one_record_holds_it_for_all_its_queues_and_live_subscriptions_get_none() {
     }
     client.subscribe("t", "live");
     let before = world.journal.borrow().len();
-    assert_eq!(client.mail("amq.topic", "t", &delayed("m", 10)).receivers, 2);
+    assert_eq!(client.outgoing("amq.topic", "t", &delayed("m", 10)).receivers, 2);
     world.pass(10 * MS);
     let journal = world.journal.borrow()[before..].to_vec();
     assert_eq!(journal.iter().map(|(_, record, _)| record.kind).collect::<Vec<_>>(), [RecordKind::Message]);
@@ -131,12 +131,15 @@ fn what_no_queue_keeps_is_refused() {
         let expected = BrokerError::NotKept(subject.into());
         let refused = client.try_mail(exchange, subject, &delayed("m", 10));
         assert_eq!(refused, Err(expected.clone()), "{exchange} {subject}");
-        let mail = delayed("m", 10);
-        let message =
-            Message::store(&MessageView { head: &mail.head(), text: b"m", body: b"m" }, None, world.gauge());
+        let outgoing = delayed("m", 10);
+        let message = Message::store(
+            &MessageView { properties: &outgoing.properties(), text: b"m", body: b"m" },
+            None,
+            world.gauge(),
+        );
         let step = Step::Publish { address: Address::new(exchange.as_bytes(), subject.as_bytes()), message };
         assert_eq!(broker::commit(&world, &client.actor(), &[step]), Err(expected));
-        client.mail(exchange, subject, &delayed("m", 0));
+        client.outgoing(exchange, subject, &delayed("m", 0));
     }
     assert_eq!(client.read(), "live:m;i:m;");
 }
@@ -151,7 +154,7 @@ fn a_length_limit_counts_it_where_it_refuses_and_else_once_it_is_due() {
         let client = world.connect(1);
         client.declare_with("q", &QueueSettings { length_max: Some(2), overflow, ..durable() }).unwrap();
         let sent =
-            [("late", 10), ("a", 0), ("b", 0)].map(|(body, ms)| client.mail("", "q", &delayed(body, ms)));
+            [("late", 10), ("a", 0), ("b", 0)].map(|(body, ms)| client.outgoing("", "q", &delayed(body, ms)));
         assert_eq!(sent.map(|report| report.refused_by.is_none()), taken);
         world.pass(10 * MS);
         let back = restored(&world.journal.borrow().clone(), world.now());
@@ -170,9 +173,9 @@ fn a_publisher_cancels_by_the_name_it_gave() {
     let client = world.connect(1);
     client.declare_with("q", &durable()).unwrap();
     for (body, id) in [("1", "x"), ("2", "y"), ("3", "x"), ("4", "")] {
-        client.mail("", "q", &Mail { body, id, delay_ms: 10, ..Mail::default() });
+        client.outgoing("", "q", &TestMessage { body, id, delay_ms: 10, ..TestMessage::default() });
     }
-    client.mail("", "q", &Mail { body: "5", id: "y", ..Mail::default() });
+    client.outgoing("", "q", &TestMessage { body: "5", id: "y", ..TestMessage::default() });
     let nothing = Ok((0, Confirm::NOW));
     assert_eq!(cancel(&client, "z"), nothing);
     assert_eq!(cancel(&client, "x"), Ok((2, Confirm::of(Level::Disk, Lsn(7)))));
@@ -197,8 +200,8 @@ fn the_moment_it_is_due_is_too_late_to_cancel() {
     let world = TestWorld::new();
     let client = world.connect(1);
     client.declare_with("q", &durable()).unwrap();
-    client.mail("", "q", &delayed("m", 10));
-    client.mail("", "q", &Mail { is_transient: true, ..delayed("t", 20) });
+    client.outgoing("", "q", &delayed("m", 10));
+    client.outgoing("", "q", &TestMessage { is_transient: true, ..delayed("t", 20) });
     world.pass(10 * MS);
     assert_eq!(cancel(&client, "m"), Ok((0, Confirm::NOW)));
     // It had no record, so there is none to wait for.
@@ -210,7 +213,7 @@ fn a_queue_takes_its_delayed_messages_with_it() {
     let world = TestWorld::new();
     let client = world.connect(1);
     client.declare_with("q", &durable()).unwrap();
-    client.mail("", "q", &delayed("m", 10));
+    client.outgoing("", "q", &delayed("m", 10));
     assert!(world.charged() > 0);
     broker::delete_queue(&world, &client.actor(), b"q").unwrap();
     assert_eq!(world.charged(), 0);

@@ -1,4 +1,4 @@
-//! What the journal says is what memory has, after moves of every kind.
+//! The journal and the memory agree after moves of every kind.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use imori_core::broker::{self, Step};
 use imori_core::confirm::Lsn;
 use imori_core::delivery::Outcome;
 use imori_core::id::DurableQueueId;
-use imori_core::message::{Address, Head, Message, MessageView, OriginId};
+use imori_core::message::{Address, Message, MessageView, OriginId, Properties};
 use imori_core::name::Name;
 use imori_core::outbound::{Numbers, SessionId};
 use imori_core::queue::{Overflow, QueueSettings};
 use imori_core::record::{Definition, Row};
 use imori_core::restore::Restore;
 use imori_core::time::Time;
-use imori_core::world::{Event, World};
-use imori_testkit::{Mail, TestWorld, VHOST, dying_to};
+use imori_core::world::{Counter, World};
+use imori_testkit::{TestMessage, TestWorld, VHOST, dying_to};
 
 use crate::restored::{Journal, asleep, beginning, held, ready, restored};
 
@@ -28,15 +28,15 @@ pub(crate) fn durable_dying_to(exchange: &str, key: Option<&str>) -> QueueSettin
     QueueSettings { dead_letter: dying_to(exchange, key).dead_letter, ..durable() }
 }
 
-fn mail(body: &str) -> Mail<'_> {
-    Mail { body, ..Mail::default() }
+fn outgoing(body: &str) -> TestMessage<'_> {
+    TestMessage { body, ..TestMessage::default() }
 }
 
 pub(crate) fn journal(world: &TestWorld) -> Journal {
     world.journal.borrow().clone()
 }
 
-/// What is ready in memory, and what is after a crash: both have to be the same.
+/// Checks that the same messages are ready in memory and after a crash.
 fn check_same(world: &TestWorld, names: &[&str], expected: &[usize]) {
     let back = restored(&journal(world), world.now());
     for (name, expected) in names.iter().zip(expected) {
@@ -74,7 +74,7 @@ fn dead_letters_are_in_one_place_after_any_crash() {
                 client.declare_with("dead", target).unwrap();
             }
             let declared = journal(&world).len();
-            client.mail("", "q", &mail("m"));
+            client.outgoing("", "q", &outgoing("m"));
             if how == "rejected" || how == "failed" {
                 client.consume("q", "c", 1);
                 let outcome =
@@ -124,13 +124,13 @@ fn what_a_transaction_rejects_moves_with_it_after_any_crash() {
                 client.declare_with("dead", target).unwrap();
             }
             for body in ["a", "b", "c"] {
-                client.mail("", "q", &mail(body));
+                client.outgoing("", "q", &outgoing(body));
             }
             client.consume("q", "c", 3);
             let begins = journal(&world).len();
-            let mut head = Head::new(OriginId::BROKER);
-            head.is_persistent = true;
-            let view = MessageView { head: &head, text: b"", body: b"new" };
+            let mut properties = Properties::new(OriginId::BROKER);
+            properties.is_persistent = true;
+            let view = MessageView { properties: &properties, text: b"", body: b"new" };
             let message = Message::store(&view, None, world.gauge());
             let settle = |number, outcome| {
                 let numbers = Numbers::One(number);
@@ -153,9 +153,9 @@ fn what_a_transaction_rejects_moves_with_it_after_any_crash() {
                 assert!(is_one, "{case}, {outcome:?}: {waiting:?} after {len} of {} records", journal.len());
             }
             assert_eq!(waits(&restored(&journal, world.now())), after, "{case}, {outcome:?}");
-            assert_eq!(world.counted(Event::DeadLettered), 2, "{case}, {outcome:?}");
+            assert_eq!(world.counted(Counter::DeadLettered), 2, "{case}, {outcome:?}");
             let dropped = if target.is_none() { 2 } else { 0 };
-            assert_eq!(world.counted(Event::DeadLetterDropped), dropped, "{case}, {outcome:?}");
+            assert_eq!(world.counted(Counter::DeadLetterDropped), dropped, "{case}, {outcome:?}");
             let waiting = world.depth("dead").map(|(ready, _)| ready);
             assert_eq!(waiting, target.as_ref().map(|_| 2), "{case}, {outcome:?}");
             // Each is in memory under the number of its own record.
@@ -173,8 +173,8 @@ fn what_dies_where_nothing_is_kept_is_kept_where_it_goes() {
     let client = world.connect(1);
     client.declare_with("q", &QueueSettings { message_ttl: Some(MS), ..dying_to("", Some("dead")) }).unwrap();
     client.declare_with("dead", &durable()).unwrap();
-    client.mail("", "q", &mail("m"));
-    client.mail("", "q", &Mail { is_transient: true, ..mail("t") });
+    client.outgoing("", "q", &outgoing("m"));
+    client.outgoing("", "q", &TestMessage { is_transient: true, ..outgoing("t") });
     world.pass(MS);
     assert_eq!(world.depth("dead"), Some((2, 0)));
     assert!(journal(&world).iter().all(|(.., is_of_group)| !is_of_group), "there is nothing that it leaves");
@@ -188,7 +188,7 @@ fn deliveries_that_failed_are_counted_across_crashes() {
     let client = world.connect(1);
     client.declare_with("q", &settings).unwrap();
     client.declare_with("dead", &durable()).unwrap();
-    client.mail("", "q", &mail("m"));
+    client.outgoing("", "q", &outgoing("m"));
     let mut journal = journal(&world);
     // Each time it was given out when the broker died: that counts, though nobody said anything.
     for (crash, expected) in [(1, (1, 0)), (2, (1, 0)), (3, (0, 1))] {
@@ -208,7 +208,7 @@ fn a_release_that_did_not_fail_takes_back_what_was_counted() {
     let world = TestWorld::new();
     let client = world.connect(1);
     client.declare_with("q", &QueueSettings { delivery_limit: Some(0), ..durable() }).unwrap();
-    client.mail("", "q", &mail("m"));
+    client.outgoing("", "q", &outgoing("m"));
     let reader = client.consume("q", "c", 1);
     client.cancel(reader);
     client.settle(Numbers::One(1), Outcome::Release { failed: false }).unwrap();
@@ -222,18 +222,18 @@ fn what_is_over_behind_another_leaves_at_the_head_or_where_there_is_no_room() {
     let settings = QueueSettings { length_max: Some(3), ..durable_dying_to("", Some("dead")) };
     client.declare_with("q", &settings).unwrap();
     client.declare_with("dead", &durable()).unwrap();
-    let soon_over = |body| Mail { expiration_ms: Some(1), ..mail(body) };
-    for mail in [mail("head"), soon_over("1"), soon_over("2")] {
-        client.mail("", "q", &mail);
+    let soon_over = |body| TestMessage { expiration_ms: Some(1), ..outgoing(body) };
+    for outgoing in [outgoing("properties"), soon_over("1"), soon_over("2")] {
+        client.outgoing("", "q", &outgoing);
     }
     world.pass(9 * MS);
     assert_eq!(
         (world.depth("q"), world.depth("dead")),
         (Some((3, 0)), Some((0, 0))),
-        "the head holds them up"
+        "the properties holds them up"
     );
     // It leaves as it is too much, and then they are at the head.
-    client.mail("", "q", &mail("new"));
+    client.outgoing("", "q", &outgoing("new"));
     world.pass(MS);
     check_same(&world, &["q", "dead"], &[1, 3]);
     assert_eq!(world.charged(), 0);

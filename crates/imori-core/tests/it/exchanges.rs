@@ -1,7 +1,7 @@
 //! Exchanges are declared, looked up and deleted, and go by themselves; queues are looked up and deleted on conditions.
 
 use imori_core::broker::{
-    self, DeleteOptions, QueueLook, bind_exchange, declare_exchange, delete_exchange, delete_queue_if,
+    self, DeleteOptions, QueueInspection, bind_exchange, declare_exchange, delete_exchange, delete_queue_if,
     look_up_exchange, look_up_queue, unbind_exchange,
 };
 use imori_core::confirm::{Confirm, Level};
@@ -166,7 +166,7 @@ fn who_looks_something_up_learns_what_it_has_and_changes_nothing() {
     client.consume("q", "c", 1);
     let before = journal(&world).len();
     let found = look_up_queue(&world, &other.actor(), b"q");
-    assert_eq!(found, Ok(QueueLook { id, ready: 1, consumers: 1 }));
+    assert_eq!(found, Ok(QueueInspection { id, ready: 1, consumers: 1 }));
     assert_eq!(look_up_queue(&world, &other.actor(), b"no"), Err(BrokerError::NoQueue("no".into())));
     let mine = imori_core::queue::QueueSettings { exclusive_to: Some(client.id), ..Default::default() };
     client.declare_with("mine", &mine).unwrap();

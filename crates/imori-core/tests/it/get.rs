@@ -8,7 +8,7 @@ use imori_core::error::BrokerError;
 use imori_core::outbound::{Numbers, SessionId};
 use imori_core::queue::QueueSettings;
 use imori_core::world::World;
-use imori_testkit::{Caller, Mail, TestWorld, dying_to};
+use imori_testkit::{Caller, TestMessage, TestWorld, dying_to};
 
 use crate::durable::{durable, journal};
 use crate::restored::restored;
@@ -63,7 +63,7 @@ fn a_message_that_somebody_got_without_settling_does_not_come_back() {
         let world = TestWorld::new();
         let client = world.connect(1);
         client.declare_with("q", &durable()).unwrap();
-        client.mail("", "q", &Mail { body: "a", ..Mail::default() });
+        client.outgoing("", "q", &TestMessage { body: "a", ..TestMessage::default() });
         assert_eq!(get(&client, settles), Ok(Got::Delivered { left: 0 }));
         assert_eq!(restored(&journal(&world), world.now()).depth("q"), Some((left, 0)), "{settles}");
     }
@@ -74,8 +74,8 @@ fn what_has_expired_or_is_not_due_is_not_got() {
     let world = TestWorld::new();
     let client = world.connect(1);
     client.declare("q");
-    client.mail("", "q", &Mail { body: "a", expiration_ms: Some(5), ..Mail::default() });
-    client.mail("", "q", &Mail { body: "b", delay_ms: 1_000, ..Mail::default() });
+    client.outgoing("", "q", &TestMessage { body: "a", expiration_ms: Some(5), ..TestMessage::default() });
+    client.outgoing("", "q", &TestMessage { body: "b", delay_ms: 1_000, ..TestMessage::default() });
     world.pass(Duration::from_millis(10));
     assert_eq!(get(&client, true), Ok(Got::Empty));
     world.pass(Duration::from_secs(1));

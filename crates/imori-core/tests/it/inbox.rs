@@ -1,5 +1,5 @@
 use imori_core::outbound::InboxAddress;
-use imori_core::world::Event;
+use imori_core::world::Counter;
 use imori_testkit::{LIMITS, TestWorld};
 
 #[test]
@@ -11,7 +11,7 @@ fn a_reply_comes_to_the_inbox_it_was_sent_to() {
     assert_eq!(responder.send(&two, "2").receivers, 1);
     assert_eq!(responder.send(&one, "1").receivers, 1);
     assert_eq!(requester.read(), "two:2;one:1;");
-    assert_eq!((world.counted(Event::ReplyDropped), world.charged()), (0, 0));
+    assert_eq!((world.counted(Counter::ReplyDropped), world.charged()), (0, 0));
 }
 
 // SECURITY AUTH-06: readable by its owner alone, opened by the whole secret, dead with the connection.
@@ -37,7 +37,7 @@ fn nobody_else_opens_an_inbox() {
     for guess in &guesses {
         assert_eq!(sender.send(guess, "m").receivers, 0, "{guess}");
     }
-    assert_eq!(world.counted(Event::ReplyDropped), guesses.len());
+    assert_eq!(world.counted(Counter::ReplyDropped), guesses.len());
     // Nor is it a queue or a subject that a thief could read.
     assert!(thief.try_consume(&key, "t", 0, false).is_err());
     thief.subscribe("#", "t");
@@ -55,7 +55,7 @@ fn a_reply_to_who_is_gone_is_dropped_and_counted() {
     let key = owner.inbox("i");
     owner.disconnect();
     let report = sender.send(&key, "m");
-    assert_eq!((report.receivers, world.counted(Event::ReplyDropped)), (0, 1));
+    assert_eq!((report.receivers, world.counted(Counter::ReplyDropped)), (0, 1));
     // Somebody else in the same place of the table is not who was there before.
     let next = world.connect_again(1, 1);
     let fresh = next.inbox("i");
@@ -72,7 +72,7 @@ fn replies_never_slow_their_sender_and_cut_an_owner_who_does_not_read() {
     let key = owner.inbox("i");
     let body = "x".repeat(LIMITS.feed_bytes);
     let reports: Vec<_> = (0..30).map(|_| sender.send(&key, &body)).collect();
-    assert!(reports.iter().all(|report| report.pressed.is_none()));
-    assert_eq!(world.counted(Event::CutTooSlow), 1);
+    assert!(reports.iter().all(|report| report.slow_reader.is_none()));
+    assert_eq!(world.counted(Counter::CutTooSlow), 1);
     assert!(owner.read().ends_with(";cut;"));
 }

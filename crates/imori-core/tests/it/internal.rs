@@ -9,7 +9,7 @@ use imori_core::internal::{
 use imori_core::message::{Address, DEFAULT_EXCHANGE, Property, TOPIC_EXCHANGE};
 use imori_core::queue::QueueSettings;
 use imori_core::route::{BindingKey, Syntax};
-use imori_core::world::{Event, World};
+use imori_core::world::{Counter, World};
 use imori_testkit::{ROOMY_LIMITS, TestWorld, VHOST};
 
 /// An internal client and what it has not read yet.
@@ -133,7 +133,7 @@ fn it_asks_and_answers_through_inboxes() {
     requester.client.ask(&world, &to_topic("service.a"), OutgoingMessage::new("?")).unwrap();
     let answered = responder.client.answer(&world, &request, answer());
     assert_eq!(answered, Ok(Published::Taken { receivers: 0 }));
-    assert_eq!((requester.read(), world.counted(Event::ReplyDropped)), (Vec::new(), 1));
+    assert_eq!((requester.read(), world.counted(Counter::ReplyDropped)), (Vec::new(), 1));
 }
 
 #[test]

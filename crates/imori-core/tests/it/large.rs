@@ -1,5 +1,6 @@
-//! What is larger than the journal takes in one record or group: a publish or a commit of it is refused whole, and a
-//! dead letter goes to its queues in parts.
+//! Messages that are larger than a record or a group of the journal: a publish or a commit of these is refused whole.
+//!
+//! A dead letter of many goes to its queues in parts.
 
 use std::time::Duration;
 
@@ -11,8 +12,8 @@ use imori_core::message::{Address, AddressView, Message, Publication};
 use imori_core::outbound::{Numbers, SessionId};
 use imori_core::queue::QueueSettings;
 use imori_core::record::{RecordKind, message_bytes_max, settles_bytes_max};
-use imori_core::world::{Event, World};
-use imori_testkit::{Caller, Mail, TestWorld};
+use imori_core::world::{Counter, World};
+use imori_testkit::{Caller, TestMessage, TestWorld};
 
 use crate::durable::{durable, durable_dying_to, journal};
 use crate::restored::{asleep, beginning, held, restored};
@@ -20,16 +21,16 @@ use crate::restored::{asleep, beginning, held, restored};
 /// Ways to publish.
 const WAYS: [&str; 4] = ["alone", "once", "again", "in a transaction"];
 
-const MAIL: Mail<'_> =
-    Mail { body: "m", id: "a", delay_ms: 0, expiration_ms: None, priority: None, is_transient: false };
+const OUTGOING: TestMessage<'_> =
+    TestMessage { body: "m", id: "a", delay_ms: 0, expiration_ms: None, priority: None, is_transient: false };
 
 /// Bytes of the fields that it does not have, with which it is counted before it is encoded.
 const ABSENT_BYTES: usize = 1 + 4 + 8 + 4;
 
 /// Bytes that the record of the message to so many queues is counted with.
 fn record_bytes(queues: usize) -> usize {
-    let head = MAIL.head();
-    let publication = Publication::new(&head, MAIL.id.as_bytes(), MAIL.body.as_bytes());
+    let properties = OUTGOING.properties();
+    let publication = Publication::new(&properties, OUTGOING.id.as_bytes(), OUTGOING.body.as_bytes());
     let address = Address::new(b"amq.fanout", b"");
     message_bytes_max(&publication.view(), &AddressView::passing(&address.exchange, b""), None, queues)
         + RECORD_SLACK_BYTES
@@ -45,14 +46,14 @@ fn bound(client: &Caller<'_>, count: usize, settings: &QueueSettings) -> Vec<Str
     names
 }
 
-fn publish(client: &Caller<'_>, way: &str, mail: &Mail<'_>) -> Result<usize, BrokerError> {
+fn publish(client: &Caller<'_>, way: &str, outgoing: &TestMessage<'_>) -> Result<usize, BrokerError> {
     let (world, actor) = (client.world, client.actor());
-    let head = mail.head();
-    let publication = Publication::new(&head, mail.id.as_bytes(), mail.body.as_bytes());
+    let properties = outgoing.properties();
+    let publication = Publication::new(&properties, outgoing.id.as_bytes(), outgoing.body.as_bytes());
     let address = Address::new(b"amq.fanout", b"");
     let report = match way {
         "again" => {
-            let run = [publication, Publication::new(&head, mail.id.as_bytes(), b"n")];
+            let run = [publication, Publication::new(&properties, outgoing.id.as_bytes(), b"n")];
             broker::publish_again(world, &actor, &address, &run, &mut Repetition::new(false))
         }
         "in a transaction" => {
@@ -84,13 +85,13 @@ fn a_message_that_the_journal_does_not_take_reaches_nobody() {
             let bytes = record_bytes(names.len()) - if is_encoded { ABSENT_BYTES } else { 0 };
             world.group_bytes_max.set(bytes.saturating_add_signed(spare));
 
-            let sent = publish(&client, way, &Mail { is_transient, ..MAIL });
+            let sent = publish(&client, way, &TestMessage { is_transient, ..OUTGOING });
             let (each, case) = (if way == "again" { 2 } else { 1 }, format!("{way}, {spare} bytes to spare"));
             let depth = if is_taken { each } else { 0 };
             for name in &names {
                 assert_eq!(world.depth(name), Some((depth, 0)), "{case}");
             }
-            assert_eq!(world.counted(Event::Published), depth, "{case}");
+            assert_eq!(world.counted(Counter::Published), depth, "{case}");
             if is_taken {
                 assert_eq!(sent, Ok(6 * each), "{case}");
                 continue;
@@ -117,7 +118,7 @@ fn a_dead_letter_goes_in_parts_to_more_queues_than_one_record_takes() {
         let client = world.connect(1);
         let names = bound(&client, 8, &durable());
         client.declare_with("source", &durable_dying_to("amq.fanout", None)).unwrap();
-        client.mail("", "source", &MAIL);
+        client.outgoing("", "source", &OUTGOING);
         client.consume("source", "c", 1);
         let begins = journal(&world).len();
         // Its history is of one death, and a settle is in the same group.
@@ -130,7 +131,7 @@ fn a_dead_letter_goes_in_parts_to_more_queues_than_one_record_takes() {
         let whole = journal(&world);
         let messages = whole.iter().skip(begins).filter(|(_, record, _)| record.kind == RecordKind::Message);
         assert_eq!(messages.count(), parts, "{at_once} at once");
-        assert_eq!((world.depth("source"), world.counted(Event::DeadLetterDropped)), (Some((0, 0)), 0));
+        assert_eq!((world.depth("source"), world.counted(Counter::DeadLetterDropped)), (Some((0, 0)), 0));
         for name in &names {
             assert_eq!(world.depth(name), Some((1, 0)), "{at_once} at once: {name}");
         }
@@ -153,7 +154,7 @@ fn a_dead_letter_moves_in_one_group_as_long_as_that_is_taken() {
         let client = world.connect(1);
         bound(&client, 2, &durable());
         client.declare_with("source", &durable_dying_to("amq.fanout", None)).unwrap();
-        client.mail("", "source", &MAIL);
+        client.outgoing("", "source", &OUTGOING);
         client.consume("source", "c", 1);
         let begins = journal(&world).len();
         world.group_bytes_max.set(group_bytes_max.unwrap_or(usize::MAX));
@@ -175,7 +176,7 @@ fn a_dead_letter_that_no_record_takes_is_dropped_for_good() {
     let client = world.connect(1);
     let names = bound(&client, 3, &durable());
     client.declare_with("source", &durable_dying_to("amq.fanout", None)).unwrap();
-    client.mail("", "source", &MAIL);
+    client.outgoing("", "source", &OUTGOING);
     client.consume("source", "c", 1);
     world.group_bytes_max.set(record_bytes(0));
     client.settle(Numbers::One(1), Outcome::Reject).unwrap();
@@ -185,7 +186,7 @@ fn a_dead_letter_that_no_record_takes_is_dropped_for_good() {
             assert_eq!(world.depth(name), Some((0, 0)), "{name}");
         }
     }
-    assert_eq!((world.counted(Event::DeadLettered), world.counted(Event::DeadLetterDropped)), (1, 3));
+    assert_eq!((world.counted(Counter::DeadLettered), world.counted(Counter::DeadLetterDropped)), (1, 3));
 }
 
 #[test]
@@ -198,7 +199,7 @@ fn a_transaction_that_settles_more_than_one_group_takes_settles_nothing() {
         let client = world.connect(1);
         client.declare_with("q", &settings).unwrap();
         for _ in 0..MESSAGES {
-            client.mail("", "q", &Mail { id: "", ..MAIL });
+            client.outgoing("", "q", &TestMessage { id: "", ..OUTGOING });
         }
         client.consume("q", "c", 99);
         client.read();

@@ -1,12 +1,12 @@
-//! What a start takes into memory and what stays in the journal, and which definitions are gone.
+//! A start takes some messages into memory, leaves others in the journal, and forgets definitions that are gone.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use imori_core::confirm::Lsn;
-use imori_core::delivery::{Count, Holding};
+use imori_core::delivery::{DeliveryCount, RecordRef};
 use imori_core::id::{DurableQueueId, QueueId};
-use imori_core::message::{Address, AddressView, DeathReason, Deaths, Head, OriginId, Publication};
+use imori_core::message::{Address, AddressView, DeathReason, Deaths, OriginId, Properties, Publication};
 use imori_core::name::Name;
 use imori_core::record::{Definition, encode_counts, encode_message};
 use imori_core::restore::{Leaving, Restore};
@@ -19,14 +19,14 @@ use crate::durable::durable;
 
 const QUEUE: DurableQueueId = DurableQueueId(1);
 
-/// What a message is that a start finds.
+/// The history of a message that a start finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Plain,
     Delayed,
-    /// It was delayed, waited, and died since.
-    Dead,
-    /// It died and was never delayed.
+    /// The message was delayed, waited, and died since.
+    DeadLetter,
+    /// The message died and was never delayed.
     DeadAtOnce,
     /// Something is known of its deliveries.
     Counted,
@@ -35,14 +35,15 @@ enum Kind {
 }
 
 fn record(kind: Kind, body: &[u8]) -> Vec<u8> {
-    let mut head = Head::new(OriginId::BROKER);
-    head.is_persistent = true;
-    head.delay_ms = NonZeroU32::new(60_000).filter(|_| matches!(kind, Kind::Delayed | Kind::Dead));
+    let mut properties = Properties::new(OriginId::BROKER);
+    properties.is_persistent = true;
+    properties.delay_ms =
+        NonZeroU32::new(60_000).filter(|_| matches!(kind, Kind::Delayed | Kind::DeadLetter));
     let address = Arc::new(Address::new(b"", b"q"));
     let deaths = Deaths::default().and(&Name::from("before"), DeathReason::Expired, &address, Time(7));
-    let deaths = Some(&deaths).filter(|_| matches!(kind, Kind::Dead | Kind::DeadAtOnce));
+    let deaths = Some(&deaths).filter(|_| matches!(kind, Kind::DeadLetter | Kind::DeadAtOnce));
     let queue = if kind == Kind::OfNobody { DurableQueueId(9) } else { QUEUE };
-    let publication = Publication::new(&head, b"", body);
+    let publication = Publication::new(&properties, b"", body);
     encode_message(&publication.view(), &AddressView::new(&address), deaths, &[queue], Time(1_000_000))
 }
 
@@ -57,13 +58,13 @@ fn restore(world: &TestWorld, after_bytes: usize) -> Restore {
 
 #[test]
 fn what_is_plain_stays_in_the_journal_once_enough_is_in_memory() {
-    use Kind::{Counted, Dead, DeadAtOnce, Delayed, OfNobody, Plain};
+    use Kind::{Counted, DeadAtOnce, DeadLetter, Delayed, OfNobody, Plain};
     for (kind, file, is_left) in [
         (Plain, Some(0), true),
         (Plain, Some(7), true),
         (Plain, None, false),
         (Delayed, Some(0), false),
-        (Dead, Some(0), true),
+        (DeadLetter, Some(0), true),
         (DeadAtOnce, Some(0), true),
         (Counted, Some(0), false),
         (OfNobody, Some(0), false),
@@ -73,10 +74,10 @@ fn what_is_plain_stays_in_the_journal_once_enough_is_in_memory() {
         restore.define().unwrap();
         let lsn = Lsn(20);
         if kind == Counted {
-            let holding = Holding { queue: QUEUE, lsn };
+            let record_ref = RecordRef { queue: QUEUE, lsn };
             restore
-                .count(&encode_counts(&[Count {
-                    holding,
+                .count(&encode_counts(&[DeliveryCount {
+                    record_ref,
                     failures: 1,
                     is_redelivered: true,
                     is_rejected: false,

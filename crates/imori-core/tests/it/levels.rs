@@ -1,5 +1,4 @@
-//! What a confirm promises and what it waits for, where queues of different levels get the message, and how much
-//! may be in one group of records.
+//! Confirms of messages that go to queues of different levels, and the limit of one group of records.
 
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use imori_core::message::{Address, Message, MessageView};
 use imori_core::queue::QueueSettings;
 use imori_core::record::RecordKind;
 use imori_core::world::World;
-use imori_testkit::{Caller, Mail, TestWorld};
+use imori_testkit::{Caller, TestMessage, TestWorld};
 
 use crate::durable::{durable, journal};
 
@@ -20,13 +19,13 @@ const MS: Duration = Duration::from_millis(1);
 /// Ways to publish.
 const WAYS: [&str; 3] = ["alone", "once", "in a transaction"];
 
-fn mail<'a>(body: &'a str, id: &'a str) -> Mail<'a> {
-    Mail { body, id, ..Mail::default() }
+fn outgoing<'a>(body: &'a str, id: &'a str) -> TestMessage<'a> {
+    TestMessage { body, id, ..TestMessage::default() }
 }
 
 fn step(client: &Caller<'_>, exchange: &str, subject: &str, body: &str, id: &str) -> Step {
-    let head = mail(body, id).head();
-    let view = MessageView { head: &head, text: id.as_bytes(), body: body.as_bytes() };
+    let properties = outgoing(body, id).properties();
+    let view = MessageView { properties: &properties, text: id.as_bytes(), body: body.as_bytes() };
     let message = Message::store(&view, None, client.world.gauge());
     Step::Publish { address: Address::new(exchange.as_bytes(), subject.as_bytes()), message }
 }
@@ -45,7 +44,7 @@ fn publish(client: &Caller<'_>, way: &str, body: &str, id: &str) -> Confirm {
             let steps = [step(client, "amq.fanout", "", body, id)];
             broker::commit(client.world, &client.actor(), &steps).expect("it is allowed").confirm
         }
-        _ => client.mail("amq.fanout", "", &mail(body, id)).confirm,
+        _ => client.outgoing("amq.fanout", "", &outgoing(body, id)).confirm,
     }
 }
 
@@ -89,7 +88,7 @@ fn a_queue_that_keeps_messages_in_memory_alone_records_nothing_of_them() {
     client.declare_with("q", &settings).unwrap();
     let before = journal(&world).len();
     for body in ["1", "2", "3"] {
-        assert_eq!(client.mail("", "q", &mail(body, "")).confirm, Confirm::NOW);
+        assert_eq!(client.outgoing("", "q", &outgoing(body, "")).confirm, Confirm::NOW);
     }
     client.consume("q", "c", 1);
     client.accept(1);

@@ -2,7 +2,7 @@ use std::num::NonZeroU32;
 
 use imori_core::broker::{self, Repetition};
 use imori_core::id::ReaderId;
-use imori_core::message::{Address, Head, OriginId, Publication};
+use imori_core::message::{Address, OriginId, Properties, Publication};
 use imori_core::world::World;
 use imori_testkit::{Caller, LIMITS, TestWorld};
 
@@ -18,10 +18,11 @@ fn exhausted(client: &Caller<'_>) -> Vec<String> {
 
 /// Publishes a run of messages `1`, `2` and so on; tells how many deliveries that made.
 fn run(client: &Caller<'_>, subject: &str, messages: usize) -> usize {
-    let (head, address) = (Head::new(OriginId::BROKER), Address::new(b"amq.topic", subject.as_bytes()));
+    let (properties, address) =
+        (Properties::new(OriginId::BROKER), Address::new(b"amq.topic", subject.as_bytes()));
     let bodies: Vec<String> = (1..=messages).map(|number| number.to_string()).collect();
     let run: Vec<Publication<'_>> =
-        bodies.iter().map(|body| Publication::new(&head, b"", body.as_bytes())).collect();
+        bodies.iter().map(|body| Publication::new(&properties, b"", body.as_bytes())).collect();
     let mut repetition = Repetition::default();
     let sent = broker::publish_again(client.world, &client.actor(), &address, &run, &mut repetition);
     sent.expect("the exchange is there").receivers
@@ -88,10 +89,10 @@ fn a_message_leaves_out_whom_it_is_not_for() {
         client.subscribe("a", "s");
         client.join("g", "a", "g");
     }
-    let head = Head::new(OriginId::BROKER);
+    let properties = Properties::new(OriginId::BROKER);
     for (not_to, expected) in [(None, 3), (Some(sender.id), 2)] {
         for _ in 0..4 {
-            let publication = Publication::new(&head, b"", b"m").not_to(not_to);
+            let publication = Publication::new(&properties, b"", b"m").not_to(not_to);
             let report = broker::publish(&world, &sender.actor(), b"amq.topic", b"a", &publication);
             assert_eq!(report.map(|report| report.receivers), Ok(expected));
         }
@@ -109,8 +110,8 @@ fn a_notice_goes_to_one_subscription_of_its_own_connection() {
         client.subscribe("a", "one");
         client.subscribe("#", "other");
     }
-    let head = Head::new(OriginId::BROKER);
-    let notice = Publication::new(&head, b"", b"m");
+    let properties = Properties::new(OriginId::BROKER);
+    let notice = Publication::new(&properties, b"", b"m");
     let notify = |client: &Caller<'_>, subject: &str| {
         broker::notify(&world, &client.actor(), b"amq.topic", subject.as_bytes(), &notice)
     };

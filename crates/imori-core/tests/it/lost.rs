@@ -2,12 +2,12 @@
 
 use imori_core::broker;
 use imori_core::confirm::Lsn;
+use imori_core::entries::{PageFacts, PagePlace};
 use imori_core::id::DurableQueueId;
-use imori_core::queue::{PageFacts, PagePlace};
 use imori_core::record::{Definition, RecordKind};
 use imori_core::restore::Restore;
 use imori_core::world::World;
-use imori_testkit::{Mail, TestWorld, VHOST};
+use imori_testkit::{TestMessage, TestWorld, VHOST};
 
 use crate::durable::{durable, journal};
 use crate::restored::Journal;
@@ -74,7 +74,7 @@ fn messages_of_queues_that_nobody_declares_come_back_under_a_number() {
         let durability = world.with_queue(id, |queue| queue.durability()).flatten();
         numbers.push(durability.expect("it is durable").id.0);
         for body in ["1", "2"].into_iter().filter(|_| name != "empty") {
-            client.mail("", name, &Mail { body, ..Mail::default() });
+            client.outgoing("", name, &TestMessage { body, ..TestMessage::default() });
         }
     }
     client.consume("done", "c", 9);

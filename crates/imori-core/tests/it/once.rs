@@ -6,10 +6,11 @@ use imori_core::delivery::Outcome;
 use imori_core::error::BrokerError;
 use imori_core::message::{Address, Message, MessageView, Publication};
 use imori_core::outbound::Numbers;
-use imori_core::queue::{Overflow, PageWork, QueueSettings};
+use imori_core::paging::PageWork;
+use imori_core::queue::{Overflow, QueueSettings};
 use imori_core::record::{MessageRecord, RecordKind};
 use imori_core::world::World;
-use imori_testkit::{Caller, Mail, TestWorld, dying_to};
+use imori_testkit::{Caller, TestMessage, TestWorld, dying_to};
 
 use crate::restored::{Journal, ready, restored};
 
@@ -20,13 +21,13 @@ fn once(window_ms: u32) -> QueueSettings {
     QueueSettings { is_durable: true, dedup_window, ..QueueSettings::default() }
 }
 
-fn mail(id: &str) -> Mail<'_> {
-    Mail { body: "m", id, ..Mail::default() }
+fn outgoing(id: &str) -> TestMessage<'_> {
+    TestMessage { body: "m", id, ..TestMessage::default() }
 }
 
 fn step(client: &Caller<'_>, exchange: &str, subject: &str, id: &str) -> Step {
-    let head = mail(id).head();
-    let view = MessageView { head: &head, text: id.as_bytes(), body: b"m" };
+    let properties = outgoing(id).properties();
+    let view = MessageView { properties: &properties, text: id.as_bytes(), body: b"m" };
     let message = Message::store(&view, None, client.world.gauge());
     Step::Publish { address: Address::new(exchange.as_bytes(), subject.as_bytes()), message }
 }
@@ -59,13 +60,16 @@ fn a_message_looks_at_each_queue_once_before_it_is_given_to_them() {
             client.bind("amq.fanout", "", queue).unwrap();
         }
         let before = world.queue_locks.get();
-        assert_eq!(client.mail("amq.fanout", "k", &Mail { is_transient, ..mail(id) }).receivers, 2);
+        assert_eq!(
+            client.outgoing("amq.fanout", "k", &TestMessage { is_transient, ..outgoing(id) }).receivers,
+            2
+        );
         let locks = world.queue_locks.get() - before;
         assert_eq!(locks, looks + 2, "id `{id}`, transient: {is_transient}");
         // The route knows by then what its queues keep, once it is remembered.
-        client.mail("amq.fanout", "k", &Mail { is_transient, ..mail(id) });
+        client.outgoing("amq.fanout", "k", &TestMessage { is_transient, ..outgoing(id) });
         let before = world.queue_locks.get();
-        client.mail("amq.fanout", "k", &Mail { is_transient, ..mail(id) });
+        client.outgoing("amq.fanout", "k", &TestMessage { is_transient, ..outgoing(id) });
         assert_eq!(world.queue_locks.get() - before, 2, "later, id `{id}`, transient: {is_transient}");
     }
 }
@@ -75,22 +79,22 @@ fn a_second_message_of_an_id_is_confirmed_as_the_first_and_not_enqueued() {
     let world = TestWorld::new();
     let client = world.connect(1);
     client.declare_with("q", &once(10)).unwrap();
-    let first = client.mail("", "q", &mail("a"));
-    let other = client.mail("", "q", &mail("b"));
+    let first = client.outgoing("", "q", &outgoing("a"));
+    let other = client.outgoing("", "q", &outgoing("b"));
     assert_eq!(first.confirm, Confirm::of(Level::Disk, Lsn(2)));
     assert_eq!(other.confirm, Confirm::of(Level::Disk, Lsn(3)));
-    assert_eq!(client.mail("", "q", &mail("a")), first);
+    assert_eq!(client.outgoing("", "q", &outgoing("a")), first);
     // Whoever has it no more had it once.
     client.consume("q", "c", 9);
     client.settle(Numbers::UpTo(2), Outcome::Accept).unwrap();
     world.pass(9 * MS);
-    assert_eq!(client.mail("", "q", &mail("a")), first);
+    assert_eq!(client.outgoing("", "q", &outgoing("a")), first);
     assert_eq!((world.depth("q"), listed(&journal(&world))), (Some((0, 0)), vec![1, 1]));
     world.pass(MS);
-    client.mail("", "q", &mail("a"));
+    client.outgoing("", "q", &outgoing("a"));
     assert_eq!(world.depth("q"), Some((0, 1)));
-    for without_id in [mail(""), mail("")] {
-        client.mail("", "q", &without_id);
+    for without_id in [outgoing(""), outgoing("")] {
+        client.outgoing("", "q", &without_id);
     }
     assert_eq!(world.depth("q"), Some((0, 3)));
     assert_eq!(client.read_all(), "c:m;c:m;c:m;c:m;c:m;");
@@ -101,11 +105,11 @@ fn what_was_kept_in_memory_alone_is_confirmed_so() {
     let world = TestWorld::new();
     let client = world.connect(1);
     client.declare_with("q", &once(10)).unwrap();
-    client.mail("", "q", &Mail { is_transient: true, ..mail("a") });
-    let again = client.mail("", "q", &mail("a"));
+    client.outgoing("", "q", &TestMessage { is_transient: true, ..outgoing("a") });
+    let again = client.outgoing("", "q", &outgoing("a"));
     assert_eq!((again.receivers, again.confirm), (1, Confirm::NOW));
     let back = restored(&journal(&world), world.now());
-    back.connect(1).mail("", "q", &mail("a"));
+    back.connect(1).outgoing("", "q", &outgoing("a"));
     assert_eq!(back.depth("q"), Some((1, 0)), "it went with the broker, so it may come again");
 }
 
@@ -115,22 +119,22 @@ fn the_window_outlives_the_broker_whatever_became_of_the_messages() {
     let client = world.connect(1);
     client.declare_with("q", &once(10)).unwrap();
     for id in ["waits", "accepted"] {
-        client.mail("", "q", &mail(id));
+        client.outgoing("", "q", &outgoing(id));
     }
     client.consume("q", "c", 2);
     client.accept(2);
     world.pass(5 * MS);
-    client.mail("", "q", &Mail { delay_ms: 90, ..mail("late") });
+    client.outgoing("", "q", &TestMessage { delay_ms: 90, ..outgoing("late") });
     broker::cancel_delayed(&world, &client.actor(), b"q", b"late").unwrap();
     let back = restored(&journal(&world), world.now().after(4 * MS));
     let client = back.connect(1);
     for id in ["waits", "accepted", "late"] {
-        assert_eq!(client.mail("", "q", &mail(id)).receivers, 1, "{id}");
+        assert_eq!(client.outgoing("", "q", &outgoing(id)).receivers, 1, "{id}");
     }
     assert_eq!(back.depth("q"), Some((1, 0)));
     back.pass(MS);
     for (id, expected) in [("accepted", 2), ("late", 2), ("accepted", 2)] {
-        client.mail("", "q", &mail(id));
+        client.outgoing("", "q", &outgoing(id));
         assert_eq!(back.depth("q"), Some((expected, 0)), "{id}");
     }
 }
@@ -147,7 +151,7 @@ fn only_the_queues_that_took_it_stand_in_its_record() {
     let depths = || ["once", "short", "plain"].map(|name| world.depth(name).unwrap().0);
     for (pass, expected, takers) in [(0, [1, 1, 1], 3), (1, [1, 1, 2], 1), (1, [1, 2, 3], 2)] {
         world.pass(pass * MS);
-        let report = client.mail("amq.fanout", "", &mail("a"));
+        let report = client.outgoing("amq.fanout", "", &outgoing("a"));
         assert_eq!((depths(), report.receivers, report.confirm.level), (expected, 3, Level::Disk));
         assert_eq!(listed(&journal(&world)).last(), Some(&takers));
     }
@@ -166,16 +170,16 @@ fn what_is_refused_may_come_again() {
         client
             .declare_with("q", &QueueSettings { length_max: Some(1), overflow, dead_letter, ..once(99) })
             .unwrap();
-        client.mail("", "q", &mail("a"));
+        client.outgoing("", "q", &outgoing("a"));
         for _ in 0..2 {
-            assert_eq!(client.mail("", "q", &mail("b")).refused_by, Some("q".into()), "{overflow:?}");
+            assert_eq!(client.outgoing("", "q", &outgoing("b")).refused_by, Some("q".into()), "{overflow:?}");
             assert!(commit(&client, &[step(&client, "", "q", "c")]).is_err());
         }
         let back = restored(&journal(&world), world.now());
         let client = back.connect(1);
         client.consume("q", "c", 0);
         for id in ["a", "b", "c"] {
-            client.mail("", "q", &mail(id));
+            client.outgoing("", "q", &outgoing(id));
         }
         assert_eq!(client.read(), "c!:m;c:m;c:m;", "one is from before");
     }
@@ -189,7 +193,7 @@ fn dead_letters_are_no_repetitions() {
     client.declare_with("q", &QueueSettings { dead_letter, ..once(1000) }).unwrap();
     let retry = QueueSettings { message_ttl: Some(5 * MS), is_durable: true, ..dying_to("", Some("q")) };
     client.declare_with("retry", &retry).unwrap();
-    client.mail("", "q", &mail("a"));
+    client.outgoing("", "q", &outgoing("a"));
     client.consume("q", "c", 1);
     for number in 1..4 {
         client.settle(Numbers::One(number), Outcome::Reject).unwrap();
@@ -203,8 +207,9 @@ fn messages_that_repeat_themselves_are_one() {
     let world = TestWorld::new();
     let client = world.connect(1);
     client.declare_with("q", &once(10)).unwrap();
-    let head = mail("a").head();
-    let run: Vec<Publication<'_>> = [b"1", b"2", b"3"].map(|body| Publication::new(&head, b"a", body)).into();
+    let properties = outgoing("a").properties();
+    let run: Vec<Publication<'_>> =
+        [b"1", b"2", b"3"].map(|body| Publication::new(&properties, b"a", body)).into();
     let actor: Actor<'_> = client.actor();
     let mut repetition = Repetition::default();
     let report =
@@ -239,7 +244,7 @@ fn a_transaction_takes_each_id_once_too() {
     for world in [&world, &back] {
         let client = world.connect(5);
         for id in ["a", "b", "new", "new"] {
-            client.mail("", "q", &mail(id));
+            client.outgoing("", "q", &outgoing(id));
         }
         assert_eq!((world.depth("q"), world.depth("full")), (Some((3, 0)), Some((2, 0))));
     }
@@ -256,7 +261,7 @@ fn the_journal_need_not_keep_the_messages_for_their_ids() {
     };
     assert_eq!(floor(&world), None);
     for id in ["a", "b", "c"] {
-        client.mail("", "q", &mail(id));
+        client.outgoing("", "q", &outgoing(id));
         world.pass(MS);
     }
     client.consume("q", "c", 9);
@@ -274,13 +279,13 @@ fn the_journal_need_not_keep_the_messages_for_their_ids() {
         let back = restored(&journal, world.now());
         let client = back.connect(1);
         for id in ["a", "b", "c"] {
-            client.mail("", "q", &mail(id));
+            client.outgoing("", "q", &outgoing(id));
         }
         assert_eq!(back.depth("q"), Some((0, 0)), "from {from}");
         // Each is as old as it was.
         back.pass(97 * MS);
         for (id, expected) in [("a", 1), ("b", 1), ("c", 1)] {
-            client.mail("", "q", &mail(id));
+            client.outgoing("", "q", &outgoing(id));
             assert_eq!(back.depth("q"), Some((expected, 0)), "{id}");
         }
         back.pass(2 * MS);
@@ -301,7 +306,11 @@ fn a_queue_that_takes_ids_once_asks_the_disk_as_others_do() {
     client.declare_with("q", &once(1000)).unwrap();
     let body = "m".repeat(1000);
     for number in 0..100 {
-        client.mail("", "q", &Mail { body: &body, id: &number.to_string(), ..Mail::default() });
+        client.outgoing(
+            "",
+            "q",
+            &TestMessage { body: &body, id: &number.to_string(), ..TestMessage::default() },
+        );
     }
     let work = world.work.borrow();
     assert!(work.iter().any(|work| matches!(work, (_, PageWork::Write(_)))), "{work:?}");

@@ -2,13 +2,14 @@
 
 use imori_core::broker::{self, GetOptions, Got, page_failed, page_read, page_unreadable, page_written};
 use imori_core::confirm::Lsn;
+use imori_core::entries::{Entry, GonePage, PageId, PagePlace, PageSource};
 use imori_core::error::BrokerError;
 use imori_core::id::QueueId;
 use imori_core::outbound::SessionId;
-use imori_core::queue::{Entry, GonePage, PageDraft, PageId, PagePlace, PageSource, PageWork};
+use imori_core::paging::{PageDraft, PageWork};
 use imori_core::record::{PageEntry, decode_page_entry, encode_page};
 use imori_core::world::World;
-use imori_testkit::{Caller, Mail, TestWorld};
+use imori_testkit::{Caller, TestMessage, TestWorld};
 
 use crate::durable::durable;
 
@@ -31,7 +32,7 @@ impl<'w> Paged<'w> {
         let queue = client.declare_with("q", &durable()).expect("it is allowed");
         for number in 0..MESSAGES {
             let body = format!("{number}");
-            client.mail("", "q", &Mail { body: &body, ..Mail::default() });
+            client.outgoing("", "q", &TestMessage { body: &body, ..TestMessage::default() });
         }
         Paged { world, queue, pages: Vec::new() }
     }
@@ -212,7 +213,7 @@ fn who_asks_for_one_message_waits_until_its_page_is_read() {
         assert!((1..MESSAGES).contains(&got), "the rest is on disk: {got}");
         assert_eq!(get(), Ok(Got::Pending));
         client.send("q", "later");
-        assert_eq!((world.relieved.borrow().len(), get()), (0, Ok(Got::Pending)), "nothing is known yet");
+        assert_eq!((world.unthrottled.borrow().len(), get()), (0, Ok(Got::Pending)), "nothing is known yet");
         client.read_all();
         let answer = match how {
             "it is read" => {
@@ -230,7 +231,7 @@ fn who_asks_for_one_message_waits_until_its_page_is_read() {
                 Err(BrokerError::NoQueue("q".into()))
             }
         };
-        assert_eq!(*world.relieved.borrow(), [client.id], "{how}");
+        assert_eq!(*world.unthrottled.borrow(), [client.id], "{how}");
         assert_eq!(get(), answer, "{how}");
         if how == "it is read" {
             assert_eq!(client.read(), format!("{}:{got};", MESSAGES - got));

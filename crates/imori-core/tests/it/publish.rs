@@ -1,9 +1,9 @@
 use imori_core::broker::{self, Repetition, declare_exchange};
 use imori_core::error::BrokerError;
-use imori_core::message::{Address, Head, OriginId, Publication};
+use imori_core::message::{Address, OriginId, Properties, Publication};
 use imori_core::queue::{Overflow, QueueSettings};
 use imori_core::route::{ExchangeKind, RouteError, Settings};
-use imori_core::world::Event;
+use imori_core::world::Counter;
 use imori_testkit::TestWorld;
 
 #[test]
@@ -54,7 +54,7 @@ fn each_kind_of_exchange_chooses_its_queues() {
         assert_eq!(reached.join(" "), expected, "{exchange} {subject}");
         assert_eq!(receivers, reached.len(), "{exchange} {subject}");
     }
-    assert_eq!(world.counted(Event::Unroutable), 3);
+    assert_eq!(world.counted(Counter::Unroutable), 3);
     assert_eq!(world.charged(), 0);
 }
 
@@ -96,7 +96,7 @@ fn a_full_queue_refuses_and_that_is_not_a_return() {
     assert_eq!(client.send("q", "1").refused_by, None);
     let report = client.send("q", "2");
     assert_eq!((report.receivers, report.refused_by), (0, Some("q".into())));
-    assert_eq!(world.counted(Event::Unroutable), 0);
+    assert_eq!(world.counted(Counter::Unroutable), 0);
 }
 
 #[test]
@@ -126,8 +126,8 @@ fn a_run_keeps_its_order_across_all_that_one_session_reads() {
     }
     reader.subscribe("t", "a");
     reader.subscribe("#", "b");
-    let head = Head::new(OriginId::BROKER);
-    let run = [b"1", b"2", b"3"].map(|body| Publication::new(&head, b"", body));
+    let properties = Properties::new(OriginId::BROKER);
+    let run = [b"1", b"2", b"3"].map(|body| Publication::new(&properties, b"", body));
     let (address, mut repetition) = (Address::new(b"amq.topic", b"t"), Repetition::default());
     let sent = broker::publish_again(&world, &sender.actor(), &address, &run, &mut repetition);
     assert_eq!(sent.unwrap().receivers, 12);

@@ -1,4 +1,4 @@
-//! What waits in a queue is dropped for good; what is out, or not due, stays.
+//! A purge drops waiting messages for good; those that are out, or not due, stay.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use imori_core::delivery::Outcome;
 use imori_core::error::BrokerError;
 use imori_core::outbound::Numbers;
 use imori_core::queue::QueueSettings;
-use imori_core::world::{Event, World};
-use imori_testkit::{Caller, Mail, TestWorld};
+use imori_core::world::{Counter, World};
+use imori_testkit::{Caller, TestMessage, TestWorld};
 
 use crate::durable::{durable, durable_dying_to, journal};
 use crate::restored::{beginning, held, ready, restored};
 
-fn mail(body: &str) -> Mail<'_> {
-    Mail { body, ..Mail::default() }
+fn outgoing(body: &str) -> TestMessage<'_> {
+    TestMessage { body, ..TestMessage::default() }
 }
 
 fn purge(client: &Caller<'_>, name: &str) -> Result<(usize, Confirm), BrokerError> {
@@ -30,12 +30,12 @@ fn what_waited_does_not_come_back_and_what_is_out_does() {
     client.declare_with("q", &durable_dying_to("", Some("dead"))).unwrap();
     client.consume("q", "c", 2);
     for body in ["a", "b", "c", "d"] {
-        client.mail("", "q", &mail(body));
+        client.outgoing("", "q", &outgoing(body));
     }
-    client.mail("", "q", &Mail { is_transient: true, ..mail("e") });
+    client.outgoing("", "q", &TestMessage { is_transient: true, ..outgoing("e") });
     // One that is ready again waits as the others do.
     client.settle(Numbers::One(2), Outcome::Release { failed: false }).unwrap();
-    client.mail("", "q", &Mail { delay_ms: 1_000, ..mail("later") });
+    client.outgoing("", "q", &TestMessage { delay_ms: 1_000, ..outgoing("later") });
     assert_eq!(client.read(), "c:a;c:b;c!:b;");
     let before = journal(&world).len();
     assert_eq!(world.depth("q"), Some((3, 2)));
@@ -44,7 +44,7 @@ fn what_waited_does_not_come_back_and_what_is_out_does() {
     assert_eq!(world.depth("q"), Some((0, 2)), "what is out stays");
     assert_eq!(purge(&client, "q").map(|(count, _)| count), Ok(0));
     // Nothing is dead-lettered by it.
-    assert_eq!((world.depth("dead"), world.counted(Event::DeadLettered)), (Some((0, 0)), 0));
+    assert_eq!((world.depth("dead"), world.counted(Counter::DeadLettered)), (Some((0, 0)), 0));
     for (len, expected) in [(before, 5), (whole.len(), 3)] {
         let back = restored(&beginning(&whole, len), world.now());
         assert_eq!(held(&back, "q").len(), expected, "{len} records");
@@ -63,7 +63,7 @@ fn the_answer_waits_as_long_as_a_message_of_the_queue_does() {
         let world = TestWorld::new();
         let client = world.connect(1);
         client.declare_with("q", &QueueSettings { level, ..durable() }).unwrap();
-        client.mail("", "q", &mail("a"));
+        client.outgoing("", "q", &outgoing("a"));
         let before = journal(&world).len();
         let (_, confirm) = purge(&client, "q").unwrap();
         assert_eq!(confirm, Confirm::of(level.unwrap_or(Level::Disk), world.appended()));

@@ -9,23 +9,25 @@ use imori_core::delivery::Outcome;
 use imori_core::message::{Address, Message, MessageView, Publication};
 use imori_core::outbound::{Numbers, SessionId};
 use imori_core::queue::{Overflow, QueueSettings};
-use imori_core::world::{Event, World};
+use imori_core::world::{Counter, World};
 
 use crate::durable::durable;
-use imori_testkit::{Caller, Mail, TestWorld};
+use imori_testkit::{Caller, TestMessage, TestWorld};
 
 /// Publishes a run of messages `1`, `2` and so on; gives the result of each.
 fn each(
     client: &Caller<'_>,
     exchange: &str,
     subject: &str,
-    mail: &Mail<'_>,
+    outgoing: &TestMessage<'_>,
     len: usize,
 ) -> Vec<PublishReport> {
-    let head = mail.head();
+    let properties = outgoing.properties();
     let bodies: Vec<String> = (1..=len).map(|number| number.to_string()).collect();
-    let run: Vec<Publication<'_>> =
-        bodies.iter().map(|body| Publication::new(&head, mail.id.as_bytes(), body.as_bytes())).collect();
+    let run: Vec<Publication<'_>> = bodies
+        .iter()
+        .map(|body| Publication::new(&properties, outgoing.id.as_bytes(), body.as_bytes()))
+        .collect();
     let address = Address::new(exchange.as_bytes(), subject.as_bytes());
     let mut repetition = Repetition::default();
     broker::publish_each(client.world, &client.actor(), &address, &run, &mut repetition)
@@ -36,15 +38,16 @@ fn receivers(reports: &[PublishReport]) -> Vec<usize> {
     reports.iter().map(|report| report.receivers).collect()
 }
 
-fn step(client: &Caller<'_>, exchange: &str, subject: &str, mail: &Mail<'_>) -> Step {
-    let head = mail.head();
-    let view = MessageView { head: &head, text: mail.id.as_bytes(), body: mail.body.as_bytes() };
+fn step(client: &Caller<'_>, exchange: &str, subject: &str, outgoing: &TestMessage<'_>) -> Step {
+    let properties = outgoing.properties();
+    let view =
+        MessageView { properties: &properties, text: outgoing.id.as_bytes(), body: outgoing.body.as_bytes() };
     let message = Message::store(&view, None, client.world.gauge());
     Step::Publish { address: Address::new(exchange.as_bytes(), subject.as_bytes()), message }
 }
 
-const TRANSIENT: Mail<'static> =
-    Mail { body: "m", id: "", delay_ms: 0, expiration_ms: None, priority: None, is_transient: true };
+const TRANSIENT: TestMessage<'static> =
+    TestMessage { body: "m", id: "", delay_ms: 0, expiration_ms: None, priority: None, is_transient: true };
 
 #[test]
 fn a_queue_refuses_single_messages_of_a_batch() {
@@ -63,7 +66,7 @@ fn a_queue_refuses_single_messages_of_a_batch() {
         assert_eq!(receivers(&reports), [1 + others, 1 + others, others]);
         let refused: Vec<_> = reports.iter().map(|report| report.refused_by.clone()).collect();
         assert_eq!(refused, [None, None, Some("full".into())]);
-        assert_eq!(world.counted(Event::Unroutable), 0, "a queue that refuses is somebody");
+        assert_eq!(world.counted(Counter::Unroutable), 0, "a queue that refuses is somebody");
     }
 }
 
@@ -75,11 +78,11 @@ fn what_nobody_got_of_a_batch_is_known_and_counted() {
     let max = NonZeroU32::new(2).expect("it is not zero");
     assert!(broker::limit_deliveries(&world, &reader.actor(), heard, max));
     assert_eq!(receivers(&each(&client, "amq.topic", "t", &TRANSIENT, 3)), [1, 1, 0]);
-    assert_eq!(world.counted(Event::Unroutable), 1);
+    assert_eq!(world.counted(Counter::Unroutable), 1);
     reader.join("g", "u", "a");
     reader.subscribe("u", "b");
     assert_eq!(receivers(&each(&client, "amq.topic", "u", &TRANSIENT, 2)), [2, 2]);
-    assert_eq!(world.counted(Event::Unroutable), 1);
+    assert_eq!(world.counted(Counter::Unroutable), 1);
 }
 
 #[test]
@@ -90,7 +93,7 @@ fn an_inbox_that_is_gone_has_none_of_a_batch() {
     assert_eq!(receivers(&each(&client, "", &inbox, &TRANSIENT, 2)), [1, 1]);
     reader.disconnect();
     assert_eq!(receivers(&each(&client, "", &inbox, &TRANSIENT, 2)), [0, 0]);
-    assert_eq!((world.counted(Event::ReplyDropped), world.counted(Event::Published)), (2, 4));
+    assert_eq!((world.counted(Counter::ReplyDropped), world.counted(Counter::Published)), (2, 4));
 }
 
 #[test]
@@ -101,11 +104,11 @@ fn each_message_of_a_batch_is_confirmed_with_its_own_record() {
     let confirms =
         |reports: &[PublishReport]| -> Vec<Confirm> { reports.iter().map(|report| report.confirm).collect() };
     let of = |lsn| Confirm::of(Level::Disk, Lsn(lsn));
-    assert_eq!(confirms(&each(&client, "", "q", &Mail::default(), 3)), [of(2), of(3), of(4)]);
+    assert_eq!(confirms(&each(&client, "", "q", &TestMessage::default(), 3)), [of(2), of(3), of(4)]);
     let window = QueueSettings { dedup_window: Some(Duration::from_secs(1)), ..durable() };
     client.declare_with("once", &window).unwrap();
     // They have one id: the first is taken, and the others are confirmed as it is.
-    let reports = each(&client, "", "once", &Mail { id: "a", ..Mail::default() }, 3);
+    let reports = each(&client, "", "once", &TestMessage { id: "a", ..TestMessage::default() }, 3);
     assert_eq!((confirms(&reports), receivers(&reports)), (vec![of(6); 3], vec![1; 3]));
     assert_eq!(world.depth("once"), Some((1, 0)));
 }
@@ -120,8 +123,8 @@ fn a_transaction_tells_which_of_its_messages_nobody_got() {
         client.bind("amq.fanout", "", world.queue(name).expect("it is there")).unwrap();
     }
     client.consume("q", "c", 1);
-    client.mail("", "q", &Mail { body: "first", ..Mail::default() });
-    let kept = Mail { body: "m", ..Mail::default() };
+    client.outgoing("", "q", &TestMessage { body: "first", ..TestMessage::default() });
+    let kept = TestMessage { body: "m", ..TestMessage::default() };
     let steps = [
         step(&client, "", "nobody", &kept),
         Step::Settle { session: SessionId(0), numbers: Numbers::One(1), outcome: Outcome::Accept },
@@ -138,5 +141,5 @@ fn a_transaction_tells_which_of_its_messages_nobody_got() {
     let waits: Vec<Lsn> = report.messages.iter().map(|message| message.confirm.synced).collect();
     let through = report.confirm.synced;
     assert_eq!(waits, [Lsn::NONE, through, Lsn::NONE, through, Lsn::NONE]);
-    assert_eq!(world.counted(Event::Unroutable), 2);
+    assert_eq!(world.counted(Counter::Unroutable), 2);
 }

@@ -66,14 +66,14 @@ pub(crate) fn asleep(journal: &Journal, now: Time) -> (TestWorld, Vec<Awakening>
     (world, awakenings)
 }
 
-/// The same, and it goes on.
+/// Restores a world and wakes its queues, so that it goes on.
 pub(crate) fn restored(journal: &Journal, now: Time) -> TestWorld {
     let (world, awakenings) = asleep(journal, now);
     awakenings.iter().for_each(|awakening| queue_restored(&world, awakening));
     world
 }
 
-/// What a queue gives out now, each message with its record, its failures and its deaths.
+/// The messages that a queue gives out now, each with its record, its failures and its deaths.
 pub(crate) fn ready(world: &TestWorld, name: &str) -> Vec<(Lsn, String)> {
     let Some(id) = world.queue(name) else { return Vec::new() };
     let (now, bodies) = (world.now(), bodies(&world.journal.borrow()));
@@ -92,9 +92,9 @@ pub(crate) fn ready(world: &TestWorld, name: &str) -> Vec<(Lsn, String)> {
             };
             queue.deliver(now, &mut take_one, &mut effects);
             let is_given = |lsn| given.as_ref().is_some_and(|(body, _)| bodies.get(&lsn) == Some(body));
-            let left = effects.dead.iter().filter_map(|dead| dead.holding).chain(effects.settled);
+            let left = effects.dead.iter().filter_map(|dead| dead.record_ref).chain(effects.settled);
             let (of_given, over): (Vec<Lsn>, Vec<Lsn>) =
-                left.map(|holding| holding.lsn).partition(|lsn| is_given(*lsn));
+                left.map(|record_ref| record_ref.lsn).partition(|lsn| is_given(*lsn));
             // They were over before, behind others that were not.
             all.extend(over.into_iter().map(|lsn| (lsn, "over".to_string())));
             let Some((_, text)) = given else { break };
@@ -118,9 +118,9 @@ pub(crate) fn held(world: &TestWorld, name: &str) -> Vec<Lsn> {
         for now in [Time(0), FAR] {
             queue.deliver(now, &mut |_, _| Taken::Settled, &mut effects);
         }
-        let died = effects.dead.iter().filter_map(|dead| dead.holding);
+        let died = effects.dead.iter().filter_map(|dead| dead.record_ref);
         let mut lsns: Vec<Lsn> =
-            effects.settled.iter().copied().chain(died).map(|holding| holding.lsn).collect();
+            effects.settled.iter().copied().chain(died).map(|record_ref| record_ref.lsn).collect();
         lsns.sort_unstable();
         lsns
     });

@@ -1,10 +1,11 @@
-//! What a start says of what it restored, and what it marks.
+//! A start counts the messages that it restored, and marks those that may have been given out.
 
 use imori_core::confirm::Lsn;
-use imori_core::delivery::{Count, Holding};
+use imori_core::delivery::{DeliveryCount, RecordRef};
+use imori_core::entries::{GonePage, PageFacts, PagePlace};
 use imori_core::id::{DurableQueueId, QueueId, VhostId};
 use imori_core::memory::Gauge;
-use imori_core::queue::{GonePage, PageFacts, PagePlace, Queue, QueueSettings};
+use imori_core::queue::{Queue, QueueSettings};
 use imori_core::record::{
     BindingDefinition, BindingTarget, Checkpoint, Definition, RecordKind, SegmentState, encode_counts,
 };
@@ -12,7 +13,7 @@ use imori_core::restore::{Restore, Restored};
 use imori_core::route::pattern::Syntax;
 use imori_core::route::{Arguments, BindingKey, ExchangeKind, Settings};
 use imori_core::world::World;
-use imori_testkit::{Mail, TestWorld};
+use imori_testkit::{TestMessage, TestWorld};
 
 use crate::durable::{durable, journal};
 
@@ -38,13 +39,13 @@ fn queues_and_messages_are_counted_whatever_became_of_them() {
         client.bind("amq.direct", name, queue).unwrap();
     }
     for _ in 0..7 {
-        client.mail("", "q", &Mail { body: "m", ..Mail::default() });
+        client.outgoing("", "q", &TestMessage { body: "m", ..TestMessage::default() });
     }
     for _ in 0..4 {
-        client.mail("", "other", &Mail { body: "m", ..Mail::default() });
+        client.outgoing("", "other", &TestMessage { body: "m", ..TestMessage::default() });
     }
     for id in ["a", "b"] {
-        client.mail("", "q", &Mail { body: "m", id, delay_ms: 90, ..Mail::default() });
+        client.outgoing("", "q", &TestMessage { body: "m", id, delay_ms: 90, ..TestMessage::default() });
     }
     let journal = journal(&world);
     let back = TestWorld::after(&journal, world.now());
@@ -58,9 +59,9 @@ fn queues_and_messages_are_counted_whatever_became_of_them() {
     // Three failed too often while the broker was away.
     let queue = DurableQueueId(journal[0].0.0);
     let lsns = of(RecordKind::Message).map(|(lsn, ..)| *lsn).take(3);
-    let counts: Vec<Count> = lsns
-        .map(|lsn| Count {
-            holding: Holding { queue, lsn },
+    let counts: Vec<DeliveryCount> = lsns
+        .map(|lsn| DeliveryCount {
+            record_ref: RecordRef { queue, lsn },
             failures: 2,
             is_redelivered: true,
             is_rejected: false,
@@ -206,7 +207,7 @@ fn a_delayed_message_was_given_out_before_only_if_it_was_due_before() {
         let world = TestWorld::new();
         let client = world.connect(1);
         client.declare_with("q", &durable()).unwrap();
-        client.mail("", "q", &Mail { body: "m", delay_ms, ..Mail::default() });
+        client.outgoing("", "q", &TestMessage { body: "m", delay_ms, ..TestMessage::default() });
         let back = crate::restored::restored(&journal(&world), world.now().after(away_ms * ms));
         let client = back.connect(1);
         back.pass(90 * ms);
@@ -238,8 +239,8 @@ fn each_message_of_a_run_has_a_record_of_its_own() {
         let queue = client.declare_with(name, &durable()).unwrap();
         client.bind("amq.fanout", "", queue).unwrap();
     }
-    let head = Mail::default().head();
-    let run = [b"1", b"2", b"3"].map(|body| Publication::new(&head, b"", body));
+    let properties = TestMessage::default().properties();
+    let run = [b"1", b"2", b"3"].map(|body| Publication::new(&properties, b"", body));
     let (address, mut repetition) = (Address::new(b"amq.fanout", b""), Repetition::default());
     broker::publish_again(&world, &client.actor(), &address, &run, &mut repetition).unwrap();
     client.consume("p", "c", 9);
@@ -266,7 +267,7 @@ fn what_was_there_before_a_crash_stays_marked_over_a_clean_end() {
     let client = world.connect(1);
     client.declare_with("q", &durable()).unwrap();
     for body in ["before", "after"] {
-        client.mail("", "q", &Mail { body, ..Mail::default() });
+        client.outgoing("", "q", &TestMessage { body, ..TestMessage::default() });
     }
     let journal = journal(&world);
     let of = |kind| journal.iter().filter(move |(_, record, _)| record.kind == kind);

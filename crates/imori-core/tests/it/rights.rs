@@ -2,7 +2,7 @@ use imori_core::authorize::{Identity, Policy};
 use imori_core::broker::{self, Actor, ConsumeOptions, Step, SubscribeOptions};
 use imori_core::delivery::Outcome;
 use imori_core::error::BrokerError;
-use imori_core::message::{Address, Head, OriginId, Publication};
+use imori_core::message::{Address, OriginId, Properties, Publication};
 use imori_core::name::Name;
 use imori_core::outbound::{Credit, Numbers, SessionId};
 use imori_core::queue::QueueSettings;
@@ -46,8 +46,8 @@ fn who_has_no_rights_does_nothing() {
     // SECURITY AUTH-01.
     let nobody = Identity { user: Name::from("eve"), policy: Policy::Nobody };
     let eve = Actor { identity: &nobody, connection: client.id, vhost: VHOST };
-    let head = Head::new(OriginId::BROKER);
-    let publication = Publication::new(&head, b"", b"m");
+    let properties = Properties::new(OriginId::BROKER);
+    let publication = Publication::new(&properties, b"", b"m");
     let message = publication.stored(world.gauge());
     let key = BindingKey::new(Syntax::Amqp, b"a");
     let consume = || ConsumeOptions {

@@ -3,9 +3,9 @@
 use imori_core::broker::{self, Repetition};
 use imori_core::delivery::Outcome;
 use imori_core::error::BrokerError;
-use imori_core::message::{Address, Head, OriginId, Publication};
+use imori_core::message::{Address, OriginId, Properties, Publication};
 use imori_core::outbound::{Numbers, SessionId};
-use imori_core::world::Event;
+use imori_core::world::Counter;
 use imori_testkit::{LIMITS, TestWorld};
 
 #[test]
@@ -57,8 +57,8 @@ fn readers_of_a_run_keep_the_order_of_their_own_session() {
         let sessions = [1, 2].map(|id| client.open_session(id).unwrap());
         sessions[0].subscribe("t", "a");
         sessions[second - 1].subscribe("t", "b");
-        let head = Head::new(OriginId::BROKER);
-        let run = [b"1", b"2", b"3"].map(|body| Publication::new(&head, b"", body));
+        let properties = Properties::new(OriginId::BROKER);
+        let run = [b"1", b"2", b"3"].map(|body| Publication::new(&properties, b"", body));
         let (mut repetition, address) = (Repetition::default(), Address::new(b"amq.topic", b"t"));
         let publisher = world.connect(2);
         let report = broker::publish_again(&world, &publisher.actor(), &address, &run, &mut repetition);
@@ -92,7 +92,7 @@ fn an_inbox_of_a_session_that_ended_is_gone() {
     assert_eq!(sender.send(&its, "late").receivers, 0);
     assert_eq!(sender.send(&other, "2").receivers, 1);
     assert_eq!(owner.read(), "i:1;i:2;");
-    assert_eq!(world.counted(Event::ReplyDropped), 1);
+    assert_eq!(world.counted(Counter::ReplyDropped), 1);
 }
 
 #[test]

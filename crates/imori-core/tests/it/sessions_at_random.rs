@@ -8,7 +8,7 @@ use imori_core::delivery::Outcome;
 use imori_core::error::BrokerError;
 use imori_core::outbound::{HeldAnswers, Numbers, SessionId};
 use imori_core::world::World;
-use imori_testkit::{Caller, Mail, TestWorld};
+use imori_testkit::{Caller, TestMessage, TestWorld};
 use proptest::prelude::*;
 
 use crate::durable::durable;
@@ -107,7 +107,7 @@ impl<'w> Run<'w> {
     fn publish(&mut self, queue: &'static str) {
         self.sent += 1;
         let body = format!("{queue}{}", self.sent);
-        self.publisher.mail("", queue, &Mail { body: &body, ..Mail::default() });
+        self.publisher.outgoing("", queue, &TestMessage { body: &body, ..TestMessage::default() });
         *self.waiting.entry(queue).or_default() += 1;
     }
 

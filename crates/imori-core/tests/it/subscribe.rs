@@ -2,11 +2,11 @@ use std::collections::BTreeMap;
 
 use imori_core::broker::{self, SubscribeOptions, resume_publishers};
 use imori_core::error::BrokerError;
-use imori_core::message::{Address, Head, OriginId, Publication};
+use imori_core::message::{Address, OriginId, Properties, Publication};
 use imori_core::name::Name;
 use imori_core::outbound::SessionId;
 use imori_core::route::{BindingKey, RouteError, Syntax};
-use imori_core::world::{Event, World};
+use imori_core::world::{Counter, World};
 use imori_testkit::{LIMITS, TestWorld};
 
 #[test]
@@ -71,18 +71,18 @@ fn a_group_skips_the_member_who_does_not_read() {
     fast.join("g", "a", "fast");
     sender.publish("amq.topic", "only.slow", &"x".repeat(LIMITS.feed_bytes));
     for _ in 0..20 {
-        assert_eq!(sender.publish("amq.topic", "a", "m").pressed, None);
+        assert_eq!(sender.publish("amq.topic", "a", "m").slow_reader, None);
     }
     assert_eq!(fast.read(), "fast:m;".repeat(20));
-    // With nobody who has room somebody is pressed, and the message is not lost.
+    // With nobody who has room somebody is slow, and the message is not lost.
     fast.disconnect();
     let report = sender.publish("amq.topic", "a", "m");
-    assert_eq!((report.receivers, report.pressed), (1, Some(slow.id)));
+    assert_eq!((report.receivers, report.slow_reader), (1, Some(slow.id)));
     assert!(slow.read().ends_with("slow:m;"));
 }
 
 #[test]
-fn a_slow_subscriber_is_pressed_then_cut() {
+fn a_slow_subscriber_throttles_then_is_cut() {
     let world = TestWorld::new();
     let (sender, slow, other) = (world.connect(0), world.connect(1), world.connect(2));
     slow.subscribe("a", "slow");
@@ -93,9 +93,9 @@ fn a_slow_subscriber_is_pressed_then_cut() {
         reports.push(sender.publish("amq.topic", "a", &body));
         assert_eq!(other.read(), format!("other:{body};"));
     }
-    assert_eq!(reports[0].pressed, None);
-    assert!(reports.iter().any(|report| report.pressed == Some(slow.id)));
-    assert_eq!(world.counted(Event::CutTooSlow), 1);
+    assert_eq!(reports[0].slow_reader, None);
+    assert!(reports.iter().any(|report| report.slow_reader == Some(slow.id)));
+    assert_eq!(world.counted(Counter::CutTooSlow), 1);
     assert_eq!(reports.last().map(|report| report.receivers), Some(1));
     assert!(slow.read().ends_with(";cut;"));
 }
@@ -107,8 +107,8 @@ fn a_publisher_who_waits_for_a_reader_goes_on_when_it_reads_or_is_gone() {
         let (sender, slow) = (world.connect(0), world.connect(1));
         slow.subscribe("a", "slow");
         let report = sender.publish("amq.topic", "a", &"x".repeat(LIMITS.feed_bytes));
-        assert_eq!(report.pressed, Some(slow.id));
-        assert_eq!(world.with_outbound(slow.id, |outbound| outbound.press(sender.id)), Some(true));
+        assert_eq!(report.slow_reader, Some(slow.id));
+        assert_eq!(world.with_outbound(slow.id, |outbound| outbound.throttle(sender.id)), Some(true));
         if reads {
             slow.read();
         } else {
@@ -161,8 +161,8 @@ fn a_connection_with_several_readers_hears_a_run_message_by_message() {
         let (sender, reader) = (world.connect(1), world.connect(2));
         reader.subscribe("a", "one");
         reader.try_subscribe("amq.topic", "#", "other", group).unwrap();
-        let (head, address) = (Head::new(OriginId::BROKER), Address::new(b"amq.topic", b"a"));
-        let run = [b"1", b"2", b"3"].map(|body| Publication::new(&head, b"", body));
+        let (properties, address) = (Properties::new(OriginId::BROKER), Address::new(b"amq.topic", b"a"));
+        let run = [b"1", b"2", b"3"].map(|body| Publication::new(&properties, b"", body));
         let mut repetition = broker::Repetition::default();
         let sent = broker::publish_again(&world, &sender.actor(), &address, &run, &mut repetition);
         assert_eq!(sent.map(|report| report.receivers), Ok(6));

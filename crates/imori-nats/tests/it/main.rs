@@ -4,7 +4,7 @@
 
 mod client;
 mod login;
-mod press;
+mod throttle;
 mod split;
 mod talk;
 mod turn;

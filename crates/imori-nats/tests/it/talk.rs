@@ -7,7 +7,7 @@ use std::path::Path;
 
 use imori_core::broker;
 use imori_core::id::VhostId;
-use imori_core::message::{Head, HeaderReader, OriginId, Publication, TOPIC_EXCHANGE};
+use imori_core::message::{HeaderReader, OriginId, Properties, Publication, TOPIC_EXCHANGE};
 use imori_core::queue::QueueSettings;
 use imori_core::world::World;
 use imori_nats::connection::Connection;
@@ -89,8 +89,8 @@ fn declare(talk: &Talk<Nats>, name: &str, settings: &QueueSettings) {
 
 /// Publishes as another protocol would.
 fn publish(talk: &Talk<Nats>, subject: &str, body: &str) {
-    let head = Head::new(OriginId::BROKER);
-    let publication = Publication::new(&head, b"", body.as_bytes());
+    let properties = Properties::new(OriginId::BROKER);
+    let publication = Publication::new(&properties, b"", body.as_bytes());
     let subject = subject.replace("^M", "\r").replace("^J", "\n").replace("^_", " ");
     let (world, subject) = (&talk.world, subject.as_bytes());
     world.as_operator(|actor| broker::publish(world, actor, TOPIC_EXCHANGE, subject, &publication)).unwrap();

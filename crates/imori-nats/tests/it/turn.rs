@@ -7,9 +7,9 @@ use imori_core::inbound::Inbound;
 use imori_core::limits::{TURN_CHANGES_BESIDE_OTHERS_MAX, TURN_CHANGES_MAX, TURN_COMMANDS_MAX};
 use imori_core::turn::{Budget, Next, Received};
 use imori_core::world::World;
-use imori_nats::decode::{Decoder, Step};
+use imori_nats::codec::decode::{Decoder, Step};
+use imori_nats::codec::operation::ServerOp;
 use imori_nats::limits::Limits;
-use imori_nats::operation::ServerOp;
 use imori_nats::settings::Settings;
 use imori_testkit::{ROOMY_LIMITS, TestWorld};
 
@@ -93,7 +93,7 @@ fn deliveries_count_towards_the_budget() {
 }
 
 #[test]
-fn a_reader_that_is_behind_presses_its_publisher_once_a_turn() {
+fn a_reader_that_is_behind_throttles_its_publisher_once_a_turn() {
     let world = world();
     let mut reader = connected(&world);
     reader.send(&world, b"SUB a 1\r\n");
@@ -101,7 +101,7 @@ fn a_reader_that_is_behind_presses_its_publisher_once_a_turn() {
     let body = "x".repeat(ROOMY_LIMITS.feed_bytes / 4);
     let operation = format!("PUB a {}\r\n{body}\r\n", body.len());
     let received = turn(&world, &mut client, operation.repeat(8).as_bytes());
-    assert_eq!((received.consumed, received.next), (operation.len() * 8, Next::Press(reader.id)));
+    assert_eq!((received.consumed, received.next), (operation.len() * 8, Next::SlowReader(reader.id)));
     reader.output(&world);
     assert_eq!(world.with_outbound(reader.id, |outbound| outbound.has_room()), Some(true));
     let received = turn(&world, &mut client, operation.as_bytes());
@@ -112,9 +112,9 @@ fn a_reader_that_is_behind_presses_its_publisher_once_a_turn() {
 fn the_bytes_of_a_long_message_are_known_early() {
     let world = world();
     let mut client = connected(&world);
-    let head = b"PUB a 1000\r\nxxx";
-    let received = turn(&world, &mut client, head);
-    let whole = head.len() - 3 + 1000 + 2;
+    let properties = b"PUB a 1000\r\nxxx";
+    let received = turn(&world, &mut client, properties);
+    let whole = properties.len() - 3 + 1000 + 2;
     assert_eq!((received.consumed, received.next), (0, Next::More { frame_bytes: Some(whole) }));
 }
 

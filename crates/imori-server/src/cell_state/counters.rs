@@ -2,22 +2,22 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use imori_core::world::Event;
+use imori_core::world::Counter;
 
 /// Events of one cell; written by its thread alone.
 #[derive(Debug, Default)]
-pub(crate) struct Counters([AtomicU64; Event::ALL.len()]);
+pub(crate) struct Counters([AtomicU64; Counter::ALL.len()]);
 
 impl Counters {
-    /// Counts something that happened so many times.
-    pub(crate) fn count(&self, event: Event, times: u64) {
-        if let Some(counter) = self.0.get(event as usize) {
+    /// Adds to a counter.
+    pub(crate) fn count(&self, counter: Counter, times: u64) {
+        if let Some(counter) = self.0.get(counter as usize) {
             counter.store(counter.load(Ordering::Relaxed) + times, Ordering::Relaxed);
         }
     }
 
     /// How often `event` was counted.
-    pub(crate) fn get(&self, event: Event) -> u64 {
-        self.0.get(event as usize).map_or(0, |counter| counter.load(Ordering::Relaxed))
+    pub(crate) fn get(&self, counter: Counter) -> u64 {
+        self.0.get(counter as usize).map_or(0, |counter| counter.load(Ordering::Relaxed))
     }
 }

@@ -1,7 +1,7 @@
-//! What others see of a cell: its counters, its pulse, its load, and whether its turns have ended.
+//! The parts of a cell that other threads see: counters, pulse, load, and whether its turns have ended.
 
 pub(crate) mod counters;
 pub(crate) mod pulse;
 pub(crate) mod load;
 pub(crate) mod spin;
-pub(crate) mod turns;
+pub(crate) mod turn_counter;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use imori_core::time::Time;
 
-/// What a cell tells of its time.
+/// The times by which other threads judge how late a cell is.
 #[derive(Debug, Default)]
 pub(crate) struct Pulse {
     /// When it last came from one turn to another, or from sleep.
@@ -44,7 +44,7 @@ impl Pulse {
         if is_parked || boundary == Time::default() { behind } else { behind.max(now.since(boundary)) }
     }
 
-    /// It was so late at one look.
+    /// Notes how late the cell was at one look; the greatest lateness is kept.
     pub(crate) fn note(&self, late: Duration) {
         let micros = u64::try_from(late.as_micros()).unwrap_or(u64::MAX);
         self.late.fetch_max(micros, Ordering::Relaxed);

@@ -34,7 +34,7 @@ impl Spin {
         }
     }
 
-    /// What tells that it begins.
+    /// Gives the notification that a spin begins.
     pub(crate) fn begins(&self) -> Arc<Notify> {
         Arc::clone(&self.begins)
     }

@@ -1,9 +1,11 @@
-//! The checkpointer, which lets journal files go: it copies what outlives them to segments, then says in a checkpoint
-//! from where on the journal is needed. The server has a thread for it; the simulator runs its rounds too.
+//! The checkpointer, which lets journal files go. It copies the records that outlive them to segments, then
+//! says in a checkpoint from where on the journal is needed. The server has a thread for it; the simulator
+//! runs its rounds too.
 //!
-//! A cell appends a record first and changes its queue afterwards, or the other way round. So the checkpointer waits twice
-//! until every cell has ended what it was at: before it looks at the queues, so that they have all that the
-//! journal has below the floor, and before the checkpoint, so that the journal has all that they have.
+//! A cell appends a record first and changes its queue afterwards, or the other way round. So the
+//! checkpointer waits twice until every cell has ended its turn. Before it looks at the queues, so that they
+//! have all that the journal has below the floor. And before the checkpoint, so that the journal has all that
+//! they have.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -11,9 +13,11 @@ use std::time::{Duration, Instant};
 
 use imori_core::broker::renew_some_seen;
 use imori_core::confirm::Lsn;
+use imori_core::entries::{Entry, GonePage, JournalRead, PagePlace, Ranges};
 use imori_core::id::{DurableQueueId, QueueId};
 use imori_core::limits::RECORD_SLACK_BYTES;
-use imori_core::queue::{Entry, GonePage, JournalRead, PageDraft, PagePlace, Queue, Ranges};
+use imori_core::paging::PageDraft;
+use imori_core::queue::Queue;
 use imori_core::record::{Checkpoint, NewRecord, SegmentState, count_records};
 use imori_core::room::Room;
 use imori_core::time::Time;
@@ -46,13 +50,13 @@ pub fn checkpoint_last<H: CheckpointHost>(host: &H) {
     let _ = checkpoint(host, Spills::Nothing);
 }
 
-/// What is copied to segments before a checkpoint.
+/// The part of the journal that is copied to segments before a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Spills {
     Nothing,
     /// The older half of what the journal has.
     Half,
-    /// What is needed of the oldest file, for the space that this takes.
+    /// The records of the oldest file that are still needed, in exchange for its space.
     Oldest,
 }
 
@@ -66,7 +70,7 @@ pub struct Pauses {
 /// Why no checkpoint was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NotMade {
-    /// What was to be copied first was not, and nothing goes.
+    /// The copy that had to come first failed, so that no file would go.
     NothingGoes,
     /// The journal does not take it: it is larger than a file, or the disk has failed.
     Refused,
@@ -121,7 +125,7 @@ fn ids_floor<H: CheckpointHost>(host: &H) -> Option<Lsn> {
     host.queues().into_iter().filter_map(of_queue).min()
 }
 
-/// What was gathered from all queues.
+/// The facts that a checkpoint says of all queues together.
 #[derive(Default)]
 struct Gathered {
     floor: Option<Lsn>,

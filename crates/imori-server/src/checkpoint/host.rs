@@ -1,9 +1,13 @@
-//! What the checkpointer needs of whoever runs it: the server's thread, or the simulator, whose scheduler decides at
-//! each of these calls who goes on.
+//! The interface between the checkpointer and the thread that runs it.
+//!
+//! The server implements it with locks and clocks, the simulator with a scheduler that decides at each call
+//! who goes on.
 
 use imori_core::confirm::Lsn;
+use imori_core::entries::{Entry, GonePage, JournalRead, PagePlace};
 use imori_core::id::{DurableQueueId, QueueId};
-use imori_core::queue::{Entry, GonePage, JournalRead, PageDraft, PagePlace, Queue};
+use imori_core::paging::PageDraft;
+use imori_core::queue::Queue;
 use imori_core::record::NewRecord;
 use imori_core::time::Time;
 use imori_store::segment::Manifest;
@@ -12,7 +16,7 @@ use crate::store::{Checkpointer, Purpose};
 
 /// The broker as its checkpointer has it.
 pub trait CheckpointHost {
-    /// What the checkpointer was told.
+    /// The checkpointer's own state: which pages and files would go.
     fn checkpointer(&self) -> &Checkpointer;
 
     /// The time.

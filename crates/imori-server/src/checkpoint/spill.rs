@@ -1,11 +1,13 @@
-//! What the journal has and queues still need is copied to segments, so that journal files can go.
+//! Records that queues still need are copied from the journal to segments, so that journal files can go.
 //!
-//! While there is room the older half of the journal is copied at once. Where space is short the oldest file alone is
-//! exchanged: all that is needed of it, in as little as that takes, for the whole file.
+//! While there is room, the older half of the journal is copied at once. Where space is short, the oldest
+//! file alone is exchanged: its needed records move to a segment that is as small as they allow.
 
 use imori_core::confirm::Lsn;
+use imori_core::entries::GonePage;
 use imori_core::id::{DurableQueueId, QueueId};
-use imori_core::queue::{GonePage, PageDraft, Queue};
+use imori_core::paging::PageDraft;
+use imori_core::queue::Queue;
 use imori_store::limits::{SEGMENT_BYTES_GOAL, SEGMENT_PAGES_MAX};
 use tracing::debug;
 
@@ -75,8 +77,8 @@ pub(crate) fn exchange<H: CheckpointHost>(host: &H, oldest: Lsn) {
     }
 }
 
-/// What of a queue has to leave the journal: that which is there alone, as the start left it, and copies of what is in
-/// memory.
+/// Takes the entries of a queue that have to leave the journal. They are the pages that the start left there,
+/// and copies of messages in memory.
 fn spilled<H: CheckpointHost>(host: &H, key: QueueId, through: Lsn, bytes_max: usize) -> Vec<Owned> {
     let moving = host.with_queue(key, |queue| {
         let owner = queue.durability()?.id;
@@ -130,12 +132,12 @@ fn give_up<H: CheckpointHost>(host: &H, drafts: impl IntoIterator<Item = Owned>)
 
 /// Tells a queue what became of a page, for which its publishers may have waited; false where it is gone.
 fn tell<H: CheckpointHost>(host: &H, key: QueueId, tell: impl FnOnce(&mut Queue)) -> bool {
-    let is_pressing = host.with_queue(key, |queue| {
+    let is_throttling = host.with_queue(key, |queue| {
         tell(queue);
-        queue.is_pressing()
+        queue.is_throttling()
     });
-    if is_pressing == Some(true) {
+    if is_throttling == Some(true) {
         host.weigh(key);
     }
-    is_pressing.is_some()
+    is_throttling.is_some()
 }

@@ -37,7 +37,7 @@ impl fmt::Display for ProtocolName {
     }
 }
 
-/// What a listener is for.
+/// The purpose of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Service {
     /// Messages, by this protocol.
@@ -78,7 +78,7 @@ impl FromStr for Service {
     }
 }
 
-/// What Linux says of IPv6 when it was built without.
+/// The error number by which Linux says that it was built without IPv6.
 const EAFNOSUPPORT: i32 = 97;
 
 /// An IP address and a port to listen on; `localhost` is read as 127.0.0.1.
@@ -148,7 +148,7 @@ impl Setting for ListenAddress {
 pub enum AddressError {
     /// No protocol has this name.
     UnknownProtocol,
-    /// It is not an IP address and a port.
+    /// The text is not an IP address and a port.
     NotAnAddress,
 }
 

@@ -39,7 +39,7 @@ pub enum SetError {
     UnknownKey,
     /// The value has the wrong type or is out of range.
     Refused {
-        /// What the key takes.
+        /// A noun phrase for the values that the key takes.
         expected: String,
     },
 }

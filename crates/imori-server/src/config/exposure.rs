@@ -1,4 +1,4 @@
-//! Nobody but this host is let in as long as everybody who comes in may do everything.
+//! Listeners are open to this host alone as long as every client may do everything.
 
 use std::error::Error;
 use std::fmt;
@@ -9,7 +9,7 @@ use super::sections::{Config, Listeners};
 /// A listener that other hosts could reach although no users are configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExposedListener {
-    /// What it is for.
+    /// The purpose of the listener.
     pub service: Service,
     /// Where it would listen.
     pub address: ListenAddress,
@@ -29,16 +29,17 @@ impl Config {
 
     /// The first listener that other hosts could reach, if there is one.
     pub fn exposed_listener(&self) -> Option<ExposedListener> {
-        self.listeners.all().find(|exposed| !is_loopback(exposed.address))
+        self.listeners
+            .all()
+            .find(|(_, address)| !is_loopback(*address))
+            .map(|(service, address)| ExposedListener { service, address })
     }
 }
 
 impl Listeners {
-    fn all(&self) -> impl Iterator<Item = ExposedListener> {
-        Service::all().flat_map(|service| {
-            let addresses = self.of(service).iter();
-            addresses.map(move |&address| ExposedListener { service, address })
-        })
+    /// Every address that is listened on, with the service there.
+    pub(super) fn all(&self) -> impl Iterator<Item = (Service, ListenAddress)> {
+        Service::all().flat_map(|service| self.of(service).iter().map(move |address| (service, *address)))
     }
 
     /// Where a service listens.

@@ -1,19 +1,25 @@
-//! What can be configured: every key declared once, with its text, unit, default and range.
+//! The configuration: every key declared once, with its text, unit, default and range.
 //!
-//! This module knows no file format and reads no file or environment: whoever loads a
-//! configuration hands over values by section and key, and says where they came from.
+//! This module knows no file format and reads no file or environment. The caller that loads a configuration
+//! hands over values by section and key, and says where they came from.
 
+mod conflict;
 mod exposure;
 mod sections;
 mod declare;
 mod address;
+mod host;
+mod log_output;
 mod origin;
 mod quantity;
 mod setting;
 
 pub use address::{AddressError, ListenAddress, ProtocolName, Service};
+pub use conflict::ConfigConflict;
 pub use declare::{Key, Section, SetError, parse};
 pub use exposure::ExposedListener;
+pub use host::{HostAndPort, HostName, NotAHost};
+pub use log_output::LogOutput;
 pub use origin::{NotAnOrigin, Origin};
 pub use quantity::{Bytes, Millis, Seconds};
 pub use sections::{

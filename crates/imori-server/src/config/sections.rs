@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use super::address::ListenAddress;
 use super::declare::sections;
+use super::host::{HostAndPort, HostName};
+use super::log_output::LogOutput;
 use super::origin::Origin;
 use super::quantity::{Bytes, Millis, Seconds};
 use super::setting::{Names, choice};
@@ -29,12 +31,12 @@ sections! {
     cells: Cells {
         /// How many cells there are. 0 means one for each core the process may use.
         count: u16 = 0, in 0..=1024;
-        /// Who writes a plain TCP connection: `any` cell that has something for it, which saves
-        /// a wake-up, or only its `own` cell.
+        /// Which cells write a plain TCP connection. With `any`, a cell that has something for it writes it,
+        /// which saves a wake-up; with `own`, only its own cell does.
         write: WritePolicy = WritePolicy::Any;
-        /// Microseconds for which a cell looks for more to do before it sleeps. It answers sooner, as
-        /// nobody has to wake it, and takes a core for itself while there is traffic: worth it where
-        /// cores are to spare.
+        /// Microseconds for which a cell looks for more to do before it sleeps. It answers sooner, as nobody
+        /// has to wake it, and takes a core for itself while there is traffic. That is worth it where cores
+        /// are to spare.
         spin_us: u32 = 0, in 0..=1_000;
         /// New connections go to the first cell until it is this busy, then to the least busy one.
         busy_percent: u8 = 70, in 1..=100;
@@ -49,21 +51,22 @@ sections! {
         vhosts: Names = Names::one("/");
         /// Names of this host. A client that gives one of them instead of a vhost enters `/`, as
         /// it does with `localhost` or an IP address.
-        host_names: Vec<String> = Vec::new();
+        host_names: Vec<HostName> = Vec::new();
         /// How long connections may finish what they have begun when the broker is asked to stop.
         shutdown_deadline_s: Seconds = Seconds(10), in Seconds(1)..=Seconds(3600);
         /// Above this share of the memory that the process may use, publishers wait.
         memory_mark_percent: u8 = 40, in 1..=90;
     }
 
-    /// What one client, or all of them, can make the broker hold. None can be switched off.
+    /// Limits of the memory and places that one client, or all of them, can take. None can be switched off.
     limits: Limits {
         /// Open connections. More: accepting waits until one closes.
         connections: u32 = 65_536, in 1..=1_000_000;
         /// Connections that have not logged in yet. More: the oldest that has sent no complete
         /// first frame is closed.
         unauthenticated: u32 = 4_096, in 1..=1_000_000;
-        /// The same, of one source address; loopback is exempt.
+        /// Connections from one source address that have not logged in yet; loopback is exempt. More: a
+        /// new one is closed.
         unauthenticated_per_source: u32 = 1_024, in 1..=1_000_000;
         /// Bytes held for a connection that has not logged in yet. More: it is closed.
         unauthenticated_bytes: Bytes = Bytes::kib(64), in Bytes::kib(4)..=Bytes::mib(1);
@@ -97,16 +100,16 @@ sections! {
         queues: u32 = 200_000, in 1..=10_000_000;
     }
 
-    /// What is kept on disk, in the folder `broker.data_dir`.
+    /// The records kept on disk, in the folder `broker.data_dir`.
     journal: Journal {
-        /// Bytes of a journal file, a multiple of 4096. Each is filled once and used again for ever; the
-        /// largest message with eight bytes for each durable queue that it goes to, and what a transaction
-        /// publishes and settles together, have to fit into one, or are refused.
+        /// Bytes of a journal file, a multiple of 4096. Each is filled once and used again for ever. A
+        /// message has to fit into one, with eight bytes for each durable queue that it goes to; larger ones
+        /// are refused. The same holds for all that a transaction publishes and settles together.
         file_bytes: Bytes = Bytes::mib(64), in Bytes::mib(1)..=Bytes::mib(256);
         /// Journal files that may be in use. More: what is still needed of the oldest is copied to segments.
         files: u16 = 4, in 2..=256;
-        /// What becomes of files with damage inside of what was confirmed: they are set aside unchanged
-        /// and what verifies is served, `quarantine`, or the broker does not start, `refuse`.
+        /// The treatment of files with damage in records that were confirmed. With `quarantine` they are set
+        /// aside unchanged, and the entries that verify are served; with `refuse` the broker does not start.
         on_damage: DamagePolicy = DamagePolicy::Quarantine;
         /// A flush that takes longer is told of in the log, while it lasts.
         slow_flush_ms: Millis = Millis(250), in Millis(10)..=Millis(60_000);
@@ -117,10 +120,10 @@ sections! {
         reserve_bytes: Bytes = Bytes::mib(16), in Bytes::mib(1)..=Bytes::gib(1_024);
     }
 
-    /// What is particular to STOMP.
+    /// Settings of STOMP alone.
     stomp: Stomp {
-        /// The broker offers heart-beats at least this far apart; a client that wants them rarer
-        /// gets what it wants, and one that wants none gets none.
+        /// The broker offers heart-beats at least this far apart. A client that wants them rarer gets them
+        /// rarer, and one that wants none gets none.
         heart_beat_send_ms: Millis = Millis(1_000), in Millis(1_000)..=Millis(3_600_000);
         /// The broker asks for heart-beats at most this often; a client that sends them rarer may, and
         /// one that sends none is not asked to.
@@ -134,7 +137,7 @@ sections! {
         transaction_actions: u32 = 1_024, in 1..=65_536;
     }
 
-    /// What is particular to NATS.
+    /// Settings of NATS alone.
     nats: Nats {
         /// Bytes of headers and payload of a message, as INFO says. More: the connection is closed.
         max_payload: Bytes = Bytes::mib(1), in Bytes::kib(1)..=Bytes::mib(64);
@@ -149,22 +152,24 @@ sections! {
         /// How long a client may stay after it was told that the broker stops.
         lame_duck_ms: Millis = Millis(1_000), in Millis(0)..=Millis(600_000);
         /// Other addresses of this broker, `host:port`, that its clients may connect to.
-        connect_urls: Vec<String> = Vec::new();
-        /// What INFO calls the broker.
+        connect_urls: Vec<HostAndPort> = Vec::new();
+        /// The name of the broker in INFO.
         server_name: String = String::from("imori");
     }
 
-    /// What is particular to WebSocket.
+    /// Settings of WebSocket alone.
     ws: Ws {
-        /// Web pages that may connect, each as its origin, such as `https://app.example`. A client that
-        /// names no origin, as all but browsers do, may connect in any case, and so may a page that comes
-        /// from the very host and port that it connects to; all others are refused.
+        /// Web pages that may connect, each as its origin, such as `https://app.example`. A client that names
+        /// no origin may connect in any case; only browsers name one. A page from the very host and
+        /// port that it connects to may connect too; all others are refused.
         origins: Vec<Origin> = Vec::new();
     }
 
-    /// The log, written to standard error.
+    /// The log.
     log: Log {
-        /// The least important level that is still written.
+        /// Where it is written. SIGUSR1 opens a file anew, so that it can be moved away before.
+        output: LogOutput = LogOutput::StandardError;
+        /// The least important level that is still written. SIGHUP takes over another.
         level: LogLevel = LogLevel::Info;
         /// `text` is one line for people, `json` one object for machines.
         format: LogFormat = LogFormat::Text;
@@ -172,9 +177,9 @@ sections! {
 }
 
 choice! {
-    /// Who writes a plain TCP connection.
+    /// Which cells write a plain TCP connection.
     WritePolicy {
-        /// Whoever has something for it.
+        /// Every cell that has something for it.
         Any = "any",
         /// Only the cell that owns it.
         Own = "own",
@@ -182,7 +187,7 @@ choice! {
 }
 
 choice! {
-    /// What becomes of damaged files.
+    /// The treatment of damaged files.
     DamagePolicy {
         /// They are set aside.
         Quarantine = "quarantine",
@@ -198,9 +203,9 @@ choice! {
         Error = "error",
         /// Somebody should look at it.
         Warn = "warn",
-        /// What an operator wants to know.
+        /// Events that an operator wants to know.
         Info = "info",
-        /// What explains a connection's behaviour.
+        /// Events that explain a connection's behaviour.
         Debug = "debug",
         /// Every step.
         Trace = "trace",
@@ -248,7 +253,8 @@ mod tests {
         assert_eq!(set("limits.message_bytes", &text("2MiB")).unwrap().limits.message_bytes, Bytes::mib(2));
         assert_eq!(set("log.format", &text("json")).unwrap().log.format, LogFormat::Json);
         assert_eq!(set("broker.data_dir", &text("/srv")).unwrap().broker.data_dir, PathBuf::from("/srv"));
-        assert_eq!(set("broker.host_names", &text("mq.example")).unwrap().broker.host_names, ["mq.example"]);
+        let named = set("broker.host_names", &text("mq.example")).unwrap();
+        assert_eq!(named.broker.host_names.first().map(HostName::as_str), Some("mq.example"));
         assert!(set("listeners.stomp", &Value::List(Vec::new())).unwrap().listeners.stomp.is_empty());
     }
 
@@ -282,7 +288,11 @@ mod tests {
             ("stomp.keep_open_after_error", Value::Integer(1), "`true` or `false`"),
             ("cells.write", text("all"), "one of `any`, `own`"),
             ("broker.vhosts", Value::Integer(1), "a list of at least one string, none of them twice"),
-            ("broker.host_names", Value::Integer(1), "a list, each item a string"),
+            (
+                "broker.host_names",
+                Value::Integer(1),
+                "a list, each item a host name such as `mq.example`, without scheme and port",
+            ),
             (
                 "listeners.stomp",
                 text("host:1"),

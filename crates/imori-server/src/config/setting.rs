@@ -24,7 +24,7 @@ pub trait Setting: Sized + PartialOrd {
     /// Reads a value; `None` if it is not of this type.
     fn read(value: &Value) -> Option<Self>;
 
-    /// What a key of this type and range takes, as a noun phrase.
+    /// Describes the values that a key of this type and range takes, as a noun phrase.
     fn expected(range: Option<&RangeInclusive<Self>>) -> String;
 
     /// The value as TOML writes it.

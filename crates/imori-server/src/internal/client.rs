@@ -55,7 +55,7 @@ impl From<BrokerError> for InternalError {
 /// Where the outcome of a command goes.
 pub(super) type Answer<T> = oneshot::Sender<Result<T, InternalError>>;
 
-/// What the task of an internal client is asked for.
+/// The requests that an internal client makes to its task.
 pub(super) enum Command {
     /// Publishes; the outcome comes once the message is as safe as its queues promise.
     Publish { to: Address, message: OutgoingMessage, answer: Answer<usize> },
@@ -108,8 +108,9 @@ impl InternalClient {
         self.command(|answer| Command::Reply { request: Box::new(request), message, answer }).await
     }
 
-    /// Hears what is published to an exchange with a subject that `key` matches. Up to `waiting_max` messages wait for
-    /// the receiver; beyond them the client as a whole is a slow reader, as one with a socket would be.
+    /// Hears what is published to an exchange with a subject that `key` matches. Up to `waiting_max` messages
+    /// wait for the receiver. Beyond them the client as a whole is a slow reader, as one with a socket would
+    /// be.
     ///
     /// # Errors
     /// [`InternalError`].

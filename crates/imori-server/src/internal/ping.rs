@@ -1,4 +1,4 @@
-//! The broker's own responder: who asks it learns that the broker answers, its version and for how long it runs.
+//! The broker's own responder. Its reply shows that the broker answers, its version and its uptime.
 
 use imori_core::authorize::Identity;
 use imori_core::internal::OutgoingMessage;

@@ -136,7 +136,7 @@ impl Task {
                 return Next::Over;
             }
         }
-        for signal in [Signal::Resume, Signal::AlarmEnded, Signal::Relieved] {
+        for signal in [Signal::Resume, Signal::AlarmEnded, Signal::Unthrottled] {
             self.signals.take(signal);
         }
         self.publish_parked(cell);

@@ -1,7 +1,7 @@
 //! Finding out who clients are, without holding up a cell.
 //!
-//! An [`Authenticator`] decides at once where it can. Else the check runs on one of a few threads, and the verdict
-//! comes back to the connection as a signal, if that is still there.
+//! An [`Authenticator`] decides at once where it can. Else the check runs on one of a few threads. The
+//! verdict comes back to the connection as a signal, if that is still there.
 
 mod verifiers;
 mod authenticator;

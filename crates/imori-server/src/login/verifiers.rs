@@ -24,8 +24,8 @@ pub trait Verdicts: Send + Sync + 'static {
     fn tell(&self, connection: ConnectionId, verdict: Verdict);
 }
 
-/// The threads, and the logins that wait for one. A thread begins with the first login that needs it and ends
-/// when none has come for a while, so that a broker without slow logins has none.
+/// The threads, and the logins that wait for one. A thread begins with the first login that needs it, and
+/// ends when none has come for a while. A broker without slow logins has none.
 pub struct Verifiers {
     authenticator: Arc<dyn Authenticator>,
     queue: Arc<Queue>,

@@ -56,9 +56,9 @@ struct Connection {
     subscriptions_list_detail: Vec<SubscriptionDetail>,
 }
 
-/// What is asked for.
+/// The parameters of `/connz`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Wish {
+pub(super) struct ConnzQuery {
     page: Page,
     order: Order,
     number: Option<u64>,
@@ -89,9 +89,9 @@ enum Order {
     Uptime,
 }
 
-impl Wish {
+impl ConnzQuery {
     /// Reads the parameters, or says what is wrong with them.
-    pub(super) fn read(parameters: &Parameters) -> Result<Wish, String> {
+    pub(super) fn read(parameters: &Parameters) -> Result<ConnzQuery, String> {
         let wants_closed_only = match parameters.text("state").to_ascii_lowercase().as_str() {
             "" | "open" | "any" | "all" => false,
             "closed" => true,
@@ -123,34 +123,34 @@ impl Wish {
         if number.is_some() {
             page.limit = 1;
         }
-        Ok(Wish { page, order, number, subscriptions, wants_closed_only })
+        Ok(ConnzQuery { page, order, number, subscriptions, wants_closed_only })
     }
 }
 
 impl Connz<'_> {
-    /// The connections that are wished for.
-    pub(super) fn of<'a>(monitored: &'a Monitored, wish: &Wish) -> Connz<'a> {
+    /// The connections that are asked for.
+    pub(super) fn of<'a>(monitored: &'a Monitored, query: &ConnzQuery) -> Connz<'a> {
         let (mut rows, mut total) = (Vec::new(), 0);
-        if !wish.wants_closed_only {
+        if !query.wants_closed_only {
             each_row(monitored, |row| {
                 total += 1;
-                if wish.number.is_none_or(|number| number == row.number) {
+                if query.number.is_none_or(|number| number == row.number) {
                     rows.push(row);
                 }
             });
         }
-        sort(&mut rows, wish.order);
+        sort(&mut rows, query.order);
         let mut left = MONITOR_LISTED_MAX;
-        let shown = wish.page.of(&rows).iter();
+        let shown = query.page.of(&rows).iter();
         let connections: Vec<_> =
-            shown.map(|row| connection(monitored, row, wish.subscriptions, &mut left)).collect();
+            shown.map(|row| connection(monitored, row, query.subscriptions, &mut left)).collect();
         Connz {
             server_id: &monitored.server_id,
             now: timestamp(monitored.now()),
             num_connections: connections.len(),
             total,
-            offset: wish.page.offset,
-            limit: wish.page.limit,
+            offset: query.page.offset,
+            limit: query.page.limit,
             connections,
         }
     }
@@ -234,9 +234,9 @@ mod tests {
     use super::*;
     use crate::config::ProtocolName;
 
-    fn wish(pairs: &[(&str, &str)]) -> Result<Wish, String> {
+    fn query(pairs: &[(&str, &str)]) -> Result<ConnzQuery, String> {
         let owned = pairs.iter().map(|(name, value)| (String::from(*name), String::from(*value)));
-        Wish::read(&Parameters(owned.collect()))
+        ConnzQuery::read(&Parameters(owned.collect()))
     }
 
     /// A connection whose every number is `value`, but for its own.
@@ -275,7 +275,7 @@ mod tests {
             ("uptime", [2, 3, 1]),
         ] {
             let mut rows = [row(3, 5), row(1, 1), row(2, 9)];
-            sort(&mut rows, wish(&[("sort", by)]).unwrap().order);
+            sort(&mut rows, query(&[("sort", by)]).unwrap().order);
             assert_eq!(rows.map(|row| row.number), numbers, "{by}");
         }
     }
@@ -297,11 +297,11 @@ mod tests {
             ("auth", "true", true),
             ("unknown", "x", true),
         ] {
-            assert_eq!(wish(&[(name, value)]).is_ok(), is_read, "{name}={value}");
+            assert_eq!(query(&[(name, value)]).is_ok(), is_read, "{name}={value}");
         }
-        assert_eq!(wish(&[("cid", "7"), ("limit", "9")]).unwrap().page.limit, 1);
-        assert_eq!(wish(&[("subs", "detail")]).unwrap().subscriptions, Subscriptions::Details);
-        assert!(wish(&[("state", "closed"), ("sort", "stop")]).unwrap().wants_closed_only);
-        assert_eq!(wish(&[("limit", "1000000000")]).unwrap().page.limit, MONITOR_ROWS_MAX);
+        assert_eq!(query(&[("cid", "7"), ("limit", "9")]).unwrap().page.limit, 1);
+        assert_eq!(query(&[("subs", "detail")]).unwrap().subscriptions, Subscriptions::Details);
+        assert!(query(&[("state", "closed"), ("sort", "stop")]).unwrap().wants_closed_only);
+        assert_eq!(query(&[("limit", "1000000000")]).unwrap().page.limit, MONITOR_ROWS_MAX);
     }
 }

@@ -12,7 +12,7 @@ impl Exposition {
         self.counters(name, help, &[(String::new(), value)]);
     }
 
-    /// The same with labels, as `level="disk"`.
+    /// Writes a counter of several samples, each with its labels, such as `level="disk"`.
     pub(super) fn counters(&mut self, name: &str, help: &str, samples: &[(String, f64)]) {
         self.push(name, help, "counter", samples);
     }
@@ -22,7 +22,7 @@ impl Exposition {
         self.gauges(name, help, &[(String::new(), value)]);
     }
 
-    /// The same with labels.
+    /// Writes a gauge of several samples, each with its labels.
     pub(super) fn gauges(&mut self, name: &str, help: &str, samples: &[(String, f64)]) {
         self.push(name, help, "gauge", samples);
     }

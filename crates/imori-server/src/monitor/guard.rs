@@ -9,6 +9,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::monitored::Monitored;
+use crate::config::HostName;
 use crate::host_names::{UNKNOWN_HOST, is_host_known, is_own};
 
 /// Lets a request through, or answers why not.
@@ -19,7 +20,7 @@ pub(super) async fn guard(State(monitored): State<Arc<Monitored>>, request: Requ
     }
 }
 
-fn check(uri: &Uri, headers: &HeaderMap, host_names: &[String]) -> Result<(), (StatusCode, &'static str)> {
+fn check(uri: &Uri, headers: &HeaderMap, host_names: &[HostName]) -> Result<(), (StatusCode, &'static str)> {
     if headers.contains_key(TRANSFER_ENCODING) || headers.get_all(CONTENT_LENGTH).iter().any(|len| len != "0")
     {
         return Err((StatusCode::BAD_REQUEST, "a request has no body here\n"));
@@ -46,7 +47,7 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, HeaderValue::from_str(value).unwrap());
         }
-        let names = [String::from("mq.example")];
+        let names = ["mq.example".parse().unwrap()];
         check(&uri.parse().unwrap(), &map, &names).map_or_else(|(status, _)| status.as_u16(), |()| 200)
     }
 

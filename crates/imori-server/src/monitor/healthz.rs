@@ -19,27 +19,28 @@ pub(super) struct Healthz {
 }
 
 impl Healthz {
-    /// The broker as it is now, with the status of the answer. Damage that nobody has acknowledged counts where it is
-    /// asked for: a restart does not mend it, so that a probe that ends what is not healthy must not see it.
-    pub(super) fn of(monitored: &Monitored, wish: Wish) -> (StatusCode, Healthz) {
+    /// The broker as it is now, with the status of the answer. Damage that nobody has acknowledged counts
+    /// where it is asked for. A restart does not mend it, so it must be hidden from a probe that restarts
+    /// what is not healthy.
+    pub(super) fn of(monitored: &Monitored, query: HealthzQuery) -> (StatusCode, Healthz) {
         let shared = &monitored.shared;
         let phase = *shared.phase.borrow();
         let lasts = shared.journal.flushing_for().filter(|lasts| *lasts >= monitored.stalled_flush);
-        let damages = if wish.counts_damage { shared.damages.findings() } else { Vec::new() };
+        let damages = if query.counts_damage { shared.damages.findings() } else { Vec::new() };
         judge(phase, lasts, shared.stalls.flush_cause(), &damages)
     }
 }
 
-/// What is asked for.
+/// The parameters of `/healthz`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Wish {
+pub(super) struct HealthzQuery {
     counts_damage: bool,
 }
 
-impl Wish {
+impl HealthzQuery {
     /// Reads the parameters, or says what is wrong with them; those of nats-server change nothing.
-    pub(super) fn read(parameters: &Parameters) -> Result<Wish, String> {
-        Ok(Wish { counts_damage: parameters.flag("damage")? })
+    pub(super) fn read(parameters: &Parameters) -> Result<HealthzQuery, String> {
+        Ok(HealthzQuery { counts_damage: parameters.flag("damage")? })
     }
 }
 

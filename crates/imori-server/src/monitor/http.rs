@@ -49,17 +49,17 @@ fn run(sockets: Vec<TcpListener>, monitored: &Arc<Monitored>) {
     });
 }
 
-/// Takes requests in, as long as there is a place for who asks.
+/// Takes requests in, as long as there is a place for one more client.
 async fn accept(socket: TcpListener, router: Router, places: Arc<Semaphore>) {
     let socket = match tokio::net::TcpListener::from_std(socket) {
         Ok(socket) => socket,
         Err(error) => return error!(%error, "monitor cannot be served"),
     };
-    let mut has_complained = false;
+    let mut is_logged = false;
     while let Ok(place) = Arc::clone(&places).acquire_owned().await {
         match socket.accept().await {
             Ok((stream, _)) => {
-                has_complained = false;
+                is_logged = false;
                 let router = router.clone();
                 tokio::spawn(async move {
                     serve(stream, router).await;
@@ -67,9 +67,9 @@ async fn accept(socket: TcpListener, router: Router, places: Arc<Semaphore>) {
                 });
             }
             Err(error) => {
-                if !has_complained {
+                if !is_logged {
                     warn!(%error, "requests to the monitor cannot be accepted");
-                    has_complained = true;
+                    is_logged = true;
                 }
                 sleep(ACCEPT_PAUSE).await;
             }

@@ -1,4 +1,4 @@
-//! What connections read: their live subscriptions and the queues they consume.
+//! The readers of connections: their live subscriptions and the queues they consume.
 
 use std::ops::ControlFlow;
 
@@ -24,20 +24,20 @@ pub(super) struct SubscriptionDetail {
     pub(super) cid: u64,
 }
 
-/// What a reader reads.
-pub(super) enum Heard {
+/// The source of a reader's messages.
+pub(super) enum ListedSource {
     /// Messages as they are published.
     Live(Box<Subscription>),
     /// A queue.
     Queue(QueueId),
 }
 
-impl Heard {
-    /// How it is shown: a pattern of the exchange that all protocols share as it is, one of another exchange
-    /// behind its name, a queue by its name. `None` where the queue has just gone.
+impl ListedSource {
+    /// The text that the monitor shows. A pattern of the exchange that all protocols share stands as it is,
+    /// one of another exchange behind its name, a queue by its name. `None` where the queue has just gone.
     pub(super) fn detail(&self, monitored: &Monitored, cid: u64) -> Option<SubscriptionDetail> {
         match self {
-            Heard::Live(subscription) => {
+            ListedSource::Live(subscription) => {
                 let (exchange, text) = (&subscription.exchange, &subscription.key.text);
                 let subject = match exchange.as_bytes() {
                     TOPIC_EXCHANGE => text.to_string(),
@@ -46,7 +46,7 @@ impl Heard {
                 let qgroup = subscription.group.as_ref().map(ToString::to_string);
                 Some(SubscriptionDetail { subject, qgroup, cid })
             }
-            Heard::Queue(id) => {
+            ListedSource::Queue(id) => {
                 let subject =
                     monitored.shared.queues.with(queue_key(*id), |queue| queue.name().to_string())?;
                 Some(SubscriptionDetail { subject, qgroup: None, cid })
@@ -57,11 +57,11 @@ impl Heard {
     /// Tells whether a message of this subject, published where all protocols publish, would be heard at once.
     pub(super) fn hears(&self, subject: &[u8]) -> bool {
         match self {
-            Heard::Live(subscription) if subscription.exchange.as_bytes() == TOPIC_EXCHANGE => {
+            ListedSource::Live(subscription) if subscription.exchange.as_bytes() == TOPIC_EXCHANGE => {
                 let key = &subscription.key;
                 Pattern::parse(key.syntax, &key.text).is_ok_and(|pattern| is_match(&pattern, subject))
             }
-            Heard::Live(_) | Heard::Queue(_) => false,
+            ListedSource::Live(_) | ListedSource::Queue(_) => false,
         }
     }
 }
@@ -70,14 +70,14 @@ impl Heard {
 pub(super) fn each_heard(
     monitored: &Monitored,
     id: ConnectionId,
-    mut show: impl FnMut(&Heard) -> ControlFlow<()>,
+    mut show: impl FnMut(&ListedSource) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     let mut from = 0;
     loop {
         // A queue is locked before a connection, never after: names are asked for outside.
         let piece = monitored.shared.with_link(id, |link| {
             let readers = link.outbound.readers_from(from).take(PIECE);
-            readers.map(|(slot, spec)| (slot, heard(&spec.source))).collect::<Vec<_>>()
+            readers.map(|(slot, spec)| (slot, listed(&spec.source))).collect::<Vec<_>>()
         });
         let Some((last, _)) = piece.as_ref().and_then(|piece| piece.last()) else {
             return ControlFlow::Continue(());
@@ -89,10 +89,10 @@ pub(super) fn each_heard(
     }
 }
 
-fn heard(source: &Source) -> Heard {
+fn listed(source: &Source) -> ListedSource {
     match source {
-        Source::Live(subscription) => Heard::Live(subscription.clone()),
-        Source::Queue(id) => Heard::Queue(*id),
+        Source::Live(subscription) => ListedSource::Live(subscription.clone()),
+        Source::Queue(id) => ListedSource::Queue(*id),
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
     fn a_subject_is_tested_as_it_would_be_published() {
         let live = |exchange: &str, syntax, text: &[u8]| {
             let key = BindingKey::new(syntax, text);
-            Heard::Live(Box::new(Subscription { exchange: Name::from(exchange), key, group: None }))
+            ListedSource::Live(Box::new(Subscription { exchange: Name::from(exchange), key, group: None }))
         };
         for (heard, subject, expected) in [
             (live("amq.topic", Syntax::Amqp, b"a.*"), "a.b", true),
@@ -116,7 +116,7 @@ mod tests {
             (live("amq.topic", Syntax::Nats, b"a.>"), "a", false),
             (live("amq.topic", Syntax::Nats, b"a.b"), "a.c", false),
             (live("amq.direct", Syntax::Amqp, b"a.b"), "a.b", false),
-            (Heard::Queue(QueueId { slot: 0, generation: 0 }), "a.b", false),
+            (ListedSource::Queue(QueueId { slot: 0, generation: 0 }), "a.b", false),
         ] {
             assert_eq!(heard.hears(subject.as_bytes()), expected, "{subject}");
         }

@@ -2,7 +2,7 @@
 
 use imori_core::confirm::Level;
 use imori_core::queue::Queue;
-use imori_core::world::Event;
+use imori_core::world::Counter;
 
 use super::exposition::Exposition;
 use super::monitored::Monitored;
@@ -36,7 +36,7 @@ fn push_store(page: &mut Exposition, monitored: &Monitored) {
     let journal = &shared.journal;
     let help = "Confirms that left, by what they promise.";
     let confirms = Level::ALL
-        .map(|level| (format!("level=\"{level}\""), monitored.counted(Event::confirmed(level)) as f64));
+        .map(|level| (format!("level=\"{level}\""), monitored.counted(Counter::confirmed(level)) as f64));
     page.counters("imori_confirms_total", help, &confirms);
     let counts = journal.commits().counts();
     let help = "From the write of a batch to the end of its sync.";
@@ -62,7 +62,7 @@ fn push_store(page: &mut Exposition, monitored: &Monitored) {
     ];
     page.gauges("imori_alarm", help, &alarms);
     let help = "Queues that have their publishers wait, as they grow faster than their pages are written.";
-    page.gauge("imori_queues_pressing", help, shared.memory.gauge().pressing() as f64);
+    page.gauge("imori_queues_pressing", help, shared.memory.gauge().throttling() as f64);
     let help = "Late flushes and cells that are over, by what was behind them.";
     let stalls =
         Cause::ALL.map(|cause| (format!("cause=\"{}\"", cause.label()), shared.stalls.count(cause) as f64));
@@ -84,19 +84,27 @@ fn push_cells(page: &mut Exposition, monitored: &Monitored) {
 
 fn push_messages(page: &mut Exposition, monitored: &Monitored) {
     for (event, name, help) in [
-        (Event::Published, "imori_published_total", "Messages that were handed in."),
-        (Event::Unroutable, "imori_unroutable_total", "Messages that found nobody."),
-        (Event::ReplyDropped, "imori_replies_dropped_total", "Replies that found their inbox gone."),
-        (Event::DeadLettered, "imori_dead_lettered_total", "Messages that were dead-lettered."),
+        (Counter::Published, "imori_published_total", "Messages that were handed in."),
+        (Counter::Unroutable, "imori_unroutable_total", "Messages that found nobody."),
+        (Counter::ReplyDropped, "imori_replies_dropped_total", "Replies that found their inbox gone."),
+        (Counter::DeadLettered, "imori_dead_lettered_total", "Messages that were dead-lettered."),
         (
-            Event::DeadLetterDropped,
+            Counter::DeadLetterDropped,
             "imori_dead_letters_dropped_total",
             "Dead letters that found no exchange.",
         ),
-        (Event::NoForm, "imori_no_form_total", "Deliveries left out for want of a form in a protocol."),
-        (Event::CutTooSlow, "imori_cut_too_slow_total", "Connections cut because too much waited for them."),
-        (Event::Pressed, "imori_queue_presses_total", "How often a publisher had to wait for such a queue."),
-        (Event::Fault, "imori_faults_total", "Connections ended by a fault in the broker."),
+        (Counter::NoForm, "imori_no_form_total", "Deliveries left out for want of a form in a protocol."),
+        (
+            Counter::CutTooSlow,
+            "imori_cut_too_slow_total",
+            "Connections cut because too much waited for them.",
+        ),
+        (
+            Counter::Throttled,
+            "imori_queue_presses_total",
+            "How often a publisher had to wait for such a queue.",
+        ),
+        (Counter::Fault, "imori_faults_total", "Connections ended by a fault in the broker."),
     ] {
         page.counter(name, help, monitored.counted(event) as f64);
     }

@@ -1,9 +1,9 @@
 //! Monitoring over HTTP in nats-server's shape: the paths, parameters, names, types and units that its
 //! dashboards and `nats-top` read.
 //!
-//! It runs on a thread of its own and takes nothing from the cells but a look under each connection's lock.
-//! What this broker does not have or know is absent, or 0 where it has none: nothing is made up. What
-//! differs on purpose: no JSONP and no page of another origin may read it.
+//! The monitor runs on a thread of its own and takes nothing from the cells but a look under each
+//! connection's lock. A figure that this broker does not have is absent, or 0 where it has none: nothing
+//! is made up. There is no JSONP on purpose, and no page of another origin may read the answers.
 
 mod http;
 mod routes;

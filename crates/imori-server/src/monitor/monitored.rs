@@ -1,4 +1,4 @@
-//! What the monitor tells about: the broker, and what of its configuration is shown.
+//! The facts that the monitor tells of: the broker, and the shown part of its configuration.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,25 +8,26 @@ use std::time::Duration;
 use imori_core::id::VhostId;
 use imori_core::name::Name;
 use imori_core::time::Time;
-use imori_core::world::Event;
+use imori_core::world::Counter;
 
 use super::process::CpuMeter;
+use crate::config::HostName;
 use crate::shared::{CellHandle, Shared};
 
 /// A broker as the monitor sees it.
 pub(crate) struct Monitored {
     pub(crate) shared: Arc<Shared>,
-    /// Who the broker is, for as long as it runs.
+    /// The random name by which NATS clients know this run of the broker.
     pub(crate) server_id: String,
     /// Where clients connect.
     pub(crate) client_address: SocketAddr,
     /// Where the monitor listens.
     pub(crate) http_address: SocketAddr,
     /// Names of this host, besides `localhost` and its addresses.
-    pub(crate) host_names: Vec<String>,
-    /// What NATS clients are told, if there are to be any.
+    pub(crate) host_names: Vec<HostName>,
+    /// The settings of NATS listeners, if there are any.
     pub(crate) nats: Option<Arc<imori_nats::settings::Settings>>,
-    /// What people call the broker.
+    /// The name that people gave to the broker.
     pub(crate) server_name: String,
     pub(crate) connections_max: u32,
     /// Bytes of a message, for all protocols but NATS.
@@ -101,8 +102,8 @@ impl Requests {
     }
 }
 
-/// Sums as they were shown last. A connection that goes while they are taken is missed that time; what
-/// was shown must not fall for it, since a dashboard would take that for a restart.
+/// Sums as they were shown last. A connection that goes while they are taken is missed that time. A figure
+/// that was shown must not fall for it, since a dashboard would take that for a restart.
 #[derive(Debug, Default)]
 pub(crate) struct Shown([AtomicU64; 3]);
 
@@ -122,8 +123,8 @@ impl Monitored {
         self.shared.cells.get().into_iter().flatten()
     }
 
-    pub(super) fn counted(&self, event: Event) -> u64 {
-        self.cells().map(|cell| cell.counters.get(event)).sum()
+    pub(super) fn counted(&self, counter: Counter) -> u64 {
+        self.cells().map(|cell| cell.counters.get(counter)).sum()
     }
 
     pub(super) fn now(&self) -> Time {

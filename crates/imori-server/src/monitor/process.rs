@@ -1,4 +1,4 @@
-//! What the system knows of this process: its memory and its use of the processors.
+//! This process as the system sees it: its memory and its use of the processors.
 
 use std::fs;
 use std::sync::Mutex;

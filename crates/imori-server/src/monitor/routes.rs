@@ -54,16 +54,16 @@ async fn varz(State(monitored): Broker) -> Response {
 
 async fn connz(State(monitored): Broker, Query(pairs): Pairs) -> Response {
     monitored.requests.count(Path::Connz);
-    match connz::Wish::read(&Parameters(pairs)) {
-        Ok(wish) => json(&Connz::of(&monitored, &wish)),
+    match connz::ConnzQuery::read(&Parameters(pairs)) {
+        Ok(query) => json(&Connz::of(&monitored, &query)),
         Err(reason) => refuse(reason),
     }
 }
 
 async fn subsz(State(monitored): Broker, Query(pairs): Pairs) -> Response {
     monitored.requests.count(Path::Subsz);
-    match subsz::Wish::read(&Parameters(pairs)) {
-        Ok(wish) => json(&Subsz::of(&monitored, &wish)),
+    match subsz::SubszQuery::read(&Parameters(pairs)) {
+        Ok(query) => json(&Subsz::of(&monitored, &query)),
         Err(reason) => refuse(reason),
     }
 }
@@ -91,19 +91,19 @@ async fn routez(State(monitored): Broker) -> Response {
 
 async fn healthz(State(monitored): Broker, Query(pairs): Pairs) -> Response {
     monitored.requests.count(Path::Healthz);
-    let wish = match healthz::Wish::read(&Parameters(pairs)) {
-        Ok(wish) => wish,
+    let query = match healthz::HealthzQuery::read(&Parameters(pairs)) {
+        Ok(query) => query,
         Err(reason) => return refuse(reason),
     };
-    let (status, health) = Healthz::of(&monitored, wish);
+    let (status, health) = Healthz::of(&monitored, query);
     // In one line: probes compare it as text.
     answer(status, serde_json::to_vec(&health))
 }
 
 async fn storez(State(monitored): Broker, Query(pairs): Pairs) -> Response {
     monitored.requests.count(Path::Storez);
-    match storez::Wish::read(&Parameters(pairs)) {
-        Ok(wish) => json(&Storez::of(&monitored, &wish)),
+    match storez::StorezQuery::read(&Parameters(pairs)) {
+        Ok(query) => json(&Storez::of(&monitored, &query)),
         Err(reason) => refuse(reason),
     }
 }

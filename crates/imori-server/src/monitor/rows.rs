@@ -9,7 +9,7 @@ use super::monitored::Monitored;
 use crate::config::ProtocolName;
 use crate::shared::TcpLink;
 
-/// What a connection did, and how it stands.
+/// The state and the counts of one connection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     pub(super) id: ConnectionId,

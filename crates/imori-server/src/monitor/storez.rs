@@ -2,14 +2,14 @@
 
 use imori_core::confirm::Level;
 use imori_core::id::VhostId;
-use imori_core::world::Event;
+use imori_core::world::Counter;
 use serde::Serialize;
 
 use super::monitored::Monitored;
 use super::query::{Page, Parameters};
 use super::wording::timestamp;
 use crate::limits::MONITOR_QUEUES_MAX;
-use crate::stall::{Cause, Stall, Step, What};
+use crate::stall::{Cause, LateWork, Stall, Step};
 use crate::store::BOUNDS_US;
 
 /// The answer.
@@ -37,7 +37,7 @@ struct Store {
     id: String,
     folder: String,
     last_end: String,
-    /// What was found damaged or missing, by this process and those before it, and is not acknowledged.
+    /// Damaged or missing files that nobody has acknowledged, found by this process and those before it.
     damage: Vec<String>,
     recovered: Option<Recovered>,
 }
@@ -52,7 +52,7 @@ struct Recovered {
     absent: Vec<String>,
     set_aside: Vec<String>,
     took_ms: u64,
-    /// The same as the log has it.
+    /// The recovery's report in the words of the log.
     report: String,
 }
 
@@ -171,29 +171,29 @@ struct Queue {
     pressing: bool,
 }
 
-/// What is asked for.
+/// The parameters of `/storez`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Wish(Page);
+pub(super) struct StorezQuery(Page);
 
-impl Wish {
+impl StorezQuery {
     /// Reads the parameters, or says what is wrong with them.
-    pub(super) fn read(parameters: &Parameters) -> Result<Wish, String> {
-        Ok(Wish(parameters.page(MONITOR_QUEUES_MAX)?))
+    pub(super) fn read(parameters: &Parameters) -> Result<StorezQuery, String> {
+        Ok(StorezQuery(parameters.page(MONITOR_QUEUES_MAX)?))
     }
 }
 
 impl Storez<'_> {
-    /// The store as it is, with the queues that are wished for.
-    pub(super) fn of<'a>(monitored: &'a Monitored, wish: &Wish) -> Storez<'a> {
+    /// The store as it is, with the queues that are asked for.
+    pub(super) fn of<'a>(monitored: &'a Monitored, query: &StorezQuery) -> Storez<'a> {
         let shared = &monitored.shared;
-        let Wish(page) = *wish;
+        let StorezQuery(page) = *query;
         let (total, queues) = queues(monitored, page);
         let now = monitored.now();
         let cells = monitored.cells().map(|cell| Cell {
             lag_us: micros(cell.pulse.latest().max(cell.pulse.lag(now, cell.load.is_parked()))),
             busy_percent: cell.load.busy_percent(),
         });
-        let confirmed = |level| monitored.counted(Event::confirmed(level));
+        let confirmed = |level| monitored.counted(Counter::confirmed(level));
         Storez {
             server_id: &monitored.server_id,
             now: timestamp(now),
@@ -203,7 +203,7 @@ impl Storez<'_> {
                 memory: shared.memory.is_alarmed(),
                 disk: shared.memory.is_disk_alarmed(),
                 disk_space: shared.journal.is_space_low(),
-                queues: shared.memory.gauge().pressing(),
+                queues: shared.memory.gauge().throttling(),
             },
             confirms: Confirms {
                 memory: confirmed(Level::Memory),
@@ -289,7 +289,7 @@ fn queues(monitored: &Monitored, page: Page) -> (usize, Vec<Queue>) {
                         delayed: queue.delayed_len(),
                         unsettled: queue.unsettled_len(),
                         consumers: queue.consumers_len(),
-                        pressing: queue.is_pressing(),
+                        pressing: queue.is_throttling(),
                     },
                 )
             }))
@@ -311,8 +311,8 @@ fn vhost_name(monitored: &Monitored, id: VhostId) -> String {
 fn shown(stall: &Stall) -> ShownStall {
     let seen = &stall.evidence;
     let (what, cell) = match stall.what {
-        What::Flush => ("flush", None),
-        What::Cell(id) => ("cell", Some(id)),
+        LateWork::Flush => ("flush", None),
+        LateWork::Cell(id) => ("cell", Some(id)),
     };
     ShownStall {
         what,

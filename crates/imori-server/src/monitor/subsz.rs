@@ -24,23 +24,23 @@ pub(super) struct Subsz<'a> {
     subscriptions_list: Vec<SubscriptionDetail>,
 }
 
-/// What is asked for.
+/// The parameters of `/subsz`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wish {
+pub(super) struct SubszQuery {
     page: Page,
     wants_list: bool,
     /// Only what hears this subject; empty for all.
     subject: String,
 }
 
-impl Wish {
+impl SubszQuery {
     /// Reads the parameters, or says what is wrong with them.
-    pub(super) fn read(parameters: &Parameters) -> Result<Wish, String> {
+    pub(super) fn read(parameters: &Parameters) -> Result<SubszQuery, String> {
         let subject = parameters.text("test");
         if !subject.is_empty() && !is_literal(subject) {
             return Err(wrong("test", subject, "a subject without wildcards, such as `a.b`"));
         }
-        Ok(Wish {
+        Ok(SubszQuery {
             page: parameters.page(MONITOR_LISTED_MAX)?,
             wants_list: parameters.flag("subs")?,
             subject: subject.to_owned(),
@@ -49,20 +49,20 @@ impl Wish {
 }
 
 impl Subsz<'_> {
-    /// The subscriptions that are wished for.
-    pub(super) fn of<'a>(monitored: &'a Monitored, wish: &Wish) -> Subsz<'a> {
+    /// The subscriptions that are asked for.
+    pub(super) fn of<'a>(monitored: &'a Monitored, query: &SubszQuery) -> Subsz<'a> {
         let (mut subscriptions, mut connections) = (0, Vec::new());
         each_row(monitored, |row| {
             subscriptions += row.subscriptions;
             connections.push((row.number, row.id));
         });
         let (mut list, mut total) = (Vec::new(), 0);
-        if wish.wants_list {
+        if query.wants_list {
             connections.sort_unstable_by_key(|(number, _)| *number);
             for (number, id) in connections {
                 let _ = each_heard(monitored, id, |heard| {
-                    if wish.subject.is_empty() || heard.hears(wish.subject.as_bytes()) {
-                        let is_shown = total >= wish.page.offset && list.len() < wish.page.limit;
+                    if query.subject.is_empty() || heard.hears(query.subject.as_bytes()) {
+                        let is_shown = total >= query.page.offset && list.len() < query.page.limit;
                         total += 1;
                         if is_shown {
                             list.extend(heard.detail(monitored, number));
@@ -77,8 +77,8 @@ impl Subsz<'_> {
             now: timestamp(monitored.now()),
             num_subscriptions: subscriptions,
             total,
-            offset: wish.page.offset,
-            limit: wish.page.limit,
+            offset: query.page.offset,
+            limit: query.page.limit,
             subscriptions_list: list,
         }
     }
@@ -111,7 +111,7 @@ mod tests {
             (".a", false),
         ] {
             let parameters = Parameters(vec![(String::from("test"), String::from(subject))]);
-            assert_eq!(Wish::read(&parameters).is_ok(), is_read, "{subject}");
+            assert_eq!(SubszQuery::read(&parameters).is_ok(), is_read, "{subject}");
         }
     }
 }

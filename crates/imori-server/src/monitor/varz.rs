@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use imori_core::world::Event;
+use imori_core::world::Counter;
 use imori_nats::settings::Settings;
 use serde::Serialize;
 
@@ -67,7 +67,7 @@ pub(super) struct Varz<'a> {
     slow_consumer_stats: SlowConsumers,
 }
 
-/// What NATS clients are told, where there is a listener for them.
+/// The settings that NATS clients are told, where there is a listener for them.
 #[derive(Debug, Serialize)]
 struct NatsVarz {
     proto: u32,
@@ -105,8 +105,8 @@ impl Varz<'_> {
             add(&mut sums, [row.bytes_in, row.messages_out, row.bytes_out]);
         });
         let [in_bytes, out_msgs, out_bytes] = monitored.shown.rise(sums);
-        let in_msgs = monitored.counted(Event::Published);
-        let slow_consumers = monitored.counted(Event::CutTooSlow);
+        let in_msgs = monitored.counted(Counter::Published);
+        let slow_consumers = monitored.counted(Counter::CutTooSlow);
         let now = monitored.now();
         let start = timestamp(monitored.started);
         Varz {

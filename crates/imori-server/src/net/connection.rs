@@ -1,4 +1,4 @@
-//! A connection's task on its cell's runtime: its turns run on a socket and a timer, and whoever waits is woken.
+//! A connection's task on its cell's runtime: its turns run on a socket and a timer, which wake it.
 
 use std::future::poll_fn;
 use std::io;
@@ -11,7 +11,7 @@ use imori_core::id::ConnectionId;
 use imori_core::outbound::{Mute, Outbound};
 use imori_core::time::Time;
 use imori_core::turn::{ClientFacts, Peer};
-use imori_core::world::{Event, World};
+use imori_core::world::{Counter, World};
 use tokio::net::TcpStream;
 use tracing::{debug, error, warn};
 
@@ -20,18 +20,18 @@ use crate::config::ProtocolName;
 use crate::net::socket::{Socket, SocketTurn, come_back_after_others};
 use crate::peers::client::{Client, Traffic};
 use crate::protocol::Protocol;
-use crate::shared::{Accepted, Door, TcpWire, Writer};
+use crate::shared::{Accepted, ListenerKind, TcpWire, Writer};
 use crate::turn::{Link, Signals, Task};
-use crate::websocket::{Carrier, Opened, Opening, open};
+use crate::websocket::{Opened, Opening, WebSocketStream, open};
 
 /// Takes a connection over and serves it on this cell.
 pub(crate) fn serve(accepted: Accepted) {
-    let Accepted { stream, door, ticket } = accepted;
-    Cell::current(|cell| match Served::new(cell, stream, door, ticket.number()) {
+    let Accepted { stream, listener, ticket } = accepted;
+    Cell::current(|cell| match Served::new(cell, stream, listener, ticket.number()) {
         Ok(Some(mut served)) => {
             let id = served.ids.id;
             cell.shared.admission.seat(&ticket, id);
-            debug!(?door, connection = ?id, "connection accepted");
+            debug!(?listener, connection = ?id, "connection accepted");
             served.socket.ticket = Some(ticket);
             tokio::spawn(async move { poll_fn(|cx| served.poll(cx)).await });
         }
@@ -55,7 +55,7 @@ struct Served {
     has_waker: bool,
     /// Its transport is of no more use, and what it had is given back.
     is_over: bool,
-    /// It is in a turn, which has not ended or ended in a panic.
+    /// The connection is in a turn that has not ended, or that ended in a panic.
     is_in_turn: bool,
 }
 
@@ -71,14 +71,19 @@ struct Ids {
 /// How far a connection has come.
 #[expect(clippy::large_enum_variant, reason = "nearly all are the large one")]
 enum Stage {
-    /// It is not a WebSocket yet.
+    /// The WebSocket's opening handshake is under way.
     Opening(Opening),
-    /// Its protocol is spoken.
+    /// The connection speaks its protocol.
     Speaking(Task),
 }
 
 impl Served {
-    fn new(cell: &Cell, stream: std::net::TcpStream, door: Door, number: u64) -> io::Result<Option<Served>> {
+    fn new(
+        cell: &Cell,
+        stream: std::net::TcpStream,
+        listener: ListenerKind,
+        number: u64,
+    ) -> io::Result<Option<Served>> {
         let stream = TcpStream::from_std(stream)?;
         let source = stream.peer_addr()?;
         let (reader, writer) = stream.into_split();
@@ -91,9 +96,9 @@ impl Served {
         let Some(handle) = cell.shared.cell(cell.id) else {
             return Ok(None);
         };
-        let protocol = match door {
-            Door::Plain(protocol) => Some(protocol),
-            Door::WebSocket => None,
+        let protocol = match listener {
+            ListenerKind::Plain(protocol) => Some(protocol),
+            ListenerKind::WebSocket => None,
         };
         let key = handle.connections.insert(|key| {
             let id = ConnectionId { cell: cell.id, slot: key.slot, generation: key.generation };
@@ -123,7 +128,7 @@ impl Served {
             reader,
             writer,
             source,
-            carrier: None,
+            websocket: None,
             ticket: None,
             timer: None,
             timer_at: None,
@@ -134,7 +139,10 @@ impl Served {
         let ids = Ids { id, number, since, source, signals };
         let stage = match protocol {
             Some(protocol) => Stage::Speaking(task(cell, &ids, protocol)),
-            None => Stage::Opening(Box::pin(open(Arc::clone(&socket.writer), Arc::clone(&settings.gate)))),
+            None => Stage::Opening(Box::pin(open(
+                Arc::clone(&socket.writer),
+                Arc::clone(&settings.upgrade_policy),
+            ))),
         };
         Ok(Some(Served { ids, stage, socket, traffic, has_waker: false, is_over: false, is_in_turn: false }))
     }
@@ -204,7 +212,7 @@ impl Served {
         let (protocol, early) = match opened {
             Opened::Upgraded { protocol, early } => (protocol, early),
             Opened::Refused(reason) => {
-                self.socket.complain(cell, "upgrade to WebSocket was refused", reason);
+                self.socket.log_refusal(cell, "upgrade to WebSocket was refused", reason);
                 return None;
             }
             Opened::Gone => return None,
@@ -212,13 +220,14 @@ impl Served {
         let settings = &cell.settings;
         let knows_text = protocol == ProtocolName::Stomp;
         let socket = Arc::clone(&self.socket.writer);
-        let carrier = Carrier::new(socket, early, settings.gate.message_bytes_max, knows_text);
+        let websocket =
+            WebSocketStream::new(socket, early, settings.upgrade_policy.message_bytes_max, knows_text);
         cell.shared.with_link(self.ids.id, |link| {
             link.outbound.set_encoder(Protocol::encoder(protocol, &settings.protocols));
-            link.wire.writer = Writer::Framed(Arc::clone(carrier.writer()));
+            link.wire.writer = Writer::Framed(Arc::clone(websocket.writer()));
             link.wire.client.protocol = Some(protocol);
         });
-        self.socket.carrier = Some(Box::new(carrier));
+        self.socket.websocket = Some(Box::new(websocket));
         debug!(%protocol, connection = ?self.ids.id, "connection upgraded to WebSocket");
         Some(task(cell, &self.ids, protocol))
     }
@@ -229,7 +238,7 @@ impl Drop for Served {
     fn drop(&mut self) {
         Cell::current(|cell| {
             if self.is_in_turn {
-                cell.count(Event::Fault);
+                cell.count(Counter::Fault);
                 error!(source = %self.ids.source, "a fault ended a connection; see the panic before");
             }
             if let Stage::Speaking(task) = &mut self.stage {

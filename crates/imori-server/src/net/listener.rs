@@ -14,7 +14,7 @@ use tracing::{debug, warn};
 use crate::config::ListenAddress;
 use crate::limits::{ACCEPT_BACKLOG, ACCEPT_PAUSE};
 use crate::peers::admission::{Ticket, Verdict};
-use crate::shared::{Accepted, Arrival, CellHandle, Door, Phase, Shared};
+use crate::shared::{Accepted, Arrival, CellHandle, ListenerKind, Phase, Shared};
 use crate::turn::Signal;
 
 /// How long accepting waits for a place before it looks again who may give way.
@@ -37,13 +37,18 @@ pub(crate) fn bind(address: ListenAddress) -> io::Result<(TcpListener, SocketAdd
 }
 
 /// Takes connections in until the broker stops.
-pub(crate) async fn accept(socket: TcpListener, door: Door, shared: Arc<Shared>, busy_percent: u8) {
+pub(crate) async fn accept(
+    socket: TcpListener,
+    listener: ListenerKind,
+    shared: Arc<Shared>,
+    busy_percent: u8,
+) {
     let socket = match tokio::net::TcpListener::from_std(socket) {
         Ok(socket) => socket,
         Err(error) => return shared.fail(&format!("a listener cannot be served: {error}")),
     };
     let mut phase = shared.phase.subscribe();
-    let mut has_complained = false;
+    let mut is_logged = false;
     loop {
         let accepted = tokio::select! {
             _ = phase.wait_for(|phase| *phase > Phase::Serving) => return,
@@ -51,16 +56,16 @@ pub(crate) async fn accept(socket: TcpListener, door: Door, shared: Arc<Shared>,
         };
         match accepted {
             Ok((stream, source)) => {
-                has_complained = false;
+                is_logged = false;
                 if let Some(ticket) = admit(&shared, source).await {
-                    hand_over(&shared, stream, door, ticket, busy_percent);
+                    hand_over(&shared, stream, listener, ticket, busy_percent);
                 }
             }
             // Most often the process has no descriptor left; one becomes free when somebody leaves.
             Err(error) => {
-                if !has_complained {
+                if !is_logged {
                     warn!(%error, "connections cannot be accepted");
-                    has_complained = true;
+                    is_logged = true;
                 }
                 sleep(ACCEPT_PAUSE).await;
             }
@@ -86,11 +91,11 @@ async fn admit(shared: &Shared, source: SocketAddr) -> Option<Ticket> {
     }
 }
 
-fn hand_over(shared: &Shared, stream: TcpStream, door: Door, ticket: Ticket, busy_percent: u8) {
+fn hand_over(shared: &Shared, stream: TcpStream, listener: ListenerKind, ticket: Ticket, busy_percent: u8) {
     let stream = stream.set_nodelay(true).and_then(|()| stream.into_std());
     match (stream, least_busy(shared, busy_percent)) {
         (Ok(stream), Some(cell)) => {
-            let accepted = Arrival::Accepted(Accepted { stream, door, ticket });
+            let accepted = Arrival::Accepted(Accepted { stream, listener, ticket });
             if let Err(SendError(Arrival::Accepted(refused))) = cell.arrivals.send(accepted) {
                 shared.admission.leave(&refused.ticket);
             }
@@ -99,8 +104,8 @@ fn hand_over(shared: &Shared, stream: TcpStream, door: Door, ticket: Ticket, bus
     }
 }
 
-/// The first cell until it is busy, then the least busy one: a wake-up of another core costs
-/// more than all else in a round trip.
+/// The first cell until it is busy, then the least busy one. A wake-up of another core costs more than all
+/// else in a round trip.
 fn least_busy(shared: &Shared, busy_percent: u8) -> Option<&CellHandle> {
     let cells = shared.cells.get()?;
     let first = cells.first()?;

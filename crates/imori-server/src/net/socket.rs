@@ -21,15 +21,15 @@ use crate::cell::Cell;
 use crate::peers::admission::Ticket;
 use crate::shared::Phase;
 use crate::turn::Transport;
-use crate::websocket::Carrier;
+use crate::websocket::WebSocketStream;
 
-/// What carries a connection.
+/// The transport of a connection: its socket, its timer and its place among the admitted.
 pub(crate) struct Socket {
     pub(crate) reader: OwnedReadHalf,
     pub(crate) writer: Arc<OwnedWriteHalf>,
     pub(crate) source: SocketAddr,
-    /// What undoes the frames of a WebSocket, where it is one.
-    pub(crate) carrier: Option<Box<Carrier>>,
+    /// The layer that undoes WebSocket frames, where the connection is a WebSocket.
+    pub(crate) websocket: Option<Box<WebSocketStream>>,
     pub(crate) ticket: Option<Ticket>,
     pub(crate) timer: Option<Pin<Box<Sleep>>>,
     pub(crate) timer_at: Option<Time>,
@@ -52,22 +52,22 @@ pub(crate) struct SocketTurn<'a, 'w> {
 impl Transport for SocketTurn<'_, '_> {
     #[inline]
     fn poll_read(&mut self, room: &mut [u8]) -> Poll<usize> {
-        match self.socket.carrier {
+        match self.socket.websocket {
             None => self.poll_read_plain(room),
             Some(_) => self.poll_read_framed(room),
         }
     }
 
     fn poll_read_buf(&mut self, buffer: &mut BytesMut) -> Poll<usize> {
-        let carrier = self.socket.carrier.as_mut();
-        if let Some(instead) = carrier.and_then(|carrier| carrier.instead_of_read(self.cx)) {
+        let websocket = self.socket.websocket.as_mut();
+        if let Some(instead) = websocket.and_then(|websocket| websocket.instead_of_read(self.cx)) {
             return self.come_back_unless_ready(instead);
         }
         let (before, room) = (buffer.len(), buffer.capacity() - buffer.len());
         let read = pin!(self.socket.reader.read_buf(buffer));
         let bytes = ready!(read.poll(self.cx)).unwrap_or(0);
         self.socket.bytes_read += bytes as u64;
-        if self.socket.carrier.is_none() {
+        if self.socket.websocket.is_none() {
             return Poll::Ready(bytes);
         }
         let kept = self.decode(buffer.get_mut(before..).unwrap_or_default(), bytes == room);
@@ -115,8 +115,8 @@ impl Transport for SocketTurn<'_, '_> {
     }
 
     fn close(&mut self) {
-        if let Some(carrier) = &self.socket.carrier {
-            return carrier.close(*self.cell.shared.phase.borrow() > Phase::Serving);
+        if let Some(websocket) = &self.socket.websocket {
+            return websocket.close(*self.cell.shared.phase.borrow() > Phase::Serving);
         }
         let stream: &TcpStream = self.socket.writer.as_ref().as_ref();
         // A peer that is gone already needs no goodbye.
@@ -129,7 +129,7 @@ impl Transport for SocketTurn<'_, '_> {
     }
 
     fn refused(&mut self, message: &'static str, text: &str) {
-        self.socket.complain(self.cell, message, text);
+        self.socket.log_refusal(self.cell, message, text);
     }
 }
 
@@ -144,13 +144,13 @@ impl SocketTurn<'_, '_> {
     }
 
     fn poll_read_framed(&mut self, room: &mut [u8]) -> Poll<usize> {
-        let Some(carrier) = &mut self.socket.carrier else {
+        let Some(websocket) = &mut self.socket.websocket else {
             return Poll::Ready(0);
         };
-        if let Some(instead) = carrier.instead_of_read(self.cx) {
+        if let Some(instead) = websocket.instead_of_read(self.cx) {
             return self.come_back_unless_ready(instead);
         }
-        let early = carrier.take_early(room);
+        let early = websocket.take_early(room);
         let bytes = match early {
             Some(bytes) => bytes,
             None => ready!(self.poll_read_plain(room)),
@@ -164,13 +164,13 @@ impl SocketTurn<'_, '_> {
         if bytes.is_empty() {
             return Poll::Ready(0);
         }
-        let Some(carrier) = &mut self.socket.carrier else {
+        let Some(websocket) = &mut self.socket.websocket else {
             return Poll::Ready(bytes.len());
         };
-        match carrier.decode(bytes, was_full, self.cx) {
+        match websocket.decode(bytes, was_full, self.cx) {
             Ok(decoded) => self.come_back_unless_ready(decoded),
             Err(violation) => {
-                self.socket.complain(self.cell, "connection cut", &violation.to_string());
+                self.socket.log_refusal(self.cell, "connection cut", &violation.to_string());
                 // It ends once what is on its way is written, and the task is told so.
                 self.cell.with_outbound(self.id, Outbound::finish);
                 Poll::Pending
@@ -188,9 +188,9 @@ impl SocketTurn<'_, '_> {
 
 impl Socket {
     /// Logs that a client was refused something, or is cut, unless there is too much of that.
-    pub(crate) fn complain(&self, cell: &Cell, message: &'static str, text: &str) {
+    pub(crate) fn log_refusal(&self, cell: &Cell, message: &'static str, text: &str) {
         let source = self.source;
-        let Some(folded) = cell.shared.complaints.admit(source.ip().to_canonical(), cell.now()) else {
+        let Some(folded) = cell.shared.peer_log_limit.admit(source.ip().to_canonical(), cell.now()) else {
             return;
         };
         warn!(%source, message, text, folded, "client was refused");
@@ -205,8 +205,8 @@ async fn gone(writer: Arc<OwnedWriteHalf>) {
 
 /// Lets the task have another turn when the others that can go on have had one.
 ///
-/// Its waker would not do: the runtime would go on with what is ready, and ask only after dozens of turns
-/// what has come for others in the meantime.
+/// Its waker would not do. The runtime would go on with the tasks that are ready, and ask only after dozens
+/// of turns for what has come for others.
 pub(crate) fn come_back_after_others(cx: &mut Context<'_>) {
     let mut others_first = pin!(tokio::task::yield_now());
     // It is pending, and that is all that is wanted of it.

@@ -1,12 +1,13 @@
-//! Who reads nothing while memory is short goes: publishers wait for the memory that it holds, and nothing
-//! else would ever free it.
+//! Connections that read nothing while memory is short are closed.
+//!
+//! Publishers wait for the memory that such a connection holds, and nothing else would ever free it.
 
 use std::collections::HashMap;
 
 use imori_core::id::ConnectionId;
 use imori_core::outbound::{CutReason, Outbound};
 use imori_core::time::Time;
-use imori_core::world::{Event, World};
+use imori_core::world::{Counter, World};
 use tokio::time::sleep;
 
 use crate::cell::Cell;
@@ -50,7 +51,7 @@ impl Stalled {
                 _ => cell.now(),
             };
             if cell.now().since(since) >= STALL_MAX {
-                cell.count(Event::CutTooSlow);
+                cell.count(Counter::CutTooSlow);
                 cell.with_outbound(id, |outbound| {
                     outbound
                         .cut(CutReason::Stalled { unsent: outbound.unsent(), seconds: STALL_MAX.as_secs() });
@@ -62,7 +63,7 @@ impl Stalled {
     }
 }
 
-/// What a connection has taken, if a lot more waits for it.
+/// Gives how many bytes a connection has taken, if many more wait for it.
 fn stuck_at(outbound: &Outbound) -> Option<u64> {
     (!outbound.is_ended() && outbound.unsent() >= STALL_BYTES_MIN).then(|| outbound.written_bytes())
 }

@@ -1,4 +1,4 @@
-//! Who may connect: how many in all, and how many that have not logged in.
+//! The limits on connections: how many in all, and how many that have not logged in.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -63,7 +63,7 @@ impl Ticket {
     }
 }
 
-/// What is to be done with somebody who knocks.
+/// The decision about a connection that was accepted.
 #[derive(Debug)]
 pub(crate) enum Verdict {
     /// Come in.

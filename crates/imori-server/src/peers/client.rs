@@ -1,5 +1,5 @@
-//! Who is at the other end of a connection, and what it did: written by the connection's own cell, read by
-//! the monitor.
+//! The facts about the client of a connection and its traffic. The connection's own cell writes them, the
+//! monitor reads them.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(crate) struct Client {
     pub(crate) protocol: Option<ProtocolName>,
     pub(crate) source: SocketAddr,
     pub(crate) since: Time,
-    /// What it said of itself, once it has logged in.
+    /// The facts that the client gave of itself, once it has logged in.
     pub(crate) facts: ClientFacts,
     /// When bytes were last written to it.
     pub(crate) written_at: Time,
@@ -41,8 +41,8 @@ impl Client {
     }
 }
 
-/// What came from a client. Its connection's task alone writes it, once a turn, so that counting costs no more
-/// than a few plain stores.
+/// The traffic that came from a client. Its connection's task alone writes it, once a turn, so that counting
+/// costs no more than a few plain stores.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     messages: AtomicU64,
@@ -76,7 +76,7 @@ impl Traffic {
     }
 }
 
-/// What all connections of a cell did that are gone. Only the cell's own thread adds to it.
+/// The traffic of all connections of a cell that are gone. Only the cell's own thread adds to it.
 #[derive(Debug, Default)]
 pub(crate) struct Gone {
     bytes_in: AtomicU64,

@@ -1,5 +1,5 @@
-//! Who is connected, how many may be, and what is told of those who are refused.
+//! The clients of sockets: their facts, how many may connect, and how often the log tells of those refused.
 
 pub(crate) mod client;
 pub(crate) mod admission;
-pub(crate) mod complaints;
+pub(crate) mod log_limit;

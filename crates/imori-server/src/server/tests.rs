@@ -94,8 +94,8 @@ impl Running {
         assert!(!memory.is_alarmed());
     }
 
-    fn counted(&self, event: Event) -> u64 {
-        self.shared().cells.get().into_iter().flatten().map(|cell| cell.counters.get(event)).sum()
+    fn counted(&self, counter: Counter) -> u64 {
+        self.shared().cells.get().into_iter().flatten().map(|cell| cell.counters.get(counter)).sum()
     }
 }
 
@@ -187,7 +187,7 @@ fn a_fault_while_a_delivery_is_written_ends_its_receiver_alone() {
         assert_eq!(faulty.read(), None, "it is closed, and gets no half frame");
         let received: Vec<String> = (0..3).map_while(|_| healthy.read()).collect();
         assert_eq!(received.len(), 3, "no message is lost: {received:?}");
-        assert_eq!(running.counted(Event::Fault), 1);
+        assert_eq!(running.counted(Counter::Fault), 1);
     }
 }
 
@@ -238,7 +238,7 @@ fn publishes_that_were_parked_are_replayed_although_nothing_more_is_read() {
     }
 }
 
-/// What it holds may be what keeps the alarm on.
+/// The memory that a gone client holds may be the reason why the alarm goes on.
 #[test]
 fn a_client_that_is_gone_is_noticed_although_it_is_not_read() {
     let running = Running::start(1);

@@ -1,4 +1,4 @@
-//! What the system tells of devices, threads and pressure: files of `/proc`, which are there or not.
+//! The system's figures of devices, threads and pressure: files of `/proc`, some of which may be absent.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -14,7 +14,7 @@ pub(crate) struct Device {
 
 /// A device at one moment.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct DeviceLook {
+pub(crate) struct DeviceSample {
     /// Operations that it did since it was there.
     pub(crate) completed: u64,
     /// Operations that it has to answer.
@@ -25,8 +25,8 @@ pub(crate) struct DeviceLook {
 
 /// A thread at one moment.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ThreadLook {
-    /// It waits and cannot be interrupted, as for a disk.
+pub(crate) struct ThreadSample {
+    /// The thread waits and cannot be interrupted, as for a disk.
     pub(crate) waits_for_disk: bool,
     /// The time that it had a processor.
     pub(crate) ran: Duration,
@@ -56,13 +56,13 @@ impl Device {
     }
 
     /// How it is now.
-    pub(crate) fn look(self) -> Option<DeviceLook> {
+    pub(crate) fn sample(self) -> Option<DeviceSample> {
         parse_device(&fs::read_to_string("/proc/diskstats").ok()?, self)
     }
 }
 
 /// How the thread of this process is that is called so.
-pub(crate) fn look_at_thread(name: &str) -> Option<ThreadLook> {
+pub(crate) fn sample_thread(name: &str) -> Option<ThreadSample> {
     fs::read_dir("/proc/self/task").ok()?.flatten().find_map(|task| {
         let path = task.path();
         let is_it = fs::read_to_string(path.join("comm")).is_ok_and(|comm| comm.trim_end() == name);
@@ -73,7 +73,7 @@ pub(crate) fn look_at_thread(name: &str) -> Option<ThreadLook> {
             .ok()
             .and_then(|text| parse_times(&text))
             .unwrap_or_default();
-        Some(ThreadLook { waits_for_disk: state(&path) == Some('D'), ran, starved })
+        Some(ThreadSample { waits_for_disk: state(&path) == Some('D'), ran, starved })
     })
 }
 
@@ -131,7 +131,7 @@ fn split(number: u64) -> Device {
 }
 
 /// The line of a device: its numbers, its name, then counters.
-fn parse_device(stats: &str, device: Device) -> Option<DeviceLook> {
+fn parse_device(stats: &str, device: Device) -> Option<DeviceSample> {
     stats.lines().find_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let field = |index: usize| fields.get(index).and_then(|text| text.parse::<u64>().ok());
@@ -140,7 +140,7 @@ fn parse_device(stats: &str, device: Device) -> Option<DeviceLook> {
         }
         // Reads, writes, discards and flushes; older systems do not tell the last two.
         let completed = [3, 7, 14, 18].into_iter().filter_map(field).fold(0, u64::wrapping_add);
-        Some(DeviceLook { completed, in_flight: field(11)?, busy: Duration::from_millis(field(12)?) })
+        Some(DeviceSample { completed, in_flight: field(11)?, busy: Duration::from_millis(field(12)?) })
     })
 }
 
@@ -193,9 +193,9 @@ mod tests {
     #[test]
     fn a_device_is_read_as_the_system_writes_it() {
         let stats = "   7       0 loop0 10 0 80 1 20 0 160 2 3 45 6 5 0 0 0 7 1\n   8 0 sda 1 2 3\n";
-        let look = parse_device(stats, Device { major: 7, minor: 0 });
-        let expected = DeviceLook { completed: 42, in_flight: 3, busy: Duration::from_millis(45) };
-        assert_eq!(look, Some(expected));
+        let sample = parse_device(stats, Device { major: 7, minor: 0 });
+        let expected = DeviceSample { completed: 42, in_flight: 3, busy: Duration::from_millis(45) };
+        assert_eq!(sample, Some(expected));
         assert_eq!(parse_device(stats, Device { major: 8, minor: 0 }), None, "its line is cut");
         assert_eq!(parse_device(stats, Device { major: 9, minor: 9 }), None);
         assert_eq!(split(0x0700), Device { major: 7, minor: 0 });
@@ -215,8 +215,8 @@ mod tests {
     #[test]
     fn this_thread_is_found_and_runs() {
         let thread = std::thread::Builder::new().name(String::from("seen"));
-        let look = thread.spawn(|| look_at_thread("seen")).unwrap().join().unwrap();
-        assert!(!look.expect("it is there").waits_for_disk);
-        assert_eq!(look_at_thread("nobody"), None);
+        let sample = thread.spawn(|| sample_thread("seen")).unwrap().join().unwrap();
+        assert!(!sample.expect("it is there").waits_for_disk);
+        assert_eq!(sample_thread("nobody"), None);
     }
 }

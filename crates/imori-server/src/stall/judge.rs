@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::host::{DeviceLook, Pressure, ThreadLook};
+use super::host::{DeviceSample, Pressure, ThreadSample};
 
 /// Why something is late, as far as it can be known from inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,22 +64,22 @@ impl Cause {
 
 /// A thread and the device at one moment, as far as the system tells of them.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Seen {
-    pub(crate) thread: Option<ThreadLook>,
-    pub(crate) device: Option<DeviceLook>,
+pub(crate) struct Sample {
+    pub(crate) thread: Option<ThreadSample>,
+    pub(crate) device: Option<DeviceSample>,
 }
 
 /// A device that does nothing for so long is silent, whatever it did before: a file system is written out before it
 /// is frozen.
 const SILENT: Duration = Duration::from_millis(200);
 
-/// What was seen from the first look at something late to the last.
+/// The samples taken while something was late, from the first to the last.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(crate) struct Evidence {
     /// From the first look to the last.
     pub(crate) watched: Duration,
     /// Looks at the thread that is late.
-    pub(crate) looks: u32,
+    pub(crate) samples: u32,
     /// Those of them in which it waited for a disk.
     pub(crate) disk_waits: u32,
     /// The time that it had a processor meanwhile.
@@ -105,10 +105,10 @@ pub(crate) struct Evidence {
 impl Evidence {
     /// Takes one more look at the thread and the device in, so long after the last one; `first` is what the first
     /// one saw.
-    pub(crate) fn add(&mut self, first: &Seen, now: &Seen, after: Duration) {
+    pub(crate) fn add(&mut self, first: &Sample, now: &Sample, after: Duration) {
         self.watched += after;
         if let (Some(first), Some(now)) = (first.thread, now.thread) {
-            self.looks += 1;
+            self.samples += 1;
             self.disk_waits += u32::from(now.waits_for_disk);
             self.ran = now.ran.saturating_sub(first.ran);
             self.starved = now.starved.saturating_sub(first.starved);
@@ -134,7 +134,7 @@ impl Evidence {
     }
 
     fn waits_for_disk(&self) -> bool {
-        self.disk_waits * 2 > self.looks
+        self.disk_waits * 2 > self.samples
     }
 }
 
@@ -154,7 +154,7 @@ pub(crate) fn judge_flush(seen: &Evidence) -> Cause {
 pub(crate) fn judge_cell(seen: &Evidence) -> Cause {
     match seen {
         _ if seen.is_starved() => Cause::Cpu,
-        _ if seen.looks == 0 => Cause::Unknown,
+        _ if seen.samples == 0 => Cause::Unknown,
         _ if seen.waits_for_disk() => judge_flush(seen),
         _ if seen.ran * 2 > seen.watched => Cause::Work,
         _ => Cause::Thread,
@@ -167,11 +167,11 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// Seen for 100 ms, in ten looks; of the device what is in flight, what was done, and since when nothing was.
+    /// Evidence of 100 ms, in ten looks; of the device what is in flight, what was done, and since when nothing was.
     fn seen(disk_waits: u32, ran: u32, starved: u32, device: Option<(u64, u64, u32)>) -> Evidence {
         Evidence {
             watched: 100 * MS,
-            looks: 10,
+            samples: 10,
             disk_waits,
             ran: ran * MS,
             starved: starved * MS,
@@ -218,24 +218,24 @@ mod tests {
 
     #[test]
     fn looks_are_held_against_the_first() {
-        let look = |ran: u32, waits_for_disk, completed, in_flight| Seen {
-            thread: Some(ThreadLook { waits_for_disk, ran: ran * MS, starved: 2 * ran * MS }),
-            device: Some(DeviceLook { completed, in_flight, busy: Duration::from_millis(completed) }),
+        let sample = |ran: u32, waits_for_disk, completed, in_flight| Sample {
+            thread: Some(ThreadSample { waits_for_disk, ran: ran * MS, starved: 2 * ran * MS }),
+            device: Some(DeviceSample { completed, in_flight, busy: Duration::from_millis(completed) }),
         };
-        let first = look(5, false, 100, 1);
+        let first = sample(5, false, 100, 1);
         let mut evidence = Evidence::default();
         for (now, silent, in_flight_max) in [
-            (look(6, true, 100, 4), 10, 4),
-            (look(6, true, 100, 1), 20, 4),
-            (look(8, false, 107, 0), 0, 0),
-            (look(8, false, 107, 0), 10, 0),
+            (sample(6, true, 100, 4), 10, 4),
+            (sample(6, true, 100, 1), 20, 4),
+            (sample(8, false, 107, 0), 0, 0),
+            (sample(8, false, 107, 0), 10, 0),
         ] {
             evidence.add(&first, &now, 10 * MS);
             assert_eq!((evidence.silent, evidence.in_flight_max), (silent * MS, Some(in_flight_max)));
         }
-        assert_eq!((evidence.looks, evidence.disk_waits, evidence.watched), (4, 2, 40 * MS));
+        assert_eq!((evidence.samples, evidence.disk_waits, evidence.watched), (4, 2, 40 * MS));
         assert_eq!((evidence.ran, evidence.starved), (3 * MS, 6 * MS));
-        evidence.add(&first, &Seen::default(), 10 * MS);
-        assert_eq!((evidence.looks, evidence.completed), (4, Some(7)), "what is not told changes nothing");
+        evidence.add(&first, &Sample::default(), 10 * MS);
+        assert_eq!((evidence.samples, evidence.completed), (4, Some(7)), "what is not told changes nothing");
     }
 }

@@ -6,6 +6,6 @@ mod stalls;
 mod judge;
 mod host;
 
-pub(crate) use host::{Device, look_at_thread, others_that_wait, pressure};
-pub(crate) use judge::{Cause, Evidence, Seen, judge_cell, judge_flush};
-pub(crate) use stalls::{Stall, Stalls, Step, What};
+pub(crate) use host::{Device, others_that_wait, pressure, sample_thread};
+pub(crate) use judge::{Cause, Evidence, Sample, judge_cell, judge_flush};
+pub(crate) use stalls::{LateWork, Stall, Stalls, Step};

@@ -1,4 +1,4 @@
-//! The last stalls, and how many there were: for whoever asks later what happened.
+//! The last stalls, and how many there were, for questions that come later.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -11,16 +11,16 @@ use super::judge::{Cause, Evidence};
 use crate::limits::STALLS_KEPT;
 use crate::slots::unpoisoned;
 
-/// What is late.
+/// The part of the broker that is late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum LateWork {
     /// A write or a sync of the journal.
     Flush,
     /// A cell.
     Cell(u16),
 }
 
-/// What a flush is at.
+/// The step that a flush has come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The write.
@@ -42,14 +42,14 @@ impl Step {
 /// One stall.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Stall {
-    pub(crate) what: What,
+    pub(crate) what: LateWork,
     pub(crate) began: Time,
     /// Up to now, where it is not over.
     pub(crate) lasted: Duration,
     pub(crate) is_over: bool,
     pub(crate) cause: Cause,
     pub(crate) evidence: Evidence,
-    /// What a flush was at, as it was looked at last.
+    /// The step of the flush at the last look.
     pub(crate) step: Option<Step>,
     /// Bytes that waited for the disk.
     pub(crate) queued_bytes: usize,
@@ -119,7 +119,7 @@ impl Stalls {
     /// Why the flush takes long that is under way.
     pub(crate) fn flush_cause(&self) -> Option<Cause> {
         let last = unpoisoned(self.last.lock());
-        let flush = last.stalls.iter().rev().find(|stall| stall.what == What::Flush)?;
+        let flush = last.stalls.iter().rev().find(|stall| stall.what == LateWork::Flush)?;
         (!flush.is_over).then_some(flush.cause)
     }
 
@@ -133,7 +133,7 @@ impl Stalls {
 mod tests {
     use super::*;
 
-    fn stall(what: What, cause: Cause, millis: u64) -> Stall {
+    fn stall(what: LateWork, cause: Cause, millis: u64) -> Stall {
         Stall {
             what,
             began: Time(1),
@@ -151,14 +151,14 @@ mod tests {
     fn the_last_are_kept_and_all_are_counted() {
         let stalls = Stalls::default();
         let numbers: Vec<u64> = (0..STALLS_KEPT as u64 + 3)
-            .map(|millis| stalls.begin(stall(What::Flush, Cause::Device, millis)))
+            .map(|millis| stalls.begin(stall(LateWork::Flush, Cause::Device, millis)))
             .collect();
         assert_eq!(stalls.count(Cause::Device), 0, "none is over");
         let last = stalls.last();
         assert_eq!((last.len(), last[0].lasted), (STALLS_KEPT, Duration::from_millis(3)));
-        stalls.renew(numbers[0], stall(What::Flush, Cause::Cpu, 999));
+        stalls.renew(numbers[0], stall(LateWork::Flush, Cause::Cpu, 999));
         assert_eq!(stalls.last(), last, "the first is forgotten");
-        stalls.renew(numbers[3], stall(What::Flush, Cause::Cpu, 999));
+        stalls.renew(numbers[3], stall(LateWork::Flush, Cause::Cpu, 999));
         assert_eq!(stalls.last()[0].lasted, Duration::from_millis(999));
         for number in &numbers {
             let _ = stalls.end(*number, Time(2));
@@ -171,8 +171,8 @@ mod tests {
     fn the_cause_of_a_flush_is_told_while_it_lasts() {
         let stalls = Stalls::default();
         assert_eq!(stalls.flush_cause(), None);
-        let number = stalls.begin(stall(What::Flush, Cause::Frozen, 1));
-        stalls.begin(stall(What::Cell(0), Cause::Cpu, 1));
+        let number = stalls.begin(stall(LateWork::Flush, Cause::Frozen, 1));
+        stalls.begin(stall(LateWork::Cell(0), Cause::Cpu, 1));
         assert_eq!(stalls.flush_cause(), Some(Cause::Frozen));
         let ended = stalls.end(number, Time(5_001)).expect("it is kept");
         assert_eq!((ended.lasted, ended.is_over), (Duration::from_millis(5), true));

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What is assumed where the system tells nothing.
+/// The memory that is assumed where the system tells nothing.
 const UNKNOWN_BYTES: usize = 1 << 30;
 
 /// Bytes of memory that the process may use: what its control groups allow, or what the machine has.
@@ -14,8 +14,8 @@ pub(crate) fn memory_limit() -> usize {
     [of_groups, of_machine].into_iter().flatten().min().unwrap_or(UNKNOWN_BYTES)
 }
 
-/// Where the limits of a process's control groups stand: of its own and of all above it, down to what a
-/// container takes for the root.
+/// Gives the files with the limits of a process's control groups. They are its own and all above it, down to
+/// the group that a container takes for the root.
 fn limit_files(own: &str) -> impl Iterator<Item = PathBuf> {
     let of_hierarchy = |line: &str| {
         let mut fields = line.splitn(3, ':').skip(1);

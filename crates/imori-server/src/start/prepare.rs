@@ -22,10 +22,10 @@ use tracing::{info, warn};
 
 use crate::clock::Clock;
 use crate::config::{Config, DamagePolicy, ProtocolName, Service};
-use crate::limits::{INBOXES_MAX, JOURNAL_MESSAGE_SLACK_BYTES, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES};
+use crate::limits::{BUILT_IN_SUBSCRIPTIONS, INBOXES_MAX, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES};
 use crate::login::{Authenticator, Verifiers};
 use crate::peers::admission::{Admission, AdmissionLimits, descriptors_max};
-use crate::peers::complaints::Complaints;
+use crate::peers::log_limit::PeerLogLimit;
 use crate::protocol::ProtocolSettings;
 use crate::settings::Settings;
 use crate::shared::{Phase, Shared};
@@ -36,9 +36,9 @@ use crate::start::small_disk::{SmallDisk, small_disk};
 use crate::start::start_error::StartError;
 use crate::store::{self, OpenedStore, Opening};
 use crate::turn::Memory;
-use crate::websocket::Gate;
+use crate::websocket::UpgradePolicy;
 
-/// What all cells share, and what was found in the store for them.
+/// The state that all cells share, and the parts of the store that the start still needs.
 pub(crate) struct Prepared {
     pub(crate) shared: Shared,
     pub(crate) vhosts: Vec<(Name, VhostId)>,
@@ -57,6 +57,7 @@ pub(crate) fn prepare(
         queues_max: limits.queues as usize,
         bindings_max: limits.bindings as usize,
         subscriptions_max: limits.subscriptions as usize,
+        subscriptions_built_in: BUILT_IN_SUBSCRIPTIONS,
     };
     let mut seed = [0; 8];
     getrandom::fill(&mut seed).map_err(|error| StartError::Random(error.to_string()))?;
@@ -108,7 +109,7 @@ pub(crate) fn prepare(
             unauthenticated_max: limits.unauthenticated as usize,
             unauthenticated_per_source_max: limits.unauthenticated_per_source as usize,
         }),
-        complaints: Complaints::default(),
+        peer_log_limit: PeerLogLimit::default(),
         verifiers: Verifiers::new(authenticator),
         memory,
         alarm: watch::Sender::new(false),
@@ -125,10 +126,6 @@ fn open_store(
     memory: &Memory,
 ) -> Result<OpenedStore, StartError> {
     let file_bytes = config.journal.file_bytes.as_usize();
-    let message_bytes = config.limits.message_bytes.as_usize() + config.limits.header_bytes.as_usize();
-    if message_bytes + JOURNAL_MESSAGE_SLACK_BYTES > file_bytes {
-        return Err(StartError::FilesTooSmall { file_bytes, message_bytes });
-    }
     warn_of_small_disk(config);
     let opening = Opening {
         folder: &config.broker.data_dir,
@@ -158,7 +155,7 @@ fn warn_of_small_disk(config: &Config) {
     }
 }
 
-/// What connections are told, as the configuration has it.
+/// Makes the settings of connections from the configuration.
 pub(crate) fn settings(
     config: &Config,
     vhosts: Vec<(Name, VhostId)>,
@@ -175,7 +172,7 @@ pub(crate) fn settings(
         server_id: server_id.to_string(),
         host: client_address.ip().to_string(),
         port: client_address.port(),
-        connect_urls: config.nats.connect_urls.clone(),
+        connect_urls: config.nats.connect_urls.iter().map(|url| url.as_str().to_owned()).collect(),
         ping_interval: config.nats.ping_interval_s.duration(),
         pings_out_max: config.nats.max_pings_out,
         subscription_count_max: config.nats.max_subscriptions as usize,
@@ -217,16 +214,16 @@ pub(crate) fn settings(
             sessions_max: SESSIONS_MAX,
         },
         write: config.cells.write,
-        gate: Arc::new(gate(config)),
+        upgrade_policy: Arc::new(upgrade_policy(config)),
         spin: Duration::from_micros(u64::from(config.cells.spin_us)),
         trusts_network: config.insecure_dev,
     }
 }
 
-fn gate(config: &Config) -> Gate {
+fn upgrade_policy(config: &Config) -> UpgradePolicy {
     let is_on = |protocol: &ProtocolName| !config.listeners.of(Service::Messages(*protocol)).is_empty();
     let message_bytes = config.limits.message_bytes.as_usize() + config.limits.header_bytes.as_usize();
-    Gate {
+    UpgradePolicy {
         protocols: ProtocolName::ALL.into_iter().filter(is_on).collect(),
         origins: config.ws.origins.clone(),
         host_names: config.broker.host_names.clone(),

@@ -24,7 +24,7 @@ pub struct SmallDisk {
     pub needed_bytes: u64,
     /// Bytes that there are for it.
     pub available_bytes: u64,
-    /// What to do.
+    /// Advice to the operator.
     pub advice: String,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for SmallDisk {
 /// Looks at the disk of the data folder, which need not be there yet; `None` where it is large enough.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system when it is asked for the space.
 pub fn small_disk(config: &Config) -> io::Result<Option<SmallDisk>> {
     let folder = &config.broker.data_dir;
     let journal = &config.journal;
@@ -73,7 +73,7 @@ fn advice(room: &DiskRoom, config: &Config) -> String {
     }
 }
 
-/// How large so many files may be, if they take the longest message then.
+/// How large each of this number of files may be, if one still takes the longest message.
 fn file_bytes_fitting(room: &DiskRoom, config: &Config, files: u16) -> Option<Bytes> {
     let Config { journal, limits, .. } = config;
     let message_bytes = limits.message_bytes.as_usize() + limits.header_bytes.as_usize();

@@ -4,21 +4,21 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
-use crate::config::{ExposedListener, ListenAddress, Service};
+use crate::config::{ConfigConflict, ListenAddress, Service};
 use crate::store::StoreError;
 
 /// Why a server does not start.
 #[derive(Debug)]
 pub enum StartError {
-    /// A listener is open to others than this machine, and there are no users.
-    Exposed(ExposedListener),
+    /// The configuration contradicts itself.
+    Config(ConfigConflict),
     /// An address cannot be listened on.
     Bind {
-        /// What it would have been for.
+        /// The purpose of the listener.
         service: Service,
         /// The address.
         address: ListenAddress,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
     /// No address is left to listen on.
@@ -27,13 +27,6 @@ pub enum StartError {
     Random(String),
     /// A thread cannot be started.
     Thread(io::Error),
-    /// The largest message does not fit into a journal file.
-    FilesTooSmall {
-        /// Bytes of a file.
-        file_bytes: usize,
-        /// Bytes of the largest message with its headers.
-        message_bytes: usize,
-    },
     /// The store cannot be opened.
     Store(Box<StoreError>),
 }
@@ -41,7 +34,7 @@ pub enum StartError {
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StartError::Exposed(exposed) => write!(f, "{exposed}"),
+            StartError::Config(conflict) => conflict.fmt(f),
             StartError::Bind { service, address, error } => {
                 write!(
                     f,
@@ -55,11 +48,6 @@ impl fmt::Display for StartError {
             StartError::Thread(error) => {
                 write!(f, "a thread cannot be started: {error}; lower `cells.count`")
             }
-            StartError::FilesTooSmall { file_bytes, message_bytes } => write!(
-                f,
-                "a message of `{message_bytes}` bytes with its headers does not fit into a journal file of \
-                 `{file_bytes}`; raise `journal.file_bytes` or lower `limits.message_bytes`"
-            ),
             StartError::Store(error) => error.fmt(f),
         }
     }

@@ -1,15 +1,15 @@
-//! What the checkpointer is told, which lets journal files go.
+//! The state of the checkpointer: the pages and files that could go, and the requests to look at them.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use imori_core::confirm::Lsn;
-use imori_core::queue::GonePage;
+use imori_core::entries::GonePage;
 
 use crate::slots::unpoisoned;
 
-/// What the checkpointer is told.
+/// The pages that could go and the limit of journal files, by which checkpoints are made.
 #[derive(Debug)]
 pub struct Checkpointer {
     /// Journal files that may be live.
@@ -23,7 +23,7 @@ pub struct Checkpointer {
     /// Nor whether messages with records below this one were.
     pub doubtful_records_below: Lsn,
     ends: AtomicBool,
-    desk: Mutex<()>,
+    waiting: Mutex<()>,
     told: Condvar,
 }
 
@@ -41,7 +41,7 @@ impl Checkpointer {
             doubtful_below,
             doubtful_records_below,
             ends: AtomicBool::new(false),
-            desk: Mutex::new(()),
+            waiting: Mutex::new(()),
             told: Condvar::new(),
         }
     }
@@ -87,9 +87,9 @@ impl Checkpointer {
 
     /// Waits for so long, or until it is to end.
     pub(crate) fn wait(&self, time: Duration) {
-        let desk = unpoisoned(self.desk.lock());
+        let waiting = unpoisoned(self.waiting.lock());
         if !self.is_ending() {
-            drop(unpoisoned(self.told.wait_timeout(desk, time)));
+            drop(unpoisoned(self.told.wait_timeout(waiting, time)));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How long commits take: for whoever watches and measures.
+//! How long commits take, for the watch and the monitor.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ struct Counted {
     seconds: [(u64, Duration); COMMIT_SECONDS],
 }
 
-/// What was counted up to now.
+/// The sums and classes of all commits up to now.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Counts {
     /// Commits, by class.
@@ -79,7 +79,7 @@ impl Commits {
         }
     }
 
-    /// What was counted.
+    /// Gives a copy of the counts.
     pub(crate) fn counts(&self) -> Counts {
         unpoisoned(self.counted.lock()).counts.clone()
     }

@@ -1,5 +1,6 @@
-//! What was found damaged or missing, until an operator acknowledges it: in the monitor, and as a note in the data
-//! folder, so that a restart forgets nothing.
+//! Damaged or missing files, until an operator acknowledges them.
+//!
+//! The monitor shows them, and a note in the data folder keeps them, so that a restart forgets nothing.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -10,7 +11,7 @@ use tracing::warn;
 use crate::limits::DAMAGES_MAX;
 use crate::slots::unpoisoned;
 
-/// What was found, by this process and those before it.
+/// The findings of damage, by this process and those before it.
 #[derive(Debug)]
 pub(crate) struct Damages {
     folder: PathBuf,
@@ -25,7 +26,7 @@ struct State {
 }
 
 impl Damages {
-    /// What was noted in this data folder before.
+    /// Reads the findings that were noted in this data folder before.
     pub(crate) fn of(folder: &Path) -> Damages {
         let findings = damage_note::read(folder).inspect_err(|error| {
             warn!(%error, file = damage_note::NAME, "the note of earlier damage cannot be read");
@@ -55,7 +56,7 @@ impl Damages {
         }
     }
 
-    /// What nobody has acknowledged.
+    /// Gives the findings that nobody has acknowledged.
     pub(crate) fn findings(&self) -> Vec<String> {
         let mut state = unpoisoned(self.state.lock());
         state.forget_acknowledged(&self.folder);

@@ -1,4 +1,4 @@
-//! What is declared, as the file of definitions has it when the store is opened.
+//! The definitions that the store holds when it is opened.
 
 use std::collections::BTreeSet;
 

@@ -16,12 +16,12 @@ use crate::slots::unpoisoned;
 
 /// The thread, and what waits for it.
 pub(super) struct DefinitionsThread {
-    desk: Arc<Desk>,
+    inbox: Arc<Inbox>,
     thread: Mutex<Option<JoinHandle<bool>>>,
 }
 
 #[derive(Debug, Default)]
-struct Desk {
+struct Inbox {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -36,7 +36,7 @@ struct State {
     is_ending: bool,
 }
 
-impl Desk {
+impl Inbox {
     fn lock(&self) -> MutexGuard<'_, State> {
         unpoisoned(self.state.lock())
     }
@@ -49,55 +49,55 @@ impl DefinitionsThread {
         keys: BTreeSet<(Table, Vec<u8>)>,
         failure: Arc<Failure>,
     ) -> io::Result<DefinitionsThread> {
-        let desk = Arc::new(Desk::default());
-        let of_thread = Arc::clone(&desk);
+        let inbox = Arc::new(Inbox::default());
+        let of_thread = Arc::clone(&inbox);
         let run = move || run(&of_thread, definitions, keys, &failure);
         let thread = Builder::new().name(String::from("definitions")).spawn(run)?;
-        Ok(DefinitionsThread { desk, thread: Mutex::new(Some(thread)) })
+        Ok(DefinitionsThread { inbox, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Takes a definition, whose record is on its way. They come by rising number, as whoever changes the
+    /// Takes a definition, whose record is on its way. They come by rising number, as the caller that changes the
     /// topology has it locked meanwhile.
     pub(super) fn note(&self, lsn: Lsn, payload: Vec<u8>) {
-        let mut state = self.desk.lock();
+        let mut state = self.inbox.lock();
         state.waiting_bytes += payload.len();
         state.waiting.push_back((lsn, payload));
         let is_due = lsn <= state.released;
         drop(state);
         if is_due {
-            self.desk.changed.notify_one();
+            self.inbox.changed.notify_one();
         }
     }
 
     /// The first that is not applied yet.
     pub(super) fn first(&self) -> Option<Lsn> {
-        self.desk.lock().waiting.front().map(|(lsn, _)| *lsn)
+        self.inbox.lock().waiting.front().map(|(lsn, _)| *lsn)
     }
 
     /// Bytes of what is not applied yet.
     pub(super) fn waiting_bytes(&self) -> usize {
-        self.desk.lock().waiting_bytes
+        self.inbox.lock().waiting_bytes
     }
 
     /// The journal is durable up to here.
     pub(super) fn release(&self, through: Lsn) {
-        let mut state = self.desk.lock();
+        let mut state = self.inbox.lock();
         state.released = through;
         let is_due = state.waiting.front().is_some_and(|(lsn, _)| *lsn <= through);
         drop(state);
         if is_due {
-            self.desk.changed.notify_one();
+            self.inbox.changed.notify_one();
         }
     }
 
     /// Applies what is durable and ends the thread; tells whether all went well.
     pub(super) fn close(&self, released: Lsn) -> bool {
         {
-            let mut state = self.desk.lock();
+            let mut state = self.inbox.lock();
             state.released = released;
             state.is_ending = true;
         }
-        self.desk.changed.notify_one();
+        self.inbox.changed.notify_one();
         let thread = unpoisoned(self.thread.lock()).take();
         thread.is_none_or(|thread| thread.join().unwrap_or(false))
     }
@@ -105,13 +105,13 @@ impl DefinitionsThread {
 
 /// Applies definitions until it is told to end; false where they could not be.
 fn run(
-    desk: &Desk,
+    inbox: &Inbox,
     mut definitions: Definitions,
     mut keys: BTreeSet<(Table, Vec<u8>)>,
     failure: &Failure,
 ) -> bool {
     loop {
-        let (due, through, is_ending) = next(desk);
+        let (due, through, is_ending) = next(inbox);
         if due.is_empty() {
             return is_ending;
         }
@@ -122,7 +122,7 @@ fn run(
                 Definition::decode(payload).map(|definition| definition.rows(*lsn)).unwrap_or_default();
             rows.into_iter().for_each(|row| push_changes(&mut changes, &mut keys, row));
         }
-        match apply(desk, definitions, (through, &changes), failure) {
+        match apply(inbox, definitions, (through, &changes), failure) {
             Ok(Some(applied)) => definitions = applied,
             // They are in the journal, for the next start.
             Ok(None) => return false,
@@ -132,7 +132,7 @@ fn run(
                 return false;
             }
         }
-        let mut state = desk.lock();
+        let mut state = inbox.lock();
         let applied: usize = state.waiting.drain(..due.len()).map(|(_, payload)| payload.len()).sum();
         state.waiting_bytes -= applied;
     }
@@ -140,7 +140,7 @@ fn run(
 
 /// Makes changes durable; where the disk has no room for them it tries until it has. Nothing if it is to end first.
 fn apply(
-    desk: &Desk,
+    inbox: &Inbox,
     mut definitions: Definitions,
     (through, changes): (Lsn, &[Change]),
     failure: &Failure,
@@ -157,9 +157,9 @@ fn apply(
         if !std::mem::replace(&mut is_told, true) {
             warn!(%error, "definitions stay in the journal until there is space for them");
         }
-        let state = desk.lock();
+        let state = inbox.lock();
         let goes_on = |state: &mut State| !state.is_ending && !failure.has_failed();
-        let waited = desk.changed.wait_timeout_while(state, DEFINITIONS_AGAIN, goes_on);
+        let waited = inbox.changed.wait_timeout_while(state, DEFINITIONS_AGAIN, goes_on);
         let (state, waited) = unpoisoned(waited);
         if !waited.timed_out() {
             return Ok(None);
@@ -171,8 +171,8 @@ fn apply(
 }
 
 /// Waits for definitions that are durable; none where it is to end.
-fn next(desk: &Desk) -> (Vec<(Lsn, Vec<u8>)>, Lsn, bool) {
-    let mut state = desk.lock();
+fn next(inbox: &Inbox) -> (Vec<(Lsn, Vec<u8>)>, Lsn, bool) {
+    let mut state = inbox.lock();
     loop {
         let released = state.released;
         let due: Vec<_> = state.waiting.iter().take_while(|(lsn, _)| *lsn <= released).cloned().collect();
@@ -180,7 +180,7 @@ fn next(desk: &Desk) -> (Vec<(Lsn, Vec<u8>)>, Lsn, bool) {
             let through = due.last().map_or(released, |(lsn, _)| *lsn);
             return (due, through, state.is_ending);
         }
-        state = unpoisoned(desk.changed.wait(state));
+        state = unpoisoned(inbox.changed.wait(state));
     }
 }
 

@@ -9,10 +9,10 @@ use tracing::{error, warn};
 
 use crate::slots::unpoisoned;
 
-/// What ends the broker; it is told why.
+/// The function that ends the broker; its argument is the reason.
 pub(crate) type EndOfBroker = Box<dyn Fn(&str) + Send + Sync>;
 
-/// Whether the disk failed, and who is told.
+/// Whether the disk failed, and the function that is told.
 pub(super) struct Failure {
     folder: StoreFolder,
     end: OnceLock<EndOfBroker>,
@@ -36,7 +36,7 @@ impl Failure {
         &self.folder
     }
 
-    /// Says what ends the broker if the disk fails.
+    /// Sets the function that ends the broker if the disk fails.
     pub(super) fn ends(&self, end: EndOfBroker) {
         let _ = self.end.set(end);
     }

@@ -92,7 +92,7 @@ impl FoundPages {
     }
 }
 
-/// What the owner of a page is called.
+/// Gives the name of the queue that owns a page.
 fn name(restore: &Restore, owner: u64) -> Option<String> {
     restore.queue_name(DurableQueueId(owner)).map(Name::to_string)
 }

@@ -20,13 +20,13 @@ use tracing::{error, warn};
 
 use super::definitions::DefinitionsThread;
 use super::failure::{EndOfBroker, Failure};
-use super::seldom::Seldom;
+use super::rate_limited_log::RateLimitedLog;
 use super::{Commits, Waiters};
 use crate::limits::{DEFINITIONS_ROOM_BYTES, JOURNAL_GROUP_SLACK_BYTES, QUEUED_BYTES_MARK};
 
 /// The journal, from opened to closed.
 pub(crate) struct Journal {
-    told: Arc<Told>,
+    observers: Arc<Observers>,
     committer: OnceLock<Committer<RealDisk>>,
     file_bytes: usize,
     /// The last number that was given out; none comes to it once a record was not taken.
@@ -37,18 +37,18 @@ pub(crate) struct Journal {
     /// Of the last checkpoint; one line of the log tells of all that follow each other.
     is_checkpoint_too_large: AtomicBool,
     free_bytes: AtomicU64,
-    complaints: Seldom,
+    failures_log: RateLimitedLog,
 }
 
 /// The space on the disk at one moment.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SpaceLook {
+pub(crate) struct SpaceSample {
     pub(crate) watermark: Watermark,
     pub(crate) free_bytes: u64,
 }
 
-/// What the journal's threads tell, and to whom.
-pub(crate) struct Told {
+/// The parts that the journal's threads tell of their progress.
+pub(crate) struct Observers {
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) commits: Commits,
     failure: Arc<Failure>,
@@ -64,9 +64,9 @@ impl Journal {
         file_bytes: usize,
     ) -> Journal {
         let appended = AtomicU64::new(waiters.progress().synced.0);
-        let told = Told { waiters, commits: Commits::new(), failure, definitions };
+        let observers = Observers { waiters, commits: Commits::new(), failure, definitions };
         Journal {
-            told: Arc::new(told),
+            observers: Arc::new(observers),
             committer: OnceLock::new(),
             file_bytes,
             appended,
@@ -75,16 +75,16 @@ impl Journal {
             reserve: Reserve::default(),
             is_checkpoint_too_large: AtomicBool::new(false),
             free_bytes: AtomicU64::new(u64::MAX),
-            complaints: Seldom::default(),
+            failures_log: RateLimitedLog::default(),
         }
     }
 
     /// Starts its threads; `end` ends the broker when the disk fails.
     pub(crate) fn start(&self, opened: Opened<File>, end: EndOfBroker) -> io::Result<()> {
-        self.told.failure.ends(end);
+        self.observers.failure.ends(end);
         let _ = self.report.set(opened.recovered.report.clone());
-        let listener = Box::new(Heard(Arc::clone(&self.told)));
-        let committer = Committer::start(self.told.failure.folder().journal(), opened, listener)?;
+        let listener = Box::new(CommitListener(Arc::clone(&self.observers)));
+        let committer = Committer::start(self.observers.failure.folder().journal(), opened, listener)?;
         let _ = self.committer.set(committer);
         Ok(())
     }
@@ -104,19 +104,19 @@ impl Journal {
         self.file_bytes.saturating_sub(JOURNAL_GROUP_SLACK_BYTES)
     }
 
-    /// What whoever waits for all records up to now waits for.
+    /// Gives the latest number that was given out, which a caller awaits to have all records up to now.
     pub(crate) fn appended(&self) -> Lsn {
         Lsn(self.appended.load(Ordering::Acquire))
     }
 
-    /// Who is told of its progress.
+    /// Gives the waiters that are told of its progress.
     pub(crate) fn waiters(&self) -> &Waiters {
-        &self.told.waiters
+        &self.observers.waiters
     }
 
     /// How long its commits take.
     pub(crate) fn commits(&self) -> &Commits {
-        &self.told.commits
+        &self.observers.commits
     }
 
     /// How long the write or sync that is under way has taken, if one is.
@@ -148,10 +148,11 @@ impl Journal {
 
     /// Tells whether more may be declared: what is not applied yet is written twice more, in pages that are half full.
     pub(crate) fn has_room_to_declare(&self) -> bool {
-        let kept =
-            self.file_bytes() + DEFINITIONS_ROOM_BYTES + 4 * self.told.definitions.waiting_bytes() as u64;
+        let kept = self.file_bytes()
+            + DEFINITIONS_ROOM_BYTES
+            + 4 * self.observers.definitions.waiting_bytes() as u64;
         // Where the disk cannot be asked it is not known to be full.
-        self.told.failure.folder().journal().free_bytes().is_ok_and(|free| free < kept).not()
+        self.observers.failure.folder().journal().free_bytes().is_ok_and(|free| free < kept).not()
     }
 
     /// Tells whether dead letters have to ask for room: there is little on the disk, or much waits for it.
@@ -162,7 +163,7 @@ impl Journal {
 
     /// Tells whether something is told of now that may come many times a second, and how often it was not.
     pub(crate) fn admit(&self, what: &str) -> Option<u64> {
-        self.complaints.admit(what, Instant::now())
+        self.failures_log.admit(what, Instant::now())
     }
 
     /// The right to the room that is kept for dead letters.
@@ -183,13 +184,13 @@ impl Journal {
 
     /// Looks at the space that is left, and makes files again that could not be made for want of it; nothing
     /// before it is started.
-    pub(crate) fn look_at_space(&self, space: &mut Space) -> io::Result<Option<SpaceLook>> {
+    pub(crate) fn sample_space(&self, space: &mut Space) -> io::Result<Option<SpaceSample>> {
         let Some(committer) = self.committer.get() else { return Ok(None) };
         let watermark = committer.check_space(space)?;
-        let free_bytes = self.told.failure.folder().journal().free_bytes()?;
+        let free_bytes = self.observers.failure.folder().journal().free_bytes()?;
         self.is_space_low.store(watermark == Watermark::High, Ordering::SeqCst);
         self.free_bytes.store(free_bytes, Ordering::Relaxed);
-        Ok(Some(SpaceLook { watermark, free_bytes }))
+        Ok(Some(SpaceSample { watermark, free_bytes }))
     }
 
     /// The space that was left at the last look, if there was one.
@@ -199,10 +200,10 @@ impl Journal {
 
     /// Whose store it is, where it is, and how its last process ended.
     pub(crate) fn folder(&self) -> &StoreFolder {
-        self.told.failure.folder()
+        self.observers.failure.folder()
     }
 
-    /// What recovery found when it was opened.
+    /// Gives the report of the recovery with which the journal was opened.
     pub(crate) fn report(&self) -> Option<&Report> {
         self.report.get()
     }
@@ -229,7 +230,7 @@ impl Journal {
 
     /// The first definition that only the journal has.
     pub(crate) fn first_definition(&self) -> Option<Lsn> {
-        self.told.definitions.first()
+        self.observers.definitions.first()
     }
 
     /// Says that nothing below `floor` is needed once this is durable; gives its number.
@@ -252,7 +253,7 @@ impl Journal {
 
     /// Tells whether the disk failed.
     pub(crate) fn has_failed(&self) -> bool {
-        self.told.failure.has_failed()
+        self.observers.failure.has_failed()
     }
 
     /// Commits what was appended, makes the definitions and, if that was all, the end durable. Nobody appends any more.
@@ -260,8 +261,8 @@ impl Journal {
         if let Some(committer) = self.committer.get() {
             committer.finish();
         }
-        let through = self.told.waiters.progress().synced;
-        if !self.told.definitions.close(through) {
+        let through = self.observers.waiters.progress().synced;
+        if !self.observers.definitions.close(through) {
             return;
         }
         // What is not written may say which messages were given out, or of which that is not known.
@@ -269,7 +270,7 @@ impl Journal {
             warn!("not all was written; the next start takes all messages for redelivered");
             return;
         }
-        self.told.failure.end_clean();
+        self.observers.failure.end_clean();
     }
 
     /// Bytes that may wait for the disk before it is behind; dead letters of one command are no more either.
@@ -298,7 +299,7 @@ impl Journal {
         self.appended.fetch_max(range.last.0, Ordering::AcqRel);
         let first = Lsn(range.first.0 + u64::from(is_group));
         for (index, payload) in definitions {
-            self.told.definitions.note(first.plus(index), payload);
+            self.observers.definitions.note(first.plus(index), payload);
         }
         Appended { first, through: Lsn(range.last.0) }
     }
@@ -324,9 +325,9 @@ fn of_store(NewRecord { kind, payload }: NewRecord) -> imori_store::journal::New
 }
 
 /// The journal's listener.
-struct Heard(Arc<Told>);
+struct CommitListener(Arc<Observers>);
 
-impl Listener for Heard {
+impl Listener for CommitListener {
     fn written(&self, through: imori_store::lsn::Lsn) {
         self.0.waiters.written(Lsn(through.0));
     }

@@ -1,8 +1,7 @@
-//! What outlives the broker: opened before anybody is served, appended to by every cell, and told of by the
-//! journal's own threads.
+//! The state that outlives the broker. It is opened before anybody is served, and appended to by every cell.
 //!
-//! Reading down follows a record: a cell appends it, the journal's progress is told, cells release what
-//! waited for it. A failing disk ends the broker.
+//! Reading down follows a record: a cell appends it, the journal's progress is told, cells release the
+//! answers that waited for it. A failing disk ends the broker.
 
 mod open;
 mod declared;
@@ -17,7 +16,7 @@ mod definitions;
 mod damages;
 mod failure;
 mod store_error;
-mod seldom;
+mod rate_limited_log;
 mod commits;
 mod progress;
 
@@ -28,7 +27,7 @@ pub(crate) use journal::Journal;
 pub(crate) use open::{OpenedStore, Opening, open};
 pub use page_facts::{manifest_of, page_facts};
 pub use page_jobs::{
-    Asked, Job, PageHost, PageNews, asked, discard_pages, do_job, read_journal, write_drafts,
+    Job, PageHost, PageNews, PageRequest, discard_pages, do_job, page_request, read_journal, write_drafts,
 };
 pub(crate) use pager::Pager;
 pub(crate) use progress::Waiters;

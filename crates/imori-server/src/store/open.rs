@@ -32,7 +32,7 @@ use super::store_error::StoreError;
 use super::{Checkpointer, Journal, Pager, Waiters};
 use crate::limits::RESTORED_BYTES_MAX;
 
-/// What is asked of a store.
+/// The demands on a store that is to be opened.
 pub(crate) struct Opening<'a> {
     /// The folder.
     pub(crate) folder: &'a Path,
@@ -42,13 +42,13 @@ pub(crate) struct Opening<'a> {
     pub(crate) files_max: usize,
     /// Bytes of the disk that are left to others.
     pub(crate) reserve_bytes: u64,
-    /// What becomes of damaged files.
+    /// The treatment of damaged files.
     pub(crate) on_damage: OnDamage,
     /// Cells that will wait for it.
     pub(crate) cells: usize,
     /// The vhosts of the configuration.
     pub(crate) vhosts: Vec<Name>,
-    /// What restored messages are charged to.
+    /// The gauge that restored messages are charged to.
     pub(crate) gauge: Gauge,
     /// When it is.
     pub(crate) now: Time,
@@ -86,8 +86,8 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     let (opened, mut messages) = open_apart(&folder.journal(), &settings)?;
     tell_of_journal(last_end, &opened.recovered.report, begin.elapsed(), &damages);
 
-    // Those that were applied too: a damaged row comes back as long as its record is there, and what was deleted
-    // since has a later record.
+    // Applied definitions are read too: a damaged row comes back as long as its record is there. A row that
+    // was deleted since has a later record.
     each(&opened, RecordType::Definition, |lsn, payload| restore.definition(lsn, payload))?;
     let applied = declared.applied(&restore);
     restore.define().map_err(|error| StoreError::Record { lsn: 0, error })?;
@@ -187,7 +187,7 @@ fn each(
     Ok(())
 }
 
-/// What the last checkpoint says, nothing where there is none, and its number.
+/// Gives the payload of the last checkpoint without its floor, empty where there is none, and its number.
 fn last_checkpoint(opened: &Opened<File>) -> (&[u8], u64) {
     let is_checkpoint = |record: &&Record| record.kind == RecordType::Checkpoint;
     let Some(last) = opened.recovered.records.iter().rfind(is_checkpoint) else { return (&[], 0) };

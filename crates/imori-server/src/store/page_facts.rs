@@ -1,12 +1,12 @@
-//! What the core and the store know of pages, in each other's words.
+//! Translations between the core's and the store's facts about pages.
 
 use imori_core::confirm::Lsn;
+use imori_core::entries::{PageFacts, PagePlace};
 use imori_core::id::DurableQueueId;
-use imori_core::queue::{PageFacts, PagePlace};
 use imori_core::record::Checkpoint;
 use imori_store::segment::{Manifest, ManifestEntry, PageRef};
 
-/// What the segments have to know of the checkpoint.
+/// Makes the manifest by which segments are opened from a checkpoint.
 #[must_use]
 pub fn manifest_of(checkpoint: &Checkpoint) -> Manifest {
     let segments = checkpoint.segments.iter().map(|state| ManifestEntry {
@@ -17,7 +17,7 @@ pub fn manifest_of(checkpoint: &Checkpoint) -> Manifest {
     Manifest { next_segment: checkpoint.next_segment, segments: segments.collect() }
 }
 
-/// What the core has to know of a page that was found.
+/// Makes the core's facts of a page from the store's.
 #[must_use]
 pub fn page_facts(facts: &imori_store::segment::PageFacts) -> PageFacts {
     PageFacts {

@@ -1,13 +1,16 @@
-//! What is done for queues that are longer than their memory: pages are written, read and given up, and the queues
-//! told. The server's threads do it, and the simulator's steps.
+//! Jobs for queues that are longer than their memory: pages are written, read and given up, and the queues
+//! told.
+//!
+//! The server's threads and the simulator's steps both run these functions.
 
 use std::io;
 
 use imori_core::broker;
 use imori_core::confirm::Lsn;
+use imori_core::entries::{Entry, GonePage, JournalRead, PageId, PagePlace, PageSource};
 use imori_core::id::{DurableQueueId, QueueId};
 use imori_core::memory::Gauge;
-use imori_core::queue::{Entry, GonePage, JournalRead, PageDraft, PageId, PagePlace, PageSource, PageWork};
+use imori_core::paging::{PageDraft, PageWork};
 use imori_core::record::{decode_journal_entry, decode_page_entry, encode_page};
 use imori_core::world::World;
 use imori_store::disk::is_out_of_resources;
@@ -18,7 +21,7 @@ use tracing::{debug, warn};
 use super::page_facts::{page_ref, place_of};
 use super::room::Purpose;
 
-/// What came of what a queue asked for.
+/// The result of a job, which a cell tells the queue.
 #[derive(Debug)]
 pub enum PageNews {
     /// A page is on disk.
@@ -44,14 +47,14 @@ pub enum Job {
     Discard(Vec<GonePage>),
 }
 
-/// What a queue asks for, by who does it.
+/// The request of a queue, sorted by the thread that serves it.
 #[derive(Debug)]
-pub enum Asked {
-    /// Whoever writes pages.
+pub enum PageRequest {
+    /// For the thread that writes pages.
     Writer(Job),
-    /// Whoever reads them.
+    /// For the thread that reads pages.
     Reader(Job),
-    /// The checkpointer: so many pages would go.
+    /// For the checkpointer: the number of pages that would go.
     Spared(usize),
     /// The checkpointer: the first go after the next checkpoint; the others, of this run alone, are a job.
     Gone(Vec<GonePage>, Option<Job>),
@@ -59,17 +62,17 @@ pub enum Asked {
 
 /// The segments as those have them who do such jobs.
 pub trait PageHost {
-    /// What the messages of pages that are read are charged to.
+    /// The gauge that messages of pages are charged to when they are read.
     fn gauge(&self) -> &Gauge;
 
     /// Waits until all records up to this one are durable; false where that may never be.
     fn await_records(&self, through: Lsn) -> bool;
 
-    /// Tells whether there is room for a segment of so many bytes, or complains.
+    /// Tells whether there is room for a segment of `bytes`; logs it if there is none.
     fn has_room(&self, bytes: u64, purpose: Purpose) -> bool;
 
-    /// Says, not too often, that a segment was not written.
-    fn complain(&self, reason: &str);
+    /// Logs, not too often, that a segment was not written.
+    fn log_failure(&self, reason: &str);
 
     /// Writes pages as one segment.
     fn write_segment(&self, pages: &[NewPage], durability: Durability) -> io::Result<Vec<PageFacts>>;
@@ -95,15 +98,19 @@ pub trait PageHost {
     fn tell(&self, queue: QueueId, news: PageNews);
 }
 
-/// Sorts what a queue asks for by who does it; `owner` is what its store knows it by.
-pub fn asked(queue: QueueId, owner: impl FnOnce() -> Option<DurableQueueId>, work: PageWork) -> Asked {
+/// Sorts a queue's request by the thread that serves it; `owner` gives the queue's number in the store.
+pub fn page_request(
+    queue: QueueId,
+    owner: impl FnOnce() -> Option<DurableQueueId>,
+    work: PageWork,
+) -> PageRequest {
     match work {
-        PageWork::Write(drafts) => Asked::Writer(Job::Write(queue, owner(), drafts)),
-        PageWork::Read(pages) => Asked::Reader(Job::Read(queue, pages)),
-        PageWork::Spared(pages) => Asked::Spared(pages),
+        PageWork::Write(drafts) => PageRequest::Writer(Job::Write(queue, owner(), drafts)),
+        PageWork::Read(pages) => PageRequest::Reader(Job::Read(queue, pages)),
+        PageWork::Spared(pages) => PageRequest::Spared(pages),
         PageWork::Gone(pages) => {
             let (durable, transient): (Vec<_>, Vec<_>) = pages.into_iter().partition(|page| page.is_durable);
-            Asked::Gone(durable, (!transient.is_empty()).then_some(Job::Discard(transient)))
+            PageRequest::Gone(durable, (!transient.is_empty()).then_some(Job::Discard(transient)))
         }
     }
 }
@@ -190,9 +197,9 @@ pub fn read_journal<H: PageHost>(host: &H, read: &JournalRead) -> Option<Vec<Ent
 
 /// Writes pages as one segment; nothing where the disk has no room. Any other error ends the broker.
 ///
-/// A durable page waits for the records of its messages. If a crash took those and left the page, their numbers
-/// would be given to others, which would then be taken for what is in the page; and what a record group moves or
-/// commits would be there in part.
+/// A durable page waits for the records of its messages. If a crash took those and left the page, their
+/// numbers would be given to other records. The page's entries would then be taken for those. A record group
+/// that moves or commits messages would be there in part.
 pub fn write_drafts<'a, H: PageHost>(
     host: &H,
     drafts: impl Iterator<Item = (u64, &'a PageDraft)>,
@@ -207,7 +214,7 @@ pub fn write_drafts<'a, H: PageHost>(
     }
     let last = drafts.iter().map(|(_, draft)| draft.last_record()).max();
     if durability == Durability::Durable && !last.is_none_or(|last| host.await_records(last)) {
-        host.complain("the journal does not go on");
+        host.log_failure("the journal does not go on");
         return None;
     }
     // Not before it waits: what is written here is memory besides.
@@ -219,7 +226,7 @@ pub fn write_drafts<'a, H: PageHost>(
     match host.write_segment(&pages, durability) {
         Ok(facts) => Some(facts.iter().map(|facts| place_of(facts.page)).collect()),
         Err(error) => {
-            host.complain(&error.to_string());
+            host.log_failure(&error.to_string());
             if !is_out_of_resources(&error) {
                 host.fail(&error);
             }
@@ -276,7 +283,9 @@ mod tests {
     use std::sync::Arc;
 
     use imori_core::id::VhostId;
-    use imori_core::message::{Address, AddressView, Head, Message, MessageView, OriginId, Publication};
+    use imori_core::message::{
+        Address, AddressView, Message, MessageView, OriginId, Properties, Publication,
+    };
     use imori_core::name::Name;
     use imori_core::queue::{Arrival, Effects, Queue, QueueSettings};
     use imori_core::time::Time;
@@ -313,7 +322,7 @@ mod tests {
             self.has_room
         }
 
-        fn complain(&self, _reason: &str) {}
+        fn log_failure(&self, _reason: &str) {}
 
         fn write_segment(&self, pages: &[NewPage], durability: Durability) -> io::Result<Vec<PageFacts>> {
             self.segments.write(pages, durability)
@@ -345,9 +354,9 @@ mod tests {
             Queue::new(VhostId(0), Name::from("q"), QueueSettings::default(), gauge.clone(), Time(0));
         queue.make_durable(DurableQueueId(1));
         let address = Arc::new(Address::new(b"", b"q"));
-        let head = Head::new(OriginId::BROKER);
+        let properties = Properties::new(OriginId::BROKER);
         for number in 1..=20 {
-            let view = MessageView { head: &head, text: b"", body: b"body" };
+            let view = MessageView { properties: &properties, text: b"", body: b"body" };
             let message = Message::store(&view, None, &gauge);
             let address = &AddressView::new(&address);
             let arrival = Arrival { address, deaths: None, lsn: lsn(number), now: Time(0) };
@@ -360,7 +369,7 @@ mod tests {
         let (awaited, told) = (Cell::new(Lsn::NONE), RefCell::default());
         let host = Host { gauge, segments, synced, awaited, has_room, told };
         for work in queue.page_work(Time(0), 2_000) {
-            if let Asked::Writer(job) = asked(QUEUE, || Some(DurableQueueId(1)), work) {
+            if let PageRequest::Writer(job) = page_request(QUEUE, || Some(DurableQueueId(1)), work) {
                 do_job(&host, job);
             }
         }

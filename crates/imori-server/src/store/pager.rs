@@ -9,9 +9,10 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
 use imori_core::confirm::Lsn;
+use imori_core::entries::{Entry, GonePage, JournalRead, PagePlace};
 use imori_core::id::QueueId;
 use imori_core::memory::Gauge;
-use imori_core::queue::{Entry, GonePage, JournalRead, PageDraft, PagePlace};
+use imori_core::paging::PageDraft;
 use imori_store::disk::{Disk, RealDisk};
 use imori_store::journal::Space;
 use imori_store::recovery::Messages;
@@ -25,43 +26,43 @@ use super::Waiters;
 use super::damages::Damages;
 use super::failure::Failure;
 use super::page_jobs::{Job, PageHost, PageNews, discard_pages, do_job, read_journal, write_drafts};
+use super::rate_limited_log::RateLimitedLog;
 use super::room::{Purpose, Room};
-use super::seldom::Seldom;
 use crate::limits::{PAGER_LOOK_EVERY, PAGER_WAIT_MAX};
 use crate::slots::unpoisoned;
 
-/// The threads, and who is told.
+/// The threads, and the mail to the cells.
 pub(crate) struct Pager {
-    desk: Arc<Desk>,
+    shared: Arc<PageThreads>,
     write: Mutex<Option<Sender<Job>>>,
     read: Mutex<Option<Sender<Job>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     mail: Box<[Mutex<Option<UnboundedReceiver<PageNews>>>]>,
 }
 
-/// What both threads have.
-struct Desk {
+/// The state that both threads share.
+struct PageThreads {
     segments: Segments<RealDisk>,
-    /// What of the journal's messages the start left there.
+    /// The messages that the start left in the journal.
     staying: RwLock<Messages<File>>,
     failure: Arc<Failure>,
     waiters: Arc<Waiters>,
     gauge: Gauge,
     cells: Box<[UnboundedSender<PageNews>]>,
-    /// What is not in the journal by now is for the next start to read there.
+    /// The broker closes: records that are not yet in the journal are left to the next start.
     is_closing: AtomicBool,
-    /// What of the disk is not for segments.
+    /// The space of the disk that segments must leave.
     marks: OnceLock<Space>,
-    complaints: Seldom,
+    failures_log: RateLimitedLog,
     damages: Arc<Damages>,
     names: OnceLock<QueueNames>,
 }
 
-/// What a queue is called.
+/// The function that gives the name of a queue.
 pub(crate) type QueueNames = Box<dyn Fn(QueueId) -> Option<String> + Send + Sync>;
 
 impl Pager {
-    /// Starts the threads, for so many cells.
+    /// Starts the threads, for this number of cells.
     pub(super) fn start(
         (segments, staying): (Segments<RealDisk>, Messages<File>),
         failure: Arc<Failure>,
@@ -72,9 +73,9 @@ impl Pager {
     ) -> io::Result<Pager> {
         let (senders, receivers): (Vec<_>, Vec<_>) = (0..cells.max(1)).map(|_| unbounded_channel()).unzip();
         let (cells, is_closing) = (senders.into_boxed_slice(), AtomicBool::new(false));
-        let (marks, complaints) = (OnceLock::new(), Seldom::default());
+        let (marks, failures_log) = (OnceLock::new(), RateLimitedLog::default());
         let staying = RwLock::new(staying);
-        let desk = Arc::new(Desk {
+        let shared = Arc::new(PageThreads {
             segments,
             staying,
             failure,
@@ -83,7 +84,7 @@ impl Pager {
             cells,
             is_closing,
             marks,
-            complaints,
+            failures_log,
             damages,
             names: OnceLock::new(),
         });
@@ -91,11 +92,11 @@ impl Pager {
         let (read, to_read) = channel();
         let mut threads = Vec::new();
         for (name, jobs) in [("page-writer", to_write), ("page-reader", to_read)] {
-            let desk = Arc::clone(&desk);
-            threads.push(Builder::new().name(String::from(name)).spawn(move || desk.work(&jobs))?);
+            let shared = Arc::clone(&shared);
+            threads.push(Builder::new().name(String::from(name)).spawn(move || shared.work(&jobs))?);
         }
         Ok(Pager {
-            desk,
+            shared,
             write: Mutex::new(Some(write)),
             read: Mutex::new(Some(read)),
             threads: Mutex::new(threads),
@@ -103,27 +104,27 @@ impl Pager {
         })
     }
 
-    /// Says what of the disk is not for segments; said once, before there are any.
+    /// Sets the space of the disk that segments must leave; set once, before there are any.
     pub(crate) fn leave(&self, marks: Space) {
-        let _ = self.desk.marks.set(marks);
+        let _ = self.shared.marks.set(marks);
     }
 
-    /// Says what queues are called; said once.
+    /// Sets the function that gives the names of queues; set once.
     pub(crate) fn name_queues(&self, names: QueueNames) {
-        let _ = self.desk.names.set(names);
+        let _ = self.shared.names.set(names);
     }
 
-    /// What there is for segments now.
+    /// Gives the space that segments may take now.
     pub(crate) fn room(&self) -> io::Result<Room> {
-        self.desk.room()
+        self.shared.room()
     }
 
-    /// What a cell is told, which asks for it once.
+    /// Gives the news for a cell, which takes the receiver once.
     pub(crate) fn mail(&self, cell: u16) -> Option<UnboundedReceiver<PageNews>> {
         unpoisoned(self.mail.get(usize::from(cell))?.lock()).take()
     }
 
-    /// Has pages written, or such of this run alone given up.
+    /// Has pages written, or pages of this run alone given up.
     pub(crate) fn write(&self, job: Job) {
         send(&self.write, job);
     }
@@ -135,7 +136,7 @@ impl Pager {
 
     /// Ends the threads when they have done what they were asked for.
     pub(crate) fn close(&self) {
-        self.desk.is_closing.store(true, Ordering::SeqCst);
+        self.shared.is_closing.store(true, Ordering::SeqCst);
         drop(unpoisoned(self.write.lock()).take());
         drop(unpoisoned(self.read.lock()).take());
         for thread in std::mem::take(&mut *unpoisoned(self.threads.lock())) {
@@ -153,7 +154,7 @@ fn send(to: &Mutex<Option<Sender<Job>>>, job: Job) {
     }
 }
 
-impl Desk {
+impl PageThreads {
     fn work(&self, jobs: &Receiver<Job>) {
         while let Ok(job) = jobs.recv() {
             do_job(self, job);
@@ -166,7 +167,7 @@ impl Desk {
     }
 }
 
-impl PageHost for Desk {
+impl PageHost for PageThreads {
     fn gauge(&self) -> &Gauge {
         &self.gauge
     }
@@ -183,23 +184,23 @@ impl PageHost for Desk {
     fn has_room(&self, bytes: u64, purpose: Purpose) -> bool {
         match self.room() {
             Ok(room) if !room.has(bytes, purpose) => {
-                self.complain("too little space is left on the disk; make space, or consume");
+                self.log_failure("too little space is left on the disk; make space, or consume");
                 false
             }
             Ok(_) => true,
             // Then the write tells whether there is any.
             Err(error) => {
-                self.complain(&error.to_string());
+                self.log_failure(&error.to_string());
                 true
             }
         }
     }
 
-    fn complain(&self, reason: &str) {
+    fn log_failure(&self, reason: &str) {
         if self.is_closing.load(Ordering::SeqCst) {
             return;
         }
-        if let Some(before) = self.complaints.admit(reason, Instant::now()) {
+        if let Some(before) = self.failures_log.admit(reason, Instant::now()) {
             warn!(
                 error = reason,
                 before, "a segment cannot be written; its messages stay in memory and in the journal"
@@ -256,27 +257,27 @@ impl Pager {
         drafts: impl Iterator<Item = (u64, &'a PageDraft)>,
         purpose: Purpose,
     ) -> Option<Vec<PagePlace>> {
-        write_drafts(&*self.desk, drafts, Durability::Durable, purpose)
+        write_drafts(&*self.shared, drafts, Durability::Durable, purpose)
     }
 
     /// Has a cell tell a queue.
     pub(crate) fn tell(&self, queue: QueueId, news: PageNews) {
-        self.desk.tell(queue, news);
+        self.shared.tell(queue, news);
     }
 
     /// Gives up pages that a durable checkpoint names as gone, on this thread.
     pub(crate) fn discard_now(&self, pages: &[GonePage]) {
-        discard_pages(&*self.desk, pages);
+        discard_pages(&*self.shared, pages);
     }
 
     /// Gives the space of pages back that were discarded from segments that others keep, on this thread.
     pub(crate) fn punch_holes(&self) {
-        match self.desk.segments.punch_holes() {
+        match self.shared.segments.punch_holes() {
             Ok(0) => {}
             Ok(bytes) => debug!(bytes, "the space of pages is given back"),
             // It goes with the file one day.
             Err(error) => {
-                if let Some(before) = self.desk.complaints.admit("give back", Instant::now()) {
+                if let Some(before) = self.shared.failures_log.admit("give back", Instant::now()) {
                     warn!(%error, before, "the space of pages that went cannot be given back");
                 }
             }
@@ -285,20 +286,20 @@ impl Pager {
 
     /// Reads a page that is in the journal, on this thread; nothing where not all of it can be read.
     pub(crate) fn read_journal(&self, read: &JournalRead) -> Option<Vec<Entry>> {
-        let entries = read_journal(&*self.desk, read);
+        let entries = read_journal(&*self.shared, read);
         if entries.is_none() {
-            self.desk.complain("messages that stay in the journal cannot be read there");
+            self.shared.log_failure("messages that stay in the journal cannot be read there");
         }
         entries
     }
 
     /// Forgets what the start left in the journal, if a durable checkpoint says that it is all elsewhere.
     pub(crate) fn forget_below(&self, floor: Lsn) {
-        unpoisoned(self.desk.staying.write()).forget_below(imori_store::lsn::Lsn(floor.0));
+        unpoisoned(self.shared.staying.write()).forget_below(imori_store::lsn::Lsn(floor.0));
     }
 
     /// Which durable segments there are.
     pub(crate) fn manifest(&self) -> Manifest {
-        self.desk.segments.manifest()
+        self.shared.segments.manifest()
     }
 }

@@ -19,21 +19,21 @@ pub(crate) struct Waiters {
     cells: Box<[Waiter]>,
     /// A thread of the store waits in `synced_further`.
     thread_waits: AtomicBool,
-    desk: Mutex<()>,
+    waiting: Mutex<()>,
     synced_further: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Waiter {
-    /// It has answers that wait for the device.
+    /// The cell has answers that wait for the device.
     waits: AtomicBool,
-    /// It has some that wait for the operating system only.
+    /// The cell has answers that wait for the operating system only.
     waits_for_write: AtomicBool,
     woken: Notify,
 }
 
 impl Waiters {
-    /// Those of a broker with so many cells, whose journal has all up to `synced`.
+    /// The waiters of a broker with this number of cells, whose journal has all up to `synced`.
     pub(crate) fn new(cells: usize, synced: Lsn) -> Waiters {
         Waiters {
             written: AtomicU64::new(synced.0),
@@ -41,7 +41,7 @@ impl Waiters {
             wants_all: AtomicBool::new(false),
             cells: (0..cells).map(|_| Waiter::default()).collect(),
             thread_waits: AtomicBool::new(false),
-            desk: Mutex::new(()),
+            waiting: Mutex::new(()),
             synced_further: Condvar::new(),
         }
     }
@@ -72,8 +72,8 @@ impl Waiters {
             }
         }
         if self.thread_waits.swap(false, Ordering::SeqCst) {
-            // Whoever looked before this number was there is waiting once the desk is free.
-            drop(unpoisoned(self.desk.lock()));
+            // A thread that looked before this number was there is waiting once the lock is free.
+            drop(unpoisoned(self.waiting.lock()));
             self.synced_further.notify_all();
         }
     }
@@ -86,7 +86,7 @@ impl Waiters {
         look_every: Duration,
         is_hopeless: impl Fn() -> bool,
     ) -> bool {
-        let mut desk = unpoisoned(self.desk.lock());
+        let mut waiting = unpoisoned(self.waiting.lock());
         loop {
             self.thread_waits.store(true, Ordering::SeqCst);
             if self.progress().synced >= lsn {
@@ -95,11 +95,11 @@ impl Waiters {
             if is_hopeless() {
                 return false;
             }
-            desk = unpoisoned(self.synced_further.wait_timeout(desk, look_every)).0;
+            waiting = unpoisoned(self.synced_further.wait_timeout(waiting, look_every)).0;
         }
     }
 
-    /// A cell wants to be told of what is synced from now on, and of what is written if it asks for that too; it
+    /// A cell wants to be told of each sync from now on, and of each write if it asks for that too. The cell
     /// looks at the progress once more after this.
     pub(crate) fn wait(&self, cell: u16, write_too: bool) {
         if let Some(waiter) = self.cells.get(usize::from(cell)) {
@@ -108,7 +108,7 @@ impl Waiters {
         }
     }
 
-    /// What wakes a cell.
+    /// Gives the notification that wakes a cell.
     pub(crate) fn woken(&self, cell: u16) -> Option<&Notify> {
         self.cells.get(usize::from(cell)).map(|waiter| &waiter.woken)
     }

@@ -1,8 +1,8 @@
-//! What segments may take of the disk, so that there is always room for what frees some.
+//! The space of the disk that segments may take, so that the work that frees space always has room.
 //!
-//! A full disk is drained by settling, and what settles is written too, and what is left of a journal file is copied
-//! before the file goes. Each of these takes room first and gives back more than that: it must not be taken by what
-//! gives nothing back.
+//! A full disk is drained by settling, and settles are written too. A journal file goes only after its last
+//! needed records are copied. Each of these takes room first and gives back more. Writes that give nothing
+//! back must therefore leave that room.
 
 use imori_store::journal::Space;
 use imori_store::limits::{BLOCK_BYTES, CHECKPOINT_SPACE_BYTES, SPACE_HIGH_FILES};
@@ -10,7 +10,7 @@ use imori_store::limits::{BLOCK_BYTES, CHECKPOINT_SPACE_BYTES, SPACE_HIGH_FILES}
 /// Bytes of the disk that a segment takes beside what is in it.
 const SEGMENT_SLACK_BYTES: u64 = 2 * BLOCK_BYTES as u64;
 
-/// What pages are written for.
+/// The purpose for which pages are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Memory: a queue is longer than its share of it. Nothing on the disk goes for that.
@@ -29,12 +29,12 @@ pub struct Room {
 }
 
 impl Room {
-    /// With so many bytes free of a disk with these marks.
+    /// The room on a disk with these marks and this much free space.
     pub fn new(free_bytes: u64, marks: Space) -> Room {
         Room { free_bytes, marks }
     }
 
-    /// Tells whether a segment of so many bytes may be written.
+    /// Tells whether a segment of `bytes` may be written.
     pub fn has(&self, bytes: u64, purpose: Purpose) -> bool {
         let left = match purpose {
             // Publishers are not stopped by it.
@@ -46,8 +46,9 @@ impl Room {
         self.free_bytes >= left.saturating_add(bytes)
     }
 
-    /// The most bytes for which a journal file may be exchanged: either it takes none for good, or there is room for the
-    /// next one afterwards, too. Where it gives nothing back either, the next may: what others settled is behind it.
+    /// Gives the most bytes for which a journal file may be exchanged. Either the file takes none for good,
+    /// or there is room for the next one afterwards, too. Where it gives nothing back either, the next may:
+    /// what others settled is behind it.
     pub fn exchange_bytes_max(&self) -> u64 {
         let file_bytes = self.marks.mark(1) - self.marks.mark(0);
         let gains = file_bytes.saturating_sub(SEGMENT_SLACK_BYTES);

@@ -2,37 +2,37 @@
 
 use imori_core::broker::wake_consumers;
 use imori_core::confirm::Progress;
-use imori_core::world::Event;
+use imori_core::world::Counter;
 
 use super::host::Host;
-use super::lend::with_outbound;
+use super::outbound_access::with_outbound;
 
-/// Sees to it that the cell is told when the journal comes further, if answers wait for that: `wait` asks for
-/// it, of what is written too or only of what is synced, and `progress` is how far the journal is after that.
+/// Has the cell told when the journal comes further, if answers wait for that. `wait` asks for it, of writes
+/// too or only of syncs; `progress` is how far the journal is after that.
 pub fn await_journal<H: Host>(host: &H, wait: impl FnOnce(bool), progress: impl FnOnce() -> Progress) {
-    if !host.desk().awaits_journal() {
+    if !host.cell_scratch().awaits_journal() {
         return;
     }
-    wait(host.desk().take_write_awaited());
+    wait(host.cell_scratch().take_write_awaited());
     let progress = progress();
-    if host.desk().is_behind(progress) {
+    if host.cell_scratch().is_behind(progress) {
         release_confirms(host, progress);
     }
 }
 
 /// Lets go what waited for the journal to come so far, on all connections of the cell.
 pub fn release_confirms<H: Host>(host: &H, journal: Progress) {
-    for id in host.desk().take_awaiting(journal) {
+    for id in host.cell_scratch().take_awaiting(journal) {
         let told = with_outbound(host, id, |outbound| {
             let (wakes, given) = outbound.confirmed(journal);
             (outbound.has_held_answers(), wakes, given)
         });
         let (waits, wakes, given) = told.unwrap_or_default();
         for (level, count) in given.by_level() {
-            host.count_many(Event::confirmed(level), count);
+            host.count_many(Counter::confirmed(level), count);
         }
         match waits {
-            true => host.desk().note_awaiting_on(id),
+            true => host.cell_scratch().note_awaiting_on(id),
             // What it answers from now on puts it on the list again.
             false => {
                 host.with_link(id, |link| link.awaits_journal = false);

@@ -51,7 +51,7 @@ pub trait Conversation {
     fn alarm_ended<H: Host>(&mut self, host: &H) -> Next;
 
     /// Replays what is parked, as the queue that it waited for is shorter, or gone.
-    fn relieved<H: Host>(&mut self, host: &H) -> Next;
+    fn unthrottled<H: Host>(&mut self, host: &H) -> Next;
 
     /// Goes on with a login whose check took longer than a turn.
     fn verified(&mut self, verdict: Verdict) -> Next;
@@ -115,8 +115,8 @@ macro_rules! as_of {
             $($of)+::alarm_ended(self, host)
         }
 
-        fn relieved<H: Host>(&mut self, host: &H) -> Next {
-            $($of)+::relieved(self, host)
+        fn unthrottled<H: Host>(&mut self, host: &H) -> Next {
+            $($of)+::unthrottled(self, host)
         }
 
         fn verified(&mut self, verdict: Verdict) -> Next {
@@ -142,8 +142,8 @@ impl Conversation for Protocol {
 
     #[inline]
     fn receive<H: Host>(&mut self, host: &H, input: &[u8], shared: Option<&Bytes>) -> Received {
-        let mut budget = host.desk().budget(host.now());
-        let scratch = &mut host.desk().scratch.borrow_mut();
+        let mut budget = host.cell_scratch().budget(host.now());
+        let scratch = &mut host.cell_scratch().scratch.borrow_mut();
         Protocol::receive(self, host, scratch, input, shared, &mut budget)
     }
 }
@@ -152,7 +152,7 @@ impl<I: Inbound> Conversation for I {
     as_of!(<I as Inbound>);
 
     fn receive<H: Host>(&mut self, host: &H, input: &[u8], shared: Option<&Bytes>) -> Received {
-        let mut budget = host.desk().budget(host.now());
+        let mut budget = host.cell_scratch().budget(host.now());
         Inbound::receive(self, host, &mut I::Scratch::default(), input, shared, &mut budget)
     }
 }

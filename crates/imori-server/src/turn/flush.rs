@@ -13,18 +13,18 @@ use super::signal::Signal;
 /// Bytes to write, and how many of them are written.
 type Chunk = (Vec<u8>, usize);
 
-/// What writes the connections that a host reaches.
+/// The writer of the connections that a host reaches.
 type Writer<H> = <<H as Host>::Wire as Wire>::Writer;
 
 /// Writes every connection that was touched. Feeding a queue's consumers can touch more; those are written too.
 pub fn flush_touched<H: Host>(host: &H) {
     loop {
-        let touched = host.desk().take_touched();
+        let touched = host.cell_scratch().take_touched();
         let is_empty = touched.is_empty();
         for id in &touched {
             flush(host, *id);
         }
-        host.desk().recycle_touched(touched);
+        host.cell_scratch().recycle_touched(touched);
         if is_empty {
             return;
         }
@@ -34,7 +34,7 @@ pub fn flush_touched<H: Host>(host: &H) {
 /// A connection comes back to what it did not get done in its last turn. All others have had theirs meanwhile, so
 /// that but for it the cell would rest now: what they have gathered is written.
 pub(super) fn flush_of_others<H: Host>(host: &H, id: ConnectionId) {
-    if host.desk().is_touched_by_others_than(id) {
+    if host.cell_scratch().is_touched_by_others_than(id) {
         flush_touched(host);
     }
 }
@@ -75,7 +75,7 @@ pub fn flush<H: Host>(host: &H, id: ConnectionId) {
             return;
         };
         if let Some(spare) = spare {
-            host.desk().recycle(spare);
+            host.cell_scratch().recycle(spare);
         }
         match next {
             Some(next) => chunk = next,

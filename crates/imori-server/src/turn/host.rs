@@ -1,4 +1,4 @@
-//! What a turn needs of whoever runs it: the cell, and the connection's transport.
+//! The interfaces between a turn and its surroundings: the cell, and the connection's transport.
 
 use std::io;
 use std::task::Poll;
@@ -8,7 +8,7 @@ use imori_core::id::ConnectionId;
 use imori_core::time::Time;
 use imori_core::world::World;
 
-use super::desk::Desk;
+use super::cell_scratch::CellScratch;
 use super::link::{Link, Wire};
 use super::memory::Memory;
 
@@ -20,8 +20,8 @@ pub trait Host: World {
     /// The cell's number.
     fn id(&self) -> u16;
 
-    /// What the cell has at hand.
-    fn desk(&self) -> &Desk;
+    /// The cell's shared memory and lists.
+    fn cell_scratch(&self) -> &CellScratch;
 
     /// The memory of all cells.
     fn memory(&self) -> &Memory;

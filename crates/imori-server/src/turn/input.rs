@@ -1,4 +1,4 @@
-//! What a client sends, from the transport to its protocol; what is not yet a whole frame is carried over.
+//! The way of a client's bytes from the transport to the protocol; an incomplete frame is carried over.
 
 use std::task::{Poll, ready};
 
@@ -8,7 +8,7 @@ use imori_core::turn::Next;
 use super::conversation::Conversation;
 use super::host::{Host, Transport};
 
-/// What was read and is not yet a whole frame. An idle connection keeps no buffer.
+/// The bytes of an incomplete frame. An idle connection keeps no buffer.
 #[derive(Debug, Default)]
 pub(super) struct Input {
     carry: BytesMut,
@@ -16,7 +16,7 @@ pub(super) struct Input {
     frame_bytes: Option<usize>,
 }
 
-/// What reading came to.
+/// The result of reading once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Read {
     /// The peer has closed its side or is gone.
@@ -38,12 +38,12 @@ impl Input {
         transport: &mut impl Transport,
         protocol: &mut impl Conversation,
     ) -> Poll<Read> {
-        let desk = host.desk();
-        let (carried, read_bytes) = (self.carry.len(), desk.read_bytes());
+        let cell_scratch = host.cell_scratch();
+        let (carried, read_bytes) = (self.carry.len(), cell_scratch.read_bytes());
         if carried > read_bytes || self.frame_bytes.is_some_and(|bytes| bytes > 2 * read_bytes) {
             return self.poll_read_long(host, transport, protocol);
         }
-        let mut buffer = desk.buffer.borrow_mut();
+        let mut buffer = cell_scratch.buffer.borrow_mut();
         let Some(room) = buffer.get_mut(carried..carried + read_bytes) else {
             return Poll::Ready(Read::Closed);
         };
@@ -73,7 +73,7 @@ impl Input {
         transport: &mut impl Transport,
         protocol: &mut impl Conversation,
     ) -> Poll<Read> {
-        let read_bytes = host.desk().read_bytes();
+        let read_bytes = host.cell_scratch().read_bytes();
         let missing = self.frame_bytes.map_or(read_bytes, |bytes| bytes.saturating_sub(self.carry.len()));
         self.carry.reserve(missing.max(1));
         if ready!(transport.poll_read_buf(&mut self.carry)) == 0 {
@@ -97,7 +97,7 @@ impl Input {
         if self.carry.is_empty() && !protocol.has_parked() {
             return Next::More { frame_bytes: None };
         }
-        let read_bytes = host.desk().read_bytes();
+        let read_bytes = host.cell_scratch().read_bytes();
         let whole = self.frame_bytes.filter(|bytes| (read_bytes..=self.carry.len()).contains(bytes));
         let Some(bytes) = whole else {
             let mut carry = std::mem::take(&mut self.carry);

@@ -9,9 +9,9 @@ use imori_core::time::Time;
 
 use super::signal::{Signal, Signals};
 
-/// What other cells may touch of a connection.
+/// The part of a connection that other cells may touch.
 pub struct Link<W> {
-    /// What is on its way to it.
+    /// The outbound half of the connection.
     pub outbound: Outbound,
     /// How its socket is written, and its task woken.
     pub wire: W,
@@ -20,13 +20,13 @@ pub struct Link<W> {
     pub(super) verdict: Option<Box<Verdict>>,
     /// Its task was told that it ends.
     pub(super) is_ending: bool,
-    /// It is on its cell's list of those with answers that wait for the journal.
+    /// The connection is on its cell's list of those with answers that wait for the journal.
     pub(super) awaits_journal: bool,
 }
 
 /// How a connection's socket is written and its task woken, from any cell.
 pub trait Wire {
-    /// What writes it.
+    /// The type that writes the transport.
     type Writer;
 
     /// Gives what writes it, outside the lock; `None` where that is for the connection's own cell alone.

@@ -8,9 +8,9 @@ use imori_core::id::ConnectionId;
 use imori_core::memory::Gauge;
 use tracing::{info, warn};
 
-use super::left_behind::LeftBehind;
+use super::detached::DetachedPublishers;
 
-/// What is charged, from where on that is too much, and who waits for it to become less.
+/// The memory gauge, its alarm mark, and the connections parked until the alarm ends.
 #[derive(Debug)]
 pub struct Memory {
     gauge: Gauge,
@@ -18,7 +18,7 @@ pub struct Memory {
     is_alarmed: AtomicBool,
     is_disk_alarmed: AtomicBool,
     parked: Mutex<Vec<ConnectionId>>,
-    left_behind: LeftBehind,
+    detached: DetachedPublishers,
 }
 
 impl Memory {
@@ -30,17 +30,17 @@ impl Memory {
             is_alarmed: AtomicBool::new(false),
             is_disk_alarmed: AtomicBool::new(false),
             parked: Mutex::new(Vec::new()),
-            left_behind: LeftBehind::new(mark_bytes, usize::MAX),
+            detached: DetachedPublishers::new(mark_bytes, usize::MAX),
         }
     }
 
-    /// The same, of a broker that has so many places for connections.
+    /// Gives this memory for a broker with this number of places for connections.
     #[must_use]
     pub fn with_places(self, places: usize) -> Memory {
-        Memory { left_behind: LeftBehind::new(self.mark_bytes, places), ..self }
+        Memory { detached: DetachedPublishers::new(self.mark_bytes, places), ..self }
     }
 
-    /// What everything that waits is charged to.
+    /// The gauge that everything that waits is charged to.
     pub fn gauge(&self) -> &Gauge {
         &self.gauge
     }
@@ -73,9 +73,9 @@ impl Memory {
         }
     }
 
-    /// Those that go on without their peers.
-    pub fn left_behind(&self) -> &LeftBehind {
-        &self.left_behind
+    /// The publishers that go on without their peers.
+    pub fn detached(&self) -> &DetachedPublishers {
+        &self.detached
     }
 
     /// Raises the alarm, or ends it well below the mark, and then gives the connections that waited for that.

@@ -1,4 +1,4 @@
-//! What others tell a connection's task.
+//! The signals that others give to a connection's task.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Signal {
-    /// What is unsent could not be written, or is the task's own to write.
+    /// Bytes could not be written, or only the task may write them.
     Write = 1,
     /// Writing met an error: the peer is gone.
     Broken = 2,
@@ -23,7 +23,7 @@ pub enum Signal {
     /// The broker begins to stop.
     Stopping = 128,
     /// A queue that it publishes to is shorter, or gone.
-    Relieved = 256,
+    Unthrottled = 256,
     /// The verdict of its login is in its link.
     Verified = 512,
 }
@@ -33,7 +33,7 @@ pub enum Signal {
 pub struct Signals(AtomicU16);
 
 impl Signals {
-    /// Gives a signal. Whoever is not the task itself has to wake it too: see
+    /// Gives a signal. Callers other than the task itself have to wake it too: see
     /// [`Link::signal`](super::Link::signal).
     pub fn set(&self, signal: Signal) {
         self.0.fetch_or(signal as u16, Ordering::AcqRel);

@@ -13,7 +13,7 @@ use super::flush::{flush, flush_of_others};
 use super::host::{Host, Transport};
 use super::input::{Input, Read};
 use super::signal::{Signal, Signals};
-use crate::limits::{LINGER_MAX, PRESS_MAX};
+use crate::limits::{LINGER_MAX, THROTTLE_MAX};
 use crate::protocol::Protocol;
 
 /// A connection, from its cell's point of view.
@@ -25,31 +25,31 @@ pub struct Task<P = Protocol> {
     state: State,
     input: Input,
     was_logged_in: bool,
-    /// It is on the list of those who are told that an alarm is over.
+    /// The connection is on the list of those that are told of an alarm's end.
     waits_for_alarm: bool,
     /// The peer is gone; what it sent before is published once the disk has room.
-    legacy: Option<Legacy>,
+    detachment: Option<Detachment>,
     /// Bytes of that, as it was counted.
-    left_bytes: usize,
+    detached_bytes: usize,
 }
 
-/// What a peer that is gone has left.
+/// How far the broker has detached a publisher whose peer is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Legacy {
+enum Detachment {
     /// Deliveries and readers go back, by and by.
-    Divided,
-    /// What it sent, and nothing else.
-    Sent,
+    Begun,
+    /// Only the messages that the peer sent are left.
+    Done,
 }
 
-/// What the task is doing.
+/// The activity of the task.
 ///
 /// ```text
-///                  Again            Press
-///            ┌──── Working ◄───┐  ┌──────► Pressed ── Resume, or time is up ─► Working
+///                  Again            SlowReader
+///            ┌──── Working ◄───┐  ┌──────► Throttled ─ Resume, or time is up ─► Working
 ///   worked   ▼                 │  │
 ///   off    Open ───────────────┴──┤ Parked
-///            │                    └──────► Parked ── AlarmEnded, Relieved ─► what was parked leads on
+///            │                    └──────► Parked ── AlarmEnded, Unthrottled ─► what was parked leads on
 ///            │                                       (also without the peer, if it waits for the disk)
 ///            │ Verify
 ///            ├─────────► Verifying ── Verified ─► Working
@@ -67,7 +67,7 @@ enum State {
     /// Frames that were read wait for another turn.
     Working,
     /// Waiting until a reader that is behind has room, or for so long at most.
-    Pressed(Time),
+    Throttled(Time),
     /// Not read until the memory alarm ends, or a queue is shorter.
     Parked,
     /// Not read until the verdict of its login is there.
@@ -101,8 +101,8 @@ impl<P: Conversation> Task<P> {
             input: Input::default(),
             was_logged_in: false,
             waits_for_alarm: false,
-            legacy: None,
-            left_bytes: 0,
+            detachment: None,
+            detached_bytes: 0,
         }
     }
 
@@ -111,19 +111,19 @@ impl<P: Conversation> Task<P> {
         self.id
     }
 
-    /// What the client said of itself.
+    /// Gives the facts that the client told of itself.
     pub fn client(&self) -> ClientFacts {
         self.protocol.client()
     }
 
     /// Has a turn; ready where the transport is of no more use. What follows is [`Task::end`].
     pub fn poll<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> Poll<()> {
-        host.desk().begin_turn_of(self.id, host.now());
+        host.cell_scratch().begin_turn_of(self.id, host.now());
         if self.state == State::Working {
             flush_of_others(host, self.id);
         }
-        if self.legacy == Some(Legacy::Divided) {
-            self.divide(host, transport);
+        if self.detachment == Some(Detachment::Begun) {
+            self.detach(host, transport);
         }
         loop {
             if self.signals.has_any() {
@@ -142,7 +142,7 @@ impl<P: Conversation> Task<P> {
                 State::Open => {
                     if ready!(self.poll_read(host, transport)) == Step::Over {
                         if self.protocol.waits_for_queue() || self.outlives(host) {
-                            // What it sent before it closed its side is published first, as without a press.
+                            // What it sent before it closed its side is published first, as without throttling.
                             self.state = State::Parked;
                             continue;
                         }
@@ -156,12 +156,12 @@ impl<P: Conversation> Task<P> {
                     let next = self.input.work(host, &mut self.protocol);
                     self.follow(host, transport, next);
                 }
-                State::Pressed(_) if self.signals.take(Signal::Resume) => self.state = State::Working,
-                State::Parked if self.legacy.is_some() => return Poll::Pending,
+                State::Throttled(_) if self.signals.take(Signal::Resume) => self.state = State::Working,
+                State::Parked if self.detachment.is_some() => return Poll::Pending,
                 State::Parked => {
                     ready!(transport.poll_gone());
                     // What it holds may be what keeps the alarm on, if that is one of memory.
-                    if !self.leaves_behind(host, transport) {
+                    if !self.detaches(host, transport) {
                         return Poll::Ready(());
                     }
                 }
@@ -170,7 +170,7 @@ impl<P: Conversation> Task<P> {
                     return Poll::Ready(());
                 }
                 State::Lingering(_) => return poll_closed(host, transport),
-                State::Pressed(_) | State::Draining(_) => return Poll::Pending,
+                State::Throttled(_) | State::Draining(_) => return Poll::Pending,
             }
             if self.state == State::Working {
                 transport.come_back();
@@ -182,10 +182,10 @@ impl<P: Conversation> Task<P> {
     /// Gives back what the client had, or a part of it; tells whether that was all. If not, others have their
     /// turn first.
     pub fn end<H: Host>(&mut self, host: &H) -> bool {
-        host.desk().begin_turn_of(self.id, host.now());
+        host.cell_scratch().begin_turn_of(self.id, host.now());
         flush_of_others(host, self.id);
-        if self.legacy.take().is_some() {
-            host.memory().left_behind().forget(self.left_bytes);
+        if self.detachment.take().is_some() {
+            host.memory().detached().forget(self.detached_bytes);
         }
         self.protocol.disconnect(host)
     }
@@ -196,7 +196,7 @@ impl<P: Conversation> Task<P> {
         if is_evicted || self.is_broken(host, transport) {
             return Step::Over;
         }
-        if self.legacy.is_some() && !self.is_ending() {
+        if self.detachment.is_some() && !self.is_ending() {
             // The outbound half of one that is gone was closed with its readers.
             self.signals.take(Signal::Ending);
             self.signals.take(Signal::End);
@@ -247,8 +247,8 @@ impl<P: Conversation> Task<P> {
                 self.follow(host, transport, next);
                 return Step::Again;
             }
-            if self.signals.take(Signal::Relieved) {
-                let next = self.protocol.relieved(host);
+            if self.signals.take(Signal::Unthrottled) {
+                let next = self.protocol.unthrottled(host);
                 self.follow(host, transport, next);
                 return Step::Again;
             }
@@ -261,39 +261,39 @@ impl<P: Conversation> Task<P> {
         if !self.signals.has(Signal::Broken) {
             return false;
         }
-        let is_over = self.legacy.is_none() && !self.leaves_behind(host, transport);
+        let is_over = self.detachment.is_none() && !self.detaches(host, transport);
         if !is_over {
             self.signals.take(Signal::Broken);
         }
         is_over
     }
 
-    /// Tells whether what the peer sent waits for the disk, and for nothing else: it is as good as published, as far as
-    /// the peer could know, and takes no memory that others wait for.
+    /// Tells whether the peer's messages wait for the disk, and for nothing else. They are then as good as
+    /// published, as far as the peer could know, and take no memory that others wait for.
     fn outlives<H: Host>(&self, host: &H) -> bool {
         self.waits_for_alarm && !self.protocol.waits_for_queue() && !host.memory().is_alarmed()
     }
 
     /// Goes on without the peer, which is gone; false where there is no reason to.
-    fn leaves_behind<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> bool {
+    fn detaches<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> bool {
         if self.is_ending() || !self.outlives(host) {
             return false;
         }
-        self.left_bytes = self.input.bytes() + self.protocol.parked_bytes();
-        if !host.memory().left_behind().admit(self.left_bytes) {
+        self.detached_bytes = self.input.bytes() + self.protocol.parked_bytes();
+        if !host.memory().detached().admit(self.detached_bytes) {
             return false;
         }
         // As far as it was read; the rest is read when the alarm is over.
         self.state = State::Parked;
-        self.legacy = Some(Legacy::Divided);
-        self.divide(host, transport);
+        self.detachment = Some(Detachment::Begun);
+        self.detach(host, transport);
         true
     }
 
     /// Gives back what a peer had that is gone. What it sent needs nothing of it but its name.
-    fn divide<H: Host>(&mut self, host: &H, transport: &mut impl Transport) {
+    fn detach<H: Host>(&mut self, host: &H, transport: &mut impl Transport) {
         match self.protocol.detach(host) {
-            true => self.legacy = Some(Legacy::Sent),
+            true => self.detachment = Some(Detachment::Done),
             false => transport.come_back(),
         }
     }
@@ -301,9 +301,11 @@ impl<P: Conversation> Task<P> {
     /// Waits for the next deadline, and sees to it when it has passed.
     fn meet_deadline<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> Step {
         let deadline = match self.state {
-            State::Draining(at) | State::Lingering(at) | State::Pressed(at) => Some(at),
+            State::Draining(at) | State::Lingering(at) | State::Throttled(at) => Some(at),
             // Nobody is there who could be late.
-            State::Open | State::Working | State::Parked | State::Verifying if self.legacy.is_some() => None,
+            State::Open | State::Working | State::Parked | State::Verifying if self.detachment.is_some() => {
+                None
+            }
             // The protocol knows that read time-outs do not run while nothing is read.
             State::Open | State::Working | State::Parked | State::Verifying => self.protocol.next_deadline(),
         };
@@ -315,7 +317,7 @@ impl<P: Conversation> Task<P> {
         }
         match self.state {
             State::Draining(_) | State::Lingering(_) => return Step::Over,
-            State::Pressed(_) => self.state = State::Working,
+            State::Throttled(_) => self.state = State::Working,
             State::Open | State::Working | State::Parked | State::Verifying => {
                 let next = self.protocol.tick(host);
                 if next == Next::Close {
@@ -355,7 +357,7 @@ impl<P: Conversation> Task<P> {
         match next {
             Next::More { .. } => self.state = State::Open,
             Next::Again => self.state = State::Working,
-            Next::Press(reader) => self.press(host, reader),
+            Next::SlowReader(reader) => self.throttle(host, reader),
             Next::Parked => self.state = State::Parked,
             Next::Verify => self.state = State::Verifying,
             Next::Close => {
@@ -379,11 +381,11 @@ impl<P: Conversation> Task<P> {
     }
 
     /// Waits for a reader that is behind, unless it has caught up.
-    fn press<H: Host>(&mut self, host: &H, reader: ConnectionId) {
+    fn throttle<H: Host>(&mut self, host: &H, reader: ConnectionId) {
         // What an earlier reader said too late is not said of this one.
         self.signals.take(Signal::Resume);
-        let waits = host.with_outbound(reader, |outbound| outbound.press(self.id)).unwrap_or(false);
-        self.state = if waits { State::Pressed(host.now().after(PRESS_MAX)) } else { State::Working };
+        let waits = host.with_outbound(reader, |outbound| outbound.throttle(self.id)).unwrap_or(false);
+        self.state = if waits { State::Throttled(host.now().after(THROTTLE_MAX)) } else { State::Working };
     }
 
     fn is_ending(&self) -> bool {
@@ -410,7 +412,7 @@ impl<P: Conversation> Task<P> {
 
 /// Reads what a peer sends that does not matter any more, until it closes its side.
 fn poll_closed<H: Host>(host: &H, transport: &mut impl Transport) -> Poll<()> {
-    let mut buffer = host.desk().buffer.borrow_mut();
+    let mut buffer = host.cell_scratch().buffer.borrow_mut();
     while ready!(transport.poll_read(&mut buffer)) > 0 {}
     Poll::Ready(())
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use imori_core::time::Time;
 
-use crate::stall::{Cause, Device, Evidence, Seen, look_at_thread, others_that_wait, pressure};
+use crate::stall::{Cause, Device, Evidence, Sample, others_that_wait, pressure, sample_thread};
 
 /// One thing that is looked at again and again.
 #[derive(Debug)]
@@ -21,22 +21,22 @@ pub(super) struct Lateness {
 struct Watched {
     began: Time,
     looked: Time,
-    first: Seen,
+    first: Sample,
     evidence: Evidence,
     /// How many looks spoke for which cause.
     votes: [u32; Cause::ALL.len()],
 }
 
-/// What a look says.
+/// The change that a look finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Late {
-    /// It is not late, or not yet.
+    /// The work is not late, or not yet.
     No,
-    /// It is late now, and is to be told of.
+    /// The work is late now, and the log is to say so.
     Begins,
-    /// It was told of, and goes on.
+    /// The work is still late, as the log has said.
     GoesOn,
-    /// What was told of under this number is over.
+    /// The work is in time again; the number is that of the stall.
     Ends(u64),
 }
 
@@ -45,7 +45,7 @@ const SAME_WITHIN: Duration = Duration::from_millis(10);
 
 static NOTHING: Evidence = Evidence {
     watched: Duration::ZERO,
-    looks: 0,
+    samples: 0,
     disk_waits: 0,
     ran: Duration::ZERO,
     starved: Duration::ZERO,
@@ -64,8 +64,9 @@ impl Lateness {
         Lateness { thread: String::from(thread), device, watched: None, number: None }
     }
 
-    /// Looks: it has lasted so long, and is late from `late` on. Evidence is gathered from half of that on, so that
-    /// there is some when it is told; what is first seen when it is late already is told at the next look.
+    /// Looks: it has lasted so long, and is late from `late` on. Evidence is gathered from half of that on,
+    /// so that there is some when the log tells of it. Work that is late at its first look is told of at the
+    /// next one.
     pub(super) fn look(&mut self, now: Time, lasts: Option<Duration>, late: Duration) -> Late {
         let began =
             lasts.filter(|lasts| *lasts >= late / 2).map(|lasts| Time(now.0.saturating_sub(micros(lasts))));
@@ -115,14 +116,14 @@ impl Lateness {
         by_votes.max_by_key(|(_, votes)| *votes).map_or(judged, |(cause, _)| cause)
     }
 
-    /// What was seen.
+    /// Gives the evidence gathered so far.
     pub(super) fn evidence(&self) -> &Evidence {
         self.watched.as_ref().map_or(&NOTHING, |watched| &watched.evidence)
     }
 }
 
-fn seen(thread: &str, device: Option<Device>) -> Seen {
-    Seen { thread: look_at_thread(thread), device: device.and_then(Device::look) }
+fn seen(thread: &str, device: Option<Device>) -> Sample {
+    Sample { thread: sample_thread(thread), device: device.and_then(Device::sample) }
 }
 
 fn micros(duration: Duration) -> u64 {

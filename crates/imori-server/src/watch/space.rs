@@ -33,7 +33,7 @@ impl SpaceWatch {
             return;
         }
         self.next = Instant::now() + self.look_again();
-        let looked = match shared.journal.look_at_space(&mut self.space) {
+        let looked = match shared.journal.sample_space(&mut self.space) {
             Ok(Some(looked)) => looked,
             Ok(None) => return,
             Err(error) => {

@@ -11,7 +11,7 @@ use super::lateness::{Late, Lateness};
 use super::space::SpaceWatch;
 use crate::limits::{CELL_LATE, STALL_WATCH_EVERY};
 use crate::shared::{Phase, Shared};
-use crate::stall::{Device, Stall, Step, What, judge_cell, judge_flush};
+use crate::stall::{Device, LateWork, Stall, Step, judge_cell, judge_flush};
 
 /// From when on what is told of.
 #[derive(Debug, Clone, Copy)]
@@ -104,7 +104,7 @@ impl Watch<'_> {
         let progress = journal.waiters().progress();
         let unsynced = progress.written.0.saturating_sub(progress.synced.0);
         Stall {
-            what: What::Flush,
+            what: LateWork::Flush,
             began: flush.began(),
             lasted: now.since(flush.began()),
             is_over: false,
@@ -154,7 +154,7 @@ impl Watch<'_> {
 fn stall_of_cell(id: u16, lateness: &mut Lateness, now: Time) -> Stall {
     let cause = lateness.cause(judge_cell(lateness.evidence()));
     Stall {
-        what: What::Cell(id),
+        what: LateWork::Cell(id),
         began: lateness.began(),
         lasted: now.since(lateness.began()),
         is_over: false,
@@ -169,16 +169,16 @@ fn stall_of_cell(id: u16, lateness: &mut Lateness, now: Time) -> Stall {
 fn tell(stall: &Stall, what: &'static str) {
     let seen = &stall.evidence;
     let cell = match stall.what {
-        What::Cell(id) => Some(id),
-        What::Flush => None,
+        LateWork::Cell(id) => Some(id),
+        LateWork::Flush => None,
     };
     warn!(
         cell,
         lasts_ms = stall.lasted.as_millis(),
         cause = stall.cause.text(),
         step = stall.step.map(Step::text),
-        queued_bytes = (stall.what == What::Flush).then_some(stall.queued_bytes),
-        unsynced_records = (stall.what == What::Flush).then_some(stall.unsynced),
+        queued_bytes = (stall.what == LateWork::Flush).then_some(stall.queued_bytes),
+        unsynced_records = (stall.what == LateWork::Flush).then_some(stall.unsynced),
         device_in_flight = seen.in_flight_max,
         device_completed = seen.completed,
         device_silent_ms = seen.completed.map(|_| seen.silent.as_millis()),

@@ -18,7 +18,7 @@ const CONTROL_BYTES_MAX: u64 = 125;
 #[derive(Debug)]
 pub(super) struct Decoder {
     message_bytes_max: u64,
-    /// What was read of a header that is not whole.
+    /// The bytes of a header that is not whole.
     header: Vec<u8>,
     frame: Option<Frame>,
     /// The message that other fragments belong to.
@@ -26,7 +26,7 @@ pub(super) struct Decoder {
     /// Whether the last message was of text.
     is_text: bool,
     utf8: Utf8,
-    /// What was read of a control frame.
+    /// The bytes of a control frame that is not whole.
     control: Vec<u8>,
     is_closed: bool,
 }
@@ -48,16 +48,16 @@ struct Message {
     bytes: u64,
 }
 
-/// What a client says to the WebSocket itself.
+/// A control frame that asks something of the WebSocket itself.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Said {
-    /// It asks for a pong with these bytes.
+pub(super) enum ControlFrame {
+    /// The client asks for a pong with these bytes.
     Ping(Vec<u8>),
-    /// It closes, and says why or not. Nothing follows.
+    /// The client closes, and says why or not. Nothing follows.
     Close(Option<u16>),
 }
 
-/// What a client must not send.
+/// A fault in a client's frames for which the connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Violation {
     /// A frame without a mask.
@@ -77,7 +77,7 @@ pub(crate) enum Violation {
 }
 
 impl Decoder {
-    /// A client that may send messages of so many bytes, and has sent nothing.
+    /// A decoder for a client that has sent nothing; its messages have `message_bytes_max` at most.
     pub(super) fn new(message_bytes_max: u64) -> Decoder {
         Decoder {
             message_bytes_max,
@@ -106,12 +106,12 @@ impl Decoder {
     pub(super) fn decode(
         &mut self,
         bytes: &mut [u8],
-        mut said: impl FnMut(Said),
+        mut on_control: impl FnMut(ControlFrame),
     ) -> Result<usize, Violation> {
         let (mut at, mut kept) = (0, 0);
         while at < bytes.len() && !self.is_closed {
             let Some(frame) = &mut self.frame else {
-                at += self.begin(bytes.get(at..).unwrap_or_default(), &mut said)?;
+                at += self.begin(bytes.get(at..).unwrap_or_default(), &mut on_control)?;
                 continue;
             };
             let len =
@@ -130,13 +130,13 @@ impl Decoder {
                     }
                 }
             }
-            self.end_if_whole(&mut said)?;
+            self.end_if_whole(&mut on_control)?;
         }
         Ok(kept)
     }
 
     /// Reads a header, or what there is of it; gives how many bytes that was.
-    fn begin(&mut self, bytes: &[u8], said: &mut impl FnMut(Said)) -> Result<usize, Violation> {
+    fn begin(&mut self, bytes: &[u8], on_control: &mut impl FnMut(ControlFrame)) -> Result<usize, Violation> {
         let before = self.header.len();
         self.header.extend(bytes.iter().take(HEADER_BYTES_MAX - before));
         let mut cursor = Cursor::new(&self.header);
@@ -159,7 +159,7 @@ impl Decoder {
             OpCode::Data(kind) => self.add_to_message(kind, len)?,
         }
         self.frame = Some(Frame { kind: header.opcode, is_final: header.is_final, left: len, mask });
-        self.end_if_whole(said)?;
+        self.end_if_whole(on_control)?;
         Ok(read)
     }
 
@@ -181,14 +181,16 @@ impl Decoder {
         Ok(())
     }
 
-    fn end_if_whole(&mut self, said: &mut impl FnMut(Said)) -> Result<(), Violation> {
+    fn end_if_whole(&mut self, on_control: &mut impl FnMut(ControlFrame)) -> Result<(), Violation> {
         let Some(frame) = self.frame.take_if(|frame| frame.left == 0) else {
             return Ok(());
         };
         match frame.kind {
-            OpCode::Control(Control::Ping) => said(Said::Ping(std::mem::take(&mut self.control))),
+            OpCode::Control(Control::Ping) => {
+                on_control(ControlFrame::Ping(std::mem::take(&mut self.control)));
+            }
             OpCode::Control(Control::Close) => {
-                said(Said::Close(close_code(&self.control)?));
+                on_control(ControlFrame::Close(close_code(&self.control)?));
                 self.is_closed = true;
             }
             OpCode::Control(_) => self.control.clear(),

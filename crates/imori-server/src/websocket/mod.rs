@@ -5,13 +5,13 @@
 //! Extensions, compression above all, are not spoken.
 
 mod opening;
-mod gate;
-mod carrier;
+mod upgrade_policy;
+mod stream;
 mod decode;
 mod utf8;
 mod writer;
 
-pub(crate) use carrier::Carrier;
-pub(crate) use gate::Gate;
 pub(crate) use opening::{Opened, Opening, open};
+pub(crate) use stream::WebSocketStream;
+pub(crate) use upgrade_policy::UpgradePolicy;
 pub(crate) use writer::FramedWriter;

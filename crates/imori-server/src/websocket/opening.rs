@@ -10,42 +10,42 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::gate::{Gate, Refusal};
+use super::upgrade_policy::{Refusal, UpgradePolicy};
 use crate::config::ProtocolName;
 use crate::limits::{LINGER_MAX, UPGRADE_BYTES_MAX};
 
 /// A request that is being read and answered.
 pub(crate) type Opening = Pin<Box<dyn Future<Output = Opened> + Send>>;
 
-/// What a request came to.
+/// The result of a request for an upgrade.
 #[derive(Debug)]
 pub(crate) enum Opened {
-    /// It was granted.
+    /// The upgrade was granted.
     Upgraded {
         protocol: ProtocolName,
-        /// What came behind the request.
+        /// The bytes that came behind the request.
         early: Vec<u8>,
     },
-    /// It was refused, and the client told why.
+    /// The upgrade was refused, and the client told why.
     Refused(&'static str),
     /// The client left, or took too long.
     Gone,
 }
 
 /// Reads the request and answers it, in so much time: nothing that the client sends extends it.
-pub(crate) async fn open(socket: Arc<OwnedWriteHalf>, gate: Arc<Gate>) -> Opened {
+pub(crate) async fn open(socket: Arc<OwnedWriteHalf>, policy: Arc<UpgradePolicy>) -> Opened {
     let stream: &TcpStream = socket.as_ref().as_ref();
-    let end = Instant::now() + gate.login_timeout;
-    let refusal = match timeout_at(end, upgrade(stream, &gate)).await {
+    let end = Instant::now() + policy.login_timeout;
+    let refusal = match timeout_at(end, upgrade(stream, &policy)).await {
         Ok(Some(Ok(opened))) => return opened,
         Ok(Some(Err(refusal))) => refusal,
         Ok(None) | Err(_) => return Opened::Gone,
     };
-    let _ = timeout(LINGER_MAX.min(gate.login_timeout), refuse(stream, refusal)).await;
+    let _ = timeout(LINGER_MAX.min(policy.login_timeout), refuse(stream, refusal)).await;
     Opened::Refused(refusal.reason.trim_end())
 }
 
-async fn upgrade(stream: &TcpStream, gate: &Gate) -> Option<Result<Opened, Refusal>> {
+async fn upgrade(stream: &TcpStream, policy: &UpgradePolicy) -> Option<Result<Opened, Refusal>> {
     let mut request = Vec::new();
     loop {
         // Whoever sends more behind its request than fits here did not wait for the answer.
@@ -53,7 +53,7 @@ async fn upgrade(stream: &TcpStream, gate: &Gate) -> Option<Result<Opened, Refus
             return Some(Err(Refusal::TOO_LONG));
         }
         read(stream, &mut request).await?;
-        match gate.judge(&request) {
+        match policy.judge(&request) {
             Ok(None) => {}
             Ok(Some(upgrade)) => {
                 write(stream, &upgrade.response).await?;

@@ -2,7 +2,7 @@
 
 use std::str::from_utf8;
 
-/// What was read of a text up to now.
+/// The check of a text that comes in pieces.
 #[derive(Debug, Default)]
 pub(super) struct Utf8 {
     /// The beginning of a character whose end has not come.

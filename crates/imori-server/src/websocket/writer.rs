@@ -1,5 +1,5 @@
-//! What writes a WebSocket: each piece of the stream becomes a message, and what the WebSocket itself has to
-//! say comes between two of them.
+//! The writing side of a WebSocket: each piece of the stream becomes a message. Control frames go between two
+//! messages.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::mem;
@@ -25,7 +25,7 @@ pub(crate) struct FramedWriter {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What goes before anything else: a header, and control frames before it.
+    /// The bytes that go before anything else: a header, and control frames before it.
     head: Vec<u8>,
     /// Bytes of the message under way that are not written.
     left: usize,
@@ -68,8 +68,8 @@ impl FramedWriter {
         Ok(written)
     }
 
-    /// Ready once nothing is left that the WebSocket itself has to say and could: its task has to ask as long as
-    /// there may be something.
+    /// Ready once no control frame is left that could be written. The task has to ask as long as there may be
+    /// one.
     pub(super) fn poll_control(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             {
@@ -86,7 +86,7 @@ impl FramedWriter {
         }
     }
 
-    /// Answers a ping. One who sends pings and reads no pongs is not answered for ever.
+    /// Answers a ping. A client that sends pings and reads no pongs is not answered for ever.
     pub(super) fn pong(&self, payload: Vec<u8>) {
         let mut state = unpoisoned(self.state.lock());
         if state.control.len() < WEBSOCKET_CONTROL_BYTES_MAX {
@@ -162,7 +162,7 @@ impl State {
     }
 }
 
-/// What the next message is: its kind, and how many of the bytes.
+/// Gives the kind of the next message, and how many of the bytes it carries.
 fn message(bytes: &[u8], prefers_text: bool) -> (Data, usize) {
     let piece = bytes.get(..WEBSOCKET_MESSAGE_BYTES_MAX).unwrap_or(bytes);
     if !prefers_text {

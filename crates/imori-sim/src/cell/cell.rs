@@ -40,7 +40,7 @@ impl CellState {
             || !self.awakenings.borrow().is_empty()
             || !self.page_news.borrow().is_empty()
             || !self.logins.borrow().is_empty()
-            || self.desk.touched_len() > 0
+            || self.cell_scratch.touched_len() > 0
             || self.is_timer_due(shared)
             || self.tasks.borrow().iter().any(|task| task.is_ready(&shared.network, shared.clock.get()))
     }
@@ -115,7 +115,7 @@ impl CellWorld<'_> {
         let ready =
             tasks.iter().enumerate().filter(|(_, task)| task.is_ready(&shared.network, shared.clock.get()));
         choices.extend(ready.map(|(index, _)| Work::Task(index)));
-        if state.desk.touched_len() > 0 && (choices.is_empty() || shared.random.chance(1, 3)) {
+        if state.cell_scratch.touched_len() > 0 && (choices.is_empty() || shared.random.chance(1, 3)) {
             return Some(Work::Flush);
         }
         let index = shared.random.below(choices.len());

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use imori_core::confirm::{Lsn, Progress};
 use imori_core::id::ConnectionId;
 use imori_server::turn::{
-    Desk, Host, Link, Memory, Signal, Wire, await_journal, check_memory, flush_touched, give_signal,
+    CellScratch, Host, Link, Memory, Signal, Wire, await_journal, check_memory, flush_touched, give_signal,
     release_confirms,
 };
 
@@ -34,8 +34,8 @@ impl Host for CellWorld<'_> {
         u16::try_from(self.id).expect("there are few cells")
     }
 
-    fn desk(&self) -> &Desk {
-        &self.state().desk
+    fn cell_scratch(&self) -> &CellScratch {
+        &self.state().cell_scratch
     }
 
     fn memory(&self) -> &Memory {

@@ -262,9 +262,9 @@ impl Internal {
         let (exchange, number_of) = (exchange.trim_start_matches('-'), number(message) as usize);
         let to = Address::new(exchange.as_bytes(), subject.as_bytes());
         let mut outgoing = OutgoingMessage::new(body(number_of, number(size) as usize));
-        outgoing.head.is_persistent = persistent == "p";
-        outgoing.head.priority = priority.parse().ok();
-        outgoing.head.expiration_ms = expiration.parse().ok();
+        outgoing.properties.is_persistent = persistent == "p";
+        outgoing.properties.priority = priority.parse().ok();
+        outgoing.properties.expiration_ms = expiration.parse().ok();
         if headers == "h" {
             outgoing = outgoing.header(b"n", message.as_bytes());
         }

@@ -12,17 +12,18 @@ use imori_core::login::{Login, Verification};
 use imori_core::memory::Gauge;
 use imori_core::message::{HeaderReader, OriginId};
 use imori_core::outbound::Outbound;
-use imori_core::queue::{PageWork, Queue};
+use imori_core::paging::PageWork;
+use imori_core::queue::Queue;
 use imori_core::record::{Appended, MessageRecord, NewRecord, RecordKind, decode_settle};
 use imori_core::route::{Router, Table};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
-use imori_core::world::{Event, World};
+use imori_core::world::{Counter, World};
 use imori_server::config::ProtocolName;
 use imori_server::login::{Authenticator, BuiltInUser};
 use imori_server::protocol_numbers::header_reader;
 use imori_server::turn::{Host, Link, Signal, give_signal, with_outbound};
-use imori_server::{Asked, asked};
+use imori_server::{PageRequest, page_request};
 
 use crate::machine::Lock;
 use crate::machine::Status;
@@ -155,7 +156,7 @@ impl<'a> CellWorld<'a> {
         for (index, record) in records.iter().enumerate() {
             let read = MessageRecord::decode(&record.payload).ok();
             let read = read.filter(|_| record.kind == RecordKind::Message);
-            if read.is_some_and(|read| read.view().head.delay_ms.is_some()) {
+            if read.is_some_and(|read| read.view().properties.delay_ms.is_some()) {
                 self.shared.delayed.borrow_mut().insert(appended.first.plus(index));
             }
         }
@@ -164,8 +165,8 @@ impl<'a> CellWorld<'a> {
     fn is_of_delayed(&self, settles: &[NewRecord]) -> bool {
         let mut is_of_delayed = false;
         for settle in settles {
-            let read = decode_settle(&settle.payload, &mut |holding| {
-                is_of_delayed |= self.shared.delayed.borrow().contains(&holding.lsn);
+            let read = decode_settle(&settle.payload, &mut |record_ref| {
+                is_of_delayed |= self.shared.delayed.borrow().contains(&record_ref.lsn);
             });
             read.expect("the core wrote it");
         }
@@ -246,10 +247,10 @@ impl World for CellWorld<'_> {
         self.shared.memory.gauge()
     }
 
-    fn count_many(&self, event: Event, times: usize) {
-        let say = || format!("cell {} counts {event:?} {times} times", self.id);
-        self.shared.trace.note(&[event as u64, times as u64], say);
-        if event == Event::Fault {
+    fn count_many(&self, counter: Counter, times: usize) {
+        let say = || format!("cell {} counts {counter:?} {times} times", self.id);
+        self.shared.trace.note(&[counter as u64, times as u64], say);
+        if counter == Counter::Fault {
             self.shared.violate(Property::Panic, || String::from("a fault ended a connection"));
         }
     }
@@ -404,20 +405,22 @@ impl World for CellWorld<'_> {
         if self.shared.has(Bug::LiveDeliveryLost) && self.is_lost_on(id) {
             return None;
         }
-        let before = self.desk().touched_len();
+        let before = self.cell_scratch().touched_len();
         let result = with_outbound(self, id, f);
-        let is_newly_touched = self.desk().touched_len() > before;
+        let is_newly_touched = self.cell_scratch().touched_len() > before;
         if is_newly_touched && self.shared.has(Bug::LostTouch) && self.shared.random.chance(1, 4) {
-            let mut touched = self.desk().take_touched();
+            let mut touched = self.cell_scratch().take_touched();
             touched.pop();
-            touched.into_iter().for_each(|id| self.desk().note_touched(id, self.now()));
+            touched.into_iter().for_each(|id| self.cell_scratch().note_touched(id, self.now()));
         }
         result
     }
 
     fn wake_queue_at(&self, id: QueueId, at: Time) {
-        let is_retry =
-            || self.with_queue(id, |queue| queue.lingering_len() > 0).is_some_and(|lingers| lingers);
+        let is_retry = || {
+            self.with_queue(id, |queue| queue.pending_dead_letters_len() > 0)
+                .is_some_and(|is_pending_dead_letter| is_pending_dead_letter)
+        };
         let is_lost = self.shared.has(Bug::LostTimer) || self.shared.has(Bug::LostRetry) && is_retry();
         if !is_lost {
             self.state().timers.borrow_mut().push(Reverse((at, id)));
@@ -431,15 +434,15 @@ impl World for CellWorld<'_> {
     fn page(&self, id: QueueId, work: PageWork) {
         let owner =
             || self.with_queue(id, |queue| queue.durability().map(|durability| durability.id)).flatten();
-        let asked = asked(id, owner, work);
+        let asked = page_request(id, owner, work);
         self.pause();
         self.shared.trace.note(&[u64::from(id.slot)], || format!("cell {} asks for {asked:?}", self.id));
         let (checkpointer, jobs) = (&self.shared.checkpointer, &self.shared.jobs);
         match asked {
-            Asked::Writer(job) => jobs.write(job),
-            Asked::Reader(job) => jobs.read(job),
-            Asked::Spared(pages) => checkpointer.spare(pages),
-            Asked::Gone(pages, transient) => {
+            PageRequest::Writer(job) => jobs.write(job),
+            PageRequest::Reader(job) => jobs.read(job),
+            PageRequest::Spared(pages) => checkpointer.spare(pages),
+            PageRequest::Gone(pages, transient) => {
                 transient.into_iter().for_each(|job| jobs.write(job));
                 checkpointer.take_gone(pages);
             }
@@ -450,9 +453,9 @@ impl World for CellWorld<'_> {
         give_signal(self, publisher, Signal::Resume);
     }
 
-    fn relieve(&self, publisher: ConnectionId) {
+    fn unthrottle(&self, publisher: ConnectionId) {
         if !self.shared.has(Bug::LostUnthrottle) {
-            give_signal(self, publisher, Signal::Relieved);
+            give_signal(self, publisher, Signal::Unthrottled);
         }
     }
 

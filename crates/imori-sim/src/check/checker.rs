@@ -6,7 +6,7 @@ use std::sync::Arc;
 use imori_core::confirm::Lsn;
 use imori_core::id::VhostId;
 use imori_core::memory::Gauge;
-use imori_core::message::{Address, AddressView, Head, Message, MessageView, OriginId, Publication};
+use imori_core::message::{Address, AddressView, Message, MessageView, OriginId, Properties, Publication};
 use imori_core::name::Name;
 use imori_core::queue::{Arrival, Effects, Queue, QueueSettings};
 use imori_core::time::Time;
@@ -52,8 +52,8 @@ pub(crate) fn check_rest(shared: &Shared, model: &mut Model, clients: &[Client])
     }
     let mut waiting = Vec::new();
     shared.queues.each(|_, queue| {
-        if queue.lingering_len() > 0 {
-            let (name, pending) = (queue.name(), queue.lingering_len());
+        if queue.pending_dead_letters_len() > 0 {
+            let (name, pending) = (queue.name(), queue.pending_dead_letters_len());
             shared.violate(Property::Room, || {
                 format!("{pending} messages died in `{name}`, and nobody tries again whether there is room")
             });
@@ -370,8 +370,8 @@ pub(crate) fn expected_charge(model: &Model, waiting: &BTreeMap<usize, usize>) -
 /// The charges of an empty message and of its place in a queue.
 fn charges() -> (usize, usize) {
     let gauge = Gauge::default();
-    let head = Head::new(OriginId::BROKER);
-    let view = MessageView { head: &head, text: b"", body: b"" };
+    let properties = Properties::new(OriginId::BROKER);
+    let view = MessageView { properties: &properties, text: b"", body: b"" };
     let message = Message::store(&view, None, &gauge);
     let name = Name::from("q");
     let mut queue = Queue::new(VhostId(0), name, QueueSettings::default(), gauge.clone(), Time(0));

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use imori_core::confirm::Lsn;
-use imori_core::delivery::{Holding, Seen};
+use imori_core::delivery::{DedupEntry, RecordRef};
+use imori_core::entries::PagePlace;
 use imori_core::id::DurableQueueId;
-use imori_core::queue::PagePlace;
 use imori_core::record::{
-    Definition, MessageRecord, Row, Table, decode_counts, decode_purge, decode_seen, decode_settle,
+    Definition, MessageRecord, Row, Table, decode_counts, decode_dedup_entries, decode_purge, decode_settle,
 };
 use imori_store::disk::sim_disk::{self, SimDisk, State};
 use imori_store::records::RecordType;
@@ -29,13 +29,13 @@ struct Image {
     waiting: BTreeMap<(usize, usize), Lsn>,
     /// Messages of which there is a record for a queue that they were sent to.
     recorded: BTreeMap<usize, Lsn>,
-    settled: BTreeSet<Holding>,
+    settled: BTreeSet<RecordRef>,
     /// Messages that nobody is given again, though they are there.
-    rejected: BTreeSet<Holding>,
+    rejected: BTreeSet<RecordRef>,
     /// Messages in pages, whose journal records do not count.
-    paged: BTreeSet<Holding>,
+    paged: BTreeSet<RecordRef>,
     /// Messages in pages, and not settled there.
-    unsettled: BTreeSet<Holding>,
+    unsettled: BTreeSet<RecordRef>,
     /// Messages that came, or of whose id a record tells, by queue.
     ids: BTreeSet<(usize, usize)>,
     queues: BTreeMap<DurableQueueId, usize>,
@@ -69,21 +69,23 @@ impl Image {
         let mut image = Image { has_forgotten: recovered.report.floor.is_some(), ..Image::default() };
         image.queues = queues(shared, model, recovered)?;
         for record in recovered.records.iter().filter(|record| record.kind == RecordType::Settle) {
-            let read = decode_settle(&record.payload, &mut |holding| {
-                image.settled.insert(holding);
+            let read = decode_settle(&record.payload, &mut |record_ref| {
+                image.settled.insert(record_ref);
             });
             read.map_err(|error| format!("record {} cannot be read: {error}", record.lsn))?;
         }
         for record in recovered.records.iter().filter(|record| record.kind == RecordType::Count) {
             let read = decode_counts(&record.payload, &mut |count| {
                 if count.is_rejected {
-                    image.rejected.insert(count.holding);
+                    image.rejected.insert(count.record_ref);
                 }
             });
             read.map_err(|error| format!("record {} cannot be read: {error}", record.lsn))?;
         }
         for record in recovered.records.iter().filter(|record| record.kind == RecordType::Seen) {
-            let read = decode_seen(&record.payload, &mut |queue, seen| image.note_seen(model, queue, &seen));
+            let read = decode_dedup_entries(&record.payload, &mut |queue, seen| {
+                image.note_seen(model, queue, &seen);
+            });
             read.map_err(|error| format!("record {} cannot be read: {error}", record.lsn))?;
         }
         for record in recovered.records.iter().filter(|record| record.kind == RecordType::Purge) {
@@ -98,8 +100,9 @@ impl Image {
             let message = read.map_err(|error| format!("record {lsn:?} cannot be read: {error}"))?;
             image.note_id(model, &message);
             let queues = message.queues.iter().copied();
-            let holdings = queues.map(|queue| Holding { queue, lsn });
-            let unpaged = holdings.filter(|holding| !image.paged.contains(holding)).collect::<Vec<_>>();
+            let record_refs = queues.map(|queue| RecordRef { queue, lsn });
+            let unpaged =
+                record_refs.filter(|record_ref| !image.paged.contains(record_ref)).collect::<Vec<_>>();
             image.take(model, &unpaged, &message)?;
         }
         Ok(image)
@@ -115,7 +118,7 @@ impl Image {
     }
 
     /// So does the record of an id that was written anew; which message it was of, it does not say.
-    fn note_seen(&mut self, model: &Model, queue: DurableQueueId, seen: &Seen) {
+    fn note_seen(&mut self, model: &Model, queue: DurableQueueId, seen: &DedupEntry) {
         let is_of = |first: &usize| *seen.id == *shared_name(*first).as_bytes();
         let same = model.same.iter().find(|(first, _)| is_of(first));
         if let (Some(queue), Some((_, same))) = (self.queues.get(&queue), same) {
@@ -141,21 +144,21 @@ impl Image {
             }
             let is_purged = self.purged.contains(&(place, Lsn(facts.last.0)));
             for entry in page.entries {
-                let holding = Holding { queue: DurableQueueId(facts.owner), lsn: Lsn(entry.lsn.0) };
+                let record_ref = RecordRef { queue: DurableQueueId(facts.owner), lsn: Lsn(entry.lsn.0) };
                 let is_settled = settled.is_some_and(|(_, settled)| settled.contains(entry.lsn.0));
                 // One that was due and went to disk again may be in a page of delayed messages too, settled there.
-                self.paged.insert(holding);
+                self.paged.insert(record_ref);
                 if is_purged {
-                    self.settled.insert(holding);
+                    self.settled.insert(record_ref);
                 }
-                if is_purged || is_settled || !self.unsettled.insert(holding) {
+                if is_purged || is_settled || !self.unsettled.insert(record_ref) {
                     continue;
                 }
                 let record = entry.payload.get(page_entry_head(&entry.payload)..).unwrap_or_default();
                 let read = MessageRecord::decode(record);
                 let message =
                     read.map_err(|error| format!("an entry of {place:?} cannot be read: {error}"))?;
-                self.take(model, &[holding], &message)?;
+                self.take(model, &[record_ref], &message)?;
             }
         }
         Ok(())
@@ -164,7 +167,7 @@ impl Image {
     fn take(
         &mut self,
         model: &Model,
-        holdings: &[Holding],
+        record_refs: &[RecordRef],
         record: &MessageRecord<'_>,
     ) -> Result<(), String> {
         let number = number_of(record.body).unwrap_or(usize::MAX);
@@ -176,7 +179,7 @@ impl Image {
         if record.body != body(number, sent.size) {
             return Err(format!("message {number} is not as it was sent"));
         }
-        for Holding { queue: id, lsn } in holdings.iter().copied() {
+        for RecordRef { queue: id, lsn } in record_refs.iter().copied() {
             let Some(queue) = self.queues.get(&id).copied() else { continue };
             let spec = model.queue(queue);
             let is_meant = match &sent.to {
@@ -191,7 +194,7 @@ impl Image {
             if !spec.is_dead_letter_queue {
                 self.recorded.insert(number, lsn);
             }
-            let is_twice = !self.settled.contains(&Holding { queue: id, lsn })
+            let is_twice = !self.settled.contains(&RecordRef { queue: id, lsn })
                 && self.waiting.insert((queue, number), lsn).is_some();
             if is_twice {
                 return Err(format!("message {number} is twice in `{}`", spec.name));
@@ -296,7 +299,7 @@ impl Image {
             let is_rejected = || {
                 let of_queue = self.queues.iter().filter(|(_, named)| *named == queue);
                 of_queue
-                    .map(|(id, _)| Holding { queue: *id, lsn: *lsn })
+                    .map(|(id, _)| RecordRef { queue: *id, lsn: *lsn })
                     .any(|held| self.rejected.contains(&held))
             };
             let is_over = last.is_some_and(|last| match last.outcome {
@@ -419,7 +422,7 @@ impl Image {
                 let lsn = self.recorded.get(number);
                 let id = self.queues.iter().find(|(_, other)| *other == queue);
                 if let (Some(lsn), Some((id, _))) = (lsn, id) {
-                    parts.push(self.settled.contains(&Holding { queue: *id, lsn: *lsn }));
+                    parts.push(self.settled.contains(&RecordRef { queue: *id, lsn: *lsn }));
                 }
             }
             if parts.contains(&true) && parts.contains(&false) {

@@ -1,11 +1,11 @@
 //! NATS as clients speak it: operations out, operations in, and a PONG as the confirm of all before its PING.
 
-use imori_nats::connect::ConnectOptions;
-use imori_nats::decode::{Decoder, Step};
-use imori_nats::encode::{PING, PONG, push_connect, push_publish, push_subscribe, push_unsubscribe};
-use imori_nats::headers::{BLOCK_END, Headers, VERSION_LINE, push_header, status};
+use imori_nats::codec::connect::ConnectOptions;
+use imori_nats::codec::decode::{Decoder, Step};
+use imori_nats::codec::encode::{PING, PONG, push_connect, push_publish, push_subscribe, push_unsubscribe};
+use imori_nats::codec::headers::{BLOCK_END, Headers, VERSION_LINE, push_header, status};
+use imori_nats::codec::operation::{self, Message, ServerOp};
 use imori_nats::limits::Limits;
-use imori_nats::operation::{self, Message, ServerOp};
 
 use super::outgoing::shared_name;
 use super::place::Place;

@@ -1,11 +1,11 @@
 //! STOMP as clients speak it: frames out, frames in.
 
-use imori_stomp::command::Command;
-use imori_stomp::decode::{Decoder, Step};
-use imori_stomp::encode::FrameWriter;
-use imori_stomp::frame::{Frame, HeaderTable};
+use imori_stomp::codec::command::Command;
+use imori_stomp::codec::decode::{Decoder, Step};
+use imori_stomp::codec::encode::FrameWriter;
+use imori_stomp::codec::frame::{Frame, HeaderTable};
+use imori_stomp::codec::version::Version;
 use imori_stomp::limits::Limits;
-use imori_stomp::version::Version;
 
 use super::outgoing::{message_name, shared_name};
 use super::place::Place;

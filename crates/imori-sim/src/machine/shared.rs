@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use imori_core::confirm::Lsn;
-use imori_core::delivery::Holding;
+use imori_core::delivery::RecordRef;
 use imori_core::id::{ConnectionId, QueueId, VhostId};
 use imori_core::login::Login;
 use imori_core::outbound::OutboundLimits;
@@ -21,8 +21,8 @@ use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_nats::settings::Settings as NatsSettings;
 use imori_server::protocol::ProtocolSettings;
-use imori_server::turn::{Desk, Link, Memory};
-use imori_server::{Checkpointer, PageNews, Turns};
+use imori_server::turn::{CellScratch, Link, Memory};
+use imori_server::{Checkpointer, PageNews, TurnCounter};
 use imori_stomp::settings::Settings as StompSettings;
 use imori_store::recovery::Messages;
 use imori_store::segment::Segments;
@@ -71,7 +71,7 @@ pub(crate) struct CellState {
     pub(crate) tasks: RefCell<Vec<Task>>,
     /// Transports for it to take over.
     pub(crate) arrivals: RefCell<VecDeque<usize>>,
-    pub(crate) desk: Desk,
+    pub(crate) cell_scratch: CellScratch,
     pub(crate) timers: RefCell<BinaryHeap<Reverse<(Time, QueueId)>>>,
     /// Queues that were restored and are to be looked after.
     pub(crate) awakenings: RefCell<VecDeque<Awakening>>,
@@ -86,7 +86,7 @@ pub(crate) struct CellState {
     /// Logins that are checked here, of connections of any cell.
     pub(crate) logins: RefCell<Vec<Login>>,
     /// The cell's turns, as the checkpointer sees them.
-    pub(crate) turns: Turns,
+    pub(crate) turns: TurnCounter,
     /// The cell has told its connections that the broker stops.
     pub(crate) has_told: Cell<bool>,
 }
@@ -95,14 +95,14 @@ impl CellState {
     /// A cell that reads so much of a connection in a turn.
     pub(crate) fn new(read_bytes: usize) -> CellState {
         // It sleeps until it is given something to do for the first time.
-        let turns = Turns::default();
+        let turns = TurnCounter::default();
         turns.park(true);
         CellState {
             status: Cell::new(Status::Idle),
             links: Slots::default(),
             tasks: RefCell::default(),
             arrivals: RefCell::default(),
-            desk: Desk::new(read_bytes),
+            cell_scratch: CellScratch::new(read_bytes),
             timers: RefCell::default(),
             awakenings: RefCell::default(),
             awaits_sync: Cell::new(false),
@@ -168,12 +168,12 @@ pub(crate) struct Shared {
     pub(crate) reserve: Reserve,
     /// Bytes that dead letters may take at once while the disk is behind; none while it is not.
     pub(crate) behind_bytes: Cell<Option<usize>>,
-    /// When something died and lingered last.
+    /// When a dead letter was pending last.
     pub(crate) dead_letters_pended_at: Cell<Option<u64>>,
     /// Ends of the broker meanwhile.
     pub(crate) ends_with_pending: Cell<u64>,
     /// Rejected messages that wait for room, or did, for a bug.
-    pub(crate) rejected: RefCell<BTreeSet<Holding>>,
+    pub(crate) rejected: RefCell<BTreeSet<RecordRef>>,
     /// Threads that wait for records before they write pages have waited for too long.
     pub(crate) gives_up: Cell<bool>,
 }

@@ -12,7 +12,7 @@ use crate::machine::{STORE_THREADS, Status};
 use crate::property::Property;
 use crate::store::restore;
 
-/// So many times as often it may end while dead letters linger.
+/// So many times as often it may end while dead letters are pending.
 const PENDING_RARITY: usize = 4;
 
 impl Simulation {
@@ -181,7 +181,8 @@ impl Simulation {
             EndKind::Clean => state.crash(&mut sim_disk::Random(shared.random.next())),
         };
         // The system numbers its starts.
-        let start_again = |kind| shared.boot.set(u8::from(kind == EndKind::PowerCut) + shared.boot.get());
+        let start_again =
+            |kind| shared.boot.set(shared.boot.get().wrapping_add(u8::from(kind == EndKind::PowerCut)));
         start_again(kind);
         let room_bytes = shared.log.borrow().device.room_bytes();
         let open = |state: State, room_bytes: u64, is_watched: bool| {

@@ -18,7 +18,7 @@ pub struct Outcome {
     pub steps: u64,
     /// Ends of the broker that were looked at.
     pub points: u64,
-    /// Something died and lingered for want of room where the dead go.
+    /// A dead letter was pending for want of room where the dead go.
     pub has_pending_dead_letters: bool,
     /// Ends of the broker meanwhile.
     pub ends_with_pending: u64,
@@ -90,6 +90,12 @@ impl Simulation {
         self.shared.queues.each(|_, queue| has_delayed |= queue.delayed_len() > 0);
         self.take_room();
         self.drain()?;
+        if has_delayed {
+            // A due message that had no room in memory held up those that are due after it.
+            self.patience = LONG_REST;
+            self.rest("waiting for what was held up")?;
+            self.patience = REST;
+        }
         let waiting = self.drained();
         let expected = expected_charge(&self.model, &waiting);
         self.leave()?;

@@ -8,7 +8,7 @@ use corosensei::Coroutine;
 use corosensei::stack::DefaultStack;
 use imori_core::time::Time;
 use imori_server::config::ProtocolName;
-use imori_stomp::version::Version;
+use imori_stomp::codec::version::Version;
 use imori_store::disk::sim_disk::SimDisk;
 
 use crate::cell::CellWorld;

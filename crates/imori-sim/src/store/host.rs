@@ -3,9 +3,11 @@
 use std::io;
 
 use imori_core::confirm::Lsn;
+use imori_core::entries::{Entry, GonePage, JournalRead, PagePlace};
 use imori_core::id::{DurableQueueId, QueueId};
 use imori_core::memory::Gauge;
-use imori_core::queue::{Entry, GonePage, JournalRead, PageDraft, PagePlace, Queue};
+use imori_core::paging::PageDraft;
+use imori_core::queue::Queue;
 use imori_core::record::{Checkpoint, NewRecord, RecordKind};
 use imori_core::room::Room;
 use imori_core::time::Time;
@@ -208,7 +210,7 @@ impl PageHost for StoreThread<'_> {
         self.shared.log.borrow().room().has(bytes, purpose)
     }
 
-    fn complain(&self, reason: &str) {
+    fn log_failure(&self, reason: &str) {
         self.shared.trace.note(&[], || format!("a segment cannot be written: {reason}"));
     }
 

@@ -1,7 +1,7 @@
 //! Dead letters that wait for room: how many a run meets, and the bugs that are planted in their records.
 
 use imori_core::confirm::Lsn;
-use imori_core::delivery::{Count, Holding};
+use imori_core::delivery::{DeliveryCount, RecordRef};
 use imori_core::id::DurableQueueId;
 use imori_core::queue::Queue;
 use imori_core::record::{
@@ -12,18 +12,18 @@ use imori_store::segment::{NewPage, PageEntry};
 use crate::machine::Shared;
 use crate::planted::Bug;
 
-/// Decisions after which what lingered may be gone.
+/// Decisions after which pending dead letters may be gone.
 const MOMENT: u64 = 100;
 
 impl Shared {
-    /// Looks whether something lingers in a queue that was changed.
+    /// Looks whether a changed queue has pending dead letters.
     pub(crate) fn note_pending_dead_letters(&self, queue: &Queue) {
-        if queue.lingering_len() > 0 {
+        if queue.pending_dead_letters_len() > 0 {
             self.dead_letters_pended_at.set(Some(self.step.get()));
         }
     }
 
-    /// Something lingers, or did a moment ago.
+    /// A dead letter is pending, or was a moment ago.
     pub(crate) fn has_pending_dead_letters(&self) -> bool {
         self.dead_letters_pended_at.get().is_some_and(|at| at + MOMENT > self.step.get())
     }
@@ -31,7 +31,7 @@ impl Shared {
     /// The broker has ended.
     pub(crate) fn note_end_with_pending(&self) {
         let mut pending = 0;
-        self.queues.each(|_, queue| pending += queue.lingering_len());
+        self.queues.each(|_, queue| pending += queue.pending_dead_letters_len());
         self.ends_with_pending.set(self.ends_with_pending.get() + u64::from(pending > 0));
     }
 
@@ -60,7 +60,8 @@ impl Shared {
         let mut pages = pages.to_vec();
         for page in &mut pages {
             let queue = DurableQueueId(page.owner);
-            let is_copied = |entry: &PageEntry| !rejected.contains(&Holding { queue, lsn: Lsn(entry.lsn.0) });
+            let is_copied =
+                |entry: &PageEntry| !rejected.contains(&RecordRef { queue, lsn: Lsn(entry.lsn.0) });
             match page.entries.iter().any(is_copied) {
                 true => page.entries.retain(is_copied),
                 // No page is empty: this one is nobody's.
@@ -72,7 +73,7 @@ impl Shared {
 }
 
 /// A record without what it says of messages that were rejected, and which these are.
-pub(crate) fn without_rejections(record: NewRecord) -> (Vec<NewRecord>, Vec<Holding>) {
+pub(crate) fn without_rejections(record: NewRecord) -> (Vec<NewRecord>, Vec<RecordRef>) {
     let rejected = rejections(&record);
     if rejected.is_empty() {
         return (vec![record], rejected);
@@ -86,19 +87,19 @@ pub(crate) fn unread_rejections(payload: &[u8]) -> Result<Vec<u8>, RecordError> 
     Ok(encode_counts(&without(counts(payload)?)))
 }
 
-fn rejections(record: &NewRecord) -> Vec<Holding> {
+fn rejections(record: &NewRecord) -> Vec<RecordRef> {
     if record.kind != RecordKind::Count {
         return Vec::new();
     }
     let counts = counts(&record.payload).expect("the core wrote it");
-    counts.iter().filter(|count| count.is_rejected).map(|count| count.holding).collect()
+    counts.iter().filter(|count| count.is_rejected).map(|count| count.record_ref).collect()
 }
 
-fn without(counts: Vec<Count>) -> Vec<Count> {
+fn without(counts: Vec<DeliveryCount>) -> Vec<DeliveryCount> {
     counts.into_iter().filter(|count| !count.is_rejected).collect()
 }
 
-fn counts(payload: &[u8]) -> Result<Vec<Count>, RecordError> {
+fn counts(payload: &[u8]) -> Result<Vec<DeliveryCount>, RecordError> {
     let mut counts = Vec::new();
     decode_counts(payload, &mut |count| counts.push(count))?;
     Ok(counts)

@@ -5,9 +5,11 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use imori_core::confirm::Lsn;
-use imori_core::delivery::{Holding, Seen};
+use imori_core::delivery::{DedupEntry, RecordRef};
 use imori_core::id::QueueId;
-use imori_core::record::{MessageRecord, RecordError, Table, decode_seen, decode_settle, encode_seen};
+use imori_core::record::{
+    MessageRecord, RecordError, Table, decode_dedup_entries, decode_settle, encode_dedup_entries,
+};
 use imori_core::restore::{Awakening, Restore};
 use imori_core::time::Time;
 use imori_server::{Checkpointer, page_facts};
@@ -124,33 +126,33 @@ fn read_delayed(shared: &Shared, restore: &mut Restore) -> Result<(), RecordErro
 }
 
 /// Records that queues have settled.
-fn settled<'a>(payloads: impl Iterator<Item = &'a [u8]>) -> Result<BTreeSet<Holding>, RecordError> {
+fn settled<'a>(payloads: impl Iterator<Item = &'a [u8]>) -> Result<BTreeSet<RecordRef>, RecordError> {
     let mut settled = BTreeSet::new();
     for payload in payloads {
-        decode_settle(payload, &mut |holding| {
-            settled.insert(holding);
+        decode_settle(payload, &mut |record_ref| {
+            settled.insert(record_ref);
         })?;
     }
     Ok(settled)
 }
 
 /// Tells whether all queues of a message are among those that are done with it.
-fn is_settled(settled: &BTreeSet<Holding>, lsn: Lsn, payload: &[u8]) -> Result<bool, RecordError> {
+fn is_settled(settled: &BTreeSet<RecordRef>, lsn: Lsn, payload: &[u8]) -> Result<bool, RecordError> {
     if settled.is_empty() {
         return Ok(false);
     }
     let queues = MessageRecord::decode(payload)?.queues;
-    Ok(queues.iter().all(|queue| settled.contains(&Holding { queue: *queue, lsn })))
+    Ok(queues.iter().all(|queue| settled.contains(&RecordRef { queue: *queue, lsn })))
 }
 
 /// The record of ids, with another time if a bug has it so.
 fn seen_at(payload: &[u8], at: Option<Time>) -> Result<Vec<u8>, RecordError> {
     let (mut all, mut of) = (Vec::new(), None);
-    decode_seen(payload, &mut |queue, seen| {
+    decode_dedup_entries(payload, &mut |queue, seen| {
         of = Some(queue);
-        all.push(Seen { time: at.unwrap_or(seen.time), ..seen });
+        all.push(DedupEntry { time: at.unwrap_or(seen.time), ..seen });
     })?;
-    Ok(of.map_or_else(|| payload.to_vec(), |queue| encode_seen(queue, &all)))
+    Ok(of.map_or_else(|| payload.to_vec(), |queue| encode_dedup_entries(queue, &all)))
 }
 
 /// Reads messages as a bug would, into memory.

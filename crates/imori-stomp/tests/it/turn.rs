@@ -6,8 +6,8 @@ use imori_core::inbound::Inbound;
 use imori_core::limits::{TURN_CHANGES_BESIDE_OTHERS_MAX, TURN_CHANGES_MAX, TURN_COMMANDS_MAX};
 use imori_core::turn::{Budget, Next, Peer};
 use imori_core::world::World;
+use imori_stomp::codec::frame::HeaderTable;
 use imori_stomp::connection::Connection;
-use imori_stomp::frame::HeaderTable;
 use imori_stomp::settings::Settings;
 use imori_testkit::{ROOMY_LIMITS, TestWorld};
 
@@ -72,7 +72,7 @@ fn deliveries_count_towards_the_budget() {
 }
 
 #[test]
-fn a_reader_that_is_behind_presses_its_publisher_once_a_turn() {
+fn a_reader_that_is_behind_throttles_its_publisher_once_a_turn() {
     let world = world();
     let mut reader = Client::new(&world, &Arc::new(Settings::default()), true);
     reader.send(&world, b"CONNECT\n\n\0SUBSCRIBE\ndestination:/topic/t\n\n\0");
@@ -80,9 +80,9 @@ fn a_reader_that_is_behind_presses_its_publisher_once_a_turn() {
     let body = vec![b'x'; ROOMY_LIMITS.feed_bytes / 4];
     let frame = [b"SEND\ndestination:/topic/t\n\n", &body[..], b"\0"].concat();
     let input = frame.repeat(8);
-    // SECURITY LIM-13: were it pressed at each message, a reader that stopped could hold it up for hours.
+    // SECURITY LIM-13: were it throttled at each message, a reader that stopped could hold it up for hours.
     let received = connection.receive(&world, &mut table, &input, None, &mut Budget::default());
-    assert_eq!((received.consumed, received.next), (frame.len() * 8, Next::Press(reader.id)));
+    assert_eq!((received.consumed, received.next), (frame.len() * 8, Next::SlowReader(reader.id)));
     let received = connection.receive(&world, &mut table, b"", None, &mut Budget::default());
     assert_eq!(received.next, Next::More { frame_bytes: None });
     reader.output(&world);

@@ -11,7 +11,7 @@ use imori_core::delivery::Outcome;
 use imori_core::id::{ConnectionId, VhostId};
 use imori_core::inbound::{Inbound, Intake, Performed, Phase, Taken, Unread};
 use imori_core::login::{Credentials, Verdict};
-use imori_core::message::{Head, Origins, Publication, TOPIC_EXCHANGE};
+use imori_core::message::{Origins, Properties, Publication, TOPIC_EXCHANGE};
 use imori_core::name::Name;
 use imori_core::outbound::{Credit, Encoder, EncoderKinds, HeldAnswers, Numbers, Outbound, SessionId};
 use imori_core::queue::QueueSettings;
@@ -291,15 +291,15 @@ impl Connection {
         mut fields: Fields<'_>,
         budget: &mut Budget,
     ) -> Result<Performed, Complaint> {
-        let mut head = Head::new(self.settings.origins.origin(0));
-        head.is_persistent = fields.bytes(5).and_then(<[u8]>::first) == Some(&1);
+        let mut properties = Properties::new(self.settings.origins.origin(0));
+        properties.is_persistent = fields.bytes(5).and_then(<[u8]>::first) == Some(&1);
         let (exchange, subject) = fields.name().zip(fields.name()).ok_or(SHORT)?;
-        let (publication, actor) = (Publication::new(&head, b"", fields.0), self.actor());
+        let (publication, actor) = (Publication::new(&properties, b"", fields.0), self.actor());
         if broker::must_wait_for_queue(world, &actor, exchange, subject, &publication.view()) {
             return Ok(Performed::Held);
         }
         let report = broker::publish(world, &actor, exchange, subject, &publication)?;
-        budget.spend(1, report.receivers, report.pressed);
+        budget.spend(1, report.receivers, report.slow_reader);
         let number = &mut self.channels.entry(session).or_default().published;
         *number += 1;
         world.with_outbound(self.id, |outbound| match report.refused_by {

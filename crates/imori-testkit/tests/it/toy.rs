@@ -228,7 +228,7 @@ fn a_channel_that_waits_for_a_long_queue_holds_up_no_other() {
     let delivered = |channel| frames.contains(&format!("{channel} Body y"));
     assert!(delivered(1) && delivered(2), "{frames:?}");
     assert!(world.end_pages().contains(&toy.id));
-    toy.relieved(&world);
+    toy.unthrottled(&world);
     assert_eq!((world.ready_len("long"), toy.connection.waits_for_queue()), (60, false));
     assert_eq!(heard(&mut toy, &world).last().map(String::as_str), Some("1 Confirm <"), "that is 60");
 }

@@ -1,4 +1,4 @@
-//! What can be said to a broker and heard from it, in any protocol.
+//! The requests to a broker and its answers, in any protocol.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use super::error::ClientError;
 
 /// A connection that is logged in.
 ///
-/// What is said may wait for more, until something is waited for.
+/// Requests may be gathered, and are sent at the latest when an answer is awaited.
 pub(crate) trait Client {
     /// Sends a message.
     fn publish(&mut self, message: &Message<'_>) -> Result<(), ClientError>;
@@ -52,7 +52,7 @@ pub(crate) struct Subscription<'a> {
     /// Whether each message goes to one only of those that share it, where the source does not say.
     pub(crate) is_shared: bool,
     pub(crate) ack: Ack,
-    /// What else the subscription says.
+    /// Further headers of the subscription.
     pub(crate) headers: &'a [Header],
 }
 

@@ -15,7 +15,7 @@ pub(crate) enum ClientError {
     Refused(String),
     /// The broker closed the connection.
     Closed,
-    /// What was waited for did not come.
+    /// The awaited answer did not come in time.
     TimedOut(&'static str),
     /// Nobody hears the request.
     Unheard,
@@ -25,7 +25,7 @@ pub(crate) enum ClientError {
     Version(String),
     /// The broker answered with something else than was due.
     Unexpected(&'static str),
-    /// What the broker sends is not this protocol.
+    /// The broker's bytes are not of this protocol.
     Decode(&'static str, Box<dyn Error + Send + Sync>),
     /// The connection broke.
     Broken(io::Error),
@@ -35,7 +35,7 @@ impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ClientError::Unreachable(url, error) => write!(f, "cannot connect to `{url:?}`: {error}"),
-            ClientError::Refused(complaint) => write!(f, "refused by the broker: {complaint}"),
+            ClientError::Refused(error) => write!(f, "refused by the broker: {error}"),
             ClientError::Closed => f.write_str("the broker closed the connection"),
             ClientError::TimedOut(what) => f.write_str(what),
             ClientError::Unheard => f.write_str("nobody is subscribed there; start a responder"),

@@ -6,13 +6,13 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::time::Instant;
 
 use imori_core::name::Printable;
-use imori_nats::connect::ConnectOptions;
-use imori_nats::decode::{Decoder, Step};
-use imori_nats::encode::{PING, PONG, push_connect, push_publish, push_subscribe};
-use imori_nats::headers::{BLOCK_END, Headers, VERSION_LINE, push_header, status};
-use imori_nats::info::Info;
+use imori_nats::codec::connect::ConnectOptions;
+use imori_nats::codec::decode::{Decoder, Step};
+use imori_nats::codec::encode::{PING, PONG, push_connect, push_publish, push_subscribe};
+use imori_nats::codec::headers::{BLOCK_END, Headers, VERSION_LINE, push_header, status};
+use imori_nats::codec::info::Info;
+use imori_nats::codec::operation::{Publish, ServerOp, Subscribe};
 use imori_nats::limits::Limits;
-use imori_nats::operation::{Publish, ServerOp, Subscribe};
 
 use super::conversation::{Ack, Client, Header, Message, Received, Subscription};
 use super::error::ClientError;
@@ -29,13 +29,13 @@ const NO_RESPONDERS: &[u8] = b"503";
 pub(super) struct Nats {
     transport: Transport,
     decoder: Decoder,
-    /// What came while something else was waited for.
+    /// Messages that came while an answer was awaited.
     waiting: VecDeque<Received>,
     subscriptions: u32,
 }
 
-/// What a server said.
-enum Heard {
+/// One operation of a server.
+enum Incoming {
     Message(Received),
     Info(Info),
     Pong,
@@ -51,12 +51,12 @@ impl Nats {
             subscriptions: 0,
         };
         match client.next(Some(Instant::now() + PATIENCE))? {
-            Heard::Info(info) if info.tls_required => {
+            Incoming::Info(info) if info.tls_required => {
                 return Err(ClientError::Unspeakable(String::from(
                     "the broker wants TLS; name a listener without it",
                 )));
             }
-            Heard::Info(_) => {}
+            Incoming::Info(_) => {}
             _ => return Err(ClientError::Unexpected("something else than INFO")),
         }
         let (user, pass) = url.login.clone().unzip();
@@ -72,15 +72,15 @@ impl Nats {
         let deadline = Instant::now() + PATIENCE;
         loop {
             match self.next(Some(deadline))? {
-                Heard::Pong => return Ok(()),
-                Heard::Message(message) => self.waiting.push_back(message),
-                Heard::Info(_) | Heard::Nothing => {}
+                Incoming::Pong => return Ok(()),
+                Incoming::Message(message) => self.waiting.push_back(message),
+                Incoming::Info(_) | Incoming::Nothing => {}
             }
         }
     }
 
     /// Waits for what the server says next. An -ERR is an error.
-    fn next(&mut self, deadline: Option<Instant>) -> Result<Heard, ClientError> {
+    fn next(&mut self, deadline: Option<Instant>) -> Result<Incoming, ClientError> {
         self.transport.flush()?;
         loop {
             if let Some(heard) = self.take()? {
@@ -90,7 +90,7 @@ impl Nats {
         }
     }
 
-    fn take(&mut self) -> Result<Option<Heard>, ClientError> {
+    fn take(&mut self) -> Result<Option<Incoming>, ClientError> {
         let step = self.decoder.server_op(self.transport.input());
         let step = step.map_err(|error| ClientError::Decode("NATS", error.into()))?;
         let Step::Op { op, consumed } = step else {
@@ -101,16 +101,16 @@ impl Nats {
             ServerOp::Message(message) if message.headers.and_then(status) == Some(NO_RESPONDERS) => {
                 return Err(ClientError::Unheard);
             }
-            ServerOp::Message(message) => Heard::Message(received(&message)),
+            ServerOp::Message(message) => Incoming::Message(received(&message)),
             ServerOp::Info(json) => match Info::parse(json) {
-                Some(info) => Heard::Info(info),
+                Some(info) => Incoming::Info(info),
                 None => return Err(ClientError::Decode("NATS", "its INFO is not JSON".into())),
             },
-            ServerOp::Err(complaint) => {
-                return Err(ClientError::Refused(Printable(complaint).to_string()));
+            ServerOp::Err(error) => {
+                return Err(ClientError::Refused(Printable(error).to_string()));
             }
-            ServerOp::Pong => Heard::Pong,
-            ServerOp::Ping | ServerOp::Ok => Heard::Nothing,
+            ServerOp::Pong => Incoming::Pong,
+            ServerOp::Ping | ServerOp::Ok => Incoming::Nothing,
         };
         self.transport.consume(consumed);
         if is_ping {
@@ -189,7 +189,7 @@ impl Client for Nats {
             return Ok(message);
         }
         loop {
-            if let Heard::Message(message) = self.next(deadline)? {
+            if let Incoming::Message(message) = self.next(deadline)? {
                 return Ok(message);
             }
         }
@@ -237,7 +237,7 @@ fn inbox() -> String {
 }
 
 /// The subject and the reply address stand before the headers.
-fn received(message: &imori_nats::operation::Message<'_>) -> Received {
+fn received(message: &imori_nats::codec::operation::Message<'_>) -> Received {
     let mut headers = vec![(b"subject".to_vec(), message.subject.to_vec())];
     headers.extend(message.reply.map(|reply| (b"reply-to".to_vec(), reply.to_vec())));
     let carried = Headers::new(message.headers.unwrap_or_default());

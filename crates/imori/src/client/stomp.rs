@@ -3,12 +3,12 @@
 use std::time::Instant;
 
 use imori_core::name::Printable;
-use imori_stomp::command::Command;
-use imori_stomp::decode::{Decoder, Step};
-use imori_stomp::encode::FrameWriter;
-use imori_stomp::frame::{Frame, HeaderTable};
+use imori_stomp::codec::command::Command;
+use imori_stomp::codec::decode::{Decoder, Step};
+use imori_stomp::codec::encode::FrameWriter;
+use imori_stomp::codec::frame::{Frame, HeaderTable};
+use imori_stomp::codec::version::Version;
 use imori_stomp::limits::Limits;
-use imori_stomp::version::Version;
 
 use super::conversation::{Ack, Client, Header, Message, Received, Subscription};
 use super::error::ClientError;
@@ -88,7 +88,7 @@ impl Stomp {
         loop {
             if let Some((command, received)) = self.take()? {
                 return match command {
-                    Command::Error => Err(ClientError::Refused(complaint(&received))),
+                    Command::Error => Err(ClientError::Refused(error_text(&received))),
                     _ => Ok((command, received)),
                 };
             }
@@ -225,8 +225,8 @@ fn received(frame: &Frame<'_>) -> Received {
     received
 }
 
-/// What an ERROR says, on one line.
-fn complaint(error: &Received) -> String {
+/// Gives the message and the body of an ERROR on one line.
+fn error_text(error: &Received) -> String {
     let message = Printable(error.header("message").unwrap_or(b"ERROR")).to_string();
     match error.body.trim_ascii() {
         b"" => message,

@@ -5,7 +5,7 @@ use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::{Duration, Instant};
 
 use super::error::ClientError;
-use crate::output::complain;
+use crate::output::print_error;
 use imori_bench::Url;
 
 /// Bytes that are gathered before they are written.
@@ -57,7 +57,7 @@ impl Transport {
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock | ErrorKind::TimedOut if !is_told => {
                         is_told = true;
-                        complain(
+                        print_error(
                             "the broker takes nothing now, as it lets publishers wait while its disk or its memory \
                              is full; this goes on once it does",
                         );

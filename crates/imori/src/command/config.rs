@@ -18,11 +18,14 @@ pub(crate) struct Config {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Say what is wrong with a configuration file, by line and column, and whether the disk of this machine is too
-    /// small for it.
+    /// Say what is wrong with a configuration file, by line and column; all that `imori serve` would refuse of it, with
+    /// the same exit code, 2. Also tells whether the disk of this machine is too small for it.
     Check {
         /// The configuration file.
         file: PathBuf,
+        /// Allow listeners beyond loopback although there are no users, as `imori serve --insecure-dev` does.
+        #[arg(long)]
+        insecure_dev: bool,
     },
     /// Print the values in force: the defaults, the file, and over them the environment.
     Show {
@@ -38,8 +41,10 @@ enum Action {
 impl Config {
     pub(super) fn run(self) -> anyhow::Result<()> {
         match self.action {
-            Action::Check { file } => {
-                let config = load(Some(&file), std::iter::empty())?;
+            Action::Check { file, insecure_dev } => {
+                let mut config = load(Some(&file), std::iter::empty())?;
+                config.insecure_dev = insecure_dev;
+                config.check()?;
                 print_line(&format!("{}: ok", file.display()))?;
                 // It may be meant for another machine, so that it is no mistake.
                 match small_disk(&config) {

@@ -28,12 +28,12 @@ pub(crate) struct Respond {
     count: Option<u64>,
 }
 
-/// What the reply is.
+/// The reply to each request.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct Answer {
-    /// What this shell command writes to its standard output; it reads the request from its
-    /// standard input.
+    /// Replies with the standard output of this shell command, which reads the request from its standard
+    /// input.
     #[arg(long, value_name = "COMMAND")]
     command: Option<String>,
     /// The request.

@@ -6,18 +6,22 @@ use std::str::FromStr;
 
 use anyhow::Context as _;
 use clap::Args;
-use imori_server::Server;
 use imori_server::config::{
     AddressError, Config, ListenAddress, Listeners, LogLevel, ProtocolName, Service, parse,
 };
+use imori_server::{OperatorRequest, Server};
 use tracing::{info, warn};
 
 use crate::config::load;
 use crate::log;
 use crate::notify::{ReadyFile, State, tell_service_manager};
 use crate::output::print_line;
+use crate::reload::Reload;
 
-/// Run the broker until SIGTERM or SIGINT; a second one ends it at once.
+/// Run the broker until SIGTERM, SIGINT or SIGUSR2; a second one ends it at once.
+///
+/// SIGHUP reads the configuration again, takes over `log.level`, and logs which other changes need a restart. SIGUSR1
+/// opens the file of the log anew.
 ///
 /// Prints `listening PROTOCOL ADDRESS` for each listener and then `ready` to the standard output;
 /// the log goes to the standard error.
@@ -47,7 +51,7 @@ pub(crate) struct Serve {
     insecure_dev: bool,
 }
 
-/// What `--listen` takes.
+/// The value of `--listen`.
 #[derive(Debug, Clone, Copy)]
 struct Listen {
     service: Service,
@@ -65,12 +69,10 @@ impl FromStr for Listen {
 
 impl Serve {
     pub(super) fn run(self) -> anyhow::Result<()> {
-        let mut config = load(self.config.as_deref(), env::vars_os())?;
-        self.override_in(&mut config);
-        config.refuse_exposure()?;
+        let config = self.load()?;
         let ready_file =
             self.ready_fd.map(ReadyFile::open).transpose().context("`--ready-fd` cannot be written")?;
-        log::start(&config.log).context("the thread of the log cannot be started")?;
+        log::start(&config.log).context("the log cannot be started")?;
         if let Some(exposed) = config.exposed_listener() {
             warn!(
                 listener = %exposed.service,
@@ -90,9 +92,21 @@ impl Serve {
         }
         tell(State::Ready);
         info!(version = env!("CARGO_PKG_VERSION"), "ready");
-        let outcome = server.join();
+        let mut reload = Reload::of(&config);
+        let outcome = server.serve(|request| match request {
+            OperatorRequest::Reload => reload.run(self.load()),
+            OperatorRequest::ReopenLog => log::reopen(),
+        });
         tell(State::Stopping);
         Ok(outcome?)
+    }
+
+    /// The configuration of all sources together, without contradictions.
+    fn load(&self) -> anyhow::Result<Config> {
+        let mut config = load(self.config.as_deref(), env::vars_os())?;
+        self.override_in(&mut config);
+        config.check()?;
+        Ok(config)
     }
 
     /// Sets what the command line says over the rest.

@@ -19,7 +19,7 @@ use imori_store::segment::{self, Manifest, ManifestEntry, SegmentOpenError, Segm
 use imori_store::settings::{OnDamage, Settings};
 
 use super::argument::DataFolder;
-use crate::output::{complain, print};
+use crate::output::{print, print_error};
 
 /// Say whether what a broker stored is sound. The broker is stopped for it; nothing is changed.
 ///
@@ -35,10 +35,10 @@ pub(crate) struct Verify {
 
 /// There is damage.
 const DAMAGED: u8 = 1;
-/// It cannot be looked at.
+/// The exit code for a store that cannot be read.
 const UNSEEN: u8 = 2;
 
-/// What was found, in words.
+/// The findings, in words.
 #[derive(Default)]
 struct Findings {
     text: String,
@@ -52,7 +52,7 @@ impl Verify {
         let seen = look(&path, &mut findings);
         print(findings.text.as_bytes())?;
         if let Err(why) = seen {
-            complain(&why);
+            print_error(&why);
             return Ok(UNSEEN);
         }
         let (verdict, code) = match findings.damage_count {
@@ -117,14 +117,14 @@ fn look(path: &Path, findings: &mut Findings) -> Result<(), String> {
     Ok(())
 }
 
-/// What the other parts are judged by.
+/// The facts of the journal by which the other parts are judged.
 #[derive(Default)]
 struct Journal {
     /// The number behind its last record, if some are missing and no file says that they stood in it.
     ends_before: Option<Lsn>,
     /// Definitions are made before the first of them.
     has_files: bool,
-    /// What the last checkpoint knows of segments.
+    /// The segments that the last checkpoint knows of.
     manifest: Manifest,
 }
 
@@ -191,7 +191,7 @@ fn number(record: &Record) -> imori_core::confirm::Lsn {
     imori_core::confirm::Lsn(record.lsn.0)
 }
 
-/// What a checkpoint says of segments; nothing where a later release wrote it.
+/// Reads the segments of a checkpoint; none where a later release wrote it.
 fn manifest(record: &Record) -> Manifest {
     // Its floor stands before.
     let payload = record.payload.get(8..).unwrap_or_default();

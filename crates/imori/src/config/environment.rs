@@ -6,7 +6,7 @@ use imori_server::config::Value;
 use toml::de::DeValue;
 
 use super::loading::Loading;
-use super::problem::{PREFIX, Place, Problem};
+use super::problem::{Location, PREFIX, Problem};
 use super::value::reading;
 
 /// Loads the variables that are ours, in the order of their names.
@@ -19,10 +19,10 @@ pub(super) fn load(variables: impl Iterator<Item = (OsString, OsString)>, loadin
     for (name, value) in ours {
         let dotted = name.trim_start_matches(PREFIX).to_lowercase();
         let (section, key) = dotted.split_once("__").unwrap_or((&dotted, ""));
-        let place = Place::Variable(name.clone());
+        let location = Location::Variable(name.clone());
         match value.into_string() {
-            Ok(text) => loading.set(&place, section, key, &readings(&text), &text),
-            Err(_) => loading.complain(Problem::not_text(&place)),
+            Ok(text) => loading.set(&location, section, key, &readings(&text), &text),
+            Err(_) => loading.report(Problem::not_text(&location)),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The configuration file: TOML, of which every key and value keeps its place.
+//! The configuration file: TOML, of which every key and value keeps its location in the file.
 
 use std::fs;
 use std::ops::Range;
@@ -8,14 +8,14 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::loading::Loading;
-use super::problem::{Place, Problem};
+use super::problem::{Location, Problem};
 use super::value::reading;
 
 /// Loads the file at `path`.
 pub(super) fn load(path: &Path, loading: &mut Loading) {
     match fs::read_to_string(path) {
         Ok(text) => File { path, text: &text }.load(loading),
-        Err(error) => loading.complain(Problem::unreadable(path, &error)),
+        Err(error) => loading.report(Problem::unreadable(path, &error)),
     }
 }
 
@@ -29,36 +29,37 @@ impl File<'_> {
         let (table, errors) = DeTable::parse_recoverable(self.text);
         if !errors.is_empty() {
             for error in errors {
-                loading.complain(Problem::syntax(&self.place(error.span().unwrap_or(0..0)), error.message()));
+                loading
+                    .report(Problem::syntax(&self.location(error.span().unwrap_or(0..0)), error.message()));
             }
             return;
         }
         for (name, value) in in_order(table.get_ref()) {
-            let place = self.place(name.span());
+            let location = self.location(name.span());
             let section = name.get_ref().as_ref();
             match value.get_ref() {
-                DeValue::Table(keys) => self.load_section(&place, section, keys, loading),
-                _ => loading.complain(Problem::not_in_a_section(&place, section)),
+                DeValue::Table(keys) => self.load_section(&location, section, keys, loading),
+                _ => loading.report(Problem::not_in_a_section(&location, section)),
             }
         }
     }
 
-    fn load_section(&self, place: &Place, section: &str, keys: &DeTable<'_>, loading: &mut Loading) {
+    fn load_section(&self, location: &Location, section: &str, keys: &DeTable<'_>, loading: &mut Loading) {
         if !loading.has_section(section) {
-            loading.complain(Problem::unknown_section(place, section));
+            loading.report(Problem::unknown_section(location, section));
             return;
         }
         for (key, value) in in_order(keys) {
             let shown = self.text.get(value.span()).unwrap_or_default();
             let reading = [reading(value.get_ref())];
-            loading.set(&self.place(key.span()), section, key.get_ref(), &reading, shown);
+            loading.set(&self.location(key.span()), section, key.get_ref(), &reading, shown);
         }
     }
 
-    fn place(&self, span: Range<usize>) -> Place {
+    fn location(&self, span: Range<usize>) -> Location {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Place::File {
+        Location::File {
             path: self.path.to_path_buf(),
             line: before.matches('\n').count() + 1,
             column: before.get(line_start..).unwrap_or_default().chars().count() + 1,

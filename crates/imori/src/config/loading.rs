@@ -2,7 +2,7 @@
 
 use imori_server::config::{Config, SetError, Value};
 
-use super::problem::{Place, Problem, Problems};
+use super::problem::{Location, Problem, Problems};
 
 /// A configuration in the making.
 #[derive(Default)]
@@ -13,7 +13,14 @@ pub(super) struct Loading {
 
 impl Loading {
     /// Sets a key to the first of these readings of what the source says that it takes.
-    pub(super) fn set(&mut self, place: &Place, section: &str, key: &str, readings: &[Value], shown: &str) {
+    pub(super) fn set(
+        &mut self,
+        location: &Location,
+        section: &str,
+        key: &str,
+        readings: &[Value],
+        shown: &str,
+    ) {
         let mut outcome = Ok(());
         for reading in readings {
             outcome = self.config.set(section, key, reading);
@@ -23,15 +30,15 @@ impl Loading {
         }
         match outcome {
             Ok(()) => {}
-            Err(SetError::UnknownKey) => self.problems.push(Problem::unknown_key(place, section, key)),
+            Err(SetError::UnknownKey) => self.problems.push(Problem::unknown_key(location, section, key)),
             Err(SetError::Refused { expected }) => {
-                self.problems.push(Problem::refused(place, section, key, shown, &expected));
+                self.problems.push(Problem::refused(location, section, key, shown, &expected));
             }
         }
     }
 
     /// Notes a problem that is not about a value.
-    pub(super) fn complain(&mut self, problem: Problem) {
+    pub(super) fn report(&mut self, problem: Problem) {
         self.problems.push(problem);
     }
 

@@ -21,7 +21,7 @@ pub(super) fn nearest_key(section: &str, key: &str) -> Option<(&'static str, &'s
     nearest(candidates, key)
 }
 
-/// What it costs that a key is looked for in a section of quite another name.
+/// The distance added to a key that stands in a section of quite another name.
 const ELSEWHERE: usize = 2;
 
 /// The first candidate of the smallest distance, unless that is too far to be a slip.

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, and where.
+//! The problems of a configuration, each with its location.
 
 use std::error::Error;
 use std::fmt;
@@ -9,7 +9,7 @@ use imori_core::name::Printable;
 
 use super::nearest::{nearest_key, nearest_section};
 
-/// What the names of our variables begin with.
+/// The beginning of the names of our variables.
 pub(super) const PREFIX: &str = "IMORI__";
 
 /// Characters of a wrong value that a message repeats.
@@ -17,18 +17,18 @@ const SHOWN_CHARS_MAX: usize = 60;
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Location {
     /// Line and column of a file, counted from 1.
     File { path: PathBuf, line: usize, column: usize },
     /// An environment variable.
     Variable(String),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::File { path, line, column } => write!(f, "{}:{line}:{column}", path.display()),
-            Place::Variable(name) => write!(f, "environment variable `{name}`"),
+            Location::File { path, line, column } => write!(f, "{}:{line}:{column}", path.display()),
+            Location::Variable(name) => write!(f, "environment variable `{name}`"),
         }
     }
 }
@@ -42,44 +42,50 @@ impl Problem {
         Problem(format!("{}: cannot be read: {error}", path.display()))
     }
 
-    pub(super) fn syntax(place: &Place, message: &str) -> Problem {
-        Problem(format!("{place}: not TOML: {}", message.replace('\n', ", ")))
+    pub(super) fn syntax(location: &Location, message: &str) -> Problem {
+        Problem(format!("{location}: not TOML: {}", message.replace('\n', ", ")))
     }
 
-    pub(super) fn not_in_a_section(place: &Place, key: &str) -> Problem {
+    pub(super) fn not_in_a_section(location: &Location, key: &str) -> Problem {
         let hint = match nearest_section(key) {
             Some(section) if section == key => format!("`{key}` is a section; write `[{key}]`"),
             _ => format!("key `{}` stands outside of a section", printable(key)),
         };
-        Problem(format!("{place}: {hint}"))
+        Problem(format!("{location}: {hint}"))
     }
 
-    pub(super) fn unknown_section(place: &Place, section: &str) -> Problem {
+    pub(super) fn unknown_section(location: &Location, section: &str) -> Problem {
         let hint = match nearest_section(section) {
             Some(nearest) => format!("; did you mean `[{nearest}]`?"),
             None => String::from("; `imori config show --sample` prints them all"),
         };
-        Problem(format!("{place}: unknown section `[{}]`{hint}", printable(section)))
+        Problem(format!("{location}: unknown section `[{}]`{hint}", printable(section)))
     }
 
-    pub(super) fn unknown_key(place: &Place, section: &str, key: &str) -> Problem {
-        let hint = match (nearest_key(section, key), place) {
-            (Some((section, key)), Place::Variable(_)) => {
+    pub(super) fn unknown_key(location: &Location, section: &str, key: &str) -> Problem {
+        let hint = match (nearest_key(section, key), location) {
+            (Some((section, key)), Location::Variable(_)) => {
                 format!("; did you mean `{}`?", variable(section, key))
             }
             (Some((section, key)), _) => format!("; did you mean `{section}.{key}`?"),
             (None, _) => String::from("; `imori config show --sample` prints them all"),
         };
         let dotted = format!("{section}.{key}");
-        Problem(format!("{place}: unknown key `{}`{hint}", printable(dotted.trim_end_matches('.'))))
+        Problem(format!("{location}: unknown key `{}`{hint}", printable(dotted.trim_end_matches('.'))))
     }
 
-    pub(super) fn refused(place: &Place, section: &str, key: &str, shown: &str, expected: &str) -> Problem {
-        Problem(format!("{place}: `{section}.{key}` is `{}`; expected {expected}", shortened(shown)))
+    pub(super) fn refused(
+        location: &Location,
+        section: &str,
+        key: &str,
+        shown: &str,
+        expected: &str,
+    ) -> Problem {
+        Problem(format!("{location}: `{section}.{key}` is `{}`; expected {expected}", shortened(shown)))
     }
 
-    pub(super) fn not_text(place: &Place) -> Problem {
-        Problem(format!("{place}: the value is not UTF-8"))
+    pub(super) fn not_text(location: &Location) -> Problem {
+        Problem(format!("{location}: the value is not UTF-8"))
     }
 }
 

@@ -116,12 +116,12 @@ fn what_is_wrong_with_a_file_is_told_with_its_place() {
 
 #[test]
 fn what_is_not_toml_is_told_with_its_place() {
-    for (name, text, place) in [
+    for (name, text, location) in [
         ("open", "[log\nlevel = 1", "1:5: not TOML: "),
         ("twice", "[log]\nlevel = 'info'\nlevel = 'info'", "3:1: not TOML: "),
     ] {
         let told = problems(from_file(name, text));
-        assert!(told.starts_with(place), "{told}");
+        assert!(told.starts_with(location), "{told}");
     }
 }
 

@@ -3,7 +3,7 @@
 use imori_server::config::Value;
 use toml::de::DeValue;
 
-/// What this value is to a key.
+/// Reads a TOML value as a key takes it.
 pub(super) fn reading(value: &DeValue<'_>) -> Value {
     match value {
         DeValue::Boolean(truth) => Value::Boolean(*truth),

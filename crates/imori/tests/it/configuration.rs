@@ -60,6 +60,47 @@ fn a_wrong_file_is_told_by_line_and_column() {
 }
 
 #[test]
+fn what_serve_refuses_is_refused_by_check_with_the_same_code() {
+    let all = "stomp = [\"127.0.0.1:0\"]\nnats = []\nws = []\nnats_monitor = []\n";
+    for (text, told) in [
+        (
+            String::from("[limits]\nmessage_bytes = \"64MiB\"\n"),
+            "does not fit into a journal file of `67108864`; raise `journal.file_bytes` or lower `limits.message_bytes`",
+        ),
+        (
+            String::from("[listeners]\nstomp = \"127.0.0.1:4444\"\nnats = \"127.0.0.1:4444\"\n"),
+            "listeners `stomp` and `nats` both want `127.0.0.1:4444`; give each a port of its own",
+        ),
+        (
+            all.replace("\"127.0.0.1:0\"", "").replace("stomp", "[listeners]\nstomp"),
+            "there is no address to listen on; set `listeners.stomp` or `listeners.nats`",
+        ),
+        (
+            String::from("[listeners]\nstomp = \"0.0.0.0:61613\"\n"),
+            "listener `stomp=0.0.0.0:61613` can be reached from other hosts",
+        ),
+        (
+            String::from("[nats]\nconnect_urls = \"nats://mq.example\"\n"),
+            "expected a list, each item a host and a port such as `mq.example:4222`",
+        ),
+        (
+            String::from("[broker]\nhost_names = \"mq.example:61613\"\n"),
+            "expected a list, each item a host name such as `mq.example`, without scheme and port",
+        ),
+    ] {
+        let file = Written::new("conflict", &text);
+        let path = file.path();
+        for arguments in [&["config", "check", path][..], &["serve", "--config", path]] {
+            let run = run(arguments);
+            assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{arguments:?} {text}");
+            assert!(run.stderr.contains(told), "{arguments:?}: {}", run.stderr);
+        }
+    }
+    let file = Written::new("exposed", "[listeners]\nstomp = \"0.0.0.0:61613\"\n");
+    assert_eq!(run(&["config", "check", file.path(), "--insecure-dev"]).code, Some(0));
+}
+
+#[test]
 fn a_right_file_is_ok() {
     let file = Written::new("right", "[listeners]\nstomp = \"127.0.0.1:0\"\n");
     let run = run(&["config", "check", file.path()]);

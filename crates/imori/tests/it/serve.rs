@@ -31,7 +31,7 @@ impl Broker {
         line
     }
 
-    /// What a line `listening stomp ADDRESS` says.
+    /// Reads the address from a line `listening stomp ADDRESS`.
     fn address(&mut self) -> String {
         let line = self.line();
         let address =

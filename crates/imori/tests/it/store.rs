@@ -1,4 +1,4 @@
-//! What `verify` and `store dump` say of stores, sound and damaged.
+//! The output of `verify` and `store dump` for stores, sound and damaged.
 
 use std::fs;
 use std::io;
@@ -44,7 +44,7 @@ fn store(name: &str) -> PathBuf {
     store_with(name, None)
 }
 
-/// The same, and a checkpoint at its end.
+/// Makes the store of [`store`] with a checkpoint at its end.
 fn store_with(name: &str, checkpoint: Option<&Checkpoint>) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("store-{name}"));
     let _ = fs::remove_dir_all(&path);
@@ -89,7 +89,7 @@ fn store_with(name: &str, checkpoint: Option<&Checkpoint>) -> PathBuf {
     path
 }
 
-/// What the broker notes of a queue of this number.
+/// Makes the rows by which the broker notes a queue of this number.
 fn named_queue(number: u64, name: &str) -> Vec<Change> {
     let (vhost, name, settings) = (VhostId(0), Name::from(name), QueueSettings::default());
     let rows = Definition::Queue { vhost, name, settings }.rows(imori_core::confirm::Lsn(number));

@@ -47,11 +47,11 @@ fn a_backlog_waits_as_messages_and_keeps_its_order() {
     let consumer = stage.consume("c", QUEUE, false, Credit::Unlimited);
     let big = "b".repeat(WAITING_BODY_MIN);
     assert_eq!(stage.send(reader, "1"), Live::Taken);
-    assert_eq!(stage.send(reader, &long("2")), Live::Pressed);
-    assert_eq!(stage.send(reader, "3"), Live::Pressed);
+    assert_eq!(stage.send(reader, &long("2")), Live::SlowReader);
+    assert_eq!(stage.send(reader, "3"), Live::SlowReader);
     assert_eq!(stage.headers.load(Ordering::Relaxed), 3, "small ones wait as bytes");
-    assert_eq!(stage.send(reader, &big), Live::Pressed);
-    assert_eq!(stage.send(reader, "5"), Live::Pressed);
+    assert_eq!(stage.send(reader, &big), Live::SlowReader);
+    assert_eq!(stage.send(reader, "5"), Live::SlowReader);
     assert_eq!(stage.headers.load(Ordering::Relaxed), 3, "what is behind a message waits as one");
     assert_eq!(stage.offer(consumer, 1, "6"), Taken::Full, "a queue does not overtake");
     let expected = format!("l#1:1;l#2:{};l#3:3;l#4:{big};l#5:5;", long("2"));
@@ -168,7 +168,7 @@ fn who_replies_waits_for_a_reader_that_is_half_full() {
         let body = "x".repeat(16);
         while stage.send(reader, &body) == Live::Taken {}
         let unsent = stage.outbound.unsent();
-        assert!((until..until + 64).contains(&unsent), "{subject} presses at {unsent}, not {until}");
+        assert!((until..until + 64).contains(&unsent), "{subject} throttles at {unsent}, not {until}");
     }
 }
 
@@ -207,7 +207,7 @@ fn a_run_that_is_too_much_cuts_its_reader() {
     let reader = stage.subscribe("l");
     stage.outbound.limits = OutboundLimits { feed_bytes: 20, unsent_bytes_max: 30, ..stage.outbound.limits };
     let mut shared = SharedHeaders::for_repetition(1);
-    assert_eq!(stage.send_run(reader, &["1111", "2222", "3333", "4444"], &mut shared), Live::Pressed);
+    assert_eq!(stage.send_run(reader, &["1111", "2222", "3333", "4444"], &mut shared), Live::SlowReader);
     assert_eq!(stage.send_run(reader, &["5555", "6666"], &mut shared), Live::Cut);
     assert_eq!(stage.send_run(reader, &["7777", "8888"], &mut shared), Live::Gone);
     assert!(stage.written().ends_with(";too slow;"));

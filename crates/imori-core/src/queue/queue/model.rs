@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::super::test_stage::{Given, Stage, dead_lettering, head_with, shown};
+use super::super::test_stage::{Given, Stage, dead_lettering, properties_with, shown};
 use super::*;
 use crate::delivery::Outcome;
 use crate::message::DeathReason;
@@ -35,7 +35,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The same queue, written without a thought for cost.
+/// A second queue, written without a thought for cost.
 #[derive(Default)]
 struct Model {
     ready: Vec<Modelled>,
@@ -62,7 +62,7 @@ const MODEL_LENGTH_MAX: usize = 8;
 const MODEL_DELIVERY_LIMIT: u32 = 2;
 
 impl Model {
-    fn bury(&mut self, message: &Modelled, reason: DeathReason) {
+    fn dead_letter(&mut self, message: &Modelled, reason: DeathReason) {
         self.gone.push(format!("{}:{}", message.sequence, reason.as_str()));
     }
 
@@ -77,7 +77,7 @@ impl Model {
                 && self.ready[index].deadline.is_some_and(|deadline| deadline <= now)
             {
                 let message = self.ready.remove(index);
-                self.bury(&message, DeathReason::Expired);
+                self.dead_letter(&message, DeathReason::Expired);
             }
         }
     }
@@ -87,7 +87,7 @@ impl Model {
         while !self.is_full && !self.ready.is_empty() {
             let message = self.ready.remove(0);
             if message.deadline.is_some_and(|deadline| deadline <= now) {
-                self.bury(&message, DeathReason::Expired);
+                self.dead_letter(&message, DeathReason::Expired);
             } else if let Some(message) = self.offer(message) {
                 self.ready.insert(0, message);
             }
@@ -134,7 +134,7 @@ impl Model {
             let least = self.ready.iter().map(|message| message.priority).min().unwrap();
             let index = self.ready.iter().position(|message| message.priority == least).unwrap();
             let message = self.ready.remove(index);
-            self.bury(&message, DeathReason::Overflow);
+            self.dead_letter(&message, DeathReason::Overflow);
         }
     }
 
@@ -145,12 +145,12 @@ impl Model {
         let mut message = self.unsettled.remove(index);
         match outcome {
             Outcome::Accept => {}
-            Outcome::Reject => self.bury(&message, DeathReason::Rejected),
+            Outcome::Reject => self.dead_letter(&message, DeathReason::Rejected),
             Outcome::Release { failed } => {
                 message.failures += u32::from(failed);
                 message.is_redelivered = true;
                 if message.failures > MODEL_DELIVERY_LIMIT {
-                    self.bury(&message, DeathReason::DeliveryLimit);
+                    self.dead_letter(&message, DeathReason::DeliveryLimit);
                 } else {
                     self.ready.push(message);
                     self.sort();
@@ -177,8 +177,8 @@ proptest! {
             match step.clone() {
                 Step::Publish { priority, expiration_ms } => {
                     model.publish(priority, expiration_ms, stage.now);
-                    let head = head_with(Some(priority), expiration_ms);
-                    stage.publish_with(&model.next.to_string(), &head, None).unwrap();
+                    let properties = properties_with(Some(priority), expiration_ms);
+                    stage.publish_with(&model.next.to_string(), &properties, None).unwrap();
                 }
                 Step::Grant(credit) => {
                     model.credit += credit;
@@ -202,8 +202,8 @@ proptest! {
                 }
             }
             prop_assert_eq!(&stage.given, &model.given, "{:?}", step);
-            let buried: Vec<String> = stage.effects.dead.iter().map(shown).collect();
-            prop_assert_eq!(&buried, &model.gone, "{:?}", step);
+            let dead_lettered: Vec<String> = stage.effects.dead.iter().map(shown).collect();
+            prop_assert_eq!(&dead_lettered, &model.gone, "{:?}", step);
             prop_assert_eq!(stage.queue.ready_len(), model.ready.len());
             prop_assert_eq!(stage.queue.unsettled_len(), model.unsettled.len());
             prop_assert_eq!(stage.credit[&1], model.credit);

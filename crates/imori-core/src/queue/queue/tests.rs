@@ -3,7 +3,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use super::super::publish::Published;
-use super::super::test_stage::{SECOND, Stage, UNLIMITED, dead_lettering, head_with, reader};
+use super::super::test_stage::{SECOND, Stage, UNLIMITED, dead_lettering, properties_with, reader};
 use super::*;
 use crate::delivery::Outcome;
 
@@ -52,8 +52,8 @@ fn every_state_of_a_message_takes_every_input() {
                 }
             }
             let (ready, unsettled) = (stage.queue.ready_len(), stage.queue.unsettled_len());
-            let buried = stage.buried();
-            writeln!(table, "{state:11} | {input:21} | {ready} ready, {unsettled} unsettled {buried}")
+            let dead_lettered = stage.dead_lettered();
+            writeln!(table, "{state:11} | {input:21} | {ready} ready, {unsettled} unsettled {dead_lettered}")
                 .unwrap();
         }
     }
@@ -95,7 +95,7 @@ fn a_wake_up_is_asked_for_once() {
     let ms = |ms| Duration::from_millis(ms);
     let start = stage.now;
     let publish = |stage: &mut Stage, expiration_ms| {
-        stage.publish_with("m", &head_with(None, Some(expiration_ms)), None).unwrap();
+        stage.publish_with("m", &properties_with(None, Some(expiration_ms)), None).unwrap();
         stage.queue.new_wake_up()
     };
     assert_eq!(publish(&mut stage, 100), Some(start.after(ms(100))));

@@ -459,7 +459,7 @@ proptest! {
     }
 }
 
-/// What NATS says a pattern matches, token by token and of nothing but the texts.
+/// Tells whether NATS matches a pattern to a subject, token by token, from the texts alone.
 fn nats_matches(pattern: &str, subject: &str) -> bool {
     let (patterns, subjects): (Vec<_>, Vec<_>) = (pattern.split('.').collect(), subject.split('.').collect());
     for (at, wanted) in patterns.iter().enumerate() {
@@ -473,7 +473,7 @@ fn nats_matches(pattern: &str, subject: &str) -> bool {
     patterns.len() == subjects.len()
 }
 
-/// Who is to have a subject, by the plain definition.
+/// The targets of a subject, by the plain definition.
 fn named(bound: &[(String, Target)], subject: &str) -> Vec<Target> {
     let matching = bound.iter().filter(|(pattern, _)| nats_matches(pattern, subject));
     let mut targets: Vec<Target> = matching.map(|(_, target)| target.clone()).collect();

@@ -7,7 +7,7 @@ use imori_core::record::Checkpoint;
 use super::*;
 
 /// A journal without records, and what the checkpointer did with pages.
-struct Desk {
+struct TestHost {
     checkpointer: Checkpointer,
     payload_bytes_max: Cell<usize>,
     checkpoints: RefCell<Vec<Checkpoint>>,
@@ -18,11 +18,11 @@ struct Desk {
     asked: Cell<usize>,
 }
 
-impl Desk {
+impl TestHost {
     /// With a segment of so many pages, and room for a checkpoint of so many bytes.
-    fn new(page_count: u32, payload_bytes_max: usize) -> Desk {
+    fn new(page_count: u32, payload_bytes_max: usize) -> TestHost {
         let segment = imori_store::segment::ManifestEntry { segment: 0, page_count, gone: Vec::new() };
-        Desk {
+        TestHost {
             checkpointer: Checkpointer::new(4, (0, Lsn::NONE), Vec::new()),
             payload_bytes_max: Cell::new(payload_bytes_max),
             checkpoints: RefCell::default(),
@@ -38,7 +38,7 @@ impl Desk {
     }
 }
 
-impl CheckpointHost for Desk {
+impl CheckpointHost for TestHost {
     fn checkpointer(&self) -> &Checkpointer {
         &self.checkpointer
     }
@@ -141,35 +141,35 @@ fn every_second(first: u32, count: usize) -> Vec<GonePage> {
 
 #[test]
 fn pages_of_a_checkpoint_that_does_not_fit_go_with_the_next_one() {
-    let desk = Desk::new(4096, 100);
-    desk.checkpointer.take_gone(every_second(0, CHECKPOINT_PAGES));
-    desk.keep();
-    assert!(desk.checkpoints.borrow().is_empty() && desk.discarded.borrow().is_empty());
+    let host = TestHost::new(4096, 100);
+    host.checkpointer.take_gone(every_second(0, CHECKPOINT_PAGES));
+    host.keep();
+    assert!(host.checkpoints.borrow().is_empty() && host.discarded.borrow().is_empty());
     // It is not tried again and again.
-    assert_eq!(desk.checkpointer.spared(), 0);
+    assert_eq!(host.checkpointer.spared(), 0);
     // The pages between them go, so that what is gone is said in fewer bytes.
-    desk.checkpointer.take_gone(every_second(1, CHECKPOINT_PAGES));
-    desk.keep();
+    host.checkpointer.take_gone(every_second(1, CHECKPOINT_PAGES));
+    host.keep();
     let all: Vec<u32> = (0..2 * CHECKPOINT_PAGES as u32).collect();
     assert_eq!(
-        desk.checkpoints.borrow().iter().map(|last| &last.segments[0].gone).collect::<Vec<_>>(),
+        host.checkpoints.borrow().iter().map(|last| &last.segments[0].gone).collect::<Vec<_>>(),
         [&all]
     );
-    let mut discarded: Vec<u32> = desk.discarded.borrow().iter().map(|page| page.place.index).collect();
+    let mut discarded: Vec<u32> = host.discarded.borrow().iter().map(|page| page.place.index).collect();
     discarded.sort_unstable();
     assert_eq!(discarded, all);
-    desk.keep();
-    assert_eq!(desk.checkpoints.borrow().len(), 1, "nothing is left to be said");
+    host.keep();
+    assert_eq!(host.checkpoints.borrow().len(), 1, "nothing is left to be said");
 }
 
 #[test]
 fn a_checkpoint_that_does_not_fit_is_made_again_after_a_pause() {
-    let (desk, mut pauses) = (Desk::new(4096, 0), Pauses::default());
+    let (host, mut pauses) = (TestHost::new(4096, 0), Pauses::default());
     for (now, asked) in [(0, 1), (1, 1), (CHECKPOINT_AGAIN.as_millis() as u64 - 1, 1), (1000, 2), (1001, 2)] {
-        desk.now.set(Time(now * 1000));
+        host.now.set(Time(now * 1000));
         // Each time there is enough for one.
-        desk.checkpointer.take_gone(every_second(0, CHECKPOINT_PAGES));
-        checkpoint_once(&desk, &mut pauses);
-        assert_eq!(desk.asked.get(), asked, "after {now} ms");
+        host.checkpointer.take_gone(every_second(0, CHECKPOINT_PAGES));
+        checkpoint_once(&host, &mut pauses);
+        assert_eq!(host.asked.get(), asked, "after {now} ms");
     }
 }

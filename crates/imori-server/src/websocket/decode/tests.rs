@@ -19,7 +19,7 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Feeds a stream in pieces of one size; gives its payload, and what was said besides.
-fn decode(stream: &[u8], piece_bytes: usize) -> Result<(Vec<u8>, Vec<Said>), Violation> {
+fn decode(stream: &[u8], piece_bytes: usize) -> Result<(Vec<u8>, Vec<ControlFrame>), Violation> {
     let mut decoder = Decoder::new(BOUND);
     let (mut payload, mut all_said) = (Vec::new(), Vec::new());
     for piece in stream.chunks(piece_bytes) {
@@ -50,7 +50,11 @@ fn a_stream_is_the_same_however_it_is_cut_and_fragmented() {
     ]
     .concat();
     let payload = [b"one", "tw\u{f6}".as_bytes(), "\u{1f980}".as_bytes(), &long].concat();
-    let said = [Said::Ping(b"are you there".to_vec()), Said::Ping(Vec::new()), Said::Close(Some(1000))];
+    let said = [
+        ControlFrame::Ping(b"are you there".to_vec()),
+        ControlFrame::Ping(Vec::new()),
+        ControlFrame::Close(Some(1000)),
+    ];
     for piece_bytes in 1..=stream.len() {
         let (decoded, heard) = decode(&stream, piece_bytes).unwrap();
         assert_eq!(decoded, payload, "in pieces of {piece_bytes}");

@@ -1,0 +1,65 @@
+//! Publishers wait for a queue that grows faster than the disk takes its pages.
+//!
+//! A protocol asks before it publishes, as it asks for the alarms. Messages that the broker publishes by itself, such
+//! as dead letters, do not wait.
+
+use super::steps::Step;
+use crate::authorize::Actor;
+use crate::id::QueueId;
+use crate::message::MessageView;
+use crate::pipeline::{authorize_publish, is_inbox, resolve};
+use crate::world::{Counter, World};
+
+/// Tells whether a message that is about to be published has to wait, as a queue is too long that would get it. The
+/// publisher is then told by [`World::unthrottle`] when to ask again.
+///
+/// Where no queue is, which is nearly always, this is one look at a number.
+#[inline]
+pub fn must_wait_for_queue<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    exchange: &[u8],
+    subject: &[u8],
+    view: &MessageView<'_>,
+) -> bool {
+    world.gauge().throttling() > 0 && is_throttled(world, actor, exchange, subject, view)
+}
+
+/// Tells whether a transaction has to wait because of any message that it publishes. See [`must_wait_for_queue`].
+pub fn must_commit_wait_for_queue<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> bool {
+    world.gauge().throttling() > 0
+        && steps.iter().any(|step| match step {
+            Step::Publish { address, message } => {
+                let (exchange, subject) = (address.exchange.as_bytes(), address.subject.as_bytes());
+                is_throttled(world, actor, exchange, subject, &message.view())
+            }
+            Step::Settle { .. } => false,
+        })
+}
+
+/// Tells whether a queue of the message's route throttles; the publisher then waits for that queue. A message that
+/// cannot be published at all does not wait, so that its publisher hears why.
+#[cold]
+fn is_throttled<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    exchange: &[u8],
+    subject: &[u8],
+    view: &MessageView<'_>,
+) -> bool {
+    if is_inbox(exchange, subject) {
+        return false;
+    }
+    if authorize_publish(actor, exchange, subject).is_err() {
+        return false;
+    }
+    let Ok(found) = resolve(world, actor.vhost, exchange, subject, view) else { return false };
+    let throttle =
+        |id: &QueueId| world.with_queue(*id, |queue| queue.throttle(actor.connection)) == Some(true);
+    // One queue at a time: a publisher that goes on asks for the next queue.
+    let is_throttled = found.route.queues.iter().any(throttle);
+    if is_throttled {
+        world.count(Counter::Throttled);
+    }
+    is_throttled
+}

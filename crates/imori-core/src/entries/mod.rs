@@ -1,0 +1,28 @@
+//! The messages of a queue, in memory and on disk, as plain data.
+//!
+//! An entry is a message in one queue. Entries that do not fit into memory stand in pages, of which a queue knows
+//! where they are and what they hold. Who takes messages out or writes pages is not the concern of this room.
+
+mod delayed;
+mod ready;
+mod priority_lane;
+mod run;
+mod entry;
+mod pages;
+mod journal_page;
+mod position;
+mod ranges;
+mod live_records;
+
+pub(crate) use delayed::{Delayed, Stub, TakenOut};
+pub use entry::Entry;
+pub use journal_page::JournalRead;
+pub(crate) use journal_page::{Gathered, InJournal};
+pub(crate) use live_records::LiveRecords;
+pub(crate) use pages::{DuePlace, Page, Pages, delayed_position};
+pub use pages::{GonePage, PageFacts, PageId, PagePlace, PageSource, PurgedPage};
+pub(crate) use position::{first_position, restored_position};
+pub(crate) use priority_lane::{Front, PagePart, Part};
+pub use ranges::Ranges;
+pub(crate) use ready::Ready;
+pub(crate) use run::Run;

@@ -1,0 +1,246 @@
+//! The waiting messages of one priority: in memory or on disk, in order.
+//!
+//! ```text
+//!  released   parts: in memory ─ page ─ page ─ … ─ page ─ in memory
+//!  (came back) given out first     on disk, no bodies      newest
+//! ```
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::entry::Entry;
+use super::pages::{Page, PageId, PageSource, Pages};
+use super::run::Run;
+
+/// Messages of one priority.
+#[derive(Debug, Default)]
+pub(crate) struct PriorityLane {
+    /// Given out before and released: each has a smaller number than all that are fresh.
+    pub(crate) released: BTreeMap<u64, Entry>,
+    /// Messages that were not released, in memory or on disk. No two parts in memory follow each other, and a part in
+    /// memory is empty only if it is alone.
+    pub(crate) parts: VecDeque<Part>,
+    /// The position of what came last.
+    pub(crate) position: u64,
+}
+
+/// Messages that follow each other.
+#[derive(Debug)]
+pub(crate) enum Part {
+    /// In memory.
+    Memory(Run),
+    /// On disk alone, or on their way there.
+    Page(PagePart),
+}
+
+/// Messages that follow each other on disk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PagePart {
+    pub(crate) id: PageId,
+    /// The key of the first of them, where it is not the first of the page.
+    pub(crate) first: Option<u64>,
+    pub(crate) len: u32,
+    /// Bytes that they kept in memory, or about so many.
+    pub(crate) memory: usize,
+    /// Bytes of their bodies; 0 where that is not known, as after a restart.
+    pub(crate) body_bytes: u64,
+    /// The page is being read.
+    pub(crate) is_asked: bool,
+}
+
+/// The front of a list whose messages may be on disk.
+pub(crate) enum Front<T> {
+    /// A message in memory.
+    Entry(T),
+    /// A message that has to be read.
+    OnDisk,
+    /// Nothing.
+    Nothing,
+}
+
+impl PriorityLane {
+    pub(crate) fn front(&self) -> Front<&Entry> {
+        if let Some((_, entry)) = self.released.first_key_value() {
+            return Front::Entry(entry);
+        }
+        match self.parts.front() {
+            Some(Part::Memory(run)) => run.front().map_or(Front::Nothing, Front::Entry),
+            Some(Part::Page(_)) => Front::OnDisk,
+            None => Front::Nothing,
+        }
+    }
+
+    pub(crate) fn pop(&mut self) -> Front<Entry> {
+        if let Some((_, entry)) = self.released.pop_first() {
+            return Front::Entry(entry);
+        }
+        let entry = match self.parts.front_mut() {
+            Some(Part::Memory(run)) => run.pop_front(),
+            Some(Part::Page(_)) => return Front::OnDisk,
+            None => None,
+        };
+        self.drop_empty_front();
+        entry.map_or(Front::Nothing, Front::Entry)
+    }
+
+    pub(crate) fn push(&mut self, entry: Entry) {
+        if let Some(Part::Memory(run)) = self.parts.back_mut() {
+            return run.push_back(entry);
+        }
+        let mut run = Run::default();
+        run.push_back(entry);
+        self.parts.push_back(Part::Memory(run));
+    }
+
+    /// Bytes that could be cut from the newest part while `keep` bytes stay at the front, and bytes of that part that
+    /// have to stay.
+    pub(crate) fn cuttable(&self, keep: usize) -> (usize, usize) {
+        let Some(Part::Memory(newest)) = self.parts.back() else { return (0, 0) };
+        let mut keep = keep;
+        for part in self.parts.iter().take(self.parts.len() - 1) {
+            if keep == 0 {
+                break;
+            }
+            keep = keep.saturating_sub(match part {
+                Part::Memory(run) => run.memory(),
+                Part::Page(part) => part.memory,
+            });
+        }
+        (newest.memory().saturating_sub(keep), keep)
+    }
+
+    /// Cuts `goal` bytes of the newest part into pages, if that part is in memory; the first `keep` bytes of it stay.
+    /// `paged` makes the pages, and returns the messages that it cannot put into one.
+    pub(crate) fn cut(&mut self, keep: usize, goal: usize, paged: impl FnOnce(Run) -> (Vec<PagePart>, Run)) {
+        let Some(Part::Memory(newest)) = self.parts.back_mut() else { return };
+        let mut newest = std::mem::take(newest);
+        self.parts.pop_back();
+        self.append(newest.cut(keep));
+        let (pages, rest) = paged(newest.cut(goal));
+        self.parts.extend(pages.into_iter().map(Part::Page));
+        self.append(rest);
+        self.append(newest);
+    }
+
+    /// Puts messages in the place of a page.
+    pub(crate) fn replace(&mut self, id: PageId, run: Run) {
+        let Some(at) = self.find(id) else { return };
+        let later = self.parts.split_off(at);
+        self.append(run);
+        let mut later = later.into_iter().skip(1);
+        match later.next() {
+            Some(Part::Memory(run)) => self.append(run),
+            Some(page) => self.parts.push_back(page),
+            None => {}
+        }
+        self.parts.extend(later);
+    }
+
+    /// The part of this page, if it is still on disk alone.
+    pub(crate) fn part(&self, id: PageId) -> Option<&PagePart> {
+        match self.parts.get(self.find(id)?) {
+            Some(Part::Page(part)) => Some(part),
+            _ => None,
+        }
+    }
+
+    /// Finds a page of the lane as [`PriorityLane::part`] does, to change it.
+    pub(crate) fn part_mut(&mut self, id: PageId) -> Option<&mut PagePart> {
+        let at = self.find(id)?;
+        match self.parts.get_mut(at) {
+            Some(Part::Page(part)) => Some(part),
+            _ => None,
+        }
+    }
+
+    fn find(&self, id: PageId) -> Option<usize> {
+        self.parts.iter().position(|part| matches!(part, Part::Page(part) if part.id == id))
+    }
+
+    /// Asks for the pages at the front until so many bytes are or will be in memory there.
+    pub(crate) fn ask(&mut self, goal: usize, pages: &Pages, asked: &mut Vec<(PageId, PageSource)>) {
+        let mut ahead = 0;
+        for part in &mut self.parts {
+            if ahead >= goal {
+                return;
+            }
+            match part {
+                Part::Memory(run) => ahead += run.memory(),
+                Part::Page(part) => {
+                    // A page that is being written can be read afterwards.
+                    if !part.is_asked {
+                        let Some(source) = pages.get(part.id).and_then(Page::source) else { return };
+                        part.is_asked = true;
+                        asked.push((part.id, source));
+                    }
+                    ahead += part.memory;
+                }
+            }
+        }
+    }
+
+    /// Puts messages behind all others.
+    pub(crate) fn append(&mut self, run: Run) {
+        if run.is_empty() {
+            return;
+        }
+        match self.parts.back_mut() {
+            Some(Part::Memory(last)) => last.append(run),
+            _ => self.parts.push_back(Part::Memory(run)),
+        }
+    }
+
+    fn drop_empty_front(&mut self) {
+        if self.parts.len() > 1 && matches!(self.parts.front(), Some(Part::Memory(run)) if run.is_empty()) {
+            self.parts.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::confirm::Lsn;
+    use crate::queue::entry;
+
+    #[test]
+    fn what_stays_at_the_front_stays_of_the_oldest() {
+        let one = entry(Lsn(1), b"body").memory();
+        // Parts as messages in memory, or as the bytes of a page; bytes that are to stay; what can be cut of the
+        // newest, and what stays of it.
+        for (parts, keep, expected) in [
+            (&[][..], 0, (0, 0)),
+            (&[Ok(3)], 0, (3 * one, 0)),
+            (&[Ok(3)], one, (2 * one, one)),
+            (&[Ok(3)], 4 * one, (0, 4 * one)),
+            (&[Err(500)], 100, (0, 0)),
+            (&[Ok(2), Err(500), Ok(3)], 0, (3 * one, 0)),
+            (&[Ok(2), Err(500), Ok(3)], one, (3 * one, 0)),
+            (&[Ok(2), Err(500), Ok(3)], 2 * one + 500, (3 * one, 0)),
+            (&[Ok(2), Err(500), Ok(3)], 3 * one + 500, (2 * one, one)),
+            (&[Ok(2), Err(500), Ok(3)], 9 * one + 500, (0, 7 * one)),
+            (&[Err(500), Err(500), Ok(3)], 700, (3 * one, 0)),
+            (&[Err(500), Err(500), Ok(3)], 1_000 + one, (2 * one, one)),
+            (&[Ok(2), Err(500)], 0, (0, 0)),
+        ] {
+            let (mut lane, mut pages) = (PriorityLane::default(), Pages::default());
+            for part in parts {
+                match part {
+                    Ok(len) => {
+                        let mut run = Run::default();
+                        run.extend((0..*len).map(|lsn| entry(Lsn(lsn), b"body")));
+                        lane.append(run);
+                    }
+                    Err(memory) => lane.parts.push_back(Part::Page(PagePart {
+                        id: pages.begin(0, true, 1),
+                        first: None,
+                        len: 1,
+                        memory: *memory,
+                        body_bytes: 0,
+                        is_asked: false,
+                    })),
+                }
+            }
+            assert_eq!(lane.cuttable(keep), expected, "{keep} of {parts:?}, {one} each");
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Queues that are longer than their memory: pages are written, read again, and found after a restart.
+//!
+//! These are methods of [`Queue`](crate::queue::Queue) that return work for the disk and take its answers. Nothing
+//! here reads or writes a file.
+
+mod spill;
+mod delayed;
+mod journal;
+mod restore;
+mod draft;
+#[cfg(test)]
+mod test_disk;
+
+pub(crate) use delayed::FoundDelayed;
+pub use draft::{PageDraft, PageWork, Tally};
+pub(crate) use restore::{Found, FoundPage};

@@ -1,0 +1,120 @@
+//! Restores a queue after the broker was away: pages, messages in memory, and messages in the journal.
+
+use crate::confirm::Lsn;
+use crate::delivery::DeliveryCount;
+use crate::entries::{Entry, Gathered, InJournal, PageFacts, PagePart, Part, Ranges, Run, restored_position};
+use crate::limits::PAGE_BYTES_GOAL;
+use crate::queue::Queue;
+
+/// A page that was found at the start, with the settlements since it was written.
+#[derive(Debug)]
+pub(crate) struct FoundPage {
+    pub(crate) facts: PageFacts,
+    pub(crate) live: u32,
+    pub(crate) settled: Ranges,
+    pub(crate) is_doubtful: bool,
+}
+
+/// A part of a queue's messages after a restart, in order.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// On disk.
+    Page(FoundPage),
+    /// In memory.
+    Entry(Entry),
+    /// In the journal.
+    InJournal(InJournal),
+}
+
+impl Queue {
+    /// Takes the messages that waited in a priority before a restart, in their order.
+    ///
+    /// Returns the sequence numbers of messages that failed too often: these are out until somebody releases them.
+    /// Pages in the journal take about `page_bytes` of memory. Messages with records below `doubtful_below` may have
+    /// been given out.
+    pub(crate) fn restore(
+        &mut self,
+        priority: u8,
+        found: Vec<Found>,
+        (page_bytes, doubtful_below): (usize, Lsn),
+    ) -> Vec<u64> {
+        let mut too_often = Vec::new();
+        let mut run = Run::default();
+        let mut gathered = Gathered::default();
+        let (mut position, ends) = (0, ends(&found));
+        for (found, end) in found.into_iter().zip(ends) {
+            let goes_on = match &found {
+                Found::InJournal(message) => gathered.takes(message, page_bytes, doubtful_below),
+                Found::Page(_) | Found::Entry(_) => false,
+            };
+            if !goes_on {
+                self.restore_gathered(priority, &mut gathered, doubtful_below);
+            }
+            match found {
+                Found::InJournal(message) => {
+                    self.ready.restore(priority, Part::Memory(std::mem::take(&mut run)));
+                    position = gathered.push(message, position, end);
+                }
+                Found::Page(FoundPage { facts, live, settled, is_doubtful }) => {
+                    let id = self.pages.restore(&facts, live, settled, is_doubtful);
+                    position = position.max(facts.last_position);
+                    if live == 0 {
+                        self.pages.forget(id);
+                        continue;
+                    }
+                    if let Some(page) = self.pages.get_mut(id) {
+                        page.first_sequence = Some(self.next_sequence);
+                        page.priority = priority;
+                    }
+                    self.next_sequence += u64::from(facts.count);
+                    self.ready.restore(priority, Part::Memory(std::mem::take(&mut run)));
+                    let memory = PAGE_BYTES_GOAL;
+                    let part =
+                        PagePart { id, first: None, len: live, memory, body_bytes: 0, is_asked: false };
+                    self.ready.restore(priority, Part::Page(part));
+                }
+                Found::Entry(mut entry) => {
+                    let sequence = self.next_sequence;
+                    self.next_sequence += 1;
+                    entry.envelope.sequence = sequence;
+                    position = restored_position(entry.envelope.lsn, position, end);
+                    entry.position = position;
+                    self.gauge.add(Entry::CHARGE);
+                    if self.death_reason(&entry.envelope).is_none() {
+                        run.push_back(entry);
+                    } else {
+                        self.unsettled.insert(sequence, entry);
+                        too_often.push(sequence);
+                    }
+                }
+            }
+        }
+        self.restore_gathered(priority, &mut gathered, doubtful_below);
+        self.ready.restore(priority, Part::Memory(run));
+        if let Some(level) = self.ready.lane(priority) {
+            level.position = level.position.max(position);
+        }
+        self.charge_room();
+        too_often
+    }
+
+    /// Takes the delivery counts of messages that are in pages.
+    pub(crate) fn restore_counts(&mut self, counts: impl Iterator<Item = DeliveryCount>) {
+        self.counts.extend(counts.map(|count| (count.record_ref.lsn, count)));
+    }
+}
+
+/// For each part of the queue, the position at which the next page behind it begins.
+fn ends(found: &[Found]) -> Vec<u64> {
+    let mut end = u64::MAX;
+    let backwards = found.iter().rev().map(|found| {
+        let behind = end;
+        if let Found::Page(page) = found {
+            end = page.facts.first_position;
+        }
+        behind
+    });
+    let mut ends: Vec<u64> = backwards.collect();
+    ends.reverse();
+    ends
+}

@@ -1,0 +1,463 @@
+//! Spills a queue that is longer than its memory: cuts pages, takes back their entries, and knows which records it
+//! needs.
+
+use std::time::Duration;
+
+use super::draft::{PageDraft, PageWork, Tally};
+use crate::confirm::Lsn;
+use crate::delivery::DeliveryCount;
+use crate::entries::{
+    Entry, GonePage, PageId, PagePart, PagePlace, PageSource, Pages, Part, Run, first_position,
+};
+use crate::limits::{PAGE_BYTES_GOAL, PAGED_BYTES_GOAL};
+use crate::queue::{Effects, Overflow, Queue};
+use crate::time::Time;
+
+/// How long a queue keeps messages that it could not write before it tries again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+impl Queue {
+    /// The work for the disk now, if the queue may keep `share` bytes in memory.
+    pub fn page_work(&mut self, now: Time, share: usize) -> Vec<PageWork> {
+        let mut work = Vec::new();
+        let may_write = self.writing == 0 && self.page_retry.is_none_or(|at| at <= now);
+        if may_write && self.ready.memory() + self.delayed_memory() > share {
+            let mut drafts = self.shelve_delayed(share);
+            if self.ready.memory() > share {
+                drafts.append(&mut self.cut(share));
+            }
+            self.writing += drafts.len();
+            if !drafts.is_empty() {
+                self.page_retry = None;
+                work.push(PageWork::Write(drafts));
+            }
+        }
+        if !self.pages.is_empty() {
+            let mut asked = self.ready.ask(share / 8, &self.pages);
+            asked.append(&mut self.ask_delayed(share));
+            if !asked.is_empty() {
+                work.push(PageWork::Read(asked));
+            }
+        }
+        let gone = self.pages.take_transient_gone();
+        if !gone.is_empty() {
+            work.push(PageWork::Gone(gone));
+        }
+        match self.pages.take_untold() {
+            0 => {}
+            spared => work.push(PageWork::Spared(spared)),
+        }
+        work
+    }
+
+    fn cut(&mut self, share: usize) -> Vec<PageDraft> {
+        let page_bytes = PAGE_BYTES_GOAL.min(share / 16).max(1);
+        let goal = PAGED_BYTES_GOAL.min(self.ready.memory() - share / 2);
+        let keeps = self.keeps_records();
+        let Queue { ready, pages, gauge, .. } = self;
+        let mut drafts: Vec<PageDraft> = Vec::new();
+        let mut dropped = Vec::new();
+        ready.cut((share / 4, share / 64, goal, share / 16), |priority, run| {
+            let is_durable = |entry: &Entry| keeps && entry.envelope.lsn != Lsn::NONE;
+            let mut cutter =
+                Cutter { pages, priority, page_bytes, drafts: &mut drafts, dropped: &mut dropped };
+            cutter.cut(run, is_durable)
+        });
+        let moved = drafts.iter().map(|draft| draft.entries.len()).sum::<usize>() + dropped.len();
+        gauge.sub(moved * Entry::CHARGE);
+        drafts
+    }
+
+    /// Notes that a page is on disk, whatever became of its entries meanwhile.
+    pub fn page_written(&mut self, draft: &PageDraft, place: PagePlace) {
+        for entry in &draft.entries {
+            let lsn = entry.envelope.lsn;
+            let page = self.pages.get(draft.id);
+            let has_left = draft.is_copy && page.is_none_or(|page| page.is_settled(lsn));
+            match entry.page.filter(|_| !draft.is_copy) {
+                // It was delayed, and needs the page no more that it was in meanwhile.
+                Some(before) => self.pages.settle(before, lsn),
+                None if draft.is_durable && !has_left => self.live_records.remove(lsn),
+                None => {}
+            }
+        }
+        self.pages.written(draft.id, place, draft.is_durable);
+        if draft.is_copy {
+            self.copying -= 1;
+        } else {
+            self.writing -= 1;
+        }
+    }
+
+    /// Takes back the entries of a page that could not be written.
+    pub fn page_failed(&mut self, draft: PageDraft, now: Time) {
+        if draft.is_copy {
+            self.copying -= 1;
+            self.pages.failed(draft.id);
+            return;
+        }
+        self.writing -= 1;
+        self.page_retry = Some(now.after(RETRY_AFTER));
+        let (id, is_durable) = (draft.id, draft.is_durable);
+        let gone = if !draft.dues.is_empty() {
+            self.unshelve_failed(draft)
+        } else if self.ready.part(draft.priority, id).is_some() {
+            let mut run = Run::default();
+            run.extend(draft.entries);
+            self.gauge.add(run.len() * Entry::CHARGE);
+            self.ready.replace(draft.priority, id, run);
+            Vec::new()
+        } else {
+            draft.entries
+        };
+        for entry in gone {
+            match entry.page {
+                Some(before) => self.pages.settle(before, entry.envelope.lsn),
+                None if is_durable => self.live_records.remove(entry.envelope.lsn),
+                None => {}
+            }
+        }
+        self.pages.failed(id);
+        self.pages.forget(id);
+    }
+
+    /// Takes the readable entries of a page; returns how many are lost.
+    pub fn page_read(
+        &mut self,
+        id: PageId,
+        mut entries: Vec<Entry>,
+        now: Time,
+        effects: &mut Effects,
+    ) -> u32 {
+        self.delayed_answered(id);
+        let Some(page) = self.pages.get(id) else { return 0 };
+        if page.delayed.is_some() {
+            return self.delayed_read(id, entries, now, effects);
+        }
+        let priority = page.priority;
+        let Some(part) = self.ready.part(priority, id).copied() else { return 0 };
+        let in_journal = page.in_journal.as_ref();
+        for (position, entry) in in_journal.iter().flat_map(|page| page.positions()).zip(&mut entries) {
+            entry.position = position;
+        }
+        let (is_in_journal, page_of) = match in_journal {
+            Some(in_journal) => (true, in_journal.is_moving.then_some(id)),
+            None => (false, Some(id)),
+        };
+        let (mut run, mut failed) = (Run::default(), Vec::new());
+        for (index, mut entry) in (0..).zip(entries) {
+            let envelope = &mut entry.envelope;
+            if let Some(first) = page.first_sequence {
+                envelope.sequence = first + index;
+            }
+            let is_before = part.first.is_some_and(|first| envelope.sequence < first);
+            let is_enough = run.len() + failed.len() >= part.len as usize;
+            if is_before || is_enough || page.is_durable && page.is_settled(envelope.lsn) {
+                continue;
+            }
+            if let Some(count) = self.counts.get(&envelope.lsn) {
+                count.apply_to(envelope);
+            }
+            envelope.is_redelivered |= page.is_doubtful;
+            envelope.priority = priority;
+            entry.page = page_of;
+            self.gauge.add(Entry::CHARGE);
+            match self.death_reason(&entry.envelope) {
+                Some(reason) => failed.push((entry, reason)),
+                None => run.push_back(entry),
+            }
+        }
+        let lost = part.len.saturating_sub(u32::try_from(run.len() + failed.len()).unwrap_or(u32::MAX));
+        self.pages.join(
+            id,
+            run.iter().chain(failed.iter().map(|(entry, _)| entry)).map(|entry| entry.envelope.lsn),
+        );
+        self.ready.replace(priority, id, run);
+        if is_in_journal {
+            self.pages.leave_journal(id);
+        }
+        for (entry, reason) in failed {
+            self.die(entry, reason, now, effects);
+        }
+        if lost > 0 {
+            self.pages.let_go(id, lost);
+        }
+        if self.settings().overflow == Overflow::DropHead {
+            self.drop_surplus(now, effects);
+        }
+        lost
+    }
+
+    /// Notes that a page cannot be read there in this run; its entries stay there for the next. Returns how many
+    /// these are.
+    pub fn page_unreadable(&mut self, id: PageId, source: &PageSource) -> u32 {
+        self.delayed_answered(id);
+        let Some(page) = self.pages.get(id) else { return 0 };
+        if page.source().is_some_and(|now| now != *source) {
+            // It moved meanwhile, and is asked for there.
+            self.ready.forget_asked(page.priority, id);
+            return 0;
+        }
+        if page.delayed.is_some() {
+            return self.delayed_withheld(id);
+        }
+        let priority = page.priority;
+        let len = self.ready.part(priority, id).map_or(0, |part| part.len);
+        self.ready.replace(priority, id, Run::default());
+        len
+    }
+
+    /// The lowest number of a record that it needs, or one below that.
+    pub fn floor(&self) -> Option<Lsn> {
+        self.live_records.floor()
+    }
+
+    /// Copies messages with records up to `through`, or not far above, that are in no page; about `bytes_max` bytes.
+    pub fn spill(&mut self, through: Lsn, bytes_max: usize) -> Vec<PageDraft> {
+        let (count, end) = self.live_records.through(through);
+        if count == 0 || !self.keeps_records() {
+            return Vec::new();
+        }
+        let Queue { ready, unsettled, pages, .. } = self;
+        let mut spill =
+            Spill { pages, end, left: count, bytes: 0, bytes_max, drafts: Vec::new(), open: None };
+        let levels = ready.lanes().count();
+        let mut of_level: Vec<Vec<&mut Entry>> = (0..levels).map(|_| Vec::new()).collect();
+        for entry in unsettled.values_mut() {
+            let at = levels.checked_sub(1 + usize::from(entry.envelope.priority));
+            if let Some(of_level) = at.and_then(|at| of_level.get_mut(at)) {
+                of_level.push(entry);
+            }
+        }
+        for (level, mut out) in ready.lanes_mut().zip(of_level) {
+            out.extend(level.released.values_mut());
+            out.sort_unstable_by_key(|entry| entry.envelope.sequence);
+            out.into_iter().for_each(|entry| spill.visit(entry));
+            for part in &mut level.parts {
+                match part {
+                    Part::Memory(run) => {
+                        for entry in run.iter_mut() {
+                            if spill.is_done() {
+                                break;
+                            }
+                            spill.visit(entry);
+                        }
+                    }
+                    Part::Page(_) => spill.open = None,
+                }
+            }
+            spill.open = None;
+        }
+        let Spill { bytes, mut drafts, .. } = spill;
+        drafts.append(&mut self.spill_delayed(end, bytes_max.saturating_sub(bytes)));
+        self.copying += drafts.len();
+        drafts
+    }
+
+    /// The facts for the next checkpoint. Pages that are gone are named once.
+    pub fn tally(&mut self) -> Tally {
+        let gone = self.pages.take_gone();
+        let settled = self.pages.partly_settled().map(|(place, ranges)| (place, ranges.clone())).collect();
+        let mut counts: Vec<DeliveryCount> = self.counts.values().copied().collect();
+        let limit = self.settings().delivery_limit;
+        let is_kept = |entry: &&Entry| {
+            entry.page.and_then(|page| self.pages.get(page)).is_some_and(|page| page.is_kept())
+        };
+        // Of those that are out it is not known yet whether they fail.
+        let of_out = |entry: &Entry| u32::from(limit.is_some() && !self.is_pending_dead_letter(entry));
+        let out = self.unsettled.values().map(|entry| (entry, of_out(entry)));
+        let released = self.ready.lanes().flat_map(|level| level.released.values()).map(|entry| (entry, 0));
+        for (entry, failures) in out.chain(released).filter(|(entry, _)| is_kept(entry)) {
+            let failures = entry.envelope.failures.saturating_add(failures);
+            let envelope = &entry.envelope;
+            if failures > 0 || envelope.is_redelivered || envelope.is_rejected {
+                counts.extend(self.count(entry, failures));
+            }
+        }
+        Tally { floor: self.floor(), settled, gone, counts }
+    }
+
+    /// Gives all of its pages up, as it is deleted.
+    pub fn take_pages(&mut self) -> Vec<GonePage> {
+        self.pages.take_all()
+    }
+
+    /// How many pages it has.
+    pub fn pages_len(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// The position of a message that comes now: behind all of its priority, whatever its record.
+    pub(crate) fn next_position(&mut self, priority: u8, lsn: Lsn) -> u64 {
+        let Some(level) = self.ready.lane(priority) else { return 0 };
+        if lsn != Lsn::NONE {
+            level.position = first_position(lsn).max(level.position + 1);
+        }
+        level.position
+    }
+
+    /// Tells whether it has records of persistent messages.
+    pub(crate) fn keeps_records(&self) -> bool {
+        self.durability().is_some_and(|durability| durability.level > crate::confirm::Level::Memory)
+    }
+}
+
+/// Makes pages of entries that leave memory.
+struct Cutter<'a> {
+    pages: &'a mut Pages,
+    priority: u8,
+    page_bytes: usize,
+    drafts: &'a mut Vec<PageDraft>,
+    dropped: &'a mut Vec<Entry>,
+}
+
+/// The way in which an entry leaves memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Action {
+    /// The entry goes to a new page, durable or not.
+    Write(bool),
+    /// The entry is in this page already.
+    Drop(PageId),
+    /// The entry has to stay until it is written.
+    Stay,
+}
+
+impl Cutter<'_> {
+    fn cut(&mut self, run: Run, is_durable: impl Fn(&Entry) -> bool) -> (Vec<PagePart>, Run) {
+        let (mut parts, mut rest) = (Vec::new(), Run::default());
+        let mut entries = run.into_entries().peekable();
+        while let Some(first) = entries.peek() {
+            let action = self.action(first, &is_durable);
+            let mut memory = 0;
+            let mut group = Vec::new();
+            while let Some(entry) =
+                entries.next_if(|entry| memory < self.page_bytes && self.action(entry, &is_durable) == action)
+            {
+                // What is in one page already is not parted.
+                memory += if let Action::Write(_) = action { entry.memory() } else { 0 };
+                group.push(entry);
+            }
+            match action {
+                Action::Write(is_durable) => parts.push(self.write(group, is_durable)),
+                // The last of the cut may go on behind it.
+                Action::Drop(id) if entries.peek().is_some() => {
+                    parts.push(part_of(id, &group, group.first().map(|first| first.envelope.sequence)));
+                    self.pages.set_apart(id, group.iter().map(|entry| entry.envelope.lsn));
+                    self.dropped.extend(group);
+                }
+                Action::Drop(_) | Action::Stay => {
+                    rest.extend(group);
+                    rest.extend(entries.by_ref());
+                }
+            }
+        }
+        (parts, rest)
+    }
+
+    fn action(&self, entry: &Entry, is_durable: impl Fn(&Entry) -> bool) -> Action {
+        let Some(id) = entry.page else { return Action::Write(is_durable(entry)) };
+        match self.pages.get(id) {
+            // Numbers that it was given since cannot be compared with those in the page.
+            // It was delayed when it was written there, and has another place now.
+            Some(page) if page.place.is_some() && page.delayed.is_some() => Action::Write(page.is_durable),
+            Some(page) if page.place.is_some() && page.first_sequence.is_none() => Action::Drop(id),
+            Some(page) if page.is_failed => Action::Write(page.is_durable),
+            _ => Action::Stay,
+        }
+    }
+
+    fn write(&mut self, mut entries: Vec<Entry>, is_durable: bool) -> PagePart {
+        let count = u32::try_from(entries.len()).unwrap_or(u32::MAX);
+        let id = self.pages.begin(self.priority, is_durable, count);
+        for entry in &mut entries {
+            // The page that it has left is needed until it is in this one.
+            if let Some(failed) =
+                entry.page.take_if(|page| self.pages.get(*page).is_none_or(|page| page.is_failed))
+            {
+                self.pages.let_go(failed, 1);
+            }
+        }
+        self.pages.set_apart(id, entries.iter().map(|entry| entry.envelope.lsn));
+        let part = part_of(id, &entries, None);
+        let priority = self.priority;
+        self.drafts.push(PageDraft { id, priority, is_durable, is_copy: false, entries, dues: Vec::new() });
+        part
+    }
+}
+
+fn part_of(id: PageId, entries: &[Entry], first: Option<u64>) -> PagePart {
+    PagePart {
+        id,
+        first,
+        len: u32::try_from(entries.len()).unwrap_or(u32::MAX),
+        memory: entries.iter().map(Entry::memory).sum(),
+        body_bytes: entries.iter().map(Entry::body_bytes).sum(),
+        is_asked: false,
+    }
+}
+
+/// Makes pages of entries that stay in memory.
+struct Spill<'a> {
+    pages: &'a mut Pages,
+    end: Lsn,
+    /// Entries up to `end` that are not seen yet.
+    left: usize,
+    bytes: usize,
+    bytes_max: usize,
+    drafts: Vec<PageDraft>,
+    /// Bytes of the draft that takes what follows.
+    open: Option<usize>,
+}
+
+impl Spill<'_> {
+    fn is_done(&self) -> bool {
+        self.left == 0 || self.bytes >= self.bytes_max
+    }
+
+    fn visit(&mut self, entry: &mut Entry) {
+        let lsn = entry.envelope.lsn;
+        if lsn == Lsn::NONE {
+            return;
+        }
+        let (is_needed, is_pending) = match entry.page.and_then(|page| self.pages.get(page)) {
+            Some(page) => (!page.is_kept(), !page.is_kept() && !page.is_failed),
+            None => (true, false),
+        };
+        let is_meant = is_needed && lsn <= self.end;
+        self.left -= usize::from(is_meant);
+        // A page has nothing of others between its entries, so that pages can be put in order.
+        if !is_meant || is_pending || self.bytes >= self.bytes_max {
+            self.open = None;
+            return;
+        }
+        if self.open.is_none_or(|bytes| bytes >= PAGE_BYTES_GOAL) {
+            let priority = entry.envelope.priority;
+            let id = self.pages.begin(priority, true, 0);
+            self.drafts.push(PageDraft {
+                id,
+                priority,
+                is_durable: true,
+                is_copy: true,
+                entries: Vec::new(),
+                dues: Vec::new(),
+            });
+            self.open = Some(0);
+        }
+        let (Some(draft), Some(bytes)) = (self.drafts.last_mut(), &mut self.open) else { return };
+        if let Some(failed) = entry.page {
+            self.pages.let_go(failed, 1);
+        }
+        self.pages.grow(draft.id, lsn);
+        entry.page = Some(draft.id);
+        *bytes += entry.memory();
+        self.bytes += entry.memory();
+        draft.entries.push(entry.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod bounds;
+#[cfg(test)]
+mod steps;

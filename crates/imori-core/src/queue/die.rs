@@ -1,0 +1,105 @@
+//! A message dies: it is dead-lettered, or stays as a pending dead letter while the disk has no room for it
+//! elsewhere.
+//!
+//! A dead letter is written anew, and its old place is free only after that. It uses the disk's room as long as that
+//! is not needed for freeing more. Otherwise it stays in the queue, out to nobody. Its own record still tells that it
+//! is here, and a record of a few bytes tells that it was rejected.
+
+use super::leave::Effects;
+use super::pending_dead_letters::PendingDeadLetters;
+use super::queue::Queue;
+use crate::entries::Entry;
+use crate::limits::{PENDING_DEAD_LETTER_BYTES_MAX, RECORD_SLACK_BYTES};
+use crate::message::{DeathReason, Deaths, Envelope};
+use crate::time::Time;
+
+/// The unit in which a move takes disk space, where it is written without others.
+const MOVED_BYTES: usize = 4096;
+
+/// Bytes of one death of a history, as most names are short.
+const DEATH_BYTES: usize = 128;
+
+impl Queue {
+    /// Removes an entry that is neither ready nor out any more. It is dead-lettered as soon as there is room for
+    /// that.
+    pub(crate) fn die(&mut self, mut entry: Entry, reason: DeathReason, now: Time, effects: &mut Effects) {
+        // It has a record here, or may get one where it goes.
+        let is_kept =
+            || self.record_ref(entry.envelope.lsn).is_some() || entry.message.view().properties.is_persistent;
+        let moves = self.settings().dead_letter.is_some() && is_kept();
+        // Nothing overtakes the pending dead letters.
+        if !moves || self.pending_dead_letters.is_none() && effects.take_room(moved_bytes(&entry)) {
+            self.leave(&entry);
+            self.dead_letter(&entry, reason, now, effects);
+            return;
+        }
+        if reason == DeathReason::Rejected {
+            entry.envelope.is_rejected = true;
+        }
+        if self.death_reason(&entry.envelope).is_some() {
+            effects.pending_dead_letters.extend(self.count(&entry, entry.envelope.failures));
+        }
+        let sequence = entry.envelope.sequence;
+        let pending = self.pending_dead_letters.get_or_insert_with(|| Box::new(PendingDeadLetters::new(now)));
+        pending.add(sequence, reason, entry.memory());
+        self.unsettled.insert(sequence, entry);
+        self.charge_room();
+    }
+
+    /// Dead-letters the pending dead letters, as far as there is room.
+    pub fn send_pending_dead_letters(&mut self, now: Time, effects: &mut Effects) {
+        let Some(mut pending) = self.pending_dead_letters.take() else { return };
+        while let Some((sequence, reason)) = pending.first() {
+            let bytes = self.unsettled.get(&sequence).map_or(0, moved_bytes);
+            if !effects.take_room(bytes) {
+                pending.tried(now);
+                self.pending_dead_letters = Some(pending);
+                return;
+            }
+            let entry = self.unsettled.remove(&sequence);
+            pending.remove(sequence, entry.as_ref().map_or(0, Entry::memory));
+            if let Some(entry) = entry {
+                self.give_back_room();
+                self.leave(&entry);
+                self.dead_letter(&entry, reason, now, effects);
+            }
+        }
+    }
+
+    /// Tells whether the pending dead letters are at their limit: nothing else dies then, and nothing is given out
+    /// that could.
+    pub(crate) fn is_held_up(&self) -> bool {
+        self.pending_dead_letters
+            .as_ref()
+            .is_some_and(|pending| pending.memory() >= PENDING_DEAD_LETTER_BYTES_MAX)
+    }
+
+    /// Tells whether this message died and is still here.
+    pub(crate) fn is_pending_dead_letter(&self, entry: &Entry) -> bool {
+        self.pending_dead_letters.as_ref().is_some_and(|pending| pending.has(entry.envelope.sequence))
+    }
+
+    /// The reason why a message is not given out again, if there is one.
+    pub(crate) fn death_reason(&self, envelope: &Envelope) -> Option<DeathReason> {
+        self.death_reason_after(envelope, envelope.failures)
+    }
+
+    /// The reason why a message would not be given out again after this many failures, if there is one.
+    pub(crate) fn death_reason_after(&self, envelope: &Envelope, failures: u32) -> Option<DeathReason> {
+        if envelope.is_rejected {
+            return Some(DeathReason::Rejected);
+        }
+        let limit = self.settings().delivery_limit?;
+        (failures > limit).then_some(DeathReason::DeliveryLimit)
+    }
+}
+
+/// About how many bytes of the journal it takes that an entry moves.
+fn moved_bytes(entry: &Entry) -> usize {
+    let deaths = entry.envelope.deaths.as_deref().map_or(0, Deaths::len);
+    let bytes = entry.written_bytes() + (deaths + 1) * DEATH_BYTES + 2 * RECORD_SLACK_BYTES;
+    bytes.next_multiple_of(MOVED_BYTES)
+}
+
+#[cfg(test)]
+mod tests;

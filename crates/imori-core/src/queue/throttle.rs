@@ -1,0 +1,58 @@
+//! A queue that grows faster than its pages are written has its publishers wait.
+//!
+//! ```text
+//!            too much in memory, and pages are being written
+//!   at rest ────────────────────────────────────────────────► throttling
+//!      ▲                                                          │
+//!      └── little enough, or nothing is being written, or gone ───┘ those who wait go on
+//! ```
+//!
+//! Each page that is being written is answered for, and with each answer the queue is weighed: so throttling ends, also
+//! where nothing can be written. Then the alarms of memory and disk see to publishers.
+
+use super::queue::Queue;
+use super::waiting_publishers::{WaitingPublishers, throttled_above};
+use crate::id::ConnectionId;
+
+impl Queue {
+    /// Tells whether its publishers wait.
+    pub fn is_throttling(&self) -> bool {
+        self.waiting_publishers.is_some()
+    }
+
+    /// Notes that a publisher waits until it is shorter; false where nobody has to.
+    pub fn throttle(&mut self, publisher: ConnectionId) -> bool {
+        let Some(throttle) = &mut self.waiting_publishers else { return false };
+        throttle.add(publisher);
+        true
+    }
+
+    /// Begins or ends throttling, if the queue may keep `share` bytes of memory. Returns the publishers that go on.
+    /// To be called after each [`Queue::page_work`].
+    pub fn weigh(&mut self, share: usize) -> Vec<ConnectionId> {
+        let is_under_way = self.writing + self.copying > 0;
+        if is_under_way && self.ready.memory() + self.delayed_memory() > throttled_above(share) {
+            self.waiting_publishers
+                .get_or_insert_with(|| Box::new(WaitingPublishers::begin(self.gauge.clone())));
+            return self.go_on_asking(Vec::new());
+        }
+        let unthrottled = self.unthrottle();
+        self.go_on_asking(unthrottled)
+    }
+
+    /// Adds the connections that asked for one message and can be answered.
+    fn go_on_asking(&mut self, mut go_on: Vec<ConnectionId>) -> Vec<ConnectionId> {
+        if self.askers.is_some() {
+            go_on.append(&mut self.answerable());
+        }
+        go_on
+    }
+
+    /// Ends throttling; returns the publishers that waited.
+    pub fn unthrottle(&mut self) -> Vec<ConnectionId> {
+        self.waiting_publishers.take().map_or_else(Vec::new, |throttle| throttle.end())
+    }
+}
+
+#[cfg(test)]
+mod tests;

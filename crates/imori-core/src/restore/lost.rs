@@ -1,0 +1,55 @@
+//! Queues that have messages but no declaration, because their definitions were damaged.
+//!
+//! A deleted queue has messages too, for a while. But the record of its deletion comes after all of its messages, and
+//! checkpoints free records in order. So a queue without that record was not deleted.
+
+use std::collections::BTreeSet;
+
+use crate::confirm::Lsn;
+use crate::id::{DurableQueueId, VhostId};
+use crate::name::Name;
+use crate::queue::QueueSettings;
+use crate::record::Definition;
+
+/// The lost queues of one start.
+#[derive(Debug)]
+pub(crate) struct LostQueues {
+    vhost: VhostId,
+    gone: BTreeSet<DurableQueueId>,
+    made: Vec<(Lsn, Definition)>,
+}
+
+impl LostQueues {
+    /// No lost queues yet; they come back in this vhost.
+    pub(crate) fn of(vhost: VhostId) -> LostQueues {
+        LostQueues { vhost, gone: BTreeSet::new(), made: Vec::new() }
+    }
+
+    /// Notes that a queue was deleted.
+    pub(crate) fn note_gone(&mut self, queue: DurableQueueId) {
+        self.gone.insert(queue);
+    }
+
+    /// The definition of a queue that is not declared, under a name that is free; `None` if it was deleted.
+    pub(crate) fn make(
+        &mut self,
+        queue: DurableQueueId,
+        is_free: &dyn Fn(VhostId, &str) -> bool,
+    ) -> Option<Definition> {
+        if self.gone.contains(&queue) {
+            return None;
+        }
+        let plain = format!("lost-{}", queue.0);
+        let others = (2..).map(|number| format!("{plain}-{number}"));
+        let name = std::iter::once(plain.clone()).chain(others).find(|name| is_free(self.vhost, name))?;
+        let settings = QueueSettings { is_durable: true, ..QueueSettings::default() };
+        let definition = Definition::Queue { vhost: self.vhost, name: Name::from(name.as_str()), settings };
+        self.made.push((Lsn(queue.0), definition.clone()));
+        Some(definition)
+    }
+
+    /// The definitions that were made for them.
+    pub(crate) fn made(&self) -> &[(Lsn, Definition)] {
+        &self.made
+    }
+}

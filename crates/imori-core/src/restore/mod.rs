@@ -1,0 +1,7 @@
+//! A start from the disk: definitions, journal records and pages become a topology and its queues.
+
+mod restore;
+mod lost;
+mod pages;
+
+pub use restore::{Awakening, Leaving, Restore, Restored};

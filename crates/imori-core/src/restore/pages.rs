@@ -1,0 +1,300 @@
+//! The pages that a start finds, and the places of journal messages among them.
+//!
+//! Bodies are not read. The record numbers of a page are read only if the journal may know something about them. Then
+//! a message that is in both is taken once, and the settled messages of a page are known exactly.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use foldhash::fast::FixedState;
+use hashbrown::{HashMap, HashSet};
+
+use crate::confirm::Lsn;
+use crate::delivery::{DeliveryCount, RecordRef};
+use crate::entries::{Entry, GonePage, InJournal, PageFacts, PagePlace, PurgedPage, Ranges, first_position};
+use crate::id::DurableQueueId;
+use crate::paging::{Found, FoundDelayed, FoundPage};
+use crate::record::Checkpoint;
+
+/// The pages of a restoration.
+#[derive(Debug, Default)]
+pub(crate) struct RestoredPages {
+    pages: BTreeMap<PagePlace, RestoredPage>,
+    settled: BTreeMap<PagePlace, Ranges>,
+    doubtful_below: u32,
+    /// Records that are in pages whose numbers were read.
+    listed: HashSet<RecordRef, FixedState>,
+    /// Records that are in pages of delayed messages, and where.
+    delayed: HashMap<RecordRef, PagePlace, FixedState>,
+    gone: Vec<GonePage>,
+    /// Pages that were purged.
+    purged: BTreeSet<PagePlace>,
+    /// Purged pages with records that the journal may have too, once all messages are taken.
+    kept_purged: Vec<PurgedPage>,
+    /// The journal has what is at or above this.
+    floor: Lsn,
+}
+
+/// How many messages of a page are not settled.
+fn live(facts: &PageFacts, settled: Option<&Ranges>) -> u32 {
+    let settled_len =
+        settled.map_or(0, |settled| settled.iter().map(|(first, last)| last - first + 1).sum::<u64>());
+    u32::try_from(u64::from(facts.count).saturating_sub(settled_len)).unwrap_or(0)
+}
+
+/// The pages of a queue: of each priority in their order, and those of delayed messages with what is in them.
+#[derive(Debug, Default)]
+pub(crate) struct PagesOfQueue {
+    pub(crate) ready: BTreeMap<u8, Vec<FoundPage>>,
+    pub(crate) delayed: Vec<(FoundPage, Vec<FoundDelayed>)>,
+    pub(crate) purged: Vec<PurgedPage>,
+}
+
+#[derive(Debug)]
+struct RestoredPage {
+    facts: PageFacts,
+    live: u32,
+    settled: Ranges,
+    /// The delayed messages in the page, if it holds any.
+    delayed: Vec<FoundDelayed>,
+}
+
+impl RestoredPages {
+    pub(crate) fn checkpoint(&mut self, checkpoint: Checkpoint) {
+        self.doubtful_below = checkpoint.doubtful_below;
+        self.settled = checkpoint.settled.into_iter().collect();
+    }
+
+    /// Tells whether something of a page is not settled, as far as the checkpoint knows.
+    pub(crate) fn is_needed(&self, facts: &PageFacts) -> bool {
+        live(facts, self.settled.get(&facts.place)) > 0
+    }
+
+    /// Notes that a page was purged, before any page is listed.
+    pub(crate) fn purge(&mut self, purged: PurgedPage) {
+        let PurgedPage { queue, place, last } = purged;
+        let is_that = |page: &RestoredPage| page.facts.queue == queue && page.facts.last == last;
+        if self.pages.get(&place).is_some_and(is_that) {
+            self.purged.insert(place);
+        }
+    }
+
+    /// Takes a page; one that is not needed, or whose queue is gone, is gone.
+    pub(crate) fn add(&mut self, facts: PageFacts, is_there: bool) {
+        let place = facts.place;
+        let settled = self.settled.remove(&place);
+        let live = live(&facts, settled.as_ref());
+        if is_there && live > 0 {
+            let (settled, delayed) = (settled.unwrap_or_default(), Vec::new());
+            self.pages.insert(place, RestoredPage { facts, live, settled, delayed });
+        } else {
+            self.gone.push(GonePage { place, is_durable: true });
+        }
+    }
+
+    /// The pages of delayed messages, which have to be read: somebody may name one of these at any time.
+    pub(crate) fn delayed_places(&self) -> Vec<PagePlace> {
+        let delayed = self.pages.iter().filter(|(_, page)| page.facts.is_delayed());
+        delayed.map(|(place, _)| *place).collect()
+    }
+
+    /// Whose page it is.
+    pub(crate) fn owner(&self, place: PagePlace) -> Option<DurableQueueId> {
+        self.pages.get(&place).map(|page| page.facts.queue)
+    }
+
+    /// Takes what verifies of a page of delayed messages, before any page is listed.
+    pub(crate) fn list_delayed(
+        &mut self,
+        place: PagePlace,
+        found: Vec<FoundDelayed>,
+        settled: &HashSet<RecordRef, FixedState>,
+    ) {
+        let Some(page) = self.pages.get_mut(&place) else { return };
+        let mut live = 0;
+        for FoundDelayed { lsn, .. } in &found {
+            let record_ref = RecordRef { queue: page.facts.queue, lsn: *lsn };
+            if page.settled.contains(lsn.0) {
+                continue;
+            }
+            if settled.contains(&record_ref) || self.delayed.contains_key(&record_ref) {
+                page.settled.insert(lsn.0);
+                continue;
+            }
+            self.delayed.insert(record_ref, place);
+            live += 1;
+        }
+        (page.live, page.delayed) = (live, found);
+        self.forget_if_gone(place);
+    }
+
+    /// The pages whose record numbers have to be read: the journal may have these records too, or something about
+    /// them.
+    pub(crate) fn needing_lists(
+        &mut self,
+        floor: Lsn,
+        told: impl Iterator<Item = RecordRef>,
+    ) -> Vec<PagePlace> {
+        self.floor = floor;
+        let mut lsns: BTreeMap<DurableQueueId, BTreeSet<Lsn>> = BTreeMap::new();
+        if !self.pages.is_empty() {
+            // A message that became ready since may be in a page of its priority too.
+            for RecordRef { queue, lsn } in told.chain(self.delayed.keys().copied()) {
+                lsns.entry(queue).or_default().insert(lsn);
+            }
+        }
+        let is_told = |facts: &PageFacts| {
+            lsns.get(&facts.queue).is_some_and(|lsns| lsns.range(facts.first..=facts.last).next().is_some())
+        };
+        let pages = self.pages.values().map(|page| page.facts).filter(|facts| !facts.is_delayed());
+        pages.filter(|facts| facts.last >= floor || is_told(facts)).map(|facts| facts.place).collect()
+    }
+
+    /// Takes the numbers of those entries of a page that verify.
+    pub(crate) fn list(&mut self, place: PagePlace, lsns: &[Lsn], settled: &HashSet<RecordRef, FixedState>) {
+        let Some(page) = self.pages.get_mut(&place) else { return };
+        let queue = page.facts.queue;
+        let is_purged = self.purged.contains(&place);
+        let (mut live, mut moved) = (0, Vec::new());
+        for lsn in lsns {
+            let record_ref = RecordRef { queue, lsn: *lsn };
+            let is_twice = !self.listed.insert(record_ref);
+            if is_twice || is_purged || settled.contains(&record_ref) {
+                page.settled.insert(lsn.0);
+            }
+            live += u32::from(!page.settled.contains(lsn.0));
+            moved.extend(self.delayed.remove(&record_ref).map(|before| (before, *lsn)));
+        }
+        page.live = live;
+        if !is_purged {
+            self.forget_if_gone(place);
+        }
+        for (before, lsn) in moved {
+            if let Some(page) = self.pages.get_mut(&before) {
+                page.settled.insert(lsn.0);
+                page.live = page.live.saturating_sub(1);
+            }
+            self.forget_if_gone(before);
+        }
+    }
+
+    fn forget_if_gone(&mut self, place: PagePlace) {
+        if self.pages.get(&place).is_some_and(|page| page.live == 0) {
+            self.pages.remove(&place);
+            self.gone.push(GonePage { place, is_durable: true });
+        }
+    }
+
+    /// Tells whether a record is in a page.
+    pub(crate) fn has(&self, record_ref: &RecordRef) -> bool {
+        self.listed.contains(record_ref) || self.delayed.contains_key(record_ref)
+    }
+
+    /// The delivery counts of messages that are in pages, by queue.
+    pub(crate) fn counts(
+        &self,
+        counts: &HashMap<RecordRef, DeliveryCount, FixedState>,
+    ) -> BTreeMap<DurableQueueId, Vec<DeliveryCount>> {
+        let mut of_queue: BTreeMap<DurableQueueId, Vec<DeliveryCount>> = BTreeMap::new();
+        for count in counts.values().filter(|count| self.has(&count.record_ref)) {
+            of_queue.entry(count.record_ref.queue).or_default().push(*count);
+        }
+        of_queue
+    }
+
+    /// Takes out the pages that were purged: those are gone of which the journal has no record.
+    fn sort_purged(&mut self) {
+        for place in std::mem::take(&mut self.purged) {
+            let Some(RestoredPage { facts, .. }) = self.pages.remove(&place) else { continue };
+            match facts.last < self.floor {
+                true => self.gone.push(GonePage { place, is_durable: true }),
+                false => self.kept_purged.push(PurgedPage { queue: facts.queue, place, last: facts.last }),
+            }
+        }
+    }
+
+    /// Takes out the pages of each queue.
+    pub(crate) fn take(&mut self, was_clean: bool) -> BTreeMap<DurableQueueId, PagesOfQueue> {
+        let mut all: BTreeMap<DurableQueueId, PagesOfQueue> = BTreeMap::new();
+        self.sort_purged();
+        for purged in std::mem::take(&mut self.kept_purged) {
+            all.entry(purged.queue).or_default().purged.push(purged);
+        }
+        for (place, RestoredPage { facts, live, settled, delayed }) in std::mem::take(&mut self.pages) {
+            let is_doubtful = !was_clean || place.segment < self.doubtful_below;
+            let of_queue = all.entry(facts.queue).or_default();
+            let page = FoundPage { facts, live, settled, is_doubtful };
+            match facts.is_delayed() {
+                true => of_queue.delayed.push((page, delayed)),
+                false => of_queue.ready.entry(facts.priority).or_default().push(page),
+            }
+        }
+        for pages in all.values_mut().flat_map(|of_queue| of_queue.ready.values_mut()) {
+            pages.sort_by_key(|FoundPage { facts, .. }| {
+                (facts.first_position, facts.last_position, facts.place)
+            });
+        }
+        all
+    }
+
+    /// The pages that nobody needs, once all messages are taken.
+    pub(crate) fn take_gone(&mut self) -> Vec<GonePage> {
+        self.sort_purged();
+        std::mem::take(&mut self.gone)
+    }
+}
+
+/// A message that the journal has and no page.
+#[derive(Debug)]
+pub(crate) enum Waiting {
+    /// The message is in memory.
+    Entry(Entry),
+    /// The message stays in the journal.
+    InJournal(InJournal),
+}
+
+impl Waiting {
+    fn lsn(&self) -> Lsn {
+        match self {
+            Waiting::Entry(entry) => entry.envelope.lsn,
+            Waiting::InJournal(message) => message.lsn,
+        }
+    }
+
+    pub(crate) fn priority(&self) -> u8 {
+        match self {
+            Waiting::Entry(entry) => entry.envelope.priority,
+            Waiting::InJournal(message) => message.priority,
+        }
+    }
+}
+
+impl From<Waiting> for Found {
+    fn from(waiting: Waiting) -> Found {
+        match waiting {
+            Waiting::Entry(entry) => Found::Entry(entry),
+            Waiting::InJournal(message) => Found::InJournal(message),
+        }
+    }
+}
+
+/// Puts messages, which come by rising number, between the pages of their queue and priority.
+///
+/// A message in no page was given out before its neighbours were written, or came after them. Each position is above
+/// all before it, and not below that of the message's own record. So a message whose record stands behind the first
+/// of a page came after all of that page.
+pub(crate) fn put_in_order(pages: Vec<FoundPage>, waiting: Vec<Waiting>) -> Vec<Found> {
+    let mut found = Vec::with_capacity(pages.len() + waiting.len());
+    let mut waiting = waiting.into_iter().peekable();
+    for page in pages {
+        let begin = page.facts.first_position;
+        while let Some(waiting) = waiting.next_if(|waiting| first_position(waiting.lsn()) < begin) {
+            found.push(waiting.into());
+        }
+        found.push(Found::Page(page));
+    }
+    found.extend(waiting.map(Found::from));
+    found
+}
+
+#[cfg(test)]
+mod tests;

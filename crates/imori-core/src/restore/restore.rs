@@ -1,0 +1,441 @@
+//! Restores queues from a store: first definitions, then settlements and counts, then messages.
+//!
+//! Rows and records are handed in; no disk is read here. Exclusive and auto-delete queues left nothing. Messages of a
+//! deleted queue are passed over.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use foldhash::fast::FixedState;
+use hashbrown::{HashMap, HashSet};
+
+use super::lost::LostQueues;
+use super::pages::{PagesOfQueue, RestoredPages, Waiting, put_in_order};
+use crate::confirm::Lsn;
+use crate::delivery::{DedupEntry, DeliveryCount, RecordRef};
+use crate::entries::{GonePage, PageFacts, PagePlace};
+use crate::id::{DurableQueueId, QueueId, VhostId};
+use crate::limits::PAGE_BYTES_GOAL;
+use crate::memory::Gauge;
+use crate::message::{AddressView, Message, Property, Publication};
+use crate::name::Name;
+use crate::queue::{Arrival, Queue, QueueSettings};
+use crate::record::{
+    BindingDefinition, BindingTarget, Checkpoint, Definition, MessageRecord, RecordError, Row, Table,
+    decode_counts, decode_dedup_entries, decode_delayed_entry, decode_purge, decode_settle,
+};
+use crate::route::{ExchangeKind, Settings, Target};
+use crate::time::Time;
+use crate::topology::Topology;
+
+/// The numbers of a start: queues, messages, and definitions that did not apply.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Restored {
+    /// Durable queues.
+    pub queues: usize,
+    /// Messages in them; one that is in two queues counts twice.
+    pub messages: usize,
+    /// Definitions that could not be applied: their exchange or vhost is gone, or there are too many.
+    pub passed_over: usize,
+}
+
+/// A queue whose messages include some that died while the broker was away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Awakening {
+    /// The queue.
+    pub id: QueueId,
+    /// Messages whose deliveries failed too often, by their sequence numbers.
+    pub failed: Vec<u64>,
+}
+
+/// The limits that decide which messages stay in the journal at a start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leaving {
+    /// Bytes that are taken into memory; later messages stay in the journal.
+    pub after_bytes: usize,
+    /// About how many bytes of it are read at once later.
+    pub page_bytes: usize,
+}
+
+/// The state of a restoration.
+#[derive(Debug)]
+pub struct Restore {
+    gauge: Gauge,
+    now: Time,
+    was_clean: bool,
+    /// Messages with records below this one may have been given out, however the last process ended.
+    doubtful_below: Lsn,
+    rows: BTreeMap<(Table, Vec<u8>), Vec<u8>>,
+    /// The former values of rows that definitions of the journal changed.
+    amended: BTreeMap<(Table, Vec<u8>), Option<Vec<u8>>>,
+    queues: BTreeMap<DurableQueueId, (Queue, Vec<Waiting>)>,
+    leaving: Leaving,
+    /// Bytes of memory that messages took.
+    taken_bytes: usize,
+    pages: RestoredPages,
+    exchanges: Vec<(VhostId, Name, ExchangeKind, Settings)>,
+    bindings: Vec<BindingDefinition>,
+    settled: HashSet<RecordRef, FixedState>,
+    counts: HashMap<RecordRef, DeliveryCount, FixedState>,
+    seen: BTreeMap<DurableQueueId, Vec<(DedupEntry, Lsn)>>,
+    /// If some were.
+    lost: Option<LostQueues>,
+}
+
+impl Restore {
+    /// Nothing yet. After an end that was not clean nobody knows what was given out: all that is restored
+    /// is marked as redelivered.
+    pub fn new(gauge: Gauge, now: Time, was_clean: bool) -> Restore {
+        Restore {
+            gauge,
+            now,
+            was_clean,
+            doubtful_below: if was_clean { Lsn::NONE } else { Lsn::NEVER },
+            rows: BTreeMap::new(),
+            amended: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            leaving: Leaving { after_bytes: usize::MAX, page_bytes: PAGE_BYTES_GOAL },
+            taken_bytes: 0,
+            pages: RestoredPages::default(),
+            exchanges: Vec::new(),
+            bindings: Vec::new(),
+            settled: HashSet::default(),
+            counts: HashMap::default(),
+            seen: BTreeMap::new(),
+            lost: None,
+        }
+    }
+
+    /// Says that definitions were lost: queues that have messages and are not declared come back in this vhost, under
+    /// names that say their numbers.
+    #[must_use]
+    pub fn lacking_queues(self, vhost: VhostId) -> Restore {
+        Restore { lost: Some(LostQueues::of(vhost)), ..self }
+    }
+
+    /// Says which messages may stay in the journal; without that, none does.
+    #[must_use]
+    pub fn leaving(self, leaving: Leaving) -> Restore {
+        Restore { leaving, ..self }
+    }
+
+    /// Takes a row of the store of definitions.
+    pub fn row(&mut self, table: Table, key: Vec<u8>, value: Vec<u8>) {
+        self.rows.insert((table, key), value);
+    }
+
+    /// Takes a definition of the journal that the store of definitions does not have; they come by rising number.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub fn definition(&mut self, lsn: Lsn, payload: &[u8]) -> Result<(), RecordError> {
+        let definition = Definition::decode(payload)?;
+        if let (Some(lost), Definition::QueueGone { queue }) = (&mut self.lost, &definition) {
+            lost.note_gone(*queue);
+        }
+        for row in definition.rows(lsn) {
+            match row {
+                Row::Put { table, key, value } => {
+                    let before = self.rows.insert((table, key.clone()), value);
+                    self.amended.entry((table, key)).or_insert(before);
+                }
+                Row::Gone(gone) => {
+                    let is_gone = |(table, key): &(Table, Vec<u8>)| gone.takes(*table, key);
+                    for (place, before) in self.rows.extract_if(.., |place, _| is_gone(place)) {
+                        self.amended.entry(place).or_insert(Some(before));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells whether the definitions of the journal make of the rows something else than they were, to be asked
+    /// before [`Restore::define`].
+    pub fn amends(&self) -> bool {
+        self.amended.iter().any(|(place, before)| self.rows.get(place) != before.as_ref())
+    }
+
+    /// Makes of the rows what is defined. No definition follows.
+    ///
+    /// # Errors
+    /// [`RecordError`] of a row that cannot be read.
+    pub fn define(&mut self) -> Result<(), RecordError> {
+        for ((table, key), value) in std::mem::take(&mut self.rows) {
+            let (definition, lsn) = Definition::of_row(table, &key, &value)?;
+            match definition {
+                Definition::Queue { vhost, name, settings } => {
+                    self.make_queue(DurableQueueId(lsn.0), vhost, name, settings);
+                }
+                Definition::Exchange { vhost, name, kind, settings } => {
+                    self.exchanges.push((vhost, name, kind, settings));
+                }
+                Definition::Binding(binding) => self.bindings.push(binding),
+                Definition::QueueGone { .. }
+                | Definition::ExchangeGone { .. }
+                | Definition::BindingGone(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The name of a defined queue.
+    pub fn queue_name(&self, id: DurableQueueId) -> Option<&Name> {
+        self.queues.get(&id).map(|(queue, _)| queue.name())
+    }
+
+    fn make_queue(&mut self, id: DurableQueueId, vhost: VhostId, name: Name, settings: QueueSettings) {
+        let mut queue = Queue::new(vhost, name, settings, self.gauge.clone(), self.now);
+        queue.make_durable(id);
+        self.queues.insert(id, (queue, Vec::new()));
+    }
+
+    /// Tells whether a queue that has something is there, after it was made anew if its definition was lost.
+    fn has_queue(&mut self, id: DurableQueueId) -> bool {
+        if self.queues.contains_key(&id) {
+            return true;
+        }
+        let Some(lost) = &mut self.lost else { return false };
+        let queues = &self.queues;
+        let is_free = |vhost, name: &str| {
+            let has = |queue: &Queue| queue.vhost() == vhost && queue.name().as_bytes() == name.as_bytes();
+            !queues.values().any(|(queue, _)| has(queue))
+        };
+        let Some(Definition::Queue { vhost, name, settings }) = lost.make(id, &is_free) else { return false };
+        self.make_queue(id, vhost, name, settings);
+        true
+    }
+
+    /// The queues that were made anew, once all messages are taken, by the numbers of the definitions that were lost.
+    pub fn made_anew(&self) -> &[(Lsn, Definition)] {
+        self.lost.as_ref().map_or(&[], LostQueues::made)
+    }
+
+    /// Takes what queues are done with; all of it comes before the first message.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub fn settle(&mut self, payload: &[u8]) -> Result<(), RecordError> {
+        decode_settle(payload, &mut |record_ref| {
+            self.settled.insert(record_ref);
+        })
+    }
+
+    /// Takes which pages were purged, once it has all pages and before any is listed.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub fn purge(&mut self, payload: &[u8]) -> Result<(), RecordError> {
+        decode_purge(payload)?.into_iter().for_each(|page| self.pages.purge(page));
+        Ok(())
+    }
+
+    /// Takes what is known of deliveries, by rising number; all of it comes before the first message.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub fn count(&mut self, payload: &[u8]) -> Result<(), RecordError> {
+        decode_counts(payload, &mut |count| {
+            self.counts.insert(count.record_ref, count);
+        })
+    }
+
+    /// Takes the last checkpoint, before the first page.
+    pub fn checkpoint(&mut self, checkpoint: Checkpoint) {
+        if self.was_clean {
+            self.doubtful_below = checkpoint.doubtful_records_below;
+        }
+        self.pages.checkpoint(checkpoint);
+    }
+
+    /// Takes a page that was found, once all is defined.
+    pub fn page(&mut self, facts: PageFacts) {
+        let is_there = self.pages.is_needed(&facts) && self.has_queue(facts.queue);
+        self.pages.add(facts, is_there);
+    }
+
+    /// The pages of delayed messages, to be read once it has what queues are done with, before any is listed.
+    pub fn delayed_pages(&self) -> Vec<PagePlace> {
+        self.pages.delayed_places()
+    }
+
+    /// Takes the entries of a page of delayed messages, each with the number of its record. Those of a page that
+    /// cannot be read stay there for the next start.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub fn delayed_page<'a>(
+        &mut self,
+        place: PagePlace,
+        entries: impl Iterator<Item = (Lsn, &'a [u8])>,
+    ) -> Result<(), RecordError> {
+        let decode = |(lsn, payload)| decode_delayed_entry(lsn, payload);
+        let found = entries.map(decode).collect::<Result<Vec<_>, _>>()?;
+        let highest = found.iter().map(|found| found.sequence).max();
+        let queue = self.pages.owner(place).and_then(|queue| self.queues.get_mut(&queue));
+        if let Some(((queue, _), highest)) = queue.zip(highest) {
+            queue.number_above(highest);
+        }
+        self.pages.list_delayed(place, found, &self.settled);
+        Ok(())
+    }
+
+    /// The pages whose record numbers have to be read. To be called once settlements and delivery counts are known.
+    /// The journal has records at or above `floor`.
+    pub fn pages_to_list(&mut self, floor: Lsn) -> Vec<PagePlace> {
+        let counted = self.counts.keys().copied();
+        self.pages.needing_lists(floor, self.settled.iter().copied().chain(counted))
+    }
+
+    /// Takes the numbers of the records of a page, before the first message.
+    pub fn page_list(&mut self, place: PagePlace, lsns: &[Lsn]) {
+        self.pages.list(place, lsns, &self.settled);
+    }
+
+    /// Takes ids of messages that a queue took; they may come at any time after the definitions.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub fn seen(&mut self, lsn: Lsn, payload: &[u8]) -> Result<(), RecordError> {
+        decode_dedup_entries(payload, &mut |queue, seen| self.note_seen(queue, seen, lsn))
+    }
+
+    fn note_seen(&mut self, queue: DurableQueueId, seen: DedupEntry, lsn: Lsn) {
+        let settings = self.queues.get(&queue).map(|(queue, _)| queue.settings());
+        let window = settings.and_then(|settings| settings.dedup_window);
+        if window.is_some_and(|window| seen.time.after(window) > self.now) {
+            self.seen.entry(queue).or_default().push((seen, lsn));
+        }
+    }
+
+    /// Takes a message; they come by rising number. Tells whether it is to be read again where it is: in this
+    /// file of the journal, if that stays.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub fn message(&mut self, lsn: Lsn, payload: &[u8], file: Option<u32>) -> Result<bool, RecordError> {
+        let record = MessageRecord::decode(payload)?;
+        if let Some(id) = record.view().property(Property::MessageId).filter(|_| record.deaths.is_none()) {
+            // Also where the queue is done with it.
+            let id: Arc<[u8]> = Arc::from(id);
+            for queue in &record.queues {
+                self.note_seen(*queue, DedupEntry { id: Arc::clone(&id), time: record.time }, lsn);
+            }
+        }
+        let waits = |queue: &DurableQueueId| {
+            let record_ref = RecordRef { queue: *queue, lsn };
+            !self.settled.contains(&record_ref) && !self.pages.has(&record_ref)
+        };
+        let mut queues: Vec<DurableQueueId> = record.queues.iter().copied().filter(waits).collect();
+        queues.retain(|queue| self.has_queue(*queue));
+        if queues.is_empty() {
+            return Ok(false);
+        }
+        let is_delayed = record.properties.delay_ms.is_some() && record.deaths.is_none();
+        // Few messages have such a count.
+        let is_counted = |queue: &DurableQueueId| self.counts.contains_key(&RecordRef { queue: *queue, lsn });
+        let file = file.filter(|_| self.taken_bytes >= self.leaving.after_bytes);
+        if let Some(file) = file.filter(|_| !is_delayed && !queues.iter().any(is_counted)) {
+            for id in queues {
+                let Some((queue, waiting)) = self.queues.get_mut(&id) else { continue };
+                let (before, message) = queue.found_in_journal(&record.view(), (lsn, file), record.time);
+                waiting.extend(before.into_iter().map(Waiting::Entry));
+                waiting.push(Waiting::InJournal(message));
+            }
+            return Ok(true);
+        }
+        let message = Message::store(&record.view(), None, &self.gauge);
+        self.taken_bytes += message.charge();
+        let publication = Publication::of_stored(&message);
+        let address = Arc::new(record.address);
+        let (address, deaths) = (AddressView::new(&address), record.deaths.as_ref());
+        let arrival = Arrival { address: &address, deaths, lsn, now: record.time };
+        for id in queues {
+            let Some((queue, waiting)) = self.queues.get_mut(&id) else { continue };
+            let count = self.counts.get(&RecordRef { queue: id, lsn });
+            let found = queue.found(&publication, &arrival, count, lsn < self.doubtful_below);
+            waiting.extend(found.into_iter().map(Waiting::Entry));
+        }
+        Ok(false)
+    }
+
+    /// The pages that nobody needs, to be asked once all messages are taken: they may go after the next checkpoint.
+    pub fn gone_pages(&mut self) -> Vec<GonePage> {
+        self.pages.take_gone()
+    }
+
+    /// Hands the queues over by `add_queue`, and routes to them. Returns the queues to wake once their effects can be
+    /// sent, and what was restored, in numbers.
+    pub fn finish(
+        mut self,
+        topology: &mut Topology,
+        add_queue: &mut dyn FnMut(Queue) -> Option<QueueId>,
+    ) -> (Vec<Awakening>, Restored) {
+        let mut restored = Restored::default();
+        for (vhost, name, kind, settings) in self.exchanges {
+            let declared = topology.declare_exchange(vhost, name.as_bytes(), kind, settings);
+            restored.passed_over += usize::from(declared.is_err());
+        }
+        let mut awakenings = Vec::new();
+        let mut ids = BTreeMap::new();
+        let (mut pages, mut counts) = (self.pages.take(self.was_clean), self.pages.counts(&self.counts));
+        let mut seen = self.seen;
+        let as_found = (self.leaving.page_bytes, self.doubtful_below);
+        for (durable, (mut queue, waiting)) in self.queues {
+            let mut of_queue = seen.remove(&durable).unwrap_or_default();
+            of_queue.sort_by_key(|(seen, _)| seen.time);
+            if let Some(dedup) = queue.dedup() {
+                of_queue.iter().for_each(|(seen, lsn)| dedup.note(&seen.id, seen.time, *lsn));
+            }
+            queue.restore_counts(counts.remove(&durable).unwrap_or_default().into_iter());
+            let PagesOfQueue { ready: mut pages, delayed, purged } =
+                pages.remove(&durable).unwrap_or_default();
+            queue.restore_purged(purged);
+            delayed.into_iter().for_each(|(page, found)| queue.restore_delayed(page, found, self.now));
+            let mut of_priority: BTreeMap<u8, Vec<Waiting>> = BTreeMap::new();
+            for waiting in waiting {
+                of_priority.entry(waiting.priority()).or_default().push(waiting);
+            }
+            let priorities: BTreeSet<u8> = pages.keys().chain(of_priority.keys()).copied().collect();
+            let mut failed = Vec::new();
+            for priority in priorities {
+                let pages = pages.remove(&priority).unwrap_or_default();
+                let waiting = of_priority.remove(&priority).unwrap_or_default();
+                failed.extend(queue.restore(priority, put_in_order(pages, waiting), as_found));
+            }
+            queue.all_restored(self.now);
+            restored.messages += queue.delayed_len() + queue.ready_len() + queue.unsettled_len();
+            let (vhost, name) = (queue.vhost(), queue.name().clone());
+            let Some(id) = add_queue(queue) else {
+                restored.passed_over += 1;
+                continue;
+            };
+            if topology.add_queue(vhost, &name, id, None).is_err() {
+                restored.passed_over += 1;
+                continue;
+            }
+            ids.insert(durable, id);
+            restored.queues += 1;
+            awakenings.push(Awakening { id, failed });
+        }
+        for BindingDefinition { vhost, exchange, key, arguments, target } in self.bindings {
+            let target = match target {
+                BindingTarget::Queue(queue) => ids.get(&queue).copied().map(Target::Queue),
+                BindingTarget::Exchange(name) => Some(Target::Exchange(name)),
+            };
+            let bound =
+                target.map(|target| topology.bind(vhost, exchange.as_bytes(), &key, &arguments, &target));
+            restored.passed_over += usize::from(!matches!(bound, Some(Ok(_))));
+        }
+        (awakenings, restored)
+    }
+
+    /// The vhosts that something durable belongs to; known once all is defined.
+    pub fn vhosts(&self) -> BTreeSet<VhostId> {
+        self.queues
+            .values()
+            .map(|(queue, _)| queue.vhost())
+            .chain(self.exchanges.iter().map(|(vhost, ..)| *vhost))
+            .collect()
+    }
+}

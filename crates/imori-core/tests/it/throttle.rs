@@ -1,0 +1,166 @@
+//! Publishers of a queue that grows faster than the disk takes its pages wait, and nobody else does.
+
+use imori_core::authorize::{Identity, Policy};
+use imori_core::broker::{
+    self, Actor, Step, must_commit_wait_for_queue, must_wait_for_queue, page_failed, page_written,
+    pages_copied,
+};
+use imori_core::entries::PagePlace;
+use imori_core::id::QueueId;
+use imori_core::internal::{Client, OutgoingMessage, Published};
+use imori_core::message::{Address, MessageView, OriginId, Properties, Publication};
+use imori_core::name::Name;
+use imori_core::paging::{PageDraft, PageWork};
+use imori_core::queue::QueueSettings;
+use imori_core::world::{Counter, World};
+use imori_testkit::{Caller, TestMessage, TestWorld, VHOST};
+
+use crate::durable::durable;
+
+/// Bytes of memory that a queue may keep here.
+const SHARE: usize = 4_000;
+
+fn must_wait_as(world: &TestWorld, actor: &Actor<'_>, exchange: &str, subject: &str) -> bool {
+    let properties = Properties::new(OriginId::BROKER);
+    let view = MessageView { properties: &properties, text: b"", body: b"x" };
+    must_wait_for_queue(world, actor, exchange.as_bytes(), subject.as_bytes(), &view)
+}
+
+fn must_wait(world: &TestWorld, client: &Caller<'_>, exchange: &str, subject: &str) -> bool {
+    must_wait_as(world, &client.actor(), exchange, subject)
+}
+
+/// Fills a queue until who publishes to it has to wait; gives what it asked of the disk.
+fn throttle(world: &TestWorld, client: &Caller<'_>, name: &str) -> Vec<PageDraft> {
+    world.share.set(SHARE);
+    let before = world.gauge().throttling();
+    for _ in 0..1_000 {
+        client.outgoing("", name, &TestMessage { body: "a message", ..TestMessage::default() });
+        if world.gauge().throttling() > before {
+            let work = world.work.take().into_iter();
+            let drafts = work
+                .filter_map(|(_, work)| if let PageWork::Write(drafts) = work { Some(drafts) } else { None });
+            return drafts.flatten().collect();
+        }
+    }
+    Vec::new()
+}
+
+/// Ends what is being written of a queue, until it is short enough.
+fn fail(world: &TestWorld, queue: QueueId, drafts: Vec<PageDraft>) {
+    drafts.into_iter().for_each(|draft| page_failed(world, queue, draft));
+}
+
+#[test]
+fn an_internal_client_is_told_whether_it_waits_for_a_queue_or_for_an_alarm() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    let long = client.declare_with("long", &durable()).unwrap();
+    let drafts = throttle(&world, &client, "long");
+    let inside = Client::new(Identity::broker(), world.open(Client::encoder()), VHOST);
+    let to = Address::new(b"", b"long");
+    let publish = || inside.publish(&world, &to, &OutgoingMessage::new("m"), None);
+    assert_eq!(publish(), Ok(Published::WaitForQueue));
+    world.set_alarmed(true);
+    assert_eq!(publish(), Ok(Published::WaitForAlarm));
+    world.set_alarmed(false);
+    fail(&world, long, drafts);
+    assert_eq!(publish(), Ok(Published::Taken { receivers: 1 }));
+}
+
+#[test]
+fn publishers_of_a_throttling_queue_wait_and_no_others() {
+    let world = TestWorld::new();
+    let (client, other) = (world.connect(1), world.connect(2));
+    let long = client.declare_with("long", &durable()).unwrap();
+    client.declare_with("short", &QueueSettings::default()).unwrap();
+    client.bind("amq.topic", "a.#", long).unwrap();
+    let drafts = throttle(&world, &client, "long");
+    assert!(!drafts.is_empty());
+    for (exchange, subject, expected) in [
+        ("", "long", true),
+        ("amq.topic", "a.b", true),
+        ("amq.topic", "b", false),
+        ("", "short", false),
+        ("", "nobody", false),
+        ("none", "key", false),
+        ("", "imori.inbox.x", false),
+    ] {
+        assert_eq!(must_wait(&world, &other, exchange, subject), expected, "{exchange} {subject}");
+    }
+    let nobody = Identity { user: Name::from("eve"), policy: Policy::Nobody };
+    let eve = Actor { identity: &nobody, ..other.actor() };
+    assert!(!must_wait_as(&world, &eve, "", "long"), "they are refused at once");
+    assert_eq!(world.counted(Counter::Throttled), 2);
+    fail(&world, long, drafts);
+    assert_eq!(world.unthrottled.take(), [other.id]);
+    assert!(!must_wait(&world, &other, "", "long"), "nothing is being written any more");
+}
+
+#[test]
+fn a_transaction_waits_if_one_of_its_messages_has_to() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    let long = client.declare_with("long", &durable()).unwrap();
+    client.declare_with("short", &durable()).unwrap();
+    let drafts = throttle(&world, &client, "long");
+    let properties = Properties::new(OriginId::BROKER);
+    let step = |subject: &str| Step::Publish {
+        address: Address::new(b"", subject.as_bytes()),
+        message: Publication::new(&properties, b"", b"x").stored(world.gauge()),
+    };
+    let wait = |steps: &[Step]| must_commit_wait_for_queue(&world, &client.actor(), steps);
+    assert!(!wait(&[]) && !wait(&[step("short")]));
+    assert!(wait(&[step("short"), step("long")]));
+    fail(&world, long, drafts);
+    assert!(!wait(&[step("short"), step("long")]));
+}
+
+#[test]
+fn each_end_of_throttling_tells_those_who_wait() {
+    for end in ["written", "failed", "deleted", "copied", "consumed"] {
+        let world = TestWorld::new();
+        let (client, waits) = (world.connect(1), world.connect(2));
+        let queue = client.declare_with("q", &durable()).unwrap();
+        let drafts = throttle(&world, &client, "q");
+        assert!(must_wait(&world, &waits, "", "q"));
+        match end {
+            "written" => {
+                for (segment, draft) in (0..).zip(drafts) {
+                    page_written(&world, queue, draft, PagePlace { segment, index: 0 });
+                }
+            }
+            "failed" => fail(&world, queue, drafts),
+            "deleted" => {
+                broker::delete_queue(&world, &client.actor(), b"q").unwrap();
+            }
+            "copied" => {
+                world.share.set(usize::MAX);
+                pages_copied(&world, queue);
+            }
+            _ => {
+                let reader = world.connect(3);
+                reader.consume("q", "c", 0);
+                while world.gauge().throttling() > 0 && !reader.read_all().is_empty() {}
+            }
+        }
+        assert_eq!(world.unthrottled.take(), [waits.id], "{end}");
+        assert_eq!(world.gauge().throttling(), 0, "{end}");
+    }
+}
+
+#[test]
+fn what_repeats_itself_is_asked_for_too() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    let long = client.declare_with("q", &durable()).unwrap();
+    let properties = Properties::new(OriginId::BROKER);
+    let mut repetition = broker::Repetition::default();
+    let (address, run) = (Address::new(b"", b"q"), [Publication::new(&properties, b"", b"x")]);
+    assert!(!repetition.is_throttled(&world), "it is not known where it goes");
+    broker::publish_again(&world, &client.actor(), &address, &run, &mut repetition).unwrap();
+    let drafts = throttle(&world, &client, "q");
+    assert!(repetition.is_throttled(&world));
+    fail(&world, long, drafts);
+    assert!(!repetition.is_throttled(&world));
+}

@@ -1,0 +1,110 @@
+//! PUB and HPUB: a message comes in.
+
+use std::mem;
+
+use bytes::Bytes;
+use imori_core::authorize::{Action, Object, authorize};
+use imori_core::broker::{self, PublishReport};
+use imori_core::message::{Properties, Publication, TOPIC_EXCHANGE};
+use imori_core::world::World;
+
+use crate::address::{address, has_empty_token, is_literal};
+use crate::client::Client;
+use crate::codec::encode::push_error;
+use crate::codec::headers::NO_RESPONDERS;
+use crate::codec::operation::Publish;
+use crate::header_block::{HEADERS, read};
+use crate::protocol_error::ProtocolError;
+
+/// Publishes a message; `shared` is its payload in a buffer of its own, if it is large enough to be kept
+/// without a copy. Gives nothing where nothing was done, as a queue is too long, which says when to try again.
+pub(crate) fn publish<W: World>(
+    client: &mut Client,
+    world: &W,
+    publish: &Publish<'_>,
+    shared: Option<&Bytes>,
+) -> Result<Option<PublishReport>, ProtocolError> {
+    if publish.headers.is_some() && !client.options.headers {
+        return Err(ProtocolError::HeadersNotSupported);
+    }
+    let mut scratch = mem::take(&mut client.scratch);
+    let (properties, text) =
+        read(publish, client.settings.origins, client.identity.user.as_bytes(), &mut scratch);
+    let publication = match shared {
+        Some(body) => Publication::with_shared_body(&properties, text, body),
+        None => Publication::new(&properties, text, publish.payload),
+    };
+    let done = if must_wait(client, world, publish.subject, &publication) {
+        Ok(None)
+    } else {
+        publish_now(client, world, publish, publication).map(Some)
+    };
+    client.scratch = scratch;
+    done
+}
+
+/// Tells whether a queue is too long that would get it.
+#[inline]
+fn must_wait<W: World>(client: &Client, world: &W, subject: &[u8], publication: &Publication<'_>) -> bool {
+    if world.gauge().throttling() == 0 || has_empty_token(subject) {
+        return false;
+    }
+    let (exchange, key) = address(subject);
+    broker::must_wait_for_queue(world, &client.actor(), &exchange, &key, &publication.view())
+}
+
+#[inline]
+fn publish_now<W: World>(
+    client: &mut Client,
+    world: &W,
+    publish: &Publish<'_>,
+    publication: Publication<'_>,
+) -> Result<PublishReport, ProtocolError> {
+    if client.options.pedantic && !is_literal(publish.subject) {
+        // It is published all the same, as in nats-server.
+        let text = ProtocolError::InvalidPublishSubject.text();
+        client.answer(world, |out| push_error(out, &text));
+    }
+    if client.options.verbose {
+        // The answer comes before what the message causes.
+        let (exchange, subject) = address(publish.subject);
+        let object = Object::Exchange { exchange: &exchange, subject: &subject };
+        if authorize(&client.identity, Action::Publish, client.settings.vhost, object).is_err() {
+            return Err(ProtocolError::PublishViolation(publish.subject.into()));
+        }
+        client.agree(world);
+    }
+    let report = send(client, world, publish.subject, publication)?;
+    if report.receivers == 0
+        && client.options.no_responders
+        && let Some(reply) = publish.reply
+    {
+        tell_that_nobody_hears(client, world, reply);
+    }
+    Ok(report)
+}
+
+#[inline]
+fn send<W: World>(
+    client: &Client,
+    world: &W,
+    subject: &[u8],
+    publication: Publication<'_>,
+) -> Result<PublishReport, ProtocolError> {
+    if has_empty_token(subject) {
+        return Ok(PublishReport::default());
+    }
+    let publication = publication.not_to((!client.options.echo).then_some(client.connection));
+    let (exchange, key) = address(subject);
+    broker::publish(world, &client.actor(), &exchange, &key, &publication)
+        .map_err(|error| ProtocolError::of_publish(&error, subject))
+}
+
+/// Answers a request that nobody hears, where its own sender listens for the reply.
+#[cold]
+fn tell_that_nobody_hears<W: World>(client: &Client, world: &W, reply: &[u8]) {
+    let properties = Properties::new(client.settings.origins.origin(HEADERS));
+    let status = Publication::new(&properties, NO_RESPONDERS, b"");
+    // Nobody can hear a reply subject that has no route either.
+    let _ = broker::notify(world, &client.actor(), TOPIC_EXCHANGE, reply, &status);
+}

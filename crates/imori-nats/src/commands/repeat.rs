@@ -1,0 +1,51 @@
+//! PUBs that repeat each other: which control lines may be published again without being read.
+
+use imori_core::broker::Repetition;
+use imori_core::inbound::{Repeat, RepeatedHead};
+use imori_core::message::{Address, BODY_SHARED_MIN, Properties};
+use imori_core::outbound::INBOX_PREFIX;
+
+use crate::address::{address, has_empty_token, is_literal};
+use crate::client::Client;
+use crate::codec::operation::Publish;
+use crate::header_block::PLAIN;
+
+/// Bytes of a line that is remembered. A longer one is read each time.
+const LINE_BYTES_MAX: usize = 512;
+
+/// Notes a message that was read and published; `bytes` are the whole operation. A message with more than a body is
+/// read each time: with a reply, headers, or an answer.
+#[inline]
+pub(crate) fn note(repeat: &mut Repeat, client: &Client, publish: &Publish<'_>, bytes: &[u8]) {
+    let is_plain = publish.headers.is_none() && publish.reply.is_none() && !client.options.verbose;
+    if !is_plain || publish.payload.len() >= BODY_SHARED_MIN {
+        return;
+    }
+    let line_len = bytes.len().saturating_sub(publish.payload.len() + 2);
+    let line = bytes.get(..line_len).unwrap_or_default();
+    if line.len() <= LINE_BYTES_MAX {
+        repeat.note(line, || read(client, publish, line));
+    }
+}
+
+#[cold]
+fn read(client: &Client, publish: &Publish<'_>, line: &[u8]) -> Option<RepeatedHead> {
+    let (exchange, subject) = address(publish.subject);
+    // A pedantic client is told of each wrong subject, nobody hears one with an empty token, and an
+    // inbox has no route to remember.
+    let is_told = client.options.pedantic && !is_literal(publish.subject);
+    if is_told || has_empty_token(publish.subject) || subject.starts_with(INBOX_PREFIX) {
+        return None;
+    }
+    Some(RepeatedHead {
+        head: line.to_vec(),
+        body_len: publish.payload.len(),
+        end: b"\r\n",
+        properties: Properties::new(client.settings.origins.origin(PLAIN)),
+        text: Vec::new(),
+        address: Address::new(&exchange, &subject),
+        not_to: (!client.options.echo).then_some(client.connection),
+        declares: false,
+        repetition: Repetition::default(),
+    })
+}

@@ -1,0 +1,227 @@
+//! MSG and HMSG: how deliveries are written.
+//!
+//! A client gets the header block of another NATS client as that wrote it; what came by another
+//! protocol is written as a block. A client that asked for no headers gets none.
+
+use imori_core::delivery::Delivery;
+use imori_core::message::{Deaths, HeaderReaders, MessageView, OriginId, Origins, Property, Value};
+use imori_core::name::Name;
+use imori_core::outbound::{AfterCancel, CutReason, Encoder, EncoderKind, Recipient, SharedHeaders};
+
+use crate::address::{is_expressible, subject};
+use crate::codec::encode::push_error;
+use crate::codec::headers::{BLOCK_END, Headers, VERSION_LINE, push_header};
+use crate::codec::number::push_u64;
+use crate::header_block::{HEADERS, PLAIN, TEXT_PROPERTIES, block, is_of_deaths};
+use crate::settings::Settings;
+
+/// Writes the deliveries of a connection. The label of a reader is its sid.
+#[derive(Debug, Clone, Copy)]
+pub struct DeliveryEncoder {
+    has_headers: bool,
+    kind: EncoderKind,
+    origins: Origins,
+    header_readers: HeaderReaders,
+}
+
+/// Where the header block of a delivery comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// There is none: MSG.
+    Plain,
+    /// The block is the sender's own.
+    Verbatim,
+    /// The block is written from a message of another form.
+    Rendered,
+}
+
+impl DeliveryEncoder {
+    /// An encoder for a client that reads header blocks, or does not.
+    pub fn new(has_headers: bool, settings: &Settings) -> Self {
+        let Settings { origins, encoder_kinds, header_readers, .. } = *settings;
+        Self { has_headers, kind: encoder_kinds.kind(u8::from(has_headers)), origins, header_readers }
+    }
+
+    #[inline]
+    fn form(&self, delivery: &Delivery<'_>) -> Form {
+        match self.origins.form(delivery.message.properties.origin) {
+            _ if !self.has_headers => Form::Plain,
+            Some(PLAIN) if delivery.deaths.is_none() => Form::Plain,
+            Some(HEADERS) if delivery.deaths.is_none() => Form::Verbatim,
+            _ => Form::Rendered,
+        }
+    }
+
+    #[inline]
+    fn is_native(&self, origin: OriginId) -> bool {
+        self.origins.form(origin).is_some()
+    }
+
+    /// Writes what follows the sid, up to the body, which is the same for all receivers of this kind.
+    #[inline]
+    fn push_shared(&self, out: &mut Vec<u8>, delivery: &Delivery<'_>, form: Form) {
+        let message = &delivery.message;
+        if self.is_native(message.properties.origin) {
+            if let Some(reply) = message.property(Property::ReplyTo) {
+                out.extend_from_slice(reply);
+                out.push(b' ');
+            }
+        } else {
+            self.push_foreign_reply(out, message);
+        }
+        match form {
+            Form::Plain => push_sizes(out, None, message.body.len()),
+            Form::Verbatim => push_sizes(out, Some(block(message)), message.body.len()),
+            Form::Rendered => push_sizes(out, Some(&self.rendered(delivery)), message.body.len()),
+        }
+    }
+}
+
+impl Encoder for DeliveryEncoder {
+    fn is_choosy(&self) -> bool {
+        true
+    }
+
+    /// SECURITY XPI-01: a subject of another protocol could hold a line end.
+    #[inline]
+    fn has_form(&self, delivery: &Delivery<'_>) -> bool {
+        let is_checked = self.is_native(delivery.message.properties.origin) && delivery.deaths.is_none();
+        is_checked || is_expressible(delivery.address.subject())
+    }
+
+    #[inline]
+    fn deliver(
+        &mut self,
+        out: &mut Vec<u8>,
+        recipient: &Recipient<'_>,
+        delivery: &Delivery<'_>,
+        shared: &mut SharedHeaders,
+    ) {
+        let form = self.form(delivery);
+        out.extend_from_slice(if form == Form::Plain { &b"MSG "[..] } else { b"HMSG " });
+        out.extend_from_slice(delivery.address.subject());
+        out.push(b' ');
+        out.extend_from_slice(recipient.label);
+        out.push(b' ');
+        shared.append(self.kind, out, |out| self.push_shared(out, delivery, form));
+        out.extend_from_slice(delivery.message.body);
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// No NATS client reads a queue.
+    fn cancelled(&mut self, _: &mut Vec<u8>, _: &[u8], _: &Name) -> AfterCancel {
+        AfterCancel::GoOn
+    }
+
+    /// Clients that lose a connection without a word connect again, and some that are told something they do
+    /// not know do not. So only what the client itself is to blame for is told.
+    fn cut(&mut self, out: &mut Vec<u8>, reason: &CutReason) {
+        match reason {
+            CutReason::TooSlow { .. } | CutReason::Stalled { .. } => push_error(out, "Slow Consumer"),
+            CutReason::QueueDeleted { .. } | CutReason::ShuttingDown | CutReason::Fault => {}
+        }
+    }
+}
+
+/// Ends the control line, and appends the header block if there is one.
+#[inline]
+fn push_sizes(out: &mut Vec<u8>, block: Option<&[u8]>, body_len: usize) {
+    let Some(block) = block else {
+        push_u64(out, body_len as u64);
+        out.extend_from_slice(b"\r\n");
+        return;
+    };
+    push_u64(out, block.len() as u64);
+    out.push(b' ');
+    push_u64(out, (block.len() + body_len) as u64);
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(block);
+}
+
+impl DeliveryEncoder {
+    #[cold]
+    fn push_foreign_reply(&self, out: &mut Vec<u8>, message: &MessageView<'_>) {
+        let address = (self.header_readers)(message.properties.origin).reply_address(message);
+        if let Some(reply) = address.and_then(|(exchange, key)| subject(&exchange, &key)) {
+            out.extend_from_slice(&reply);
+            out.push(b' ');
+        }
+    }
+
+    /// A header block of what a message says in another form, and of what the broker says of it.
+    #[cold]
+    fn rendered(&self, delivery: &Delivery<'_>) -> Vec<u8> {
+        let message = &delivery.message;
+        let mut out = VERSION_LINE.to_vec();
+        if self.origins.form(message.properties.origin) == Some(HEADERS) {
+            for (name, value) in Headers::new(block(message)) {
+                // A message that died does not expire again.
+                if name != b"expiration" && !is_of_deaths(name) {
+                    push_header(&mut out, name, value);
+                }
+            }
+        } else if !self.is_native(message.properties.origin) {
+            push_properties(&mut out, message, delivery.deaths.is_some());
+            let reader = (self.header_readers)(message.properties.origin);
+            reader.visit_headers(message.text, &mut |name, value| push_value(&mut out, &name, &value));
+        }
+        if let Some(deaths) = delivery.deaths {
+            push_deaths(&mut out, deaths);
+        }
+        out.extend_from_slice(BLOCK_END);
+        out
+    }
+}
+
+fn push_properties(out: &mut Vec<u8>, message: &MessageView<'_>, is_dead: bool) {
+    for (property, name) in TEXT_PROPERTIES {
+        if let Some(value) = message.property(property) {
+            push_header(out, name.as_bytes(), value);
+        }
+    }
+    let properties = message.properties;
+    for (name, number) in [
+        ("priority", properties.priority.map(u64::from)),
+        ("expiration", properties.expiration_ms.filter(|_| !is_dead).map(u64::from)),
+        ("timestamp", properties.timestamp),
+    ] {
+        if let Some(number) = number {
+            push_header(out, name.as_bytes(), number.to_string().as_bytes());
+        }
+    }
+}
+
+/// Writes a user header; lists and maps have no form.
+fn push_value(out: &mut Vec<u8>, name: &[u8], value: &Value<'_>) {
+    let written = match value {
+        Value::Text(bytes) | Value::Binary(bytes) => {
+            push_header(out, name, bytes);
+            return;
+        }
+        Value::Null => String::new(),
+        Value::Bool(value) => value.to_string(),
+        Value::Int(value) | Value::Timestamp(value) => value.to_string(),
+        Value::Uint(value) => value.to_string(),
+        Value::Float(value) => value.to_string(),
+        Value::List(_) | Value::Map(_) => return,
+    };
+    push_header(out, name, written.as_bytes());
+}
+
+/// Writes the history of a dead letter: its first and latest death, and how many there were.
+fn push_deaths(out: &mut Vec<u8>, deaths: &Deaths) {
+    if let Some(first) = deaths.first() {
+        push_header(out, b"x-first-death-queue", first.queue.as_bytes());
+        push_header(out, b"x-first-death-reason", first.reason.as_str().as_bytes());
+        push_header(out, b"x-first-death-exchange", first.address.exchange.as_bytes());
+    }
+    if let Some(last) = deaths.iter().next() {
+        push_header(out, b"x-death-queue", last.queue.as_bytes());
+        push_header(out, b"x-death-reason", last.reason.as_str().as_bytes());
+        let count = deaths.iter().fold(0_u64, |count, death| count.saturating_add(death.count));
+        push_header(out, b"x-death-count", count.to_string().as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,246 @@
+//! The header text of a message that a NATS client sent. The reply subject comes first, then the header
+//! block; either may be empty.
+//!
+//! The properties are noted when the message comes in, in one pass over the lines. User headers are
+//! read only when another protocol or a headers exchange asks.
+
+use std::borrow::Cow;
+
+use imori_core::message::{
+    AddressParts, HeaderReader, MessageView, NoHeaders, OriginId, Origins, Properties, Property, Span, Value,
+};
+
+use crate::address::address;
+use crate::codec::headers::Headers;
+use crate::codec::number::parse_u64;
+use crate::codec::operation::Publish;
+
+/// The form of a message without a header block: the text is the reply subject, or nothing. Records keep the numbers
+/// of forms, which do not change.
+pub(crate) const PLAIN: u8 = 0;
+
+/// The form of a message with a header block: the text is the reply subject, which may be empty, and after it the
+/// block.
+pub(crate) const HEADERS: u8 = 1;
+
+/// How many forms a header block can have: the origins that NATS needs.
+pub const FORMS: u8 = 2;
+
+/// The origins of NATS in a broker that speaks nothing else.
+pub const SOLE_ORIGINS: Origins = Origins::new(1, FORMS);
+
+/// The properties with text values, by the headers that carry them.
+pub(crate) const TEXT_PROPERTIES: [(Property, &str); 7] = [
+    (Property::ContentType, "content-type"),
+    (Property::ContentEncoding, "content-encoding"),
+    (Property::CorrelationId, "correlation-id"),
+    (Property::MessageId, "Nats-Msg-Id"),
+    (Property::Type, "type"),
+    (Property::UserId, "user-id"),
+    (Property::AppId, "app-id"),
+];
+
+/// Reads what the broker has to know of a message that `user` sends; `scratch` is for its text where that is
+/// not in one piece. Of a header that is repeated the first counts, as in the other protocols.
+#[inline]
+pub(crate) fn read<'t>(
+    publish: &Publish<'t>,
+    origins: Origins,
+    user: &[u8],
+    scratch: &'t mut Vec<u8>,
+) -> (Properties, &'t [u8]) {
+    let reply = publish.reply.unwrap_or_default();
+    let Some(block) = publish.headers.filter(|block| !block.is_empty()) else {
+        let mut properties = Properties::new(origins.origin(PLAIN));
+        set(&mut properties, Property::ReplyTo, 0, reply);
+        return (properties, reply);
+    };
+    let mut properties = Properties::new(origins.origin(HEADERS));
+    set(&mut properties, Property::ReplyTo, 0, reply);
+    let mut seen = 0_u32;
+    for (name, value) in Headers::new(block) {
+        let at = reply.len() + (value.as_ptr().addr() - block.as_ptr().addr());
+        match field(name) {
+            // SECURITY AUTH-08: nobody speaks for another.
+            Field::Text(Property::UserId) if value != user => {}
+            Field::Text(property) => {
+                let bit = 1 << property as u32;
+                if seen & bit == 0 {
+                    set(&mut properties, property, at, value);
+                }
+                seen |= bit;
+            }
+            Field::Priority => properties.priority = properties.priority.or_else(|| number(value)),
+            Field::Expiration => {
+                properties.expiration_ms = properties.expiration_ms.or_else(|| number(value));
+            }
+            Field::Timestamp => properties.timestamp = properties.timestamp.or_else(|| parse_u64(value)),
+            Field::Forged | Field::User => {}
+        }
+    }
+    if reply.is_empty() {
+        return (properties, block);
+    }
+    scratch.clear();
+    scratch.extend_from_slice(reply);
+    scratch.extend_from_slice(block);
+    (properties, scratch)
+}
+
+/// The header block of a message that a NATS client sent.
+#[inline]
+pub(crate) fn block<'t>(message: &MessageView<'t>) -> &'t [u8] {
+    let reply_len = message.property(Property::ReplyTo).map_or(0, <[u8]>::len);
+    message.text.get(reply_len..).unwrap_or_default()
+}
+
+/// The role of a header for the broker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Text(Property),
+    Priority,
+    Expiration,
+    Timestamp,
+    /// The header says something that only the broker may say.
+    Forged,
+    User,
+}
+
+/// SECURITY AUTH-08: the broker alone tells of deaths.
+pub(crate) fn is_of_deaths(name: &[u8]) -> bool {
+    [&b"x-death"[..], b"x-first-death-", b"x-last-death-"].iter().any(|prefix| name.starts_with(prefix))
+}
+
+#[inline]
+fn field(name: &[u8]) -> Field {
+    // By length first, so that most names meet one comparison or none.
+    match name.len() {
+        4 if name == b"type" => Field::Text(Property::Type),
+        6 if name == b"app-id" => Field::Text(Property::AppId),
+        7 if name == b"user-id" => Field::Text(Property::UserId),
+        8 if name == b"priority" => Field::Priority,
+        9 if name == b"timestamp" => Field::Timestamp,
+        10 if name == b"expiration" => Field::Expiration,
+        10 if name == b"message-id" => Field::Text(Property::MessageId),
+        11 if name == b"Nats-Msg-Id" => Field::Text(Property::MessageId),
+        12 if name == b"content-type" => Field::Text(Property::ContentType),
+        14 if name == b"correlation-id" => Field::Text(Property::CorrelationId),
+        16 if name == b"content-encoding" => Field::Text(Property::ContentEncoding),
+        _ if name.first() == Some(&b'x') && is_of_deaths(name) => Field::Forged,
+        _ => Field::User,
+    }
+}
+
+/// Notes where a property is; past 64 KiB it has no place and is not one.
+fn set(properties: &mut Properties, property: Property, at: usize, value: &[u8]) {
+    if let Some(span) = Span::new(at, value.len()) {
+        properties.set(property, span);
+    }
+}
+
+fn number<T: TryFrom<u64>>(digits: &[u8]) -> Option<T> {
+    parse_u64(digits).and_then(|number| T::try_from(number).ok())
+}
+
+/// The reader of header blocks of [`SOLE_ORIGINS`]. In a block of another origin it finds nothing.
+pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
+    SOLE_ORIGINS.form(origin).map_or(&NoHeaders, reader_of_form)
+}
+
+/// The reader of header blocks of this form. In a block of a form that NATS does not have it finds nothing.
+pub fn reader_of_form(form: u8) -> &'static dyn HeaderReader {
+    match form {
+        PLAIN => &NatsHeaders { has_block: false },
+        HEADERS => &NatsHeaders { has_block: true },
+        _ => &NoHeaders,
+    }
+}
+
+/// Reads the user headers that a NATS client sent, all of them text.
+#[derive(Debug)]
+struct NatsHeaders {
+    has_block: bool,
+}
+
+impl HeaderReader for NatsHeaders {
+    fn visit_headers<'t>(&self, text: &'t [u8], visit: &mut dyn FnMut(Cow<'t, [u8]>, Value<'t>)) {
+        if !self.has_block {
+            return;
+        }
+        // The reply, which has no line end, stands before the version line, which is passed over.
+        for (name, value) in Headers::new(text) {
+            if field(name) == Field::User {
+                visit(Cow::Borrowed(name), Value::text(value));
+            }
+        }
+    }
+
+    fn reply_address<'t>(&self, message: &MessageView<'t>) -> Option<AddressParts<'t>> {
+        message.property(Property::ReplyTo).map(address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn properties_are_read_wherever_the_text_is() {
+        let block = b"NATS/1.0\r\ncorrelation-id: 7\r\nA: b\r\nNats-Msg-Id:x \r\npriority: 9\r\n\
+                      expiration: 1000\r\ntimestamp: 12\r\nA: c\r\ncontent-type:\r\nuser-id: you\r\n\
+                      user-id: me\r\nuser-id: them\r\ncorrelation-id: 8\r\npriority: 8\r\n\r\n";
+        for reply in [None, Some(&b"_INBOX.1"[..])] {
+            let publish = Publish { subject: b"s", reply, headers: Some(block), payload: b"" };
+            let mut scratch = Vec::new();
+            let (properties, text) = read(&publish, SOLE_ORIGINS, b"me", &mut scratch);
+            let message = MessageView { properties: &properties, text, body: b"" };
+            for (property, expected) in [
+                (Property::ReplyTo, reply),
+                (Property::CorrelationId, Some(&b"7"[..])),
+                (Property::MessageId, Some(b"x")),
+                (Property::ContentType, None),
+                (Property::UserId, Some(b"me")),
+            ] {
+                assert_eq!(message.property(property), expected, "{property:?}");
+            }
+            assert_eq!(
+                (properties.priority, properties.expiration_ms, properties.timestamp),
+                (Some(9), Some(1000), Some(12))
+            );
+            assert_eq!(super::block(&message), block);
+            let mut user = Vec::new();
+            header_reader(properties.origin).visit_headers(text, &mut |name, value| user.push((name, value)));
+            let expected = [("A", "b"), ("A", "c")];
+            let expected =
+                expected.map(|(name, value)| (Cow::from(name.as_bytes()), Value::text(value.as_bytes())));
+            assert_eq!(user, expected);
+        }
+    }
+
+    #[test]
+    fn what_is_no_block_or_no_number_harms_nobody() {
+        for block in ["abc", "NATS/1.0\r\npriority: 256\r\nexpiration: -1\r\ntimestamp: x\r\n\r\n"] {
+            let publish =
+                Publish { subject: b"s", reply: None, headers: Some(block.as_bytes()), payload: b"" };
+            let mut scratch = Vec::new();
+            let (properties, text) = read(&publish, SOLE_ORIGINS, b"me", &mut scratch);
+            assert_eq!(properties, Properties::new(SOLE_ORIGINS.origin(HEADERS)));
+            assert_eq!(text, block.as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_reply_subject_stands_for_an_address() {
+        for (reply, exchange, key) in
+            [("_INBOX.1", "amq.topic", "_INBOX.1"), ("imori.queue.a%20b", "", "a b")]
+        {
+            let publish =
+                Publish { subject: b"s", reply: Some(reply.as_bytes()), headers: None, payload: b"" };
+            let mut scratch = Vec::new();
+            let (properties, text) = read(&publish, SOLE_ORIGINS, b"me", &mut scratch);
+            let message = MessageView { properties: &properties, text, body: b"" };
+            let found = header_reader(properties.origin).reply_address(&message).unwrap();
+            assert_eq!((&*found.0, &*found.1), (exchange.as_bytes(), key.as_bytes()), "{reply}");
+        }
+    }
+}

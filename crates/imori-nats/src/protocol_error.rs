@@ -1,0 +1,122 @@
+//! The errors that a client is told, in the words of nats-server.
+
+use std::borrow::Cow;
+
+use imori_core::error::BrokerError;
+use imori_core::name::Printable;
+use imori_core::route::RouteError;
+
+use crate::codec::error::DecodeError;
+
+/// Why something was not done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ProtocolError {
+    UnknownOperation,
+    ControlLineTooLong,
+    PayloadTooLong,
+    /// Arguments or options that cannot be read. nats-server closes without a word.
+    Malformed,
+    AuthorizationViolation,
+    AuthenticationTimeout,
+    StaleConnection,
+    InvalidClientProtocol,
+    NoRespondersNeedHeaders,
+    HeadersNotSupported,
+    InvalidSubject,
+    InvalidPublishSubject,
+    TooManySubscriptions,
+    /// Of a subject.
+    PublishViolation(Box<[u8]>),
+    /// Of a subject and perhaps a group.
+    SubscribeViolation(Box<[u8]>, Option<Box<[u8]>>),
+}
+
+impl ProtocolError {
+    /// The text of the -ERR.
+    pub(crate) fn text(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            Self::UnknownOperation => "Unknown Protocol Operation",
+            Self::ControlLineTooLong => "maximum control line exceeded",
+            Self::PayloadTooLong => "Maximum Payload Violation",
+            Self::Malformed => "Parser Error",
+            Self::AuthorizationViolation => "Authorization Violation",
+            Self::AuthenticationTimeout => "Authentication Timeout",
+            Self::StaleConnection => "Stale Connection",
+            Self::InvalidClientProtocol => "invalid client protocol",
+            Self::NoRespondersNeedHeaders => "no responders requires headers support",
+            Self::HeadersNotSupported => "message headers not supported",
+            Self::InvalidSubject => "Invalid Subject",
+            Self::InvalidPublishSubject => "Invalid Publish Subject",
+            Self::TooManySubscriptions => "maximum subscriptions exceeded",
+            Self::PublishViolation(subject) => {
+                return format!("Permissions Violation for Publish to \"{}\"", Printable(subject)).into();
+            }
+            Self::SubscribeViolation(subject, None) => {
+                return format!("Permissions Violation for Subscription to \"{}\"", Printable(subject))
+                    .into();
+            }
+            Self::SubscribeViolation(subject, Some(group)) => {
+                let (subject, group) = (Printable(subject), Printable(group));
+                let text = format!(
+                    "Permissions Violation for Subscription to \"{subject}\" using queue \"{group}\""
+                );
+                return text.into();
+            }
+        })
+    }
+
+    /// The kind of the error, as the log has it.
+    pub(crate) fn message(&self) -> &'static str {
+        match self {
+            Self::PublishViolation(_) | Self::SubscribeViolation(..) => "Permissions Violation",
+            _ => match self.text() {
+                Cow::Borrowed(text) => text,
+                Cow::Owned(_) => "Error",
+            },
+        }
+    }
+
+    /// The connection ends.
+    pub(crate) fn is_last(&self) -> bool {
+        !matches!(
+            self,
+            Self::InvalidSubject
+                | Self::InvalidPublishSubject
+                | Self::TooManySubscriptions
+                | Self::PublishViolation(_)
+                | Self::SubscribeViolation(..)
+        )
+    }
+
+    /// Of a publish that the broker refused.
+    #[cold]
+    pub(crate) fn of_publish(error: &BrokerError, subject: &[u8]) -> Self {
+        match error {
+            BrokerError::Route(RouteError::Pattern(_)) => Self::InvalidPublishSubject,
+            _ => Self::PublishViolation(subject.into()),
+        }
+    }
+
+    /// Of a subscription that the broker refused.
+    #[cold]
+    pub(crate) fn of_subscribe(error: &BrokerError, subject: &[u8], group: Option<&[u8]>) -> Self {
+        match error {
+            BrokerError::Route(RouteError::Pattern(_)) => Self::InvalidSubject,
+            BrokerError::Route(RouteError::Limit { .. }) => Self::TooManySubscriptions,
+            _ => Self::SubscribeViolation(subject.into(), group.map(Into::into)),
+        }
+    }
+}
+
+impl From<&DecodeError> for ProtocolError {
+    fn from(error: &DecodeError) -> Self {
+        match error {
+            DecodeError::UnknownOperation { .. } | DecodeError::PayloadNotTerminated { .. } => {
+                Self::UnknownOperation
+            }
+            DecodeError::ControlLineTooLong { .. } => Self::ControlLineTooLong,
+            DecodeError::PayloadTooLong { .. } => Self::PayloadTooLong,
+            DecodeError::BadArguments { .. } => Self::Malformed,
+        }
+    }
+}

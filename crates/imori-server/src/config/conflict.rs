@@ -1,0 +1,156 @@
+//! Values that are well each for itself, and with which no broker can start.
+
+use std::error::Error;
+use std::fmt;
+
+use super::address::{ListenAddress, ProtocolName, Service};
+use super::exposure::ExposedListener;
+use super::sections::Config;
+use crate::limits::JOURNAL_MESSAGE_SLACK_BYTES;
+
+/// Two or more values that contradict each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConfigConflict {
+    /// A listener is open to others than this machine, and there are no users.
+    Exposed(ExposedListener),
+    /// Messages can come in nowhere.
+    NoListener,
+    /// Two listeners want one port.
+    SharedPort {
+        /// The service of the first.
+        first: Service,
+        /// The service of the second.
+        second: Service,
+        /// The address that the second would listen on.
+        address: ListenAddress,
+    },
+    /// The largest message does not fit into a journal file.
+    FilesTooSmall {
+        /// Bytes of a file.
+        file_bytes: usize,
+        /// Bytes of the largest message with its headers.
+        message_bytes: usize,
+    },
+}
+
+impl Config {
+    /// Checks what no single value shows. `imori serve` refuses whatever this refuses, before it opens anything.
+    ///
+    /// # Errors
+    /// The first conflict that is found.
+    pub fn check(&self) -> Result<(), ConfigConflict> {
+        self.refuse_exposure().map_err(ConfigConflict::Exposed)?;
+        if ProtocolName::ALL.iter().all(|protocol| self.listeners.of(Service::Messages(*protocol)).is_empty())
+        {
+            return Err(ConfigConflict::NoListener);
+        }
+        self.refuse_shared_port()?;
+        let file_bytes = self.journal.file_bytes.as_usize();
+        let message_bytes = self.limits.message_bytes.as_usize() + self.limits.header_bytes.as_usize();
+        if message_bytes + JOURNAL_MESSAGE_SLACK_BYTES > file_bytes {
+            return Err(ConfigConflict::FilesTooSmall { file_bytes, message_bytes });
+        }
+        Ok(())
+    }
+
+    fn refuse_shared_port(&self) -> Result<(), ConfigConflict> {
+        let listeners: Vec<_> = self.listeners.all().collect();
+        for (index, (first, taken)) in listeners.iter().enumerate() {
+            let mut others = listeners.iter().skip(index + 1);
+            if let Some(&(second, address)) = others.find(|(_, address)| shares_port(*taken, *address)) {
+                return Err(ConfigConflict::SharedPort { first: *first, second, address });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Tells whether two listeners take the same connections. Port 0 is another one each time, and IPv6 listeners take
+/// no IPv4.
+fn shares_port(first: ListenAddress, second: ListenAddress) -> bool {
+    let (first, second) = (first.0, second.0);
+    let is_same_host =
+        first.ip() == second.ip() || first.ip().is_unspecified() || second.ip().is_unspecified();
+    first.port() != 0 && first.port() == second.port() && first.is_ipv4() == second.is_ipv4() && is_same_host
+}
+
+impl fmt::Display for ConfigConflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConfigConflict::Exposed(exposed) => exposed.fmt(f),
+            ConfigConflict::NoListener => {
+                f.write_str("there is no address to listen on; set `listeners.stomp` or `listeners.nats`")
+            }
+            ConfigConflict::SharedPort { first, second, address } if first == second => write!(
+                f,
+                "listener `{second}={address}` is there twice, or an address of all interfaces includes it; \
+                 leave one of them out"
+            ),
+            ConfigConflict::SharedPort { first, second, address } => write!(
+                f,
+                "listeners `{first}` and `{second}` both want `{address}`; give each a port of its own"
+            ),
+            ConfigConflict::FilesTooSmall { file_bytes, message_bytes } => write!(
+                f,
+                "a message of `{message_bytes}` bytes with its headers does not fit into a journal file of \
+                 `{file_bytes}`; raise `journal.file_bytes` or lower `limits.message_bytes`"
+            ),
+        }
+    }
+}
+
+impl Error for ConfigConflict {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Bytes;
+
+    fn listening(stomp: &[&str], nats: &[&str]) -> Config {
+        let parse = |addresses: &[&str]| addresses.iter().map(|address| address.parse().unwrap()).collect();
+        let mut config = Config { insecure_dev: true, ..Config::default() };
+        config.listeners.stomp = parse(stomp);
+        config.listeners.nats = parse(nats);
+        config.listeners.ws.clear();
+        config.listeners.nats_monitor.clear();
+        config
+    }
+
+    #[test]
+    fn a_port_is_for_one_listener() {
+        for (stomp, nats, is_shared) in [
+            (&["127.0.0.1:1"][..], &["127.0.0.1:1"][..], true),
+            (&["127.0.0.1:1", "127.0.0.1:1"], &[], true),
+            (&["0.0.0.0:1"], &["127.0.0.1:1"], true),
+            (&["[::]:1"], &["[::1]:1"], true),
+            (&["127.0.0.1:1"], &["127.0.0.2:1"], false),
+            (&["127.0.0.1:1"], &["[::1]:1"], false),
+            (&["127.0.0.1:0"], &["127.0.0.1:0"], false),
+            (&["127.0.0.1:1"], &["127.0.0.1:2"], false),
+        ] {
+            let checked = listening(stomp, nats).check();
+            assert_eq!(
+                matches!(checked, Err(ConfigConflict::SharedPort { .. })),
+                is_shared,
+                "{stomp:?} {nats:?}: {checked:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn messages_have_to_come_in_somewhere() {
+        let mut config = listening(&[], &[]);
+        config.listeners.nats_monitor = vec!["127.0.0.1:1".parse().unwrap()];
+        assert_eq!(config.check(), Err(ConfigConflict::NoListener));
+    }
+
+    #[test]
+    fn the_largest_message_fits_into_a_file() {
+        let mut config = Config::default();
+        assert_eq!(config.check(), Ok(()));
+        config.limits.message_bytes = Bytes::mib(64);
+        config.journal.file_bytes = Bytes::mib(64);
+        let told = config.check().unwrap_err().to_string();
+        assert!(told.contains("raise `journal.file_bytes`"), "{told}");
+    }
+}

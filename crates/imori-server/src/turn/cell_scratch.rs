@@ -1,0 +1,231 @@
+//! The memory and lists that the turns of a cell share; a cell runs one turn at a time.
+
+use std::cell::{Cell, RefCell};
+
+use imori_core::confirm::Progress;
+use imori_core::id::ConnectionId;
+use imori_core::time::Time;
+use imori_core::turn::Budget;
+
+use crate::limits::{BESIDE_OTHERS, SPARE_BUFFER_BYTES_MAX, SPARE_BUFFERS_MAX};
+use crate::protocol::Scratch;
+
+/// The memory that turns share, and the list of those whose bytes wait to be written.
+#[derive(Debug)]
+pub struct CellScratch {
+    read_bytes: usize,
+    /// The buffer that a connection reads into, behind its carried-over bytes: used within a turn only.
+    pub(super) buffer: RefCell<Vec<u8>>,
+    /// The notes that protocols make of a frame while they read it: used within a turn only.
+    pub(super) scratch: RefCell<Scratch>,
+    touched: RefCell<Vec<ConnectionId>>,
+    touched_since: Cell<Time>,
+    /// Whose turn it is, or was last.
+    turn_of: Cell<Option<ConnectionId>>,
+    /// When the turn went from one connection to another last.
+    changed_at: Cell<Time>,
+    /// In whose turn all of them were touched; none where that were several.
+    touched_in: Cell<Option<ConnectionId>>,
+    /// Connections of this cell with answers that wait for the journal.
+    awaiting: RefCell<Vec<ConnectionId>>,
+    /// Some of them wait for no more than that it is written.
+    awaits_write: Cell<bool>,
+    /// How far the journal was when they were told last.
+    journal_told: Cell<Progress>,
+    /// Some of them have begun to wait since, and were told nothing.
+    has_untold: Cell<bool>,
+    /// Emptied buffers for the next outbound halves to write into.
+    spare: RefCell<Vec<Vec<u8>>>,
+}
+
+impl CellScratch {
+    /// The desk of a cell that reads so much of a connection in a turn.
+    pub fn new(read_bytes: usize) -> CellScratch {
+        CellScratch {
+            read_bytes,
+            buffer: RefCell::new(vec![0; 2 * read_bytes]),
+            scratch: RefCell::default(),
+            touched: RefCell::default(),
+            touched_since: Cell::default(),
+            turn_of: Cell::default(),
+            changed_at: Cell::default(),
+            touched_in: Cell::default(),
+            awaiting: RefCell::default(),
+            awaits_write: Cell::new(false),
+            journal_told: Cell::default(),
+            has_untold: Cell::new(false),
+            spare: RefCell::default(),
+        }
+    }
+
+    /// Bytes read of a connection in a turn.
+    pub fn read_bytes(&self) -> usize {
+        self.read_bytes
+    }
+
+    /// How many connections have something to be written.
+    pub fn touched_len(&self) -> usize {
+        self.touched.borrow().len()
+    }
+
+    /// Since when the first of them waits.
+    pub fn touched_since(&self) -> Time {
+        self.touched_since.get()
+    }
+
+    /// Notes that a connection has something to be written.
+    pub fn note_touched(&self, id: ConnectionId, now: Time) {
+        let mut touched = self.touched.borrow_mut();
+        if touched.is_empty() {
+            self.touched_since.set(now);
+            self.touched_in.set(self.turn_of.get());
+        } else if self.touched_in.get() != self.turn_of.get() {
+            self.touched_in.set(None);
+        }
+        touched.push(id);
+    }
+
+    /// A connection has its turn.
+    pub(super) fn begin_turn_of(&self, id: ConnectionId, now: Time) {
+        if self.turn_of.replace(Some(id)) != Some(id) {
+            self.changed_at.set(now);
+        }
+    }
+
+    /// How much the turn may do.
+    pub(super) fn budget(&self, now: Time) -> Budget {
+        match now.since(self.changed_at.get()) < BESIDE_OTHERS {
+            true => Budget::beside_others(),
+            false => Budget::default(),
+        }
+    }
+
+    /// Tells whether something is to be written that others caused than a connection itself.
+    pub(super) fn is_touched_by_others_than(&self, id: ConnectionId) -> bool {
+        !self.touched.borrow().is_empty() && self.touched_in.get() != Some(id)
+    }
+
+    /// Takes the list of those that have something to be written.
+    pub fn take_touched(&self) -> Vec<ConnectionId> {
+        std::mem::take(&mut self.touched.borrow_mut())
+    }
+
+    /// Gives back such a list, so that the next one needs no memory.
+    pub(super) fn recycle_touched(&self, mut list: Vec<ConnectionId>) {
+        let mut touched = self.touched.borrow_mut();
+        if touched.capacity() == 0 {
+            list.clear();
+            *touched = list;
+        }
+    }
+
+    /// Tells whether answers wait for the journal.
+    pub fn awaits_journal(&self) -> bool {
+        !self.awaiting.borrow().is_empty()
+    }
+
+    /// Tells whether some of them wait for no more than that it is written, and forgets it.
+    pub(super) fn take_write_awaited(&self) -> bool {
+        self.awaits_write.take()
+    }
+
+    /// Notes an answer that waits for no more than that the journal is written.
+    pub(super) fn note_write_awaited(&self) {
+        self.awaits_write.set(true);
+    }
+
+    /// Notes a connection with answers that wait.
+    pub(super) fn note_awaiting(&self, id: ConnectionId) {
+        self.has_untold.set(true);
+        self.awaiting.borrow_mut().push(id);
+    }
+
+    /// Notes a connection with answers that wait on.
+    pub(super) fn note_awaiting_on(&self, id: ConnectionId) {
+        self.awaiting.borrow_mut().push(id);
+    }
+
+    /// Tells whether some of them do not know that the journal is so far.
+    pub(super) fn is_behind(&self, journal: Progress) -> bool {
+        self.has_untold.get() || self.journal_told.get() != journal
+    }
+
+    /// Takes the list of those connections, to tell them.
+    pub(super) fn take_awaiting(&self, journal: Progress) -> Vec<ConnectionId> {
+        self.journal_told.set(journal);
+        self.has_untold.set(false);
+        std::mem::take(&mut self.awaiting.borrow_mut())
+    }
+
+    /// An empty buffer, if one is at hand.
+    pub(super) fn spare(&self) -> Option<Vec<u8>> {
+        self.spare.borrow_mut().pop()
+    }
+
+    /// Keeps an empty buffer for later use.
+    pub(super) fn recycle(&self, buffer: Vec<u8>) {
+        let mut spare = self.spare.borrow_mut();
+        if spare.len() < SPARE_BUFFERS_MAX && (1..=SPARE_BUFFER_BYTES_MAX).contains(&buffer.capacity()) {
+            spare.push(buffer);
+        }
+    }
+
+    /// Keeps a buffer that was lent and is not needed: there was room for it.
+    pub(super) fn give_back(&self, buffer: Option<Vec<u8>>) {
+        self.spare.borrow_mut().extend(buffer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connection(slot: u32) -> ConnectionId {
+        ConnectionId { cell: 0, slot, generation: 0 }
+    }
+
+    #[test]
+    fn what_a_connection_caused_itself_is_not_of_others() {
+        // In whose turns something was touched, and who comes back then.
+        let rows: [(&[u32], u32, bool); 6] = [
+            (&[], 1, false),
+            (&[1], 1, false),
+            (&[1, 1, 1], 1, false),
+            (&[2], 1, true),
+            (&[1, 2], 1, true),
+            (&[2, 1], 1, true),
+        ];
+        for (turns, comes_back, expected) in rows {
+            let cell_scratch = CellScratch::new(0);
+            for (turn, touched) in turns.iter().zip(10..) {
+                cell_scratch.begin_turn_of(connection(*turn), Time(0));
+                cell_scratch.note_touched(connection(touched), Time(0));
+            }
+            cell_scratch.begin_turn_of(connection(comes_back), Time(0));
+            let is_of_others = cell_scratch.is_touched_by_others_than(connection(comes_back));
+            assert_eq!(is_of_others, expected, "{turns:?} {comes_back}");
+            cell_scratch.recycle_touched(cell_scratch.take_touched());
+            assert!(!cell_scratch.is_touched_by_others_than(connection(comes_back)), "it is written");
+        }
+    }
+
+    #[test]
+    fn a_turn_is_short_while_others_have_theirs() {
+        let cell_scratch = CellScratch::new(0);
+        let micros = |millis: u64| Time(millis * 1000);
+        // Who has a turn at which millisecond, and whether others wait for its end.
+        let rows = [
+            (1, 100, true),
+            (1, 105, true),
+            (1, 111, false),
+            (1, 500, false),
+            (2, 501, true),
+            (1, 502, true),
+        ];
+        for (connection_slot, millis, is_short) in rows {
+            cell_scratch.begin_turn_of(connection(connection_slot), micros(millis));
+            let expected = if is_short { Budget::beside_others() } else { Budget::default() };
+            assert_eq!(cell_scratch.budget(micros(millis)), expected, "{connection_slot} at {millis}");
+        }
+    }
+}

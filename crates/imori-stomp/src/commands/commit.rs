@@ -1,0 +1,71 @@
+//! BEGIN, COMMIT and ABORT.
+
+use std::borrow::Cow;
+
+use imori_core::broker::{self, Step};
+use imori_core::confirm::Confirm;
+use imori_core::world::World;
+
+use crate::client::Client;
+use crate::codec::frame::Frame;
+use crate::commands::send::make_sure;
+use crate::outcome::{FrameOutcome, ReceiptKind};
+use crate::protocol_error::ProtocolError;
+
+/// Opens a transaction.
+pub(crate) fn begin<'a>(
+    client: &mut Client,
+    frame: &Frame<'a>,
+    receipt: Option<&'a [u8]>,
+) -> Result<FrameOutcome<'a>, ProtocolError> {
+    let name = name(frame)?;
+    client.transactions.begin(&name, &client.settings.limits)?;
+    Ok(FrameOutcome::with_receipt(receipt))
+}
+
+/// Does all that a transaction holds, or nothing of it. It is closed either way.
+pub(crate) fn commit<'a, W: World>(
+    client: &mut Client,
+    world: &W,
+    frame: &Frame<'a>,
+    receipt: Option<&'a [u8]>,
+) -> Result<FrameOutcome<'a>, ProtocolError> {
+    let name = name(frame)?;
+    if broker::must_commit_wait_for_queue(world, &client.actor(), client.transactions.steps(&name)) {
+        return Ok(FrameOutcome::held());
+    }
+    let transaction = client.transactions.take(&name)?;
+    let mut confirm = Confirm::NOW;
+    for queue in &transaction.queues {
+        let is_there = world.with_router(|_, table| table.queue(client.vhost, queue.as_bytes()).is_some());
+        if !is_there {
+            confirm = confirm.after(make_sure(client, world, queue.as_bytes())?);
+        }
+    }
+    let steps: &[Step] = &transaction.steps;
+    let report = broker::commit(world, &client.actor(), steps)?;
+    Ok(FrameOutcome {
+        receipt,
+        receipt_kind: ReceiptKind::Level,
+        confirm: report.confirm.after(confirm),
+        commands: 1 + steps.len(),
+        receivers: report.receivers,
+        slow_reader: report.slow_reader,
+        is_held: false,
+    })
+}
+
+/// Forgets what a transaction holds.
+pub(crate) fn abort<'a>(
+    client: &mut Client,
+    frame: &Frame<'a>,
+    receipt: Option<&'a [u8]>,
+) -> Result<FrameOutcome<'a>, ProtocolError> {
+    client.transactions.take(&name(frame)?)?;
+    Ok(FrameOutcome::with_receipt(receipt))
+}
+
+fn name<'a>(frame: &Frame<'a>) -> Result<Cow<'a, [u8]>, ProtocolError> {
+    let name = frame.headers.value("transaction");
+    name.ok_or_else(|| ProtocolError::missing_header(frame.command, "transaction"))
+}

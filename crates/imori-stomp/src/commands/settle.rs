@@ -1,0 +1,82 @@
+//! ACK and NACK.
+
+use std::borrow::Cow;
+
+use imori_core::broker::{self, Step};
+use imori_core::delivery::Outcome;
+use imori_core::error::BrokerError;
+use imori_core::outbound::Numbers;
+use imori_core::world::World;
+
+use crate::client::{Client, SESSION, SubscriptionKey};
+use crate::codec::command::Command;
+use crate::codec::error::Excerpt;
+use crate::codec::frame::{Frame, Headers};
+use crate::codec::version::Version;
+use crate::commands::arguments::flag;
+use crate::delivery::{AckSpan, parse_message_id};
+use crate::outcome::FrameOutcome;
+use crate::protocol_error::ProtocolError;
+
+/// Settles what an ACK or NACK means, or lets it wait for its transaction.
+pub(crate) fn settle<'a, W: World>(
+    client: &mut Client,
+    world: &W,
+    frame: &Frame<'a>,
+    receipt: Option<&'a [u8]>,
+) -> Result<FrameOutcome<'a>, ProtocolError> {
+    let headers = &frame.headers;
+    let numbers = numbers(client, world, frame)?;
+    let outcome = match frame.command {
+        Command::Ack => Outcome::Accept,
+        // As in RabbitMQ a NACK puts the message back where it does not say otherwise.
+        _ if flag(headers, "requeue")? == Some(false) => Outcome::Reject,
+        _ => Outcome::Release { failed: true },
+    };
+    if let Some(transaction) = headers.value("transaction") {
+        let transaction = client.transactions.extend(&transaction, &client.settings.limits)?;
+        transaction.steps.push(Step::Settle { session: SESSION, numbers, outcome });
+        return Ok(FrameOutcome::with_receipt(receipt));
+    }
+    let (_, confirm) = broker::settle(world, &client.actor(), SESSION, numbers, outcome)?;
+    Ok(FrameOutcome { confirm, ..FrameOutcome::with_receipt(receipt) })
+}
+
+/// Finds out which deliveries are meant.
+fn numbers<W: World>(client: &Client, world: &W, frame: &Frame<'_>) -> Result<Numbers, ProtocolError> {
+    // STOMP 1.2, ACK: `id` matches the `ack` header of the MESSAGE. Before, `message-id` did it.
+    let name = if client.version == Version::V12 { "id" } else { "message-id" };
+    let Some(id) = frame.headers.value(name) else {
+        return Err(ProtocolError::missing_header(frame.command, name));
+    };
+    let Some((number, span)) = parse_message_id(&id, &client.name) else {
+        let text = format_args!(
+            "`{}` in header `{name}` is none that this connection was given; send back what the MESSAGE says",
+            Excerpt::new(&id)
+        );
+        return Err(ProtocolError::new("Invalid header", text));
+    };
+    let reader = world
+        .with_outbound(client.connection, |outbound| {
+            outbound.find_unsettled(SESSION, number).map(|unsettled| unsettled.reader)
+        })
+        .flatten();
+    // The same for a number never given, one settled already and one of an `auto` subscription.
+    let Some(reader) = reader else { return Err(BrokerError::NoDelivery(number).into()) };
+    if let Some(named) = named_subscription(client, &frame.headers)
+        && named != reader
+    {
+        return Err(BrokerError::NoDelivery(number).into());
+    }
+    Ok(match span {
+        AckSpan::One => Numbers::One(number),
+        AckSpan::UpTo => Numbers::UpToOf(number, reader),
+    })
+}
+
+/// The reader of the subscription that an ACK names beside the message (STOMP 1.1), if it still exists.
+fn named_subscription(client: &Client, headers: &Headers<'_>) -> Option<imori_core::id::ReaderId> {
+    let id: Cow<'_, [u8]> = headers.value("subscription")?;
+    let subscription = client.subscriptions.get(&SubscriptionKey::Id((*id).into()))?;
+    Some(subscription.reader)
+}

@@ -1,0 +1,379 @@
+//! SUBSCRIBE and UNSUBSCRIBE.
+//!
+//! A subscription is live where nobody can tell it from a queue: to an exchange, with ack `auto`,
+//! not durable and without arguments. All others read a queue.
+
+use imori_core::broker::{self, ConsumeOptions, SubscribeOptions};
+use imori_core::confirm::{Confirm, Level};
+use imori_core::error::BrokerError;
+use imori_core::id::{QueueId, ReaderId};
+use imori_core::message::TOPIC_EXCHANGE;
+use imori_core::name::Name;
+use imori_core::outbound::{Credit, INBOX_PREFIX};
+use imori_core::queue::QueueSettings;
+use imori_core::route::{Arguments as BindingArguments, BindingKey, Syntax};
+use imori_core::world::World;
+
+use crate::address::Destination;
+use crate::client::{Client, SESSION, Subscription, SubscriptionKey};
+use crate::codec::command::Command;
+use crate::codec::error::Excerpt;
+use crate::codec::frame::{Frame, Headers};
+use crate::codec::version::Version;
+use crate::commands::arguments::{Arguments, flag, number};
+use crate::commands::send::{invalid, temp_queue};
+use crate::delivery::{AckSpan, label};
+use crate::limits::{PREFETCH_MAX, SUBJECT_BYTES_MAX};
+use crate::outcome::{FrameOutcome, ReceiptKind};
+use crate::protocol_error::{ProtocolError, RESOURCE_ERROR, push_receipt};
+
+/// Priorities of consumers, either way.
+const PRIORITY_MAX: u64 = i32::MAX as u64;
+
+/// The headers of a SUBSCRIBE beside its destination, parsed.
+struct SubscribeRequest {
+    label: Box<[u8]>,
+    settles: bool,
+    credit: Credit,
+    priority: i32,
+    arguments: Arguments,
+    /// `x-queue-name`.
+    queue_name: Option<Name>,
+}
+
+/// A queue to read.
+struct Source {
+    id: QueueId,
+    name: Name,
+    is_durable_subscription: bool,
+}
+
+/// Subscribes. The receipt of a subscription to a queue is given before its first delivery.
+pub(crate) fn subscribe<'a, W: World>(
+    client: &mut Client,
+    world: &W,
+    frame: &Frame<'a>,
+    receipt: Option<&'a [u8]>,
+) -> Result<FrameOutcome<'a>, ProtocolError> {
+    let headers = &frame.headers;
+    let Some(written) = headers.value("destination") else {
+        return Err(ProtocolError::missing_header(Command::Subscribe, "destination"));
+    };
+    let destination = Destination::parse(&written).map_err(|error| invalid(&error))?;
+    let key = key(client, headers, Command::Subscribe)?;
+    admit(client, &key)?;
+    let request = request(client, headers)?;
+    let source = match &destination {
+        Destination::TempQueue(_) => return Err(temp_queue(&destination)),
+        Destination::Queue(name) | Destination::AmqQueue(name) => {
+            let must_exist = matches!(destination, Destination::AmqQueue(_));
+            queue(client, world, name, &request, must_exist)?
+        }
+        Destination::ReplyQueue(name) => queue(client, world, name, &request, true)?,
+        Destination::Topic(pattern) => {
+            match exchange_queue(client, world, headers, TOPIC_EXCHANGE, pattern, &request)? {
+                Some(source) => source,
+                None => return live(client, world, TOPIC_EXCHANGE, pattern, request, key, receipt),
+            }
+        }
+        Destination::Exchange { exchange, key: pattern } => {
+            let pattern = pattern.as_deref().unwrap_or_default();
+            match exchange_queue(client, world, headers, exchange, pattern, &request)? {
+                Some(source) => source,
+                None => return live(client, world, exchange, pattern, request, key, receipt),
+            }
+        }
+    };
+    let durable_queue = source.is_durable_subscription.then(|| source.name.clone());
+    let reader = match consume(client, world, &source, &request, receipt) {
+        // It was there when it was declared, and went with its last consumer since.
+        Err(BrokerError::NoQueue(name)) if matches!(destination, Destination::Queue(_)) => {
+            let source = queue(client, world, name.as_bytes(), &request, false)?;
+            consume(client, world, &source, &request, receipt)?
+        }
+        consumed => consumed?,
+    };
+    client.subscriptions.insert(key, Subscription { reader, durable_queue });
+    Ok(FrameOutcome::with_receipt(None))
+}
+
+/// Ends a subscription; with `durable:true` its queue goes too.
+pub(crate) fn unsubscribe<'a, W: World>(
+    client: &mut Client,
+    world: &W,
+    frame: &Frame<'a>,
+    receipt: Option<&'a [u8]>,
+) -> Result<FrameOutcome<'a>, ProtocolError> {
+    let headers = &frame.headers;
+    let key = key(client, headers, Command::Unsubscribe)?;
+    let deletes = is_durable(headers)?;
+    let Some(subscription) = client.subscriptions.remove(&key) else {
+        let (SubscriptionKey::Id(id) | SubscriptionKey::Destination(id)) = &key;
+        let text = format_args!("there is no subscription `{}`; UNSUBSCRIBE each once", Excerpt::new(id));
+        return Err(ProtocolError::new("No subscription found", text));
+    };
+    broker::cancel(world, &client.actor(), subscription.reader);
+    if let Some(name) = subscription.durable_queue.filter(|_| deletes) {
+        match broker::delete_queue(world, &client.actor(), name.as_bytes()) {
+            // Somebody else was faster.
+            Ok(_) | Err(BrokerError::NoQueue(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        client.confirm(Confirm::of(Level::Disk, world.appended()));
+    }
+    Ok(FrameOutcome::with_receipt(receipt))
+}
+
+/// Reads the client's own name of the subscription.
+fn key(client: &Client, headers: &Headers<'_>, command: Command) -> Result<SubscriptionKey, ProtocolError> {
+    match headers.value("id") {
+        Some(id) if id.starts_with(b"/temp-queue/") => {
+            let text = "an `id` that begins with `/temp-queue/` is the broker's own; use another";
+            Err(ProtocolError::new("Invalid id", text))
+        }
+        Some(id) => Ok(SubscriptionKey::Id((*id).into())),
+        // STOMP 1.1 and 1.2, SUBSCRIBE: an `id` header MUST be included. In 1.0 the destination will do.
+        None if client.version != Version::V10 => Err(ProtocolError::missing_header(command, "id")),
+        None => match headers.value("destination") {
+            Some(destination) => Ok(SubscriptionKey::Destination((*destination).into())),
+            None => Err(ProtocolError::missing_header(command, "id")),
+        },
+    }
+}
+
+fn admit(client: &Client, key: &SubscriptionKey) -> Result<(), ProtocolError> {
+    if client.subscriptions.contains_key(key) {
+        let (SubscriptionKey::Id(id) | SubscriptionKey::Destination(id)) = key;
+        let text = format_args!("subscription `{}` exists already; use another id", Excerpt::new(id));
+        return Err(ProtocolError::last("Duplicated subscription identifier", text));
+    }
+    // SECURITY LIM-10.
+    let max = client.settings.subscription_count_max;
+    if client.subscriptions.len() >= max {
+        let text =
+            format_args!("this connection has {max} subscriptions, the limit; end some or use patterns");
+        return Err(ProtocolError::last(RESOURCE_ERROR, text));
+    }
+    Ok(())
+}
+
+fn request(client: &Client, headers: &Headers<'_>) -> Result<SubscribeRequest, ProtocolError> {
+    let (settles, span) = match headers.raw("ack") {
+        None | Some(b"auto") => (false, AckSpan::One),
+        Some(b"client") => (true, AckSpan::UpTo),
+        Some(b"client-individual") => (true, AckSpan::One),
+        Some(other) => {
+            let text = format_args!(
+                "header `ack` is `{}`; write `auto`, `client` or `client-individual`",
+                Excerpt::new(other)
+            );
+            return Err(ProtocolError::new("Invalid header", text));
+        }
+    };
+    let prefetch = number(headers, "prefetch-count", 0, u64::from(PREFETCH_MAX))?;
+    let window = match prefetch.and_then(|count| u32::try_from(count).ok()) {
+        None | Some(0) => client.settings.prefetch_default,
+        Some(count) => count,
+    };
+    let arguments = Arguments::read(headers, client.connection, true)?;
+    if arguments.asks_durable && headers.raw("id").is_none() {
+        let text = "a durable subscription is found again by its `id`; add that header";
+        return Err(ProtocolError::new("Missing header", text));
+    }
+    let queue_name = match headers.value("x-queue-name") {
+        Some(name) if name.is_empty() || name.len() > SUBJECT_BYTES_MAX => {
+            let text = format_args!("header `x-queue-name` has {} bytes; write 1 to 1024", name.len());
+            return Err(ProtocolError::new("Invalid header", text));
+        }
+        name => name.map(|name| Name::new(&name)),
+    };
+    Ok(SubscribeRequest {
+        label: label(headers.raw("id"), &client.name, span),
+        settles,
+        credit: if settles { Credit::window(window) } else { Credit::Unlimited },
+        priority: priority(headers)?,
+        arguments,
+        queue_name,
+    })
+}
+
+/// Reads `x-priority`, which may be negative.
+fn priority(headers: &Headers<'_>) -> Result<i32, ProtocolError> {
+    let is_negative = headers.raw("x-priority").is_some_and(|value| value.starts_with(b"-"));
+    if !is_negative {
+        let priority = number(headers, "x-priority", 0, PRIORITY_MAX)?.unwrap_or(0);
+        return Ok(i32::try_from(priority).unwrap_or(i32::MAX));
+    }
+    let digits = headers.raw("x-priority").and_then(|value| value.get(1..)).unwrap_or_default();
+    match crate::codec::number::parse_u64(digits) {
+        Some(priority @ ..=PRIORITY_MAX) => {
+            Ok(i32::try_from(priority).map_or(i32::MIN, |priority| -priority))
+        }
+        _ => {
+            let text =
+                "header `x-priority` is not a whole number of 32 bits; write one such as `10` or `-10`";
+            Err(ProtocolError::new("Invalid header", text))
+        }
+    }
+}
+
+/// The queue of a destination that names it: declared, or one that has to be there.
+fn queue<W: World>(
+    client: &mut Client,
+    world: &W,
+    name: &[u8],
+    request: &SubscribeRequest,
+    must_exist: bool,
+) -> Result<Source, ProtocolError> {
+    // SECURITY AUTH-06: nobody reads another's inbox, and its owner needs no SUBSCRIBE.
+    if name.starts_with(INBOX_PREFIX) {
+        return Err(BrokerError::Locked(Name::new(name)).into());
+    }
+    let id = if must_exist {
+        broker::find_queue(world, &client.actor(), name)?
+    } else {
+        let Arguments { settings, are_explicit, .. } = &request.arguments;
+        let declared = broker::declare_queue(world, &client.actor(), name, settings, *are_explicit)?;
+        client.confirm(declared.confirm);
+        declared.id
+    };
+    Ok(Source { id, name: Name::new(name), is_durable_subscription: false })
+}
+
+/// The queue that stands between an exchange and a subscription; none where it can be live.
+fn exchange_queue<W: World>(
+    client: &mut Client,
+    world: &W,
+    headers: &Headers<'_>,
+    exchange: &[u8],
+    pattern: &[u8],
+    request: &SubscribeRequest,
+) -> Result<Option<Source>, ProtocolError> {
+    let Arguments { settings, are_explicit, asks_durable, auto_delete } = &request.arguments;
+    if !request.settles && !are_explicit && !asks_durable && request.queue_name.is_none() {
+        return Ok(None);
+    }
+    let name = match (&request.queue_name, asks_durable) {
+        (Some(name), _) => name.clone(),
+        (None, true) => durable_name(client, headers)?,
+        (None, false) => Name::new(&[QUEUE_PREFIX, &token(&world.secret())].concat()),
+    };
+    let settings = match asks_durable {
+        true => QueueSettings {
+            is_durable: true,
+            is_auto_delete: auto_delete.unwrap_or(false),
+            ..settings.clone()
+        },
+        false => QueueSettings {
+            is_durable: false,
+            is_auto_delete: auto_delete.unwrap_or(true),
+            // A queue that has a name is for whoever knows it; one without is for this connection.
+            exclusive_to: match request.queue_name {
+                Some(_) => settings.exclusive_to,
+                None => Some(client.connection),
+            },
+            ..settings.clone()
+        },
+    };
+    let actor = client.actor();
+    let declared = broker::declare_queue(world, &actor, name.as_bytes(), &settings, true)?;
+    let (id, key) = (declared.id, BindingKey::new(Syntax::Amqp, pattern));
+    let bound = match broker::bind_queue(world, &actor, exchange, &key, &BindingArguments::NONE, id) {
+        Ok(bound) => bound,
+        Err(error) => {
+            if !asks_durable {
+                // What there was is the error to tell.
+                let _ = broker::delete_queue(world, &actor, name.as_bytes());
+            }
+            return Err(error.into());
+        }
+    };
+    client.confirm(declared.confirm.after(bound));
+    Ok(Some(Source { id, name, is_durable_subscription: *asks_durable }))
+}
+
+/// How the queues of subscriptions to exchanges are called.
+const QUEUE_PREFIX: &[u8] = b"stomp-subscription-";
+
+/// The queue of a durable subscription: found again by user, id and destination.
+///
+/// SECURITY AUTH-07: with the user in it nobody takes over another's. A slash within a part is
+/// `%2F`, so that different parts never make the same name.
+fn durable_name(client: &Client, headers: &Headers<'_>) -> Result<Name, ProtocolError> {
+    let mut name = QUEUE_PREFIX.to_vec();
+    let (id, destination) = (headers.value("id"), headers.value("destination"));
+    let parts = [client.identity.user.as_bytes(), id.as_deref().unwrap_or_default()];
+    for part in parts.into_iter().chain(destination.as_deref()) {
+        if name.len() > QUEUE_PREFIX.len() {
+            name.push(b'/');
+        }
+        for byte in part {
+            match byte {
+                b'/' => name.extend_from_slice(b"%2F"),
+                b'%' => name.extend_from_slice(b"%25"),
+                _ => name.push(*byte),
+            }
+        }
+    }
+    if name.len() > SUBJECT_BYTES_MAX {
+        let text = "`id` and `destination` of a durable subscription are over 1024 bytes together; shorten them or add \
+                    `x-queue-name`";
+        return Err(ProtocolError::new("Invalid header", text));
+    }
+    Ok(Name::new(&name))
+}
+
+/// Writes random bytes as letters and digits.
+pub(crate) fn token(bytes: &[u8]) -> Vec<u8> {
+    const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    let digit = |byte: &u8| DIGITS.get(usize::from(byte & 31)).copied().unwrap_or_default();
+    bytes.iter().map(digit).collect()
+}
+
+fn live<'a, W: World>(
+    client: &mut Client,
+    world: &W,
+    exchange: &[u8],
+    pattern: &[u8],
+    request: SubscribeRequest,
+    key: SubscriptionKey,
+    receipt: Option<&'a [u8]>,
+) -> Result<FrameOutcome<'a>, ProtocolError> {
+    let options = SubscribeOptions { session: SESSION, label: request.label, group: None };
+    let binding = BindingKey::new(Syntax::Amqp, pattern);
+    let reader = broker::subscribe(world, &client.actor(), exchange, &binding, options)?;
+    client.subscriptions.insert(key, Subscription { reader, durable_queue: None });
+    Ok(FrameOutcome::with_receipt(receipt))
+}
+
+fn consume<W: World>(
+    client: &Client,
+    world: &W,
+    source: &Source,
+    request: &SubscribeRequest,
+    receipt: Option<&[u8]>,
+) -> Result<ReaderId, BrokerError> {
+    let options = ConsumeOptions {
+        session: SESSION,
+        label: request.label.clone(),
+        settles: request.settles,
+        credit: request.credit,
+        priority: request.priority,
+        // In STOMP `exclusive` is about the queue.
+        is_exclusive: false,
+    };
+    broker::consume(world, &client.actor(), source.id, source.name.as_bytes(), options, |outbound, reader| {
+        if let Some(receipt) = receipt {
+            let confirm = client.unconfirmed;
+            outbound.answer(SESSION, confirm, |out| {
+                push_receipt(out, receipt, ReceiptKind::Plain, confirm.level);
+            });
+            // Whoever asks for a receipt waits for it first.
+            outbound.start_after_answers(reader);
+        }
+    })
+}
+
+fn is_durable(headers: &Headers<'_>) -> Result<bool, ProtocolError> {
+    Ok(flag(headers, "durable")? == Some(true) || flag(headers, "persistent")? == Some(true))
+}

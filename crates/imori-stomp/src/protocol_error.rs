@@ -1,0 +1,141 @@
+//! Why a frame is refused, and the ERROR that says so.
+
+use std::fmt::Display;
+
+use imori_core::confirm::Level;
+use imori_core::error::BrokerError;
+use imori_core::route::RouteError;
+
+use crate::codec::command::Command;
+use crate::codec::encode::FrameWriter;
+use crate::codec::number::push_u64;
+use crate::codec::version::Version;
+use crate::outcome::ReceiptKind;
+
+// The words for errors of the broker, which RabbitMQ's users know.
+pub(crate) const ACCESS_REFUSED: &str = "access_refused";
+pub(crate) const NOT_FOUND: &str = "not_found";
+pub(crate) const PRECONDITION_FAILED: &str = "precondition_failed";
+pub(crate) const RESOURCE_ERROR: &str = "resource_error";
+
+/// The contents of an ERROR. The type is one word large, so that results without an error cost nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProtocolError(Box<Words>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Words {
+    message: &'static str,
+    text: String,
+    is_final: bool,
+}
+
+impl ProtocolError {
+    /// A complaint about one frame.
+    #[cold]
+    pub(crate) fn new(message: &'static str, text: impl Display) -> Self {
+        Self(Box::new(Words { message, text: text.to_string(), is_final: false }))
+    }
+
+    /// A complaint after which the connection ends.
+    #[cold]
+    pub(crate) fn last(message: &'static str, text: impl Display) -> Self {
+        Self(Box::new(Words { message, text: text.to_string(), is_final: true }))
+    }
+
+    /// The header `message`: a few words that programs may compare.
+    pub(crate) fn message(&self) -> &'static str {
+        self.0.message
+    }
+
+    /// The body: what is wrong, where, and how to mend it.
+    pub(crate) fn text(&self) -> &str {
+        &self.0.text
+    }
+
+    /// Nothing after the frame makes sense, so the connection ends in any case.
+    pub(crate) fn is_final(&self) -> bool {
+        self.0.is_final
+    }
+
+    /// A header is missing that the command needs.
+    #[cold]
+    pub(crate) fn missing_header(command: Command, header: &str) -> Self {
+        Self::new("Missing header", format_args!("{command} has no header `{header}`; add it"))
+    }
+}
+
+impl From<BrokerError> for ProtocolError {
+    /// As in RabbitMQ what the broker refuses ends the connection.
+    #[cold]
+    fn from(error: BrokerError) -> Self {
+        let message = match &error {
+            BrokerError::NoDelivery(_) => return Self::new("Message not found", error),
+            BrokerError::NotKept(_) => return Self::new("Invalid destination", error),
+            BrokerError::Refused(_) | BrokerError::ConsumedExclusively(_) | BrokerError::SingleActive(_) => {
+                ACCESS_REFUSED
+            }
+            BrokerError::NoQueue(_) | BrokerError::NoInbox | BrokerError::NoSession(_) => NOT_FOUND,
+            BrokerError::Locked(_) => "resource_locked",
+            BrokerError::Inequivalent { .. }
+            | BrokerError::SessionOpen(_)
+            | BrokerError::InUse(_)
+            | BrokerError::NotEmpty(_) => PRECONDITION_FAILED,
+            BrokerError::QueueFull(_)
+            | BrokerError::HeadersTooLarge
+            | BrokerError::TooManyQueues
+            | BrokerError::TooManySessions { .. }
+            | BrokerError::DiskFull(_)
+            | BrokerError::RecordTooLarge { .. }
+            | BrokerError::TransactionTooLarge { .. } => RESOURCE_ERROR,
+            BrokerError::Route(error) => match error {
+                RouteError::NoVhost(_) | RouteError::NoExchange(_) => NOT_FOUND,
+                RouteError::Internal(_) | RouteError::DefaultExchange | RouteError::Reserved(_) => {
+                    ACCESS_REFUSED
+                }
+                RouteError::Differs { .. } | RouteError::Pattern(_) | RouteError::HeaderMatch => {
+                    PRECONDITION_FAILED
+                }
+                RouteError::Limit { .. } | RouteError::Arguments(_) => RESOURCE_ERROR,
+            },
+        };
+        Self::last(message, error)
+    }
+}
+
+/// Appends an ERROR. `receipt` and `lines` are as they came from this client, `lines` with their line ends.
+pub(crate) fn push_error(
+    out: &mut Vec<u8>,
+    version: Version,
+    error: &ProtocolError,
+    receipt: Option<&[u8]>,
+    lines: &[u8],
+) {
+    let mut frame = FrameWriter::new(out, Command::Error, version);
+    frame.header("message", error.message().as_bytes());
+    if let Some(receipt) = receipt {
+        frame.lines(b"receipt-id:");
+        frame.lines(receipt);
+        frame.lines(b"\n");
+    }
+    frame.lines(lines);
+    frame.header("version", Version::SUPPORTED.as_bytes());
+    frame.header("content-type", b"text/plain");
+    frame.body(error.text().as_bytes());
+}
+
+/// Appends a RECEIPT for a receipt header as it came: in the same version, so it needs no escape anew. That of a
+/// message says how safe the message is, that of a cancel what it found.
+#[inline]
+pub(crate) fn push_receipt(out: &mut Vec<u8>, receipt: &[u8], kind: ReceiptKind, level: Level) {
+    out.extend_from_slice(b"RECEIPT\nreceipt-id:");
+    out.extend_from_slice(receipt);
+    if let ReceiptKind::Cancelled(count) = kind {
+        out.extend_from_slice(b"\nimori-cancelled:");
+        push_u64(out, count as u64);
+    }
+    if kind.promises() {
+        out.extend_from_slice(b"\nimori-level:");
+        out.extend_from_slice(level.as_str().as_bytes());
+    }
+    out.extend_from_slice(b"\n\n\0");
+}
