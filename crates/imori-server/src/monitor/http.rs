@@ -8,15 +8,16 @@ use std::thread::{Builder, JoinHandle};
 
 use axum::Router;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpStream;
 use tokio::runtime;
-use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, error, warn};
 
 use super::monitored::Monitored;
+use super::places::{Place, Places};
 use super::routes::routes;
 use crate::limits::{
     ACCEPT_PAUSE, HTTP_CONNECTIONS_MAX, HTTP_HEAD_BYTES_MAX, HTTP_HEAD_MAX, HTTP_HEADERS_MAX, HTTP_LIFE_MAX,
@@ -39,7 +40,7 @@ fn run(sockets: Vec<TcpListener>, monitored: &Arc<Monitored>) {
     };
     runtime.block_on(async {
         let mut phase = monitored.shared.phase.subscribe();
-        let places = Arc::new(Semaphore::new(HTTP_CONNECTIONS_MAX));
+        let places = Places::new(HTTP_CONNECTIONS_MAX);
         let router = routes(Arc::clone(monitored));
         for socket in sockets {
             tokio::spawn(accept(socket, router.clone(), Arc::clone(&places)));
@@ -50,21 +51,17 @@ fn run(sockets: Vec<TcpListener>, monitored: &Arc<Monitored>) {
 }
 
 /// Takes requests in, as long as there is a place for one more client.
-async fn accept(socket: TcpListener, router: Router, places: Arc<Semaphore>) {
+async fn accept(socket: TcpListener, router: Router, places: Arc<Places>) {
     let socket = match tokio::net::TcpListener::from_std(socket) {
         Ok(socket) => socket,
         Err(error) => return error!(%error, "monitor cannot be served"),
     };
     let mut is_logged = false;
-    while let Ok(place) = Arc::clone(&places).acquire_owned().await {
+    loop {
         match socket.accept().await {
             Ok((stream, _)) => {
                 is_logged = false;
-                let router = router.clone();
-                tokio::spawn(async move {
-                    serve(stream, router).await;
-                    drop(place);
-                });
+                tokio::spawn(serve(stream, router.clone(), Arc::new(places.take())));
             }
             Err(error) => {
                 if !is_logged {
@@ -78,15 +75,26 @@ async fn accept(socket: TcpListener, router: Router, places: Arc<Semaphore>) {
 }
 
 /// Serves one connection, but not for ever, whatever its client does or does not do.
-async fn serve(stream: TcpStream, router: Router) {
+async fn serve(stream: TcpStream, router: Router, place: Arc<Place>) {
+    let service = TowerToHyperService::new(router);
+    let asked = Arc::clone(&place);
+    let service = service_fn(move |request| {
+        let open = asked.request();
+        let response = service.call(request);
+        async move { response.await.map(|response| open.until_written(response)) }
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HTTP_HEAD_MAX)
         .max_headers(HTTP_HEADERS_MAX)
         .max_buf_size(HTTP_HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
-    if let Ok(outcome) = timeout(HTTP_LIFE_MAX, connection.as_mut()).await {
+    let outcome = tokio::select! {
+        outcome = timeout(HTTP_LIFE_MAX, connection.as_mut()) => outcome,
+        () = place.evicted() => return debug!("a connection to the monitor gave way to another"),
+    };
+    if let Ok(outcome) = outcome {
         return outcome.unwrap_or_else(|error| debug!(%error, "request to the monitor ended early"));
     }
     connection.as_mut().graceful_shutdown();

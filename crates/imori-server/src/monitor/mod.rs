@@ -6,6 +6,7 @@
 //! is made up. There is no JSONP on purpose, and no page of another origin may read the answers.
 
 mod http;
+mod places;
 mod routes;
 mod guard;
 mod varz;
