@@ -187,7 +187,7 @@ impl Decoder {
         };
         match frame.kind {
             OpCode::Control(Control::Ping) => {
-                on_control(ControlFrame::Ping(std::mem::take(&mut self.control)))
+                on_control(ControlFrame::Ping(std::mem::take(&mut self.control)));
             }
             OpCode::Control(Control::Close) => {
                 on_control(ControlFrame::Close(close_code(&self.control)?));

@@ -89,7 +89,7 @@ impl WebSocketStream {
             match said {
                 ControlFrame::Ping(payload) => writer.pong(payload),
                 ControlFrame::Close(code) => {
-                    writer.close(code.map_or(CloseCode::Normal, CloseCode::from), "")
+                    writer.close(code.map_or(CloseCode::Normal, CloseCode::from), "");
                 }
             }
         });
