@@ -26,7 +26,7 @@ type Broker = State<Arc<Monitored>>;
 type Pairs = Query<Vec<(String, String)>>;
 
 /// The paths of the monitor. What is not asked for by GET or HEAD is refused.
-pub(super) fn routes(monitored: Arc<Monitored>) -> Router {
+pub(crate) fn routes(monitored: Arc<Monitored>) -> Router {
     Router::new()
         .route(Path::Root.text(), get(root))
         .route(Path::Varz.text(), get(varz))

@@ -1,4 +1,4 @@
-//! The thread `admin`: it serves HTTP, apart from the cells, so that neither holds up the other.
+//! The thread `admin`: it serves HTTP apart from the cells, so that neither holds up the other.
 
 use std::io;
 use std::net::TcpListener;
@@ -13,35 +13,36 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpStream;
 use tokio::runtime;
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, error, warn};
 
-use super::monitored::Monitored;
 use super::places::{Place, Places};
-use super::routes::routes;
 use crate::limits::{
     ACCEPT_PAUSE, HTTP_CONNECTIONS_MAX, HTTP_HEAD_BYTES_MAX, HTTP_HEAD_MAX, HTTP_HEADERS_MAX, HTTP_LIFE_MAX,
     LINGER_MAX,
 };
 use crate::shared::Phase;
 
-/// Serves the monitor on these sockets until the broker has ended.
+/// Serves these sockets until the broker has ended; `router` has the answers.
 ///
 /// # Errors
 /// The thread cannot be started.
-pub(crate) fn start(sockets: Vec<TcpListener>, monitored: Monitored) -> io::Result<JoinHandle<()>> {
-    Builder::new().name(String::from("admin")).spawn(move || run(sockets, &Arc::new(monitored)))
+pub(crate) fn start(
+    sockets: Vec<TcpListener>,
+    router: Router,
+    phase: watch::Receiver<Phase>,
+) -> io::Result<JoinHandle<()>> {
+    Builder::new().name(String::from("admin")).spawn(move || run(sockets, &router, phase))
 }
 
-fn run(sockets: Vec<TcpListener>, monitored: &Arc<Monitored>) {
+fn run(sockets: Vec<TcpListener>, router: &Router, mut phase: watch::Receiver<Phase>) {
     let runtime = match runtime::Builder::new_current_thread().enable_io().enable_time().build() {
         Ok(runtime) => runtime,
         Err(failure) => return error!(error = %failure, "monitor cannot start"),
     };
     runtime.block_on(async {
-        let mut phase = monitored.shared.phase.subscribe();
         let places = Places::new(HTTP_CONNECTIONS_MAX);
-        let router = routes(Arc::clone(monitored));
         for socket in sockets {
             tokio::spawn(accept(socket, router.clone(), Arc::clone(&places)));
         }

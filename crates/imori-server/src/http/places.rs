@@ -21,7 +21,7 @@ pub(super) struct Places {
     taken: Mutex<Vec<Arc<Activity>>>,
 }
 
-/// What the others know of a connection.
+/// The state of a connection that others see.
 #[derive(Default)]
 struct Activity {
     /// Requests whose answers are not written yet.
