@@ -131,6 +131,7 @@ class Watch:
                 self.told_s = now - self.begin
             status, body = asked(self.imori, "/healthz")
             if status == 503:
+                assert asked(self.imori, "/livez")[0] == 200, "a restart mends no disk"
                 self.unhealthy_s = min(self.unhealthy_s, now - self.begin)
                 self.words = json.loads(body)["error"]
             self.longest_s = max(self.longest_s, metric(self.imori, "imori_commit_max_seconds"))

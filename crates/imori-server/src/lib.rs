@@ -4,6 +4,7 @@ mod server;
 mod operator;
 mod start;
 mod monitor;
+mod http;
 mod thread;
 mod internal;
 mod net;

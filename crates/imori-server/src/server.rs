@@ -16,9 +16,10 @@ use tracing::{info, warn};
 use crate::cell::Cell;
 use crate::checkpoint::checkpointer::run_checkpointer;
 use crate::config::{Config, ProtocolName, Service};
+use crate::http;
 use crate::internal::{InternalClients, start_responders};
 use crate::login::{Authenticator, BuiltInUser};
-use crate::monitor::{self, CpuMeter, Monitored, Requests, Shown, server_id};
+use crate::monitor::{CpuMeter, Monitored, Requests, Shown, routes, server_id};
 use crate::net::listener::{accept, bind};
 use crate::operator::{OperatorRequest, Signals, stop};
 use crate::settings::Settings;
@@ -294,7 +295,8 @@ impl Server {
             shown: Shown::default(),
             shared: Arc::clone(&self.shared),
         };
-        match monitor::start(sockets, monitored) {
+        let router = routes(Arc::new(monitored));
+        match http::start(sockets, router, self.shared.phase.subscribe()) {
             Ok(thread) => self.monitor = Some(thread),
             Err(error) => {
                 self.shared.phase.send_replace(Phase::Ended);

@@ -81,7 +81,7 @@ mod tests {
         let mut reload = Reload::of(&Config::default());
         let level = ("log", "level", Value::Text(String::from("debug")));
         let queues = ("limits", "queues", Value::Integer(7));
-        assert_eq!(reload.waiting(&with(&[level.clone()])), Vec::<String>::new());
+        assert_eq!(reload.waiting(&with(std::slice::from_ref(&level))), Vec::<String>::new());
         assert_eq!(reload.waiting(&with(&[level.clone(), queues])), ["limits.queues"]);
         reload.run(Ok(with(&[level])));
         assert_eq!(reload.level, LogLevel::Debug);

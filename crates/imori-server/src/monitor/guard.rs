@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{HeaderMap, StatusCode, Uri, Version};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -14,18 +14,27 @@ use crate::host_names::{UNKNOWN_HOST, is_host_known, is_own};
 
 /// Lets a request through, or answers why not.
 pub(super) async fn guard(State(monitored): State<Arc<Monitored>>, request: Request, next: Next) -> Response {
-    match check(request.uri(), request.headers(), &monitored.host_names) {
+    match check(request.version(), request.uri(), request.headers(), &monitored.host_names) {
         Ok(()) => next.run(request).await,
         Err((status, reason)) => (status, [("connection", "close")], reason).into_response(),
     }
 }
 
-fn check(uri: &Uri, headers: &HeaderMap, host_names: &[HostName]) -> Result<(), (StatusCode, &'static str)> {
+fn check(
+    version: Version,
+    uri: &Uri,
+    headers: &HeaderMap,
+    host_names: &[HostName],
+) -> Result<(), (StatusCode, &'static str)> {
     if headers.contains_key(TRANSFER_ENCODING) || headers.get_all(CONTENT_LENGTH).iter().any(|len| len != "0")
     {
         return Err((StatusCode::BAD_REQUEST, "a request has no body here\n"));
     }
     let mut hosts = headers.get_all(HOST).iter();
+    // HTTP/1.0 knows no Host. Probes of load balancers speak it, and browsers never do.
+    if version < Version::HTTP_11 && !headers.contains_key(HOST) && uri.authority().is_none() {
+        return Ok(());
+    }
     let (Some(host), None) = (hosts.next(), hosts.next()) else {
         return Err((StatusCode::BAD_REQUEST, "a request names its host once\n"));
     };
@@ -47,8 +56,13 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, HeaderValue::from_str(value).unwrap());
         }
+        check_of(Version::HTTP_11, uri, &map)
+    }
+
+    fn check_of(version: Version, uri: &str, headers: &HeaderMap) -> u16 {
         let names = ["mq.example".parse().unwrap()];
-        check(&uri.parse().unwrap(), &map, &names).map_or_else(|(status, _)| status.as_u16(), |()| 200)
+        let checked = check(version, &uri.parse().unwrap(), headers, &names);
+        checked.map_or_else(|(status, _)| status.as_u16(), |()| 200)
     }
 
     /// SECURITY WEB-02.
@@ -80,6 +94,9 @@ mod tests {
             assert_eq!(status("/varz", &[("host", host)]), expected, "{host}");
         }
         assert_eq!(status("/varz", &[]), 400, "no host at all");
+        let none = HeaderMap::new();
+        assert_eq!(check_of(Version::HTTP_10, "/varz", &none), 200, "HTTP/1.0 has no hosts");
+        assert_eq!(check_of(Version::HTTP_10, "http://evil.example/varz", &none), 400);
         assert_eq!(status("/varz", &[("host", "localhost"), ("host", "evil.example")]), 400);
         assert_eq!(status("http://evil.example/varz", &[("host", "localhost")]), 421);
         assert_eq!(status("http://localhost/varz", &[("host", "localhost")]), 200);

@@ -1,4 +1,4 @@
-//! `/healthz`: whether the broker can do what it is for.
+//! `/healthz` and `/readyz`: whether the broker can do its work; `/livez`: whether a restart would help it.
 
 use std::time::Duration;
 
@@ -9,6 +9,9 @@ use super::monitored::Monitored;
 use super::query::Parameters;
 use crate::shared::Phase;
 use crate::stall::Cause;
+
+/// A cell that is so late will not come back.
+const DEAD_LAG: Duration = Duration::from_secs(60);
 
 /// How the broker is.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -29,6 +32,25 @@ impl Healthz {
         let damages = if query.counts_damage { shared.damages.findings() } else { Vec::new() };
         judge(phase, lasts, shared.stalls.flush_cause(), &damages)
     }
+}
+
+impl Healthz {
+    /// Whether the broker runs. A disk that is slow, full or frozen is no reason to end it, and neither is a stop under
+    /// way; a cell that comes to nothing any more is one.
+    pub(super) fn of_life(monitored: &Monitored) -> (StatusCode, Healthz) {
+        let now = monitored.now();
+        let cells = monitored.shared.cells.get().into_iter().flatten();
+        let lags = cells.map(|cell| cell.pulse.lag(now, cell.load.is_parked()));
+        judge_life(lags.max().unwrap_or_default())
+    }
+}
+
+fn judge_life(lag: Duration) -> (StatusCode, Healthz) {
+    if lag < DEAD_LAG {
+        return (StatusCode::OK, Healthz { status: "ok", error: None });
+    }
+    let error = format!("a cell has not come to its work for {:.0} s", lag.as_secs_f64());
+    (StatusCode::SERVICE_UNAVAILABLE, Healthz { status: "unavailable", error: Some(error) })
 }
 
 /// The parameters of `/healthz`.
@@ -73,6 +95,14 @@ fn judge(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_cell_that_stands_still_is_no_life() {
+        assert_eq!(judge_life(Duration::from_secs(59)).0, StatusCode::OK);
+        let (status, health) = judge_life(Duration::from_secs(61));
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(health.error.unwrap(), "a cell has not come to its work for 61 s");
+    }
 
     #[test]
     fn a_broker_whose_disk_stands_still_is_not_healthy() {

@@ -5,7 +5,6 @@
 //! connection's lock. A figure that this broker does not have is absent, or 0 where it has none: nothing
 //! is made up. There is no JSONP on purpose, and no page of another origin may read the answers.
 
-mod http;
 mod routes;
 mod guard;
 mod varz;
@@ -22,9 +21,9 @@ mod monitored;
 mod process;
 mod wording;
 
-pub(crate) use http::start;
 pub(crate) use monitored::{Monitored, Requests, Shown, server_id};
 pub(crate) use process::CpuMeter;
+pub(crate) use routes::routes;
 
 #[cfg(test)]
 mod tests;

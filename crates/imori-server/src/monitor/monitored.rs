@@ -58,18 +58,22 @@ pub(crate) enum Path {
     Subsz,
     Routez,
     Healthz,
+    Livez,
+    Readyz,
     Storez,
     Metrics,
 }
 
 impl Path {
-    pub(crate) const ALL: [Path; 8] = [
+    pub(crate) const ALL: [Path; 10] = [
         Path::Root,
         Path::Varz,
         Path::Connz,
         Path::Subsz,
         Path::Routez,
         Path::Healthz,
+        Path::Livez,
+        Path::Readyz,
         Path::Storez,
         Path::Metrics,
     ];
@@ -82,6 +86,8 @@ impl Path {
             Path::Subsz => "/subsz",
             Path::Routez => "/routez",
             Path::Healthz => "/healthz",
+            Path::Livez => "/livez",
+            Path::Readyz => "/readyz",
             Path::Storez => "/storez",
             Path::Metrics => "/metrics",
         }

@@ -26,7 +26,7 @@ type Broker = State<Arc<Monitored>>;
 type Pairs = Query<Vec<(String, String)>>;
 
 /// The paths of the monitor. What is not asked for by GET or HEAD is refused.
-pub(super) fn routes(monitored: Arc<Monitored>) -> Router {
+pub(crate) fn routes(monitored: Arc<Monitored>) -> Router {
     Router::new()
         .route(Path::Root.text(), get(root))
         .route(Path::Varz.text(), get(varz))
@@ -35,6 +35,8 @@ pub(super) fn routes(monitored: Arc<Monitored>) -> Router {
         .route("/subscriptionsz", get(subsz))
         .route(Path::Routez.text(), get(routez))
         .route(Path::Healthz.text(), get(healthz))
+        .route(Path::Readyz.text(), get(readyz))
+        .route(Path::Livez.text(), get(livez))
         .route(Path::Storez.text(), get(storez))
         .route(Path::Metrics.text(), get(metrics))
         .layer(from_fn_with_state(Arc::clone(&monitored), guard))
@@ -89,8 +91,23 @@ async fn routez(State(monitored): Broker) -> Response {
     })
 }
 
-async fn healthz(State(monitored): Broker, Query(pairs): Pairs) -> Response {
-    monitored.requests.count(Path::Healthz);
+async fn healthz(state: Broker, pairs: Pairs) -> Response {
+    state.requests.count(Path::Healthz);
+    readiness(state, pairs)
+}
+
+async fn readyz(state: Broker, pairs: Pairs) -> Response {
+    state.requests.count(Path::Readyz);
+    readiness(state, pairs)
+}
+
+async fn livez(State(monitored): Broker) -> Response {
+    monitored.requests.count(Path::Livez);
+    let (status, health) = Healthz::of_life(&monitored);
+    answer(status, serde_json::to_vec(&health))
+}
+
+fn readiness(State(monitored): Broker, Query(pairs): Pairs) -> Response {
     let query = match healthz::HealthzQuery::read(&Parameters(pairs)) {
         Ok(query) => query,
         Err(reason) => return refuse(reason),
@@ -148,7 +165,7 @@ const INDEX: &str = "\
 <li><a href=\"connz\">Connections</a>, <a href=\"connz?subs=1\">with what they read</a></li>
 <li><a href=\"subsz\">Subscriptions</a>, <a href=\"subsz?subs=1\">each</a></li>
 <li><a href=\"storez\">The store</a></li>
-<li><a href=\"healthz\">Health</a></li>
+<li><a href=\"readyz\">Ready</a>, <a href=\"livez\">alive</a></li>
 <li><a href=\"metrics\">Numbers for Prometheus</a></li>
 </ul>
 </body>
