@@ -31,7 +31,7 @@ const QUEUES: [&str; 2] = ["a", "b"];
 /// Sessions beside the first.
 const SESSIONS: u16 = 2;
 
-/// What a command is made of: the verb, the session, and a number that says the rest.
+/// A command: the verb, the session, and a number that says the rest.
 type Command = (u8, u16, u8);
 
 /// A session as its client knows it.

@@ -2,9 +2,7 @@
 
 mod cell;
 mod task;
-mod internal;
 mod host;
 mod world;
 
-pub(crate) use internal::Internal;
 pub(crate) use world::CellWorld;

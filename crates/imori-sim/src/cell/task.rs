@@ -15,9 +15,8 @@ use imori_core::world::World;
 use imori_server::protocol::Protocol;
 use imori_server::turn::{Link, Signals, Transport};
 
-use super::internal::Internal;
 use super::world::CellWorld;
-use crate::machine::{PipeWire, Served, Spoken, Task, Waits};
+use crate::machine::{Internal, PipeWire, Served, Spoken, Task, Waits};
 use crate::planted::Bug;
 
 impl Task {

@@ -139,7 +139,7 @@ pub(crate) enum Transact {
     Abort,
 }
 
-/// What an operator does with a queue.
+/// An operator's command.
 #[derive(Debug)]
 pub(crate) enum Operate<'a> {
     /// Drops what waits.

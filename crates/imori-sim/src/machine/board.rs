@@ -1,10 +1,14 @@
-//! What an internal client of a run and its task tell each other beside the frames.
+//! The board on which an internal client of a run and its task tell each other what no frame says.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::planted::Bug;
+
+/// Bytes of frames that a connection may park: those of all clients stay well below the memory mark,
+/// to which they count.
+pub(crate) const PARKED_BYTES_MAX: usize = 1_500;
 
 /// The board of one internal client.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use imori_core::id::ConnectionId;
 use imori_core::time::Time;
 use imori_server::turn::{Host, Transport};
 
+use super::internal::Internal;
 use super::network::Network;
-use crate::cell::Internal;
 
 /// A connection, from its cell's point of view.
 pub(crate) struct Task {

@@ -22,8 +22,8 @@ use imori_core::time::Time;
 use imori_core::turn::{Budget, Peer};
 use imori_core::world::World;
 
-use crate::client::{body, shared_name};
-use crate::machine::{Board, PARKED_BYTES_MAX};
+use super::board::{Board, PARKED_BYTES_MAX};
+use crate::message_text::{body, shared_name};
 use crate::planted::Bug;
 
 /// Numbers of subscriptions that the core's client does not give: those of single messages that were asked for.
