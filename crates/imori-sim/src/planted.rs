@@ -191,6 +191,8 @@ pub enum Bug {
     LoginMisdirected,
     /// A purge leaves no record.
     PurgeUnrecorded,
+    /// Unbound bindings and deleted exchanges leave no record.
+    UnbindUnrecorded,
     /// A queue with a single active consumer gives to all its consumers.
     TwoActiveConsumers,
     /// Deliveries to an internal client are not charged to its credit.
@@ -199,7 +201,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every planted bug with the properties of which one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 95] = [
+    pub const ALL: [(Bug, &'static [Property]); 96] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -293,6 +295,7 @@ impl Bug {
         (Bug::LiveDeliveryLost, &[Property::Visibility, Property::Loss]),
         (Bug::LoginMisdirected, &[Property::Login, Property::Starvation]),
         (Bug::PurgeUnrecorded, &[Property::Purge]),
+        (Bug::UnbindUnrecorded, &[Property::Visibility, Property::Durability]),
         (Bug::TwoActiveConsumers, &[Property::SingleActive]),
         (Bug::InternalCreditUncharged, &[Property::Credit]),
     ];

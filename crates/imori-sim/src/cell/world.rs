@@ -14,7 +14,7 @@ use imori_core::message::{HeaderReader, OriginId};
 use imori_core::outbound::Outbound;
 use imori_core::paging::PageWork;
 use imori_core::queue::Queue;
-use imori_core::record::{Appended, MessageRecord, NewRecord, RecordKind, decode_settle};
+use imori_core::record::{Appended, Definition, MessageRecord, NewRecord, RecordKind, decode_settle};
 use imori_core::route::{Router, Table};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
@@ -284,6 +284,16 @@ impl World for CellWorld<'_> {
         let records = self.shared.alter_rejections(records);
         if records.is_empty() {
             return Appended { first: Lsn::NONE, through: Lsn::NONE };
+        }
+        if self.shared.has(Bug::UnbindUnrecorded) {
+            let is_gone = |record: &NewRecord| {
+                let definition = Definition::decode(&record.payload);
+                record.kind == RecordKind::Definition
+                    && matches!(definition, Ok(Definition::BindingGone(_) | Definition::ExchangeGone { .. }))
+            };
+            if records.iter().any(is_gone) {
+                return Appended { first: Lsn::NONE, through: Lsn::NONE };
+            }
         }
         if self.shared.has(Bug::PurgeUnrecorded) && self.is_purging() {
             return Appended { first: Lsn::NONE, through: Lsn::NONE };

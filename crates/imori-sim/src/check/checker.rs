@@ -200,10 +200,7 @@ fn check_messages(shared: &Shared, model: &Model) {
         for (queue, spec) in model.queues.iter().enumerate() {
             let is_for = match &message.to {
                 To::Queue(to) => *to == queue && (!spec.refuses || message.has_receipt),
-                To::Topic(subject) => {
-                    let pattern = spec.pattern.as_ref();
-                    sent > 0 && pattern.is_some_and(|pattern| is_match(pattern, subject)) && !spec.refuses
-                }
+                To::Topic(_) => sent > 0 && model.is_for(index, queue) && !spec.refuses,
                 To::Inbox(_) => false,
             };
             let is_taken = |other: usize| model.taken.contains_key(&(other, queue));

@@ -19,7 +19,7 @@ use crate::client::{body, shared_name};
 use crate::journal::{Store, last_checkpoint};
 use crate::machine::Shared;
 use crate::model::Cancel;
-use crate::model::{Mode, Model, Outcome, Reads, SubscriptionRecord, To, is_match};
+use crate::model::{Mode, Model, Outcome, Reads, SubscriptionRecord, To};
 use crate::property::Property;
 
 /// The messages that a crash leaves, by the names that clients use.
@@ -182,11 +182,9 @@ impl Image {
         for RecordRef { queue: id, lsn } in record_refs.iter().copied() {
             let Some(queue) = self.queues.get(&id).copied() else { continue };
             let spec = model.queue(queue);
-            let is_meant = match &sent.to {
-                _ if spec.is_dead_letter_queue => record.deaths.is_some(),
-                To::Queue(to) => *to == queue,
-                To::Topic(subject) => spec.pattern.as_ref().is_some_and(|pattern| is_match(pattern, subject)),
-                To::Inbox(_) => false,
+            let is_meant = match spec.is_dead_letter_queue {
+                true => record.deaths.is_some(),
+                false => model.is_for(number, queue),
             };
             if !is_meant {
                 return Err(format!("message {number} is in `{}`, where it was not sent", spec.name));
@@ -233,14 +231,7 @@ impl Image {
                         matches!(last.outcome, Outcome::Accept | Outcome::Reject | Outcome::Auto)
                     })
                 };
-                let is_for = match &message.to {
-                    To::Queue(to) => *to == queue,
-                    To::Topic(subject) => {
-                        let pattern = model.queue(queue).pattern.as_ref();
-                        pattern.is_some_and(|pattern| is_match(pattern, subject))
-                    }
-                    To::Inbox(_) => false,
-                };
+                let is_for = model.is_for(number, queue);
                 let is_there = |other: usize| self.waiting.contains_key(&(queue, other)) || is_gone(other);
                 if is_for
                     && !is_gone(number)

@@ -5,7 +5,7 @@ use super::commands::NewSubscription;
 use super::outgoing::Outgoing;
 use super::place::Place;
 use crate::machine::Shared;
-use crate::model::{MessageRecord, Mode, Model, Outcome, Reads, To};
+use crate::model::{MessageRecord, Mode, Model, Outcome, Reads, RouteRecord, RouteState, To};
 use crate::workload::{Action, QueueSpec, Workload, pattern, subject};
 
 /// The latest delayed messages, of which one may be cancelled.
@@ -21,7 +21,7 @@ impl Client {
             self.is_reading = random.chance(1, 6);
         }
         if self.abilities.operates && random.chance(1, 4) {
-            return self.operate(shared, model);
+            return self.operate(shared, model, workload);
         }
         let weighted = random.weighted(&workload.weights);
         let action = Action::ALL.get(weighted).copied().unwrap_or(Action::SendToQueue);
@@ -130,7 +130,7 @@ impl Client {
     }
 
     /// Purges a queue, looks it up or asks for a message of it.
-    fn operate(&mut self, shared: &Shared, model: &mut Model) {
+    fn operate(&mut self, shared: &Shared, model: &mut Model, workload: &Workload) {
         let is_open = |queue: &usize| {
             let spec = model.queue(*queue);
             spec.is_kept() && !spec.is_dead_letter_queue
@@ -140,7 +140,15 @@ impl Client {
             return;
         }
         let queue = *shared.random.pick(&open);
-        match shared.random.below(5) {
+        let is_still = |route: &&RouteRecord| route.state != RouteState::Changing;
+        let routes: Vec<String> =
+            model.routes.iter().filter(is_still).map(|route| route.subject.clone()).collect();
+        match shared.random.below(9) {
+            5 | 6 => self.route(shared, model, queue),
+            7 | 8 if !routes.is_empty() => {
+                let outgoing = to_topic(shared.random.pick(&routes).clone());
+                self.send_somehow(shared, model, workload, outgoing);
+            }
             0 => self.purge(shared, model, queue),
             1 => self.look_up(shared, model, queue),
             _ => self.get(shared, model, queue),

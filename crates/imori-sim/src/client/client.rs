@@ -53,6 +53,10 @@ pub(crate) enum Awaited {
     Get(usize),
     /// How many messages wait in this queue.
     LookUp(usize),
+    /// The way of this number is there.
+    Route(usize),
+    /// The way of this number is gone.
+    Unroute(usize),
     Disconnect,
     Other,
 }

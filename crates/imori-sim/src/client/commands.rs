@@ -10,7 +10,8 @@ use super::protocol::{
 };
 use crate::machine::{Shared, read_instead};
 use crate::model::{
-    Cancel, Due, Duplicate, MessageRecord, Mode, Model, Outcome, Reads, SubscriptionRecord, TransactionRecord,
+    Cancel, Due, Duplicate, MessageRecord, Mode, Model, Outcome, Reads, RouteRecord, RouteState,
+    SubscriptionRecord, TransactionRecord,
 };
 
 /// Subscriptions that a client has at most.
@@ -314,6 +315,25 @@ impl Client {
     pub(crate) fn look_up(&mut self, shared: &Shared, model: &Model, queue: usize) {
         let (name, confirm) = (model.queue(queue).name.clone(), self.ask_confirm(Awaited::LookUp(queue)));
         let operate = Operate::LookUp { queue: &name, confirm: &confirm };
+        self.command(shared, |protocol, out| protocol.operate(out, &operate));
+    }
+
+    /// Makes a way to a queue for a subject that nobody has used.
+    pub(crate) fn route(&mut self, shared: &Shared, model: &mut Model, queue: usize) {
+        let (route, state) = (model.routes.len(), RouteState::Changing);
+        let subject = format!("way.{route}");
+        model.routes.push(RouteRecord { queue, subject: subject.clone(), state });
+        let (name, confirm) = (model.queue(queue).name.clone(), self.ask_confirm(Awaited::Route(route)));
+        let operate = Operate::Route { queue: &name, subject: &subject, confirm: &confirm };
+        self.command(shared, |protocol, out| protocol.operate(out, &operate));
+    }
+
+    /// Takes a way out at one of its places.
+    pub(crate) fn unroute(&mut self, shared: &Shared, model: &mut Model, route: usize) {
+        let RouteRecord { queue, subject, .. } = model.route(route).clone();
+        let place = shared.random.below(3);
+        let (name, confirm) = (model.queue(queue).name.clone(), self.ask_confirm(Awaited::Unroute(route)));
+        let operate = Operate::Unroute { queue: &name, subject: &subject, place, confirm: &confirm };
         self.command(shared, |protocol, out| protocol.operate(out, &operate));
     }
 

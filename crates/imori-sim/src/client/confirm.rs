@@ -3,7 +3,7 @@
 use super::client::{Awaited, Client, Unconfirmed};
 use super::protocol::Confirmed;
 use crate::machine::Shared;
-use crate::model::Model;
+use crate::model::{Model, RouteState};
 use crate::property::Property;
 
 impl Client {
@@ -72,6 +72,11 @@ impl Client {
                 self.subscriptions.retain(|own| own.record != record);
                 model.subscription(record).receipt_at = Some(now);
             }
+            Awaited::Route(route) if shared.random.chance(1, 2) && !self.is_silent() => {
+                self.unroute(shared, model, route);
+            }
+            Awaited::Route(route) => model.route(route).state = RouteState::Made,
+            Awaited::Unroute(route) => model.route(route).state = RouteState::Gone,
             Awaited::LookUp(queue) => {
                 model.check_waiting_count(shared, queue, confirmed.count.unwrap_or(usize::MAX));
             }

@@ -136,6 +136,12 @@ impl ClientProtocol for InternalClient {
         match *operate {
             Operate::Purge { queue, confirm } => line(out, format_args!("purge {queue} {confirm}")),
             Operate::Get { id, queue, confirm } => line(out, format_args!("get {id} {queue} {confirm}")),
+            Operate::Route { queue, subject, confirm } => {
+                line(out, format_args!("route {queue} {subject} {confirm}"));
+            }
+            Operate::Unroute { queue, subject, place, confirm } => {
+                line(out, format_args!("unroute {queue} {subject} {place} {confirm}"));
+            }
             Operate::LookUp { queue, confirm } => line(out, format_args!("look {queue} {confirm}")),
         }
     }

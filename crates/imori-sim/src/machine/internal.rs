@@ -14,10 +14,11 @@ use imori_core::error::BrokerError;
 use imori_core::id::{ConnectionId, ReaderId, VhostId};
 use imori_core::inbound::{Inbound, Intake, Performed, Phase, Taken, Unread};
 use imori_core::internal::{Client, IncomingMessage, OutgoingMessage, Published};
-use imori_core::message::{Address, Property, TOPIC_EXCHANGE};
+use imori_core::message::{Address, Property, TOPIC_EXCHANGE, Value};
+use imori_core::name::Name;
 use imori_core::outbound::{Encoder, SessionId};
 use imori_core::queue::Got;
-use imori_core::route::{BindingKey, Syntax};
+use imori_core::route::{Arguments, BindingKey, ExchangeKind, Settings, Syntax};
 use imori_core::time::Time;
 use imori_core::turn::{Budget, Peer};
 use imori_core::world::World;
@@ -161,6 +162,10 @@ impl Internal {
             }
             ["purge", queue, confirm] => self.purge(world, queue, confirm),
             ["get", id, queue, confirm] => self.get(world, id, queue, confirm),
+            ["route", queue, subject, confirm] => self.route(world, queue, subject, confirm),
+            ["unroute", queue, subject, place, confirm] => {
+                self.unroute(world, (queue, subject), place, confirm)
+            }
             ["look", queue, confirm] => {
                 let look = broker::look_up_queue(world, &self.client.actor(), queue.as_bytes());
                 look.map(|look| {
@@ -349,6 +354,47 @@ impl Internal {
         Ok(Performed::Done)
     }
 
+    /// Binds a queue, with an argument, to an exchange of its own, and that to the topic exchange.
+    fn route<W: World>(
+        &mut self,
+        world: &W,
+        queue: &str,
+        subject: &str,
+        confirm: &str,
+    ) -> Result<Performed, BrokerError> {
+        let (actor, own) = (self.client.actor(), subject.as_bytes());
+        let settings = Settings { is_durable: true, ..Settings::default() };
+        broker::declare_exchange(world, &actor, own, ExchangeKind::Topic, settings)?;
+        broker::bind_exchange(world, &actor, TOPIC_EXCHANGE, &key(subject), &Arguments::NONE, own)?;
+        let id = broker::find_queue(world, &actor, queue.as_bytes())?;
+        broker::bind_queue(world, &actor, own, &key("#"), &arguments(), id)?;
+        self.confirm_all(world, confirm);
+        Ok(Performed::Done)
+    }
+
+    /// Takes out the queue's binding, the exchange's, or the exchange with both.
+    fn unroute<W: World>(
+        &mut self,
+        world: &W,
+        (queue, subject): (&str, &str),
+        place: &str,
+        confirm: &str,
+    ) -> Result<Performed, BrokerError> {
+        let (actor, own) = (self.client.actor(), subject.as_bytes());
+        match place {
+            "0" => {
+                let id = broker::find_queue(world, &actor, queue.as_bytes())?;
+                broker::unbind_queue(world, &actor, own, &key("#"), &arguments(), id)?
+            }
+            "1" => {
+                broker::unbind_exchange(world, &actor, TOPIC_EXCHANGE, &key(subject), &Arguments::NONE, own)?
+            }
+            _ => broker::delete_exchange(world, &actor, own, false)?,
+        };
+        self.confirm_all(world, confirm);
+        Ok(Performed::Done)
+    }
+
     fn get<W: World>(
         &mut self,
         world: &W,
@@ -369,6 +415,14 @@ impl Internal {
         self.confirm_all(world, confirm);
         Ok(Performed::Done)
     }
+}
+
+fn key(text: &str) -> BindingKey {
+    BindingKey::new(Syntax::Amqp, text.as_bytes())
+}
+
+fn arguments() -> Arguments {
+    Arguments::new([(Name::from("of"), Value::text(b"an operator"))])
 }
 
 fn number(text: &str) -> u64 {

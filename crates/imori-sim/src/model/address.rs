@@ -1,8 +1,7 @@
 //! A message comes from the queue that it was sent to, or from where the dead go, by rule.
 
 use super::model::Model;
-use super::records::{Arrived, Outcome, To};
-use super::wildcards::is_match;
+use super::records::{Arrived, Outcome};
 use crate::machine::Shared;
 use crate::property::Property;
 
@@ -13,14 +12,7 @@ impl Model {
         let spec = self.queue(queue);
         let name = spec.name.clone();
         if !spec.is_dead_letter_queue {
-            let is_meant = match self.messages.get(message).map(|message| &message.to) {
-                Some(To::Queue(to)) => *to == queue,
-                Some(To::Topic(subject)) => {
-                    spec.pattern.as_ref().is_some_and(|pattern| is_match(pattern, subject))
-                }
-                _ => false,
-            };
-            if !is_meant || arrived.death.is_some() {
+            if !self.is_for(message, queue) || arrived.death.is_some() {
                 shared
                     .violate(Property::Visibility, || format!("message {message} is not for queue `{name}`"));
             }

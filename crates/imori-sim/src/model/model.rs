@@ -6,7 +6,8 @@ use imori_core::confirm::Level;
 
 use super::duplicate::Taken;
 use super::records::{
-    LastDelivery, MessageRecord, PurgeRecord, SessionRecord, SubscriptionRecord, To, TransactionRecord,
+    LastDelivery, MessageRecord, PurgeRecord, RouteRecord, RouteState, SessionRecord, SubscriptionRecord, To,
+    TransactionRecord,
 };
 use super::wildcards::is_match;
 use crate::broker_end::{Crash, EndKind};
@@ -25,6 +26,8 @@ pub(crate) struct Model {
     pub(crate) last_deliveries: BTreeMap<(usize, usize), LastDelivery>,
     pub(crate) transactions: Vec<TransactionRecord>,
     pub(crate) purges: Vec<PurgeRecord>,
+    /// Ways of subjects that operators made, each of a subject of its own.
+    pub(crate) routes: Vec<RouteRecord>,
     /// The subscription that got the latest delivery of each queue with a single active consumer.
     pub(super) active: BTreeMap<usize, usize>,
     /// Ends of the broker.
@@ -60,6 +63,10 @@ impl Model {
 
     pub(crate) fn message(&mut self, message: usize) -> &mut MessageRecord {
         self.messages.get_mut(message).expect("messages are numbered as they are made")
+    }
+
+    pub(crate) fn route(&mut self, route: usize) -> &mut RouteRecord {
+        self.routes.get_mut(route).expect("ways are numbered as they are made")
     }
 
     pub(crate) fn queue(&self, queue: usize) -> &QueueSpec {
@@ -116,7 +123,11 @@ impl Model {
         match self.messages.get(message).map(|message| &message.to) {
             Some(To::Queue(to)) => *to == queue,
             Some(To::Topic(subject)) => {
-                self.queue(queue).pattern.as_ref().is_some_and(|pattern| is_match(pattern, subject))
+                let pattern = self.queue(queue).pattern.as_ref();
+                let is_routed = |route: &RouteRecord| {
+                    route.state == RouteState::Made && route.queue == queue && route.subject == *subject
+                };
+                pattern.is_some_and(|pattern| is_match(pattern, subject)) || self.routes.iter().any(is_routed)
             }
             Some(To::Inbox(_)) | None => false,
         }

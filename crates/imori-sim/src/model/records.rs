@@ -159,6 +159,22 @@ pub(crate) struct LastDelivery {
     pub(crate) is_of_earlier_life: bool,
 }
 
+/// The way of a subject to a queue, which an operator makes and perhaps takes out again.
+#[derive(Debug, Clone)]
+pub(crate) struct RouteRecord {
+    pub(crate) queue: usize,
+    pub(crate) subject: String,
+    pub(crate) state: RouteState,
+}
+
+/// How far a way is. Nobody publishes to its subject before it is made for good, or gone for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RouteState {
+    Changing,
+    Made,
+    Gone,
+}
+
 /// A purge, by steps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PurgeRecord {
