@@ -15,6 +15,7 @@ mod workload;
 mod broker_end;
 mod planted;
 mod property;
+mod message_text;
 mod trace;
 mod random;
 

@@ -189,11 +189,17 @@ pub enum Bug {
     LiveDeliveryLost,
     /// The verdict of a login goes to another connection whose login is checked too.
     LoginMisdirected,
+    /// A purge leaves no record.
+    PurgeUnrecorded,
+    /// A queue with a single active consumer gives to all its consumers.
+    TwoActiveConsumers,
+    /// Deliveries to an internal client are not charged to its credit.
+    InternalCreditUncharged,
 }
 
 impl Bug {
     /// Every planted bug with the properties of which one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 92] = [
+    pub const ALL: [(Bug, &'static [Property]); 95] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -286,5 +292,8 @@ impl Bug {
         (Bug::PongTooEarly, &[Property::Visibility, Property::Duplication]),
         (Bug::LiveDeliveryLost, &[Property::Visibility, Property::Loss]),
         (Bug::LoginMisdirected, &[Property::Login, Property::Starvation]),
+        (Bug::PurgeUnrecorded, &[Property::Purge]),
+        (Bug::TwoActiveConsumers, &[Property::SingleActive]),
+        (Bug::InternalCreditUncharged, &[Property::Credit]),
     ];
 }

@@ -64,6 +64,10 @@ pub enum Property {
     Level,
     /// Only a client with the right password is let in, and none of these is refused.
     Login,
+    /// A purge drops what waits, and none of it comes back, whatever happens after its confirm.
+    Purge,
+    /// A queue with a single active consumer gives to one at a time, until that one goes.
+    SingleActive,
 }
 
 /// A property that was broken, and how.

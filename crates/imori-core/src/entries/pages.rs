@@ -3,6 +3,8 @@
 //! A page is needed until all of its entries are settled, whether they are on disk alone or in memory too. While a
 //! page is settled in part, the numbers of the settled records are kept as ranges.
 
+use std::collections::BTreeSet;
+
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
@@ -257,13 +259,31 @@ impl Pages {
         }
     }
 
-    /// Notes the records of the entries of a durable page that are in no memory from now on. All entries of a page
-    /// that is on disk need no list: then the page says which they are.
+    /// Notes the records of entries of a durable page that are in no memory from now on, beside those that were in none
+    /// before. All entries of a page that is on disk need no list: then the page says which they are.
     pub(crate) fn set_apart(&mut self, id: PageId, lsns: impl ExactSizeIterator<Item = Lsn> + Clone) {
         let Some(page) = self.all.get_mut(&id).filter(|page| page.is_durable) else { return };
         page.last = lsns.clone().fold(page.last, Lsn::max);
         let is_whole = page.place.is_some() && lsns.len() >= page.live as usize;
-        page.apart = (!is_whole).then(|| lsns.collect());
+        page.apart = (!is_whole).then(|| {
+            let before = page.apart.take().unwrap_or_default();
+            before.into_iter().chain(lsns).collect()
+        });
+    }
+
+    /// The records of a page's entries that are in no memory, where there is a list of them. They are purged, so that
+    /// another part of the page has none.
+    pub(crate) fn take_apart(&mut self, id: PageId) -> Option<Vec<Lsn>> {
+        let apart = self.all.get_mut(&id)?.apart.as_mut()?;
+        Some(std::mem::take(apart).into_vec())
+    }
+
+    /// Notes that entries of a page are in memory again, whose others may be in none.
+    pub(crate) fn join(&mut self, id: PageId, lsns: impl Iterator<Item = Lsn>) {
+        if let Some(apart) = self.all.get_mut(&id).and_then(|page| page.apart.as_mut()) {
+            let joined: BTreeSet<Lsn> = lsns.collect();
+            *apart = apart.iter().copied().filter(|lsn| !joined.contains(lsn)).collect();
+        }
     }
 
     /// Forgets a durable page that was purged whole; nothing where it is not known where that is. What is known of its
@@ -409,11 +429,6 @@ impl Page {
     /// Tells whether one of its entries is settled.
     pub(crate) fn is_settled(&self, lsn: Lsn) -> bool {
         self.settled.contains(lsn.0)
-    }
-
-    /// Records of its entries that are in no memory, where these are listed.
-    pub(crate) fn apart(&self) -> Option<&[Lsn]> {
-        self.apart.as_deref()
     }
 
     /// Where it can be read; none while it is being written.

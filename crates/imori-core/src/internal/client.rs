@@ -34,9 +34,12 @@ pub enum Published {
         /// Their number; 0 is a message that nobody gets.
         receivers: usize,
     },
-    /// The message was not published: memory, the disk or a queue has no room. The world tells the client's
-    /// connection when to try again, as it tells every publisher.
-    Wait,
+    /// The message was not published: memory or the disk is short. The end of that alarm says when to try again, to
+    /// those who have asked for it.
+    WaitForAlarm,
+    /// The message was not published: a queue is too long. The world unthrottles the client's connection when to try
+    /// again, as it does every publisher's.
+    WaitForQueue,
 }
 
 impl Client {
@@ -76,14 +79,17 @@ impl Client {
         let done = message.lend(|publication| {
             let view = publication.view();
             if world.is_alarmed() || view.properties.is_persistent && world.room().is_alarmed() {
-                return Ok(None);
+                return Ok(Err(Published::WaitForAlarm));
             }
             if broker::must_wait_for_queue(world, &self.actor(), exchange, subject, &view) {
-                return Ok(None);
+                return Ok(Err(Published::WaitForQueue));
             }
-            broker::publish(world, &self.actor(), exchange, subject, publication).map(Some)
+            broker::publish(world, &self.actor(), exchange, subject, publication).map(Ok)
         });
-        let Some(report) = done.ok_or(BrokerError::HeadersTooLarge)?? else { return Ok(Published::Wait) };
+        let report = match done.ok_or(BrokerError::HeadersTooLarge)?? {
+            Ok(report) => report,
+            Err(waits) => return Ok(waits),
+        };
         if let Some(queue) = report.refused_by {
             return Err(BrokerError::QueueFull(queue));
         }
@@ -93,7 +99,9 @@ impl Client {
         Ok(Published::Taken { receivers: report.receivers })
     }
 
-    fn confirm<W: World>(&self, world: &W, confirm: Confirm, number: u64) {
+    /// Has [`Incoming::Confirmed`](super::Incoming::Confirmed) come with a number once `confirm` is reached, behind all
+    /// earlier ones: for verbs that are called with [`Client::actor`].
+    pub fn confirm<W: World>(&self, world: &W, confirm: Confirm, number: u64) {
         world.with_outbound(self.connection, |outbound| {
             outbound.promise(SessionId::FIRST, confirm, confirm.level, |out| push_confirmed(out, number))
         });

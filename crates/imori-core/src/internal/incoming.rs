@@ -3,7 +3,7 @@
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::encoder::kind;
-use crate::message::{Address, HeaderReader, Property, Value};
+use crate::message::{Address, HeaderReader, OriginId, Property, Value};
 use crate::record::MessageRecord;
 use crate::world::World;
 
@@ -68,6 +68,17 @@ impl Frames {
     /// # Errors
     /// The frame is none of [`InternalEncoder`](super::InternalEncoder), which is a fault in the broker's code.
     pub fn next<W: World>(&mut self, world: &W) -> Result<Option<Incoming>, &'static str> {
+        self.next_by(|origin| world.header_reader(origin))
+    }
+
+    /// Reads the next frame as [`Frames::next`] does, where no world is at hand: `reader_of` knows the header blocks.
+    ///
+    /// # Errors
+    /// As [`Frames::next`].
+    pub fn next_by<'r>(
+        &mut self,
+        reader_of: impl Fn(OriginId) -> &'r dyn HeaderReader,
+    ) -> Result<Option<Incoming>, &'static str> {
         let Some((len, rest)) = self.0.split_first_chunk() else { return Ok(None) };
         let len = u32::from_le_bytes(*len) as usize;
         if rest.len() < len {
@@ -75,14 +86,14 @@ impl Frames {
         }
         self.0.advance(4);
         let frame = self.0.split_to(len).freeze();
-        read(world, &frame).map(Some).ok_or("a frame of an internal client cannot be read")
+        read(&reader_of, &frame).map(Some).ok_or("a frame of an internal client cannot be read")
     }
 }
 
-fn read<W: World>(world: &W, frame: &Bytes) -> Option<Incoming> {
+fn read<'r>(reader_of: &impl Fn(OriginId) -> &'r dyn HeaderReader, frame: &Bytes) -> Option<Incoming> {
     let (kind, rest) = frame.split_first()?;
     Some(match *kind {
-        kind::DELIVERY => Incoming::Message(message(world, frame, rest)?),
+        kind::DELIVERY => Incoming::Message(message(reader_of, frame, rest)?),
         kind::CANCELLED => Incoming::Cancelled(number(rest)?.0),
         kind::CONFIRMED => Incoming::Confirmed(number(rest)?.0),
         kind::CUT => Incoming::Cut(String::from_utf8_lossy(rest).into_owned()),
@@ -95,14 +106,18 @@ fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((u64::from_le_bytes(*number), rest))
 }
 
-fn message<W: World>(world: &W, frame: &Bytes, fields: &[u8]) -> Option<IncomingMessage> {
+fn message<'r>(
+    reader_of: &impl Fn(OriginId) -> &'r dyn HeaderReader,
+    frame: &Bytes,
+    fields: &[u8],
+) -> Option<IncomingMessage> {
     let (subscription, rest) = number(fields)?;
     let (number, rest) = number(rest)?;
     let ([settles, redelivered], rest) = rest.split_first_chunk()?;
     let (failures, payload) = rest.split_first_chunk()?;
     let record = MessageRecord::decode(payload).ok()?;
     let view = record.view();
-    let reader = world.header_reader(record.properties.origin);
+    let reader = reader_of(record.properties.origin);
     let reply_to = reader.reply_address(&view).map(|(exchange, subject)| Address::new(&exchange, &subject));
     let property = |property| view.property(property).map(<[u8]>::to_vec);
     Some(IncomingMessage {

@@ -168,6 +168,10 @@ impl Queue {
             }
         }
         let lost = part.len.saturating_sub(u32::try_from(run.len() + failed.len()).unwrap_or(u32::MAX));
+        self.pages.join(
+            id,
+            run.iter().chain(failed.iter().map(|(entry, _)| entry)).map(|entry| entry.envelope.lsn),
+        );
         self.ready.replace(priority, id, run);
         if is_in_journal {
             self.pages.leave_journal(id);

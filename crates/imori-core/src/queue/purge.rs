@@ -53,8 +53,8 @@ impl Queue {
             return self.pages.let_go(part.id, part.len);
         }
         let durability = self.durability.filter(|_| page.is_durable);
-        let (apart, is_placed) = (page.apart().map(<[Lsn]>::to_vec), page.place.is_some());
-        match (durability, apart) {
+        let is_placed = page.place.is_some();
+        match (durability, self.pages.take_apart(part.id)) {
             (Some(_), Some(lsns)) => {
                 for lsn in &lsns {
                     self.counts.remove(lsn);

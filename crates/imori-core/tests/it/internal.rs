@@ -170,7 +170,7 @@ fn its_publishes_wait_for_memory_as_all_do() {
     let inside = Inside::new(&world);
     let message = OutgoingMessage::new("m");
     world.set_alarmed(true);
-    assert_eq!(inside.client.publish(&world, &to_topic("a"), &message, None), Ok(Published::Wait));
+    assert_eq!(inside.client.publish(&world, &to_topic("a"), &message, None), Ok(Published::WaitForAlarm));
     world.set_alarmed(false);
     let published = inside.client.publish(&world, &to_topic("a"), &message, Some(7));
     assert_eq!(published, Ok(Published::Taken { receivers: 0 }));

@@ -28,5 +28,6 @@ mod purge;
 mod get;
 mod lifetime;
 mod sessions;
+mod sessions_at_random;
 mod limited;
 mod rights;

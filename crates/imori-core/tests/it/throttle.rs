@@ -7,12 +7,13 @@ use imori_core::broker::{
 };
 use imori_core::entries::PagePlace;
 use imori_core::id::QueueId;
+use imori_core::internal::{Client, OutgoingMessage, Published};
 use imori_core::message::{Address, MessageView, OriginId, Properties, Publication};
 use imori_core::name::Name;
 use imori_core::paging::{PageDraft, PageWork};
 use imori_core::queue::QueueSettings;
 use imori_core::world::{Counter, World};
-use imori_testkit::{Caller, TestMessage, TestWorld};
+use imori_testkit::{Caller, TestMessage, TestWorld, VHOST};
 
 use crate::durable::durable;
 
@@ -48,6 +49,23 @@ fn throttle(world: &TestWorld, client: &Caller<'_>, name: &str) -> Vec<PageDraft
 /// Ends what is being written of a queue, until it is short enough.
 fn fail(world: &TestWorld, queue: QueueId, drafts: Vec<PageDraft>) {
     drafts.into_iter().for_each(|draft| page_failed(world, queue, draft));
+}
+
+#[test]
+fn an_internal_client_is_told_whether_it_waits_for_a_queue_or_for_an_alarm() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    let long = client.declare_with("long", &durable()).unwrap();
+    let drafts = throttle(&world, &client, "long");
+    let inside = Client::new(Identity::broker(), world.open(Client::encoder()), VHOST);
+    let to = Address::new(b"", b"long");
+    let publish = || inside.publish(&world, &to, &OutgoingMessage::new("m"), None);
+    assert_eq!(publish(), Ok(Published::WaitForQueue));
+    world.set_alarmed(true);
+    assert_eq!(publish(), Ok(Published::WaitForAlarm));
+    world.set_alarmed(false);
+    fail(&world, long, drafts);
+    assert_eq!(publish(), Ok(Published::Taken { receivers: 1 }));
 }
 
 #[test]

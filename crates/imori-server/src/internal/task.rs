@@ -12,7 +12,6 @@ use imori_core::id::{ConnectionId, ReaderId, VhostId};
 use imori_core::internal::{Client, Frames, Incoming, IncomingMessage, OutgoingMessage, Published};
 use imori_core::message::{Address, Property};
 use imori_core::outbound::Outbound;
-use imori_core::room::Room;
 use imori_core::world::World;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
@@ -203,10 +202,9 @@ impl Task {
                     self.numbers = number;
                     self.confirms.insert(number, (answer, receivers));
                 }
-                Ok(Published::Wait) => {
+                Ok(waits) => {
                     self.parked.push_front(Publish { to, message, answer });
-                    let is_alarmed = cell.is_alarmed() || cell.room().is_alarmed();
-                    if is_alarmed && !cell.shared.memory.park(self.connection) {
+                    if waits == Published::WaitForAlarm && !cell.shared.memory.park(self.connection) {
                         // The alarm has ended meanwhile, of which nobody tells.
                         continue;
                     }
@@ -225,7 +223,7 @@ impl Task {
                 let _ = answer.send(Err(InternalError::NoResponder));
             }
             Ok((Published::Taken { .. }, request)) => drop(self.requests.insert(request, answer)),
-            Ok((Published::Wait, request)) => {
+            Ok((Published::WaitForAlarm | Published::WaitForQueue, request)) => {
                 self.client.forget(cell, request);
                 let _ = answer.send(Err(InternalError::Busy));
             }

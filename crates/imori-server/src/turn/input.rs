@@ -5,8 +5,8 @@ use std::task::{Poll, ready};
 use bytes::BytesMut;
 use imori_core::turn::Next;
 
+use super::conversation::Conversation;
 use super::host::{Host, Transport};
-use crate::protocol::Protocol;
 
 /// The bytes of an incomplete frame. An idle connection keeps no buffer.
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ impl Input {
         &mut self,
         host: &H,
         transport: &mut impl Transport,
-        protocol: &mut Protocol,
+        protocol: &mut impl Conversation,
     ) -> Poll<Read> {
         let cell_scratch = host.cell_scratch();
         let (carried, read_bytes) = (self.carry.len(), cell_scratch.read_bytes());
@@ -71,7 +71,7 @@ impl Input {
         &mut self,
         host: &H,
         transport: &mut impl Transport,
-        protocol: &mut Protocol,
+        protocol: &mut impl Conversation,
     ) -> Poll<Read> {
         let read_bytes = host.cell_scratch().read_bytes();
         let missing = self.frame_bytes.map_or(read_bytes, |bytes| bytes.saturating_sub(self.carry.len()));
@@ -93,7 +93,7 @@ impl Input {
     }
 
     /// Lets the protocol work on what was read before, or goes on with what it let wait.
-    pub(super) fn work<H: Host>(&mut self, host: &H, protocol: &mut Protocol) -> Next {
+    pub(super) fn work<H: Host>(&mut self, host: &H, protocol: &mut impl Conversation) -> Next {
         if self.carry.is_empty() && !protocol.has_parked() {
             return Next::More { frame_bytes: None };
         }
@@ -107,9 +107,7 @@ impl Input {
             return next;
         };
         let frame = self.carry.split_to(bytes).freeze();
-        let mut budget = host.cell_scratch().budget(host.now());
-        let scratch = &mut host.cell_scratch().scratch.borrow_mut();
-        let received = protocol.receive(host, scratch, &frame, Some(&frame), &mut budget);
+        let received = protocol.receive(host, &frame, Some(&frame));
         self.note(received.next);
         let rest = frame.slice(received.consumed.min(frame.len())..);
         drop(frame);
@@ -124,10 +122,13 @@ impl Input {
         }
     }
 
-    fn receive<H: Host>(&mut self, host: &H, protocol: &mut Protocol, input: &[u8]) -> (usize, Next) {
-        let mut budget = host.cell_scratch().budget(host.now());
-        let scratch = &mut host.cell_scratch().scratch.borrow_mut();
-        let received = protocol.receive(host, scratch, input, None, &mut budget);
+    fn receive<H: Host>(
+        &mut self,
+        host: &H,
+        protocol: &mut impl Conversation,
+        input: &[u8],
+    ) -> (usize, Next) {
+        let received = protocol.receive(host, input, None);
         self.note(received.next);
         (received.consumed, received.next)
     }

@@ -7,6 +7,7 @@
 
 mod task;
 mod input;
+mod conversation;
 mod confirm;
 mod flush;
 mod outbound_access;
@@ -19,6 +20,7 @@ mod signal;
 
 pub use cell_scratch::CellScratch;
 pub use confirm::{await_journal, release_confirms};
+pub use conversation::Conversation;
 pub use flush::{flush, flush_touched};
 pub use host::{Host, Transport};
 pub use link::{Link, Wire};

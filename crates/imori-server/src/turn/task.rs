@@ -8,6 +8,7 @@ use imori_core::outbound::{CutReason, Outbound};
 use imori_core::time::Time;
 use imori_core::turn::{ClientFacts, Next};
 
+use super::conversation::Conversation;
 use super::flush::{flush, flush_of_others};
 use super::host::{Host, Transport};
 use super::input::{Input, Read};
@@ -17,10 +18,10 @@ use crate::protocol::Protocol;
 
 /// A connection, from its cell's point of view.
 #[derive(Debug)]
-pub struct Task {
+pub struct Task<P = Protocol> {
     id: ConnectionId,
     signals: Arc<Signals>,
-    protocol: Protocol,
+    protocol: P,
     state: State,
     input: Input,
     was_logged_in: bool,
@@ -88,9 +89,9 @@ enum Step {
     Over,
 }
 
-impl Task {
+impl<P: Conversation> Task<P> {
     /// The task of a connection whose link is registered.
-    pub fn new<H: Host>(host: &H, id: ConnectionId, signals: Arc<Signals>, mut protocol: Protocol) -> Task {
+    pub fn new<H: Host>(host: &H, id: ConnectionId, signals: Arc<Signals>, mut protocol: P) -> Task<P> {
         protocol.greet(host);
         Task {
             id,

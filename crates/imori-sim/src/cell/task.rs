@@ -7,6 +7,7 @@ use std::task::Poll;
 
 use bytes::BytesMut;
 use imori_core::id::{ConnectionId, ReaderId};
+use imori_core::inbound::Inbound;
 use imori_core::outbound::{Credit, Numbers, Outbound, SessionId};
 use imori_core::time::Time;
 use imori_core::turn::Peer;
@@ -15,21 +16,23 @@ use imori_server::protocol::Protocol;
 use imori_server::turn::{Link, Signals, Transport};
 
 use super::world::CellWorld;
-use crate::machine::PipeWire;
-use crate::machine::{Task, Waits};
+use crate::machine::{Internal, PipeWire, Served, Spoken, Task, Waits};
 use crate::planted::Bug;
 
 impl Task {
     /// Takes a transport over.
     pub(crate) fn new(cell: &CellWorld<'_>, pipe: usize) -> Task {
         let shared = cell.shared;
-        let protocol = shared.network.pipe(pipe).protocol;
+        let spoken = shared.network.pipe(pipe).spoken.clone();
         let number = u16::try_from(cell.id).expect("there are few cells");
         let signals = Arc::new(Signals::default());
         let woken = Rc::new(Cell::new(true));
         let (slot, generation) = cell.state().links.insert(|slot, generation| {
             let id = ConnectionId { cell: number, slot, generation };
-            let encoder = Protocol::encoder(protocol, &shared.protocols);
+            let encoder = match &spoken {
+                Spoken::Product(name) => Protocol::encoder(*name, &shared.protocols),
+                Spoken::Internal(board) => Internal::encoder(board),
+            };
             let mut limits = shared.outbound;
             if shared.has(Bug::NoBound) {
                 limits.unsent_bytes_max *= 4;
@@ -44,8 +47,16 @@ impl Task {
         let peer =
             Peer { number: u64::from(id.slot) + 1, is_loopback: true, address: String::from("127.0.0.1") };
         cell.begin_turn();
-        let protocol = Protocol::new(protocol, &shared.protocols, id, peer, cell.now());
-        let task = imori_server::turn::Task::new(cell, id, signals, protocol);
+        let task = match spoken {
+            Spoken::Product(name) => {
+                let protocol = Protocol::new(name, &shared.protocols, id, peer, cell.now());
+                Served::Product(Box::new(imori_server::turn::Task::new(cell, id, signals, protocol)))
+            }
+            Spoken::Internal(board) => {
+                let internal = Internal::new(board, id, peer, cell.now());
+                Served::Internal(Box::new(imori_server::turn::Task::new(cell, id, signals, internal)))
+            }
+        };
         Task { task, pipe, waits: Waits::default(), woken }
     }
 

@@ -27,7 +27,7 @@ use imori_server::{PageRequest, page_request};
 
 use crate::machine::Lock;
 use crate::machine::Status;
-use crate::machine::{CellState, PipeWire, Shared};
+use crate::machine::{CellState, PipeWire, Shared, Spoken};
 use crate::machine::{CoroutineContext, Held};
 use crate::planted::Bug;
 use crate::property::Property;
@@ -130,9 +130,22 @@ impl<'a> CellWorld<'a> {
         let slot = cell.and_then(|cell| cell.links.slot(id.slot));
         let mut slot = slot.as_ref().map(|slot| slot.borrow_mut());
         let link = slot.as_mut().and_then(|slot| slot.of(id.generation));
-        let is_nats =
-            link.is_some_and(|link| self.shared.network.pipe(link.wire.pipe).protocol == ProtocolName::Nats);
+        let is_nats = link.is_some_and(|link| {
+            matches!(self.shared.network.pipe(link.wire.pipe).spoken, Spoken::Product(ProtocolName::Nats))
+        });
         is_nats && self.turn_of.get() != Some(id) && self.shared.random.chance(1, 8)
+    }
+
+    /// Tells whether the connection that has its turn purges a queue.
+    fn is_purging(&self) -> bool {
+        let id = self.turn_of.get();
+        let link = id.and_then(|id| self.shared.cells.get(usize::from(id.cell))?.links.slot(id.slot));
+        let mut link = link.as_ref().map(|link| link.borrow_mut());
+        let link = link.as_mut().zip(id).and_then(|(link, id)| link.of(id.generation));
+        link.is_some_and(|link| match &self.shared.network.pipe(link.wire.pipe).spoken {
+            Spoken::Internal(board) => board.is_purging(),
+            Spoken::Product(_) => false,
+        })
     }
 
     /// Notes records of delayed messages, for a bug.
@@ -270,6 +283,9 @@ impl World for CellWorld<'_> {
         }
         let records = self.shared.alter_rejections(records);
         if records.is_empty() {
+            return Appended { first: Lsn::NONE, through: Lsn::NONE };
+        }
+        if self.shared.has(Bug::PurgeUnrecorded) && self.is_purging() {
             return Appended { first: Lsn::NONE, through: Lsn::NONE };
         }
         let is_settle = records.iter().all(|record| record.kind == RecordKind::Settle);

@@ -11,7 +11,7 @@ use imori_core::name::Name;
 use imori_core::queue::{Arrival, Effects, Queue, QueueSettings};
 use imori_core::time::Time;
 
-use crate::client::Client;
+use crate::client::{Client, OwnSubscription};
 use crate::machine::Shared;
 use crate::model::Cancel;
 use crate::model::check_late;
@@ -122,6 +122,19 @@ fn check_queue_at_rest(shared: &Shared, model: &mut Model, clients: &[Client], n
         // A client that has parked as much as it may is not heard, so its credit is not known.
         return;
     }
+    // Of several consumers the active one may have no room.
+    let has_room = |client: &Client, own: &OwnSubscription| {
+        let record = model.subscriptions.get(own.record);
+        let has = |record: &SubscriptionRecord| {
+            let has_credit = record.mode == Mode::Auto || record.unsettled < record.prefetch;
+            record.reads != Reads::Queue(queue) || has_credit && !client.is_silent() && client.is_reading
+        };
+        record.is_none_or(has)
+    };
+    let own = |client: &'_ Client| client.subscriptions.iter().all(|own| has_room(client, own));
+    if spec.is_single_active && !clients.iter().filter(|client| !client.is_ended).all(own) {
+        return;
+    }
     for client in clients.iter().filter(|client| !client.is_silent() && client.is_reading) {
         for own in client.subscriptions.iter().filter(|own| own.is_active) {
             let record = model.subscription(own.record);
@@ -219,7 +232,7 @@ fn check_message(shared: &Shared, model: &Model, message: usize, queue: usize) {
         model.last_deliveries.get(&(message, dead)).filter(|dead_letter| !is_undone(dead_letter))
     });
     let is_settled = |outcome| matches!(outcome, Outcome::Auto | Outcome::Accept | Outcome::Reject);
-    if record.cancel != Cancel::Not {
+    if record.cancel != Cancel::Not || model.may_be_purged(message, queue) {
         return;
     }
     let is_well = match (last.map(|last| last.outcome), dead_lettered) {

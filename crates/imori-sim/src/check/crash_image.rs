@@ -7,7 +7,7 @@ use imori_core::delivery::{DedupEntry, RecordRef};
 use imori_core::entries::PagePlace;
 use imori_core::id::DurableQueueId;
 use imori_core::record::{
-    Definition, MessageRecord, Row, Table, decode_counts, decode_dedup_entries, decode_settle,
+    Definition, MessageRecord, Row, Table, decode_counts, decode_dedup_entries, decode_purge, decode_settle,
 };
 use imori_store::disk::sim_disk::{self, SimDisk, State};
 use imori_store::records::RecordType;
@@ -19,7 +19,7 @@ use crate::client::{body, shared_name};
 use crate::journal::{Store, last_checkpoint};
 use crate::machine::Shared;
 use crate::model::Cancel;
-use crate::model::{Mode, Model, Outcome, Reads, To, is_match};
+use crate::model::{Mode, Model, Outcome, Reads, SubscriptionRecord, To, is_match};
 use crate::property::Property;
 
 /// The messages that a crash leaves, by the names that clients use.
@@ -39,6 +39,8 @@ struct Image {
     /// Messages that came, or of whose id a record tells, by queue.
     ids: BTreeSet<(usize, usize)>,
     queues: BTreeMap<DurableQueueId, usize>,
+    /// Pages whose messages were purged, with the last record of each.
+    purged: BTreeSet<(PagePlace, Lsn)>,
     has_forgotten: bool,
 }
 
@@ -85,6 +87,11 @@ impl Image {
                 image.note_seen(model, queue, &seen);
             });
             read.map_err(|error| format!("record {} cannot be read: {error}", record.lsn))?;
+        }
+        for record in recovered.records.iter().filter(|record| record.kind == RecordType::Purge) {
+            let read = decode_purge(&record.payload);
+            let pages = read.map_err(|error| format!("record {} cannot be read: {error}", record.lsn))?;
+            image.purged.extend(pages.iter().map(|page| (page.place, page.last)));
         }
         image.read_pages(model, disk, recovered)?;
         for record in recovered.records.iter().filter(|record| record.kind == RecordType::Message) {
@@ -135,12 +142,16 @@ impl Image {
             if page.damage.is_some() {
                 return Err(format!("a page is damaged: {:?}", page.damage));
             }
+            let is_purged = self.purged.contains(&(place, Lsn(facts.last.0)));
             for entry in page.entries {
                 let record_ref = RecordRef { queue: DurableQueueId(facts.owner), lsn: Lsn(entry.lsn.0) };
                 let is_settled = settled.is_some_and(|(_, settled)| settled.contains(entry.lsn.0));
                 // One that was due and went to disk again may be in a page of delayed messages too, settled there.
                 self.paged.insert(record_ref);
-                if is_settled || !self.unsettled.insert(record_ref) {
+                if is_purged {
+                    self.settled.insert(record_ref);
+                }
+                if is_purged || is_settled || !self.unsettled.insert(record_ref) {
                     continue;
                 }
                 let record = entry.payload.get(page_entry_head(&entry.payload)..).unwrap_or_default();
@@ -196,6 +207,7 @@ impl Image {
         self.check_kept(shared, model, kind);
         self.check_dead(shared, model, kind);
         self.check_settled(shared, model, kind);
+        self.check_purged(shared, model, kind);
         self.check_one_place(shared, model, kind);
         self.check_order(shared, model, kind);
         self.check_ids(shared, model, kind);
@@ -235,6 +247,7 @@ impl Image {
                     && message.cancel == Cancel::Not
                     && !message.has_ttl
                     && !model.may_be_lost(number, queue)
+                    && !model.may_be_purged(number, queue)
                     && model.is_kept(number, queue, kind, shared.step.get())
                     && !self.waiting.contains_key(&(queue, number))
                     && !model.is_duplicate(number, queue, is_there)
@@ -266,6 +279,7 @@ impl Image {
                 && !may_be_gone
                 && model.is_kept(*number, *queue, kind, shared.step.get())
                 && !model.may_be_lost(*number, *queue)
+                && !model.may_be_purged(*number, *queue)
                 && model.queue(dead).keeps(kind)
                 && !self.waiting.contains_key(&(*queue, *number))
                 && !self.waiting.contains_key(&(dead, *number))
@@ -300,6 +314,30 @@ impl Image {
                 let name = &model.queue(*queue).name;
                 shared.violate(Property::Durability, || {
                     format!("after a {kind:?}, message {number} ({lsn:?}) is back in `{name}`: {last:?}")
+                });
+            }
+        }
+    }
+
+    /// Checks that messages that were purged for certain, and given to nobody, do not come back.
+    fn check_purged(&self, shared: &Shared, model: &Model, kind: EndKind) {
+        for (queue, number) in self.waiting.keys().copied() {
+            let Some(purge) = model.surely_purged(number, queue, kind) else { continue };
+            // A delivery that nobody has read may be on its way.
+            let may_have = |record: &SubscriptionRecord| {
+                let is_read = model.sessions.get(record.session).is_some_and(|session| session.is_crashed)
+                    || {
+                        let pipe = shared.network.pipe(record.session);
+                        pipe.is_over && !pipe.has_last_bytes
+                    };
+                record.reads == Reads::Queue(queue)
+                    && purge.done_at.is_some_and(|done| record.sent_at <= done)
+                    && !is_read
+            };
+            if !model.subscriptions.iter().any(may_have) {
+                let name = &model.queue(queue).name;
+                shared.violate(Property::Purge, || {
+                    format!("after a {kind:?}, message {number} is back in `{name}`: {purge:?}")
                 });
             }
         }

@@ -20,6 +20,9 @@ impl Client {
         if !self.is_reading {
             self.is_reading = random.chance(1, 6);
         }
+        if self.abilities.operates && random.chance(1, 4) {
+            return self.operate(shared, model);
+        }
         let weighted = random.weighted(&workload.weights);
         let action = Action::ALL.get(weighted).copied().unwrap_or(Action::SendToQueue);
         match action {
@@ -29,12 +32,15 @@ impl Client {
                 self.send_somehow(shared, model, workload, outgoing);
             }
             Action::Request => self.request(shared, model, workload),
-            Action::SubscribeQueue | Action::SubscribeOwn if !self.abilities.reads_queues => {
+            Action::SubscribeOwn if !self.abilities.declares => self.subscribe_topic(shared, model),
+            Action::SubscribeQueue if !self.abilities.reads_queues => {
                 self.subscribe_topic(shared, model);
             }
             Action::SubscribeQueue => {
                 let queue = random.below(model.queues.len());
-                if !model.queue(queue).name.starts_with("own") {
+                let spec = model.queue(queue);
+                let may_read = self.abilities.declares || spec.is_kept() && !spec.is_dead_letter_queue;
+                if may_read && !spec.name.starts_with("own") {
                     self.subscribe_queue(shared, model, workload, queue);
                 }
             }
@@ -94,7 +100,10 @@ impl Client {
         queue: usize,
     ) {
         let may_settle = if workload.rejects { Mode::Individual } else { Mode::Auto };
-        let mode = *shared.random.pick(&[may_settle, Mode::Client, Mode::Individual]);
+        let mode = match self.abilities.declares {
+            true => *shared.random.pick(&[may_settle, Mode::Client, Mode::Individual]),
+            false => Mode::Individual,
+        };
         let prefetch = shared.random.between(1, workload.prefetch_max);
         let spec = model.queue(queue).clone();
         let arguments = if spec.pattern.is_some() { &[][..] } else { &spec.arguments };
@@ -118,6 +127,24 @@ impl Client {
             prefetch: 1,
         };
         self.subscribe(shared, model, new);
+    }
+
+    /// Purges a queue, looks it up or asks for a message of it.
+    fn operate(&mut self, shared: &Shared, model: &mut Model) {
+        let is_open = |queue: &usize| {
+            let spec = model.queue(*queue);
+            spec.is_kept() && !spec.is_dead_letter_queue
+        };
+        let open: Vec<usize> = (0..model.queues.len()).filter(is_open).collect();
+        if open.is_empty() {
+            return;
+        }
+        let queue = *shared.random.pick(&open);
+        match shared.random.below(5) {
+            0 => self.purge(shared, model, queue),
+            1 => self.look_up(shared, model, queue),
+            _ => self.get(shared, model, queue),
+        }
     }
 
     fn subscribe_own(&mut self, shared: &Shared, model: &mut Model, workload: &Workload) {

@@ -47,6 +47,12 @@ pub(crate) enum Awaited {
     Message(usize),
     /// To cancel this message, asked at this step.
     Cancel(usize, u64),
+    /// The purge of this number.
+    Purge(usize),
+    /// A message of the queue that this subscription is for.
+    Get(usize),
+    /// How many messages wait in this queue.
+    LookUp(usize),
     Disconnect,
     Other,
 }

@@ -6,7 +6,7 @@ use super::client::{Awaited, Client, OwnSubscription, Transaction, Unconfirmed, 
 use super::outgoing::{Outgoing, body, message_name};
 use super::place::Place;
 use super::protocol::{
-    CancelDelayed, ClientProtocol, HeaderUse, Publish, Settle, Subscribe, Transact, Unsubscribe,
+    CancelDelayed, ClientProtocol, HeaderUse, Operate, Publish, Settle, Subscribe, Transact, Unsubscribe,
 };
 use crate::machine::{Shared, read_instead};
 use crate::model::{
@@ -74,19 +74,10 @@ impl Client {
         };
         let NewSubscription { reads, place, group, arguments, mode, prefetch } = new;
         let record = model.subscriptions.len();
+        let sent_at = shared.step.get();
         model.subscriptions.push(SubscriptionRecord {
-            session: self.session,
-            reads,
-            mode,
-            prefetch,
             group: group.clone(),
-            sent_at: shared.step.get(),
-            receipt_at: None,
-            unsubscribed_at: None,
-            limit: None,
-            deliveries_max: None,
-            unsettled: 0,
-            got: Default::default(),
+            ..SubscriptionRecord::new(self.session, reads, mode, prefetch, sent_at)
         });
         let confirm = self.ask_confirm(Awaited::Subscribe(record));
         let priority = match self.abilities.reads_queues {
@@ -148,7 +139,8 @@ impl Client {
             transaction.messages.push(message);
             transaction.name.clone()
         });
-        let confirm = outgoing.wants_receipt.then(|| self.ask_confirm(Awaited::Message(message)));
+        let wants_confirm = outgoing.wants_receipt || !self.abilities.confirms_all;
+        let confirm = wants_confirm.then(|| self.ask_confirm(Awaited::Message(message)));
         let number = self.commands + 1;
         model.messages.push(MessageRecord {
             publisher: self.session,
@@ -242,7 +234,8 @@ impl Client {
         }
         // A delivery that was rejected, and is known to be, may wait for room among the dead letters.
         let part = if outcome == Outcome::Reject { 2 } else { 1 };
-        let confirm = shared.random.chance(part, 3).then(|| self.ask_confirm(Awaited::Other));
+        let wants_confirm = shared.random.chance(part, 3) || !self.abilities.confirms_all;
+        let confirm = wants_confirm.then(|| self.ask_confirm(Awaited::Other));
         let settle =
             Settle { ack: &last.ack, outcome, confirm: confirm.as_deref(), transaction: name.as_deref() };
         self.command(shared, |protocol, out| protocol.settle(out, &settle));
@@ -307,6 +300,36 @@ impl Client {
         }
         let name = &transaction.name;
         self.command(shared, |protocol, out| protocol.transact(out, Transact::Abort, name, None));
+    }
+
+    /// Drops what waits in a queue.
+    pub(crate) fn purge(&mut self, shared: &Shared, model: &mut Model, queue: usize) {
+        let purge = model.purge_asked(shared, queue);
+        let (name, confirm) = (model.queue(queue).name.clone(), self.ask_confirm(Awaited::Purge(purge)));
+        let operate = Operate::Purge { queue: &name, confirm: &confirm };
+        self.command(shared, |protocol, out| protocol.operate(out, &operate));
+    }
+
+    /// Asks how many messages wait in a queue.
+    pub(crate) fn look_up(&mut self, shared: &Shared, model: &Model, queue: usize) {
+        let (name, confirm) = (model.queue(queue).name.clone(), self.ask_confirm(Awaited::LookUp(queue)));
+        let operate = Operate::LookUp { queue: &name, confirm: &confirm };
+        self.command(shared, |protocol, out| protocol.operate(out, &operate));
+    }
+
+    /// Asks for one message of a queue: a subscription that ends with it.
+    pub(crate) fn get(&mut self, shared: &Shared, model: &mut Model, queue: usize) {
+        let record = model.subscriptions.len();
+        let sent_at = shared.step.get();
+        model.subscriptions.push(SubscriptionRecord {
+            is_get: true,
+            ..SubscriptionRecord::new(self.session, Reads::Queue(queue), Mode::Individual, 1, sent_at)
+        });
+        let (name, confirm) = (model.queue(queue).name.clone(), self.ask_confirm(Awaited::Get(record)));
+        let id = format!("g{}", self.commands);
+        let operate = Operate::Get { id: &id, queue: &name, confirm: &confirm };
+        self.command(shared, |protocol, out| protocol.operate(out, &operate));
+        self.subscriptions.push(OwnSubscription { record, id, is_active: false, is_limited: false });
     }
 
     /// Says goodbye and waits for the answer.

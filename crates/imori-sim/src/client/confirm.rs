@@ -61,12 +61,20 @@ impl Client {
                 model.message(message).has_receipt = true;
                 model.check_level(shared, message, confirmed.level.as_deref());
             }
-            Awaited::Cancel(message, asked_at) => match confirmed.cancelled {
+            Awaited::Cancel(message, asked_at) => match confirmed.count {
                 Some(count) => model.cancelled(shared, message, count, asked_at),
                 None => shared.violate(Property::Framing, || {
                     format!("session {} is not told what it cancelled", self.session)
                 }),
             },
+            Awaited::Purge(purge) => model.purge_done(shared, purge, confirmed.count.unwrap_or(usize::MAX)),
+            Awaited::Get(record) => {
+                self.subscriptions.retain(|own| own.record != record);
+                model.subscription(record).receipt_at = Some(now);
+            }
+            Awaited::LookUp(queue) => {
+                model.check_waiting_count(shared, queue, confirmed.count.unwrap_or(usize::MAX));
+            }
             Awaited::Disconnect => {
                 self.close(shared, model);
             }

@@ -11,12 +11,14 @@ mod commands;
 mod client;
 mod stomp_client;
 mod nats_client;
+mod internal_client;
 mod protocol;
 mod outgoing;
 mod place;
 
-pub(crate) use client::Client;
+pub(crate) use client::{Client, OwnSubscription};
 pub(crate) use commands::NewSubscription;
+pub(crate) use internal_client::InternalClient;
 pub(crate) use nats_client::NatsClient;
 pub(crate) use outgoing::{body, shared_name};
 pub(crate) use place::Place;

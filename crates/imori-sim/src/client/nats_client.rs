@@ -59,10 +59,13 @@ impl ClientProtocol for NatsClient {
     fn abilities(&self) -> Abilities {
         Abilities {
             reads_queues: false,
+            declares: false,
+            operates: false,
             delays: false,
             persists: false,
             transacts: false,
             has_named_confirms: false,
+            confirms_all: true,
             has_groups: true,
             headers: if self.has_headers { HeaderUse::Sometimes } else { HeaderUse::Never },
         }
@@ -128,7 +131,7 @@ impl ClientProtocol for NatsClient {
             ServerOp::Ok => return Err(String::from("+OK, which it did not ask for")),
             ServerOp::Err(message) => Event::Refused { message: text(message), text: Vec::new() },
             ServerOp::Ping => Event::Answer(PONG),
-            ServerOp::Pong => Event::Confirmed(Confirmed { name: None, level: None, cancelled: None }),
+            ServerOp::Pong => Event::Confirmed(Confirmed { name: None, level: None, count: None }),
         };
         Ok(Some((consumed, event)))
     }

@@ -1,6 +1,7 @@
 //! A message before it is sent, and what its body is.
 
 use super::place::Place;
+pub(crate) use crate::message_text::{body, shared_name};
 use crate::model::To;
 
 /// A message to send.
@@ -50,17 +51,4 @@ impl Outgoing<'_> {
 /// A publisher's name for a message.
 pub(crate) fn message_name(message: usize) -> String {
     format!("m{message}")
-}
-
-/// The id that messages share of which a queue takes one.
-pub(crate) fn shared_name(first: usize) -> String {
-    format!("once{first}")
-}
-
-/// The body of a message: its number, and letters that go with it.
-pub(crate) fn body(message: usize, size: usize) -> Vec<u8> {
-    let letter = b'a' + (message % 26) as u8;
-    let mut body = format!("{message:08x}").into_bytes();
-    body.resize(size.max(8), letter);
-    body
 }

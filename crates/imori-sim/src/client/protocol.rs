@@ -36,6 +36,9 @@ pub(crate) trait ClientProtocol {
     /// Begins, commits or aborts a transaction.
     fn transact(&mut self, _out: &mut Vec<u8>, _step: Transact, _name: &str, _confirm: Option<&str>) {}
 
+    /// Does what operators do.
+    fn operate(&mut self, _out: &mut Vec<u8>, _operate: &Operate<'_>) {}
+
     /// Says goodbye: after the confirm the client closes.
     fn disconnect(&mut self, out: &mut Vec<u8>, confirm: &str);
 
@@ -46,8 +49,12 @@ pub(crate) trait ClientProtocol {
 /// The abilities of a protocol's clients.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Abilities {
-    /// Queues are declared by use, read and settled.
+    /// Queues are read, and what comes from them is settled.
     pub(crate) reads_queues: bool,
+    /// Queues are declared by use; otherwise they have to be there.
+    pub(crate) declares: bool,
+    /// Clients purge queues, look them up and ask for single messages.
+    pub(crate) operates: bool,
     /// Messages may be delayed, and cancelled while they are.
     pub(crate) delays: bool,
     /// Messages may ask to outlive the broker.
@@ -56,6 +63,8 @@ pub(crate) struct Abilities {
     pub(crate) transacts: bool,
     /// A confirm names its command and says how safe a message is.
     pub(crate) has_named_confirms: bool,
+    /// A confirm tells of all commands before its own too.
+    pub(crate) confirms_all: bool,
     /// Subscriptions may form groups, and end after a number of deliveries.
     pub(crate) has_groups: bool,
     /// Messages bear headers.
@@ -130,6 +139,17 @@ pub(crate) enum Transact {
     Abort,
 }
 
+/// An operator's command.
+#[derive(Debug)]
+pub(crate) enum Operate<'a> {
+    /// Drops what waits.
+    Purge { queue: &'a str, confirm: &'a str },
+    /// Asks for one message, by this name of a subscription.
+    Get { id: &'a str, queue: &'a str, confirm: &'a str },
+    /// Asks how many messages wait.
+    LookUp { queue: &'a str, confirm: &'a str },
+}
+
 /// Something that a client reads.
 #[derive(Debug)]
 pub(crate) enum Event {
@@ -154,8 +174,8 @@ pub(crate) struct Confirmed {
     /// The name of the command, in a protocol that has such.
     pub(crate) name: Option<String>,
     pub(crate) level: Option<String>,
-    /// How many messages a cancel found.
-    pub(crate) cancelled: Option<usize>,
+    /// How many messages a cancel or an operator found.
+    pub(crate) count: Option<usize>,
 }
 
 /// A delivery, as its protocol shows it.

@@ -75,7 +75,7 @@ impl Client {
 
     /// Sends what no journal file has room for to a queue that would keep it, perhaps as the last of a transaction.
     pub(crate) fn send_too_large(&mut self, shared: &Shared, model: &mut Model) {
-        if !self.abilities.persists {
+        if !self.abilities.persists || !self.abilities.declares {
             return;
         }
         let random = &shared.random;
@@ -106,7 +106,7 @@ impl Client {
 
     /// Tells whether a queue is there for certain, or the client declares it as it sends.
     fn may_send_to(&self, spec: &QueueSpec) -> bool {
-        self.abilities.reads_queues || spec.is_kept()
+        self.abilities.declares || spec.is_kept()
     }
 
     /// A transaction has to fit into a journal file.

@@ -52,7 +52,7 @@ impl StompClient {
             Command::Receipt => Ok(Event::Confirmed(Confirmed {
                 name: Some(header("receipt-id").unwrap_or_default()),
                 level: header("imori-level"),
-                cancelled: header("imori-cancelled").and_then(|count| count.parse().ok()),
+                count: header("imori-cancelled").and_then(|count| count.parse().ok()),
             })),
             Command::Message => Ok(Event::Delivered(self.delivered(frame))),
             Command::Error => Ok(Event::Refused {
@@ -85,10 +85,13 @@ impl ClientProtocol for StompClient {
     fn abilities(&self) -> Abilities {
         Abilities {
             reads_queues: true,
+            declares: true,
+            operates: false,
             delays: true,
             persists: true,
             transacts: true,
             has_named_confirms: true,
+            confirms_all: true,
             has_groups: false,
             headers: HeaderUse::Always,
         }

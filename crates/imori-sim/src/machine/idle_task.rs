@@ -2,17 +2,50 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::task::Poll;
 
+use imori_core::id::ConnectionId;
 use imori_core::time::Time;
+use imori_server::turn::{Host, Transport};
 
+use super::internal::Internal;
 use super::network::Network;
 
 /// A connection, from its cell's point of view.
 pub(crate) struct Task {
-    pub(crate) task: imori_server::turn::Task,
+    pub(crate) task: Served,
     pub(crate) pipe: usize,
     pub(crate) waits: Waits,
     pub(crate) woken: Rc<Cell<bool>>,
+}
+
+/// The server's task, with the inbound half of a language.
+pub(crate) enum Served {
+    Product(Box<imori_server::turn::Task>),
+    Internal(Box<imori_server::turn::Task<Internal>>),
+}
+
+impl Served {
+    pub(crate) fn id(&self) -> ConnectionId {
+        match self {
+            Served::Product(task) => task.id(),
+            Served::Internal(task) => task.id(),
+        }
+    }
+
+    pub(crate) fn poll<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> Poll<()> {
+        match self {
+            Served::Product(task) => task.poll(host, transport),
+            Served::Internal(task) => task.poll(host, transport),
+        }
+    }
+
+    pub(crate) fn end<H: Host>(&mut self, host: &H) -> bool {
+        match self {
+            Served::Product(task) => task.end(host),
+            Served::Internal(task) => task.end(host),
+        }
+    }
 }
 
 /// Events that a task waits for, as its last turn said. Nothing else gives it another turn, unless it is woken.

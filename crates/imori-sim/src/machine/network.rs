@@ -2,18 +2,35 @@
 
 use std::cell::{RefCell, RefMut};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::task::Poll;
 
 use imori_core::time::Time;
 use imori_server::config::ProtocolName;
 
+use super::board::Board;
 use crate::random::Random;
+
+/// The language of both ends of a transport.
+#[derive(Debug, Clone)]
+pub(crate) enum Spoken {
+    /// A protocol of the server's listeners.
+    Product(ProtocolName),
+    /// Calls of the core's client without a socket; what goes beside the frames is on its board.
+    Internal(Arc<Board>),
+}
+
+impl From<ProtocolName> for Spoken {
+    fn from(name: ProtocolName) -> Spoken {
+        Spoken::Product(name)
+    }
+}
 
 /// One connection's transport.
 #[derive(Debug)]
 pub(crate) struct Pipe {
-    /// The protocol that both ends speak.
-    pub(crate) protocol: ProtocolName,
+    /// The language that both ends speak.
+    pub(crate) spoken: Spoken,
     pub(crate) to_server: VecDeque<u8>,
     pub(crate) to_client: VecDeque<u8>,
     /// Bytes that may be on their way to the client.
@@ -51,9 +68,9 @@ pub(crate) enum Write {
 pub(crate) struct Network(RefCell<Vec<Pipe>>);
 
 impl Network {
-    pub(crate) fn open(&self, window: usize, protocol: ProtocolName) -> usize {
+    pub(crate) fn open(&self, window: usize, spoken: impl Into<Spoken>) -> usize {
         let mut pipes = self.0.borrow_mut();
-        pipes.push(Pipe::new(window, protocol));
+        pipes.push(Pipe::new(window, spoken.into()));
         pipes.len() - 1
     }
 
@@ -93,9 +110,9 @@ impl Network {
 }
 
 impl Pipe {
-    fn new(window: usize, protocol: ProtocolName) -> Pipe {
+    fn new(window: usize, spoken: Spoken) -> Pipe {
         Pipe {
-            protocol,
+            spoken,
             to_server: VecDeque::new(),
             to_client: VecDeque::new(),
             window,

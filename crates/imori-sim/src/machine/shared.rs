@@ -28,6 +28,7 @@ use imori_store::recovery::Messages;
 use imori_store::segment::Segments;
 use imori_store::settings::Settings as JournalSettings;
 
+use super::board::PARKED_BYTES_MAX;
 use super::idle_task::Task;
 use super::lock::Locks;
 use super::network::Network;
@@ -41,10 +42,6 @@ use crate::random::Random;
 use super::waits::{Jobs, Status, StoreThreads};
 use crate::trace::Trace;
 use crate::workload::{Paging, Workload};
-
-/// Bytes of frames that a connection may park: those of all clients stay well below the memory mark,
-/// to which they count.
-const PARKED_BYTES_MAX: usize = 1_500;
 
 /// Longer than any run: a client that does not read for long answers no PING.
 const PING_INTERVAL: Duration = Duration::from_secs(24 * 3600);

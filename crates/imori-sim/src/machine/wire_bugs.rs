@@ -8,6 +8,12 @@ pub(crate) fn read_instead(bug: Option<Bug>, bytes: &[u8]) -> Option<Vec<u8>> {
         let command = bytes.strip_suffix(b"PING\r\n").filter(|command| !command.is_empty())?;
         return Some([b"PING\r\n", command].concat());
     }
+    if bug == Some(Bug::TwoActiveConsumers) {
+        const HEADER: &[u8] = b"x-single-active-consumer:true\n";
+        let at = bytes.windows(HEADER.len()).position(|part| part == HEADER)?;
+        let (before, rest) = bytes.split_at(at);
+        return Some([before, rest.get(HEADER.len()..).unwrap_or_default()].concat());
+    }
     let line_end = bytes.windows(2).position(|two| two == b"\r\n")?;
     let (line, rest) = bytes.split_at(line_end);
     let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();

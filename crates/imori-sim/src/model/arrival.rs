@@ -79,6 +79,8 @@ impl Model {
                     .violate(Property::Credit, || format!("subscription {subscription} has {have} of {may}"));
             }
         }
+        self.check_single_active(shared, subscription, queue);
+        self.check_not_purged(shared, arrived, subscription, queue);
         self.check_address(shared, arrived, queue);
         self.note_taken(shared, arrived, queue);
         self.check_single(shared, arrived, queue);

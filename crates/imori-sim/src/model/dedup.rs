@@ -53,7 +53,8 @@ impl Model {
         let may_hide =
             |other: &usize| self.span(*other, queue).is_some_and(|of_other| of_other.may_hide(&span, window));
         let has_ttl = |other: usize| self.messages.get(other).is_some_and(|other| other.has_ttl);
-        self.others(message).filter(may_hide).any(|other| is_there(other) || has_ttl(other))
+        let may_be_gone = |other: usize| has_ttl(other) || self.may_be_purged(other, queue);
+        self.others(message).filter(may_hide).any(|other| is_there(other) || may_be_gone(other))
     }
 
     /// Tells whether there are others with the id of this message.

@@ -7,6 +7,8 @@ mod address;
 mod redelivery;
 mod order;
 mod dedup;
+mod purged;
+mod single_active;
 mod delayed;
 mod model;
 mod records;

@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use imori_core::confirm::Level;
 
 use super::duplicate::Taken;
-use super::records::{LastDelivery, MessageRecord, SessionRecord, SubscriptionRecord, To, TransactionRecord};
+use super::records::{
+    LastDelivery, MessageRecord, PurgeRecord, SessionRecord, SubscriptionRecord, To, TransactionRecord,
+};
+use super::wildcards::is_match;
 use crate::broker_end::{Crash, EndKind};
 use crate::machine::Shared;
 use crate::property::Property;
@@ -21,6 +24,9 @@ pub(crate) struct Model {
     /// By message and queue.
     pub(crate) last_deliveries: BTreeMap<(usize, usize), LastDelivery>,
     pub(crate) transactions: Vec<TransactionRecord>,
+    pub(crate) purges: Vec<PurgeRecord>,
+    /// The subscription that got the latest delivery of each queue with a single active consumer.
+    pub(super) active: BTreeMap<usize, usize>,
     /// Ends of the broker.
     pub(crate) crashes: Vec<Crash>,
     /// Replies that arrived.
@@ -99,7 +105,21 @@ impl Model {
                 if self.queues.get(queue).is_some_and(|queue| queue.keeps(crash.kind)));
             message.cancel.outlive(message.is_persistent && keeps);
         }
+        for purge in &mut self.purges {
+            purge.over_at.get_or_insert(crash.at);
+        }
         self.crashes.push(crash);
+    }
+
+    /// Tells whether a message was sent to a queue, by its name or through its binding.
+    pub(crate) fn is_for(&self, message: usize, queue: usize) -> bool {
+        match self.messages.get(message).map(|message| &message.to) {
+            Some(To::Queue(to)) => *to == queue,
+            Some(To::Topic(subject)) => {
+                self.queue(queue).pattern.as_ref().is_some_and(|pattern| is_match(pattern, subject))
+            }
+            Some(To::Inbox(_)) | None => false,
+        }
     }
 
     /// Tells whether this message of this queue outlives such an end at that time.

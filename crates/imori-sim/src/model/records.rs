@@ -93,9 +93,36 @@ pub(crate) struct SubscriptionRecord {
     pub(crate) unsettled: usize,
     /// Messages that a live subscription got.
     pub(crate) got: BTreeSet<usize>,
+    /// The client asked for one message.
+    pub(crate) is_get: bool,
 }
 
 impl SubscriptionRecord {
+    /// A subscription that a client has just asked for, in no group.
+    pub(crate) fn new(
+        session: usize,
+        reads: Reads,
+        mode: Mode,
+        prefetch: usize,
+        sent_at: u64,
+    ) -> SubscriptionRecord {
+        SubscriptionRecord {
+            session,
+            reads,
+            mode,
+            prefetch,
+            group: None,
+            sent_at,
+            receipt_at: None,
+            unsubscribed_at: None,
+            limit: None,
+            deliveries_max: None,
+            unsettled: 0,
+            got: BTreeSet::new(),
+            is_get: false,
+        }
+    }
+
     /// Tells whether all has come that may.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.deliveries_max.is_some_and(|max| self.got.len() >= max)
@@ -130,6 +157,17 @@ pub(crate) struct LastDelivery {
     pub(crate) is_processed: bool,
     /// The broker ended since, so that it may not know of this delivery any more.
     pub(crate) is_of_earlier_life: bool,
+}
+
+/// A purge, by steps.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PurgeRecord {
+    pub(crate) queue: usize,
+    pub(crate) sent_at: u64,
+    /// When its client knew that it is done, and outlives the broker as its queue does.
+    pub(crate) done_at: Option<u64>,
+    /// From when on it takes nothing more.
+    pub(crate) over_at: Option<u64>,
 }
 
 /// The publishes and accepts of a committed transaction.

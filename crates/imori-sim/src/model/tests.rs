@@ -76,6 +76,7 @@ fn broken(happen: impl FnOnce(&Shared, &mut Model)) -> Option<Property> {
             deliveries_max: None,
             unsettled: 0,
             got: BTreeSet::new(),
+            is_get: false,
         });
     }
     happen(&shared, &mut model);

@@ -186,7 +186,8 @@ impl Simulation {
                 let name = &self.model.queue(queue).name;
                 let is_it =
                     |(other, ready): &&(Name, usize)| other.as_bytes() == name.as_bytes() && *ready > 0;
-                if has_credit && waiting.iter().any(|waiting| is_it(&waiting)) {
+                let is_apart = self.model.queue(queue).is_single_active;
+                if has_credit && !is_apart && waiting.iter().any(|waiting| is_it(&waiting)) {
                     shared.violate(Property::Room, || {
                         format!(
                             "`{name}` has messages for session {}, which has to wait for room",

@@ -140,10 +140,11 @@ impl Simulation {
         self.rest("preparing")
     }
 
-    /// Tells whether a queue has to be there before anybody uses it. NATS declares none.
+    /// Tells whether a queue has to be there before anybody uses it. Clients of NATS, and those inside, declare none.
     fn is_to_be_there(&self, queue: usize) -> bool {
         let spec = self.model.queue(queue);
-        spec.is_dead_letter_queue || self.workload.nats_share > 0 && spec.is_kept()
+        let has_others = self.workload.nats_share + self.workload.inside_share > 0;
+        spec.is_dead_letter_queue || has_others && spec.is_kept()
     }
 
     /// Everybody reads again; some settle what they have.

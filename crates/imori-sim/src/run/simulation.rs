@@ -1,6 +1,7 @@
 //! A simulated broker and its clients, as a seed begins it.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use corosensei::Coroutine;
@@ -11,10 +12,10 @@ use imori_stomp::codec::version::Version;
 use imori_store::disk::sim_disk::SimDisk;
 
 use crate::cell::CellWorld;
-use crate::client::{Client, ClientProtocol, NatsClient, StompClient};
+use crate::client::{Client, ClientProtocol, InternalClient, NatsClient, StompClient};
 use crate::journal::{Definitions, Device, Store};
 use crate::machine::STORE_THREADS;
-use crate::machine::Shared;
+use crate::machine::{Board, Shared, Spoken};
 use crate::model::{Model, SessionRecord};
 use crate::planted::Bug;
 use crate::random::Random;
@@ -97,7 +98,11 @@ impl Simulation {
 
     /// Connects a client of any protocol that the run has.
     pub(crate) fn connect(&mut self, actions: usize) {
-        let (random, share) = (&self.shared.random, self.workload.nats_share);
+        let (random, inside) = (&self.shared.random, self.workload.inside_share);
+        if inside > 0 && random.chance(inside, 8) {
+            return self.connect_inside(actions);
+        }
+        let share = self.workload.nats_share;
         let name =
             if share > 0 && random.chance(share, 8) { ProtocolName::Nats } else { ProtocolName::Stomp };
         self.connect_by(name, actions);
@@ -125,6 +130,19 @@ impl Simulation {
             ProtocolName::Nats => Box::new(NatsClient::new(session, shared.random.chance(3, 4))),
         };
         let mut client = Client::new(session, cell, protocol, actions);
+        client.connect(shared);
+        shared.cell(cell).arrivals.borrow_mut().push_back(session);
+        self.clients.push(client);
+    }
+
+    /// Connects a client inside the broker.
+    fn connect_inside(&mut self, actions: usize) {
+        let shared = &self.shared;
+        let board = Arc::new(Board::new(shared.bug));
+        let session = shared.network.open(self.workload.window, Spoken::Internal(Arc::clone(&board)));
+        self.model.sessions.push(SessionRecord::default());
+        let cell = shared.random.below(shared.cells.len());
+        let mut client = Client::new(session, cell, Box::new(InternalClient::new(board)), actions);
         client.connect(shared);
         shared.cell(cell).arrivals.borrow_mut().push_back(session);
         self.clients.push(client);

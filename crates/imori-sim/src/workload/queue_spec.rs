@@ -25,6 +25,8 @@ pub(crate) struct QueueSpec {
     pub(crate) refuses: bool,
     pub(crate) has_priorities: bool,
     pub(crate) has_delivery_limit: bool,
+    /// One consumer at a time is given what waits.
+    pub(crate) is_single_active: bool,
     /// The window in which the queue takes each id once.
     pub(crate) window: Option<Duration>,
     /// The queue can be gone, and come back empty.
@@ -68,6 +70,11 @@ impl QueueSpec {
     pub(crate) fn limit_deliveries(&mut self, failures: usize) {
         self.argue("x-delivery-limit", &failures);
         self.has_delivery_limit = true;
+    }
+
+    pub(crate) fn have_one_active(&mut self) {
+        self.argue("x-single-active-consumer", &"true");
+        self.is_single_active = true;
     }
 
     /// Sends dead letters to the queue of this name and number.

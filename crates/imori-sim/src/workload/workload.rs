@@ -65,6 +65,8 @@ pub(crate) struct Workload {
     pub(crate) nats_share: usize,
     /// Credentials are checked apart from the turn that they came in, and some clients have wrong ones.
     pub(crate) has_slow_logins: bool,
+    /// How many of eight clients are inside the broker, and operate it.
+    pub(crate) inside_share: usize,
 }
 
 /// How much of queues is in memory and in the journal.
@@ -130,7 +132,19 @@ impl Workload {
     pub(crate) fn with_protocols(self, random: &Random) -> Workload {
         let nats_share = if random.chance(1, 4) { *random.pick(&[2, 4, 7]) } else { 0 };
         let has_slow_logins = random.chance(1, 4);
-        Workload { nats_share, has_slow_logins, ..self }
+        let inside_share = if random.chance(1, 4) { *random.pick(&[1, 3, 5]) } else { 0 };
+        let workload = Workload { nats_share, has_slow_logins, inside_share, ..self };
+        if inside_share > 0 { workload.with_one_active(random) } else { workload }
+    }
+
+    /// Gives some queues a single active consumer.
+    fn with_one_active(mut self, random: &Random) -> Workload {
+        for queue in self.queues.iter_mut().filter(|queue| queue.is_kept() && !queue.is_dead_letter_queue) {
+            if random.chance(1, 4) {
+                queue.have_one_active();
+            }
+        }
+        self
     }
 
     /// Makes journal files so small that some messages do not fit into them.
@@ -242,6 +256,7 @@ impl Workload {
             burst_max: 3,
             paging: Paging::new(random),
             has_slow_logins: false,
+            inside_share: 0,
             nats_share: 0,
         };
         if flavour == Flavour::Backlog {

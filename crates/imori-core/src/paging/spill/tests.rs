@@ -483,6 +483,29 @@ fn what_is_read_while_it_leaves_the_journal_is_in_one_page() {
     run(settings(None, Some(0), false), 3_000, &steps.collect::<Vec<_>>()).expect("their order stays");
 }
 
+#[test]
+fn a_purge_drops_every_part_of_a_page_and_nothing_that_is_out() {
+    let publish = |count, is_persistent, len| Step::Publish {
+        count,
+        priority: 0,
+        is_persistent,
+        expiration_ms: None,
+        len,
+    };
+    for front in 1..20 {
+        for given in [0, 1, front as u32 + 1, front as u32 + 3] {
+            // Copied into one page, and then on disk alone with others between.
+            let mut steps = vec![publish(front, false, 100)];
+            (0..6).for_each(|_| steps.extend([publish(1, true, 3), publish(1, false, 3)]));
+            steps.extend([Step::Spill(100), Step::WriteSpilled(true), publish(40, false, 100)]);
+            steps.extend([Step::Deliver(given), publish(40, false, 100), Step::Purge]);
+            steps.push(Step::Restart { was_clean: false, is_written: true });
+            run(settings(None, None, false), 3_000, &steps)
+                .unwrap_or_else(|error| panic!("{front} in front, {given} out: {error}"));
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
     #[test]

@@ -1,0 +1,158 @@
+//! The inbound half of a connection as its task sees it, whatever protocol it speaks.
+
+use bytes::Bytes;
+use imori_core::inbound::Inbound;
+use imori_core::login::Verdict;
+use imori_core::time::Time;
+use imori_core::turn::{ClientFacts, Next, Received, Refusal};
+
+use super::host::Host;
+use crate::protocol::Protocol;
+
+/// An inbound half that a [`Task`](super::Task) feeds. Each method does as the one of [`Inbound`] of its name.
+///
+/// The server's connections are of one type, [`Protocol`]. A protocol that is in no listener's table has a task all
+/// the same, as the simulator's own have.
+pub trait Conversation {
+    /// Speaks first, in a protocol where the broker does.
+    fn greet<H: Host>(&mut self, host: &H);
+
+    /// Works through the frames at the head of `input`, for as long as a turn takes.
+    fn receive<H: Host>(&mut self, host: &H, input: &[u8], shared: Option<&Bytes>) -> Received;
+
+    /// Says that the client has logged in.
+    fn is_logged_in(&self) -> bool;
+
+    /// Tells the monitor about the client's program.
+    fn client(&self) -> ClientFacts;
+
+    /// Gives the last refusal once, for the log.
+    fn take_refusal(&mut self) -> Option<Refusal>;
+
+    /// Says that frames are parked.
+    fn has_parked(&self) -> bool;
+
+    /// Bytes of the frames that are parked.
+    fn parked_bytes(&self) -> usize;
+
+    /// Says that a frame waits for a queue.
+    fn waits_for_queue(&self) -> bool;
+
+    /// Says that parked frames wait for the end of an alarm.
+    fn waits_for_alarm(&self) -> bool;
+
+    /// When [`Conversation::tick`] is to be called.
+    fn next_deadline(&self) -> Option<Time>;
+
+    /// Sees to the deadlines that have passed.
+    fn tick<H: Host>(&mut self, host: &H) -> Next;
+
+    /// Replays what is parked, as an alarm is over.
+    fn alarm_ended<H: Host>(&mut self, host: &H) -> Next;
+
+    /// Replays what is parked, as the queue that it waited for is shorter, or gone.
+    fn unthrottled<H: Host>(&mut self, host: &H) -> Next;
+
+    /// Goes on with a login whose check took longer than a turn.
+    fn verified(&mut self, verdict: Verdict) -> Next;
+
+    /// Tells the client that the broker begins to stop.
+    fn stopping<H: Host>(&mut self, host: &H);
+
+    /// Gives back what a client had whose transport is gone, and keeps what it sent. Says whether that was all.
+    #[must_use]
+    fn detach<H: Host>(&mut self, host: &H) -> bool;
+
+    /// Gives back all that a client had whose transport is gone. Says whether that was all.
+    #[must_use]
+    fn disconnect<H: Host>(&mut self, host: &H) -> bool;
+}
+
+/// All methods but `receive`, as those of another type or trait.
+macro_rules! as_of {
+    ($($of:tt)+) => {
+        fn greet<H: Host>(&mut self, host: &H) {
+            $($of)+::greet(self, host);
+        }
+
+        fn is_logged_in(&self) -> bool {
+            $($of)+::is_logged_in(self)
+        }
+
+        fn client(&self) -> ClientFacts {
+            $($of)+::client(self)
+        }
+
+        fn take_refusal(&mut self) -> Option<Refusal> {
+            $($of)+::take_refusal(self)
+        }
+
+        fn has_parked(&self) -> bool {
+            $($of)+::has_parked(self)
+        }
+
+        fn parked_bytes(&self) -> usize {
+            $($of)+::parked_bytes(self)
+        }
+
+        fn waits_for_queue(&self) -> bool {
+            $($of)+::waits_for_queue(self)
+        }
+
+        fn waits_for_alarm(&self) -> bool {
+            $($of)+::waits_for_alarm(self)
+        }
+
+        fn next_deadline(&self) -> Option<Time> {
+            $($of)+::next_deadline(self)
+        }
+
+        fn tick<H: Host>(&mut self, host: &H) -> Next {
+            $($of)+::tick(self, host)
+        }
+
+        fn alarm_ended<H: Host>(&mut self, host: &H) -> Next {
+            $($of)+::alarm_ended(self, host)
+        }
+
+        fn unthrottled<H: Host>(&mut self, host: &H) -> Next {
+            $($of)+::unthrottled(self, host)
+        }
+
+        fn verified(&mut self, verdict: Verdict) -> Next {
+            $($of)+::verified(self, verdict)
+        }
+
+        fn stopping<H: Host>(&mut self, host: &H) {
+            $($of)+::stopping(self, host);
+        }
+
+        fn detach<H: Host>(&mut self, host: &H) -> bool {
+            $($of)+::detach(self, host)
+        }
+
+        fn disconnect<H: Host>(&mut self, host: &H) -> bool {
+            $($of)+::disconnect(self, host)
+        }
+    };
+}
+
+impl Conversation for Protocol {
+    as_of!(Protocol);
+
+    #[inline]
+    fn receive<H: Host>(&mut self, host: &H, input: &[u8], shared: Option<&Bytes>) -> Received {
+        let mut budget = host.cell_scratch().budget(host.now());
+        let scratch = &mut host.cell_scratch().scratch.borrow_mut();
+        Protocol::receive(self, host, scratch, input, shared, &mut budget)
+    }
+}
+
+impl<I: Inbound> Conversation for I {
+    as_of!(<I as Inbound>);
+
+    fn receive<H: Host>(&mut self, host: &H, input: &[u8], shared: Option<&Bytes>) -> Received {
+        let mut budget = host.cell_scratch().budget(host.now());
+        Inbound::receive(self, host, &mut I::Scratch::default(), input, shared, &mut budget)
+    }
+}
