@@ -1,5 +1,6 @@
 """Declared lengths and numbers from outside: taken, or refused, never wrapped or clamped."""
 
+import re
 from dataclasses import dataclass
 
 import pytest
@@ -96,10 +97,12 @@ class Field:
     name: str
     low: int
     high: int
-    extra: tuple[tuple[str, str], ...] = ()
+    has_fraction: bool = False
 
     def takes(self, value: str) -> bool:
         """Says whether `value` is a number in range, in ASCII digits."""
+        if self.has_fraction and re.fullmatch(r"\d+\.\d+", value, re.ASCII):
+            value = value.partition(".")[0]
         digits = value.removeprefix("-") if self.low < 0 else value
         is_number = digits.isascii() and digits.isdigit()
         return is_number and self.low <= int(value) <= self.high
@@ -108,7 +111,7 @@ class Field:
 FIELDS = [
     Field("SEND", "priority", 0, 2**8 - 1),
     Field("SEND", "expiration", 0, 2**32 - 1),
-    Field("SEND", "timestamp", 0, 2**64 - 1),
+    Field("SEND", "timestamp", 0, 2**64 - 1, has_fraction=True),
     Field("SEND", "x-message-ttl", 0, 2**32 - 1),
     Field("SEND", "x-max-length", 0, 2**63 - 1),
     Field("SUBSCRIBE", "prefetch-count", 0, 2**16 - 1),

@@ -21,6 +21,7 @@ use crate::codec::command::Command;
 use crate::codec::decode::{Decoder, Step};
 use crate::codec::error::DecodeError;
 use crate::codec::frame::{Frame, HeaderTable};
+use crate::codec::number::parse_bool;
 use crate::codec::version::Version;
 use crate::commands::commit::{abort, begin, commit};
 use crate::commands::login::log_in;
@@ -428,7 +429,10 @@ impl Connection {
     /// Tells whether a frame would publish while memory is short, or to the disk while that takes nothing.
     #[inline]
     fn must_park<W: World>(&self, world: &W, frame: &Frame<'_>) -> bool {
-        let is_kept = || frame.command == Command::Commit || frame.headers.raw("persistent") == Some(b"true");
+        let is_kept = || {
+            frame.command == Command::Commit
+                || frame.headers.raw("persistent").and_then(parse_bool) == Some(true)
+        };
         (world.is_alarmed() || world.room().is_alarmed() && is_kept()) && self.publishes(frame)
     }
 

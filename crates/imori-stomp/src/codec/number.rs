@@ -1,4 +1,4 @@
-//! Decimal numbers of headers: digits and nothing else, in both directions.
+//! Decimal numbers of headers: digits and nothing else, in both directions. Booleans, as clients write them.
 
 /// Reads a number that is digits only: no sign, no space, no overflow.
 ///
@@ -17,6 +17,26 @@ pub fn parse_u64(digits: &[u8]) -> Option<u64> {
         number = number.checked_mul(10)?.checked_add(u64::from(digit))?;
     }
     Some(number)
+}
+
+/// Reads the whole part of a number that may have a fraction, as clocks in seconds have.
+pub fn parse_whole(number: &[u8]) -> Option<u64> {
+    let mut parts = number.splitn(2, |byte| *byte == b'.');
+    let whole = parts.next().unwrap_or_default();
+    let is_fraction = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
+    if parts.next().is_none_or(is_fraction) { parse_u64(whole) } else { None }
+}
+
+/// Reads `true` or `false` in any case: Python writes `True`.
+#[inline]
+pub fn parse_bool(text: &[u8]) -> Option<bool> {
+    match text {
+        b"true" => Some(true),
+        b"false" => Some(false),
+        _ if text.eq_ignore_ascii_case(b"true") => Some(true),
+        _ if text.eq_ignore_ascii_case(b"false") => Some(false),
+        _ => None,
+    }
 }
 
 /// Appends a number in decimal.
@@ -115,6 +135,39 @@ mod tests {
             ("1/", None),
         ] {
             assert_eq!(parse_u64(text.as_bytes()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_fraction_is_cut_off() {
+        for (text, expected) in [
+            ("1700000000", Some(1_700_000_000)),
+            ("1700000000.5", Some(1_700_000_000)),
+            ("1.000001", Some(1)),
+            ("1.", None),
+            (".5", None),
+            ("1.5e3", None),
+            ("1.-5", None),
+            ("1.2.3", None),
+        ] {
+            assert_eq!(parse_whole(text.as_bytes()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_boolean_is_a_word_in_any_case() {
+        for (text, expected) in [
+            ("true", Some(true)),
+            ("True", Some(true)),
+            ("TRUE", Some(true)),
+            ("false", Some(false)),
+            ("False", Some(false)),
+            ("1", None),
+            ("yes", None),
+            ("", None),
+            ("true ", None),
+        ] {
+            assert_eq!(parse_bool(text.as_bytes()), expected, "{text}");
         }
     }
 

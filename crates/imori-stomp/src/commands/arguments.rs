@@ -9,7 +9,7 @@ use imori_core::queue::{DeadLetterTarget, Overflow, QueueSettings};
 
 use crate::codec::error::Excerpt;
 use crate::codec::frame::Headers;
-use crate::codec::number::parse_u64;
+use crate::codec::number::{parse_bool, parse_u64};
 use crate::protocol_error::{PRECONDITION_FAILED, ProtocolError};
 
 /// The properties that the headers of a frame ask of a queue.
@@ -128,17 +128,16 @@ pub(crate) fn bad_number(name: &str, value: &[u8], min: u64, max: u64) -> Protoc
     ProtocolError::new("Invalid header", text)
 }
 
-/// Reads `true` or `false`; none where the header is not there.
+/// Reads `true` or `false`, in any case; none where the header is not there.
 pub(crate) fn flag(headers: &Headers<'_>, name: &'static str) -> Result<Option<bool>, ProtocolError> {
-    match headers.raw(name) {
-        None => Ok(None),
-        Some(b"true") => Ok(Some(true)),
-        Some(b"false") => Ok(Some(false)),
-        Some(value) => {
-            let text = format_args!("header `{name}` is `{}`; write `true` or `false`", Excerpt::new(value));
-            Err(ProtocolError::new("Invalid header", text))
-        }
-    }
+    let Some(value) = headers.raw(name) else { return Ok(None) };
+    parse_bool(value).map(Some).ok_or_else(|| bad_bool(name, value))
+}
+
+#[cold]
+pub(crate) fn bad_bool(name: &str, value: &[u8]) -> ProtocolError {
+    let text = format_args!("header `{name}` is `{}`; write `true` or `false`", Excerpt::new(value));
+    ProtocolError::new("Invalid header", text)
 }
 
 fn check_type(headers: &Headers<'_>) -> Result<(), ProtocolError> {

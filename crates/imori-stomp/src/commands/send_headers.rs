@@ -15,8 +15,8 @@ use crate::address::Destination;
 use crate::client::{Client, REPLY_LINE_START};
 use crate::codec::escape::{trim_spaces, unescape};
 use crate::codec::frame::Headers;
-use crate::codec::number::parse_u64;
-use crate::commands::arguments::{bad_number, is_argument};
+use crate::codec::number::{parse_bool, parse_u64, parse_whole};
+use crate::commands::arguments::{bad_bool, bad_number, is_argument};
 use crate::header_block::{BlockForm, PROPERTIES};
 use crate::protocol_error::{ACCESS_REFUSED, ProtocolError};
 
@@ -281,14 +281,20 @@ impl<'a> SendHeaders<'a> {
                 check_user(client, headers, value)?;
                 return self.set(Property::UserId, at, value.len());
             }
-            Field::Persistent => properties.is_persistent = value == b"true",
+            // Anything else would publish with less safety than was asked for, and nobody would know.
+            Field::Persistent => {
+                properties.is_persistent = parse_bool(value).ok_or_else(|| bad_bool("persistent", value))?;
+            }
             Field::Priority => {
                 properties.priority = u8::try_from(number("priority", u64::from(u8::MAX))?).ok();
             }
             Field::Expiration => {
                 properties.expiration_ms = u32::try_from(number("expiration", u64::from(u32::MAX))?).ok();
             }
-            Field::Timestamp => properties.timestamp = Some(number("timestamp", u64::MAX)?),
+            Field::Timestamp => {
+                let seconds = parse_whole(value).ok_or_else(|| bad_number("timestamp", value, 0, u64::MAX));
+                properties.timestamp = Some(seconds?);
+            }
             Field::Argument => self.has_arguments = true,
             _ => {}
         }

@@ -21,6 +21,7 @@ use crate::codec::error::Excerpt;
 use crate::codec::frame::{Frame, Headers};
 use crate::codec::version::Version;
 use crate::commands::arguments::{Arguments, flag, number};
+use crate::commands::foreign::refuse_foreign;
 use crate::commands::send::{invalid, temp_queue};
 use crate::delivery::{AckSpan, label};
 use crate::limits::{PREFETCH_MAX, SUBJECT_BYTES_MAX};
@@ -158,6 +159,7 @@ fn admit(client: &Client, key: &SubscriptionKey) -> Result<(), ProtocolError> {
 }
 
 fn request(client: &Client, headers: &Headers<'_>) -> Result<SubscribeRequest, ProtocolError> {
+    refuse_foreign(headers)?;
     let (settles, span) = match headers.raw("ack") {
         None | Some(b"auto") => (false, AckSpan::One),
         Some(b"client") => (true, AckSpan::UpTo),
