@@ -24,12 +24,15 @@ const ADDRESS_CHARS: usize = 38;
 /// A client inside the broker.
 pub(crate) struct InternalClient {
     board: Arc<Board>,
-    requests: usize,
+    /// Requests that it may still make.
+    requests_left: usize,
 }
 
 impl InternalClient {
-    pub(crate) fn new(board: Arc<Board>) -> InternalClient {
-        InternalClient { board, requests: 0 }
+    /// Begins a client. Where `may_be_refused` it makes no requests: one that a full queue refuses may have reached a
+    /// subscriber, whose answer then comes to nobody.
+    pub(crate) fn new(board: Arc<Board>, may_be_refused: bool) -> InternalClient {
+        InternalClient { board, requests_left: if may_be_refused { 0 } else { REQUESTS_MAX } }
     }
 
     fn delivered(&self, message: IncomingMessage) -> Delivered {
@@ -87,8 +90,8 @@ impl ClientProtocol for InternalClient {
 
     fn publish(&mut self, out: &mut Vec<u8>, publish: &Publish<'_>) -> Option<usize> {
         let Outgoing { place, .. } = publish.outgoing;
-        let asks = publish.outgoing.reply_to.is_some() && self.requests < REQUESTS_MAX;
-        self.requests += usize::from(asks);
+        let asks = publish.outgoing.reply_to.is_some() && self.requests_left > 0;
+        self.requests_left -= usize::from(asks);
         let (how, exchange, subject) = match place {
             Place::Queue(name) | Place::DeclaredQueue(name) => ("publish", "-", name.as_str()),
             Place::Topic(subject) => ("publish", "amq.topic", subject.as_str()),

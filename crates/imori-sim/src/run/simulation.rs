@@ -142,7 +142,9 @@ impl Simulation {
         let session = shared.network.open(self.workload.window, Spoken::Internal(Arc::clone(&board)));
         self.model.sessions.push(SessionRecord::default());
         let cell = shared.random.below(shared.cells.len());
-        let mut client = Client::new(session, cell, Box::new(InternalClient::new(board)), actions);
+        let may_be_refused = self.model.queues.iter().any(|queue| queue.refuses);
+        let protocol = Box::new(InternalClient::new(board, may_be_refused));
+        let mut client = Client::new(session, cell, protocol, actions);
         client.connect(shared);
         shared.cell(cell).arrivals.borrow_mut().push_back(session);
         self.clients.push(client);
