@@ -31,12 +31,12 @@ class Stage:
 # The first lane builds the workspace, once. The second begins with what has a folder of its own to build in: `check`
 # waits for the build, as Cargo lets one command at a time into a folder.
 LANES = (
-    (Stage("build", 480), Stage("unit", 240), Stage("docs", 30), Stage("interop", 240)),
-    (Stage("fuzz", 420), Stage("check", 300), Stage("sim", 420)),
+    (Stage("build", 720), Stage("unit", 330), Stage("docs", 40), Stage("interop", 180)),
+    (Stage("fuzz", 480), Stage("check", 360), Stage("sim", 300)),
 )
 
 # What every stage of these needs is built by then, and nothing else runs.
-ALONE = (Stage("durability", 420), Stage("stalls", 180))
+ALONE = (Stage("durability", 300), Stage("stalls", 150))
 
 
 @dataclass(frozen=True)
