@@ -99,6 +99,11 @@ pub(crate) struct Transaction {
 }
 
 impl Client {
+    /// Tells whether it is an operator, whose commands wait for each other: a `get` for its page, the others behind it.
+    pub(crate) fn operates(&self) -> bool {
+        self.abilities.operates
+    }
+
     pub(crate) fn new(
         session: usize,
         cell: usize,

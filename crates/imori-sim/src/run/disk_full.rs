@@ -165,7 +165,8 @@ impl Simulation {
                 .iter()
                 .any(|message| message.publisher == client.session && message.confirmed_at.is_none())
         };
-        let only_reads = |client: &&Client| !client.is_ended && client.is_reading && !publishes(client);
+        let is_judged = |client: &Client| !client.is_ended && client.is_reading && !client.operates();
+        let only_reads = |client: &&Client| is_judged(client) && !publishes(client);
         for client in self.clients.iter().filter(only_reads) {
             let pipe = shared.network.pipe(client.session);
             let (unread, unheard) = (pipe.to_server.len(), pipe.to_client.len());
