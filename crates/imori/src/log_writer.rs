@@ -42,7 +42,7 @@ impl LogFile {
     /// Opens it, or makes it for this user alone: clients' names and addresses are in it.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The system refuses to open the file.
     pub(crate) fn open(path: PathBuf) -> io::Result<LogFile> {
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
         Ok(LogFile { path, file })
