@@ -3,4 +3,5 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets the unexpected has failed")]
 
 mod methods;
+mod oracle;
 mod spec;
