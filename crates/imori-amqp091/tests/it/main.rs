@@ -5,3 +5,6 @@
 mod methods;
 mod oracle;
 mod spec;
+mod split;
+mod talk;
+mod text;
