@@ -128,6 +128,7 @@ impl Simulation {
                 Box::new(StompClient::new(version))
             }
             ProtocolName::Nats => Box::new(NatsClient::new(session, shared.random.chance(3, 4))),
+            ProtocolName::Amqp => unreachable!("the simulator has no client of AMQP"),
         };
         let mut client = Client::new(session, cell, protocol, actions);
         client.connect(shared);
@@ -159,6 +160,7 @@ impl Simulation {
         let protocol: Box<dyn ClientProtocol> = match name {
             ProtocolName::Stomp => Box::new(StompClient::new(Version::V12)),
             ProtocolName::Nats => Box::new(NatsClient::new(session, true)),
+            ProtocolName::Amqp => unreachable!("the simulator has no client of AMQP"),
         };
         let mut client = Client::new(session, cell, protocol, 0);
         client.is_intruder = true;
