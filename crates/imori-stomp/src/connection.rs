@@ -189,7 +189,7 @@ impl Inbound for Connection {
         }
         let (frame, len) = match self.decoder.decode(input, table) {
             Ok(Step::Frame { frame, consumed }) => (frame, consumed),
-            Ok(Step::LineEnds { consumed }) => return Taken::Bytes(consumed),
+            Ok(Step::Noise { consumed }) => return Taken::Bytes(consumed),
             Ok(Step::Incomplete { needed }) => return Taken::Incomplete { frame_bytes: needed },
             Err(error) => {
                 self.refuse_bytes(world, &error);
