@@ -377,7 +377,14 @@ impl Connection {
             Command::Subscribe => subscribe(client, world, frame, receipt),
             Command::Unsubscribe => unsubscribe(client, world, frame, receipt),
             Command::Begin => begin(client, frame, receipt),
-            Command::Commit => commit(client, world, frame, receipt),
+            Command::Commit => {
+                let (outcome, receipts) = commit(client, world, frame, receipt)?;
+                let confirm = client.confirm(outcome.confirm);
+                for receipt in receipts {
+                    self.give_receipt(world, &receipt.id, confirm, receipt.kind);
+                }
+                Ok(outcome)
+            }
             Command::Abort => abort(client, frame, receipt),
             _ => {
                 // DISCONNECT: nothing else gets here.

@@ -11,6 +11,7 @@ use crate::codec::frame::Frame;
 use crate::commands::send::make_sure;
 use crate::outcome::{FrameOutcome, ReceiptKind};
 use crate::protocol_error::ProtocolError;
+use crate::transactions::PendingReceipt;
 
 /// Opens a transaction.
 pub(crate) fn begin<'a>(
@@ -24,15 +25,17 @@ pub(crate) fn begin<'a>(
 }
 
 /// Does all that a transaction holds, or nothing of it. It is closed either way.
+///
+/// Gives the receipts of its frames too, which leave before that of the COMMIT itself.
 pub(crate) fn commit<'a, W: World>(
     client: &mut Client,
     world: &W,
     frame: &Frame<'a>,
     receipt: Option<&'a [u8]>,
-) -> Result<FrameOutcome<'a>, ProtocolError> {
+) -> Result<(FrameOutcome<'a>, Vec<PendingReceipt>), ProtocolError> {
     let name = name(frame)?;
     if broker::must_commit_wait_for_queue(world, &client.actor(), client.transactions.steps(&name)) {
-        return Ok(FrameOutcome::held());
+        return Ok((FrameOutcome::held(), Vec::new()));
     }
     let transaction = client.transactions.take(&name)?;
     let mut confirm = Confirm::NOW;
@@ -44,7 +47,7 @@ pub(crate) fn commit<'a, W: World>(
     }
     let steps: &[Step] = &transaction.steps;
     let report = broker::commit(world, &client.actor(), steps)?;
-    Ok(FrameOutcome {
+    let outcome = FrameOutcome {
         receipt,
         receipt_kind: ReceiptKind::Level,
         confirm: report.confirm.after(confirm),
@@ -52,10 +55,11 @@ pub(crate) fn commit<'a, W: World>(
         receivers: report.receivers,
         slow_reader: report.slow_reader,
         is_held: false,
-    })
+    };
+    Ok((outcome, transaction.receipts))
 }
 
-/// Forgets what a transaction holds.
+/// Forgets what a transaction holds, receipts too: what they would speak of is not done.
 pub(crate) fn abort<'a>(
     client: &mut Client,
     frame: &Frame<'a>,

@@ -15,7 +15,7 @@ use crate::codec::frame::{Frame, Headers};
 use crate::codec::version::Version;
 use crate::commands::arguments::flag;
 use crate::delivery::{AckSpan, parse_message_id};
-use crate::outcome::FrameOutcome;
+use crate::outcome::{FrameOutcome, ReceiptKind};
 use crate::protocol_error::ProtocolError;
 
 /// Settles what an ACK or NACK means, or lets it wait for its transaction.
@@ -36,7 +36,8 @@ pub(crate) fn settle<'a, W: World>(
     if let Some(transaction) = headers.value("transaction") {
         let transaction = client.transactions.extend(&transaction, &client.settings.limits)?;
         transaction.steps.push(Step::Settle { session: SESSION, numbers, outcome });
-        return Ok(FrameOutcome::with_receipt(receipt));
+        transaction.promise(receipt, ReceiptKind::Plain, world.gauge());
+        return Ok(FrameOutcome::with_receipt(None));
     }
     let (_, confirm) = broker::settle(world, &client.actor(), SESSION, numbers, outcome)?;
     Ok(FrameOutcome { confirm, ..FrameOutcome::with_receipt(receipt) })
