@@ -516,11 +516,15 @@ impl Connection {
     /// Bytes are no frame: where the next one would begin is not known (SECURITY XPI-03).
     #[cold]
     fn refuse_bytes<W: World>(&mut self, world: &W, error: &DecodeError) {
-        let error = if self.state == State::Greeting {
-            // Whoever this is, it need not be told more.
-            ProtocolError::last("Malformed frame", "what came is no STOMP frame; send CONNECT first")
-        } else {
-            ProtocolError::last("Malformed frame", error)
+        // Whoever has not logged in need not be told more.
+        let stranger = "what came is no STOMP frame; send CONNECT first";
+        let error = match (self.state, error) {
+            (State::Greeting, DecodeError::UnknownCommand { .. }) => {
+                ProtocolError::last("Illegal command", stranger)
+            }
+            (State::Greeting, _) => ProtocolError::last("Malformed frame", stranger),
+            (_, DecodeError::UnknownCommand { .. }) => ProtocolError::last("Bad command", error),
+            (_, _) => ProtocolError::last("Malformed frame", error),
         };
         self.refuse(world, &error, None);
     }

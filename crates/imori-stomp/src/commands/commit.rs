@@ -4,11 +4,15 @@ use std::borrow::Cow;
 
 use imori_core::broker::{self, Step};
 use imori_core::confirm::Confirm;
+use imori_core::error::BrokerError;
+use imori_core::outbound::Numbers;
 use imori_core::world::World;
 
 use crate::client::Client;
 use crate::codec::frame::Frame;
 use crate::commands::send::make_sure;
+use crate::commands::settle::unknown_delivery;
+use crate::delivery::{AckSpan, message_id};
 use crate::outcome::{FrameOutcome, ReceiptKind};
 use crate::protocol_error::ProtocolError;
 use crate::transactions::PendingReceipt;
@@ -46,7 +50,12 @@ pub(crate) fn commit<'a, W: World>(
         }
     }
     let steps: &[Step] = &transaction.steps;
-    let report = broker::commit(world, &client.actor(), steps)?;
+    let report = broker::commit(world, &client.actor(), steps).map_err(|error| match error {
+        BrokerError::NoDelivery(number) => {
+            unknown_delivery(&message_id(&client.name, number, span(steps, number)))
+        }
+        other => other.into(),
+    })?;
     let outcome = FrameOutcome {
         receipt,
         receipt_kind: ReceiptKind::Level,
@@ -57,6 +66,15 @@ pub(crate) fn commit<'a, W: World>(
         is_held: false,
     };
     Ok((outcome, transaction.receipts))
+}
+
+/// How the ACK or NACK was written that names this number.
+fn span(steps: &[Step], number: u64) -> AckSpan {
+    let is_cumulative = |step: &Step| match step {
+        Step::Settle { numbers: Numbers::UpToOf(last, _), .. } => *last == number,
+        _ => false,
+    };
+    if steps.iter().any(is_cumulative) { AckSpan::UpTo } else { AckSpan::One }
 }
 
 /// Forgets what a transaction holds, receipts too: what they would speak of is not done.
