@@ -119,9 +119,12 @@ class Client:
         )
 
     def ack(self, message: Frame, *, transaction: str | None = None) -> None:
-        """Accepts `message` and waits for the receipt."""
+        """Accepts `message` and waits for the receipt; in a transaction that comes with COMMIT."""
+        if transaction is not None:
+            self._stomp.ack(*self._settle_id(message), transaction=transaction)
+            return
         receipt = next(self._receipts)
-        self._stomp.ack(*self._settle_id(message), transaction=transaction, receipt=receipt)
+        self._stomp.ack(*self._settle_id(message), receipt=receipt)
         self._mail.take_receipt(receipt)
 
     def ack_without_receipt(self, message: Frame) -> None:
@@ -131,11 +134,14 @@ class Client:
     def nack(
         self, message: Frame, *, requeue: bool | None = None, transaction: str | None = None
     ) -> None:
-        """Returns or rejects `message` and waits for the receipt."""
-        receipt = next(self._receipts)
+        """Returns or rejects `message` and waits for the receipt; in a transaction for none."""
         extra = {} if requeue is None else {"requeue": str(requeue).lower()}
         identity = self._settle_id(message)
-        self._stomp.nack(*identity, transaction=transaction, receipt=receipt, **extra)
+        if transaction is not None:
+            self._stomp.nack(*identity, transaction=transaction, **extra)
+            return
+        receipt = next(self._receipts)
+        self._stomp.nack(*identity, receipt=receipt, **extra)
         self._mail.take_receipt(receipt)
 
     def _settle_id(self, message: Frame) -> tuple[str, ...]:

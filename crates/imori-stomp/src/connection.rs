@@ -189,7 +189,7 @@ impl Inbound for Connection {
         }
         let (frame, len) = match self.decoder.decode(input, table) {
             Ok(Step::Frame { frame, consumed }) => (frame, consumed),
-            Ok(Step::LineEnds { consumed }) => return Taken::Bytes(consumed),
+            Ok(Step::Noise { consumed }) => return Taken::Bytes(consumed),
             Ok(Step::Incomplete { needed }) => return Taken::Incomplete { frame_bytes: needed },
             Err(error) => {
                 self.refuse_bytes(world, &error);
@@ -377,7 +377,14 @@ impl Connection {
             Command::Subscribe => subscribe(client, world, frame, receipt),
             Command::Unsubscribe => unsubscribe(client, world, frame, receipt),
             Command::Begin => begin(client, frame, receipt),
-            Command::Commit => commit(client, world, frame, receipt),
+            Command::Commit => {
+                let (outcome, receipts) = commit(client, world, frame, receipt)?;
+                let confirm = client.confirm(outcome.confirm);
+                for receipt in receipts {
+                    self.give_receipt(world, &receipt.id, confirm, receipt.kind);
+                }
+                Ok(outcome)
+            }
             Command::Abort => abort(client, frame, receipt),
             _ => {
                 // DISCONNECT: nothing else gets here.
@@ -509,11 +516,15 @@ impl Connection {
     /// Bytes are no frame: where the next one would begin is not known (SECURITY XPI-03).
     #[cold]
     fn refuse_bytes<W: World>(&mut self, world: &W, error: &DecodeError) {
-        let error = if self.state == State::Greeting {
-            // Whoever this is, it need not be told more.
-            ProtocolError::last("Malformed frame", "what came is no STOMP frame; send CONNECT first")
-        } else {
-            ProtocolError::last("Malformed frame", error)
+        // Whoever has not logged in need not be told more.
+        let stranger = "what came is no STOMP frame; send CONNECT first";
+        let error = match (self.state, error) {
+            (State::Greeting, DecodeError::UnknownCommand { .. }) => {
+                ProtocolError::last("Illegal command", stranger)
+            }
+            (State::Greeting, _) => ProtocolError::last("Malformed frame", stranger),
+            (_, DecodeError::UnknownCommand { .. }) => ProtocolError::last("Bad command", error),
+            (_, _) => ProtocolError::last("Malformed frame", error),
         };
         self.refuse(world, &error, None);
     }

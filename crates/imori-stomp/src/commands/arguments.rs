@@ -10,7 +10,7 @@ use imori_core::queue::{DeadLetterTarget, Overflow, QueueSettings};
 use crate::codec::error::Excerpt;
 use crate::codec::frame::Headers;
 use crate::codec::number::{parse_bool, parse_u64};
-use crate::protocol_error::{PRECONDITION_FAILED, ProtocolError};
+use crate::protocol_error::{PRECONDITION_FAILED, PROCESSING_ERROR, ProtocolError};
 
 /// The properties that the headers of a frame ask of a queue.
 #[derive(Debug, PartialEq, Eq)]
@@ -121,11 +121,23 @@ pub(crate) fn number(
 
 #[cold]
 pub(crate) fn bad_number(name: &str, value: &[u8], min: u64, max: u64) -> ProtocolError {
+    bad_number_as(PROCESSING_ERROR, name, value, min, max)
+}
+
+/// Refuses a number, under the title that RabbitMQ has for one that it cannot read.
+#[cold]
+pub(crate) fn bad_number_as(
+    message: &'static str,
+    name: &str,
+    value: &[u8],
+    min: u64,
+    max: u64,
+) -> ProtocolError {
     let text = format_args!(
         "header `{name}` is `{}`; write a whole number between {min} and {max}",
         Excerpt::new(value)
     );
-    ProtocolError::new("Invalid header", text)
+    ProtocolError::new(message, text)
 }
 
 /// Reads `true` or `false`, in any case; none where the header is not there.
@@ -189,7 +201,7 @@ fn dead_letter(headers: &Headers<'_>) -> Result<Option<DeadLetterTarget>, Protoc
         None => {
             let text = "header `x-dead-letter-routing-key` needs `x-dead-letter-exchange`; add it, empty for the \
                         default exchange";
-            Err(ProtocolError::new("Invalid header", text))
+            Err(ProtocolError::new(PRECONDITION_FAILED, text))
         }
     }
 }

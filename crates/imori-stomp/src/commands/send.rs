@@ -57,9 +57,9 @@ pub(crate) fn send<'a, W: World>(
         return outcome;
     }
     if let Some(transaction) = read.transaction {
-        add_to_transaction(client, world, frame, transaction, &destination, &publication)?;
+        add_to_transaction(client, world, frame, transaction, &destination, &publication, read.receipt)?;
         client.scratch = scratch;
-        return Ok(FrameOutcome::with_receipt(read.receipt));
+        return Ok(FrameOutcome::with_receipt(None));
     }
     if world.gauge().throttling() > 0 && must_wait(client, world, &destination, &publication) {
         client.scratch = scratch;
@@ -211,6 +211,7 @@ fn add_to_transaction<W: World>(
     transaction: &[u8],
     destination: &Destination<'_>,
     publication: &Publication<'_>,
+    receipt: Option<&[u8]>,
 ) -> Result<(), ProtocolError> {
     let Some((exchange, subject)) = destination.address() else { return Err(temp_queue(destination)) };
     let name = if frame.headers.is_escaped { unescape(transaction) } else { Cow::Borrowed(transaction) };
@@ -222,6 +223,7 @@ fn add_to_transaction<W: World>(
         transaction.queues.push(address.subject.clone());
     }
     transaction.steps.push(Step::Publish { address, message: publication.stored(world.gauge()) });
+    transaction.promise(receipt, ReceiptKind::Level, world.gauge());
     Ok(())
 }
 

@@ -16,9 +16,9 @@ use crate::client::{Client, REPLY_LINE_START};
 use crate::codec::escape::{trim_spaces, unescape};
 use crate::codec::frame::Headers;
 use crate::codec::number::{parse_bool, parse_u64, parse_whole};
-use crate::commands::arguments::{bad_bool, bad_number, is_argument};
+use crate::commands::arguments::{bad_bool, bad_number, bad_number_as, is_argument};
 use crate::header_block::{BlockForm, PROPERTIES};
-use crate::protocol_error::{ACCESS_REFUSED, ProtocolError};
+use crate::protocol_error::{PRECONDITION_FAILED, ProtocolError};
 
 /// Bytes of a header text: places in it are numbers of 16 bits.
 const TEXT_BYTES_MAX: usize = u16::MAX as usize;
@@ -288,9 +288,7 @@ impl<'a> SendHeaders<'a> {
             Field::Priority => {
                 properties.priority = u8::try_from(number("priority", u64::from(u8::MAX))?).ok();
             }
-            Field::Expiration => {
-                properties.expiration_ms = u32::try_from(number("expiration", u64::from(u32::MAX))?).ok();
-            }
+            Field::Expiration => properties.expiration_ms = Some(expiration(value)?),
             Field::Timestamp => {
                 let seconds = parse_whole(value).ok_or_else(|| bad_number("timestamp", value, 0, u64::MAX));
                 properties.timestamp = Some(seconds?);
@@ -378,6 +376,13 @@ fn inbox_line<'s, W: World>(
     Ok(client.inboxes.known(written).unwrap_or_default())
 }
 
+/// The time to live of a message, in milliseconds.
+fn expiration(value: &[u8]) -> Result<u32, ProtocolError> {
+    parse_u64(value)
+        .and_then(|number| u32::try_from(number).ok())
+        .ok_or_else(|| bad_number_as(PRECONDITION_FAILED, "expiration", value, 0, u64::from(u32::MAX)))
+}
+
 /// How long a message is delayed; not at all by 0.
 fn delay(name: &[u8], value: &[u8]) -> Result<Option<NonZeroU32>, ProtocolError> {
     let milliseconds = parse_u64(value).filter(|number| *number <= DELAY_MS_MAX);
@@ -398,7 +403,7 @@ fn check_user(client: &Client, headers: &Headers<'_>, value: &[u8]) -> Result<()
         "header `user-id` is `{}` but this connection is logged in as `{user}`; send that or leave it out",
         crate::codec::error::Excerpt::new(&value)
     );
-    Err(ProtocolError::last(ACCESS_REFUSED, text))
+    Err(ProtocolError::last(PRECONDITION_FAILED, text))
 }
 
 #[cold]

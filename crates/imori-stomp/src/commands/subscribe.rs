@@ -26,7 +26,7 @@ use crate::commands::send::{invalid, temp_queue};
 use crate::delivery::{AckSpan, label};
 use crate::limits::{PREFETCH_MAX, SUBJECT_BYTES_MAX};
 use crate::outcome::{FrameOutcome, ReceiptKind};
-use crate::protocol_error::{ProtocolError, RESOURCE_ERROR, push_receipt};
+use crate::protocol_error::{PROCESSING_ERROR, ProtocolError, RESOURCE_ERROR, push_receipt};
 
 /// Priorities of consumers, either way.
 const PRIORITY_MAX: u64 = i32::MAX as u64;
@@ -130,7 +130,8 @@ fn key(client: &Client, headers: &Headers<'_>, command: Command) -> Result<Subsc
     match headers.value("id") {
         Some(id) if id.starts_with(b"/temp-queue/") => {
             let text = "an `id` that begins with `/temp-queue/` is the broker's own; use another";
-            Err(ProtocolError::new("Invalid id", text))
+            let message = if command == Command::Unsubscribe { "Invalid id" } else { PROCESSING_ERROR };
+            Err(ProtocolError::new(message, text))
         }
         Some(id) => Ok(SubscriptionKey::Id((*id).into())),
         // STOMP 1.1 and 1.2, SUBSCRIBE: an `id` header MUST be included. In 1.0 the destination will do.
@@ -169,7 +170,7 @@ fn request(client: &Client, headers: &Headers<'_>) -> Result<SubscribeRequest, P
                 "header `ack` is `{}`; write `auto`, `client` or `client-individual`",
                 Excerpt::new(other)
             );
-            return Err(ProtocolError::new("Invalid header", text));
+            return Err(ProtocolError::new(PROCESSING_ERROR, text));
         }
     };
     let prefetch = number(headers, "prefetch-count", 0, u64::from(PREFETCH_MAX))?;
@@ -180,7 +181,8 @@ fn request(client: &Client, headers: &Headers<'_>) -> Result<SubscribeRequest, P
     let arguments = Arguments::read(headers, client.connection, true)?;
     if arguments.asks_durable && headers.raw("id").is_none() {
         let text = "a durable subscription is found again by its `id`; add that header";
-        return Err(ProtocolError::new("Missing header", text));
+        // RabbitMQ spells this one with two capitals.
+        return Err(ProtocolError::new("Missing Header", text));
     }
     let queue_name = match headers.value("x-queue-name") {
         Some(name) if name.is_empty() || name.len() > SUBJECT_BYTES_MAX => {
@@ -214,7 +216,7 @@ fn priority(headers: &Headers<'_>) -> Result<i32, ProtocolError> {
         _ => {
             let text =
                 "header `x-priority` is not a whole number of 32 bits; write one such as `10` or `-10`";
-            Err(ProtocolError::new("Invalid header", text))
+            Err(ProtocolError::new(PROCESSING_ERROR, text))
         }
     }
 }
