@@ -84,7 +84,7 @@ impl Task {
         let (shared, id) = (cell.shared, self.task.id());
         if shared.has(Bug::ForgottenUnsettled) {
             cell.with_outbound(id, |outbound| {
-                (1..1000).for_each(|number| drop(outbound.settle(SessionId(0), Numbers::One(number))));
+                (1..1000).for_each(|number| drop(outbound.settle(SessionId(0), Numbers::One(number), 1)));
             });
         }
         shared.network.pipe(self.pipe).is_ending = true;

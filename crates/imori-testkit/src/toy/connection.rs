@@ -237,8 +237,9 @@ impl Connection {
             (State::Open, Kind::Accept, Some(_)) => {
                 let (number, and_before) = fields.number(8).zip(fields.number(1)).ok_or(SHORT)?;
                 let numbers = if and_before == 1 { Numbers::UpTo(number) } else { Numbers::One(number) };
-                broker::settle(world, &actor, session, numbers, Outcome::Accept)?;
-                return Ok(None);
+                let report = broker::settle(world, &actor, session, numbers, Outcome::Accept)?;
+                // The rest has its turn later, by the same frame.
+                return Ok(report.has_more.then_some(Next::Again));
             }
             (State::Open, Kind::Publish | Kind::Body, Some(_)) => {
                 return self.add(world, frame, budget).map(|()| None);
