@@ -346,7 +346,7 @@ impl Seen {
             Field::Priority => 6,
             Field::Expiration => 7,
             Field::Timestamp => 8,
-            Field::Delay => 8,
+            Field::Delay => 30,
             Field::Cancel => 9,
             Field::Text(property) => 10 + property as u32,
             Field::MessageId | Field::Dropped | Field::Argument | Field::User => return false,
