@@ -73,9 +73,9 @@ impl Repeat {
         }
         let (properties, text, not_to) = (&known.properties, &*known.text, known.not_to);
         let publication = |body| Publication::new(properties, text, body).not_to(not_to);
-        // All frames are as long as the first.
-        let whole = input.len() / (input.len() - rest.len()).max(1);
         let run_max = budget.messages_to(known.repetition.live_receivers());
+        // All frames are as long as the first.
+        let whole = if run_max > 1 { input.len() / (input.len() - rest.len()).max(1) } else { 1 };
         let mut run = Vec::with_capacity(whole.min(run_max).max(1));
         run.push(publication(first));
         while run.len() < run_max
