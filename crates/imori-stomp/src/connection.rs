@@ -13,7 +13,7 @@ use imori_core::inbound::{Inbound, Intake, Performed, Phase, Repeat, Repeated, T
 use imori_core::outbound::{Encoder, Outbound, SessionId};
 use imori_core::room::Room;
 use imori_core::time::Time;
-use imori_core::turn::{Budget, ClientFacts, Next, Peer, Refusal};
+use imori_core::turn::{Budget, ClientFacts, Next, Notice, Peer};
 use imori_core::world::{Counter, World};
 
 use crate::client::{Client, SESSION};
@@ -24,6 +24,7 @@ use crate::codec::frame::{Frame, HeaderTable};
 use crate::codec::number::parse_bool;
 use crate::codec::version::Version;
 use crate::commands::commit::{abort, begin, commit};
+use crate::commands::foreign::unknown_headers;
 use crate::commands::login::log_in;
 use crate::commands::repeat::note;
 use crate::commands::send::send;
@@ -47,6 +48,8 @@ pub struct Connection {
     marks: ParkedMarks,
     keepalive: Keepalive,
     repeat: Repeat,
+    /// A SUBSCRIBE had a header that no broker knows, which the log has.
+    has_unknown: bool,
 }
 
 /// Where a connection stands.
@@ -130,6 +133,7 @@ impl Inbound for Connection {
             keepalive: Keepalive::new(now),
             client: Client::new(settings, id),
             repeat: Repeat::default(),
+            has_unknown: false,
         }
     }
 
@@ -374,6 +378,9 @@ impl Connection {
         frame: &Frame<'a>,
     ) -> Result<FrameOutcome<'a>, ProtocolError> {
         let receipt = frame.headers.raw("receipt");
+        if frame.command == Command::Subscribe && !self.has_unknown {
+            self.notice_unknown(frame);
+        }
         let client = &mut self.client;
         match frame.command {
             Command::Ack | Command::Nack => settle(client, world, frame, receipt),
@@ -399,6 +406,14 @@ impl Connection {
                 Ok(FrameOutcome::with_receipt(receipt))
             }
         }
+    }
+
+    /// Lets the log have the headers that no broker knows, once a connection.
+    fn notice_unknown(&mut self, frame: &Frame<'_>) {
+        let Some(names) = unknown_headers(&frame.headers) else { return };
+        self.has_unknown = true;
+        let text = format!("no broker knows {names}; correct the name, or leave it out");
+        self.intake.notice.get_or_insert(Notice::ignored("unknown header of SUBSCRIBE", text));
     }
 
     /// Logs the client in, unless its credentials take longer to check.
@@ -550,8 +565,7 @@ impl Connection {
             }
             outbound.answer(SESSION, Confirm::NOW, |out| push_error(out, version, error, receipt, b""));
         });
-        let refusal = Refusal { message: error.message(), text: error.text().to_string() };
-        self.intake.refusal = Some(refusal);
+        self.intake.notice = Some(Notice::refused(error.message(), error.text().to_string()));
         if is_last {
             self.close();
         }

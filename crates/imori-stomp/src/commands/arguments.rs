@@ -43,7 +43,7 @@ pub(crate) fn is_argument(name: &[u8]) -> bool {
     }
 }
 
-const X_ARGUMENTS: [&str; 14] = [
+const X_ARGUMENTS: [&str; 13] = [
     "x-dead-letter-exchange",
     "x-dead-letter-routing-key",
     "x-expires",
@@ -54,7 +54,6 @@ const X_ARGUMENTS: [&str; 14] = [
     "x-max-priority",
     "x-queue-type",
     "x-delivery-limit",
-    "x-max-age",
     "x-dedup-window",
     "x-level",
     "x-single-active-consumer",
@@ -71,6 +70,9 @@ impl Arguments {
         let persistent = if is_subscribe { flag(headers, "persistent")? } else { None };
         let auto_delete = flag(headers, "auto-delete")?;
         let exclusive = flag(headers, "exclusive")?;
+        // ActiveMQ's consumers say of themselves what here is said of the queue.
+        let alone = if is_subscribe { flag(headers, "activemq.exclusive")? } else { None };
+        let is_single_active = flag(headers, "x-single-active-consumer")?;
         check_type(headers)?;
         let milliseconds = |name, min| {
             Ok::<_, ProtocolError>(number(headers, name, min, MILLISECONDS_MAX)?.map(Duration::from_millis))
@@ -91,12 +93,12 @@ impl Arguments {
             priority_max: priority_max.and_then(|max| u8::try_from(max).ok()),
             delivery_limit: delivery_limit.and_then(|limit| u32::try_from(limit).ok()),
             dedup_window: milliseconds("x-dedup-window", 0)?.filter(|window| !window.is_zero()),
-            is_single_active: flag(headers, "x-single-active-consumer")?.unwrap_or(false),
+            is_single_active: is_single_active.or(alone).unwrap_or(false),
             level: level(headers)?,
         };
         Ok(Self {
             settings,
-            are_explicit: headers.iter().any(|header| is_argument(header.name)),
+            are_explicit: alone == Some(true) || headers.iter().any(|header| is_argument(header.name)),
             asks_durable: durable == Some(true) || persistent == Some(true),
             auto_delete,
         })

@@ -48,6 +48,7 @@ pub(crate) fn log_in<W: World>(
     let agreed = client.settings.heart_beat.agree(offered);
 
     client.version = version;
+    client.client_id = headers.value("client-id").map(|id| (*id).into());
     client.identity = identity;
     client.vhost = vhost;
     client.name = token(&world.secret()).into_iter().take(SESSION_BYTES).collect();

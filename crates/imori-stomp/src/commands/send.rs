@@ -20,6 +20,7 @@ use crate::codec::error::Excerpt;
 use crate::codec::escape::unescape;
 use crate::codec::frame::Frame;
 use crate::commands::arguments::Arguments;
+use crate::commands::foreign::check_kind;
 use crate::commands::send_headers::SendHeaders;
 use crate::limits::DECLARED_QUEUES_MAX;
 use crate::outcome::{FrameOutcome, ReceiptKind};
@@ -44,6 +45,9 @@ pub(crate) fn send<'a, W: World>(
     };
     let written = if frame.headers.is_escaped { unescape(written) } else { Cow::Borrowed(written) };
     let destination = Destination::parse(&written).map_err(|error| invalid(&error))?;
+    if let Some(kind) = read.kind {
+        check_kind("destination-type", kind, &destination)?;
+    }
     let (properties, text) = (&read.properties, read.text(&scratch));
     let publication = match shared {
         Some(body) => Publication::with_shared_body(properties, text, body),
