@@ -232,7 +232,7 @@ fn an_ack_of_many_deliveries_takes_several_turns() {
     assert_eq!(written(&world, id), "RECEIPT\nreceipt-id:all\n\n\0RECEIPT\nreceipt-id:next\n\n\0");
 }
 
-/// What a connection is to be sent.
+/// Takes the text that a connection is to be sent.
 fn written(world: &TestWorld, id: ConnectionId) -> String {
     let mut bytes = Vec::new();
     while let Some((piece, from)) = world.with_outbound(id, Outbound::take_unsent).flatten() {
