@@ -14,7 +14,7 @@ use crate::login::Verdict;
 use crate::outbound::{CutReason, Encoder, SessionId};
 use crate::room::Room;
 use crate::time::Time;
-use crate::turn::{Budget, ClientFacts, Next, Peer, Received, Refusal};
+use crate::turn::{Budget, ClientFacts, Next, Notice, Peer, Received};
 use crate::world::World;
 
 /// The inbound half of a connection: bytes in, commands to the broker, answers into the outbound half.
@@ -153,9 +153,9 @@ pub trait Inbound: Debug + Sized {
         Next::Again
     }
 
-    /// Gives the last refusal once, for the log.
-    fn take_refusal(&mut self) -> Option<Refusal> {
-        self.intake_mut().refusal.take()
+    /// Gives the last notice once, for the log.
+    fn take_notice(&mut self) -> Option<Notice> {
+        self.intake_mut().notice.take()
     }
 
     /// Says that frames are parked: they were read and wait for the end of an alarm or for a queue. Reading may

@@ -141,7 +141,7 @@ impl Stage {
         let publication = Publication::new(&self.properties, b"", body.as_bytes());
         let address = AddressView::new(&self.address);
         let delivery = Delivery { sequence, ..delivery(&publication, &address) };
-        self.outbound.offer(reader, QUEUE, &delivery)
+        self.outbound.offer(reader, QUEUE, &delivery, &mut SharedHeaders::for_receivers(1))
     }
 
     pub(super) fn send(&mut self, reader: ReaderId, body: &str) -> Live {

@@ -10,7 +10,7 @@ use imori_core::id::{ConnectionId, ReaderId};
 use imori_core::inbound::Inbound;
 use imori_core::outbound::{Credit, Numbers, Outbound, SessionId};
 use imori_core::time::Time;
-use imori_core::turn::Peer;
+use imori_core::turn::{Notice, Peer};
 use imori_core::world::World;
 use imori_server::protocol::Protocol;
 use imori_server::turn::{Link, Signals, Transport};
@@ -197,8 +197,8 @@ impl Transport for PipeTurn<'_, '_> {
 
     fn logged_in(&mut self) {}
 
-    fn refused(&mut self, message: &'static str, text: &str) {
-        let say = || format!("connection {} is refused: {message}: {text}", self.pipe);
+    fn noticed(&mut self, notice: &Notice) {
+        let say = || format!("connection {} is noticed: {}: {}", self.pipe, notice.message, notice.text);
         self.cell.shared.trace.note(&[self.pipe as u64], say);
     }
 }

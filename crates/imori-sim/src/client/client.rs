@@ -104,6 +104,8 @@ pub(crate) struct Transaction {
     pub(crate) name: String,
     pub(crate) messages: Vec<usize>,
     pub(crate) settled: Vec<(Unsettled, Outcome)>,
+    /// Confirms that come with that of COMMIT.
+    pub(crate) confirms: Vec<(u64, Awaited)>,
 }
 
 impl Client {

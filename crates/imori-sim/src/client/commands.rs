@@ -61,6 +61,13 @@ impl Client {
         format!("r{number}")
     }
 
+    /// Asks for a confirm of the next command, which comes with that of COMMIT, and gives its name.
+    fn ask_late_confirm(&mut self, what: Awaited) -> String {
+        let number = self.commands + 1;
+        self.transaction.iter_mut().for_each(|transaction| transaction.confirms.push((number, what)));
+        format!("r{number}")
+    }
+
     /// Opens the connection, without waiting for the answer.
     pub(crate) fn connect(&mut self, shared: &Shared) {
         let is_intruder = self.is_intruder;
@@ -151,7 +158,10 @@ impl Client {
         });
         let is_apart = self.abilities.confirms_apart;
         let wants_confirm = !is_apart && (outgoing.wants_receipt || !self.abilities.confirms_all);
-        let confirm = wants_confirm.then(|| self.ask_confirm(Awaited::Message(message)));
+        let confirm = wants_confirm.then(|| match name {
+            Some(_) => self.ask_late_confirm(Awaited::Message(message)),
+            None => self.ask_confirm(Awaited::Message(message)),
+        });
         let number = self.commands + 1;
         model.messages.push(MessageRecord {
             publisher: self.session,
@@ -252,7 +262,10 @@ impl Client {
         // A delivery that was rejected, and is known to be, may wait for room among the dead letters.
         let part = if outcome == Outcome::Reject { 2 } else { 1 };
         let wants_confirm = shared.random.chance(part, 3) || !self.abilities.confirms_all;
-        let confirm = wants_confirm.then(|| self.ask_confirm(Awaited::Other));
+        let confirm = wants_confirm.then(|| match name {
+            Some(_) => self.ask_late_confirm(Awaited::Other),
+            None => self.ask_confirm(Awaited::Other),
+        });
         let settle =
             Settle { ack: &last.ack, outcome, confirm: confirm.as_deref(), transaction: name.as_deref() };
         self.command(shared, |protocol, out| protocol.settle(out, &settle));
@@ -287,6 +300,7 @@ impl Client {
 
     pub(crate) fn commit(&mut self, shared: &Shared, model: &mut Model) {
         let Some(transaction) = self.transaction.take() else { return };
+        self.confirms.extend(&transaction.confirms);
         let confirm = self.ask_confirm(Awaited::Other);
         let number = self.commands + 1;
         let is_too_large = transaction.messages.iter().any(|message| model.message(*message).is_too_large);

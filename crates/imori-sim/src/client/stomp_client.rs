@@ -213,7 +213,7 @@ impl ClientProtocol for StompClient {
         let mut table = std::mem::take(&mut self.table);
         let read = match self.decoder.decode(input, &mut table) {
             Ok(Step::Frame { frame, consumed }) => self.event(&frame).map(|event| Some((consumed, event))),
-            Ok(Step::LineEnds { consumed }) => Ok(Some((consumed, Event::Nothing))),
+            Ok(Step::Noise { consumed }) => Ok(Some((consumed, Event::Nothing))),
             Ok(Step::Incomplete { .. }) => Ok(None),
             Err(error) => Err(format!("no frame: {error}")),
         };

@@ -106,10 +106,10 @@ impl Model {
 
     /// A receipt says how safe a message is: as safe as its queue keeps it.
     pub(crate) fn check_level(&self, shared: &Shared, message: usize, said: Option<&str>) {
-        let Some(record) = self.messages.get(message).filter(|record| !record.is_in_transaction) else {
-            return;
-        };
+        let Some(record) = self.messages.get(message) else { return };
         let expected = match record.to {
+            // With others it is as safe as the least safe of them.
+            _ if record.is_in_transaction && said.is_some() => return,
             To::Queue(queue) if self.queue(queue).is_volatile => return,
             To::Queue(queue) if record.is_persistent => self.queue(queue).level(),
             To::Topic(_) if record.is_persistent => return,

@@ -17,7 +17,7 @@ use imori_core::outbound::{Credit, Encoder, EncoderKinds, HeldAnswers, Numbers, 
 use imori_core::queue::QueueSettings;
 use imori_core::route::{BindingKey, Syntax};
 use imori_core::time::Time;
-use imori_core::turn::{Budget, Next, Peer, Refusal};
+use imori_core::turn::{Budget, Next, Notice, Peer};
 use imori_core::world::World;
 
 use super::encoder::ToyEncoder;
@@ -343,7 +343,7 @@ impl Connection {
             outbound.finish();
             outbound.answer(SessionId::FIRST, Confirm::NOW, words(SessionId::FIRST, Kind::Refuse, sentence));
         });
-        self.intake.refusal = Some(Refusal { message: "refused", text: sentence.to_string() });
+        self.intake.notice = Some(Notice::refused("refused", sentence.to_string()));
         self.close();
     }
 }
