@@ -24,6 +24,8 @@ pub(crate) struct Channel {
     pub(crate) confirms: Option<u64>,
     /// Prefetch count of the consumers to come; 0 is unlimited.
     pub(crate) prefetch_count: u16,
+    /// The last delivery that a command settles of which a part is done.
+    pub(crate) settles_through: Option<u64>,
     /// The queue that it declared last, which an empty name stands for.
     pub(crate) last_queue: Box<str>,
     /// The message of which not all frames have come.

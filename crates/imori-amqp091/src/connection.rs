@@ -8,13 +8,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use imori_core::broker::{self, Actor};
 use imori_core::confirm::Confirm;
+use imori_core::delivery::Outcome;
 use imori_core::id::ConnectionId;
 use imori_core::inbound::{Inbound, Intake, Performed, Phase, Taken, Unread};
 use imori_core::message::BODY_SHARED_MIN;
 use imori_core::outbound::{Encoder, HeldAnswers, Outbound, SessionId};
 use imori_core::room::Room;
 use imori_core::time::Time;
-use imori_core::turn::{Budget, ClientFacts, Next, Peer, Refusal};
+use imori_core::turn::{Budget, ClientFacts, Next, Notice, Peer};
 use imori_core::world::World;
 
 use crate::channel::Channel;
@@ -293,7 +294,7 @@ impl Inbound for Connection {
         let due = self.keepalive.due(world.now(), &self.intake.reading);
         if let Some(max) = due.silence {
             let text = format!("nothing was received for {} s, twice the agreed heartbeat", max.as_secs());
-            self.intake.refusal = Some(Refusal { message: "missed heartbeats", text });
+            self.intake.notice = Some(Notice::refused("missed heartbeats", text));
             world.with_outbound(self.client.connection, Outbound::finish);
             self.close();
         } else if due.beat {
@@ -452,8 +453,8 @@ impl Connection {
                 }
             }
             (Some(method), None) => {
-                self.take_method(world, frame, &method, budget)?;
-                Ok(Taken::Bytes(frame.len()))
+                let left = self.take_method(world, frame, &method, budget)?;
+                Ok(left.map_or(Taken::Bytes(frame.len()), Taken::Left))
             }
             (None, None) => {
                 let text = "expected method frame, got non method frame instead";
@@ -592,27 +593,28 @@ impl Connection {
         Ok(())
     }
 
-    /// Does what a method asks for, unless earlier ones of its channel wait.
+    /// Does what a method asks for, unless earlier ones of its channel wait; gives what follows where it stays in the
+    /// input.
     fn take_method<W: World>(
         &mut self,
         world: &W,
         frame: &Frame<'_>,
         method: &Method<'_>,
         budget: &mut Budget,
-    ) -> Result<(), ProtocolError> {
+    ) -> Result<Option<Next>, ProtocolError> {
         let session = SessionId(frame.channel);
         // What settles deliveries frees memory, and nothing before it can change what it means.
         let settles = matches!(method, Method::BasicAck(_) | Method::BasicNack(_) | Method::BasicReject(_));
-        let is_behind = !settles && self.intake.parking.has_parked_of(session);
-        if !is_behind {
-            if self.perform(world, frame.channel, method, budget)? == Performed::Done {
-                return Ok(());
+        if settles || !self.intake.parking.has_parked_of(session) {
+            match self.perform(world, frame.channel, method, budget)? {
+                Performed::Done => return Ok(None),
+                Performed::Partly => return Ok(Some(Next::Again)),
+                Performed::Held => self.intake.parking.wait_for_queue(session, world.gauge()),
             }
-            self.intake.parking.wait_for_queue(session, world.gauge());
         }
         let waiting = frames_of_method(frame.channel, frame.payload);
         self.intake.parking.push(session, waiting, world.gauge());
-        Ok(())
+        Ok(None)
     }
 
     /// Does what a method of an open channel asks for.
@@ -635,14 +637,16 @@ impl Connection {
         let client = &mut self.client;
         match method {
             Method::BasicAck(op) => {
-                let outcome = imori_core::delivery::Outcome::Accept;
-                settle(client, world, number, (op.delivery_tag, op.multiple), outcome)?;
+                let meant = (op.delivery_tag, op.multiple);
+                return settle(client, world, number, meant, Outcome::Accept, budget);
             }
             Method::BasicNack(op) => {
-                settle(client, world, number, (op.delivery_tag, op.multiple), refused(op.requeue))?;
+                let meant = (op.delivery_tag, op.multiple);
+                return settle(client, world, number, meant, refused(op.requeue), budget);
             }
             Method::BasicReject(op) => {
-                settle(client, world, number, (op.delivery_tag, false), refused(op.requeue))?;
+                let meant = (op.delivery_tag, false);
+                return settle(client, world, number, meant, refused(op.requeue), budget);
             }
             Method::BasicGet(op) => {
                 let queue = named(client, number, op.queue)?;
@@ -657,10 +661,13 @@ impl Connection {
             // The answer to a cancel of the broker, which asks for none.
             Method::BasicCancelOk(_) => {}
             Method::BasicRecover(op) => {
-                recover(client, world, number, op.requeue)?;
-                client.answer(world, number, Confirm::NOW, &basic::RecoverOk);
+                let performed = recover(client, world, number, op.requeue, budget)?;
+                if performed == Performed::Done {
+                    client.answer(world, number, Confirm::NOW, &basic::RecoverOk);
+                }
+                return Ok(performed);
             }
-            Method::BasicRecoverAsync(op) => recover(client, world, number, op.requeue)?,
+            Method::BasicRecoverAsync(op) => return recover(client, world, number, op.requeue, budget),
             Method::QueueDeclare(op) => queue::declare(client, world, number, op)?,
             Method::QueueBind(op) => {
                 queue::bind(client, world, number, op, &named(client, number, op.queue)?)?;
@@ -762,7 +769,7 @@ impl Connection {
 
     #[cold]
     fn note_refusal(&mut self, error: &ProtocolError) {
-        self.intake.refusal = Some(Refusal { message: error.code().name(), text: error.text() });
+        self.intake.notice = Some(Notice::refused(error.code().name(), error.text()));
     }
 
     /// Tells the client that its publishes wait, if it wants to know that.

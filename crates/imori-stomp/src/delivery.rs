@@ -113,6 +113,11 @@ pub(crate) fn label(id: Option<&[u8]>, session: &[u8], span: AckSpan) -> Box<[u8
     label.into_boxed_slice()
 }
 
+/// The `message-id` of a delivery, which is its `ack` too.
+pub(crate) fn message_id(session: &[u8], number: u64, span: AckSpan) -> Vec<u8> {
+    [session, &[span.separator()], number.to_string().as_bytes()].concat()
+}
+
 /// Reads a `message-id` or `ack` that this session gave out: the number, and what an ACK of it means.
 pub(crate) fn parse_message_id(id: &[u8], session: &[u8]) -> Option<(u64, AckSpan)> {
     let (separator, digits) = id.strip_prefix(session)?.split_first()?;

@@ -8,3 +8,4 @@ mod spec;
 mod split;
 mod talk;
 mod text;
+mod turn;
