@@ -92,6 +92,7 @@ impl ClientProtocol for StompClient {
             transacts: true,
             has_named_confirms: true,
             confirms_all: true,
+            confirms_apart: false,
             has_groups: false,
             headers: HeaderUse::Always,
         }
