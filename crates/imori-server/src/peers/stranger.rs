@@ -31,7 +31,7 @@ impl FirstBytes {
         }
     }
 
-    /// What the log says of a client that was refused at a port of this protocol; nothing where it may speak that.
+    /// Gives the log a guess at what a refused client speaks, at a port of this protocol; none where it may speak that.
     pub(crate) fn hint(&self, protocol: ProtocolName) -> Option<&'static str> {
         let first = self.bytes.get(..self.len).unwrap_or_default();
         let begins = |forms: &[&[u8]]| forms.iter().any(|form| first.starts_with(form));
