@@ -57,6 +57,12 @@ check() {
     echo "$target: ${runs:-no run}, no fault; the planted one is found in $((SECONDS - begin)) s"
 }
 
+# Else cargo would write a lock file that is behind the workspace anew, into the tree.
+cargo metadata --locked --format-version 1 >/dev/null || {
+    echo "fuzz/Cargo.lock is behind the workspace; run \`cargo update --workspace\` in fuzz/ and commit it" >&2
+    exit 1
+}
+
 build plain
 build planted --features planted
 echo "built in $SECONDS s"

@@ -16,6 +16,7 @@ VAGUE = re.compile(r"(?:What|Who|The same|That of|It|Such)\b")
 # Crates whose doc comments name their subject; all of them in the end.
 NAMED_SUBJECTS = {
     "imori",
+    "imori-amqp091",
     "imori-bench",
     "imori-brokerless",
     "imori-core",

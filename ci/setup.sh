@@ -22,6 +22,7 @@ packages=()
 command -v cc >/dev/null || packages+=(build-essential)
 if [ "$what" != check ]; then
     ruby -e 'require "stomp"' 2>/dev/null || packages+=(ruby ruby-stomp)
+    perl -MNet::Stomp -e 1 2>/dev/null || packages+=(perl libnet-stomp-perl)
     # What lets a broker's disk fail; without them those tests are skipped.
     has() { PATH="$PATH:/usr/sbin:/sbin" command -v "$1" >/dev/null; }
     has strace || packages+=(strace)

@@ -87,7 +87,7 @@ impl Answers {
                     planted(frame.command);
                     rest = &rest[consumed..];
                 }
-                Ok(Step::LineEnds { consumed }) => {
+                Ok(Step::Noise { consumed }) => {
                     assert!(consumed > 0, "a step goes on");
                     rest = &rest[consumed..];
                 }

@@ -85,7 +85,7 @@ fn run(version: Option<Version>, limits: Limits, input: &[u8], size: usize) -> O
                     outcome.frames.push(owned(&frame));
                     start += consumed;
                 }
-                Ok(Step::LineEnds { consumed }) => {
+                Ok(Step::Noise { consumed }) => {
                     assert!(consumed > 0 && consumed <= end - start);
                     start += consumed;
                 }

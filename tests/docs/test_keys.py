@@ -10,8 +10,8 @@ _KEY = re.compile(r"^#?(\w+) = ")
 _DOTTED = re.compile(r"`([a-z]+)\.([a-z_]+)(?: = [^`]*)?`")
 _VARIABLE = re.compile(r"IMORI__([A-Z]+)__([A-Z_]+)")
 
-# What looks like a key of section `stomp` or `limits` and is a file.
-FILE_ENDINGS = {"dict", "md", "py", "rs", "toml", "txt"}
+# What looks like a key of section `stomp`, `limits` or `broker` and is a file.
+FILE_ENDINGS = {"dict", "md", "py", "rs", "toml", "txt", "xml"}
 
 
 def declared() -> dict[str, set[str]]:

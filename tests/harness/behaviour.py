@@ -29,9 +29,6 @@ class Behaviour:
     # subscriptions of a connection, and settles what came before on any of them.
     cumulates_over_the_connection: bool
 
-    # The `message` header of an ERROR: RabbitMQ's short texts, to the letter.
-    has_rabbitmq_error_titles: bool
-
     # RabbitMQ names the temporary queue as `subscription` to STOMP 1.0 clients too.
     # Imori names it to those that asked for 1.1 or later, as 1.0 does not know the header.
     names_inbox_to_stomp_1_0: bool
@@ -43,7 +40,6 @@ IMORI = Behaviour(
     has_stated_limits=True,
     cumulates_over_the_connection=False,
     honours_overflow_and_priority=True,
-    has_rabbitmq_error_titles=False,
     names_inbox_to_stomp_1_0=False,
 )
 
@@ -53,6 +49,5 @@ RABBITMQ = Behaviour(
     has_stated_limits=False,
     cumulates_over_the_connection=True,
     honours_overflow_and_priority=False,
-    has_rabbitmq_error_titles=True,
     names_inbox_to_stomp_1_0=True,
 )

@@ -38,6 +38,7 @@ class Client:
         passcode: str | None = "guest",
         vhost: str = "/",
         heartbeats: tuple[int, int] = (0, 0),
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         self.version = version
         options: dict[str, Any] = {"reconnect_attempts_max": 1, "auto_decode": False}
@@ -48,7 +49,7 @@ class Client:
         self._receipts = (f"r{number}" for number in itertools.count())
         self._stomp.set_listener("mailbox", self._mail)
         # stomp.py sends CONNECT's body-less frame at once and reads in a thread of its own.
-        self._stomp.connect(login, passcode, wait=False)
+        self._stomp.connect(login, passcode, wait=False, headers=dict(headers or {}))
         try:
             self.connected = self._mail.take(self._mail.connected)
         except BaseException:
@@ -58,7 +59,7 @@ class Client:
     # Messages
 
     def send(
-        self, destination: str, body: bytes = b"", headers: Mapping[str, str] | None = None
+        self, destination: str, body: bytes = b"", headers: Mapping[str, object] | None = None
     ) -> None:
         """Sends a message and waits for its receipt."""
         receipt = next(self._receipts)
@@ -66,7 +67,7 @@ class Client:
         self._mail.take_receipt(receipt)
 
     def post(
-        self, destination: str, body: bytes = b"", headers: Mapping[str, str] | None = None
+        self, destination: str, body: bytes = b"", headers: Mapping[str, object] | None = None
     ) -> None:
         """Sends a message and waits for nothing."""
         self._stomp.send(destination, body, headers=dict(headers or {}))
@@ -101,7 +102,7 @@ class Client:
         subscription: str | None = "s",
         *,
         ack: str = "auto",
-        headers: Mapping[str, str] | None = None,
+        headers: Mapping[str, object] | None = None,
     ) -> None:
         """Subscribes and waits for the receipt."""
         self._with_receipt(
@@ -110,7 +111,7 @@ class Client:
             )
         )
 
-    def unsubscribe(self, subscription: str, headers: Mapping[str, str] | None = None) -> None:
+    def unsubscribe(self, subscription: str, headers: Mapping[str, object] | None = None) -> None:
         """Unsubscribes and waits for the receipt."""
         self._with_receipt(
             lambda extra: self._stomp.unsubscribe(
@@ -119,9 +120,12 @@ class Client:
         )
 
     def ack(self, message: Frame, *, transaction: str | None = None) -> None:
-        """Accepts `message` and waits for the receipt."""
+        """Accepts `message` and waits for the receipt; in a transaction that comes with COMMIT."""
+        if transaction is not None:
+            self._stomp.ack(*self._settle_id(message), transaction=transaction)
+            return
         receipt = next(self._receipts)
-        self._stomp.ack(*self._settle_id(message), transaction=transaction, receipt=receipt)
+        self._stomp.ack(*self._settle_id(message), receipt=receipt)
         self._mail.take_receipt(receipt)
 
     def ack_without_receipt(self, message: Frame) -> None:
@@ -131,11 +135,14 @@ class Client:
     def nack(
         self, message: Frame, *, requeue: bool | None = None, transaction: str | None = None
     ) -> None:
-        """Returns or rejects `message` and waits for the receipt."""
-        receipt = next(self._receipts)
+        """Returns or rejects `message` and waits for the receipt; in a transaction for none."""
         extra = {} if requeue is None else {"requeue": str(requeue).lower()}
         identity = self._settle_id(message)
-        self._stomp.nack(*identity, transaction=transaction, receipt=receipt, **extra)
+        if transaction is not None:
+            self._stomp.nack(*identity, transaction=transaction, **extra)
+            return
+        receipt = next(self._receipts)
+        self._stomp.nack(*identity, receipt=receipt, **extra)
         self._mail.take_receipt(receipt)
 
     def _settle_id(self, message: Frame) -> tuple[str, ...]:

@@ -41,6 +41,15 @@ def test_no_common_version_is_an_error_that_lists_ours(connect_raw: ConnectRaw) 
     assert answer.body.strip() == b"Supported versions are 1.0,1.1,1.2"
 
 
+def test_nuls_and_line_ends_between_frames_say_nothing(connect_raw: ConnectRaw, name: str) -> None:
+    raw = connect_raw()
+    raw.write(b"\0\n\0\r\n")
+    assert raw.login().command == "CONNECTED"
+    raw.write(b"\0\n\0\r\n")
+    raw.send("SEND", {"destination": f"/queue/{name}", "receipt": "r"}, b"x")
+    assert raw.read()["receipt-id"] == "r"
+
+
 @pytest.mark.parametrize("command", ["CONNECT", "STOMP"])
 def test_both_opening_commands_are_understood(connect_raw: ConnectRaw, command: str) -> None:
     raw = connect_raw()

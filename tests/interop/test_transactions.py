@@ -108,8 +108,20 @@ def test_the_receipt_of_a_send_inside_comes_by_the_commit(
     raw.login()
     raw.send("BEGIN", {"transaction": "t"})
     raw.send("SEND", {"destination": f"/queue/{name}", "transaction": "t", "receipt": "send"}, b"")
+    assert raw.fence() == []
     raw.send("COMMIT", {"transaction": "t", "receipt": "commit"})
     assert {raw.read()["receipt-id"], raw.read()["receipt-id"]} == {"send", "commit"}
+
+
+def test_the_receipt_of_a_send_inside_never_comes_after_abort(
+    connect_raw: ConnectRaw, name: str
+) -> None:
+    raw = connect_raw()
+    raw.login()
+    raw.send("BEGIN", {"transaction": "t"})
+    raw.send("SEND", {"destination": f"/queue/{name}", "transaction": "t", "receipt": "send"}, b"")
+    raw.send("ABORT", {"transaction": "t", "receipt": "abort"})
+    assert [frame["receipt-id"] for frame in raw.fence()] == ["abort"]
 
 
 def test_two_transactions_of_one_connection_are_apart(connect: Connect, name: str) -> None:

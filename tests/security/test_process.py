@@ -72,6 +72,24 @@ def test_what_clients_write_stays_on_one_line_of_the_log(
         assert len(text) < 10_000
 
 
+def test_headers_that_no_broker_knows_are_logged_once_a_connection(
+    start_imori: StartImori, connect_raw: ConnectRaw
+) -> None:
+    imori = start_imori()
+    raw = connect_raw(imori)
+    raw.login()
+    for number in range(2):
+        headers = {"id": str(number), "destination": "/queue/a", "receipt": str(number)}
+        raw.send("SUBSCRIBE", {**headers, "x-prioritty": "9", "x-priority": "9", "colour": "red"})
+        assert raw.read()["receipt-id"] == str(number)
+    assert imori.stop() == 0
+    lines = [line for line in imori.log_lines() if "what has no effect" in line]
+    assert len(lines) == 1
+    assert "x-prioritty" in lines[0]
+    assert "x-priority`" not in lines[0]
+    assert "colour" not in lines[0]
+
+
 def test_a_flood_of_complaints_makes_few_lines(
     start_imori: StartImori, connect_raw: ConnectRaw
 ) -> None:

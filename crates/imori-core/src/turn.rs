@@ -118,11 +118,34 @@ pub enum Next {
     Close,
 }
 
-/// A refusal, as the client was told.
+/// Something about a client for the broker's log: protocols do not log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct Notice {
+    /// Whether the client knows of it.
+    pub kind: NoticeKind,
     /// A few words that programs may compare.
     pub message: &'static str,
     /// The fault, and how to mend it.
     pub text: String,
+}
+
+/// The kinds of notices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoticeKind {
+    /// The client was refused something and told so in the same words, or it is cut.
+    Refused,
+    /// The client asked for something that has no effect, and was not told.
+    Ignored,
+}
+
+impl Notice {
+    /// A refusal, as the client was told.
+    pub fn refused(message: &'static str, text: String) -> Notice {
+        Notice { kind: NoticeKind::Refused, message, text }
+    }
+
+    /// Something without effect.
+    pub fn ignored(message: &'static str, text: String) -> Notice {
+        Notice { kind: NoticeKind::Ignored, message, text }
+    }
 }

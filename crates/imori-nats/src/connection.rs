@@ -14,7 +14,7 @@ use imori_core::id::ConnectionId;
 use imori_core::inbound::{Inbound, Intake, Performed, Phase, Repeat, Taken, Unread};
 use imori_core::outbound::{CutReason, Encoder, Outbound, SessionId};
 use imori_core::time::Time;
-use imori_core::turn::{Budget, ClientFacts, Next, Peer, Refusal};
+use imori_core::turn::{Budget, ClientFacts, Next, Notice, Peer};
 use imori_core::world::World;
 
 use crate::client::{Client, SESSION};
@@ -513,8 +513,7 @@ impl Connection {
             }
             outbound.answer(SESSION, Confirm::NOW, |out| push_error(out, &said));
         });
-        let refusal = Refusal { message: error.message(), text: format!("{said}: {text}") };
-        self.intake.refusal = Some(refusal);
+        self.intake.notice = Some(Notice::refused(error.message(), format!("{said}: {text}")));
         if is_last {
             self.close();
         }

@@ -108,6 +108,17 @@ impl Encoder for DeliveryEncoder {
         out.extend_from_slice(b"\r\n");
     }
 
+    #[inline]
+    fn run_end(&self) -> Option<&'static [u8]> {
+        Some(b"\r\n")
+    }
+
+    /// NATS numbers no delivery.
+    #[inline]
+    fn renumber(&mut self, _: &mut [u8], _: &Recipient<'_>) -> bool {
+        true
+    }
+
     /// No NATS client reads a queue.
     fn cancelled(&mut self, _: &mut Vec<u8>, _: &[u8], _: &Name) -> AfterCancel {
         AfterCancel::GoOn

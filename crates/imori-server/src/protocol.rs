@@ -11,7 +11,7 @@ use imori_core::inbound::Inbound;
 use imori_core::login::Verdict;
 use imori_core::outbound::Encoder;
 use imori_core::time::Time;
-use imori_core::turn::{Budget, ClientFacts, Next, Peer, Received, Refusal};
+use imori_core::turn::{Budget, ClientFacts, Next, Notice, Peer, Received};
 use imori_core::world::World;
 
 use crate::config::ProtocolName;
@@ -138,9 +138,9 @@ impl Protocol {
         each!(self, inbound => inbound.client())
     }
 
-    /// Gives the last refusal once, for the log.
-    pub fn take_refusal(&mut self) -> Option<Refusal> {
-        each!(self, inbound => inbound.take_refusal())
+    /// Gives the last notice once, for the log.
+    pub fn take_notice(&mut self) -> Option<Notice> {
+        each!(self, inbound => inbound.take_notice())
     }
 
     /// Tells whether frames are parked.

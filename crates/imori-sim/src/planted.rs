@@ -199,11 +199,21 @@ pub enum Bug {
     TwoActiveConsumers,
     /// Deliveries to an internal client are not charged to its credit.
     InternalCreditUncharged,
+    /// While an answer of one session waits for the disk, no session of its connection is written to.
+    SessionsWaitTogether,
+    /// A session that ends gives back nothing of what it had not settled.
+    SessionForgotten,
+    /// With a session's unsettled deliveries those of the other sessions of its connection are given back.
+    NeighbourReleased,
+    /// The sessions of a connection have one window together, in place of their own.
+    WindowShared,
+    /// The answer to a session's end leaves ahead of its last confirm.
+    CloseOvertakes,
 }
 
 impl Bug {
     /// Every planted bug with the properties of which one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 97] = [
+    pub const ALL: [(Bug, &'static [Property]); 102] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -301,5 +311,10 @@ impl Bug {
         (Bug::UnbindUnrecorded, &[Property::Visibility, Property::Durability]),
         (Bug::TwoActiveConsumers, &[Property::SingleActive]),
         (Bug::InternalCreditUncharged, &[Property::Credit]),
+        (Bug::SessionsWaitTogether, &[Property::Apart]),
+        (Bug::SessionForgotten, &[Property::Release, Property::Leftovers, Property::Loss]),
+        (Bug::NeighbourReleased, &[Property::Release, Property::Duplication, Property::Framing]),
+        (Bug::WindowShared, &[Property::Starvation, Property::Credit]),
+        (Bug::CloseOvertakes, &[Property::Receipts]),
     ];
 }

@@ -66,6 +66,10 @@ pub enum Property {
     Login,
     /// A purge drops what waits, and none of it comes back, whatever happens after its confirm.
     Purge,
+    /// An answer that waits for the disk holds up no other session of its connection.
+    Apart,
+    /// The end of a session gives back all that it had not settled, and nothing that others have.
+    Release,
     /// A queue with a single active consumer gives to one at a time, until that one goes.
     SingleActive,
 }

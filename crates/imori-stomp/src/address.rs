@@ -66,7 +66,7 @@ impl<'a> Destination<'a> {
         }
         match text {
             b"/queue" | b"/topic" | b"/reply-queue" | b"/temp-queue" | b"/exchange" | b"/amq/queue" => {
-                Err(InvalidDestination::NameMissing { destination: Excerpt::new(text) })
+                Err(name_missing(text))
             }
             _ => Err(InvalidDestination::Unknown { destination: Excerpt::new(text) }),
         }
@@ -118,9 +118,16 @@ pub enum InvalidDestination {
     NameMissing {
         /// The destination.
         destination: Excerpt,
+        /// A whole destination of its kind.
+        form: &'static str,
     },
     /// A slash stands within the name.
     SlashInName {
+        /// The destination.
+        destination: Excerpt,
+    },
+    /// Other destinations follow behind commas.
+    Several {
         /// The destination.
         destination: Excerpt,
     },
@@ -140,12 +147,16 @@ impl fmt::Display for InvalidDestination {
                  `/exchange/NAME/KEY`, `/amq/queue/NAME`, `/reply-queue/NAME` or, in reply-to, \
                  `/temp-queue/NAME`"
             ),
-            Self::NameMissing { destination } => {
-                write!(f, "destination `{destination}` has no name; write it as `/queue/NAME`")
+            Self::NameMissing { destination, form } => {
+                write!(f, "destination `{destination}` has no name; write it as `{form}`")
             }
             Self::SlashInName { destination } => {
                 write!(f, "destination `{destination}` has a slash in a name; write it as `%2F`")
             }
+            Self::Several { destination } => write!(
+                f,
+                "destination `{destination}` is a list; write a frame for each, or bind queues to one exchange"
+            ),
             Self::TooLong { destination } => write!(
                 f,
                 "destination `{destination}` has a name over {SUBJECT_BYTES_MAX} bytes; use a shorter one"
@@ -171,6 +182,10 @@ fn exchange<'a>(text: &'a [u8], rest: &'a [u8]) -> Result<Destination<'a>, Inval
 fn name<'a>(text: &[u8], part: &'a [u8]) -> Result<Cow<'a, [u8]>, InvalidDestination> {
     let name = match memchr2(b'/', b'%', part) {
         None => Cow::Borrowed(part),
+        // As ActiveMQ has it: `/queue/a,/queue/b`.
+        Some(_) if part.windows(2).any(|pair| pair == b",/") => {
+            return Err(InvalidDestination::Several { destination: Excerpt::new(text) });
+        }
         Some(_) if memchr(b'/', part).is_some() => {
             return Err(InvalidDestination::SlashInName { destination: Excerpt::new(text) });
         }
@@ -182,10 +197,24 @@ fn name<'a>(text: &[u8], part: &'a [u8]) -> Result<Cow<'a, [u8]>, InvalidDestina
 
 fn check_len(text: &[u8], name: &[u8]) -> Result<(), InvalidDestination> {
     match name.len() {
-        0 => Err(InvalidDestination::NameMissing { destination: Excerpt::new(text) }),
+        0 => Err(name_missing(text)),
         1..=SUBJECT_BYTES_MAX => Ok(()),
         _ => Err(InvalidDestination::TooLong { destination: Excerpt::new(text) }),
     }
+}
+
+#[cold]
+fn name_missing(text: &[u8]) -> InvalidDestination {
+    let forms: [(&[u8], &str); 5] = [
+        (b"/topic", "/topic/PATTERN"),
+        (b"/exchange", "/exchange/NAME/KEY"),
+        (b"/amq/queue", "/amq/queue/NAME"),
+        (b"/reply-queue", "/reply-queue/NAME"),
+        (b"/temp-queue", "/temp-queue/NAME"),
+    ];
+    let known = forms.into_iter().find(|(prefix, _)| text.starts_with(prefix));
+    let form = known.map_or("/queue/NAME", |(_, form)| form);
+    InvalidDestination::NameMissing { destination: Excerpt::new(text), form }
 }
 
 fn percent_decode(part: &[u8]) -> Vec<u8> {
@@ -259,6 +288,7 @@ mod tests {
             Err(InvalidDestination::Unknown { .. }) => "unknown".to_string(),
             Err(InvalidDestination::NameMissing { .. }) => "name missing".to_string(),
             Err(InvalidDestination::SlashInName { .. }) => "slash in name".to_string(),
+            Err(InvalidDestination::Several { .. }) => "several".to_string(),
             Err(InvalidDestination::TooLong { .. }) => "too long".to_string(),
         }
     }
@@ -282,6 +312,9 @@ mod tests {
             ("/queue/a/b", "slash in name"),
             ("/queue/a/", "slash in name"),
             ("/queue//a", "slash in name"),
+            ("/queue/a,/queue/b", "several"),
+            ("/topic/a,/queue/b", "several"),
+            ("/queue/a,b", "queue a,b"),
             ("/queue/", "name missing"),
             ("/queue", "name missing"),
             ("/topic", "name missing"),
@@ -329,6 +362,21 @@ mod tests {
     fn unknown_destination_lists_the_known_ones() {
         let error = Destination::parse(b"/dsub/a").unwrap_err().to_string();
         assert!(error.starts_with("unknown destination `/dsub/a`; use one of `/queue/NAME`, "), "{error}");
+    }
+
+    #[test]
+    fn missing_name_is_asked_for_behind_the_prefix_that_was_written() {
+        for (destination, form) in [
+            ("", "/queue/NAME"),
+            ("/queue/", "/queue/NAME"),
+            ("/topic/", "/topic/PATTERN"),
+            ("/topic", "/topic/PATTERN"),
+            ("/exchange//k", "/exchange/NAME/KEY"),
+            ("/amq/queue/", "/amq/queue/NAME"),
+        ] {
+            let error = Destination::parse(destination.as_bytes()).unwrap_err().to_string();
+            assert_eq!(error, format!("destination `{destination}` has no name; write it as `{form}`"));
+        }
     }
 
     #[test]

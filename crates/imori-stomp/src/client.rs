@@ -30,6 +30,8 @@ pub(crate) struct Client {
     pub(crate) identity: Identity,
     pub(crate) vhost: VhostId,
     pub(crate) version: Version,
+    /// `client-id` of CONNECT, by which durable subscriptions that have a name are found again.
+    pub(crate) client_id: Option<Box<[u8]>>,
     /// The random name of the session, which makes its message ids differ from those of others.
     pub(crate) name: Box<[u8]>,
     pub(crate) subscriptions: BTreeMap<SubscriptionKey, Subscription>,
@@ -68,6 +70,7 @@ impl Client {
             identity: Identity { user: Name::from(""), policy: Policy::Nobody },
             vhost: VhostId(0),
             version: Version::V10,
+            client_id: None,
             name: Box::default(),
             subscriptions: BTreeMap::new(),
             transactions: Transactions::default(),

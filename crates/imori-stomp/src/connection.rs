@@ -13,7 +13,7 @@ use imori_core::inbound::{Inbound, Intake, Performed, Phase, Repeat, Repeated, T
 use imori_core::outbound::{Encoder, Outbound, SessionId};
 use imori_core::room::Room;
 use imori_core::time::Time;
-use imori_core::turn::{Budget, ClientFacts, Next, Peer, Refusal};
+use imori_core::turn::{Budget, ClientFacts, Next, Notice, Peer};
 use imori_core::world::{Counter, World};
 
 use crate::client::{Client, SESSION};
@@ -24,6 +24,7 @@ use crate::codec::frame::{Frame, HeaderTable};
 use crate::codec::number::parse_bool;
 use crate::codec::version::Version;
 use crate::commands::commit::{abort, begin, commit};
+use crate::commands::foreign::unknown_headers;
 use crate::commands::login::log_in;
 use crate::commands::repeat::note;
 use crate::commands::send::send;
@@ -47,6 +48,8 @@ pub struct Connection {
     marks: ParkedMarks,
     keepalive: Keepalive,
     repeat: Repeat,
+    /// A SUBSCRIBE had a header that no broker knows, which the log has.
+    has_unknown: bool,
 }
 
 /// Where a connection stands.
@@ -130,6 +133,7 @@ impl Inbound for Connection {
             keepalive: Keepalive::new(now),
             client: Client::new(settings, id),
             repeat: Repeat::default(),
+            has_unknown: false,
         }
     }
 
@@ -189,7 +193,7 @@ impl Inbound for Connection {
         }
         let (frame, len) = match self.decoder.decode(input, table) {
             Ok(Step::Frame { frame, consumed }) => (frame, consumed),
-            Ok(Step::LineEnds { consumed }) => return Taken::Bytes(consumed),
+            Ok(Step::Noise { consumed }) => return Taken::Bytes(consumed),
             Ok(Step::Incomplete { needed }) => return Taken::Incomplete { frame_bytes: needed },
             Err(error) => {
                 self.refuse_bytes(world, &error);
@@ -278,7 +282,9 @@ impl Connection {
             }
             // No queue holds up a frame that publishes nothing.
             Action::Perform => {
-                self.perform_at_once(world, frame, budget);
+                if self.perform_at_once(world, frame, budget) == Performed::Partly {
+                    return Taken::Left(Next::Again);
+                }
             }
             Action::Publish => return self.begin_to_park(world, frame, bytes),
             Action::Park => self.park_frame(world, frame, bytes),
@@ -286,7 +292,9 @@ impl Connection {
                 self.park_frame(world, frame, bytes);
             }
             Action::ParkWithTransaction => {
-                self.perform_at_once(world, frame, budget);
+                if self.perform_at_once(world, frame, budget) == Performed::Partly {
+                    return Taken::Left(Next::Again);
+                }
             }
             Action::Ignore => {}
             Action::LogIn => return self.log_in(world, frame, bytes.len()),
@@ -339,10 +347,13 @@ impl Connection {
             budget.spend_change();
         }
         match outcome {
-            Ok(outcome) if outcome.is_held => return Performed::Held,
+            Ok(outcome) if outcome.performed == Performed::Held => return Performed::Held,
             Ok(outcome) => {
                 budget.spend(outcome.commands, outcome.receivers, outcome.slow_reader);
                 let confirm = self.client.confirm(outcome.confirm);
+                if outcome.performed == Performed::Partly {
+                    return Performed::Partly;
+                }
                 if let Some(receipt) = outcome.receipt {
                     self.give_receipt(world, receipt, confirm, outcome.receipt_kind);
                 }
@@ -367,6 +378,9 @@ impl Connection {
         frame: &Frame<'a>,
     ) -> Result<FrameOutcome<'a>, ProtocolError> {
         let receipt = frame.headers.raw("receipt");
+        if frame.command == Command::Subscribe && !self.has_unknown {
+            self.notice_unknown(frame);
+        }
         let client = &mut self.client;
         match frame.command {
             Command::Ack | Command::Nack => settle(client, world, frame, receipt),
@@ -377,7 +391,14 @@ impl Connection {
             Command::Subscribe => subscribe(client, world, frame, receipt),
             Command::Unsubscribe => unsubscribe(client, world, frame, receipt),
             Command::Begin => begin(client, frame, receipt),
-            Command::Commit => commit(client, world, frame, receipt),
+            Command::Commit => {
+                let (outcome, receipts) = commit(client, world, frame, receipt)?;
+                let confirm = client.confirm(outcome.confirm);
+                for receipt in receipts {
+                    self.give_receipt(world, &receipt.id, confirm, receipt.kind);
+                }
+                Ok(outcome)
+            }
             Command::Abort => abort(client, frame, receipt),
             _ => {
                 // DISCONNECT: nothing else gets here.
@@ -385,6 +406,14 @@ impl Connection {
                 Ok(FrameOutcome::with_receipt(receipt))
             }
         }
+    }
+
+    /// Lets the log have the headers that no broker knows, once a connection.
+    fn notice_unknown(&mut self, frame: &Frame<'_>) {
+        let Some(names) = unknown_headers(&frame.headers) else { return };
+        self.has_unknown = true;
+        let text = format!("no broker knows {names}; correct the name, or leave it out");
+        self.intake.notice.get_or_insert(Notice::ignored("unknown header of SUBSCRIBE", text));
     }
 
     /// Logs the client in, unless its credentials take longer to check.
@@ -509,11 +538,15 @@ impl Connection {
     /// Bytes are no frame: where the next one would begin is not known (SECURITY XPI-03).
     #[cold]
     fn refuse_bytes<W: World>(&mut self, world: &W, error: &DecodeError) {
-        let error = if self.state == State::Greeting {
-            // Whoever this is, it need not be told more.
-            ProtocolError::last("Malformed frame", "what came is no STOMP frame; send CONNECT first")
-        } else {
-            ProtocolError::last("Malformed frame", error)
+        // Whoever has not logged in need not be told more.
+        let stranger = "what came is no STOMP frame; send CONNECT first";
+        let error = match (self.state, error) {
+            (State::Greeting, DecodeError::UnknownCommand { .. }) => {
+                ProtocolError::last("Illegal command", stranger)
+            }
+            (State::Greeting, _) => ProtocolError::last("Malformed frame", stranger),
+            (_, DecodeError::UnknownCommand { .. }) => ProtocolError::last("Bad command", error),
+            (_, _) => ProtocolError::last("Malformed frame", error),
         };
         self.refuse(world, &error, None);
     }
@@ -532,8 +565,7 @@ impl Connection {
             }
             outbound.answer(SESSION, Confirm::NOW, |out| push_error(out, version, error, receipt, b""));
         });
-        let refusal = Refusal { message: error.message(), text: error.text().to_string() };
-        self.intake.refusal = Some(refusal);
+        self.intake.notice = Some(Notice::refused(error.message(), error.text().to_string()));
         if is_last {
             self.close();
         }

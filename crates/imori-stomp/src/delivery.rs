@@ -113,6 +113,11 @@ pub(crate) fn label(id: Option<&[u8]>, session: &[u8], span: AckSpan) -> Box<[u8
     label.into_boxed_slice()
 }
 
+/// The `message-id` of a delivery, which is its `ack` too.
+pub(crate) fn message_id(session: &[u8], number: u64, span: AckSpan) -> Vec<u8> {
+    [session, &[span.separator()], number.to_string().as_bytes()].concat()
+}
+
 /// Reads a `message-id` or `ack` that this session gave out: the number, and what an ACK of it means.
 pub(crate) fn parse_message_id(id: &[u8], session: &[u8]) -> Option<(u64, AckSpan)> {
     let (separator, digits) = id.strip_prefix(session)?.split_first()?;
@@ -143,6 +148,22 @@ impl Encoder for DeliveryEncoder {
         shared.append(self.kind, out, |out| self.push_shared(out, delivery));
         out.extend_from_slice(delivery.message.body);
         out.push(b'\0');
+    }
+
+    #[inline]
+    fn run_end(&self) -> Option<&'static [u8]> {
+        Some(b"\0")
+    }
+
+    #[inline]
+    fn renumber(&mut self, headers: &mut [u8], recipient: &Recipient<'_>) -> bool {
+        let (number, start) = (self.counter.digits(recipient.number), recipient.label.len());
+        let end = start + number.len();
+        // The number before has as many digits where a line ends behind them. An `ack` has it once more.
+        if recipient.settles || headers.get(end) != Some(&b'\n') {
+            return false;
+        }
+        headers.get_mut(start..end).map(|place| place.copy_from_slice(number)).is_some()
     }
 
     fn cancelled(&mut self, out: &mut Vec<u8>, label: &[u8], queue: &Name) -> AfterCancel {
@@ -323,8 +344,9 @@ mod tests {
 
     use std::borrow::Cow;
 
+    use imori_core::delivery::About;
     use imori_core::message::{
-        Address, AddressParts, AddressView, DeathReason, HeaderReader, OriginId, Properties,
+        Address, AddressParts, AddressView, DeathReason, HeaderReader, OriginId, Properties, Publication,
     };
     use imori_core::time::Time;
 
@@ -380,6 +402,36 @@ mod tests {
         ] {
             let expected = format!("/queue/q\n{expected}content-length:2\n\nhi\0");
             assert_eq!(encoded(version, origin, text, None), expected, "{origin:?} {text:?} to {version}");
+        }
+    }
+
+    #[test]
+    fn a_run_is_written_as_its_messages_one_by_one_are() {
+        let address = Arc::new(Address::new(b"amq.topic", b"a.b"));
+        let address = AddressView::new(&address);
+        let properties = Properties::new(PLAIN);
+        let bodies: Vec<String> = (0..120).map(|number| format!("{number:04}")).collect();
+        let publication = |body| Publication::new(&properties, b"a:b\n", body);
+        let run: Vec<_> = bodies.iter().map(|body| publication(body.as_bytes())).collect();
+        let about = About { address: &address, deaths: None };
+        for (label_id, first, settles) in
+            [("7", 1, false), ("\n", 8, false), ("7", 95, true), ("x", 980, false)]
+        {
+            let encoder = || DeliveryEncoder::new(Version::V12, &Settings::default());
+            let (label, mut shared) =
+                (label(Some(label_id.as_bytes()), SESSION, AckSpan::One), SharedHeaders::for_repetition(1));
+            let mut recipient = Recipient { session: SESSION_ID, label: &label, number: first, settles };
+            let (mut at_once, mut one_by_one) = (Vec::new(), Vec::new());
+            let written =
+                encoder().deliver_run(&mut at_once, recipient, &run, about, &mut shared, usize::MAX);
+            let mut encoder = encoder();
+            for publication in &run {
+                let delivery = about.fresh(publication.view());
+                encoder.deliver(&mut one_by_one, &recipient, &delivery, &mut shared);
+                recipient.number += 1;
+            }
+            assert_eq!(written, run.len());
+            assert_eq!(at_once, one_by_one, "from {first}");
         }
     }
 

@@ -12,11 +12,12 @@ use crate::codec::number::push_u64;
 use crate::codec::version::Version;
 use crate::outcome::ReceiptKind;
 
-// The words for errors of the broker, which RabbitMQ's users know.
+// The words for errors of the broker, and for values that RabbitMQ cannot read, which its users know.
 pub(crate) const ACCESS_REFUSED: &str = "access_refused";
 pub(crate) const NOT_FOUND: &str = "not_found";
 pub(crate) const PRECONDITION_FAILED: &str = "precondition_failed";
 pub(crate) const RESOURCE_ERROR: &str = "resource_error";
+pub(crate) const PROCESSING_ERROR: &str = "Processing error";
 
 /// The contents of an ERROR. The type is one word large, so that results without an error cost nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +61,13 @@ impl ProtocolError {
     /// A header is missing that the command needs.
     #[cold]
     pub(crate) fn missing_header(command: Command, header: &str) -> Self {
-        Self::new("Missing header", format_args!("{command} has no header `{header}`; add it"))
+        let message = match (command, header) {
+            (Command::Unsubscribe, "id") => "Missing destination or id",
+            (_, "destination") => "Missing destination",
+            (_, "transaction") => "Missing transaction",
+            _ => "Missing header",
+        };
+        Self::new(message, format_args!("{command} has no header `{header}`; add it"))
     }
 }
 

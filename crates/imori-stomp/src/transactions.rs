@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use imori_core::broker::Step;
+use imori_core::memory::Gauge;
 use imori_core::name::Name;
 
 use crate::codec::error::Excerpt;
 use crate::limits::Limits;
+use crate::outcome::ReceiptKind;
 use crate::protocol_error::ProtocolError;
 
 /// Steps that wait for COMMIT.
@@ -15,9 +17,35 @@ pub(crate) struct Transaction {
     pub(crate) steps: Vec<Step>,
     /// Queues that its SENDs declared, which may be gone when it is committed.
     pub(crate) queues: Vec<Name>,
+    /// Receipts of its frames, which leave with that of COMMIT, and never after ABORT.
+    pub(crate) receipts: Vec<PendingReceipt>,
+}
+
+/// A receipt that COMMIT gives.
+#[derive(Debug)]
+pub(crate) struct PendingReceipt {
+    /// The header as it came.
+    pub(crate) id: Box<[u8]>,
+    pub(crate) kind: ReceiptKind,
+    /// Bytes wait for COMMIT here as those of messages do, and are charged likewise.
+    gauge: Gauge,
+}
+
+impl Drop for PendingReceipt {
+    fn drop(&mut self) {
+        self.gauge.sub(self.id.len());
+    }
 }
 
 impl Transaction {
+    /// Notes the receipt that a frame of it asks for.
+    pub(crate) fn promise(&mut self, receipt: Option<&[u8]>, kind: ReceiptKind, gauge: &Gauge) {
+        if let Some(id) = receipt {
+            gauge.add(id.len());
+            self.receipts.push(PendingReceipt { id: id.into(), kind, gauge: gauge.clone() });
+        }
+    }
+
     /// Tells whether it publishes something.
     pub(crate) fn publishes(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Publish { .. }))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the programs of the compiled clients into .tools/nats, with what they need by version.
+# Builds the programs of the compiled clients, and of go-stomp, into .tools/nats, with what they need by version.
 # A program that is up to date costs under a second; one whose compiler is missing is left out.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -8,6 +8,7 @@ mkdir -p "$built"
 
 if command -v go >/dev/null; then
     (cd go && go build -o "$built/driver-go" . && go build -o "$built/" tool)
+    (cd ../go && go build -o "$built/stomp-go" .)
 fi
 if command -v cargo >/dev/null; then
     cargo build -q --locked --manifest-path rust/Cargo.toml --target-dir "$built/target"

@@ -45,7 +45,20 @@ def transact(port, queue)
   connection.publish(queue, 'kept', transaction: 'kept')
   connection.commit('kept')
   check 'only what was committed comes', connection.receive.body == 'kept'
+  connection.begin('asked')
+  connection.publish("#{queue}.elsewhere", 'asked', transaction: 'asked', receipt: 'asked', persistent: true)
+  connection.publish("#{queue}.elsewhere", 'after', receipt: 'after')
+  receipt(connection, 'after')
+  connection.commit('asked')
+  receipt(connection, 'asked')
   connection.disconnect
+end
+
+def be_refused(port)
+  connection = Stomp::Connection.new(address(port, '1.1'))
+  connection.publish('/queue/', '')
+  frame = connection.receive
+  check 'the title is that of RabbitMQ', frame.headers['message'] == 'Invalid destination'
 end
 
 def use_client_class(port, queue)
@@ -60,4 +73,5 @@ end
 port = ARGV[0].to_i
 %w[1.1 1.2].each { |version| acknowledge(port, "/queue/#{ARGV[1]}.#{version}", version) }
 transact(port, "/queue/#{ARGV[1]}.transact")
+be_refused(port)
 use_client_class(port, "/queue/#{ARGV[1]}.client")

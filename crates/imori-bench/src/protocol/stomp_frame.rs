@@ -45,7 +45,7 @@ impl FrameReader {
         // The codec would tell a client what to send; here it is the URL that is to be mended.
         match self.decoder.decode(bytes, table).map_err(|_| anyhow!("{NOT_STOMP}"))? {
             Step::Frame { frame, consumed } => Ok(Some((Frame::of(&frame)?, beats + consumed))),
-            Step::LineEnds { .. } | Step::Incomplete { .. } => Ok(None),
+            Step::Noise { .. } | Step::Incomplete { .. } => Ok(None),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! A queue changes, and what it then can give out goes out.
 
+use crate::delivery::Delivery;
 use crate::id::{ConnectionId, QueueId, Reader};
-use crate::outbound::Wake;
+use crate::outbound::{SharedHeaders, Wake};
 use crate::pipeline::{FollowUps, offer, publish_dead_letters, record_effects};
 use crate::queue::{Effects, Queue};
 use crate::room::Room;
@@ -19,7 +20,10 @@ pub(super) fn change_and_deliver<W: World, R>(
     let mut effects = Effects::allowed(&allowance);
     let (result, vhost, follow_ups) = world.with_queue(id, |queue| {
         let result = change(queue, &mut effects);
-        queue.deliver(now, &mut |reader, delivery| offer(world, id, reader, delivery), &mut effects);
+        let mut offer = |reader, delivery: &Delivery<'_>| {
+            offer(world, id, reader, delivery, &mut SharedHeaders::for_receivers(1))
+        };
+        queue.deliver(now, &mut offer, &mut effects);
         (result, queue.vhost(), FollowUps::of(world, queue, &mut effects, now))
     })?;
     follow_ups.run(world, id);

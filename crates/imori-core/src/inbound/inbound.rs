@@ -14,7 +14,7 @@ use crate::login::Verdict;
 use crate::outbound::{CutReason, Encoder, SessionId};
 use crate::room::Room;
 use crate::time::Time;
-use crate::turn::{Budget, ClientFacts, Next, Peer, Received, Refusal};
+use crate::turn::{Budget, ClientFacts, Next, Notice, Peer, Received};
 use crate::world::World;
 
 /// The inbound half of a connection: bytes in, commands to the broker, answers into the outbound half.
@@ -153,9 +153,9 @@ pub trait Inbound: Debug + Sized {
         Next::Again
     }
 
-    /// Gives the last refusal once, for the log.
-    fn take_refusal(&mut self) -> Option<Refusal> {
-        self.intake_mut().refusal.take()
+    /// Gives the last notice once, for the log.
+    fn take_notice(&mut self) -> Option<Notice> {
+        self.intake_mut().notice.take()
     }
 
     /// Says that frames are parked: they were read and wait for the end of an alarm or for a queue. Reading may
@@ -306,10 +306,13 @@ pub enum Taken {
 }
 
 /// Result of obeying a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Performed {
     /// The frame is done with.
+    #[default]
     Done,
+    /// A part of it was done. The frame is to be obeyed again after others had their turns.
+    Partly,
     /// Nothing was done, as a queue is too long. The world's `unthrottle` says when to try again.
     Held,
 }
@@ -389,9 +392,13 @@ fn replay_line<I: Inbound, W: World>(
     budget: &mut Budget,
 ) -> Option<Next> {
     while let Some(frame) = line.front() {
-        if inbound.replay(world, scratch, frame, budget) == Performed::Held {
-            line.wait_for_queue();
-            return None;
+        match inbound.replay(world, scratch, frame, budget) {
+            Performed::Done => {}
+            Performed::Partly => return Some(budget.close(Next::Again)),
+            Performed::Held => {
+                line.wait_for_queue();
+                return None;
+            }
         }
         line.pop();
         if inbound.phase() == Phase::Closed || line.is_empty() {

@@ -7,7 +7,7 @@ use super::parking::Parking;
 use crate::id::ConnectionId;
 use crate::login::{Credentials, Login, Verdict, Verification};
 use crate::time::Time;
-use crate::turn::{Peer, Refusal};
+use crate::turn::{Notice, Peer};
 use crate::world::World;
 
 /// State of a connection's inbound half that is no protocol's own.
@@ -19,8 +19,8 @@ pub struct Intake<F: AsRef<[u8]>> {
     pub parking: Parking<F>,
     /// Times of reading and of the login.
     pub reading: Reading,
-    /// The last refusal, until it is logged.
-    pub refusal: Option<Refusal>,
+    /// The last notice, until it is logged.
+    pub notice: Option<Notice>,
     parked_bytes_max: usize,
     progress: LoginProgress,
 }
@@ -46,7 +46,7 @@ impl<F: AsRef<[u8]>> Intake<F> {
             peer,
             parking: Parking::default(),
             reading: Reading::new(login_timeout, now),
-            refusal: None,
+            notice: None,
             parked_bytes_max,
             progress: LoginProgress::Idle,
         }

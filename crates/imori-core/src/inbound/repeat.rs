@@ -73,8 +73,11 @@ impl Repeat {
         }
         let (properties, text, not_to) = (&known.properties, &*known.text, known.not_to);
         let publication = |body| Publication::new(properties, text, body).not_to(not_to);
-        let mut run = vec![publication(first)];
         let run_max = budget.messages_to(known.repetition.live_receivers());
+        // All frames are as long as the first.
+        let whole = if run_max > 1 { input.len() / (input.len() - rest.len()).max(1) } else { 1 };
+        let mut run = Vec::with_capacity(whole.min(run_max).max(1));
+        run.push(publication(first));
         while run.len() < run_max
             && let Some((body, after)) = known.body(rest)
         {
@@ -114,9 +117,13 @@ impl RepeatedHead {
     #[inline]
     fn body<'a>(&self, input: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
         let (body, rest) = input.strip_prefix(&*self.head)?.split_at_checked(self.body_len)?;
-        // An end has one or two bytes: a loop takes less than a call that compares memory.
-        let (end, rest) = rest.split_at_checked(self.end.len())?;
-        // Without its end it is no frame, which the decoder says better.
-        end.iter().eq(self.end).then_some((body, rest))
+        // Without its end it is no frame, which the decoder says better. An end has one or two bytes, so that a match
+        // takes less than a call that compares memory.
+        match (self.end, rest) {
+            ([end], [byte, rest @ ..]) if end == byte => Some((body, rest)),
+            ([end, last], [byte, next, rest @ ..]) if end == byte && last == next => Some((body, rest)),
+            ([_] | [_, _], _) => None,
+            (end, rest) => Some((body, rest.strip_prefix(end)?)),
+        }
     }
 }

@@ -55,8 +55,14 @@ pub enum Reply {
 }
 
 impl Outbound {
-    /// Offers a delivery of `queue` to a consumer.
-    pub fn offer(&mut self, id: ReaderId, queue: QueueId, delivery: &Delivery<'_>) -> Taken {
+    /// Offers a delivery of `queue` to a consumer; `shared` serves all that have the message or one like it.
+    pub fn offer(
+        &mut self,
+        id: ReaderId,
+        queue: QueueId,
+        delivery: &Delivery<'_>,
+        shared: &mut SharedHeaders,
+    ) -> Taken {
         if self.is_ended() {
             return Taken::Gone;
         }
@@ -85,6 +91,7 @@ impl Outbound {
             (&record.spec, id),
             queue,
             delivery,
+            shared,
         );
         self.unsettled += usize::from(taken == Taken::Unsettled);
         taken
@@ -115,6 +122,7 @@ impl Outbound {
             (&record.spec, id),
             queue,
             delivery,
+            &mut SharedHeaders::for_receivers(1),
         );
         self.unsettled += usize::from(taken == Taken::Unsettled);
         taken
@@ -268,11 +276,11 @@ fn write_delivery(
     (spec, id): (&ReaderSpec, ReaderId),
     queue: QueueId,
     delivery: &Delivery<'_>,
+    shared: &mut SharedHeaders,
 ) -> Taken {
     let number = session.next_number();
     let recipient = Recipient { session: spec.session, label: &spec.label, number, settles: spec.settles };
-    let mut alone = SharedHeaders::for_receivers(1);
-    buffer.append(|out| encoder.deliver(out, &recipient, delivery, &mut alone));
+    buffer.append(|out| encoder.deliver(out, &recipient, delivery, shared));
     if spec.settles {
         session.sent_unsettled(QueuePosition { queue, sequence: delivery.sequence }, id);
         Taken::Unsettled

@@ -111,6 +111,17 @@ pub trait Encoder: Send {
         shared: &mut SharedHeaders,
     );
 
+    /// The bytes behind the body, where a frame is headers, the body and these, and a run differs in no more than bodies
+    /// and what [`Encoder::renumber`] changes. `None` where it differs in more.
+    fn run_end(&self) -> Option<&'static [u8]> {
+        None
+    }
+
+    /// Turns the headers of a delivery into those of the next one of its run; false where these are longer.
+    fn renumber(&mut self, _headers: &mut [u8], _recipient: &Recipient<'_>) -> bool {
+        false
+    }
+
     /// Appends deliveries of messages that differ in nothing but their bodies, which are of one length, until
     /// `room` bytes are appended; returns how many deliveries that was.
     /// `recipient` has the number of the first; `shared` serves all of them.
@@ -128,12 +139,27 @@ pub trait Encoder: Send {
         self.deliver(out, &recipient, &about.fresh(first.view()), shared);
         // The others are about as long, so that the room for them is made once.
         out.reserve(((out.len() - start) * rest.len()).min(room));
+        let end = self.run_end();
+        let behind_headers = first.view().body.len() + end.map_or(0, <[u8]>::len);
+        let mut headers = start..out.len().saturating_sub(behind_headers);
         for (delivered, publication) in (1..).zip(rest) {
-            if out.len() - start >= room {
+            let next = out.len();
+            if next - start >= room {
                 return delivered;
             }
             recipient.number += 1;
-            self.deliver(out, &recipient, &about.fresh(publication.view()), shared);
+            let view = publication.view();
+            if let Some(end) = end {
+                out.extend_from_within(headers.clone());
+                if out.get_mut(next..).is_some_and(|headers| self.renumber(headers, &recipient)) {
+                    out.extend_from_slice(view.body);
+                    out.extend_from_slice(end);
+                    continue;
+                }
+                out.truncate(next);
+            }
+            self.deliver(out, &recipient, &about.fresh(view), shared);
+            headers = next..out.len().saturating_sub(behind_headers);
         }
         run.len()
     }

@@ -85,20 +85,21 @@ impl InboxAddress {
         if text.len() != ADDRESS_CHARS {
             return None;
         }
+        let (quads, last) = text.as_chunks::<4>();
         let mut bytes = [0; ADDRESS_BYTES];
-        let mut places = bytes.iter_mut();
-        let mut bits: u32 = 0;
-        let mut len = 0;
-        for character in text {
-            bits = (bits << 6 | u32::from(value(*character)?)) & 0xffff;
-            len += 6;
-            if len >= 8 {
-                len -= 8;
-                *places.next()? = (bits >> len & 0xff) as u8;
-            }
+        let mut places = bytes.chunks_mut(3);
+        // A character outside the alphabet sets bits that no value has: all are judged together at the end.
+        let mut foreign = 0;
+        for quad in quads {
+            let [a, b, c, d] = quad.map(value);
+            foreign |= a | b | c | d;
+            let bits = u32::from(a) << 18 | u32::from(b) << 12 | u32::from(c) << 6 | u32::from(d);
+            places.next()?.copy_from_slice(bits.to_be_bytes().get(1..)?);
         }
+        let [a, b] = <[u8; 2]>::try_from(last).ok()?.map(value);
+        *places.next()?.first_mut()? = a << 2 | b >> 4;
         // An address has only one text: bits of the last character that belong to no byte are zero.
-        if bits & ((1 << len) - 1) != 0 {
+        if (foreign | a | b) > VALUE_MAX || b & 0xf != 0 {
             return None;
         }
         let (cell, rest) = bytes.split_first_chunk::<2>()?;
@@ -119,7 +120,7 @@ impl InboxAddress {
 }
 
 /// The alphabet of RFC 4648, section 5: safe in URLs, destinations and subjects.
-fn digit(value: u8) -> u8 {
+const fn digit(value: u8) -> u8 {
     match value {
         0..26 => b'A' + value,
         26..52 => b'a' + (value - 26),
@@ -129,15 +130,22 @@ fn digit(value: u8) -> u8 {
     }
 }
 
-fn value(digit: u8) -> Option<u8> {
-    match digit {
-        b'A'..=b'Z' => Some(digit - b'A'),
-        b'a'..=b'z' => Some(digit - b'a' + 26),
-        b'0'..=b'9' => Some(digit - b'0' + 52),
-        b'-' => Some(62),
-        b'_' => Some(63),
-        _ => None,
+/// The largest value of a character.
+const VALUE_MAX: u8 = 63;
+
+/// The values of all characters; above [`VALUE_MAX`] for those outside the alphabet.
+const VALUES: [u8; 256] = {
+    let mut values = [u8::MAX; 256];
+    let mut value = 0;
+    while value <= VALUE_MAX {
+        values[digit(value) as usize] = value;
+        value += 1;
     }
+    values
+};
+
+fn value(character: u8) -> u8 {
+    VALUES[usize::from(character)]
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{
     AfterCancel, Confirmed, Credit, CutReason, Encoder, EncoderKinds, InboxAddress, Live, Numbers, Outbound,
-    OutboundLimits, ReaderSpec, Recipient, Reply, SessionId, SharedHeaders, Source, Subscription,
+    OutboundLimits, ReaderSpec, Recipient, Reply, SessionId, Settled, SharedHeaders, Source, Subscription,
 };
 use crate::confirm::{Confirm, Lsn, Progress};
 use crate::delivery::{About, Delivery, Taken};
@@ -141,7 +141,7 @@ impl Stage {
         let publication = Publication::new(&self.properties, b"", body.as_bytes());
         let address = AddressView::new(&self.address);
         let delivery = Delivery { sequence, ..delivery(&publication, &address) };
-        self.outbound.offer(reader, QUEUE, &delivery)
+        self.outbound.offer(reader, QUEUE, &delivery, &mut SharedHeaders::for_receivers(1))
     }
 
     pub(super) fn send(&mut self, reader: ReaderId, body: &str) -> Live {
@@ -179,8 +179,8 @@ impl Stage {
     }
 
     pub(super) fn settle_in(&mut self, session: SessionId, numbers: Numbers) -> (Vec<u64>, Vec<ReaderId>) {
-        let (settled, wakes) = self.outbound.settle(session, numbers);
-        let numbers = settled.into_iter().map(|unsettled| unsettled.number).collect();
+        let Settled { deliveries, wakes, .. } = self.outbound.settle(session, numbers, usize::MAX);
+        let numbers = deliveries.into_iter().map(|unsettled| unsettled.number).collect();
         (numbers, wakes.into_iter().map(|wake| wake.reader).collect())
     }
 

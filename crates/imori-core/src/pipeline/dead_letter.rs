@@ -76,7 +76,7 @@ fn send_recorded<W: World>(world: &W, route: &Route, batch: &Batch<'_>, dead: &m
     let mut shared = SharedHeaders::for_receivers(live_receivers(route));
     let mut report = PublishReport::default();
     let mut reports = Reports::Sum(&mut report);
-    enqueue(world, &route.queues, batch, &mut reports, dead);
+    enqueue(world, &route.queues, batch, &mut shared, &mut reports, dead);
     send_live(world, route, batch, &mut shared, &mut reports);
     if report.receivers == 0 {
         world.count(Counter::DeadLetterDropped);

@@ -10,6 +10,7 @@ use crate::confirm::{Confirm, Lsn};
 use crate::id::QueueId;
 use crate::limits::SEEN_BYTES_MAX;
 use crate::message::{Property, Publication};
+use crate::outbound::SharedHeaders;
 use crate::queue::{Arrival, DeadLetter, Effects, Queue};
 use crate::record::{NewRecord, RecordKind, encode_dedup_entries};
 use crate::room::Room;
@@ -84,7 +85,7 @@ fn enqueue_one<W: World>(
         let taken = queue.publish(
             publication,
             &arrival,
-            &mut |reader, delivery| offer(world, id, reader, delivery),
+            &mut |reader, delivery| offer(world, id, reader, delivery, &mut SharedHeaders::for_receivers(1)),
             effects,
         );
         taken.map(drop)

@@ -6,27 +6,30 @@ use super::record::record_effects;
 use super::report::Reports;
 use crate::delivery::{Delivery, Taken};
 use crate::id::{QueueId, Reader};
+use crate::outbound::SharedHeaders;
 use crate::queue::{Arrival, DeadLetter, Effects};
 use crate::room::Room;
 use crate::world::World;
 
-/// Gives a batch to its queues. Messages that leave a full queue, or were refused by it, are added to `dead`.
+/// Gives a batch to its queues; `shared` serves all consumers that have it at once. Messages that leave a full queue, or
+/// were refused by it, are added to `dead`.
 #[inline]
 pub(crate) fn enqueue<W: World>(
     world: &W,
     queues: &[QueueId],
     batch: &Batch<'_>,
+    shared: &mut SharedHeaders,
     reports: &mut Reports<'_>,
     dead: &mut Vec<DeadLetter>,
 ) {
     match queues {
         [] => {}
-        [queue] => enqueue_in(world, *queue, batch, reports, dead),
+        [queue] => enqueue_in(world, *queue, batch, shared, reports, dead),
         // Message by message, as somebody may read several of them in one session.
         queues => {
             for (index, batch) in batch.each() {
                 let mut reports = reports.one(index);
-                queues.iter().for_each(|queue| enqueue_in(world, *queue, &batch, &mut reports, dead));
+                queues.iter().for_each(|queue| enqueue_in(world, *queue, &batch, shared, &mut reports, dead));
             }
         }
     }
@@ -36,6 +39,7 @@ fn enqueue_in<W: World>(
     world: &W,
     id: QueueId,
     batch: &Batch<'_>,
+    shared: &mut SharedHeaders,
     reports: &mut Reports<'_>,
     dead: &mut Vec<DeadLetter>,
 ) {
@@ -51,7 +55,7 @@ fn enqueue_in<W: World>(
             let published = queue.publish(
                 publication,
                 &Arrival { address, deaths, lsn: first.plus(index), now },
-                &mut |reader, delivery| offer(world, id, reader, delivery),
+                &mut |reader, delivery| offer(world, id, reader, delivery, shared),
                 &mut effects,
             );
             reports.change(index, |report| match published {
@@ -68,8 +72,14 @@ fn enqueue_in<W: World>(
 }
 
 /// Offers a delivery of `queue` to a consumer.
-pub(crate) fn offer<W: World>(world: &W, queue: QueueId, reader: Reader, delivery: &Delivery<'_>) -> Taken {
+pub(crate) fn offer<W: World>(
+    world: &W,
+    queue: QueueId,
+    reader: Reader,
+    delivery: &Delivery<'_>,
+    shared: &mut SharedHeaders,
+) -> Taken {
     world
-        .with_outbound(reader.connection, |outbound| outbound.offer(reader.id, queue, delivery))
+        .with_outbound(reader.connection, |outbound| outbound.offer(reader.id, queue, delivery, shared))
         .unwrap_or(Taken::Gone)
 }

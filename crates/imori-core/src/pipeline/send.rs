@@ -33,7 +33,7 @@ pub(crate) fn send<W: World>(
         enqueue_deduplicated(world, route, batch, reports, &mut dead);
     } else {
         record(world, &plan, batch, reports);
-        enqueue(world, &route.queues, batch, reports, &mut dead);
+        enqueue(world, &route.queues, batch, shared, reports, &mut dead);
     }
     send_live(world, route, batch, shared, reports);
     if !dead.is_empty() {

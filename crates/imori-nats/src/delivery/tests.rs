@@ -1,7 +1,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use imori_core::message::{Address, AddressParts, AddressView, DeathReason, HeaderReader, Properties, Span};
+use imori_core::delivery::About;
+use imori_core::message::{
+    Address, AddressParts, AddressView, DeathReason, HeaderReader, Properties, Publication, Span,
+};
 use imori_core::time::Time;
 
 use super::*;
@@ -74,6 +77,33 @@ fn encoded(has_headers: bool, origin: OriginId, reply: &str, block: &str, deaths
     assert_eq!((read.subject, read.sid, read.payload), (&b"a.b"[..], &b"7"[..], &b"hi"[..]));
     assert_eq!(consumed, out.len());
     String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn a_run_is_written_as_its_messages_one_by_one_are() {
+    let address = Arc::new(Address::new(b"amq.topic", b"a.b"));
+    let address = AddressView::new(&address);
+    for (origin, text, has_headers) in
+        [(PLAIN_BLOCK, "", true), (HEADER_BLOCK, "NATS/1.0\r\na: b\r\n\r\n", true), (FOREIGN, "", false)]
+    {
+        let properties = Properties::new(origin);
+        let bodies = ["1111", "2222", "3333"];
+        let publication =
+            |body: &'static str| Publication::new(&properties, text.as_bytes(), body.as_bytes());
+        let run = bodies.map(publication);
+        let about = About { address: &address, deaths: None };
+        let recipient = Recipient { session: SESSION, label: b"7", number: 1, settles: false };
+        let mut shared = SharedHeaders::for_repetition(1);
+        let (mut at_once, mut one_by_one) = (Vec::new(), Vec::new());
+        let mut encoder = encoder(has_headers);
+        let written = encoder.deliver_run(&mut at_once, recipient, &run, about, &mut shared, usize::MAX);
+        for publication in &run {
+            let delivery = about.fresh(publication.view());
+            encoder.deliver(&mut one_by_one, &recipient, &delivery, &mut shared);
+        }
+        assert_eq!(written, run.len());
+        assert_eq!(at_once.escape_ascii().to_string(), one_by_one.escape_ascii().to_string(), "{text}");
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use bytes::BytesMut;
 use imori_core::id::ConnectionId;
 use imori_core::outbound::Outbound;
 use imori_core::time::Time;
+use imori_core::turn::{Notice, NoticeKind};
 use imori_core::world::World;
 use tokio::io::{AsyncRead, AsyncReadExt, Interest, ReadBuf};
 use tokio::net::TcpStream;
@@ -128,8 +129,11 @@ impl Transport for SocketTurn<'_, '_> {
         self.socket.ticket.iter().for_each(|ticket| self.cell.shared.admission.logged_in(ticket));
     }
 
-    fn refused(&mut self, message: &'static str, text: &str) {
-        self.socket.log_refusal(self.cell, message, text);
+    fn noticed(&mut self, notice: &Notice) {
+        match notice.kind {
+            NoticeKind::Refused => self.socket.log_refusal(self.cell, notice.message, &notice.text),
+            NoticeKind::Ignored => self.socket.log_ignored(self.cell, notice.message, &notice.text),
+        }
     }
 }
 
@@ -194,6 +198,15 @@ impl Socket {
             return;
         };
         warn!(%source, message, text, folded, "client was refused");
+    }
+
+    /// Logs that something a client asked for has no effect, unless there is too much of that.
+    fn log_ignored(&self, cell: &Cell, message: &'static str, text: &str) {
+        let source = self.source;
+        let Some(folded) = cell.shared.peer_log_limit.admit(source.ip().to_canonical(), cell.now()) else {
+            return;
+        };
+        warn!(%source, message, text, folded, "client asked for what has no effect");
     }
 }
 

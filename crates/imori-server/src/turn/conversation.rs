@@ -4,7 +4,7 @@ use bytes::Bytes;
 use imori_core::inbound::Inbound;
 use imori_core::login::Verdict;
 use imori_core::time::Time;
-use imori_core::turn::{ClientFacts, Next, Received, Refusal};
+use imori_core::turn::{ClientFacts, Next, Notice, Received};
 
 use super::host::Host;
 use crate::protocol::Protocol;
@@ -26,8 +26,8 @@ pub trait Conversation {
     /// Tells the monitor about the client's program.
     fn client(&self) -> ClientFacts;
 
-    /// Gives the last refusal once, for the log.
-    fn take_refusal(&mut self) -> Option<Refusal>;
+    /// Gives the last notice once, for the log.
+    fn take_notice(&mut self) -> Option<Notice>;
 
     /// Says that frames are parked.
     fn has_parked(&self) -> bool;
@@ -92,8 +92,8 @@ macro_rules! as_of {
             $($of)+::client(self)
         }
 
-        fn take_refusal(&mut self) -> Option<Refusal> {
-            $($of)+::take_refusal(self)
+        fn take_notice(&mut self) -> Option<Notice> {
+            $($of)+::take_notice(self)
         }
 
         fn has_parked(&self) -> bool {

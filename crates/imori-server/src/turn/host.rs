@@ -6,6 +6,7 @@ use std::task::Poll;
 use bytes::BytesMut;
 use imori_core::id::ConnectionId;
 use imori_core::time::Time;
+use imori_core::turn::Notice;
 use imori_core::world::World;
 
 use super::cell_scratch::CellScratch;
@@ -60,6 +61,6 @@ pub trait Transport {
     /// The client has logged in.
     fn logged_in(&mut self);
 
-    /// The client was refused something, or is cut.
-    fn refused(&mut self, message: &'static str, text: &str);
+    /// There is something to log of the client.
+    fn noticed(&mut self, notice: &Notice);
 }

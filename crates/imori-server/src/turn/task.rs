@@ -6,7 +6,7 @@ use std::task::{Poll, ready};
 use imori_core::id::ConnectionId;
 use imori_core::outbound::{CutReason, Outbound};
 use imori_core::time::Time;
-use imori_core::turn::{ClientFacts, Next};
+use imori_core::turn::{ClientFacts, Next, Notice};
 use imori_core::world::Counter;
 
 use super::conversation::Conversation;
@@ -374,8 +374,8 @@ impl<P: Conversation> Task<P> {
             self.was_logged_in = true;
             transport.logged_in();
         }
-        if let Some(refusal) = self.protocol.take_refusal() {
-            transport.refused(refusal.message, &refusal.text);
+        if let Some(notice) = self.protocol.take_notice() {
+            transport.noticed(&notice);
         }
         if self.is_ending() {
             return;
@@ -432,7 +432,7 @@ impl<P: Conversation> Task<P> {
         let reason = host.with_link(self.id, |link| link.outbound.ended().cloned()).flatten();
         match reason {
             None | Some(CutReason::ShuttingDown) => {}
-            Some(reason) => transport.refused("connection cut", &reason.to_string()),
+            Some(reason) => transport.noticed(&Notice::refused("connection cut", reason.to_string())),
         }
     }
 }

@@ -3,6 +3,7 @@
 mod cell;
 mod task;
 mod host;
+mod session_bugs;
 mod world;
 
 pub(crate) use world::CellWorld;

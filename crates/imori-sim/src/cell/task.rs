@@ -10,13 +10,14 @@ use imori_core::id::{ConnectionId, ReaderId};
 use imori_core::inbound::Inbound;
 use imori_core::outbound::{Credit, Numbers, Outbound, SessionId};
 use imori_core::time::Time;
-use imori_core::turn::Peer;
+use imori_core::turn::{Notice, Peer};
 use imori_core::world::World;
 use imori_server::protocol::Protocol;
 use imori_server::turn::{Link, Signals, Transport};
+use imori_testkit::toy;
 
 use super::world::CellWorld;
-use crate::machine::{Internal, PipeWire, Served, Spoken, Task, Waits};
+use crate::machine::{CHANNELS_MAX, Internal, PipeWire, Served, Spoken, Task, Waits};
 use crate::planted::Bug;
 
 impl Task {
@@ -31,6 +32,7 @@ impl Task {
             let id = ConnectionId { cell: number, slot, generation };
             let encoder = match &spoken {
                 Spoken::Product(name) => Protocol::encoder(*name, &shared.protocols),
+                Spoken::Toy => toy::Connection::encoder(&shared.toy),
                 Spoken::Internal(board) => Internal::encoder(board),
             };
             let mut limits = shared.outbound;
@@ -52,6 +54,10 @@ impl Task {
                 let protocol = Protocol::new(name, &shared.protocols, id, peer, cell.now());
                 Served::Product(Box::new(imori_server::turn::Task::new(cell, id, signals, protocol)))
             }
+            Spoken::Toy => {
+                let toy = toy::Connection::new(Arc::clone(&shared.toy), id, peer, cell.now());
+                Served::Toy(Box::new(imori_server::turn::Task::new(cell, id, signals, toy)))
+            }
             Spoken::Internal(board) => {
                 let internal = Internal::new(board, id, peer, cell.now());
                 Served::Internal(Box::new(imori_server::turn::Task::new(cell, id, signals, internal)))
@@ -71,6 +77,7 @@ impl Task {
         cell.turn_of.set(Some(self.task.id()));
         let turn = self.task.poll(cell, &mut transport);
         cell.turn_of.set(None);
+        cell.meddle(self.task.id());
         cell.shared.network.pipe(self.pipe).turn_began = None;
         if cell.shared.has(Bug::CreditTwice) {
             let first = ReaderId { slot: 0, generation: 0 };
@@ -84,7 +91,8 @@ impl Task {
         let (shared, id) = (cell.shared, self.task.id());
         if shared.has(Bug::ForgottenUnsettled) {
             cell.with_outbound(id, |outbound| {
-                (1..1000).for_each(|number| drop(outbound.settle(SessionId(0), Numbers::One(number))));
+                let sessions = (0..=CHANNELS_MAX).map(|channel| SessionId(channel as u16));
+                sessions.for_each(|session| drop(outbound.settle(session, Numbers::All, usize::MAX)));
             });
         }
         shared.network.pipe(self.pipe).is_ending = true;
@@ -131,7 +139,7 @@ impl PipeTurn<'_, '_> {
             Poll::Ready(len) => {
                 shared.trace.note_bytes(room.get(..len).unwrap_or_default());
                 shared.trace.note(&[self.pipe as u64], || {
-                    format!("cell {} reads {len} bytes of session {}", self.cell.id, self.pipe)
+                    format!("cell {} reads {len} bytes of connection {}", self.cell.id, self.pipe)
                 });
             }
         }
@@ -189,8 +197,8 @@ impl Transport for PipeTurn<'_, '_> {
 
     fn logged_in(&mut self) {}
 
-    fn refused(&mut self, message: &'static str, text: &str) {
-        let say = || format!("session {} is refused: {message}: {text}", self.pipe);
+    fn noticed(&mut self, notice: &Notice) {
+        let say = || format!("connection {} is noticed: {}: {}", self.pipe, notice.message, notice.text);
         self.cell.shared.trace.note(&[self.pipe as u64], say);
     }
 }

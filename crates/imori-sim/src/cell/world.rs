@@ -51,6 +51,10 @@ pub(crate) struct CellWorld<'a> {
     pub(crate) has_written: Cell<bool>,
     /// The socket did not take all of what it wrote last.
     pub(crate) is_blocked: Cell<bool>,
+    /// A session ended in what its connection was lent for last, for a bug.
+    pub(crate) is_session_ending: Cell<bool>,
+    /// A session ended in this turn, for a bug.
+    pub(crate) has_session_ended: Cell<bool>,
     /// The cell has put back the bytes that it took, and lets consumers take more.
     pub(crate) is_waking: Cell<bool>,
 }
@@ -68,6 +72,8 @@ impl<'a> CellWorld<'a> {
             turn_of: Cell::new(None),
             has_written: Cell::new(false),
             is_blocked: Cell::new(false),
+            is_session_ending: Cell::new(false),
+            has_session_ended: Cell::new(false),
             is_waking: Cell::new(false),
         }
     }
@@ -104,7 +110,7 @@ impl<'a> CellWorld<'a> {
         let (unsent, max) = (link.outbound.unsent(), self.shared.outbound.unsent_bytes_max);
         if unsent > max + BOUND_SLACK_BYTES {
             self.shared.violate(Property::Bounds, || {
-                format!("{unsent} bytes are unsent in session {}, {max} are allowed", link.wire.pipe)
+                format!("{unsent} bytes are unsent in connection {}, {max} are allowed", link.wire.pipe)
             });
         }
         if !was_ended && link.outbound.is_ended() {
@@ -144,7 +150,7 @@ impl<'a> CellWorld<'a> {
         let link = link.as_mut().zip(id).and_then(|(link, id)| link.of(id.generation));
         link.is_some_and(|link| match &self.shared.network.pipe(link.wire.pipe).spoken {
             Spoken::Internal(board) => board.is_purging(),
-            Spoken::Product(_) => false,
+            Spoken::Product(_) | Spoken::Toy => false,
         })
     }
 
@@ -373,7 +379,9 @@ impl World for CellWorld<'_> {
     }
 
     fn with_queue<R>(&self, id: QueueId, f: impl FnOnce(&mut Queue) -> R) -> Option<R> {
-        if self.shared.has(Bug::LostWake) && self.is_waking.get() {
+        let is_unreached = self.shared.has(Bug::LostWake) && self.is_waking.get()
+            || self.shared.has(Bug::SessionForgotten) && self.is_session_ending.get();
+        if is_unreached {
             return None;
         }
         let _held = self.lock(Lock::Queue(id.slot));
@@ -416,7 +424,7 @@ impl World for CellWorld<'_> {
             return None;
         }
         let before = self.cell_scratch().touched_len();
-        let result = with_outbound(self, id, f);
+        let result = with_outbound(self, id, |outbound| self.watch_sessions(outbound, f));
         let is_newly_touched = self.cell_scratch().touched_len() > before;
         if is_newly_touched && self.shared.has(Bug::LostTouch) && self.shared.random.chance(1, 4) {
             let mut touched = self.cell_scratch().take_touched();

@@ -11,16 +11,17 @@ use imori_core::name::Name;
 use imori_core::queue::{Arrival, Effects, Queue, QueueSettings};
 use imori_core::time::Time;
 
+use super::sessions::check_unsettled;
 use crate::client::{Client, OwnSubscription};
 use crate::machine::Shared;
 use crate::model::Cancel;
 use crate::model::check_late;
-use crate::model::{LastDelivery, Mode, Model, Outcome, Reads, SubscriptionRecord, To, is_match};
+use crate::model::{LastDelivery, Model, Outcome, Reads, SubscriptionRecord, To, is_match};
 use crate::property::Property;
 
 /// Nothing moves: nothing may wait that somebody could take.
 pub(crate) fn check_rest(shared: &Shared, model: &mut Model, clients: &[Client]) {
-    for client in clients.iter().filter(|client| !client.is_ended && client.is_reading) {
+    for client in clients.iter().filter(|client| !client.is_ended() && client.connection.is_reading.get()) {
         let is_alarmed = shared.memory.is_alarmed();
         if !client.confirms.is_empty() && !is_alarmed {
             let waits = client.confirms.front();
@@ -28,7 +29,7 @@ pub(crate) fn check_rest(shared: &Shared, model: &mut Model, clients: &[Client])
                 format!("session {} waits for {waits:?} for ever", client.session)
             });
         }
-        let pipe = shared.network.pipe(client.session);
+        let pipe = shared.network.pipe(client.connection.pipe);
         let (unread, unheard) = (pipe.to_server.len(), pipe.to_client.len());
         drop(pipe);
         if unread > 0 && !is_alarmed || unheard > 0 {
@@ -41,12 +42,13 @@ pub(crate) fn check_rest(shared: &Shared, model: &mut Model, clients: &[Client])
     for cell in &shared.cells {
         cell.links.each(|_, link| {
             if let Some(reason) = link.outbound.ended() {
-                let text = || format!("session {} was cut ({reason}) and is still there", link.wire.pipe);
+                let text = || format!("connection {} was cut ({reason}) and is still there", link.wire.pipe);
                 shared.violate(Property::Leftovers, text);
             }
         });
     }
     check_consumers(shared, model, clients);
+    check_unsettled(shared, model, clients);
     if !shared.memory.is_alarmed() {
         check_late(shared, model);
     }
@@ -68,13 +70,13 @@ pub(crate) fn check_rest(shared: &Shared, model: &mut Model, clients: &[Client])
 }
 
 /// Checks that a queue knows all clients that were told that they read it.
-fn check_consumers(shared: &Shared, model: &mut Model, clients: &[Client]) {
+fn check_consumers(shared: &Shared, model: &Model, clients: &[Client]) {
     let mut expected = BTreeMap::<usize, usize>::new();
-    let is_there = |client: &Client| !client.is_ended && !shared.network.pipe(client.session).is_ending;
-    for client in clients.iter().filter(|client| is_there(client)) {
+    for client in clients.iter().filter(|client| !model.is_over(shared, client.session)) {
         for own in client.subscriptions.iter().filter(|own| own.is_active) {
-            if let Reads::Queue(queue) = model.subscription(own.record).reads {
-                *expected.entry(queue).or_default() += 1;
+            if let Some(Reads::Queue(queue)) = model.subscriptions.get(own.record).map(|record| &record.reads)
+            {
+                *expected.entry(*queue).or_default() += 1;
             }
         }
     }
@@ -96,8 +98,8 @@ fn check_consumers(shared: &Shared, model: &mut Model, clients: &[Client]) {
 
 fn check_unsent(shared: &Shared, client: &Client) {
     let mut unsent = 0;
-    shared.cell(client.cell).links.each(|_, link| {
-        if link.wire.pipe == client.session {
+    shared.cell(client.connection.cell).links.each(|_, link| {
+        if link.wire.pipe == client.connection.pipe {
             unsent = link.outbound.unsent();
         }
     });
@@ -124,22 +126,17 @@ fn check_queue_at_rest(shared: &Shared, model: &mut Model, clients: &[Client], n
     }
     // Of several consumers the active one may have no room.
     let has_room = |client: &Client, own: &OwnSubscription| {
-        let record = model.subscriptions.get(own.record);
-        let has = |record: &SubscriptionRecord| {
-            let has_credit = record.mode == Mode::Auto || record.unsettled < record.prefetch;
-            record.reads != Reads::Queue(queue) || has_credit && !client.is_silent() && client.is_reading
-        };
-        record.is_none_or(has)
+        let reads =
+            model.subscriptions.get(own.record).is_some_and(|record| record.reads == Reads::Queue(queue));
+        !reads || model.has_credit(own.record) && !client.is_silent() && client.connection.is_reading.get()
     };
     let own = |client: &'_ Client| client.subscriptions.iter().all(|own| has_room(client, own));
-    if spec.is_single_active && !clients.iter().filter(|client| !client.is_ended).all(own) {
+    if spec.is_single_active && !clients.iter().filter(|client| !client.is_ended()).all(own) {
         return;
     }
-    for client in clients.iter().filter(|client| !client.is_silent() && client.is_reading) {
+    for client in clients.iter().filter(|client| !client.is_silent() && client.connection.is_reading.get()) {
         for own in client.subscriptions.iter().filter(|own| own.is_active) {
-            let record = model.subscription(own.record);
-            let has_credit = record.mode == Mode::Auto || record.unsettled < record.prefetch;
-            if record.reads == Reads::Queue(queue) && has_credit {
+            if model.subscription(own.record).reads == Reads::Queue(queue) && model.has_credit(own.record) {
                 shared.violate(Property::Starvation, || {
                     format!(
                         "{ready} messages wait in `{name}` although session {} could take them",
@@ -167,7 +164,7 @@ pub(crate) fn check_end(shared: &Shared, model: &Model) {
         }
     });
     for cell in &shared.cells {
-        cell.links.each(|_, link| left.push(format!("session {}", link.wire.pipe)));
+        cell.links.each(|_, link| left.push(format!("connection {}", link.wire.pipe)));
     }
     let table = shared.table.borrow();
     for subject in ["a", "b.c", "c.a.b"] {
@@ -265,13 +262,13 @@ fn check_reply(shared: &Shared, model: &Model, reply: usize, owner: usize) {
 /// Until when all that a session was sent live had to reach it. What waits for a slow reader is dropped
 /// when its subscription or its connection ends; what was accepted before all was still does not wait.
 fn surely_until(shared: &Shared, model: &Model, session: usize, unsubscribed_at: Option<u64>) -> u64 {
-    let ended = model.sessions.get(session).and_then(|session| session.ended_at).unwrap_or(u64::MAX);
+    let Some(session) = model.sessions.get(session) else { return 0 };
+    let ended = session.left_at.into_iter().chain(session.ended_at).min().unwrap_or(u64::MAX);
     let cuts = shared.cuts.borrow();
-    let cut = cuts.iter().find(|(cut, _)| *cut == session).map_or(u64::MAX, |(_, at)| *at);
+    let cut = cuts.iter().find(|(cut, _)| *cut == session.pipe).map_or(u64::MAX, |(_, at)| *at);
     let end = ended.min(cut).min(unsubscribed_at.unwrap_or(u64::MAX));
     // What the broker had for it, and had not written, ended with the broker.
-    let is_crashed = model.sessions.get(session).is_some_and(|session| session.is_crashed);
-    if shared.outbound.feed_bytes >= NEVER_BEHIND_BYTES && !is_crashed {
+    if shared.outbound.feed_bytes >= NEVER_BEHIND_BYTES && !session.is_crashed {
         return end;
     }
     shared.rests.borrow().iter().copied().filter(|rest| *rest < end).max().unwrap_or(0)

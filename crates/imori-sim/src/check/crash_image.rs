@@ -316,11 +316,10 @@ impl Image {
             let Some(purge) = model.surely_purged(number, queue, kind) else { continue };
             // A delivery that nobody has read may be on its way.
             let may_have = |record: &SubscriptionRecord| {
-                let is_read = model.sessions.get(record.session).is_some_and(|session| session.is_crashed)
-                    || {
-                        let pipe = shared.network.pipe(record.session);
-                        pipe.is_over && !pipe.has_last_bytes
-                    };
+                let is_read = model.sessions.get(record.session).is_some_and(|session| {
+                    let pipe = shared.network.pipe(session.pipe);
+                    session.is_crashed || pipe.is_over && !pipe.has_last_bytes
+                });
                 record.reads == Reads::Queue(queue)
                     && purge.done_at.is_some_and(|done| record.sent_at <= done)
                     && !is_read

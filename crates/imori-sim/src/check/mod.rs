@@ -1,7 +1,9 @@
 //! The checks of a run: when nothing moves, at the end, and of every disk image that a crash would leave.
 
 mod checker;
+mod sessions;
 mod crash_image;
 
 pub(crate) use checker::{check_end, check_rest, expected_charge};
 pub(crate) use crash_image::check_image;
+pub(crate) use sessions::check_apart;

@@ -8,6 +8,9 @@ use crate::machine::Shared;
 use crate::model::{MessageRecord, Mode, Model, Outcome, Reads, RouteRecord, RouteState, To};
 use crate::workload::{Action, QueueSpec, Workload, pattern, subject};
 
+/// So many actions of a client that has a channel come to one that closes it.
+const CLOSE_RARITY: usize = 12;
+
 /// The latest delayed messages, of which one may be cancelled.
 const CANCELLED_OF: usize = 12;
 
@@ -17,11 +20,14 @@ impl Client {
         let random = &shared.random;
         self.actions_left -= 1;
         self.next_at = shared.clock.get().after(workload.pause(random));
-        if !self.is_reading {
-            self.is_reading = random.chance(1, 6);
+        if !self.connection.is_reading.get() {
+            self.connection.is_reading.set(random.chance(1, 6));
         }
         if self.abilities.operates && random.chance(1, 4) {
             return self.operate(shared, model, workload);
+        }
+        if self.channel().is_some() && random.chance(1, CLOSE_RARITY) {
+            return self.leave(shared, model);
         }
         let weighted = random.weighted(&workload.weights);
         let action = Action::ALL.get(weighted).copied().unwrap_or(Action::SendToQueue);
@@ -52,8 +58,8 @@ impl Client {
             Action::Begin => self.begin(shared),
             Action::Commit => self.commit(shared, model),
             Action::Abort => self.abort(shared),
-            Action::StopReading => self.is_reading = false,
-            Action::Leave => self.leave(shared),
+            Action::StopReading => self.connection.is_reading.set(false),
+            Action::Leave => self.leave(shared, model),
             Action::Die => self.die(shared, model),
             Action::Repeat => self.repeat(shared, model, workload),
             Action::SendTooLarge => self.send_too_large(shared, model),
@@ -214,7 +220,7 @@ impl Client {
     pub(crate) fn die(&mut self, shared: &Shared, model: &mut Model) {
         if shared.random.chance(1, 2) {
             {
-                let mut pipe = shared.network.pipe(self.session);
+                let mut pipe = shared.network.pipe(self.connection.pipe);
                 let len = pipe.to_server.len();
                 pipe.to_server.truncate(shared.random.between(0, len));
             }

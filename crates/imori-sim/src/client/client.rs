@@ -1,35 +1,41 @@
-//! A client's connection, and what it knows of that.
+//! A client, and what it knows of its session.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use imori_core::time::Time;
 
+use super::connection::Connection;
 use super::protocol::{Abilities, ClientProtocol};
 use crate::model::Outcome;
 
-/// A client's connection.
+/// A client: one session of a connection.
 pub(crate) struct Client {
-    /// The transport, and the session's number in the model.
+    /// The session's number in the model.
     pub(crate) session: usize,
-    pub(crate) cell: usize,
+    pub(crate) connection: Rc<Connection>,
     pub(super) protocol: Box<dyn ClientProtocol>,
     pub(super) abilities: Abilities,
     pub(super) input: Vec<u8>,
     /// The client has said goodbye.
     pub(crate) is_leaving: bool,
-    pub(crate) is_ended: bool,
+    /// The session is over, though its connection may not be.
+    pub(super) is_over: bool,
     pub(super) has_error: bool,
     /// Commands that it has sent.
     pub(crate) commands: u64,
     pub(crate) confirms: VecDeque<(u64, Awaited)>,
     /// Publishes and settles that it does not know to be worked off, by command.
     pub(crate) unconfirmed: VecDeque<(u64, Unconfirmed)>,
+    /// Publishes that are confirmed by their numbers, and are not yet.
+    pub(crate) published: VecDeque<(u64, usize)>,
+    /// How many of those there were.
+    pub(super) publishes: u64,
     pub(crate) subscriptions: Vec<OwnSubscription>,
     pub(crate) unsettled: Vec<Unsettled>,
     pub(crate) transaction: Option<Transaction>,
     pub(super) last_number: u64,
     pub(crate) actions_left: usize,
-    pub(crate) is_reading: bool,
     /// The client accepts every delivery at once, and publishes nothing more.
     pub(crate) accepts_all: bool,
     pub(crate) next_at: Time,
@@ -40,6 +46,8 @@ pub(crate) struct Client {
 /// The subject of a confirm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Awaited {
+    /// The session.
+    Open,
     Subscribe(usize),
     Unsubscribe(usize),
     /// To end this subscription after some deliveries.
@@ -96,6 +104,8 @@ pub(crate) struct Transaction {
     pub(crate) name: String,
     pub(crate) messages: Vec<usize>,
     pub(crate) settled: Vec<(Unsettled, Outcome)>,
+    /// Confirms that come with that of COMMIT.
+    pub(crate) confirms: Vec<(u64, Awaited)>,
 }
 
 impl Client {
@@ -104,31 +114,38 @@ impl Client {
         self.abilities.operates
     }
 
+    /// The channel of its session, in a protocol that has several on a connection.
+    pub(crate) fn channel(&self) -> Option<u16> {
+        self.protocol.channel()
+    }
+
     pub(crate) fn new(
         session: usize,
-        cell: usize,
+        connection: Rc<Connection>,
         protocol: Box<dyn ClientProtocol>,
         actions: usize,
     ) -> Client {
         let abilities = protocol.abilities();
+        connection.sessions.update(|sessions| sessions + 1);
         Client {
             session,
-            cell,
+            connection,
             protocol,
             abilities,
             input: Vec::new(),
             is_leaving: false,
-            is_ended: false,
+            is_over: false,
             has_error: false,
             commands: 0,
             confirms: VecDeque::new(),
             unconfirmed: VecDeque::new(),
+            published: VecDeque::new(),
+            publishes: 0,
             subscriptions: Vec::new(),
             unsettled: Vec::new(),
             transaction: None,
             last_number: 0,
             actions_left: actions,
-            is_reading: true,
             accepts_all: false,
             next_at: Time::default(),
             is_intruder: false,

@@ -1,50 +1,54 @@
 //! How a connection ends, and what the broker still had for it.
 
 use super::client::Client;
+use super::connection::Connection;
 use crate::machine::Shared;
 use crate::model::Model;
 
 impl Client {
     /// Tells whether the client says nothing more.
     pub(crate) fn is_silent(&self) -> bool {
-        self.is_ended || self.is_leaving || self.has_error
+        self.is_ended() || self.is_leaving || self.has_error
     }
 
-    /// Closes the transport; what comes still is read.
-    pub(crate) fn close(&mut self, shared: &Shared, model: &mut Model) {
-        shared.network.pipe(self.session).client_closed = true;
+    /// Tells whether its session is over, alone or with its connection.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.is_over || self.connection.is_gone()
+    }
+
+    /// Ends the session. The last one closes the transport.
+    pub(super) fn part(&mut self, shared: &Shared, model: &mut Model) {
         self.end(shared, model);
+        if self.connection.sessions.get() == 0 {
+            self.close(shared, model);
+        }
+    }
+
+    /// Closes the transport, and so ends all its sessions; what comes still is read.
+    pub(crate) fn close(&mut self, shared: &Shared, model: &mut Model) {
+        shared.network.pipe(self.connection.pipe).client_closed = true;
+        self.connection.end(shared, model);
     }
 
     /// Tears the transport down.
     pub(crate) fn reset(&mut self, shared: &Shared, model: &mut Model) {
-        shared.trace.note(&[self.session as u64], || format!("session {} is torn down", self.session));
-        shared.network.pipe(self.session).is_reset = true;
-        self.end(shared, model);
+        let pipe = self.connection.pipe;
+        shared.trace.note(&[pipe as u64], || format!("connection {pipe} is torn down"));
+        shared.network.pipe(pipe).is_reset = true;
+        self.connection.end(shared, model);
     }
 
     pub(super) fn end(&mut self, shared: &Shared, model: &mut Model) {
-        self.is_ended = true;
+        if !std::mem::replace(&mut self.is_over, true) {
+            self.connection.sessions.update(|sessions| sessions - 1);
+        }
         model.session(self.session).ended_at.get_or_insert(shared.step.get());
     }
+}
 
-    /// Looks at the last bytes that the broker had for it, once the broker has let go.
-    pub(crate) fn read_last_bytes(&mut self, shared: &Shared, model: &mut Model) {
-        let (bytes, is_incomplete) = {
-            let mut pipe = shared.network.pipe(self.session);
-            pipe.has_last_bytes = false;
-            let mut bytes: Vec<u8> = pipe.to_client.drain(..).collect();
-            bytes.append(&mut pipe.unsent);
-            pipe.client_closed = true;
-            (bytes, pipe.is_unsent_incomplete)
-        };
-        model.is_incomplete |= is_incomplete;
-        self.end(shared, model);
-        if is_incomplete {
-            // What was with another cell is missing in between.
-            self.input.clear();
-        } else {
-            self.receive(shared, model, &bytes);
-        }
+impl Connection {
+    pub(super) fn end(&self, shared: &Shared, model: &mut Model) {
+        self.is_gone.set(true);
+        model.connection_ended(self.pipe, shared.step.get());
     }
 }

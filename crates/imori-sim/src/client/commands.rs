@@ -6,7 +6,8 @@ use super::client::{Awaited, Client, OwnSubscription, Transaction, Unconfirmed, 
 use super::outgoing::{Outgoing, body, message_name};
 use super::place::Place;
 use super::protocol::{
-    CancelDelayed, ClientProtocol, HeaderUse, Operate, Publish, Settle, Subscribe, Transact, Unsubscribe,
+    CancelDelayed, ClientProtocol, HeaderUse, Open, Operate, Publish, Settle, Subscribe, Transact,
+    Unsubscribe,
 };
 use crate::machine::{Shared, read_instead};
 use crate::model::{
@@ -46,11 +47,11 @@ impl Client {
     pub(super) fn send_bytes(&self, shared: &Shared, bytes: &[u8]) {
         shared.trace.note_bytes(bytes);
         shared.trace.note(&[self.session as u64], || {
-            let text = String::from_utf8_lossy(bytes).replace("\r\n", " | ").replace('\n', " | ");
-            format!("session {} sends {}", self.session, text.chars().take(160).collect::<String>())
+            let text = self.protocol.text_of(bytes).chars().take(160).collect::<String>();
+            format!("session {} sends {text}", self.session)
         });
         let instead = read_instead(shared.bug, bytes);
-        shared.network.pipe(self.session).to_server.extend(instead.as_deref().unwrap_or(bytes));
+        shared.network.pipe(self.connection.pipe).to_server.extend(instead.as_deref().unwrap_or(bytes));
     }
 
     /// Asks for a confirm of the next command, and gives its name.
@@ -60,11 +61,26 @@ impl Client {
         format!("r{number}")
     }
 
+    /// Asks for a confirm of the next command, which comes with that of COMMIT, and gives its name.
+    fn ask_late_confirm(&mut self, what: Awaited) -> String {
+        let number = self.commands + 1;
+        self.transaction.iter_mut().for_each(|transaction| transaction.confirms.push((number, what)));
+        format!("r{number}")
+    }
+
     /// Opens the connection, without waiting for the answer.
     pub(crate) fn connect(&mut self, shared: &Shared) {
         let is_intruder = self.is_intruder;
         self.command(shared, |protocol, out| protocol.connect(out, is_intruder));
         self.commands = 0;
+    }
+
+    /// Opens its session beside others of the connection, without waiting for the answer.
+    pub(crate) fn open(&mut self, shared: &Shared, model: &mut Model, window: Option<usize>) {
+        model.session(self.session).window = window;
+        let confirm = self.ask_confirm(Awaited::Open);
+        let open = Open { window, confirm: &confirm };
+        self.command(shared, |protocol, out| protocol.open(out, &open));
     }
 
     pub(crate) fn subscribe(&mut self, shared: &Shared, model: &mut Model, new: NewSubscription<'_>) {
@@ -140,8 +156,12 @@ impl Client {
             transaction.messages.push(message);
             transaction.name.clone()
         });
-        let wants_confirm = outgoing.wants_receipt || !self.abilities.confirms_all;
-        let confirm = wants_confirm.then(|| self.ask_confirm(Awaited::Message(message)));
+        let is_apart = self.abilities.confirms_apart;
+        let wants_confirm = !is_apart && (outgoing.wants_receipt || !self.abilities.confirms_all);
+        let confirm = wants_confirm.then(|| match name {
+            Some(_) => self.ask_late_confirm(Awaited::Message(message)),
+            None => self.ask_confirm(Awaited::Message(message)),
+        });
         let number = self.commands + 1;
         model.messages.push(MessageRecord {
             publisher: self.session,
@@ -168,7 +188,13 @@ impl Client {
         }
         if name.is_none() {
             self.note_due(shared, model, message);
-            self.unconfirmed.push_back((number, Unconfirmed::Message(message)));
+            match is_apart {
+                true => {
+                    self.publishes += 1;
+                    self.published.push_back((self.publishes, message));
+                }
+                false => self.unconfirmed.push_back((number, Unconfirmed::Message(message))),
+            }
         }
         let publish = Publish {
             session: self.session,
@@ -185,8 +211,8 @@ impl Client {
     /// The broker counts from here on how long a message is delayed, and may take it.
     fn note_due(&self, shared: &Shared, model: &mut Model, message: usize) {
         let record = model.message(message);
-        record.due.iter_mut().for_each(|due| due.sent(shared, self.session));
-        record.duplicate.iter_mut().for_each(|duplicate| duplicate.sent(shared, self.session));
+        record.due.iter_mut().for_each(|due| due.sent(shared, self.connection.pipe));
+        record.duplicate.iter_mut().for_each(|duplicate| duplicate.sent(shared, self.connection.pipe));
     }
 
     /// Cancels a delayed message that went to this queue.
@@ -236,7 +262,10 @@ impl Client {
         // A delivery that was rejected, and is known to be, may wait for room among the dead letters.
         let part = if outcome == Outcome::Reject { 2 } else { 1 };
         let wants_confirm = shared.random.chance(part, 3) || !self.abilities.confirms_all;
-        let confirm = wants_confirm.then(|| self.ask_confirm(Awaited::Other));
+        let confirm = wants_confirm.then(|| match name {
+            Some(_) => self.ask_late_confirm(Awaited::Other),
+            None => self.ask_confirm(Awaited::Other),
+        });
         let settle =
             Settle { ack: &last.ack, outcome, confirm: confirm.as_deref(), transaction: name.as_deref() };
         self.command(shared, |protocol, out| protocol.settle(out, &settle));
@@ -247,6 +276,8 @@ impl Client {
         for unsettled in settled {
             let record = model.subscription(unsettled.subscription);
             record.unsettled = record.unsettled.saturating_sub(1);
+            let session = model.session(self.session);
+            session.unsettled = session.unsettled.saturating_sub(1);
             let last = model.last_deliveries.get_mut(&(unsettled.message, unsettled.queue));
             if let Some(last) =
                 last.filter(|last| (last.session, last.number) == (self.session, unsettled.number))
@@ -269,6 +300,7 @@ impl Client {
 
     pub(crate) fn commit(&mut self, shared: &Shared, model: &mut Model) {
         let Some(transaction) = self.transaction.take() else { return };
+        self.confirms.extend(&transaction.confirms);
         let confirm = self.ask_confirm(Awaited::Other);
         let number = self.commands + 1;
         let is_too_large = transaction.messages.iter().any(|message| model.message(*message).is_too_large);
@@ -353,8 +385,9 @@ impl Client {
     }
 
     /// Says goodbye and waits for the answer.
-    pub(crate) fn leave(&mut self, shared: &Shared) {
-        self.is_reading = true;
+    pub(crate) fn leave(&mut self, shared: &Shared, model: &mut Model) {
+        model.session(self.session).left_at = Some(shared.step.get());
+        self.connection.is_reading.set(true);
         let confirm = self.ask_confirm(Awaited::Disconnect);
         self.command(shared, |protocol, out| protocol.disconnect(out, &confirm));
         self.is_leaving = true;

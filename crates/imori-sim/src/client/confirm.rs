@@ -1,7 +1,7 @@
 //! A confirm comes: it is the next one, and all that was sent before is worked off.
 
 use super::client::{Awaited, Client, Unconfirmed};
-use super::protocol::Confirmed;
+use super::protocol::{Confirmed, Published};
 use crate::machine::Shared;
 use crate::model::{Model, RouteState};
 use crate::property::Property;
@@ -19,20 +19,7 @@ impl Client {
         };
         while let Some((_, unconfirmed)) = self.unconfirmed.pop_front_if(|(frame, _)| *frame <= number) {
             match unconfirmed {
-                Unconfirmed::Message(message) => {
-                    let record = model.message(message);
-                    record.confirmed_at = Some(now);
-                    if record.is_too_large {
-                        shared.violate(Property::Refusal, || {
-                            format!(
-                                "message {message} is confirmed, and there is no room for it in the journal"
-                            )
-                        });
-                    }
-                    let clock = shared.clock.get();
-                    record.due.iter_mut().for_each(|due| due.confirmed(clock));
-                    record.duplicate.iter_mut().for_each(|duplicate| duplicate.confirmed(clock));
-                }
+                Unconfirmed::Message(message) => model.message_confirmed(shared, message),
                 Unconfirmed::Settled(message, queue, number) => {
                     let last = model.last_deliveries.get_mut(&(message, queue));
                     if let Some(last) =
@@ -81,9 +68,37 @@ impl Client {
                 model.check_waiting_count(shared, queue, confirmed.count.unwrap_or(usize::MAX));
             }
             Awaited::Disconnect => {
-                self.close(shared, model);
+                if let Some((number, message)) = self.published.front() {
+                    shared.violate(Property::Receipts, || {
+                        format!(
+                            "session {} is over, and publish {number}, message {message}, was not answered",
+                            self.session
+                        )
+                    });
+                }
+                self.part(shared, model);
             }
-            Awaited::Message(_) | Awaited::Other => {}
+            Awaited::Open | Awaited::Message(_) | Awaited::Other => {}
+        }
+    }
+
+    /// The next publish is answered, or several at once.
+    pub(super) fn take_published(&mut self, shared: &Shared, model: &mut Model, published: &Published) {
+        let Published { number, is_multiple, is_refused } = *published;
+        let first = self.published.front().map(|(first, _)| *first);
+        if !first.is_some_and(|first| first == number || is_multiple && first < number)
+            || number > self.publishes
+        {
+            shared.violate(Property::Receipts, || {
+                format!("session {} got {published:?} and waits for publish {first:?}", self.session)
+            });
+        }
+        while let Some((_, message)) = self.published.pop_front_if(|(other, _)| *other <= number) {
+            // Of one that is refused nothing is known: some queue may have it.
+            if !is_refused {
+                model.message_confirmed(shared, message);
+                model.message(message).has_receipt = true;
+            }
         }
     }
 }

@@ -5,6 +5,19 @@ use crate::machine::Shared;
 use crate::model::Model;
 use crate::property::Property;
 
+/// The word that STOMP has for the reason of an end, where a protocol gives the sentence alone.
+pub(super) fn complaint(reason: &str) -> String {
+    let word = match reason {
+        _ if reason.contains("wait to be read") || reason.starts_with("memory is short") => {
+            "Connection too slow"
+        }
+        _ if reason.contains("shutting down") => "Server shutting down",
+        _ if reason.starts_with("user or password are not right") => "Bad CONNECT",
+        other => other,
+    };
+    String::from(word)
+}
+
 impl Client {
     /// Some things are refused by rule; all else is the broker's mistake.
     pub(super) fn take_error(&mut self, shared: &Shared, model: &mut Model, message: &str, text: &[u8]) {

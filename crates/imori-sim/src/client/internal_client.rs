@@ -6,6 +6,7 @@ use imori_core::internal::{Frames, Incoming, IncomingMessage};
 use imori_core::outbound::INBOX_PREFIX;
 use imori_server::protocol_numbers::header_reader;
 
+use super::errors::complaint;
 use super::outgoing::{Outgoing, shared_name};
 use super::place::Place;
 use super::protocol::{
@@ -65,6 +66,7 @@ impl ClientProtocol for InternalClient {
             transacts: false,
             has_named_confirms: false,
             confirms_all: false,
+            confirms_apart: false,
             has_groups: false,
             headers: HeaderUse::Sometimes,
         }
@@ -180,18 +182,6 @@ impl ClientProtocol for InternalClient {
         };
         Ok(Some((len, event)))
     }
-}
-
-/// The word that clients of other protocols are given for the reason of a cut.
-fn complaint(reason: &str) -> String {
-    let word = match reason {
-        _ if reason.contains("wait to be read") || reason.starts_with("memory is short") => {
-            "Connection too slow"
-        }
-        _ if reason.contains("shutting down") => "Server shutting down",
-        other => other,
-    };
-    String::from(word)
 }
 
 fn line(out: &mut Vec<u8>, words: std::fmt::Arguments<'_>) {

@@ -66,6 +66,7 @@ impl ClientProtocol for NatsClient {
             transacts: false,
             has_named_confirms: false,
             confirms_all: true,
+            confirms_apart: false,
             has_groups: true,
             headers: if self.has_headers { HeaderUse::Sometimes } else { HeaderUse::Never },
         }

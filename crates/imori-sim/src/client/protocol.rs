@@ -18,6 +18,9 @@ pub(crate) trait ClientProtocol {
     /// answer.
     fn connect(&mut self, out: &mut Vec<u8>, is_intruder: bool);
 
+    /// Opens the session, in a protocol that has several on a connection.
+    fn open(&mut self, _out: &mut Vec<u8>, _open: &Open<'_>) {}
+
     /// Subscribes, with credit where the mode settles.
     fn subscribe(&mut self, out: &mut Vec<u8>, subscribe: &Subscribe<'_>);
 
@@ -39,10 +42,26 @@ pub(crate) trait ClientProtocol {
     /// Does what operators do.
     fn operate(&mut self, _out: &mut Vec<u8>, _operate: &Operate<'_>) {}
 
-    /// Says goodbye: after the confirm the client closes.
+    /// Says goodbye: after the confirm the session is over, and with the last one the client closes.
     fn disconnect(&mut self, out: &mut Vec<u8>, confirm: &str);
 
-    /// Reads what the input begins with: an event and its bytes, or nothing while more has to come.
+    /// The channel of its session, in a protocol that has several on a connection.
+    fn channel(&self) -> Option<u16> {
+        None
+    }
+
+    /// Tells how many bytes at the head of a connection's input are for one channel, and for which. Without a channel
+    /// they are for all sessions, as is everything in a protocol that has one on a connection.
+    fn part(&self, input: &[u8]) -> Option<(usize, Option<u16>)> {
+        (!input.is_empty()).then_some((input.len(), None))
+    }
+
+    /// Whole commands or answers, for people.
+    fn text_of(&self, bytes: &[u8]) -> String {
+        String::from_utf8_lossy(bytes).replace("\r\n", " | ").replace('\n', " | ")
+    }
+
+    /// Reads what its session's input begins with: an event and its bytes, or nothing while more has to come.
     fn read(&mut self, input: &[u8]) -> Result<Option<(usize, Event)>, String>;
 }
 
@@ -65,6 +84,8 @@ pub(crate) struct Abilities {
     pub(crate) has_named_confirms: bool,
     /// A confirm tells of all commands before its own too.
     pub(crate) confirms_all: bool,
+    /// Every publish is confirmed by its number in the session, apart from other commands.
+    pub(crate) confirms_apart: bool,
     /// Subscriptions may form groups, and end after a number of deliveries.
     pub(crate) has_groups: bool,
     /// Messages bear headers.
@@ -77,6 +98,14 @@ pub(crate) enum HeaderUse {
     Always,
     Sometimes,
     Never,
+}
+
+/// A session to open.
+#[derive(Debug)]
+pub(crate) struct Open<'a> {
+    /// Deliveries that it may have unsettled, if that is limited.
+    pub(crate) window: Option<usize>,
+    pub(crate) confirm: &'a str,
 }
 
 /// A subscription to make.
@@ -162,6 +191,7 @@ pub(crate) enum Event {
     /// The broker wants these bytes in return.
     Answer(&'static [u8]),
     Confirmed(Confirmed),
+    Published(Published),
     Delivered(Delivered),
     /// Nobody hears the request whose replies would come to this address.
     NoResponders(String),
@@ -180,6 +210,16 @@ pub(crate) struct Confirmed {
     pub(crate) level: Option<String>,
     /// How many messages a cancel or an operator found.
     pub(crate) count: Option<usize>,
+}
+
+/// The confirm of a publish by its number, or its refusal.
+#[derive(Debug)]
+pub(crate) struct Published {
+    /// Counted from 1 in the session.
+    pub(crate) number: u64,
+    /// All before it are confirmed with it.
+    pub(crate) is_multiple: bool,
+    pub(crate) is_refused: bool,
 }
 
 /// A delivery, as its protocol shows it.

@@ -1,4 +1,6 @@
-//! Bytes come, and events in them.
+//! Bytes come on a connection: each part goes to the session that it is for, and has events in it.
+
+use std::rc::Rc;
 
 use super::client::Client;
 use super::protocol::Event;
@@ -6,9 +8,69 @@ use crate::machine::Shared;
 use crate::model::{Model, To};
 use crate::property::Property;
 
+/// Reads bytes that come on a connection. Those that come after the client's end are checked all the same, but not
+/// answered.
+pub(crate) fn receive(clients: &mut [Client], shared: &Shared, model: &mut Model, pipe: usize, bytes: &[u8]) {
+    let is_on = |client: &Client| client.connection.pipe == pipe;
+    let Some(connection) =
+        clients.iter().find(|client| is_on(client)).map(|client| Rc::clone(&client.connection))
+    else {
+        return;
+    };
+    let mut input = connection.input.take();
+    input.extend_from_slice(bytes);
+    let mut consumed = 0;
+    while let Some(rest) = input.get(consumed..)
+        && let Some(client) = clients.iter().find(|client| is_on(client))
+        && let Some((len, channel)) = client.protocol.part(rest)
+    {
+        consumed += len;
+        let part = rest.get(..len).unwrap_or_default();
+        // A channel's number may have had an earlier session.
+        let of_channel = |client: &Client| is_on(client) && client.channel() == channel;
+        let sessions = match channel {
+            Some(_) => clients.iter().rposition(of_channel).map_or(0..0, |at| at..at + 1),
+            None => 0..clients.len(),
+        };
+        if sessions.is_empty() {
+            shared.violate(Property::Framing, || format!("connection {pipe} has no channel {channel:?}"));
+        }
+        let sessions = clients.get_mut(sessions).unwrap_or_default();
+        sessions
+            .iter_mut()
+            .filter(|client| is_on(client))
+            .for_each(|client| client.receive(shared, model, part));
+    }
+    connection.input.replace(input.split_off(consumed));
+}
+
+/// Looks at the last bytes that the broker had for a connection, once the broker has let go.
+pub(crate) fn read_last_bytes(clients: &mut [Client], shared: &Shared, model: &mut Model, pipe: usize) {
+    let (bytes, is_incomplete) = {
+        let mut pipe = shared.network.pipe(pipe);
+        pipe.has_last_bytes = false;
+        let mut bytes: Vec<u8> = pipe.to_client.drain(..).collect();
+        bytes.append(&mut pipe.unsent);
+        pipe.client_closed = true;
+        (bytes, pipe.is_unsent_incomplete)
+    };
+    model.is_incomplete |= is_incomplete;
+    let Some(client) = clients.iter().find(|client| client.connection.pipe == pipe) else { return };
+    client.connection.end(shared, model);
+    if is_incomplete {
+        // What was with another cell is missing in between.
+        for client in clients.iter_mut().filter(|client| client.connection.pipe == pipe) {
+            client.input.clear();
+            client.connection.input.take();
+        }
+    } else {
+        receive(clients, shared, model, pipe, &bytes);
+    }
+}
+
 impl Client {
-    /// Reads bytes. Those that come after the client's end are checked all the same, but not answered.
-    pub(crate) fn receive(&mut self, shared: &Shared, model: &mut Model, bytes: &[u8]) {
+    /// Reads bytes for its session.
+    fn receive(&mut self, shared: &Shared, model: &mut Model, bytes: &[u8]) {
         self.input.extend_from_slice(bytes);
         let input = std::mem::take(&mut self.input);
         let mut consumed = 0;
@@ -18,12 +80,8 @@ impl Client {
                     consumed += len;
                     let read = rest.get(..len).unwrap_or_default();
                     shared.trace.note(&[self.session as u64, len as u64], || {
-                        let text = String::from_utf8_lossy(read).replace("\r\n", " | ").replace('\n', " | ");
-                        format!(
-                            "session {} gets {}",
-                            self.session,
-                            text.chars().take(400).collect::<String>()
-                        )
+                        let text = self.protocol.text_of(read).chars().take(400).collect::<String>();
+                        format!("session {} gets {text}", self.session)
                     });
                     self.take(shared, model, event);
                 }
@@ -55,6 +113,7 @@ impl Client {
             Event::Answer(_) if self.is_silent() => {}
             Event::Answer(bytes) => self.send_bytes(shared, bytes),
             Event::Confirmed(confirmed) => self.take_confirm(shared, model, &confirmed),
+            Event::Published(published) => self.take_published(shared, model, &published),
             Event::Delivered(delivered) => self.take_delivery(shared, model, &delivered),
             Event::NoResponders(subject) => self.take_no_responders(shared, model, &subject),
             Event::Refused { message, text } => {

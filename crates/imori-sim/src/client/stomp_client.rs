@@ -92,6 +92,7 @@ impl ClientProtocol for StompClient {
             transacts: true,
             has_named_confirms: true,
             confirms_all: true,
+            confirms_apart: false,
             has_groups: false,
             headers: HeaderUse::Always,
         }
@@ -212,7 +213,7 @@ impl ClientProtocol for StompClient {
         let mut table = std::mem::take(&mut self.table);
         let read = match self.decoder.decode(input, &mut table) {
             Ok(Step::Frame { frame, consumed }) => self.event(&frame).map(|event| Some((consumed, event))),
-            Ok(Step::LineEnds { consumed }) => Ok(Some((consumed, Event::Nothing))),
+            Ok(Step::Noise { consumed }) => Ok(Some((consumed, Event::Nothing))),
             Ok(Step::Incomplete { .. }) => Ok(None),
             Err(error) => Err(format!("no frame: {error}")),
         };

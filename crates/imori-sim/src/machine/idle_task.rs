@@ -7,6 +7,7 @@ use std::task::Poll;
 use imori_core::id::ConnectionId;
 use imori_core::time::Time;
 use imori_server::turn::{Host, Transport};
+use imori_testkit::toy;
 
 use super::internal::Internal;
 use super::network::Network;
@@ -22,6 +23,7 @@ pub(crate) struct Task {
 /// The server's task, with the inbound half of a language.
 pub(crate) enum Served {
     Product(Box<imori_server::turn::Task>),
+    Toy(Box<imori_server::turn::Task<toy::Connection>>),
     Internal(Box<imori_server::turn::Task<Internal>>),
 }
 
@@ -29,6 +31,7 @@ impl Served {
     pub(crate) fn id(&self) -> ConnectionId {
         match self {
             Served::Product(task) => task.id(),
+            Served::Toy(task) => task.id(),
             Served::Internal(task) => task.id(),
         }
     }
@@ -36,6 +39,7 @@ impl Served {
     pub(crate) fn poll<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> Poll<()> {
         match self {
             Served::Product(task) => task.poll(host, transport),
+            Served::Toy(task) => task.poll(host, transport),
             Served::Internal(task) => task.poll(host, transport),
         }
     }
@@ -43,6 +47,7 @@ impl Served {
     pub(crate) fn end<H: Host>(&mut self, host: &H) -> bool {
         match self {
             Served::Product(task) => task.end(host),
+            Served::Toy(task) => task.end(host),
             Served::Internal(task) => task.end(host),
         }
     }

@@ -17,6 +17,6 @@ pub(crate) use idle_task::{Served, Task, Waits};
 pub(crate) use internal::Internal;
 pub(crate) use lock::Lock;
 pub(crate) use network::{Spoken, Write};
-pub(crate) use shared::{CellState, PipeWire, Shared};
+pub(crate) use shared::{CHANNELS_MAX, CellState, PipeWire, Shared};
 pub(crate) use waits::{STORE_THREADS, Status, Wait};
 pub(crate) use wire_bugs::{read_instead, written_instead};

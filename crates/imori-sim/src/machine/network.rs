@@ -16,6 +16,8 @@ use crate::random::Random;
 pub(crate) enum Spoken {
     /// A protocol of the server's listeners.
     Product(ProtocolName),
+    /// The protocol of the test kit, which has channels.
+    Toy,
     /// Calls of the core's client without a socket; what goes beside the frames is on its board.
     Internal(Arc<Board>),
 }
@@ -49,6 +51,8 @@ pub(crate) struct Pipe {
     pub(crate) has_last_bytes: bool,
     /// Bytes that the server had for the client and never wrote, once the connection is over.
     pub(crate) unsent: Vec<u8>,
+    /// Bytes that the server takes for written and that are not on their way, by a bug.
+    pub(crate) kept_back: Vec<u8>,
     /// Some of what it had was with another cell, or cannot be known.
     pub(crate) is_unsent_incomplete: bool,
     /// When the turn began that its connection has: what it reads still came then, by the broker's clock.
@@ -72,6 +76,10 @@ impl Network {
         let mut pipes = self.0.borrow_mut();
         pipes.push(Pipe::new(window, spoken.into()));
         pipes.len() - 1
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.borrow().len()
     }
 
     pub(crate) fn pipe(&self, index: usize) -> RefMut<'_, Pipe> {
@@ -123,6 +131,7 @@ impl Pipe {
             is_over: false,
             has_last_bytes: false,
             unsent: Vec::new(),
+            kept_back: Vec::new(),
             is_unsent_incomplete: false,
             turn_began: None,
         }

@@ -11,7 +11,8 @@ use imori_core::confirm::Lsn;
 use imori_core::delivery::RecordRef;
 use imori_core::id::{ConnectionId, QueueId, VhostId};
 use imori_core::login::Login;
-use imori_core::outbound::OutboundLimits;
+use imori_core::message::Origins;
+use imori_core::outbound::{EncoderKinds, OutboundLimits};
 use imori_core::queue::Queue;
 use imori_core::restore::Awakening;
 use imori_core::room::{Reserve, Room, RoomState};
@@ -27,6 +28,7 @@ use imori_stomp::settings::Settings as StompSettings;
 use imori_store::recovery::Messages;
 use imori_store::segment::Segments;
 use imori_store::settings::Settings as JournalSettings;
+use imori_testkit::toy;
 
 use super::board::PARKED_BYTES_MAX;
 use super::idle_task::Task;
@@ -49,10 +51,17 @@ const PING_INTERVAL: Duration = Duration::from_secs(24 * 3600);
 /// How long NATS clients may stay while the broker stops.
 const LAME_DUCK: Duration = Duration::from_millis(50);
 
+/// Channels of a connection.
+pub(crate) const CHANNELS_MAX: usize = 4;
+
+/// Numbers of the test kit's protocol that none of the server's has.
+const TOY_ORIGINS: Origins = Origins::new(100, 1);
+const TOY_NUMBER: u8 = 100;
+
 /// A pipe as every cell can reach it.
 pub(crate) struct PipeWire {
     pub(crate) id: ConnectionId,
-    /// The transport, which is the session's number too.
+    /// The transport.
     pub(crate) pipe: usize,
     /// Only the connection's own cell writes it.
     pub(crate) is_own: bool,
@@ -137,6 +146,7 @@ pub(crate) struct Shared {
     pub(crate) table: RefCell<Arc<Table>>,
     pub(crate) queues: Slots<Queue>,
     pub(crate) protocols: ProtocolSettings,
+    pub(crate) toy: Arc<toy::Settings>,
     pub(crate) outbound: OutboundLimits,
     pub(crate) memory: Memory,
     pub(crate) log: RefCell<Log>,
@@ -156,7 +166,7 @@ pub(crate) struct Shared {
     pub(crate) writes_own: bool,
     /// Credentials are checked apart from the turn that they came in.
     pub(crate) has_slow_logins: bool,
-    /// Where the broker cut a session, and at which step.
+    /// Where the broker cut a connection, and at which step.
     pub(crate) cuts: RefCell<Vec<(usize, u64)>>,
     /// When all was still: what was accepted before had been written to everybody who reads.
     pub(crate) rests: RefCell<Vec<u64>>,
@@ -165,7 +175,7 @@ pub(crate) struct Shared {
     pub(crate) points: Cell<u64>,
     /// Records of delayed messages, for a bug.
     pub(crate) delayed: RefCell<BTreeSet<Lsn>>,
-    /// Sessions whose last bytes wait to be looked at: what one gives back another may have had before it ended too.
+    /// Connections whose last bytes wait to be looked at: what one gives back another may have had before it ended too.
     pub(crate) let_go: RefCell<Vec<usize>>,
     /// The right to the room that is kept for dead letters.
     pub(crate) reserve: Reserve,
@@ -199,6 +209,12 @@ impl Shared {
             lame_duck: LAME_DUCK,
             ..NatsSettings::default()
         };
+        let toy = toy::Settings {
+            vhost: VhostId(0),
+            origins: TOY_ORIGINS,
+            encoder_kinds: EncoderKinds::of_protocol(TOY_NUMBER),
+            parked_bytes_max: PARKED_BYTES_MAX,
+        };
         Shared {
             random,
             trace,
@@ -214,11 +230,13 @@ impl Shared {
             topology: RefCell::new(Topology::new(table)),
             queues: Slots::default(),
             protocols: ProtocolSettings::new(stomp, nats),
+            toy: Arc::new(toy),
             outbound: OutboundLimits {
                 feed_bytes: workload.feed_bytes,
                 unsent_bytes_max: workload.unsent_bytes_max,
                 inboxes_max: 4,
-                sessions_max: 4,
+                // The connection itself is one.
+                sessions_max: 1 + CHANNELS_MAX as u16,
             },
             // So little that long frames often wait for each other.
             memory: Memory::new(workload.mark_bytes.unwrap_or(usize::MAX))

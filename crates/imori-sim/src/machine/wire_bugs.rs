@@ -1,5 +1,7 @@
 //! Bugs planted on the wire: bytes arrive as if the broker had understood or written something else.
 
+use imori_testkit::toy::{self, Kind};
+
 use crate::planted::Bug;
 
 /// The bytes that a connection reads instead of one command of its client.
@@ -36,10 +38,31 @@ pub(crate) fn read_instead(bug: Option<Bug>, bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// The bytes that a connection writes instead of these.
 pub(crate) fn written_instead(bug: Option<Bug>, bytes: &[u8]) -> Option<Vec<u8>> {
-    const BEGIN: &[u8] = b"RECEIPT\n";
-    if bug != Some(Bug::ReceiptsOvertake) {
-        return None;
+    match bug? {
+        Bug::ReceiptsOvertake => with_receipts_swapped(bytes),
+        Bug::CloseOvertakes => with_close_first(bytes),
+        _ => None,
     }
+}
+
+/// An answer to a close overtakes the confirm before it, which is of the same channel.
+fn with_close_first(bytes: &[u8]) -> Option<Vec<u8>> {
+    let (mut frames, mut rest) = (Vec::new(), bytes);
+    while let Ok(Some((frame, len))) = toy::decode(rest) {
+        let (bytes, behind) = rest.split_at(len);
+        frames.push(((frame.channel, frame.kind), bytes));
+        rest = behind;
+    }
+    let at = frames.windows(2).position(|two| {
+        matches!(two, [((confirmed, Kind::Confirm), _), ((closed, Kind::Close), _)] if confirmed == closed)
+    })?;
+    frames.swap(at, at + 1);
+    let whole: Vec<u8> = frames.iter().flat_map(|(_, bytes)| *bytes).copied().collect();
+    Some([&whole, rest].concat())
+}
+
+fn with_receipts_swapped(bytes: &[u8]) -> Option<Vec<u8>> {
+    const BEGIN: &[u8] = b"RECEIPT\n";
     let mut frames: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == 0).collect();
     let at = frames.windows(2).position(|two| {
         two.iter().all(|frame| frame.strip_prefix(b"\n").unwrap_or(frame).starts_with(BEGIN))

@@ -59,6 +59,13 @@ impl Model {
         self.check_live_order(shared, session, message);
     }
 
+    /// Tells whether a session said goodbye before another was given this message: its own delivery may be the earlier.
+    fn is_stale(&self, session: usize, message: usize, queue: usize) -> bool {
+        let left_at = self.sessions.get(session).and_then(|session| session.left_at);
+        let last = self.last_deliveries.get(&(message, queue)).filter(|last| last.session != session);
+        last.zip(left_at).is_some_and(|(last, left_at)| last.at > left_at)
+    }
+
     /// A message came from a queue.
     pub(crate) fn queue_arrived(
         &mut self,
@@ -78,21 +85,34 @@ impl Model {
                 shared
                     .violate(Property::Credit, || format!("subscription {subscription} has {have} of {may}"));
             }
+            let record = self.session(session);
+            record.unsettled += 1;
+            if let Some(may) = record.window.filter(|window| record.unsettled > *window) {
+                let have = record.unsettled;
+                shared.violate(Property::Credit, || format!("session {session} has {have} of {may}"));
+            }
         }
         self.check_single_active(shared, subscription, queue);
         self.check_not_purged(shared, arrived, subscription, queue);
         self.check_address(shared, arrived, queue);
         self.note_taken(shared, arrived, queue);
-        self.check_single(shared, arrived, queue);
+        let is_stale = mode != Mode::Auto && self.is_stale(session, message, queue);
+        if !is_stale {
+            self.check_single(shared, arrived, queue);
+        }
         let is_delayed = self.message(message).due.is_some();
         if !arrived.is_redelivered && !is_delayed {
             self.check_queue_order(shared, session, message, queue);
+        }
+        if is_stale {
+            return;
         }
         let outcome = if mode == Mode::Auto { Outcome::Auto } else { Outcome::Open };
         self.last_deliveries.insert(
             (message, queue),
             LastDelivery {
                 session,
+                at: shared.step.get(),
                 number: arrived.number,
                 outcome,
                 is_processed: false,

@@ -34,8 +34,8 @@ impl Duplicate {
     }
 
     /// Notes that the message's frame, or its commit, is on its way to a connection.
-    pub(crate) fn sent(&mut self, shared: &Shared, session: usize) {
-        let began = shared.network.pipe(session).turn_began;
+    pub(crate) fn sent(&mut self, shared: &Shared, pipe: usize) {
+        let began = shared.network.pipe(pipe).turn_began;
         self.earliest = began.unwrap_or(shared.clock.get());
     }
 

@@ -23,7 +23,7 @@ pub(crate) use due::{Cancel, Due};
 pub(crate) use duplicate::Duplicate;
 pub(crate) use model::Model;
 pub(crate) use records::{
-    Arrived, LastDelivery, MessageRecord, Mode, Outcome, Reads, RouteRecord, RouteState, SessionRecord,
-    SubscriptionRecord, To, TransactionRecord,
+    Arrived, LastDelivery, MessageRecord, Mode, Outcome, Reads, RouteRecord, RouteState, SubscriptionRecord,
+    To, TransactionRecord,
 };
 pub(crate) use wildcards::is_match;

@@ -6,8 +6,8 @@ use imori_core::confirm::Level;
 
 use super::duplicate::Taken;
 use super::records::{
-    LastDelivery, MessageRecord, PurgeRecord, RouteRecord, RouteState, SessionRecord, SubscriptionRecord, To,
-    TransactionRecord,
+    LastDelivery, MessageRecord, Mode, PurgeRecord, RouteRecord, RouteState, SessionRecord,
+    SubscriptionRecord, To, TransactionRecord,
 };
 use super::wildcards::is_match;
 use crate::broker_end::{Crash, EndKind};
@@ -57,6 +57,19 @@ pub(crate) struct Model {
 }
 
 impl Model {
+    /// Begins a session on a transport, and gives its number.
+    pub(crate) fn begin_session(&mut self, pipe: usize) -> usize {
+        self.sessions.push(SessionRecord { pipe, ..SessionRecord::default() });
+        self.sessions.len() - 1
+    }
+
+    /// Notes that the client ended a connection, or noticed its end.
+    pub(crate) fn connection_ended(&mut self, pipe: usize, at: u64) {
+        for session in self.sessions.iter_mut().filter(|session| session.pipe == pipe) {
+            session.ended_at.get_or_insert(at);
+        }
+    }
+
     pub(crate) fn session(&mut self, session: usize) -> &mut SessionRecord {
         self.sessions.get_mut(session).expect("sessions are numbered as they begin")
     }
@@ -77,12 +90,26 @@ impl Model {
         self.subscriptions.get_mut(subscription).expect("subscriptions are numbered as they begin")
     }
 
+    /// The publisher of a message knows that the broker has worked it off.
+    pub(crate) fn message_confirmed(&mut self, shared: &Shared, message: usize) {
+        let (now, clock) = (shared.step.get(), shared.clock.get());
+        let record = self.message(message);
+        record.confirmed_at = Some(now);
+        if record.is_too_large {
+            shared.violate(Property::Refusal, || {
+                format!("message {message} is confirmed, and there is no room for it in the journal")
+            });
+        }
+        record.due.iter_mut().for_each(|due| due.confirmed(clock));
+        record.duplicate.iter_mut().for_each(|duplicate| duplicate.confirmed(clock));
+    }
+
     /// A receipt says how safe a message is: as safe as its queue keeps it.
     pub(crate) fn check_level(&self, shared: &Shared, message: usize, said: Option<&str>) {
-        let Some(record) = self.messages.get(message).filter(|record| !record.is_in_transaction) else {
-            return;
-        };
+        let Some(record) = self.messages.get(message) else { return };
         let expected = match record.to {
+            // With others it is as safe as the least safe of them.
+            _ if record.is_in_transaction && said.is_some() => return,
             To::Queue(queue) if self.queue(queue).is_volatile => return,
             To::Queue(queue) if record.is_persistent => self.queue(queue).level(),
             To::Topic(_) if record.is_persistent => return,
@@ -148,13 +175,24 @@ impl Model {
         self.crashes.iter().filter(is_later).any(|crash| !self.is_kept(message, queue, crash.kind, crash.at))
     }
 
+    /// Tells whether a subscription may have more, and the session that it is of.
+    pub(crate) fn has_credit(&self, subscription: usize) -> bool {
+        let Some(record) = self.subscriptions.get(subscription) else { return false };
+        let window =
+            self.sessions.get(record.session).and_then(|session| Some((session.window?, session.unsettled)));
+        let is_open = window.is_none_or(|(window, unsettled)| unsettled < window);
+        record.mode == Mode::Auto || record.unsettled < record.prefetch && is_open
+    }
+
     /// When the broker ended last.
     pub(super) fn last_crash(&self) -> Option<u64> {
         self.crashes.last().map(|crash| crash.at)
     }
 
     pub(crate) fn is_over(&self, shared: &Shared, session: usize) -> bool {
-        let ended = self.sessions.get(session).is_none_or(|session| session.ended_at.is_some());
-        ended || shared.network.pipe(session).is_ending
+        let is_over = |session: &SessionRecord| {
+            session.ended_at.or(session.left_at).is_some() || shared.network.pipe(session.pipe).is_ending
+        };
+        self.sessions.get(session).is_none_or(is_over)
     }
 }

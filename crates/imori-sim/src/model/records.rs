@@ -5,9 +5,17 @@ use std::collections::BTreeSet;
 use super::due::{Cancel, Due};
 use super::duplicate::Duplicate;
 
-/// A connection, from its first byte to its last.
+/// A session, from its first byte to its last.
 #[derive(Debug, Default)]
 pub(crate) struct SessionRecord {
+    /// The transport of its connection.
+    pub(crate) pipe: usize,
+    /// Deliveries that it may have unsettled, if that is limited.
+    pub(crate) window: Option<usize>,
+    /// Deliveries that its client has not settled.
+    pub(crate) unsettled: usize,
+    /// The client said goodbye: from here on the broker may end it.
+    pub(crate) left_at: Option<u64>,
     /// The client ended it, or noticed its end.
     pub(crate) ended_at: Option<u64>,
     /// The session ended with the broker.
@@ -150,6 +158,8 @@ pub(crate) enum Outcome {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LastDelivery {
     pub(crate) session: usize,
+    /// The step at which it came.
+    pub(crate) at: u64,
     /// The delivery's number in the session.
     pub(crate) number: u64,
     pub(crate) outcome: Outcome,

@@ -3,7 +3,7 @@
 use imori_core::time::Time;
 
 use super::model::Model;
-use super::records::{Arrived, Outcome};
+use super::records::{Arrived, Outcome, Reads, SessionRecord};
 use crate::broker_end::Crash;
 use crate::machine::Shared;
 use crate::property::Property;
@@ -46,7 +46,8 @@ impl Model {
             let back = self.crashes.last().map_or(Time(0), |crash| crash.back);
             let is_doubtful = due.is_none_or(|due| due.earliest < back)
                 && self.crashes.iter().any(|crash| !crash.was_clean && was_before(crash.at));
-            if arrived.is_redelivered && !self.is_incomplete && !is_doubtful {
+            let is_known = !self.is_incomplete && !is_doubtful && !self.is_being_left(queue);
+            if arrived.is_redelivered && is_known {
                 shared.violate(Property::Duplication, || {
                     format!("message {message} is marked as redelivered but nobody had it")
                 });
@@ -70,5 +71,13 @@ impl Model {
                 format!("message {message} of queue {queue} came again without the mark")
             });
         }
+    }
+
+    /// Tells whether a session that reads the queue has said goodbye and not read all that came before its end.
+    fn is_being_left(&self, queue: usize) -> bool {
+        let is_left = |session: &SessionRecord| session.left_at.is_some() && session.ended_at.is_none();
+        self.subscriptions.iter().any(|record| {
+            record.reads == Reads::Queue(queue) && self.sessions.get(record.session).is_some_and(is_left)
+        })
     }
 }

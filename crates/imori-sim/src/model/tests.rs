@@ -35,8 +35,7 @@ fn broken(happen: impl FnOnce(&Shared, &mut Model)) -> Option<Property> {
         ..QueueSpec::default()
     });
     for _ in 0..3 {
-        shared.network.open(100, ProtocolName::Stomp);
-        model.sessions.push(SessionRecord::default());
+        model.begin_session(shared.network.open(100, ProtocolName::Stomp));
     }
     let to = [To::Queue(0), To::Queue(0), To::Inbox(1), To::Topic(String::from("a"))];
     for (key, to) in (0..).zip(to) {

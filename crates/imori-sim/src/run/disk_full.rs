@@ -10,7 +10,7 @@ use imori_store::journal::Watermark;
 use super::simulation::Simulation;
 use crate::broker_end::Phase;
 use crate::client::Client;
-use crate::model::{Mode, Reads};
+use crate::model::Reads;
 use crate::planted::Bug;
 use crate::property::Property;
 
@@ -160,15 +160,20 @@ impl Simulation {
         shared.queues.each(|_, queue| waiting.push((queue.name().clone(), queue.ready_len())));
         // What publishes waits, and what the same client says behind that, perhaps in a transaction that it gave up.
         let publishes = |client: &Client| {
+            let is_on = |session: usize| {
+                let session = self.model.sessions.get(session);
+                session.is_some_and(|session| session.pipe == client.connection.pipe)
+            };
             self.model
                 .messages
                 .iter()
-                .any(|message| message.publisher == client.session && message.confirmed_at.is_none())
+                .any(|message| message.confirmed_at.is_none() && is_on(message.publisher))
         };
-        let is_judged = |client: &Client| !client.is_ended && client.is_reading && !client.operates();
+        let is_judged =
+            |client: &Client| !client.is_ended() && client.connection.is_reading.get() && !client.operates();
         let only_reads = |client: &&Client| is_judged(client) && !publishes(client);
         for client in self.clients.iter().filter(only_reads) {
-            let pipe = shared.network.pipe(client.session);
+            let pipe = shared.network.pipe(client.connection.pipe);
             let (unread, unheard) = (pipe.to_server.len(), pipe.to_client.len());
             drop(pipe);
             if unread > 0 || unheard > 0 {
@@ -181,9 +186,8 @@ impl Simulation {
             }
             for own in client.subscriptions.iter().filter(|own| own.is_active && !client.is_silent()) {
                 let Some(record) = self.model.subscriptions.get(own.record) else { continue };
-                let (has_credit, reads) =
-                    (record.mode == Mode::Auto || record.unsettled < record.prefetch, record.reads.clone());
-                let Reads::Queue(queue) = reads else { continue };
+                let Reads::Queue(queue) = record.reads else { continue };
+                let has_credit = self.model.has_credit(own.record);
                 let name = &self.model.queue(queue).name;
                 let is_it =
                     |(other, ready): &&(Name, usize)| other.as_bytes() == name.as_bytes() && *ready > 0;

@@ -1,5 +1,6 @@
 //! The broker ends, by a word or without, and another goes on from what is on the disk.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use imori_store::disk::sim_disk::{self, Call, DiskFault, EIO, ENOSPC, SimDisk, S
 
 use super::simulation::{DiskFull, Simulation, coroutines};
 use crate::broker_end::{Crash, EndKind, Phase};
+use crate::client::read_last_bytes;
 use crate::journal::{Device, Found, Step, Store};
 use crate::machine::{STORE_THREADS, Status};
 use crate::property::Property;
@@ -131,12 +133,12 @@ impl Simulation {
         for cell in &shared.cells {
             cell.links.each(|_, link| shared.keep_unsent(link));
         }
-        for client in &mut self.clients {
-            let is_there = !shared.network.pipe(client.session).is_over;
+        for pipe in 0..shared.network.len() {
+            let is_there = !shared.network.pipe(pipe).is_over;
             if is_there {
-                client.read_last_bytes(shared, &mut self.model);
+                read_last_bytes(&mut self.clients, shared, &mut self.model, pipe);
             }
-            let mut pipe = shared.network.pipe(client.session);
+            let mut pipe = shared.network.pipe(pipe);
             (pipe.is_ending, pipe.is_over, pipe.is_reset) = (true, true, true);
         }
         if self.workload.delays.is_some() || self.workload.repeats.is_some() {
@@ -164,9 +166,11 @@ impl Simulation {
             self.look_at_space();
         }
         self.plan_trouble();
-        let actions: Vec<usize> =
-            self.clients.iter_mut().map(|client| std::mem::take(&mut client.actions_left)).collect();
-        actions.into_iter().filter(|actions| *actions > 0).for_each(|actions| self.connect(actions));
+        let mut actions = BTreeMap::<usize, usize>::new();
+        for client in &mut self.clients {
+            *actions.entry(client.connection.pipe).or_default() += std::mem::take(&mut client.actions_left);
+        }
+        actions.into_values().filter(|actions| *actions > 0).for_each(|actions| self.connect(actions));
         if self.shared.is_violated() { None } else { Some(()) }
     }
 

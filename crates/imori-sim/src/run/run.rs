@@ -8,6 +8,7 @@ use crate::check::{check_end, expected_charge};
 use crate::client::{NewSubscription, Place};
 use crate::model::{Mode, Reads};
 use crate::property::{Property, Violation};
+use crate::workload::Workload;
 
 /// The result of a run.
 #[derive(Debug, Default)]
@@ -136,14 +137,16 @@ impl Simulation {
             self.clients.last_mut()?.unsubscribe(&shared, &mut self.model);
             self.rest("preparing")?;
         }
-        self.clients.last_mut()?.leave(&shared);
+        self.clients.last_mut()?.leave(&shared, &mut self.model);
         self.rest("preparing")
     }
 
-    /// Tells whether a queue has to be there before anybody uses it. Clients of NATS, and those inside, declare none.
+    /// Tells whether a queue has to be there before anybody uses it. Clients other than those
+    /// of STOMP declare none.
     fn is_to_be_there(&self, queue: usize) -> bool {
         let spec = self.model.queue(queue);
-        let has_others = self.workload.nats_share + self.workload.inside_share > 0;
+        let Workload { nats_share, inside_share, channel_share, .. } = self.workload;
+        let has_others = nats_share + inside_share + channel_share > 0;
         spec.is_dead_letter_queue || has_others && spec.is_kept()
     }
 
@@ -151,8 +154,8 @@ impl Simulation {
     fn settle(&mut self) -> Option<()> {
         let shared = Rc::clone(&self.shared);
         let settles_all = self.workload.mark_bytes.is_some();
-        for client in self.clients.iter_mut().filter(|client| !client.is_ended) {
-            client.is_reading = true;
+        for client in self.clients.iter_mut().filter(|client| !client.is_ended()) {
+            client.connection.is_reading.set(true);
             client.actions_left = 0;
             if !client.is_silent() && (settles_all || shared.random.chance(1, 2)) {
                 client.commit(&shared, &mut self.model);
@@ -188,11 +191,11 @@ impl Simulation {
     /// Everybody goes.
     fn leave(&mut self) -> Option<()> {
         let shared = Rc::clone(&self.shared);
-        for client in self.clients.iter_mut().filter(|client| !client.is_ended) {
+        for client in self.clients.iter_mut().filter(|client| !client.is_ended()) {
             client.actions_left = 0;
             let leaves = client.accepts_all || shared.random.chance(2, 3);
             match client.is_leaving {
-                false if leaves => client.leave(&shared),
+                false if leaves => client.leave(&shared, &mut self.model),
                 false => client.die(&shared, &mut self.model),
                 true => {}
             }

@@ -7,8 +7,8 @@ use imori_store::disk::sim_disk::State;
 
 use super::simulation::Simulation;
 use crate::broker_end::EndKind;
-use crate::check::check_image;
-use crate::check::check_rest;
+use crate::check::{check_apart, check_image, check_rest};
+use crate::client::{read_last_bytes, receive};
 use crate::journal::Step;
 use crate::machine::Status;
 use crate::planted::Bug;
@@ -38,7 +38,7 @@ impl Simulation {
         if !shared.is_violated() {
             check_rest(&shared, &mut self.model, &self.clients);
         }
-        if self.clients.iter().all(|client| client.is_ended || client.is_reading) {
+        if self.clients.iter().all(|client| client.is_ended() || client.connection.is_reading.get()) {
             shared.rests.borrow_mut().push(shared.step.get());
         }
         if shared.is_violated() { None } else { Some(()) }
@@ -71,8 +71,11 @@ impl Simulation {
             // Definitions stay for long in the journal alone.
             steps.retain(|step| *step != Step::Define);
         }
-        let is_disk_next =
-            !steps.is_empty() && (ready.is_empty() && clients.is_empty() || shared.random.chance(1, 4));
+        let is_disk_alone = !steps.is_empty() && ready.is_empty() && clients.is_empty();
+        if is_disk_alone {
+            check_apart(&shared, &self.model, &self.clients);
+        }
+        let is_disk_next = is_disk_alone || !steps.is_empty() && shared.random.chance(1, 4);
         if is_disk_next {
             let step = *shared.random.pick(&steps);
             self.watched(|this| this.journal_step(step));
@@ -173,11 +176,11 @@ impl Simulation {
     }
 
     fn wants_turn(&self, index: usize, now: Time) -> bool {
-        let Some(client) = self.clients.get(index).filter(|client| !client.is_ended) else {
+        let Some(client) = self.clients.get(index).filter(|client| !client.is_ended()) else {
             return false;
         };
-        let pipe = self.shared.network.pipe(client.session);
-        let hears = client.is_reading && (!pipe.to_client.is_empty() || pipe.server_closed);
+        let pipe = self.shared.network.pipe(client.connection.pipe);
+        let hears = client.connection.is_reading.get() && (!pipe.to_client.is_empty() || pipe.server_closed);
         hears || !client.is_silent() && client.actions_left > 0 && client.next_at <= now
     }
 
@@ -186,31 +189,54 @@ impl Simulation {
         let Some(client) = self.clients.get_mut(index) else { return };
         let acts = !client.is_silent() && client.actions_left > 0 && client.next_at <= shared.clock.get();
         let (len, is_closed) = {
-            let pipe = shared.network.pipe(client.session);
+            let pipe = shared.network.pipe(client.connection.pipe);
             (pipe.to_client.len(), pipe.server_closed)
         };
-        let hears = client.is_reading && len > 0;
+        let hears = client.connection.is_reading.get() && len > 0;
         if hears && (!acts || shared.random.chance(1, 2)) {
             let len = if shared.random.chance(1, 2) { len } else { shared.random.between(1, len) };
-            let bytes: Vec<u8> = shared.network.pipe(client.session).to_client.drain(..len).collect();
-            client.receive(&shared, &mut self.model, &bytes);
+            let pipe = client.connection.pipe;
+            let bytes: Vec<u8> = shared.network.pipe(pipe).to_client.drain(..len).collect();
+            receive(&mut self.clients, &shared, &mut self.model, pipe, &bytes);
         } else if acts {
             client.act(&shared, &mut self.model, &self.workload);
         } else if is_closed {
             client.close(&shared, &mut self.model);
         }
-        if client.is_ended && client.actions_left > 0 {
+        self.follow(index);
+    }
+
+    /// Others follow the sessions that ended in a turn of this client, with the actions that these had left: on the same
+    /// channel, or by another connection where that is gone.
+    fn follow(&mut self, index: usize) {
+        let Some(connection) = self.clients.get(index).map(|client| Rc::clone(&client.connection)) else {
+            return;
+        };
+        let (mut channels, mut left) = (Vec::new(), 0);
+        for client in self.clients.iter_mut().filter(|client| Rc::ptr_eq(&client.connection, &connection)) {
+            if !client.is_ended() || client.actions_left == 0 {
+                continue;
+            }
             let actions = std::mem::take(&mut client.actions_left);
-            self.connect(actions - 1);
+            match client.channel().filter(|_| !connection.is_gone()) {
+                Some(channel) => channels.push((channel, actions)),
+                None => left += actions,
+            }
+        }
+        for (channel, actions) in channels {
+            self.open_channel(&connection, channel, actions - 1);
+        }
+        if left > 0 {
+            self.connect(left - 1);
         }
     }
 
     /// Looks at what the broker had for connections that it has let go.
     pub(crate) fn read_last_bytes(&mut self) {
-        for session in self.shared.let_go.take() {
-            let client = self.clients.iter_mut().find(|client| client.session == session);
-            if let Some(client) = client.filter(|_| self.shared.network.pipe(session).has_last_bytes) {
-                client.read_last_bytes(&self.shared, &mut self.model);
+        for pipe in self.shared.let_go.take() {
+            let has_last_bytes = self.shared.network.pipe(pipe).has_last_bytes;
+            if has_last_bytes {
+                read_last_bytes(&mut self.clients, &self.shared, &mut self.model, pipe);
             }
         }
     }

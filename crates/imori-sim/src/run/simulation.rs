@@ -12,11 +12,11 @@ use imori_stomp::codec::version::Version;
 use imori_store::disk::sim_disk::SimDisk;
 
 use crate::cell::CellWorld;
-use crate::client::{Client, ClientProtocol, InternalClient, NatsClient, StompClient};
+use crate::client::{Client, ClientProtocol, Connection, InternalClient, NatsClient, StompClient, ToyClient};
 use crate::journal::{Definitions, Device, Store};
 use crate::machine::STORE_THREADS;
-use crate::machine::{Board, Shared, Spoken};
-use crate::model::{Model, SessionRecord};
+use crate::machine::{Board, CHANNELS_MAX, Shared, Spoken};
+use crate::model::Model;
 use crate::planted::Bug;
 use crate::random::Random;
 use crate::store::StoreThread;
@@ -102,6 +102,10 @@ impl Simulation {
         if inside > 0 && random.chance(inside, 8) {
             return self.connect_inside(actions);
         }
+        let channels = self.workload.channel_share;
+        if channels > 0 && random.chance(channels, 8) {
+            return self.connect_channels(actions);
+        }
         let share = self.workload.nats_share;
         let name =
             if share > 0 && random.chance(share, 8) { ProtocolName::Nats } else { ProtocolName::Stomp };
@@ -115,55 +119,87 @@ impl Simulation {
 
     fn connect_by(&mut self, name: ProtocolName, actions: usize) {
         // First: the last of the clients is the one that is asked for.
-        if self.workload.has_slow_logins && self.shared.random.chance(1, 3) {
-            self.connect_intruder(name);
-        }
-        let shared = &self.shared;
-        let session = shared.network.open(self.workload.window, name);
-        self.model.sessions.push(SessionRecord::default());
-        let cell = shared.random.below(shared.cells.len());
+        self.connect_intruder(name, |session| match name {
+            ProtocolName::Stomp => Box::new(StompClient::new(Version::V12)),
+            ProtocolName::Nats => Box::new(NatsClient::new(session, true)),
+        });
+        let connection = self.open(name);
+        let session = self.model.begin_session(connection.pipe);
+        let random = &self.shared.random;
         let protocol: Box<dyn ClientProtocol> = match name {
             ProtocolName::Stomp => {
-                let version = *shared.random.pick(&[Version::V12, Version::V12, Version::V11]);
+                let version = *random.pick(&[Version::V12, Version::V12, Version::V11]);
                 Box::new(StompClient::new(version))
             }
-            ProtocolName::Nats => Box::new(NatsClient::new(session, shared.random.chance(3, 4))),
+            ProtocolName::Nats => Box::new(NatsClient::new(session, random.chance(3, 4))),
         };
-        let mut client = Client::new(session, cell, protocol, actions);
-        client.connect(shared);
-        shared.cell(cell).arrivals.borrow_mut().push_back(session);
-        self.clients.push(client);
+        self.begin(Client::new(session, connection, protocol, actions));
     }
 
     /// Connects a client inside the broker.
     fn connect_inside(&mut self, actions: usize) {
-        let shared = &self.shared;
-        let board = Arc::new(Board::new(shared.bug));
-        let session = shared.network.open(self.workload.window, Spoken::Internal(Arc::clone(&board)));
-        self.model.sessions.push(SessionRecord::default());
-        let cell = shared.random.below(shared.cells.len());
+        let board = Arc::new(Board::new(self.shared.bug));
+        let connection = self.open(Spoken::Internal(Arc::clone(&board)));
+        let session = self.model.begin_session(connection.pipe);
         let may_be_refused = self.model.queues.iter().any(|queue| queue.refuses);
         let protocol = Box::new(InternalClient::new(board, may_be_refused));
-        let mut client = Client::new(session, cell, protocol, actions);
-        client.connect(shared);
-        shared.cell(cell).arrivals.borrow_mut().push_back(session);
+        self.begin(Client::new(session, connection, protocol, actions));
+    }
+
+    /// Connects a client that has channels, which share its actions.
+    fn connect_channels(&mut self, actions: usize) {
+        self.connect_intruder(Spoken::Toy, |_| Box::new(ToyClient::new(1)));
+        let connection = self.open(Spoken::Toy);
+        let channels = self.shared.random.between(2, CHANNELS_MAX);
+        for channel in 1..=channels {
+            let share = actions / channels + usize::from(channel <= actions % channels);
+            self.open_channel(&connection, channel as u16, share);
+        }
+    }
+
+    /// Opens a channel of a connection. The client of the first one logs in.
+    pub(crate) fn open_channel(&mut self, connection: &Rc<Connection>, channel: u16, actions: usize) {
+        let session = self.model.begin_session(connection.pipe);
+        let is_first = connection.is_new();
+        let protocol = Box::new(ToyClient::new(channel));
+        let mut client = Client::new(session, Rc::clone(connection), protocol, actions);
+        if is_first {
+            client.connect(&self.shared);
+        }
+        let random = &self.shared.random;
+        let window = random.chance(1, 3).then(|| random.between(1, self.workload.prefetch_max));
+        client.open(&self.shared, &mut self.model, window);
         self.clients.push(client);
     }
 
-    /// Connects somebody who has a wrong password and nothing to say.
-    fn connect_intruder(&mut self, name: ProtocolName) {
-        let shared = &self.shared;
-        let session = shared.network.open(self.workload.window, name);
-        self.model.sessions.push(SessionRecord::default());
-        let cell = shared.random.below(shared.cells.len());
-        let protocol: Box<dyn ClientProtocol> = match name {
-            ProtocolName::Stomp => Box::new(StompClient::new(Version::V12)),
-            ProtocolName::Nats => Box::new(NatsClient::new(session, true)),
-        };
-        let mut client = Client::new(session, cell, protocol, 0);
+    /// Connects somebody who has a wrong password and nothing to say, where logins take time.
+    fn connect_intruder(
+        &mut self,
+        spoken: impl Into<Spoken>,
+        protocol: impl FnOnce(usize) -> Box<dyn ClientProtocol>,
+    ) {
+        if !self.workload.has_slow_logins || !self.shared.random.chance(1, 3) {
+            return;
+        }
+        let connection = self.open(spoken);
+        let session = self.model.begin_session(connection.pipe);
+        let mut client = Client::new(session, connection, protocol(session), 0);
         client.is_intruder = true;
-        client.connect(shared);
-        shared.cell(cell).arrivals.borrow_mut().push_back(session);
+        self.begin(client);
+    }
+
+    /// Opens a transport to some cell.
+    fn open(&self, spoken: impl Into<Spoken>) -> Rc<Connection> {
+        let shared = &self.shared;
+        let pipe = shared.network.open(self.workload.window, spoken);
+        let cell = shared.random.below(shared.cells.len());
+        shared.cell(cell).arrivals.borrow_mut().push_back(pipe);
+        Rc::new(Connection::new(pipe, cell))
+    }
+
+    /// Lets the only client of a connection log in.
+    fn begin(&mut self, mut client: Client) {
+        client.connect(&self.shared);
         self.clients.push(client);
     }
 }

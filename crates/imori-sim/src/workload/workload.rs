@@ -67,6 +67,8 @@ pub(crate) struct Workload {
     pub(crate) has_slow_logins: bool,
     /// How many of eight clients are inside the broker, and operate it.
     pub(crate) inside_share: usize,
+    /// How many of eight clients have channels.
+    pub(crate) channel_share: usize,
 }
 
 /// How much of queues is in memory and in the journal.
@@ -134,7 +136,9 @@ impl Workload {
         let has_slow_logins = random.chance(1, 4);
         let inside_share = if random.chance(1, 4) { *random.pick(&[1, 3, 5]) } else { 0 };
         let workload = Workload { nats_share, has_slow_logins, inside_share, ..self };
-        if inside_share > 0 { workload.with_one_active(random) } else { workload }
+        let workload = if inside_share > 0 { workload.with_one_active(random) } else { workload };
+        let channel_share = if random.chance(1, 4) { *random.pick(&[2, 4, 7]) } else { 0 };
+        Workload { channel_share, ..workload }
     }
 
     /// Gives some queues a single active consumer.
@@ -257,6 +261,7 @@ impl Workload {
             paging: Paging::new(random),
             has_slow_logins: false,
             inside_share: 0,
+            channel_share: 0,
             nats_share: 0,
         };
         if flavour == Flavour::Backlog {

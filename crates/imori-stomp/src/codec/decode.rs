@@ -1,7 +1,7 @@
 //! Bytes to frames, without copying and without looking at a byte again and again.
 //!
 //! The caller shows the bytes it has not yet consumed, from the start of a frame. The decoder
-//! answers with a frame, with line ends between frames, or that more is needed; for that it
+//! answers with a frame, with what stands between frames, or that more is needed; for that it
 //! remembers how far it looked. It does not know which command is allowed when.
 
 use memchr::{memchr, memchr2_iter};
@@ -28,8 +28,8 @@ pub enum Step<'a> {
         /// Bytes to consume.
         consumed: usize,
     },
-    /// Line ends between frames: heart-beats, or politeness after a frame.
-    LineEnds {
+    /// Line ends and NULs between frames: heart-beats, or the careless end of a frame.
+    Noise {
         /// Bytes to consume, at least one.
         consumed: usize,
     },
@@ -108,7 +108,7 @@ impl Decoder {
     ) -> Result<Step<'a>, DecodeError> {
         match input.first() {
             None => return Ok(Step::Incomplete { needed: None }),
-            Some(b'\n' | b'\r') => return line_ends(input),
+            Some(b'\n' | b'\r' | b'\0') => return noise(input),
             Some(_) => {}
         }
         if !self.is_worth_decoding(input) {
@@ -277,16 +277,19 @@ fn command(input: &[u8]) -> Result<Option<(Command, usize)>, DecodeError> {
     }
 }
 
-/// Counts the line ends that the input begins with.
-fn line_ends(input: &[u8]) -> Result<Step<'static>, DecodeError> {
+/// Counts the line ends and NULs that the input begins with.
+///
+/// STOMP 1.2, Augmented BNF: a frame may be followed by line ends. Clients that end a frame with two NULs, as those
+/// that write a C string do, are understood by RabbitMQ and ActiveMQ.
+fn noise(input: &[u8]) -> Result<Step<'static>, DecodeError> {
     let mut consumed = 0;
     loop {
         match input.get(consumed..).unwrap_or_default() {
-            [b'\n', ..] => consumed += 1,
+            [b'\n' | b'\0', ..] => consumed += 1,
             [b'\r', b'\n', ..] => consumed += 2,
             [b'\r', _, ..] if consumed == 0 => return Err(DecodeError::CarriageReturnBeforeFrame),
             _ if consumed == 0 => return Ok(Step::Incomplete { needed: None }),
-            _ => return Ok(Step::LineEnds { consumed }),
+            _ => return Ok(Step::Noise { consumed }),
         }
     }
 }

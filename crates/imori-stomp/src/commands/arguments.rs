@@ -10,7 +10,7 @@ use imori_core::queue::{DeadLetterTarget, Overflow, QueueSettings};
 use crate::codec::error::Excerpt;
 use crate::codec::frame::Headers;
 use crate::codec::number::{parse_bool, parse_u64};
-use crate::protocol_error::{PRECONDITION_FAILED, ProtocolError};
+use crate::protocol_error::{PRECONDITION_FAILED, PROCESSING_ERROR, ProtocolError};
 
 /// The properties that the headers of a frame ask of a queue.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(crate) fn is_argument(name: &[u8]) -> bool {
     }
 }
 
-const X_ARGUMENTS: [&str; 14] = [
+const X_ARGUMENTS: [&str; 13] = [
     "x-dead-letter-exchange",
     "x-dead-letter-routing-key",
     "x-expires",
@@ -54,7 +54,6 @@ const X_ARGUMENTS: [&str; 14] = [
     "x-max-priority",
     "x-queue-type",
     "x-delivery-limit",
-    "x-max-age",
     "x-dedup-window",
     "x-level",
     "x-single-active-consumer",
@@ -71,6 +70,9 @@ impl Arguments {
         let persistent = if is_subscribe { flag(headers, "persistent")? } else { None };
         let auto_delete = flag(headers, "auto-delete")?;
         let exclusive = flag(headers, "exclusive")?;
+        // ActiveMQ's consumers say of themselves what here is said of the queue.
+        let alone = if is_subscribe { flag(headers, "activemq.exclusive")? } else { None };
+        let is_single_active = flag(headers, "x-single-active-consumer")?;
         check_type(headers)?;
         let milliseconds = |name, min| {
             Ok::<_, ProtocolError>(number(headers, name, min, MILLISECONDS_MAX)?.map(Duration::from_millis))
@@ -91,12 +93,12 @@ impl Arguments {
             priority_max: priority_max.and_then(|max| u8::try_from(max).ok()),
             delivery_limit: delivery_limit.and_then(|limit| u32::try_from(limit).ok()),
             dedup_window: milliseconds("x-dedup-window", 0)?.filter(|window| !window.is_zero()),
-            is_single_active: flag(headers, "x-single-active-consumer")?.unwrap_or(false),
+            is_single_active: is_single_active.or(alone).unwrap_or(false),
             level: level(headers)?,
         };
         Ok(Self {
             settings,
-            are_explicit: headers.iter().any(|header| is_argument(header.name)),
+            are_explicit: alone == Some(true) || headers.iter().any(|header| is_argument(header.name)),
             asks_durable: durable == Some(true) || persistent == Some(true),
             auto_delete,
         })
@@ -121,11 +123,23 @@ pub(crate) fn number(
 
 #[cold]
 pub(crate) fn bad_number(name: &str, value: &[u8], min: u64, max: u64) -> ProtocolError {
+    bad_number_as(PROCESSING_ERROR, name, value, min, max)
+}
+
+/// Refuses a number, under the title that RabbitMQ has for one that it cannot read.
+#[cold]
+pub(crate) fn bad_number_as(
+    message: &'static str,
+    name: &str,
+    value: &[u8],
+    min: u64,
+    max: u64,
+) -> ProtocolError {
     let text = format_args!(
         "header `{name}` is `{}`; write a whole number between {min} and {max}",
         Excerpt::new(value)
     );
-    ProtocolError::new("Invalid header", text)
+    ProtocolError::new(message, text)
 }
 
 /// Reads `true` or `false`, in any case; none where the header is not there.
@@ -189,7 +203,7 @@ fn dead_letter(headers: &Headers<'_>) -> Result<Option<DeadLetterTarget>, Protoc
         None => {
             let text = "header `x-dead-letter-routing-key` needs `x-dead-letter-exchange`; add it, empty for the \
                         default exchange";
-            Err(ProtocolError::new("Invalid header", text))
+            Err(ProtocolError::new(PRECONDITION_FAILED, text))
         }
     }
 }

@@ -4,13 +4,19 @@ use std::borrow::Cow;
 
 use imori_core::broker::{self, Step};
 use imori_core::confirm::Confirm;
+use imori_core::error::BrokerError;
+use imori_core::inbound::Performed;
+use imori_core::outbound::Numbers;
 use imori_core::world::World;
 
 use crate::client::Client;
 use crate::codec::frame::Frame;
 use crate::commands::send::make_sure;
+use crate::commands::settle::unknown_delivery;
+use crate::delivery::{AckSpan, message_id};
 use crate::outcome::{FrameOutcome, ReceiptKind};
 use crate::protocol_error::ProtocolError;
+use crate::transactions::PendingReceipt;
 
 /// Opens a transaction.
 pub(crate) fn begin<'a>(
@@ -24,15 +30,17 @@ pub(crate) fn begin<'a>(
 }
 
 /// Does all that a transaction holds, or nothing of it. It is closed either way.
+///
+/// Gives the receipts of its frames too, which leave before that of the COMMIT itself.
 pub(crate) fn commit<'a, W: World>(
     client: &mut Client,
     world: &W,
     frame: &Frame<'a>,
     receipt: Option<&'a [u8]>,
-) -> Result<FrameOutcome<'a>, ProtocolError> {
+) -> Result<(FrameOutcome<'a>, Vec<PendingReceipt>), ProtocolError> {
     let name = name(frame)?;
     if broker::must_commit_wait_for_queue(world, &client.actor(), client.transactions.steps(&name)) {
-        return Ok(FrameOutcome::held());
+        return Ok((FrameOutcome::held(), Vec::new()));
     }
     let transaction = client.transactions.take(&name)?;
     let mut confirm = Confirm::NOW;
@@ -43,19 +51,34 @@ pub(crate) fn commit<'a, W: World>(
         }
     }
     let steps: &[Step] = &transaction.steps;
-    let report = broker::commit(world, &client.actor(), steps)?;
-    Ok(FrameOutcome {
+    let report = broker::commit(world, &client.actor(), steps).map_err(|error| match error {
+        BrokerError::NoDelivery(number) => {
+            unknown_delivery(&message_id(&client.name, number, span(steps, number)))
+        }
+        other => other.into(),
+    })?;
+    let outcome = FrameOutcome {
         receipt,
         receipt_kind: ReceiptKind::Level,
         confirm: report.confirm.after(confirm),
         commands: 1 + steps.len(),
         receivers: report.receivers,
         slow_reader: report.slow_reader,
-        is_held: false,
-    })
+        performed: Performed::Done,
+    };
+    Ok((outcome, transaction.receipts))
 }
 
-/// Forgets what a transaction holds.
+/// How the ACK or NACK was written that names this number.
+fn span(steps: &[Step], number: u64) -> AckSpan {
+    let is_cumulative = |step: &Step| match step {
+        Step::Settle { numbers: Numbers::UpToOf(last, _), .. } => *last == number,
+        _ => false,
+    };
+    if steps.iter().any(is_cumulative) { AckSpan::UpTo } else { AckSpan::One }
+}
+
+/// Forgets what a transaction holds, receipts too: what they would speak of is not done.
 pub(crate) fn abort<'a>(
     client: &mut Client,
     frame: &Frame<'a>,

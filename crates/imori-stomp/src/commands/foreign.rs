@@ -1,10 +1,18 @@
-//! Headers of SUBSCRIBE to which RabbitMQ, ActiveMQ or Artemis give a meaning that this broker has not.
+//! Headers and destinations to which RabbitMQ, ActiveMQ or Artemis give a meaning that this broker has not.
 //!
-//! A header that is ignored would hand out messages that its writer did not ask for, or keep back others. So each is
-//! refused with the way to the same end, where there is one. One that only tunes those brokers passes.
+//! One that is ignored would hand out messages that its writer did not ask for, keep back others, or send one at
+//! another time. So each is refused with the way to the same end, where there is one. One that only tunes those
+//! brokers passes.
 
+use std::fmt::Write;
+
+use memchr::memmem;
+
+use crate::address::Destination;
+use crate::codec::error::Excerpt;
 use crate::codec::frame::Headers;
-use crate::codec::number::parse_bool;
+use crate::codec::number::{parse_bool, parse_u64};
+use crate::commands::arguments::is_argument;
 use crate::protocol_error::ProtocolError;
 
 /// The values of a header that are refused.
@@ -14,46 +22,211 @@ enum Refused {
     Any,
     /// `true`, and whatever is no boolean.
     True,
+    /// All but 0, which asks for nothing.
+    NotZero,
+}
+
+impl Refused {
+    fn refuses(self, value: &[u8]) -> bool {
+        match self {
+            Self::Any => true,
+            Self::True => parse_bool(value) != Some(false),
+            Self::NotZero => parse_u64(value) != Some(0),
+        }
+    }
 }
 
 /// The header, the refused values, and the way out.
-const FOREIGN: [(&str, Refused, &str); 14] = [
+type Foreign = (&'static str, Refused, &'static str);
+
+/// Headers of a SUBSCRIBE.
+const ON_SUBSCRIBE: [Foreign; 13] = [
     ("browser", Refused::True, "queues cannot be browsed, and reading takes messages out; look at `/storez`"),
     (
         "selector",
         Refused::Any,
         "messages are not selected by their headers; bind a topic to choose by subject",
     ),
-    ("activemq.subscriptionName", Refused::Any, DURABLE),
-    ("durable-subscription-name", Refused::Any, DURABLE),
-    ("durable-subscriber-name", Refused::Any, DURABLE),
     ("activemq.retroactive", Refused::True, "a new subscription gets no messages of the past; leave it out"),
     ("activemq.noLocal", Refused::True, NO_LOCAL),
     ("no-local", Refused::True, NO_LOCAL),
-    ("activemq.exclusive", Refused::True, "write `x-single-active-consumer:true`"),
-    ("activemq.prefetchSize", Refused::Any, "write `prefetch-count`"),
-    ("activemq.priority", Refused::Any, "write `x-priority`"),
+    (
+        "activemq.maximumPendingMessageLimit",
+        Refused::NotZero,
+        "nothing is dropped for a slow reader, which is cut at `limits.unsent_bytes`; leave it out",
+    ),
+    ("transformation", Refused::Any, "a body comes as it was sent; leave it out"),
     ("x-stream-offset", Refused::Any, STREAM),
     ("x-stream-filter", Refused::Any, STREAM),
     ("x-stream-match-unfiltered", Refused::Any, STREAM),
+    ("x-stream-filter-size-bytes", Refused::Any, STREAM),
+    ("x-stream-max-segment-size-bytes", Refused::Any, STREAM),
+    ("x-max-age", Refused::Any, STREAM),
 ];
 
-const DURABLE: &str =
-    "write `durable:true`, and keep the `id`, by which a durable subscription is found again";
+/// Headers of a SEND.
+const ON_SEND: [Foreign; 12] = [
+    ("AMQ_SCHEDULED_PERIOD", Refused::NotZero, REPEATED),
+    ("AMQ_SCHEDULED_REPEAT", Refused::NotZero, REPEATED),
+    ("AMQ_SCHEDULED_CRON", Refused::Any, REPEATED),
+    ("AMQ_SCHEDULED_TIME", Refused::NotZero, AT_A_TIME),
+    ("_AMQ_SCHED_DELIVERY", Refused::NotZero, AT_A_TIME),
+    (
+        "_AMQ_DUPL_ID",
+        Refused::Any,
+        "write `amqp-message-id`, and `x-dedup-window` in the frame that declares the queue",
+    ),
+    ("_AMQ_LVQ_NAME", Refused::Any, "a queue keeps all messages, not the last of each name; leave it out"),
+    ("_AMQ_GROUP_ID", Refused::Any, GROUP),
+    ("JMSXGroupID", Refused::Any, GROUP),
+    ("x-stream-filter-size-bytes", Refused::Any, STREAM),
+    ("x-stream-max-segment-size-bytes", Refused::Any, STREAM),
+    ("x-max-age", Refused::Any, STREAM),
+];
+
 const NO_LOCAL: &str = "a subscription gets what its own connection publishes too; leave it out";
 const STREAM: &str = "there are no streams, only queues, which have no offsets; leave it out";
+const REPEATED: &str = "a message is delivered once; send it again each time, with `x-delay` in milliseconds";
+const AT_A_TIME: &str = "write `x-delay`, the milliseconds from now on";
+const GROUP: &str =
+    "messages are not grouped; for their order declare the queue with `x-single-active-consumer:true`";
+
+/// Headers of a SUBSCRIBE that begin with `x-` or `activemq.` and only tune other brokers, or are honoured elsewhere.
+const KNOWN: [&str; 17] = [
+    "x-queue-name",
+    "x-priority",
+    "x-dead-letter-strategy",
+    "x-queue-mode",
+    "x-queue-version",
+    "x-queue-leader-locator",
+    "x-queue-master-locator",
+    "x-quorum-initial-group-size",
+    "x-quorum-target-group-size",
+    "x-initial-cluster-size",
+    "x-max-in-memory-length",
+    "x-max-in-memory-bytes",
+    "activemq.dispatchAsync",
+    "activemq.prefetchSize",
+    "activemq.priority",
+    "activemq.exclusive",
+    "activemq.subscriptionName",
+];
+
+/// Names of headers that the log repeats of one SUBSCRIBE.
+const UNKNOWN_NAMES_MAX: usize = 8;
 
 /// Refuses the first header of a SUBSCRIBE that means more elsewhere than here.
 ///
 /// # Errors
 /// There is one; the text names it and says what to write instead.
 pub(crate) fn refuse_foreign(headers: &Headers<'_>) -> Result<(), ProtocolError> {
-    for (name, refused, way_out) in FOREIGN {
-        let Some(value) = headers.raw(name) else { continue };
-        if refused == Refused::Any || parse_bool(value) != Some(false) {
-            let text = format_args!("header `{name}` has no effect here: {way_out}");
-            return Err(ProtocolError::new("Unsupported header", text));
+    for (name, refused, way_out) in ON_SUBSCRIBE {
+        if headers.raw(name).is_some_and(|value| refused.refuses(value)) {
+            return Err(unsupported(name, way_out));
         }
     }
     Ok(())
+}
+
+/// Tells whether a header of a SEND of this name may mean more elsewhere than here.
+#[cold]
+pub(crate) fn is_foreign_on_send(name: &[u8]) -> bool {
+    ON_SEND.iter().any(|(foreign, ..)| foreign.as_bytes() == name)
+}
+
+/// Refuses a header of a SEND that [`is_foreign_on_send`].
+///
+/// # Errors
+/// Its value asks for something; the text says what to write instead.
+#[cold]
+pub(crate) fn refuse_foreign_on_send(name: &[u8], value: &[u8]) -> Result<(), ProtocolError> {
+    match ON_SEND.iter().find(|(foreign, ..)| foreign.as_bytes() == name) {
+        Some((name, refused, way_out)) if refused.refuses(value) => Err(unsupported(name, way_out)),
+        _ => Ok(()),
+    }
+}
+
+#[cold]
+fn unsupported(name: &str, way_out: &str) -> ProtocolError {
+    ProtocolError::new("Unsupported header", format_args!("header `{name}` has no effect here: {way_out}"))
+}
+
+/// Refuses a kind of destination, as Artemis knows it, that is not the one of the destination.
+///
+/// # Errors
+/// They differ, or it is no kind.
+pub(crate) fn check_kind(
+    name: &str,
+    kind: &[u8],
+    destination: &Destination<'_>,
+) -> Result<(), ProtocolError> {
+    let is_topic = matches!(destination, Destination::Topic(_) | Destination::Exchange { .. });
+    if kind == if is_topic { &b"MULTICAST"[..] } else { b"ANYCAST" } {
+        return Ok(());
+    }
+    let text = format_args!(
+        "header `{name}` is `{}` and the destination is a {}; write `/topic/SUBJECT` for `MULTICAST`, `/queue/NAME` \
+         for `ANYCAST`",
+        Excerpt::new(kind),
+        if is_topic { "topic" } else { "queue" }
+    );
+    Err(ProtocolError::new("Unsupported header", text))
+}
+
+/// Refuses a SUBSCRIBE to what only ActiveMQ takes for more than a name; `written` is the destination.
+///
+/// # Errors
+/// It is such; the text says what to write instead, and how the name is written where it is one.
+pub(crate) fn refuse_foreign_destination(
+    written: &[u8],
+    destination: &Destination<'_>,
+) -> Result<(), ProtocolError> {
+    let has_token = |token: &[u8]| {
+        written
+            .rsplit(|byte| *byte == b'/')
+            .next()
+            .is_some_and(|name| name.split(|byte| *byte == b'.').any(|other| other == token))
+    };
+    let way_out = match destination {
+        Destination::Queue(_) | Destination::Topic(_) if memmem::find(written, b"?consumer.").is_some() => {
+            "asks for options behind its name; write them as headers, such as `prefetch-count`, and a `?` of the name \
+             as `%3F`"
+        }
+        Destination::Queue(_) if has_token(b">") || has_token(b"*") => {
+            "is a pattern, which queues have not; subscribe to each queue or to a topic, and write `>` and `*` of a \
+             name as `%3E` and `%2A`"
+        }
+        Destination::Queue(name)
+            if name.starts_with(b"Consumer.") && memmem::find(name, b".VirtualTopic.").is_some() =>
+        {
+            "is fed by no virtual topic; subscribe to the topic, `/topic/VirtualTopic.…`, with `durable:true` and this \
+             name as `x-queue-name`"
+        }
+        Destination::Topic(_) if has_token(b">") => {
+            "has no wildcard `>`; write `#` for any number of words, and `>` of a subject as `%3E`"
+        }
+        Destination::Topic(subject) if subject.starts_with(b"ActiveMQ.Advisory.") => {
+            "has no messages, as there are no advisories; look at the monitor, on port 8222"
+        }
+        _ => return Ok(()),
+    };
+    let text = format_args!("destination `{}` {way_out}", Excerpt::new(written));
+    Err(ProtocolError::new("Invalid destination", text))
+}
+
+/// Names the headers of a SUBSCRIBE that look like a broker's and that no broker knows, as text for the log.
+pub(crate) fn unknown_headers(headers: &Headers<'_>) -> Option<String> {
+    let looks_like_one = |name: &[u8]| name.starts_with(b"x-") || name.starts_with(b"activemq.");
+    let is_known = |name: &[u8]| {
+        is_argument(name)
+            || KNOWN.iter().any(|known| known.as_bytes() == name)
+            || ON_SUBSCRIBE.iter().any(|(known, ..)| known.as_bytes() == name)
+    };
+    let mut text = String::new();
+    let unknown = headers.iter().filter(|header| looks_like_one(header.name) && !is_known(header.name));
+    for header in unknown.take(UNKNOWN_NAMES_MAX) {
+        let separator = if text.is_empty() { "" } else { ", " };
+        let _ = write!(text, "{separator}`{}`", Excerpt::new(header.name));
+    }
+    (!text.is_empty()).then_some(text)
 }

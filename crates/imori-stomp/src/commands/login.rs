@@ -4,7 +4,6 @@ use std::net::IpAddr;
 use std::str;
 
 use imori_core::authorize::{Action, Identity, Object, authorize};
-use imori_core::error::BrokerError;
 use imori_core::id::VhostId;
 use imori_core::login::{BUILT_IN_USER, Credentials, Verdict};
 use imori_core::name::Printable;
@@ -18,7 +17,7 @@ use crate::codec::version::Version;
 use crate::commands::subscribe::token;
 use crate::delivery::{DeliveryEncoder, SESSION_BYTES};
 use crate::heart_beat::{Agreed, HeartBeat};
-use crate::protocol_error::ProtocolError;
+use crate::protocol_error::{PROCESSING_ERROR, ProtocolError};
 use crate::settings::Settings;
 
 /// Logs a client in and answers CONNECTED; tells which heart-beats are agreed on. `None` where `verify` gives no
@@ -45,10 +44,11 @@ pub(crate) fn log_in<W: World>(
     };
     let vhost = vhost(&client.settings, &identity, headers.raw("host"))?;
     let offered = HeartBeat::parse(headers.raw("heart-beat"))
-        .map_err(|error| ProtocolError::last("Invalid heart-beat", error))?;
+        .map_err(|error| ProtocolError::last(PROCESSING_ERROR, error))?;
     let agreed = client.settings.heart_beat.agree(offered);
 
     client.version = version;
+    client.client_id = headers.value("client-id").map(|id| (*id).into());
     client.identity = identity;
     client.vhost = vhost;
     client.name = token(&world.secret()).into_iter().take(SESSION_BYTES).collect();
@@ -93,7 +93,7 @@ fn vhost(settings: &Settings, identity: &Identity, host: Option<&[u8]>) -> Resul
     match found {
         Some(id) => match may_enter(id) {
             Ok(()) => Ok(id),
-            Err(refusal) => Err(BrokerError::from(refusal).into()),
+            Err(refusal) => Err(ProtocolError::last("Bad CONNECT", refusal)),
         },
         None => {
             let open: Vec<String> = settings

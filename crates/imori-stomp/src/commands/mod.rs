@@ -9,5 +9,5 @@ pub(crate) mod subscribe;
 pub(crate) mod repeat;
 pub(crate) mod send;
 mod send_headers;
-mod foreign;
+pub(crate) mod foreign;
 mod arguments;

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use imori_core::broker::{self, PublishReport, Step};
 use imori_core::confirm::Confirm;
 use imori_core::error::BrokerError;
+use imori_core::inbound::Performed;
 use imori_core::message::{Address, Publication};
 use imori_core::name::Name;
 use imori_core::outbound::INBOX_PREFIX;
@@ -19,6 +20,7 @@ use crate::codec::error::Excerpt;
 use crate::codec::escape::unescape;
 use crate::codec::frame::Frame;
 use crate::commands::arguments::Arguments;
+use crate::commands::foreign::check_kind;
 use crate::commands::send_headers::SendHeaders;
 use crate::limits::DECLARED_QUEUES_MAX;
 use crate::outcome::{FrameOutcome, ReceiptKind};
@@ -43,6 +45,9 @@ pub(crate) fn send<'a, W: World>(
     };
     let written = if frame.headers.is_escaped { unescape(written) } else { Cow::Borrowed(written) };
     let destination = Destination::parse(&written).map_err(|error| invalid(&error))?;
+    if let Some(kind) = read.kind {
+        check_kind("destination-type", kind, &destination)?;
+    }
     let (properties, text) = (&read.properties, read.text(&scratch));
     let publication = match shared {
         Some(body) => Publication::with_shared_body(properties, text, body),
@@ -57,9 +62,9 @@ pub(crate) fn send<'a, W: World>(
         return outcome;
     }
     if let Some(transaction) = read.transaction {
-        add_to_transaction(client, world, frame, transaction, &destination, &publication)?;
+        add_to_transaction(client, world, frame, transaction, &destination, &publication, read.receipt)?;
         client.scratch = scratch;
-        return Ok(FrameOutcome::with_receipt(read.receipt));
+        return Ok(FrameOutcome::with_receipt(None));
     }
     if world.gauge().throttling() > 0 && must_wait(client, world, &destination, &publication) {
         client.scratch = scratch;
@@ -79,7 +84,7 @@ pub(crate) fn send<'a, W: World>(
         commands: 1,
         receivers: report.receivers,
         slow_reader: report.slow_reader,
-        is_held: false,
+        performed: Performed::Done,
     })
 }
 
@@ -211,6 +216,7 @@ fn add_to_transaction<W: World>(
     transaction: &[u8],
     destination: &Destination<'_>,
     publication: &Publication<'_>,
+    receipt: Option<&[u8]>,
 ) -> Result<(), ProtocolError> {
     let Some((exchange, subject)) = destination.address() else { return Err(temp_queue(destination)) };
     let name = if frame.headers.is_escaped { unescape(transaction) } else { Cow::Borrowed(transaction) };
@@ -222,6 +228,7 @@ fn add_to_transaction<W: World>(
         transaction.queues.push(address.subject.clone());
     }
     transaction.steps.push(Step::Publish { address, message: publication.stored(world.gauge()) });
+    transaction.promise(receipt, ReceiptKind::Level, world.gauge());
     Ok(())
 }
 

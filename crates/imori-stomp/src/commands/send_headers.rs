@@ -16,9 +16,10 @@ use crate::client::{Client, REPLY_LINE_START};
 use crate::codec::escape::{trim_spaces, unescape};
 use crate::codec::frame::Headers;
 use crate::codec::number::{parse_bool, parse_u64, parse_whole};
-use crate::commands::arguments::{bad_bool, bad_number, is_argument};
+use crate::commands::arguments::{bad_bool, bad_number, bad_number_as, is_argument};
+use crate::commands::foreign::{is_foreign_on_send, refuse_foreign_on_send};
 use crate::header_block::{BlockForm, PROPERTIES};
-use crate::protocol_error::{ACCESS_REFUSED, ProtocolError};
+use crate::protocol_error::{PRECONDITION_FAILED, ProtocolError};
 
 /// Bytes of a header text: places in it are numbers of 16 bits.
 const TEXT_BYTES_MAX: usize = u16::MAX as usize;
@@ -31,6 +32,8 @@ pub(crate) struct SendHeaders<'a> {
     pub(crate) transaction: Option<&'a [u8]>,
     /// The name of the delayed message that is taken back; then none is sent.
     pub(crate) cancels: Option<&'a [u8]>,
+    /// The kind of the destination, `ANYCAST` or `MULTICAST`.
+    pub(crate) kind: Option<&'a [u8]>,
     pub(crate) properties: Properties,
     /// Some header says how the queue is declared.
     pub(crate) has_arguments: bool,
@@ -57,6 +60,10 @@ enum Field {
     /// The header goes no further than this broker.
     Dropped,
     Argument,
+    /// The kind of the destination, in Artemis.
+    Kind,
+    /// A header to which only other brokers give a meaning.
+    Foreign,
     User,
 }
 
@@ -88,6 +95,7 @@ fn field(name: &[u8]) -> Field {
         14 if name == b"content-length" => Field::Dropped,
         14 if name == b"correlation-id" => Field::Text(Property::CorrelationId),
         15 if name == b"amqp-message-id" => Field::Text(Property::MessageId),
+        16 if name == b"destination-type" => Field::Kind,
         16 if name == b"content-encoding" => Field::Text(Property::ContentEncoding),
         // As ActiveMQ's users and those of AMQP 1.0 say it.
         19 if name == b"AMQ_SCHEDULED_DELAY" => Field::Delay,
@@ -95,6 +103,7 @@ fn field(name: &[u8]) -> Field {
         _ => match name.first() {
             Some(b'x') => x_field(name),
             Some(b'a' | b'e') if is_argument(name) => Field::Argument,
+            Some(b'A' | b'J' | b'_') if is_foreign_on_send(name) => Field::Foreign,
             _ => Field::User,
         },
     }
@@ -106,6 +115,7 @@ fn x_field(name: &[u8]) -> Field {
     match name {
         _ if forged.iter().any(|prefix| name.starts_with(prefix)) => Field::Dropped,
         _ if is_argument(name) => Field::Argument,
+        _ if is_foreign_on_send(name) => Field::Foreign,
         _ => Field::User,
     }
 }
@@ -177,6 +187,7 @@ impl<'a> SendHeaders<'a> {
             receipt: None,
             transaction: None,
             cancels: None,
+            kind: None,
             properties: Properties::new(OriginId::BROKER),
             has_arguments: false,
             run: None,
@@ -220,6 +231,13 @@ impl<'a> SendHeaders<'a> {
                 // It would delay the message again where somebody sends it on.
                 Field::Delay => self.properties.delay_ms = delay(name, value)?,
                 Field::Dropped => {}
+                // It tells other brokers where the message goes, as the destination does here.
+                Field::Kind => self.kind = Some(value),
+                Field::Foreign => {
+                    refuse_foreign_on_send(name, value)?;
+                    text.keep(span.start);
+                    continue;
+                }
                 Field::MessageId => return Err(message_id_refused()),
                 Field::ReplyTo if value.starts_with(b"/temp-queue/") => {
                     let line = inbox_line(client, world, headers, value)?;
@@ -288,9 +306,7 @@ impl<'a> SendHeaders<'a> {
             Field::Priority => {
                 properties.priority = u8::try_from(number("priority", u64::from(u8::MAX))?).ok();
             }
-            Field::Expiration => {
-                properties.expiration_ms = u32::try_from(number("expiration", u64::from(u32::MAX))?).ok();
-            }
+            Field::Expiration => properties.expiration_ms = Some(expiration(value)?),
             Field::Timestamp => {
                 let seconds = parse_whole(value).ok_or_else(|| bad_number("timestamp", value, 0, u64::MAX));
                 properties.timestamp = Some(seconds?);
@@ -348,10 +364,13 @@ impl Seen {
             Field::Priority => 6,
             Field::Expiration => 7,
             Field::Timestamp => 8,
-            Field::Delay => 8,
+            Field::Delay => 30,
             Field::Cancel => 9,
             Field::Text(property) => 10 + property as u32,
-            Field::MessageId | Field::Dropped | Field::Argument | Field::User => return false,
+            Field::Kind => 31,
+            Field::MessageId | Field::Dropped | Field::Argument | Field::Foreign | Field::User => {
+                return false;
+            }
         };
         let again = self.0 >> bit & 1 == 1;
         self.0 |= 1 << bit;
@@ -378,6 +397,13 @@ fn inbox_line<'s, W: World>(
     Ok(client.inboxes.known(written).unwrap_or_default())
 }
 
+/// The time to live of a message, in milliseconds.
+fn expiration(value: &[u8]) -> Result<u32, ProtocolError> {
+    parse_u64(value)
+        .and_then(|number| u32::try_from(number).ok())
+        .ok_or_else(|| bad_number_as(PRECONDITION_FAILED, "expiration", value, 0, u64::from(u32::MAX)))
+}
+
 /// How long a message is delayed; not at all by 0.
 fn delay(name: &[u8], value: &[u8]) -> Result<Option<NonZeroU32>, ProtocolError> {
     let milliseconds = parse_u64(value).filter(|number| *number <= DELAY_MS_MAX);
@@ -398,7 +424,7 @@ fn check_user(client: &Client, headers: &Headers<'_>, value: &[u8]) -> Result<()
         "header `user-id` is `{}` but this connection is logged in as `{user}`; send that or leave it out",
         crate::codec::error::Excerpt::new(&value)
     );
-    Err(ProtocolError::last(ACCESS_REFUSED, text))
+    Err(ProtocolError::last(PRECONDITION_FAILED, text))
 }
 
 #[cold]

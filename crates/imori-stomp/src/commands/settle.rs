@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use imori_core::broker::{self, Step};
+use imori_core::broker::{self, SettleReport, Step};
 use imori_core::delivery::Outcome;
-use imori_core::error::BrokerError;
+use imori_core::inbound::Performed;
 use imori_core::outbound::Numbers;
 use imori_core::world::World;
 
@@ -15,7 +15,7 @@ use crate::codec::frame::{Frame, Headers};
 use crate::codec::version::Version;
 use crate::commands::arguments::flag;
 use crate::delivery::{AckSpan, parse_message_id};
-use crate::outcome::FrameOutcome;
+use crate::outcome::{FrameOutcome, ReceiptKind};
 use crate::protocol_error::ProtocolError;
 
 /// Settles what an ACK or NACK means, or lets it wait for its transaction.
@@ -36,10 +36,14 @@ pub(crate) fn settle<'a, W: World>(
     if let Some(transaction) = headers.value("transaction") {
         let transaction = client.transactions.extend(&transaction, &client.settings.limits)?;
         transaction.steps.push(Step::Settle { session: SESSION, numbers, outcome });
-        return Ok(FrameOutcome::with_receipt(receipt));
+        transaction.promise(receipt, ReceiptKind::Plain, world.gauge());
+        return Ok(FrameOutcome::with_receipt(None));
     }
-    let (_, confirm) = broker::settle(world, &client.actor(), SESSION, numbers, outcome)?;
-    Ok(FrameOutcome { confirm, ..FrameOutcome::with_receipt(receipt) })
+    let SettleReport { settled, has_more, confirm } =
+        broker::settle(world, &client.actor(), SESSION, numbers, outcome)?;
+    let performed = if has_more { Performed::Partly } else { Performed::Done };
+    // Each of them may be followed by another delivery.
+    Ok(FrameOutcome { confirm, performed, receivers: settled, ..FrameOutcome::with_receipt(receipt) })
 }
 
 /// Finds out which deliveries are meant.
@@ -61,17 +65,27 @@ fn numbers<W: World>(client: &Client, world: &W, frame: &Frame<'_>) -> Result<Nu
             outbound.find_unsettled(SESSION, number).map(|unsettled| unsettled.reader)
         })
         .flatten();
-    // The same for a number never given, one settled already and one of an `auto` subscription.
-    let Some(reader) = reader else { return Err(BrokerError::NoDelivery(number).into()) };
+    // A number never given, one settled already and one of an `auto` subscription are told alike.
+    let Some(reader) = reader else { return Err(unknown_delivery(&id)) };
     if let Some(named) = named_subscription(client, &frame.headers)
         && named != reader
     {
-        return Err(BrokerError::NoDelivery(number).into());
+        return Err(unknown_delivery(&id));
     }
     Ok(match span {
         AckSpan::One => Numbers::One(number),
         AckSpan::UpTo => Numbers::UpToOf(number, reader),
     })
+}
+
+/// No delivery is unsettled that has this id.
+#[cold]
+pub(crate) fn unknown_delivery(id: &[u8]) -> ProtocolError {
+    let text = format_args!(
+        "there is no unsettled delivery `{}`; settle each delivery once, on the connection that received it",
+        Excerpt::new(id)
+    );
+    ProtocolError::new("Message not found", text)
 }
 
 /// The reader of the subscription that an ACK names beside the message (STOMP 1.1), if it still exists.

@@ -3,6 +3,9 @@
 //! A subscription is live where nobody can tell it from a queue: to an exchange, with ack `auto`,
 //! not durable and without arguments. All others read a queue.
 
+use std::borrow::Cow;
+use std::iter;
+
 use imori_core::broker::{self, ConsumeOptions, SubscribeOptions};
 use imori_core::confirm::{Confirm, Level};
 use imori_core::error::BrokerError;
@@ -19,17 +22,15 @@ use crate::client::{Client, SESSION, Subscription, SubscriptionKey};
 use crate::codec::command::Command;
 use crate::codec::error::Excerpt;
 use crate::codec::frame::{Frame, Headers};
+use crate::codec::number::parse_u64;
 use crate::codec::version::Version;
 use crate::commands::arguments::{Arguments, flag, number};
-use crate::commands::foreign::refuse_foreign;
+use crate::commands::foreign::{check_kind, refuse_foreign, refuse_foreign_destination};
 use crate::commands::send::{invalid, temp_queue};
 use crate::delivery::{AckSpan, label};
 use crate::limits::{PREFETCH_MAX, SUBJECT_BYTES_MAX};
 use crate::outcome::{FrameOutcome, ReceiptKind};
-use crate::protocol_error::{ProtocolError, RESOURCE_ERROR, push_receipt};
-
-/// Priorities of consumers, either way.
-const PRIORITY_MAX: u64 = i32::MAX as u64;
+use crate::protocol_error::{PROCESSING_ERROR, ProtocolError, RESOURCE_ERROR, push_receipt};
 
 /// The headers of a SUBSCRIBE beside its destination, parsed.
 struct SubscribeRequest {
@@ -61,6 +62,10 @@ pub(crate) fn subscribe<'a, W: World>(
         return Err(ProtocolError::missing_header(Command::Subscribe, "destination"));
     };
     let destination = Destination::parse(&written).map_err(|error| invalid(&error))?;
+    refuse_foreign_destination(&written, &destination)?;
+    if let Some(kind) = headers.raw("subscription-type") {
+        check_kind("subscription-type", kind, &destination)?;
+    }
     let key = key(client, headers, Command::Subscribe)?;
     admit(client, &key)?;
     let request = request(client, headers)?;
@@ -130,7 +135,8 @@ fn key(client: &Client, headers: &Headers<'_>, command: Command) -> Result<Subsc
     match headers.value("id") {
         Some(id) if id.starts_with(b"/temp-queue/") => {
             let text = "an `id` that begins with `/temp-queue/` is the broker's own; use another";
-            Err(ProtocolError::new("Invalid id", text))
+            let message = if command == Command::Unsubscribe { "Invalid id" } else { PROCESSING_ERROR };
+            Err(ProtocolError::new(message, text))
         }
         Some(id) => Ok(SubscriptionKey::Id((*id).into())),
         // STOMP 1.1 and 1.2, SUBSCRIBE: an `id` header MUST be included. In 1.0 the destination will do.
@@ -169,18 +175,30 @@ fn request(client: &Client, headers: &Headers<'_>) -> Result<SubscribeRequest, P
                 "header `ack` is `{}`; write `auto`, `client` or `client-individual`",
                 Excerpt::new(other)
             );
-            return Err(ProtocolError::new("Invalid header", text));
+            return Err(ProtocolError::new(PROCESSING_ERROR, text));
         }
     };
-    let prefetch = number(headers, "prefetch-count", 0, u64::from(PREFETCH_MAX))?;
+    let prefetch = match number(headers, "prefetch-count", 0, u64::from(PREFETCH_MAX))? {
+        None => number(headers, "activemq.prefetchSize", 1, u64::from(PREFETCH_MAX))?,
+        said => said,
+    };
     let window = match prefetch.and_then(|count| u32::try_from(count).ok()) {
         None | Some(0) => client.settings.prefetch_default,
         Some(count) => count,
     };
-    let arguments = Arguments::read(headers, client.connection, true)?;
-    if arguments.asks_durable && headers.raw("id").is_none() {
+    let mut arguments = Arguments::read(headers, client.connection, true)?;
+    if let Some((name, _)) = subscription_name(headers) {
+        if client.client_id.is_none() {
+            let text = format_args!(
+                "header `{name}` needs `client-id` in CONNECT, as the subscription is found again by both; add that"
+            );
+            return Err(ProtocolError::new("Missing header", text));
+        }
+        arguments.asks_durable = true;
+    } else if arguments.asks_durable && headers.raw("id").is_none() {
         let text = "a durable subscription is found again by its `id`; add that header";
-        return Err(ProtocolError::new("Missing header", text));
+        // RabbitMQ spells this one with two capitals.
+        return Err(ProtocolError::new("Missing Header", text));
     }
     let queue_name = match headers.value("x-queue-name") {
         Some(name) if name.is_empty() || name.len() > SUBJECT_BYTES_MAX => {
@@ -199,22 +217,23 @@ fn request(client: &Client, headers: &Headers<'_>) -> Result<SubscribeRequest, P
     })
 }
 
-/// Reads `x-priority`, which may be negative.
+/// Reads `x-priority`, which may be negative, or what ActiveMQ calls so.
 fn priority(headers: &Headers<'_>) -> Result<i32, ProtocolError> {
-    let is_negative = headers.raw("x-priority").is_some_and(|value| value.starts_with(b"-"));
-    if !is_negative {
-        let priority = number(headers, "x-priority", 0, PRIORITY_MAX)?.unwrap_or(0);
-        return Ok(i32::try_from(priority).unwrap_or(i32::MAX));
-    }
-    let digits = headers.raw("x-priority").and_then(|value| value.get(1..)).unwrap_or_default();
-    match crate::codec::number::parse_u64(digits) {
-        Some(priority @ ..=PRIORITY_MAX) => {
-            Ok(i32::try_from(priority).map_or(i32::MIN, |priority| -priority))
-        }
-        _ => {
-            let text =
-                "header `x-priority` is not a whole number of 32 bits; write one such as `10` or `-10`";
-            Err(ProtocolError::new("Invalid header", text))
+    let names = ["x-priority", "activemq.priority"];
+    let Some((name, value)) = names.iter().find_map(|name| Some((*name, headers.raw(name)?))) else {
+        return Ok(0);
+    };
+    let (sign, digits) = match value.strip_prefix(b"-") {
+        Some(digits) => (-1, digits),
+        None => (1, value),
+    };
+    match parse_u64(digits).and_then(|number| i32::try_from(number).ok()) {
+        Some(priority) => Ok(sign * priority),
+        None => {
+            let text = format_args!(
+                "header `{name}` is not a whole number of 32 bits; write one such as `10` or `-10`"
+            );
+            Err(ProtocolError::new(PROCESSING_ERROR, text))
         }
     }
 }
@@ -297,15 +316,26 @@ fn exchange_queue<W: World>(
 /// How the queues of subscriptions to exchanges are called.
 const QUEUE_PREFIX: &[u8] = b"stomp-subscription-";
 
-/// The queue of a durable subscription: found again by user, id and destination.
+/// The name that ActiveMQ's and Artemis' clients give to a durable subscription, and the header that has it.
+fn subscription_name<'a>(headers: &Headers<'a>) -> Option<(&'static str, Cow<'a, [u8]>)> {
+    let names = ["activemq.subscriptionName", "durable-subscription-name", "durable-subscriber-name"];
+    names.into_iter().find_map(|name| Some((name, headers.value(name)?)))
+}
+
+/// The queue of a durable subscription: found again by user, id and destination. One that has a name is found by
+/// user, the client's id, that name and destination.
 ///
 /// SECURITY AUTH-07: with the user in it nobody takes over another's. A slash within a part is
 /// `%2F`, so that different parts never make the same name.
 fn durable_name(client: &Client, headers: &Headers<'_>) -> Result<Name, ProtocolError> {
     let mut name = QUEUE_PREFIX.to_vec();
     let (id, destination) = (headers.value("id"), headers.value("destination"));
-    let parts = [client.identity.user.as_bytes(), id.as_deref().unwrap_or_default()];
-    for part in parts.into_iter().chain(destination.as_deref()) {
+    let named = subscription_name(headers);
+    let parts = match &named {
+        Some((_, name)) => [client.client_id.as_deref(), Some(&**name), destination.as_deref()],
+        None => [id.as_deref(), destination.as_deref(), None],
+    };
+    for part in iter::once(client.identity.user.as_bytes()).chain(parts.into_iter().flatten()) {
         if name.len() > QUEUE_PREFIX.len() {
             name.push(b'/');
         }
@@ -377,5 +407,6 @@ fn consume<W: World>(
 }
 
 fn is_durable(headers: &Headers<'_>) -> Result<bool, ProtocolError> {
-    Ok(flag(headers, "durable")? == Some(true) || flag(headers, "persistent")? == Some(true))
+    let is_asked = flag(headers, "durable")? == Some(true) || flag(headers, "persistent")? == Some(true);
+    Ok(is_asked || subscription_name(headers).is_some())
 }

@@ -1,6 +1,6 @@
 //! Frames become commands to the broker, in one `match` on state and kind.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use imori_core::authorize::{Identity, Policy};
 use imori_core::broker::{self, Actor, ConsumeOptions, SubscribeOptions};
 use imori_core::confirm::Confirm;
 use imori_core::delivery::Outcome;
-use imori_core::id::{ConnectionId, VhostId};
+use imori_core::id::{ConnectionId, ReaderId, VhostId};
 use imori_core::inbound::{Inbound, Intake, Performed, Phase, Taken, Unread};
 use imori_core::login::{Credentials, Verdict};
 use imori_core::message::{Origins, Properties, Publication, TOPIC_EXCHANGE};
@@ -17,7 +17,7 @@ use imori_core::outbound::{Credit, Encoder, EncoderKinds, HeldAnswers, Numbers, 
 use imori_core::queue::QueueSettings;
 use imori_core::route::{BindingKey, Syntax};
 use imori_core::time::Time;
-use imori_core::turn::{Budget, Next, Peer, Refusal};
+use imori_core::turn::{Budget, Next, Notice, Peer};
 use imori_core::world::World;
 
 use super::encoder::ToyEncoder;
@@ -50,7 +50,8 @@ pub struct Connection {
 /// State of a session that is the protocol's own.
 #[derive(Debug, Default)]
 struct Channel {
-    tags: BTreeSet<u8>,
+    /// Readers by their tags.
+    readers: BTreeMap<u8, ReaderId>,
     /// Publishes so far.
     published: u64,
     /// The message whose body is not whole, as it is parked, and the bytes that are missing.
@@ -199,7 +200,9 @@ impl Connection {
                 self.state = State::Open;
             }
             (State::Open, Kind::Open, None) if session != SessionId::FIRST => {
+                let window = fields.number(4).ok_or(SHORT)? as u32;
                 broker::open_session(world, &actor, session)?;
+                broker::set_window(world, &actor, session, Some(window).filter(|window| *window > 0));
                 self.channels.insert(session, Channel::default());
             }
             (State::Open, Kind::Close, Some(_)) => {
@@ -216,29 +219,46 @@ impl Connection {
                 confirm = broker::declare_queue(world, &actor, name, &settings, true)?.confirm;
             }
             (State::Open, Kind::Consume, Some(channel)) => {
-                let label = channel.new_tag(&mut fields)?;
+                let tag = channel.new_tag(&mut fields)?;
                 let credit = Credit::window(fields.number(4).ok_or(SHORT)? as u32);
                 let name = fields.name().ok_or(SHORT)?;
                 let queue = broker::find_queue(world, &actor, name)?;
-                let (settles, priority, is_exclusive) = (true, 0, false);
+                let (label, settles, priority, is_exclusive) = ([tag].into(), true, 0, false);
                 let options = ConsumeOptions { session, label, settles, credit, priority, is_exclusive };
                 // In front of the first delivery.
                 let write = words(session, frame.kind, "");
                 let answer = |outbound: &mut Outbound, _| outbound.answer(session, confirm, write);
-                broker::consume(world, &actor, queue, name, options, answer)?;
+                channel.readers.insert(tag, broker::consume(world, &actor, queue, name, options, answer)?);
                 return Ok(None);
             }
             (State::Open, Kind::Subscribe, Some(channel)) => {
-                let options = SubscribeOptions { session, label: channel.new_tag(&mut fields)?, group: None };
+                let tag = channel.new_tag(&mut fields)?;
+                let options = SubscribeOptions { session, label: [tag].into(), group: None };
                 let key = BindingKey::new(Syntax::Amqp, fields.name().ok_or(SHORT)?);
-                broker::subscribe(world, &actor, TOPIC_EXCHANGE, &key, options)?;
+                let reader = broker::subscribe(world, &actor, TOPIC_EXCHANGE, &key, options)?;
+                channel.readers.insert(tag, reader);
                 budget.spend_change();
             }
-            (State::Open, Kind::Accept, Some(_)) => {
+            (State::Open, Kind::Cancel, Some(channel)) => {
+                let reader = fields.number(1).and_then(|tag| channel.readers.remove(&(tag as u8)));
+                broker::cancel(world, &actor, reader.ok_or("no reader of the channel has this tag")?);
+                budget.spend_change();
+            }
+            (State::Open, Kind::Settle, Some(_)) => {
                 let (number, and_before) = fields.number(8).zip(fields.number(1)).ok_or(SHORT)?;
                 let numbers = if and_before == 1 { Numbers::UpTo(number) } else { Numbers::One(number) };
-                broker::settle(world, &actor, session, numbers, Outcome::Accept)?;
-                return Ok(None);
+                let outcome = match fields.number(1) {
+                    Some(0) => Outcome::Accept,
+                    Some(1) => Outcome::Release { failed: true },
+                    Some(2) => Outcome::Reject,
+                    _ => return Err("the outcome is none; see the table of kinds".into()),
+                };
+                let report = broker::settle(world, &actor, session, numbers, outcome)?;
+                if report.has_more {
+                    // The rest has its turn later, by the same frame.
+                    return Ok(Some(Next::Again));
+                }
+                confirm = report.confirm;
             }
             (State::Open, Kind::Publish | Kind::Body, Some(_)) => {
                 return self.add(world, frame, budget).map(|()| None);
@@ -328,19 +348,19 @@ impl Connection {
             outbound.finish();
             outbound.answer(SessionId::FIRST, Confirm::NOW, words(SessionId::FIRST, Kind::Refuse, sentence));
         });
-        self.intake.refusal = Some(Refusal { message: "refused", text: sentence.to_string() });
+        self.intake.notice = Some(Notice::refused("refused", sentence.to_string()));
         self.close();
     }
 }
 
 impl Channel {
     /// Reads a tag that the channel does not use yet: the label of a reader.
-    fn new_tag(&mut self, fields: &mut Fields<'_>) -> Result<Box<[u8]>, Complaint> {
+    fn new_tag(&self, fields: &mut Fields<'_>) -> Result<u8, Complaint> {
         let tag = fields.number(1).ok_or(SHORT)? as u8;
-        if !self.tags.insert(tag) {
-            return Err("the tag is in use on this channel; choose another".into());
+        match self.readers.contains_key(&tag) {
+            true => Err("the tag is in use on this channel; choose another".into()),
+            false => Ok(tag),
         }
-        Ok([tag].into())
     }
 }
 

@@ -10,14 +10,14 @@ const HEAD_BYTES: usize = 7;
 pub const PAYLOAD_BYTES_MAX: usize = 4096;
 
 /// Kinds of frames. A name is its length (2 bytes) and so many bytes, a flag is a byte.
-/// The broker answers requests by an empty frame of their kind, but for `Publish`, `Body` and `Accept`.
+/// The broker answers requests by an empty frame of their kind, but for `Publish` and `Body`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Client: user and password, two names.
     Login = 1,
-    /// Client: opens the channel of this number.
+    /// Client: opens the channel of this number. Deliveries that it may have unsettled (4 bytes), 0 for any number.
     Open,
-    /// Client: closes the channel.
+    /// Client: closes the channel. The answer comes behind all others of the channel.
     Close,
     /// Client: declares a durable queue of this name.
     Declare,
@@ -25,12 +25,15 @@ pub enum Kind {
     Consume,
     /// Client: tag (1 byte), pattern of subjects, a name.
     Subscribe,
+    /// Client: tag (1 byte) of a reader that ends. Its unsettled deliveries stay with the channel.
+    Cancel,
     /// Client: flag `persistent`, bytes of the body (4), exchange and subject, two names. Bodies follow.
     Publish,
     /// Both: the next bytes of a body.
     Body,
-    /// Client: number of a delivery (8 bytes), flag `and all before it`.
-    Accept,
+    /// Client: number of a delivery (8 bytes), flag `and all before it`, outcome (1 byte): accept 0, release 1,
+    /// reject 2. Answered once no crash undoes it.
+    Settle,
     /// Broker: tag, number (8 bytes), flag `redelivered`, bytes of the body (4), subject, a name. Bodies follow.
     Deliver,
     /// Broker: number of a publish of its channel (8 bytes), flags `and all before it` and `refused`.
@@ -39,8 +42,9 @@ pub enum Kind {
     Refuse,
 }
 
-const KINDS: [Kind; 12] =
-    [Login, Open, Close, Declare, Consume, Subscribe, Publish, Body, Accept, Deliver, Confirm, Refuse];
+const KINDS: [Kind; 13] = [
+    Login, Open, Close, Declare, Consume, Subscribe, Cancel, Publish, Body, Settle, Deliver, Confirm, Refuse,
+];
 
 /// A frame, whose payload is still in the input.
 #[derive(Debug, Clone, Copy)]
@@ -89,21 +93,24 @@ pub(super) fn push_body(out: &mut Vec<u8>, channel: SessionId, body: &[u8]) {
 }
 
 /// Fields of a payload, read one after the other; `None` where it ends too early.
-pub(super) struct Fields<'a>(pub(super) &'a [u8]);
+#[derive(Debug)]
+pub struct Fields<'a>(pub &'a [u8]);
 
 impl<'a> Fields<'a> {
-    pub(super) fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
+    /// So many bytes.
+    pub fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
         let (bytes, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
         Some(bytes)
     }
 
     /// A number of so many bytes.
-    pub(super) fn number(&mut self, len: usize) -> Option<u64> {
+    pub fn number(&mut self, len: usize) -> Option<u64> {
         Some(self.bytes(len)?.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
     }
 
-    pub(super) fn name(&mut self) -> Option<&'a [u8]> {
+    /// A name.
+    pub fn name(&mut self) -> Option<&'a [u8]> {
         self.number(2).and_then(|len| self.bytes(len as usize))
     }
 }

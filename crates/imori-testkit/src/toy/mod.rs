@@ -6,4 +6,4 @@ mod encoder;
 mod frame;
 
 pub use connection::{Connection, Settings};
-pub use frame::{Frame, Kind, PAYLOAD_BYTES_MAX, decode, push};
+pub use frame::{Fields, Frame, Kind, PAYLOAD_BYTES_MAX, decode, push};

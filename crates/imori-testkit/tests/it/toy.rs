@@ -39,7 +39,7 @@ fn settings() -> Arc<Settings> {
 fn toy(world: &TestWorld, channels: &[u16]) -> Toy {
     let mut toy = Toy::new(world, &settings(), true);
     toy.send(world, &login("guest"));
-    channels.iter().for_each(|channel| toy.send(world, &frame(*channel, Kind::Open, &[])));
+    channels.iter().for_each(|channel| toy.send(world, &open(*channel, 0)));
     let opened = channels.iter().map(|channel| format!("{channel} Open "));
     assert_eq!(
         heard(&mut toy, world),
@@ -73,6 +73,10 @@ fn login(user: &str) -> Vec<u8> {
     frame(0, Kind::Login, &[&name(user), &name("guest")])
 }
 
+fn open(channel: u16, window: u32) -> Vec<u8> {
+    frame(channel, Kind::Open, &[&window.to_be_bytes()])
+}
+
 fn declare(channel: u16, queue: &str) -> Vec<u8> {
     frame(channel, Kind::Declare, &[&name(queue)])
 }
@@ -93,7 +97,11 @@ fn publish(channel: u16, exchange: &str, subject: &str, body: &[u8]) -> Vec<u8> 
 }
 
 fn accept(channel: u16, number: u64) -> Vec<u8> {
-    frame(channel, Kind::Accept, &[&number.to_be_bytes(), &[0]])
+    settle(channel, number, 0)
+}
+
+fn settle(channel: u16, number: u64, outcome: u8) -> Vec<u8> {
+    frame(channel, Kind::Settle, &[&number.to_be_bytes(), &[0, outcome]])
 }
 
 /// The frames that a client got: channel, kind, payload.
@@ -131,7 +139,7 @@ fn messages_cross_between_a_channel_and_stomp() {
     let one = ["3 Deliver a\\x01\\x03\\x01q", "3 Body one"];
     assert_eq!(heard(&mut toy, &world), one, "its credit is one");
     toy.send(&world, &accept(3, 1));
-    assert_eq!(heard(&mut toy, &world), ["3 Deliver a\\x02\\x03\\x01q", "3 Body two"]);
+    assert_eq!(heard(&mut toy, &world), ["3 Deliver a\\x02\\x03\\x01q", "3 Body two", "3 Settle "]);
     let body = vec![b'x'; 2 * PAYLOAD_BYTES_MAX + 1];
     toy.send(&world, &publish(3, "amq.topic", "t", &body));
     let got = text(&mut stomp, &world);
@@ -139,7 +147,10 @@ fn messages_cross_between_a_channel_and_stomp() {
     stomp.send(&world, &[b"SEND\ndestination:/queue/q\n\n", &body[..], b"\0"].concat());
     toy.send(&world, &accept(3, 2));
     let frames = heard(&mut toy, &world);
-    assert_eq!(frames[frames.len() - 3..], ["3 Body 4096 bytes", "3 Body 4096 bytes", "3 Body x"]);
+    assert_eq!(
+        frames[frames.len() - 4..],
+        ["3 Body 4096 bytes", "3 Body 4096 bytes", "3 Body x", "3 Settle "]
+    );
 }
 
 #[test]
@@ -172,9 +183,48 @@ fn a_channel_that_is_closed_gives_back_its_own() {
     assert!(text(&mut stomp, &world).contains("redelivered:true"));
     toy.send(&world, &[accept(1, 1), accept(2, 1), publish(2, "", "q2", b"more")].concat());
     assert_eq!(world.depth("q2"), Some((0, 1)), "the frame for channel 1 came too late");
-    assert_eq!(heard(&mut toy, &world).len(), 3);
-    toy.send(&world, &frame(1, Kind::Open, &[]));
+    let more = ["2 Settle ", "2 Deliver c\\x02\\x04\\x02q2", "2 Body more", "2 Confirm \\x02"];
+    assert_eq!(heard(&mut toy, &world), more);
+    toy.send(&world, &open(1, 0));
     assert_eq!(heard(&mut toy, &world), ["1 Open "], "its number is free again");
+}
+
+#[test]
+fn a_channel_has_as_much_as_its_window_lets_it_whatever_others_have() {
+    let world = world();
+    let mut toy = toy(&world, &[2]);
+    toy.send(&world, &[open(1, 2), declare(1, "q1"), declare(1, "q2")].concat());
+    toy.send(
+        &world,
+        &[consume(1, b'a', 9, "q1"), consume(1, b'b', 9, "q1"), consume(2, b'c', 2, "q2")].concat(),
+    );
+    toy.send(&world, &[publish(1, "", "q1", b"x").repeat(3), publish(2, "", "q2", b"y").repeat(3)].concat());
+    assert_eq!((world.depth("q1"), world.depth("q2")), (Some((1, 2)), Some((1, 2))));
+    toy.send(&world, &settle(1, 2, 0));
+    assert_eq!((world.depth("q1"), world.depth("q2")), (Some((0, 2)), Some((1, 2))));
+}
+
+#[test]
+fn a_channel_settles_each_way_and_keeps_what_a_reader_leaves() {
+    let world = world();
+    let mut toy = toy(&world, &[1]);
+    toy.send(
+        &world,
+        &[declare(1, "q"), consume(1, b'a', 9, "q"), publish(1, "", "q", b"x").repeat(3)].concat(),
+    );
+    toy.send(&world, &frame(1, Kind::Cancel, &[b"a"]));
+    assert_eq!(heard(&mut toy, &world).last().map(String::as_str), Some("1 Cancel "));
+    assert_eq!(world.depth("q"), Some((0, 3)));
+    for (number, outcome, depth) in [(1, 1, (1, 2)), (2, 2, (1, 1)), (3, 0, (1, 0))] {
+        toy.send(&world, &settle(1, number, outcome));
+        assert_eq!((heard(&mut toy, &world), world.depth("q")), (vec!["1 Settle ".to_string()], Some(depth)));
+    }
+    for wrong in [settle(1, 3, 0), settle(1, 1, 3), frame(1, Kind::Cancel, &[b"a"])] {
+        toy.send(&world, &wrong);
+        assert!(heard(&mut toy, &world)[0].starts_with("1 Refuse "), "{wrong:?}");
+        toy.send(&world, &[open(1, 0), consume(1, b'c', 9, "q")].concat());
+        heard(&mut toy, &world);
+    }
 }
 
 #[test]
@@ -237,7 +287,7 @@ fn a_channel_that_waits_for_a_long_queue_holds_up_no_other() {
 fn a_connection_has_a_limit_of_channels() {
     let world = world();
     let (mut toy, max) = (toy(&world, &[]), ROOMY_LIMITS.sessions_max);
-    let opens: Vec<u8> = (1..=max).flat_map(|channel| frame(channel, Kind::Open, &[])).collect();
+    let opens: Vec<u8> = (1..=max).flat_map(|channel| open(channel, 0)).collect();
     toy.send(&world, &opens);
     let frames = heard(&mut toy, &world);
     let refused = frames.iter().filter(|frame| frame.contains("Refuse the connection has")).count();
@@ -262,7 +312,7 @@ fn a_login_that_takes_time_holds_up_its_own_frames_alone() {
     world.slow_logins.set(true);
     for (user, expected) in [("guest", vec!["0 Login ", "2 Open "]), ("somebody", vec![])] {
         let mut slow = Toy::new(&world, &settings(), true);
-        slow.send(&world, &[login(user), frame(2, Kind::Open, &[])].concat());
+        slow.send(&world, &[login(user), open(2, 0)].concat());
         assert_eq!((slow.next, heard(&mut slow, &world)), (Next::Verify, Vec::new()));
         other.send(&world, &publish(1, "amq.topic", "t", b"x"));
         assert_eq!(heard(&mut other, &world).len(), 1);
@@ -277,13 +327,15 @@ fn a_login_that_takes_time_holds_up_its_own_frames_alone() {
 
 fn request(kind: u8, number: u8) -> Vec<u8> {
     let channel = u16::from(number % 2) + 1;
-    match kind % 7 {
+    match kind % 9 {
         0 => publish(channel, "", "q", &vec![number; usize::from(number) * 100]),
         1 => publish(channel, "amq.topic", "t", b"x"),
         2 => subscribe(channel, number, "t"),
         3 => declare(channel, "q"),
         4 => frame(channel, Kind::Close, &[]),
-        5 => frame(channel, Kind::Open, &[]),
+        5 => open(channel, u32::from(number % 3)),
+        6 => frame(channel, Kind::Cancel, &[&[number]]),
+        7 => settle(channel, u64::from(number), number % 3),
         _ => consume(channel, number, 3, "q"),
     }
 }

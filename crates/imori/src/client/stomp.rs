@@ -113,7 +113,7 @@ impl Stomp {
             let step = self.decoder.decode(self.transport.input(), &mut self.table);
             match step.map_err(|error| ClientError::Decode("STOMP", error.into()))? {
                 Step::Incomplete { .. } => return Ok(None),
-                Step::LineEnds { consumed } => self.transport.consume(consumed),
+                Step::Noise { consumed } => self.transport.consume(consumed),
                 Step::Frame { frame, consumed } => {
                     let taken = (frame.command, received(&frame));
                     self.transport.consume(consumed);

@@ -1,0 +1,7 @@
+//! The codec against the table it is made of, and against another codec.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets the unexpected has failed")]
+
+mod methods;
+mod oracle;
+mod spec;

@@ -1,0 +1,244 @@
+//! The test kit's protocol as clients speak it, for one channel of a connection: frames out, frames in.
+
+use std::collections::VecDeque;
+
+use imori_core::outbound::SessionId;
+use imori_testkit::toy::{Fields, Frame, Kind, PAYLOAD_BYTES_MAX, decode, push};
+
+use super::errors::complaint;
+use super::place::Place;
+use super::protocol::{
+    Abilities, ClientProtocol, Confirmed, Delivered, Event, HeaderUse, NumberHeader, Open, Publish,
+    Published, Settle, Subscribe, Unsubscribe,
+};
+use crate::model::Outcome;
+
+/// A client of one channel.
+pub(crate) struct ToyClient {
+    channel: SessionId,
+    /// Kinds of the frames that are to be answered, with the names of their confirms.
+    asked: VecDeque<(Kind, String)>,
+    /// A delivery whose body is not whole, and the bytes that are missing.
+    unfinished: Option<(Delivered, usize)>,
+    /// The broker has said its last on this channel.
+    is_closed: bool,
+}
+
+impl ToyClient {
+    pub(crate) fn new(channel: u16) -> ToyClient {
+        ToyClient { channel: SessionId(channel), asked: VecDeque::new(), unfinished: None, is_closed: false }
+    }
+
+    fn frame(&self, out: &mut Vec<u8>, kind: Kind, fields: &[&[u8]]) {
+        push(out, self.channel, kind, |out| fields.iter().for_each(|field| out.extend_from_slice(field)));
+    }
+
+    /// Writes a frame that is answered by one of its kind.
+    fn ask(&mut self, out: &mut Vec<u8>, kind: Kind, fields: &[&[u8]], confirm: &str) {
+        self.asked.push_back((kind, String::from(confirm)));
+        self.frame(out, kind, fields);
+    }
+
+    fn event(&mut self, frame: &Frame<'_>) -> Result<Event, String> {
+        if frame.channel == SessionId::FIRST {
+            return match frame.kind {
+                Kind::Login => Ok(Event::Nothing),
+                Kind::Refuse if self.is_closed => Ok(Event::Nothing),
+                Kind::Refuse => Ok(refused(frame)),
+                other => Err(format!("{other:?} is not for the connection")),
+            };
+        }
+        if self.is_closed {
+            return Err(format!("{:?} comes after the end of its channel", frame.kind));
+        }
+        let is_body = frame.kind == Kind::Body;
+        if is_body != self.unfinished.is_some() {
+            return Err(format!("{:?}, and {:?} is not whole", frame.kind, self.unfinished));
+        }
+        let mut fields = Fields(frame.payload);
+        match frame.kind {
+            Kind::Deliver => delivered(&mut fields).map_or_else(
+                || Err(String::from("a delivery is too short")),
+                |(delivered, missing)| Ok(self.add(delivered, missing, b"")),
+            ),
+            Kind::Body => match self.unfinished.take() {
+                Some((delivered, missing)) if frame.payload.len() <= missing => {
+                    Ok(self.add(delivered, missing, frame.payload))
+                }
+                unfinished => Err(format!("a body is longer than announced: {unfinished:?}")),
+            },
+            Kind::Confirm => {
+                let (number, is_multiple) =
+                    fields.number(8).zip(fields.number(1)).ok_or("a short confirm")?;
+                let is_refused = fields.number(1) == Some(1);
+                Ok(Event::Published(Published { number, is_multiple: is_multiple == 1, is_refused }))
+            }
+            Kind::Refuse => {
+                self.is_closed = true;
+                Ok(refused(frame))
+            }
+            kind => {
+                self.is_closed = kind == Kind::Close;
+                let name = match self.asked.pop_front() {
+                    Some((asked, name)) if asked == kind => name,
+                    other => format!("{kind:?} for {other:?}"),
+                };
+                Ok(Event::Confirmed(Confirmed { name: Some(name), level: None, count: None }))
+            }
+        }
+    }
+
+    /// Adds bytes to the body of a delivery, of which so many are missing.
+    fn add(&mut self, mut delivered: Delivered, missing: usize, bytes: &[u8]) -> Event {
+        delivered.body.extend_from_slice(bytes);
+        match missing - bytes.len() {
+            0 => Event::Delivered(delivered),
+            missing => {
+                self.unfinished = Some((delivered, missing));
+                Event::Nothing
+            }
+        }
+    }
+}
+
+impl ClientProtocol for ToyClient {
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            reads_queues: true,
+            declares: false,
+            operates: false,
+            delays: false,
+            persists: true,
+            transacts: false,
+            has_named_confirms: false,
+            confirms_all: false,
+            confirms_apart: true,
+            has_groups: false,
+            headers: HeaderUse::Never,
+        }
+    }
+
+    fn connect(&mut self, out: &mut Vec<u8>, is_intruder: bool) {
+        let password = if is_intruder { "wrong" } else { "guest" };
+        push(out, SessionId::FIRST, Kind::Login, |out| {
+            out.extend([name("guest"), name(password)].concat());
+        });
+    }
+
+    fn open(&mut self, out: &mut Vec<u8>, open: &Open<'_>) {
+        let window = open.window.map_or(0, |window| window as u32);
+        self.ask(out, Kind::Open, &[&window.to_be_bytes()], open.confirm);
+    }
+
+    fn subscribe(&mut self, out: &mut Vec<u8>, subscribe: &Subscribe<'_>) {
+        let tag = [tag(subscribe.id)];
+        let confirm = subscribe.confirm;
+        match subscribe.place {
+            Place::Queue(queue) | Place::DeclaredQueue(queue) => {
+                let credit = (subscribe.prefetch as u32).to_be_bytes();
+                self.ask(out, Kind::Consume, &[&tag, &credit, &name(queue)], confirm);
+            }
+            Place::Topic(pattern) | Place::Reply(pattern) => {
+                self.ask(out, Kind::Subscribe, &[&tag, &name(pattern)], confirm);
+            }
+        }
+    }
+
+    fn unsubscribe(&mut self, out: &mut Vec<u8>, unsubscribe: &Unsubscribe<'_>) {
+        self.ask(out, Kind::Cancel, &[&[tag(unsubscribe.id)]], unsubscribe.confirm);
+    }
+
+    fn publish(&mut self, out: &mut Vec<u8>, publish: &Publish<'_>) -> Option<usize> {
+        let (exchange, subject) = match &publish.outgoing.place {
+            Place::Queue(queue) | Place::DeclaredQueue(queue) => ("", queue),
+            Place::Topic(subject) | Place::Reply(subject) => ("amq.topic", subject),
+        };
+        let is_persistent = [u8::from(publish.outgoing.is_persistent)];
+        let len = (publish.body.len() as u32).to_be_bytes();
+        self.frame(out, Kind::Publish, &[&is_persistent, &len, &name(exchange), &name(subject)]);
+        for part in publish.body.chunks(PAYLOAD_BYTES_MAX) {
+            self.frame(out, Kind::Body, &[part]);
+        }
+        // Its messages have no headers.
+        Some(0)
+    }
+
+    fn settle(&mut self, out: &mut Vec<u8>, settle: &Settle<'_>) {
+        let number: u64 = settle.ack.parse().unwrap_or_default();
+        let outcome = match settle.outcome {
+            Outcome::Release => 1,
+            Outcome::Reject => 2,
+            Outcome::Open | Outcome::Auto | Outcome::Accept => 0,
+        };
+        let confirm = settle.confirm.unwrap_or_default();
+        self.ask(out, Kind::Settle, &[&number.to_be_bytes(), &[0, outcome]], confirm);
+    }
+
+    fn disconnect(&mut self, out: &mut Vec<u8>, confirm: &str) {
+        self.ask(out, Kind::Close, &[], confirm);
+    }
+
+    fn channel(&self) -> Option<u16> {
+        Some(self.channel.0)
+    }
+
+    fn part(&self, input: &[u8]) -> Option<(usize, Option<u16>)> {
+        match decode(input) {
+            Ok(Some((frame, len))) => {
+                Some((len, Some(frame.channel.0).filter(|channel| *channel != SessionId::FIRST.0)))
+            }
+            Ok(None) => None,
+            // Whoever reads it says why it is none.
+            Err(_) => Some((input.len(), None)),
+        }
+    }
+
+    fn text_of(&self, mut bytes: &[u8]) -> String {
+        let mut text = String::new();
+        while let Ok(Some((frame, len))) = decode(bytes) {
+            let payload = frame.payload.escape_ascii().to_string().replace("\\x00", "");
+            text.push_str(&format!("{} {:?} {payload} | ", frame.channel.0, frame.kind));
+            bytes = bytes.get(len..).unwrap_or_default();
+        }
+        text
+    }
+
+    fn read(&mut self, input: &[u8]) -> Result<Option<(usize, Event)>, String> {
+        match decode(input)? {
+            Some((frame, len)) => Ok(Some((len, self.event(&frame)?))),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Reads the head of a delivery; gives the bytes of its body too.
+fn delivered(fields: &mut Fields<'_>) -> Option<(Delivered, usize)> {
+    let (tag, number, is_redelivered) = (fields.number(1)?, fields.number(8)?, fields.number(1)?);
+    let delivered = Delivered {
+        subscription: format!("s{tag}"),
+        number: Some(number),
+        ack: number.to_string(),
+        body: Vec::new(),
+        number_header: NumberHeader::Hidden,
+        is_redelivered: is_redelivered == 1,
+        text_bytes: 0,
+        death: None,
+        reply_to: None,
+    };
+    Some((delivered, fields.number(4)? as usize))
+}
+
+fn refused(frame: &Frame<'_>) -> Event {
+    let text = String::from_utf8_lossy(frame.payload);
+    Event::Refused { message: complaint(&text), text: frame.payload.to_vec() }
+}
+
+/// The tag for a name of a subscription, which is `s` and a number.
+fn tag(id: &str) -> u8 {
+    id.trim_start_matches('s').parse().unwrap_or(u8::MAX)
+}
+
+/// A name as a field.
+fn name(text: &str) -> Vec<u8> {
+    [&(text.len() as u16).to_be_bytes(), text.as_bytes()].concat()
+}

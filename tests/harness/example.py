@@ -1,0 +1,71 @@
+"""Blocks of the documents as processes, run as they stand but for ports and the binary."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from harness.deadline import DEADLINE_S
+from harness.imori import BINARY, REPOSITORY, Imori
+from harness.page import Block
+
+INTERPRETERS = {
+    "sh": ["bash", "-euo", "pipefail", "-c"],
+    "python": [sys.executable, "-W", "error", "-c"],
+    "ruby": ["ruby", "-e"],
+}
+
+
+def environment_of(imori: Imori) -> dict[str, str]:
+    """Returns what examples find in their environment, so that clients talk to this broker."""
+    return {
+        **os.environ,
+        "IMORI_URL": f"stomp://guest:guest@127.0.0.1:{imori.addresses[0][1]}/",
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+
+
+def command_of(block: Block, imori: Imori) -> list[str]:
+    """Returns the command that runs a block against this broker."""
+    text = block.text.replace("target/release/imori", BINARY)
+    ports = {"61613": imori.addresses[0], "4222": imori.nats, "8222": imori.monitor}
+    for usual, address in ports.items():
+        if address is not None:
+            text = re.sub(rf"\b{usual}\b", str(address[1]), text)
+    return [*INTERPRETERS[block.language], text]
+
+
+def run(command: list[str], environment: Mapping[str, str], place: str) -> str:
+    """Runs a command to its end, which has to be a good one, and returns what it printed."""
+    ended = subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert ended.returncode == 0, f"{place} ends with {ended.returncode}: {ended.stderr}"
+    return ended.stdout
+
+
+def start(stack: ExitStack, command: list[str], environment: Mapping[str, str]) -> None:
+    """Starts a command that goes on until `stack` is left."""
+    process = stack.enter_context(
+        subprocess.Popen(
+            command,
+            cwd=REPOSITORY,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    )
+    # The shell may have children.
+    stack.callback(os.killpg, process.pid, signal.SIGKILL)
