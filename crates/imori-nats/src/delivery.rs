@@ -162,6 +162,7 @@ impl Encoder for DeliveryEncoder {
     fn cut(&mut self, out: &mut Vec<u8>, reason: &CutReason) {
         match reason {
             CutReason::TooSlow { .. } | CutReason::Stalled { .. } => push_error(out, "Slow Consumer"),
+            CutReason::Unfinished { .. } => push_error(out, "Stale Connection"),
             CutReason::QueueDeleted { .. } | CutReason::ShuttingDown | CutReason::Fault => {}
         }
     }

@@ -190,6 +190,7 @@ fn only_a_slow_consumer_is_told_why_it_is_cut() {
     let mut encoder = encoder(true);
     for (reason, expected) in [
         (CutReason::TooSlow { unsent_max: 1 }, "-ERR 'Slow Consumer'\r\n"),
+        (CutReason::Unfinished { seconds: 1 }, "-ERR 'Stale Connection'\r\n"),
         (CutReason::ShuttingDown, ""),
         (CutReason::Fault, ""),
     ] {
