@@ -206,7 +206,9 @@ impl Encoder for DeliveryEncoder {
 
     fn cut(&mut self, out: &mut Vec<u8>, reason: &CutReason) {
         let code = match reason {
-            CutReason::TooSlow { .. } | CutReason::Stalled { .. } => Code::ResourceError,
+            CutReason::TooSlow { .. } | CutReason::Stalled { .. } | CutReason::Unfinished { .. } => {
+                Code::ResourceError
+            }
             CutReason::QueueDeleted { .. } | CutReason::ShuttingDown => Code::ConnectionForced,
             CutReason::Fault => Code::InternalError,
         };

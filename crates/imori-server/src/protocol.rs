@@ -172,6 +172,21 @@ impl Protocol {
         each!(self, inbound => inbound.waits_for_alarm())
     }
 
+    /// Says that a frame of so many bytes would be parked in an alarm, so that what comes behind it can be read.
+    pub fn has_place_to_park<W: World>(&self, world: &W, frame_bytes: usize) -> bool {
+        each!(self, inbound => inbound.has_place_to_park(world, frame_bytes))
+    }
+
+    /// Notes that a part of a long frame came.
+    pub fn came(&mut self, now: Time) {
+        each!(self, inbound => inbound.came(now));
+    }
+
+    /// Notes that nothing is read for now.
+    pub fn pause(&mut self) {
+        each!(self, inbound => inbound.pause());
+    }
+
     /// When [`Protocol::tick`] is to be called.
     pub fn next_deadline(&self) -> Option<Time> {
         each!(self, inbound => inbound.next_deadline())

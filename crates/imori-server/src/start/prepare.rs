@@ -34,6 +34,7 @@ use crate::stall::Stalls;
 use crate::start::memory_limit::memory_limit;
 use crate::start::small_disk::{SmallDisk, small_disk};
 use crate::start::start_error::StartError;
+use crate::store::rate_limited_log::RateLimitedLog;
 use crate::store::{self, OpenedStore, Opening};
 use crate::turn::Memory;
 use crate::websocket::UpgradePolicy;
@@ -110,6 +111,7 @@ pub(crate) fn prepare(
             unauthenticated_per_source_max: limits.unauthenticated_per_source as usize,
         }),
         peer_log_limit: PeerLogLimit::default(),
+        no_form_log: RateLimitedLog::default(),
         verifiers: Verifiers::new(authenticator),
         memory,
         alarm: watch::Sender::new(false),
