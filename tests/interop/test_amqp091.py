@@ -229,6 +229,68 @@ def test_messages_cross_to_stomp_and_back(imori: Imori, channel: Any) -> None:  
     channel.queue_delete("cross")
 
 
+def test_requests_are_answered_by_direct_reply_to(imori: Imori) -> None:
+    with connection(imori) as requester, connection(imori) as responder:
+        answers: list[tuple[str, bytes]] = []
+        channel = requester.channel()
+        channel.basic_consume(
+            "amq.rabbitmq.reply-to",
+            lambda _channel, _method, properties, body: answers.append(
+                (properties.correlation_id, body)
+            ),
+            auto_ack=True,
+        )
+        serving = responder.channel()
+        serving.queue_declare("rpc")
+
+        def answer(channel: Any, _method: Any, request: Any, body: bytes) -> None:  # noqa: ANN401
+            reply = Properties(correlation_id=request.correlation_id)
+            channel.basic_publish("", request.reply_to, body * 2, reply)
+
+        serving.basic_consume("rpc", answer, auto_ack=True)
+        for number in range(10):
+            request = Properties(reply_to="amq.rabbitmq.reply-to", correlation_id=str(number))
+            channel.basic_publish("", "rpc", b"%d" % number, request)
+            while len(answers) <= number:
+                responder.process_data_events(time_limit=0.01)
+                requester.process_data_events(time_limit=0.01)
+        assert answers == [(str(number), b"%d" % number * 2) for number in range(10)]
+        serving.queue_delete("rpc")
+
+
+def test_a_responder_that_speaks_stomp_answers_direct_reply_to(imori: Imori) -> None:
+    class Listener(stomp.ConnectionListener):  # type: ignore[misc]
+        def on_message(self, frame: Any) -> None:  # noqa: ANN401
+            client.send(
+                frame.headers["reply-to"],
+                frame.body + "!",
+                headers={"correlation-id": frame.headers["correlation-id"]},
+            )
+
+    client = stomp.Connection12([imori.addresses[0]])
+    client.set_listener("", Listener())
+    client.connect("guest", "guest", wait=True)
+    client.subscribe("/queue/shouted", "1")
+    with connection(imori) as requester:
+        channel = requester.channel()
+        request = Properties(reply_to="amq.rabbitmq.reply-to", correlation_id="7")
+        answers: list[tuple[str, bytes]] = []
+        channel.basic_consume(
+            "amq.rabbitmq.reply-to",
+            lambda _channel, _method, properties, body: answers.append(
+                (properties.correlation_id, body)
+            ),
+            auto_ack=True,
+        )
+        channel.confirm_delivery()
+        channel.queue_declare("shouted", durable=True)
+        channel.basic_publish("", "shouted", b"hello", request, mandatory=True)
+        while not answers:
+            requester.process_data_events(time_limit=0.01)
+        assert answers == [("7", b"hello!")]
+    client.disconnect()
+
+
 def test_durable_messages_outlive_the_broker(tmp_path: Path) -> None:
     with running_imori(tmp_path, protocol="amqp", amqp=False) as imori:
         with _first(imori) as opened:

@@ -22,6 +22,8 @@ pub(crate) struct Channel {
     pub(crate) consumers: BTreeMap<Box<str>, ReaderId>,
     /// The number of the last publish, where publishes are confirmed.
     pub(crate) confirms: Option<u64>,
+    /// The consumer of direct reply-to, if there is one.
+    pub(crate) replies: Option<ReplyConsumer>,
     /// Prefetch count of the consumers to come; 0 is unlimited.
     pub(crate) prefetch_count: u16,
     /// The last delivery that a command settles of which a part is done.
@@ -30,4 +32,12 @@ pub(crate) struct Channel {
     pub(crate) last_queue: Box<str>,
     /// The message of which not all frames have come.
     pub(crate) unfinished: Option<Unfinished>,
+}
+
+/// The consumer of direct reply-to: the tag under which replies come, and the address that stands for it elsewhere.
+#[derive(Debug)]
+pub(crate) struct ReplyConsumer {
+    pub(crate) tag: Box<str>,
+    /// The routing key of the inbox.
+    pub(crate) key: Box<[u8]>,
 }

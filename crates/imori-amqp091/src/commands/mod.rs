@@ -6,5 +6,6 @@ pub(crate) mod consume;
 pub(crate) mod settle;
 pub(crate) mod queue;
 pub(crate) mod exchange;
+pub(crate) mod direct_reply;
 pub(crate) mod arguments;
 pub(crate) mod token;
