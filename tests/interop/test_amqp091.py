@@ -156,6 +156,31 @@ def test_publishes_are_confirmed_or_returned(channel: Any) -> None:  # noqa: ANN
         channel.basic_publish("", full, b"second")
 
 
+def test_transactions_happen_as_a_whole(imori: Imori) -> None:
+    with connection(imori) as opened, connection(imori) as other:
+        channel, reader = opened.channel(), other.channel()
+        queue = channel.queue_declare("together", durable=True).method.queue
+
+        def ready() -> int:
+            return int(reader.queue_declare(queue, passive=True).method.message_count)
+
+        channel.tx_select()
+        for number in range(3):
+            channel.basic_publish("", queue, b"%d" % number, Properties(delivery_mode=2))
+        channel.tx_rollback()
+        assert ready() == 0
+        channel.basic_publish("", queue, b"kept", Properties(delivery_mode=2))
+        assert ready() == 0
+        channel.tx_commit()
+        assert ready() == 1
+        method, _, body = channel.basic_get(queue)
+        channel.basic_ack(method.delivery_tag)
+        channel.tx_rollback()
+        channel.close()
+        assert (body, ready()) == (b"kept", 1), "its acknowledgement was rolled back"
+        reader.queue_delete(queue)
+
+
 def test_errors_end_a_channel_in_the_words_of_rabbitmq(imori: Imori) -> None:
     with connection(imori) as opened, connection(imori) as other:
         other.channel().queue_declare("owned", exclusive=True)

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use imori_core::id::ReaderId;
 
 use crate::content::Unfinished;
+use crate::transaction::Transaction;
 
 /// A channel.
 ///
@@ -24,6 +25,8 @@ pub(crate) struct Channel {
     pub(crate) confirms: Option<u64>,
     /// The consumer of direct reply-to, if there is one.
     pub(crate) replies: Option<ReplyConsumer>,
+    /// Publishes and settlements that wait for their commit, where the channel has transactions.
+    pub(crate) transaction: Option<Transaction>,
     /// Prefetch count of the consumers to come; 0 is unlimited.
     pub(crate) prefetch_count: u16,
     /// The last delivery that a command settles of which a part is done.

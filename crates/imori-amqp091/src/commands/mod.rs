@@ -3,6 +3,7 @@
 pub(crate) mod login;
 pub(crate) mod publish;
 pub(crate) mod consume;
+pub(crate) mod transaction;
 pub(crate) mod settle;
 pub(crate) mod queue;
 pub(crate) mod exchange;

@@ -14,6 +14,7 @@ use crate::codec::frame::FRAME_BYTES;
 use crate::codec::methods::basic;
 use crate::commands::direct_reply;
 use crate::commands::token::DIRECT_REPLY_TO;
+use crate::commands::transaction::add_publish;
 use crate::content::Content;
 use crate::delivery::push_return;
 use crate::header_block::{BASIC, read};
@@ -50,6 +51,10 @@ pub(crate) fn publish<W: World>(
         Some(body) => Publication::with_shared_body(&properties, block, body),
         None => Publication::new(&properties, block, content.body),
     };
+    if add_publish(client, world, channel, publish, &publication)? {
+        budget.spend(1, 0, None);
+        return Ok(Performed::Done);
+    }
     let (exchange, subject) = (publish.exchange.as_bytes(), publish.routing_key.as_bytes());
     let actor = client.actor();
     if broker::must_wait_for_queue(world, &actor, exchange, subject, &publication.view()) {
