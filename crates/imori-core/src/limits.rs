@@ -73,6 +73,10 @@ pub const READERS_AT_ONCE: usize = 16;
 /// a connection. An idle one costs about 300 bytes. More: opening one is refused.
 pub const SESSIONS_MAX: u16 = 2048;
 
+/// Deliveries that one command settles at a time, with what their queues give out instead: about 7 ms. More: the rest
+/// is settled after others had their turns.
+pub const SETTLES_AT_ONCE: usize = 1024;
+
 /// Commands that one turn of a connection works off, so that others get theirs.
 pub const TURN_COMMANDS_MAX: usize = 256;
 

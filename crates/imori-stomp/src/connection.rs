@@ -282,7 +282,9 @@ impl Connection {
             }
             // No queue holds up a frame that publishes nothing.
             Action::Perform => {
-                self.perform_at_once(world, frame, budget);
+                if self.perform_at_once(world, frame, budget) == Performed::Partly {
+                    return Taken::Left(Next::Again);
+                }
             }
             Action::Publish => return self.begin_to_park(world, frame, bytes),
             Action::Park => self.park_frame(world, frame, bytes),
@@ -290,7 +292,9 @@ impl Connection {
                 self.park_frame(world, frame, bytes);
             }
             Action::ParkWithTransaction => {
-                self.perform_at_once(world, frame, budget);
+                if self.perform_at_once(world, frame, budget) == Performed::Partly {
+                    return Taken::Left(Next::Again);
+                }
             }
             Action::Ignore => {}
             Action::LogIn => return self.log_in(world, frame, bytes.len()),
@@ -343,10 +347,13 @@ impl Connection {
             budget.spend_change();
         }
         match outcome {
-            Ok(outcome) if outcome.is_held => return Performed::Held,
+            Ok(outcome) if outcome.performed == Performed::Held => return Performed::Held,
             Ok(outcome) => {
                 budget.spend(outcome.commands, outcome.receivers, outcome.slow_reader);
                 let confirm = self.client.confirm(outcome.confirm);
+                if outcome.performed == Performed::Partly {
+                    return Performed::Partly;
+                }
                 if let Some(receipt) = outcome.receipt {
                     self.give_receipt(world, receipt, confirm, outcome.receipt_kind);
                 }

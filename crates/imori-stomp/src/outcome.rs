@@ -2,6 +2,7 @@
 
 use imori_core::confirm::Confirm;
 use imori_core::id::ConnectionId;
+use imori_core::inbound::Performed;
 
 /// The contents of a receipt besides the id.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -37,8 +38,8 @@ pub(crate) struct FrameOutcome<'a> {
     pub(crate) receivers: usize,
     /// A receiver that is behind.
     pub(crate) slow_reader: Option<ConnectionId>,
-    /// Nothing was done: a queue is too long, and says when to try again.
-    pub(crate) is_held: bool,
+    /// How much of it is done.
+    pub(crate) performed: Performed,
 }
 
 impl<'a> FrameOutcome<'a> {
@@ -50,6 +51,6 @@ impl<'a> FrameOutcome<'a> {
     /// Nothing, until a queue is shorter.
     #[cold]
     pub(crate) fn held() -> Self {
-        Self { is_held: true, ..Self::default() }
+        Self { performed: Performed::Held, ..Self::default() }
     }
 }

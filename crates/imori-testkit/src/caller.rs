@@ -211,7 +211,14 @@ impl<'w> Caller<'w> {
 
     /// Settles deliveries; gives their number.
     pub fn settle(&self, numbers: Numbers, outcome: Outcome) -> Result<usize, BrokerError> {
-        broker::settle(self.world, &self.actor(), self.session, numbers, outcome).map(|(count, _)| count)
+        let mut settled = 0;
+        loop {
+            let report = broker::settle(self.world, &self.actor(), self.session, numbers, outcome)?;
+            settled += report.settled;
+            if !report.has_more {
+                return Ok(settled);
+            }
+        }
     }
 
     /// Accepts one delivery, which is there.

@@ -21,6 +21,7 @@ func main() {
 	time.AfterFunc(deadline, func() { log.Fatal("nothing came in time") })
 	acknowledge(dial(address), name+".ack")
 	transact(dial(address), name+".in", name+".out")
+	handle(dial(address), name+".many")
 	beRefused(dial(address))
 }
 
@@ -62,6 +63,25 @@ func transact(conn *stomp.Conn, in, out string) {
 	must(kept.Ack(message))
 	must(kept.CommitWithReceipt())
 	next(done, "done")
+	must(conn.Disconnect())
+}
+
+// A handler that sends with a receipt does not wait for itself while many messages wait, as none is unsettled beyond
+// those that the client keeps for it (docs/guides/stomp.md).
+func handle(conn *stomp.Conn, queue string) {
+	const count = 1000
+	for range count - 1 {
+		must(conn.Send(queue, "text/plain", []byte("work")))
+	}
+	must(conn.Send(queue, "text/plain", []byte("work"), stomp.SendOpt.Receipt))
+	prefetch := stomp.SubscribeOpt.Header("prefetch-count", "16")
+	work, err := conn.Subscribe(queue, stomp.AckClientIndividual, prefetch)
+	must(err)
+	for range count {
+		message := next(work, "work")
+		must(conn.Send(queue+".done", "text/plain", message.Body, stomp.SendOpt.Receipt))
+		must(conn.Ack(message))
+	}
 	must(conn.Disconnect())
 }
 

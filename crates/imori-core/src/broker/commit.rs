@@ -226,11 +226,12 @@ impl Applied {
     ) {
         for step in steps {
             let Step::Settle { session, numbers, outcome } = step else { continue };
-            let (settled, woken) = world
-                .with_outbound(actor.connection, |outbound| outbound.settle(*session, *numbers))
+            // A transaction is done at once, and no larger than one may be.
+            let settled = world
+                .with_outbound(actor.connection, |outbound| outbound.settle(*session, *numbers, usize::MAX))
                 .unwrap_or_default();
-            self.wakes.extend(woken);
-            for unsettled in settled {
+            self.wakes.extend(settled.wakes);
+            for unsettled in settled.deliveries {
                 let Some(queue) = queues.find(unsettled.place.queue) else { continue };
                 let died = self.effects.dead.len();
                 queue.settle(unsettled.place.sequence, *outcome, now, &mut self.effects);

@@ -40,6 +40,6 @@ pub use get::{GetOptions, get};
 pub use page::{page_failed, page_read, page_unreadable, page_written, pages_copied};
 pub use publish::{Repetition, notify, publish, publish_again, publish_each, publish_to_queue};
 pub use purge::purge;
-pub use settle::settle;
+pub use settle::{SettleReport, settle};
 pub use steps::Step;
 pub use throttle::{must_commit_wait_for_queue, must_wait_for_queue};

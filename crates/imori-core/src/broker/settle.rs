@@ -6,10 +6,23 @@ use crate::confirm::{Confirm, Level};
 use crate::delivery::Outcome;
 use crate::error::BrokerError;
 use crate::id::{ConnectionId, Reader};
-use crate::outbound::{Numbers, SessionId, Unsettled, Wake};
+use crate::limits::SETTLES_AT_ONCE;
+use crate::outbound::{Numbers, SessionId, Settled, Unsettled, Wake};
 use crate::world::World;
 
-/// Settles deliveries of a session; tells how many, and what has to be waited for until no crash undoes it.
+/// The result of settling deliveries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SettleReport {
+    /// How many are settled.
+    pub settled: usize,
+    /// As many were meant as one command does not settle at once: the caller comes back with the rest, after others had
+    /// their turns. Where one was named, that is not settled yet.
+    pub has_more: bool,
+    /// The confirm to wait for until no crash undoes it.
+    pub confirm: Confirm,
+}
+
+/// Settles deliveries of a session, no more than [`SETTLES_AT_ONCE`].
 ///
 /// # Errors
 /// [`BrokerError::NoDelivery`] where one is named that is not unsettled; then none is settled.
@@ -19,18 +32,18 @@ pub fn settle<W: World>(
     session: SessionId,
     numbers: Numbers,
     outcome: Outcome,
-) -> Result<(usize, Confirm), BrokerError> {
+) -> Result<SettleReport, BrokerError> {
     authorize(actor.identity, Action::Settle, actor.vhost, Object::Vhost)?;
-    let (settled, wakes) = world
-        .with_outbound(actor.connection, |outbound| outbound.settle(session, numbers))
+    let Settled { deliveries, has_more, wakes } = world
+        .with_outbound(actor.connection, |outbound| outbound.settle(session, numbers, SETTLES_AT_ONCE))
         .unwrap_or_default();
-    if let Some(number) = numbers.named().filter(|_| settled.is_empty()) {
+    if let Some(number) = numbers.named().filter(|_| deliveries.is_empty()) {
         return Err(BrokerError::NoDelivery(number));
     }
-    let count = settled.len();
-    let level = settle_in_queues(world, actor.connection, settled, wakes, outcome);
+    let settled = deliveries.len();
+    let level = settle_in_queues(world, actor.connection, deliveries, wakes, outcome);
     // Its own record, and those of the moves that it caused, are among those up to now.
-    Ok((count, Confirm::of(level, world.appended())))
+    Ok(SettleReport { settled, has_more, confirm: Confirm::of(level, world.appended()) })
 }
 
 /// Tells the queues what became of their messages, and lets the consumers take more. Gives the highest level

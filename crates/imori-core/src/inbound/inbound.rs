@@ -290,10 +290,13 @@ pub enum Taken {
 }
 
 /// Result of obeying a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Performed {
     /// The frame is done with.
+    #[default]
     Done,
+    /// A part of it was done. The frame is to be obeyed again after others had their turns.
+    Partly,
     /// Nothing was done, as a queue is too long. The world's `unthrottle` says when to try again.
     Held,
 }
@@ -373,9 +376,13 @@ fn replay_line<I: Inbound, W: World>(
     budget: &mut Budget,
 ) -> Option<Next> {
     while let Some(frame) = line.front() {
-        if inbound.replay(world, scratch, frame, budget) == Performed::Held {
-            line.wait_for_queue();
-            return None;
+        match inbound.replay(world, scratch, frame, budget) {
+            Performed::Done => {}
+            Performed::Partly => return Some(budget.close(Next::Again)),
+            Performed::Held => {
+                line.wait_for_queue();
+                return None;
+            }
         }
         line.pop();
         if inbound.phase() == Phase::Closed || line.is_empty() {

@@ -113,7 +113,7 @@ impl Outbound {
 mod tests {
     use super::super::deliver::WAITING_BODY_MIN;
     use super::super::test_stage::{QUEUE, Stage, long, synced};
-    use super::super::{Credit, Live, Numbers, SessionId};
+    use super::super::{Credit, Live, Numbers, SessionId, Settled};
     use super::*;
     use crate::confirm::{Confirm, Level, Lsn};
     use crate::delivery::Taken;
@@ -131,7 +131,8 @@ mod tests {
         assert_eq!(stage.send(reader, "m"), Live::Gone);
         assert_eq!(stage.outbound.readers_len(), 1);
         assert_eq!(stage.settle(Numbers::One(1)), (vec![], vec![]));
-        let (unsettled, wakes) = stage.outbound.settle(SessionId(9), Numbers::UpTo(u64::MAX));
+        let Settled { deliveries: unsettled, wakes, .. } =
+            stage.outbound.settle(SessionId(9), Numbers::UpTo(u64::MAX), usize::MAX);
         assert_eq!((unsettled, wakes), (vec![], vec![]));
         assert_eq!(stage.outbound.meant(SessionId(9), Numbers::One(0), 0), []);
     }

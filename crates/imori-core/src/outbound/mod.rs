@@ -34,3 +34,4 @@ pub use open_session::{HeldAnswers, SessionRefusal};
 pub use outbound::{Outbound, OutboundLimits, Wake};
 pub use readers::{ReaderSpec, Source, Subscription};
 pub use session::{Numbers, Unsettled};
+pub use settle::Settled;

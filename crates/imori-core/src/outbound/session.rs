@@ -138,14 +138,19 @@ impl Session {
         self.is_ended && self.readers.is_empty() && self.unsettled_len == 0 && self.answers.is_empty()
     }
 
-    /// Takes the deliveries that are meant, in order; none where the named one is not there.
-    pub(super) fn settle(&mut self, numbers: Numbers) -> Vec<Unsettled> {
+    /// Takes the deliveries that are meant, in order and no more than `max`, and tells whether there are others; none
+    /// where the named one is not there.
+    pub(super) fn settle(&mut self, numbers: Numbers, max: usize) -> (Vec<Unsettled>, bool) {
         let Some(range) = self.range(numbers) else {
-            return Vec::new();
+            return (Vec::new(), false);
         };
-        let mut taken = Vec::new();
+        let (mut taken, mut has_more) = (Vec::new(), false);
         for (_, place) in self.unsettled.range_mut(range) {
             if place.as_ref().is_some_and(|unsettled| numbers.mean(unsettled)) {
+                if taken.len() >= max {
+                    has_more = true;
+                    break;
+                }
                 taken.extend(place.take());
             }
         }
@@ -154,7 +159,7 @@ impl Session {
             self.unsettled.pop_front();
         }
         self.close_holes();
-        taken
+        (taken, has_more)
     }
 
     /// The deliveries that are meant and are above a number, in order; none where the named one is not there.
@@ -225,6 +230,19 @@ mod tests {
         taken.iter().map(|unsettled| unsettled.number).collect()
     }
 
+    /// Settles what is meant by three at a time, as long as there is more.
+    fn settled_in_pieces(session: &mut Session, meant: Numbers) -> Vec<u64> {
+        let mut settled = Vec::new();
+        loop {
+            let (taken, has_more) = session.settle(meant, 3);
+            settled.extend(numbers(&taken));
+            assert!(taken.len() == 3 || !has_more);
+            if !has_more {
+                return settled;
+            }
+        }
+    }
+
     #[test]
     fn clients_settle_one_or_up_to_one_or_those_of_a_reader() {
         // Deliveries 1 to 6: 3 needs no settling, even ones are reader 2's, 5 is settled already.
@@ -257,12 +275,12 @@ mod tests {
                     _ => session.sent_unsettled(place(number), reader(if number % 2 == 0 { 2 } else { 1 })),
                 }
             }
-            session.settle(Numbers::One(5));
+            session.settle(Numbers::One(5), 1);
             for above in 0..8 {
                 let higher: Vec<u64> = expected.iter().copied().filter(|number| *number > above).collect();
                 assert_eq!(numbers(&session.meant(meant, above)), higher, "{meant:?} above {above}");
             }
-            assert_eq!(numbers(&session.settle(meant)), expected, "{meant:?}");
+            assert_eq!(numbers(&session.settle(meant, usize::MAX).0), expected, "{meant:?}");
             assert_eq!(session.unsettled_len(), 4 - expected.len(), "{meant:?}");
             assert_eq!(session.settle_all().len(), 4 - expected.len(), "{meant:?}");
             assert_eq!((session.unsettled_len(), session.next_number()), (0, 7));
@@ -275,7 +293,7 @@ mod tests {
         for number in 1..=100_000 {
             session.sent_unsettled(place(number), reader(1));
             if number > 1 {
-                assert_eq!(session.settle(Numbers::One(number)).len(), 1);
+                assert_eq!(session.settle(Numbers::One(number), 1).0.len(), 1);
             }
         }
         assert_eq!(session.unsettled_len(), 1);
@@ -349,7 +367,7 @@ mod tests {
                     .collect();
                 prop_assert_eq!(session.find(named).is_some(), model.contains_key(&named));
                 prop_assert_eq!(numbers(&session.meant(meant, 0)), expected.clone());
-                prop_assert_eq!(numbers(&session.settle(meant)), expected.clone());
+                prop_assert_eq!(settled_in_pieces(&mut session, meant), expected.clone());
                 model.retain(|number, _| !expected.contains(number));
                 prop_assert_eq!(session.unsettled_len(), model.len());
                 prop_assert!(session.unsettled.len() <= 2 * model.len() + HOLES_MAX);

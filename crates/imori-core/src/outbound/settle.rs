@@ -7,6 +7,17 @@ use super::session::{Numbers, Unsettled};
 use crate::id::ReaderId;
 use crate::id::SessionId;
 
+/// Deliveries that a client has settled.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Settled {
+    /// The deliveries, in the order of their numbers.
+    pub deliveries: Vec<Unsettled>,
+    /// The client means others too, which are unsettled still.
+    pub has_more: bool,
+    /// The consumers that can take more now.
+    pub wakes: Vec<Wake>,
+}
+
 impl Outbound {
     /// Gives a reader other credit; a consumer that can take more for it has to be woken.
     pub fn set_credit(&mut self, id: ReaderId, credit: Credit) -> Option<Wake> {
@@ -25,13 +36,13 @@ impl Outbound {
         self.sessions.find(session).map(|session| session.meant(numbers, above)).unwrap_or_default()
     }
 
-    /// Takes the deliveries that a client settles, and tells which consumers can take more for it.
+    /// Takes the deliveries that a client settles, no more than `max`, and tells which consumers can take more for it.
     /// Nothing is taken where the named one is not unsettled.
-    pub fn settle(&mut self, session: SessionId, numbers: Numbers) -> (Vec<Unsettled>, Vec<Wake>) {
+    pub fn settle(&mut self, session: SessionId, numbers: Numbers, max: usize) -> Settled {
         let Some(of_session) = self.sessions.find_mut(session) else {
-            return (Vec::new(), Vec::new());
+            return Settled::default();
         };
-        let settled = of_session.settle(numbers);
+        let (settled, has_more) = of_session.settle(numbers, max);
         let is_awaited = !of_session.line.is_empty();
         self.unsettled -= settled.len();
         self.charge_change();
@@ -45,7 +56,7 @@ impl Outbound {
         if is_awaited {
             wakes.extend(self.next_in_line(session));
         }
-        (settled, wakes)
+        Settled { deliveries: settled, has_more, wakes }
     }
 
     /// Lets so many deliveries of a session be unsettled at once, or any number. Gives a consumer that can take more

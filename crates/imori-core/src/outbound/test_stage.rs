@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{
     AfterCancel, Confirmed, Credit, CutReason, Encoder, EncoderKinds, InboxAddress, Live, Numbers, Outbound,
-    OutboundLimits, ReaderSpec, Recipient, Reply, SessionId, SharedHeaders, Source, Subscription,
+    OutboundLimits, ReaderSpec, Recipient, Reply, SessionId, Settled, SharedHeaders, Source, Subscription,
 };
 use crate::confirm::{Confirm, Lsn, Progress};
 use crate::delivery::{About, Delivery, Taken};
@@ -179,8 +179,8 @@ impl Stage {
     }
 
     pub(super) fn settle_in(&mut self, session: SessionId, numbers: Numbers) -> (Vec<u64>, Vec<ReaderId>) {
-        let (settled, wakes) = self.outbound.settle(session, numbers);
-        let numbers = settled.into_iter().map(|unsettled| unsettled.number).collect();
+        let Settled { deliveries, wakes, .. } = self.outbound.settle(session, numbers, usize::MAX);
+        let numbers = deliveries.into_iter().map(|unsettled| unsettled.number).collect();
         (numbers, wakes.into_iter().map(|wake| wake.reader).collect())
     }
 

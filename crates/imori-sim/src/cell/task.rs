@@ -92,7 +92,7 @@ impl Task {
         if shared.has(Bug::ForgottenUnsettled) {
             cell.with_outbound(id, |outbound| {
                 let sessions = (0..=CHANNELS_MAX).map(|channel| SessionId(channel as u16));
-                sessions.for_each(|session| drop(outbound.settle(session, Numbers::All)));
+                sessions.for_each(|session| drop(outbound.settle(session, Numbers::All, usize::MAX)));
             });
         }
         shared.network.pipe(self.pipe).is_ending = true;

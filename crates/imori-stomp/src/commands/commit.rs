@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use imori_core::broker::{self, Step};
 use imori_core::confirm::Confirm;
 use imori_core::error::BrokerError;
+use imori_core::inbound::Performed;
 use imori_core::outbound::Numbers;
 use imori_core::world::World;
 
@@ -63,7 +64,7 @@ pub(crate) fn commit<'a, W: World>(
         commands: 1 + steps.len(),
         receivers: report.receivers,
         slow_reader: report.slow_reader,
-        is_held: false,
+        performed: Performed::Done,
     };
     Ok((outcome, transaction.receipts))
 }

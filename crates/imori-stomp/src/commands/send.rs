@@ -7,6 +7,7 @@ use bytes::Bytes;
 use imori_core::broker::{self, PublishReport, Step};
 use imori_core::confirm::Confirm;
 use imori_core::error::BrokerError;
+use imori_core::inbound::Performed;
 use imori_core::message::{Address, Publication};
 use imori_core::name::Name;
 use imori_core::outbound::INBOX_PREFIX;
@@ -83,7 +84,7 @@ pub(crate) fn send<'a, W: World>(
         commands: 1,
         receivers: report.receivers,
         slow_reader: report.slow_reader,
-        is_held: false,
+        performed: Performed::Done,
     })
 }
 

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use imori_core::broker::{self, Step};
+use imori_core::broker::{self, SettleReport, Step};
 use imori_core::delivery::Outcome;
+use imori_core::inbound::Performed;
 use imori_core::outbound::Numbers;
 use imori_core::world::World;
 
@@ -38,8 +39,11 @@ pub(crate) fn settle<'a, W: World>(
         transaction.promise(receipt, ReceiptKind::Plain, world.gauge());
         return Ok(FrameOutcome::with_receipt(None));
     }
-    let (_, confirm) = broker::settle(world, &client.actor(), SESSION, numbers, outcome)?;
-    Ok(FrameOutcome { confirm, ..FrameOutcome::with_receipt(receipt) })
+    let SettleReport { settled, has_more, confirm } =
+        broker::settle(world, &client.actor(), SESSION, numbers, outcome)?;
+    let performed = if has_more { Performed::Partly } else { Performed::Done };
+    // Each of them may be followed by another delivery.
+    Ok(FrameOutcome { confirm, performed, receivers: settled, ..FrameOutcome::with_receipt(receipt) })
 }
 
 /// Finds out which deliveries are meant.

@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
+use imori_core::id::ConnectionId;
 use imori_core::inbound::Inbound;
-use imori_core::limits::{TURN_CHANGES_BESIDE_OTHERS_MAX, TURN_CHANGES_MAX, TURN_COMMANDS_MAX};
+use imori_core::limits::{
+    SETTLES_AT_ONCE, TURN_CHANGES_BESIDE_OTHERS_MAX, TURN_CHANGES_MAX, TURN_COMMANDS_MAX,
+};
+use imori_core::outbound::Outbound;
 use imori_core::turn::{Budget, Next, Peer};
 use imori_core::world::World;
 use imori_stomp::codec::frame::HeaderTable;
@@ -197,4 +201,45 @@ fn order_is_kept_wherever_in_a_turn_the_alarm_ends() {
         assert_eq!(bodies, ["1", "2", "3"], "it ended after {looks} looks");
     }
     assert!(was_parked);
+}
+
+/// One frame that settles much keeps others from their turn no longer than many small ones, and its receipt comes once.
+#[test]
+fn an_ack_of_many_deliveries_takes_several_turns() {
+    let world = world();
+    let (mut reader, mut table) = connected(&world);
+    let id = reader.actor().connection;
+    let subscribe = b"SUBSCRIBE\nid:1\nack:client\nprefetch-count:10000\ndestination:/queue/q\n\n\0";
+    reader.receive(&world, &mut table, subscribe, None, &mut Budget::default());
+    let (mut publisher, mut scratch) = connected(&world);
+    let deliveries = 2 * SETTLES_AT_ONCE + 1;
+    let mut input = b"SEND\ndestination:/queue/q\n\nx\0".repeat(deliveries);
+    while !input.is_empty() {
+        let received = publisher.receive(&world, &mut scratch, &input, None, &mut Budget::default());
+        input.drain(..received.consumed);
+    }
+    let unsettled = || world.with_outbound(id, |outbound| outbound.unsettled_len()).unwrap();
+    assert_eq!(unsettled(), deliveries);
+    let said = written(&world, id);
+    let last = said.rsplit("\nack:").next().unwrap().lines().next().unwrap();
+    let ack = format!("ACK\nid:{last}\nreceipt:all\n\n\0BEGIN\ntransaction:t\nreceipt:next\n\n\0");
+    for (left, consumed) in [(SETTLES_AT_ONCE + 1, 0), (1, 0), (0, ack.len())] {
+        assert_eq!(written(&world, id), "");
+        let received = reader.receive(&world, &mut table, ack.as_bytes(), None, &mut Budget::default());
+        assert_eq!((unsettled(), received.consumed), (left, consumed));
+        assert_eq!(received.next == Next::Again, left > 0);
+    }
+    assert_eq!(written(&world, id), "RECEIPT\nreceipt-id:all\n\n\0RECEIPT\nreceipt-id:next\n\n\0");
+}
+
+/// Takes the text that a connection is to be sent.
+fn written(world: &TestWorld, id: ConnectionId) -> String {
+    let mut bytes = Vec::new();
+    while let Some((piece, from)) = world.with_outbound(id, Outbound::take_unsent).flatten() {
+        bytes.extend_from_slice(&piece[from..]);
+        let whole = piece.len();
+        world.with_outbound(id, |outbound| outbound.put_back(piece, whole));
+        world.with_outbound(id, Outbound::written);
+    }
+    String::from_utf8(bytes).unwrap()
 }

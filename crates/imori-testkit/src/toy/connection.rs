@@ -256,7 +256,12 @@ impl Connection {
                     Some(2) => Outcome::Reject,
                     _ => return Err("the outcome is none; see the table of kinds".into()),
                 };
-                (_, confirm) = broker::settle(world, &actor, session, numbers, outcome)?;
+                let report = broker::settle(world, &actor, session, numbers, outcome)?;
+                if report.has_more {
+                    // The rest has its turn later, by the same frame.
+                    return Ok(Some(Next::Again));
+                }
+                confirm = report.confirm;
             }
             (State::Open, Kind::Publish | Kind::Body, Some(_)) => {
                 return self.add(world, frame, budget).map(|()| None);

@@ -35,7 +35,7 @@ fn deliveries_of_all_kinds_are_numbered_by_their_session() {
     assert_eq!(stage.reply(&inbox, "3"), Reply::Taken);
     stage.offer(consumer, 2, "4");
     assert_eq!(stage.written(), "c#1?:1;l#2:2;i#3:3;c#4?:4;");
-    let (unsettled, _) = stage.outbound.settle(SessionId(0), Numbers::UpTo(4));
+    let unsettled = stage.outbound.settle(SessionId(0), Numbers::UpTo(4), usize::MAX).deliveries;
     let places: Vec<u64> = unsettled.iter().map(|unsettled| unsettled.place.sequence).collect();
     assert_eq!(places, [1, 2]);
 }

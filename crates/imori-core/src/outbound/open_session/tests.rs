@@ -1,5 +1,5 @@
 use super::super::test_stage::{QUEUE, SESSIONS_MAX, Stage, long, synced};
-use super::super::{Credit, Live, Numbers, Reply, Source, Wake};
+use super::super::{Credit, Live, Numbers, Reply, Settled, Source, Wake};
 use super::*;
 use crate::confirm::{Confirm, Level, Lsn};
 use crate::delivery::Taken;
@@ -225,7 +225,7 @@ fn a_window_is_shared_by_the_consumers_of_its_session_in_turns() {
     let mut unsettled = vec![1, 2];
     for sequence in 5..11 {
         let oldest = unsettled.remove(0);
-        let (_, wakes) = stage.outbound.settle(SEVEN, Numbers::One(oldest));
+        let Settled { wakes, .. } = stage.outbound.settle(SEVEN, Numbers::One(oldest), usize::MAX);
         let [Wake { reader, line: Some(SEVEN), .. }] = wakes[..] else { panic!("one is woken: {wakes:?}") };
         assert_eq!(stage.offer(reader, sequence, "m"), Taken::Unsettled);
         assert_eq!(stage.offer(reader, sequence, "m"), Taken::Full, "it goes to the end of the line");
@@ -237,7 +237,7 @@ fn a_window_is_shared_by_the_consumers_of_its_session_in_turns() {
     assert_eq!(served, [c, a, b, c, a, b]);
     // One that is woken and has nothing to take makes way, and so does one that is gone.
     stage.outbound.remove_reader(a);
-    let (_, wakes) = stage.outbound.settle(SEVEN, Numbers::All);
+    let Settled { wakes, .. } = stage.outbound.settle(SEVEN, Numbers::All, usize::MAX);
     assert_eq!(wakes, [Wake { queue: QUEUE, reader: c, line: Some(SEVEN) }]);
     assert_eq!(stage.outbound.next_in_line(SEVEN), Some(Wake { queue: QUEUE, reader: b, line: Some(SEVEN) }));
     assert_eq!(stage.outbound.next_in_line(SEVEN), None);
@@ -252,10 +252,10 @@ fn a_window_and_a_readers_credit_have_both_to_allow_a_delivery() {
     assert_eq!(stage.offer(own, 1, "m"), Taken::Unsettled);
     // The first lacks credit of its own, the other the window.
     assert_eq!((stage.offer(own, 2, "m"), stage.offer(wide, 2, "m")), (Taken::Full, Taken::Full));
-    let (_, wakes) = stage.outbound.settle(SEVEN, Numbers::One(1));
+    let Settled { wakes, .. } = stage.outbound.settle(SEVEN, Numbers::One(1), usize::MAX);
     assert_eq!(wakes.iter().map(|wake| wake.reader).collect::<Vec<_>>(), [wide], "it has waited longer");
     assert_eq!(stage.offer(wide, 2, "m"), Taken::Unsettled);
-    let (_, wakes) = stage.outbound.settle(SEVEN, Numbers::One(2));
+    let Settled { wakes, .. } = stage.outbound.settle(SEVEN, Numbers::One(2), usize::MAX);
     assert_eq!(wakes.iter().map(|wake| wake.reader).collect::<Vec<_>>(), [own]);
     assert_eq!(stage.offer(own, 3, "m"), Taken::Unsettled);
     // A wider window wakes, a narrower one takes nothing back.
@@ -274,12 +274,12 @@ fn room_that_comes_back_with_a_full_window_wakes_when_the_window_opens() {
     assert_eq!(stage.offer(b, 2, "m"), Taken::Full, "there is no room");
     stage.written();
     assert_eq!(stage.wakes(), [], "there is no window");
-    let (_, wakes) = stage.outbound.settle(SEVEN, Numbers::All);
+    let Settled { wakes, .. } = stage.outbound.settle(SEVEN, Numbers::All, usize::MAX);
     assert_eq!(wakes, [Wake { queue: QUEUE, reader: b, line: Some(SEVEN) }]);
     // And the other way round.
     assert_eq!(stage.offer(b, 2, &long("x")), Taken::Unsettled);
     assert_eq!(stage.offer(a, 3, "m"), Taken::Full);
-    assert_eq!(stage.outbound.settle(SEVEN, Numbers::All).1, [], "there is no room");
+    assert_eq!(stage.outbound.settle(SEVEN, Numbers::All, usize::MAX).wakes, [], "there is no room");
     stage.written();
     assert_eq!(stage.wakes(), [a]);
 }
