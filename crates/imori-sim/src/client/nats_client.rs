@@ -130,6 +130,10 @@ impl ClientProtocol for NatsClient {
             ServerOp::Info(_) => Event::Nothing,
             ServerOp::Message(message) => self.delivered(&message),
             ServerOp::Ok => return Err(String::from("+OK, which it did not ask for")),
+            // A queue may be full, or not be there yet: the message is lost, and the client was told.
+            ServerOp::Err(message) if message.starts_with(b"Permissions Violation for Publish to ") => {
+                Event::Nothing
+            }
             ServerOp::Err(message) => Event::Refused { message: text(message), text: Vec::new() },
             ServerOp::Ping => Event::Answer(PONG),
             ServerOp::Pong => Event::Confirmed(Confirmed { name: None, level: None, count: None }),
