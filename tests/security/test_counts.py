@@ -41,7 +41,9 @@ def fill_transaction(raw: RawClient, name: str, count: int) -> None:
     raw.send("BEGIN", {"transaction": "t"})
     action = {"destination": f"/topic/{name}", "transaction": "t"}
     raw.write(frame_bytes("SEND", action) * (count - 1))
-    raw.send("SEND", {**action, "receipt": "r"})
+    # Its RECEIPT comes with COMMIT.
+    last = frame_bytes("SEND", {**action, "receipt": "r"})
+    raw.write(last + frame_bytes("COMMIT", {"transaction": "t"}))
 
 
 def open_inboxes(raw: RawClient, name: str, count: int) -> None:

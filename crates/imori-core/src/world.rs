@@ -25,11 +25,13 @@ pub enum Counter {
     ReplyDropped,
     /// A connection was cut because too much waited for it.
     CutTooSlow,
+    /// A connection was cut because it did not finish a large message while others waited for its memory.
+    CutUnfinished,
     /// A message was dead-lettered.
     DeadLettered,
     /// A dead letter found no exchange, or went in a circle.
     DeadLetterDropped,
-    /// A message did not go to a subscription whose protocol has no form for its subject.
+    /// A message did not go to a subscription whose protocol has no form for its subject, or for so many bytes.
     NoForm,
     /// A fault in the broker's own code ended a connection.
     Fault,
@@ -45,11 +47,12 @@ pub enum Counter {
 
 impl Counter {
     /// Every event.
-    pub const ALL: [Counter; 12] = [
+    pub const ALL: [Counter; 13] = [
         Counter::Published,
         Counter::Unroutable,
         Counter::ReplyDropped,
         Counter::CutTooSlow,
+        Counter::CutUnfinished,
         Counter::DeadLettered,
         Counter::DeadLetterDropped,
         Counter::NoForm,

@@ -54,6 +54,14 @@ pub(crate) const STALL_MAX: Duration = Duration::from_secs(10);
 /// Unsent bytes that such a connection may keep: closing it would free no more than itself.
 pub(crate) const STALL_BYTES_MIN: usize = 64 * 1024;
 
+/// The part of the memory mark, as one through this, that long frames may take while they come. The rest is left to
+/// messages that wait. More: the connection is not read until others are whole; one frame at a time goes beyond.
+pub(crate) const LONG_FRAMES_SHARE_OF_MARK: usize = 2;
+
+/// How long a long frame may take for the next [`READ_BYTES`] while others wait for memory. Longer: its connection is
+/// closed.
+pub(crate) const LONG_FRAME_STALL_MAX: Duration = Duration::from_secs(10);
+
 /// How often, while memory is short, the connections are looked at that may have stalled.
 pub(crate) const STALL_LOOK: Duration = Duration::from_secs(1);
 

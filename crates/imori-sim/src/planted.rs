@@ -39,6 +39,8 @@ pub enum Bug {
     LostTimer,
     /// Publishers are not told that the memory alarm is over.
     LostAlarmEnd,
+    /// Connections that wait for memory for a long frame are not told when there is some.
+    LostRoom,
     /// A task that waits is not woken by others.
     LostWakeUp,
     /// A client that goes away is not noticed while it is not read.
@@ -211,7 +213,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every planted bug with the properties of which one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 101] = [
+    pub const ALL: [(Bug, &'static [Property]); 102] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -229,6 +231,7 @@ impl Bug {
         (Bug::Uncharged, &[Property::Memory]),
         (Bug::LostTimer, &[Property::Expiry]),
         (Bug::LostAlarmEnd, &[Property::Receipts]),
+        (Bug::LostRoom, &[Property::Receipts, Property::Starvation]),
         (Bug::LostWakeUp, &[Property::Starvation, Property::Receipts]),
         (Bug::UnnoticedEnd, &[Property::Memory]),
         (Bug::NoBound, &[Property::Bounds]),

@@ -178,6 +178,7 @@ impl Encoder for DeliveryEncoder {
     fn cut(&mut self, out: &mut Vec<u8>, reason: &CutReason) {
         let message = match reason {
             CutReason::TooSlow { .. } | CutReason::Stalled { .. } => "Connection too slow",
+            CutReason::Unfinished { .. } => "Message not finished",
             CutReason::QueueDeleted { .. } => "Server cancelled subscription",
             CutReason::ShuttingDown => "Server shutting down",
             CutReason::Fault => "Internal error",

@@ -186,6 +186,22 @@ pub trait Inbound: Debug + Sized {
         self.intake().parking.waits_for_alarm()
     }
 
+    /// Says that a frame of so many bytes would be parked in an alarm, so that the frames behind it can be read. Those
+    /// may free memory.
+    fn has_place_to_park<W: World>(&self, world: &W, frame_bytes: usize) -> bool {
+        self.intake().has_place_for(frame_bytes) && self.does_more_than_publish(world)
+    }
+
+    /// Notes that a part of a long frame came, which is not shown to [`Inbound::receive`] before it is whole.
+    fn came(&mut self, now: Time) {
+        self.intake_mut().reading.received(now);
+    }
+
+    /// Notes that nothing is read for now, as there is no memory for a long frame.
+    fn pause(&mut self) {
+        self.intake_mut().reading.pause();
+    }
+
     /// When [`Inbound::tick`] is to be called.
     fn next_deadline(&self) -> Option<Time> {
         if self.phase() == Phase::Closed {

@@ -83,6 +83,11 @@ impl<F: AsRef<[u8]>> Intake<F> {
         }
     }
 
+    /// Says that a frame of so many bytes may be parked.
+    pub(super) fn has_place_for(&self, bytes: usize) -> bool {
+        !self.is_full() && bytes <= self.parked_bytes_max
+    }
+
     /// Says that as much is parked as may be.
     #[inline]
     pub(super) fn is_full(&self) -> bool {

@@ -22,6 +22,11 @@ pub enum CutReason {
         /// For how long it has taken nothing, in seconds.
         seconds: u64,
     },
+    /// The connection sends no more of a long frame, while others wait for the memory of it.
+    Unfinished {
+        /// For how long it has sent nearly nothing, in seconds.
+        seconds: u64,
+    },
     /// A queue that it reads from was deleted.
     QueueDeleted {
         /// The queue.
@@ -43,6 +48,10 @@ impl fmt::Display for CutReason {
             CutReason::Stalled { unsent, seconds } => write!(
                 f,
                 "memory is short, {unsent} bytes wait for this connection and it has read none for {seconds} s; keep reading, or use a queue with a prefetch count"
+            ),
+            CutReason::Unfinished { seconds } => write!(
+                f,
+                "next to nothing came of a large message for {seconds} s, and others wait for the memory that is kept for it; send it without pauses, or in smaller ones"
             ),
             CutReason::QueueDeleted { queue } => {
                 write!(f, "queue `{queue}` was deleted; subscribe again to declare it")

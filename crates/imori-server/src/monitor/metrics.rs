@@ -27,6 +27,11 @@ pub(super) fn metrics(monitored: &Monitored) -> String {
     }
     let memory = &monitored.shared.memory;
     page.gauge("imori_waiting_bytes", "Memory of what waits.", memory.gauge().bytes() as f64);
+    let long_frames = memory.long_frames();
+    let help = "Memory of large messages that are not whole yet.";
+    page.gauge("imori_unfinished_bytes", help, long_frames.bytes() as f64);
+    let help = "Connections that are not read until there is memory for their large message.";
+    page.gauge("imori_unfinished_waiting", help, long_frames.waiting() as f64);
     page.gauge("imori_memory_mark_bytes", "Above this publishers wait.", memory.mark_bytes() as f64);
     page.into_text()
 }
@@ -93,11 +98,20 @@ fn push_messages(page: &mut Exposition, monitored: &Monitored) {
             "imori_dead_letters_dropped_total",
             "Dead letters that found no exchange.",
         ),
-        (Counter::NoForm, "imori_no_form_total", "Deliveries left out for want of a form in a protocol."),
+        (
+            Counter::NoForm,
+            "imori_no_form_total",
+            "Deliveries left out for want of a form in a protocol, or as too large for it.",
+        ),
         (
             Counter::CutTooSlow,
             "imori_cut_too_slow_total",
             "Connections cut because too much waited for them.",
+        ),
+        (
+            Counter::CutUnfinished,
+            "imori_cut_unfinished_total",
+            "Connections cut because they did not finish a large message while others waited for its memory.",
         ),
         (
             Counter::Throttled,

@@ -17,7 +17,7 @@ mod definitions;
 mod damages;
 mod failure;
 mod store_error;
-mod rate_limited_log;
+pub(crate) mod rate_limited_log;
 mod commits;
 mod progress;
 

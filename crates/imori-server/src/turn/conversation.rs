@@ -41,6 +41,15 @@ pub trait Conversation {
     /// Says that parked frames wait for the end of an alarm.
     fn waits_for_alarm(&self) -> bool;
 
+    /// Says that a frame of so many bytes would be parked in an alarm, so that what comes behind it can be read.
+    fn has_place_to_park<H: Host>(&self, host: &H, frame_bytes: usize) -> bool;
+
+    /// Notes that a part of a long frame came.
+    fn came(&mut self, now: Time);
+
+    /// Notes that nothing is read for now.
+    fn pause(&mut self);
+
     /// When [`Conversation::tick`] is to be called.
     fn next_deadline(&self) -> Option<Time>;
 
@@ -101,6 +110,18 @@ macro_rules! as_of {
 
         fn waits_for_alarm(&self) -> bool {
             $($of)+::waits_for_alarm(self)
+        }
+
+        fn has_place_to_park<H: Host>(&self, host: &H, frame_bytes: usize) -> bool {
+            $($of)+::has_place_to_park(self, host, frame_bytes)
+        }
+
+        fn came(&mut self, now: Time) {
+            $($of)+::came(self, now);
+        }
+
+        fn pause(&mut self) {
+            $($of)+::pause(self);
         }
 
         fn next_deadline(&self) -> Option<Time> {

@@ -9,6 +9,8 @@ use imori_core::memory::Gauge;
 use tracing::{info, warn};
 
 use super::detached::DetachedPublishers;
+use super::long_frames::{LongFrames, Rest};
+use crate::limits::{LONG_FRAMES_SHARE_OF_MARK, READ_BYTES};
 
 /// The memory gauge, its alarm mark, and the connections parked until the alarm ends.
 #[derive(Debug)]
@@ -19,6 +21,7 @@ pub struct Memory {
     is_disk_alarmed: AtomicBool,
     parked: Mutex<Vec<ConnectionId>>,
     detached: DetachedPublishers,
+    long_frames: LongFrames,
 }
 
 impl Memory {
@@ -31,6 +34,7 @@ impl Memory {
             is_disk_alarmed: AtomicBool::new(false),
             parked: Mutex::new(Vec::new()),
             detached: DetachedPublishers::new(mark_bytes, usize::MAX),
+            long_frames: LongFrames::new(mark_bytes / LONG_FRAMES_SHARE_OF_MARK, READ_BYTES),
         }
     }
 
@@ -38,6 +42,12 @@ impl Memory {
     #[must_use]
     pub fn with_places(self, places: usize) -> Memory {
         Memory { detached: DetachedPublishers::new(self.mark_bytes, places), ..self }
+    }
+
+    /// Gives this memory with another share for long frames, and another part of each that is free, in bytes.
+    #[must_use]
+    pub fn with_long_frames(self, bytes_max: usize, free_bytes: usize) -> Memory {
+        Memory { long_frames: LongFrames::new(bytes_max, free_bytes), ..self }
     }
 
     /// The gauge that everything that waits is charged to.
@@ -76,6 +86,39 @@ impl Memory {
     /// The publishers that go on without their peers.
     pub fn detached(&self) -> &DetachedPublishers {
         &self.detached
+    }
+
+    /// The frames that are not whole yet.
+    pub fn long_frames(&self) -> &LongFrames {
+        &self.long_frames
+    }
+
+    /// Charges a long frame with so many bytes more; false where it has to wait, of which nothing is noted.
+    pub(super) fn charge_long_frame(&self, id: ConnectionId, bytes: usize) -> bool {
+        self.long_frames.charge(id, bytes, self.rest())
+    }
+
+    /// Does as [`Memory::charge_long_frame`], and notes that the connection waits. `may_free` says that what comes
+    /// behind the frame may free memory.
+    pub(super) fn charge_long_frame_or_wait(&self, id: ConnectionId, bytes: usize, may_free: bool) -> bool {
+        self.long_frames.charge_or_wait(id, bytes, may_free, self.rest())
+    }
+
+    /// Gives the connection that waits for memory for its long frame and now finds it.
+    pub(super) fn next_long_frame(&self) -> Option<ConnectionId> {
+        self.long_frames.next(self.rest())
+    }
+
+    /// Tells whether others wait for what long frames have.
+    pub(super) fn is_short_of_long_frames(&self) -> bool {
+        self.long_frames.waiting() > 0
+            || self.is_alarmed()
+            || self.long_frames.bytes() > self.rest().free_bytes
+    }
+
+    fn rest(&self) -> Rest {
+        let free_bytes = self.mark_bytes.saturating_sub(self.gauge.bytes());
+        Rest { free_bytes, is_alarmed: self.is_alarmed(), is_disk_alarmed: self.is_disk_alarmed() }
     }
 
     /// Raises the alarm, or ends it well below the mark, and then gives the connections that waited for that.

@@ -16,6 +16,7 @@ mod link;
 mod cell_scratch;
 mod memory;
 mod detached;
+mod long_frames;
 mod signal;
 
 pub use cell_scratch::CellScratch;

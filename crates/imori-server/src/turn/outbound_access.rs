@@ -29,10 +29,14 @@ pub fn give_signal<H: Host>(host: &H, id: ConnectionId, signal: Signal) {
     host.with_link(id, |link| link.signal(signal));
 }
 
-/// Raises or ends the memory alarm, and tells those who waited for its end.
+/// Raises or ends the memory alarm, and tells those who waited for its end, or for memory for a long frame.
 pub fn check_memory<H: Host>(host: &H) {
     for connection in host.memory().check() {
         give_signal(host, connection, Signal::AlarmEnded);
+    }
+    // The turn that it gets ends with another look, which finds the next.
+    if let Some(connection) = host.memory().next_long_frame() {
+        give_signal(host, connection, Signal::Room);
     }
 }
 

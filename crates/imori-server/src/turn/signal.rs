@@ -26,6 +26,8 @@ pub enum Signal {
     Unthrottled = 256,
     /// The verdict of its login is in its link.
     Verified = 512,
+    /// There may be memory for the long frame that the connection has begun.
+    Room = 1024,
 }
 
 /// The signals that were given and not seen to.

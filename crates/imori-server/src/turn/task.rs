@@ -7,13 +7,14 @@ use imori_core::id::ConnectionId;
 use imori_core::outbound::{CutReason, Outbound};
 use imori_core::time::Time;
 use imori_core::turn::{ClientFacts, Next, Notice};
+use imori_core::world::Counter;
 
 use super::conversation::Conversation;
 use super::flush::{flush, flush_of_others};
 use super::host::{Host, Transport};
 use super::input::{Input, Read};
 use super::signal::{Signal, Signals};
-use crate::limits::{LINGER_MAX, SETTLE_AGAIN, THROTTLE_MAX};
+use crate::limits::{LINGER_MAX, LONG_FRAME_STALL_MAX, SETTLE_AGAIN, THROTTLE_MAX};
 use crate::protocol::Protocol;
 
 /// A connection, from its cell's point of view.
@@ -51,6 +52,8 @@ enum Detachment {
 ///   off    Open ───────────────┴──┤ Parked
 ///            │                    └──────► Parked ── AlarmEnded, Unthrottled ─► what was parked leads on
 ///            │                                       (also without the peer, if it waits for the disk)
+///            │ no room for a long frame
+///            ├─────────► Parked ── Room ─► Open
 ///            │ Verify
 ///            ├─────────► Verifying ── Verified ─► Working
 ///            │ Close, or Ending
@@ -68,7 +71,7 @@ enum State {
     Working,
     /// Waiting until a reader that is behind has room, or for so long at most; or for so long until it may settle.
     Throttled(Time),
-    /// Not read until the memory alarm ends, or a queue is shorter.
+    /// Not read until the memory alarm ends, a queue is shorter, or there is room for the long frame that has begun.
     Parked,
     /// Not read until the verdict of its login is there.
     Verifying,
@@ -153,7 +156,7 @@ impl<P: Conversation> Task<P> {
                 }
                 State::Working => {
                     self.state = State::Open;
-                    let next = self.input.work(host, &mut self.protocol);
+                    let next = self.input.work(host, self.id, &mut self.protocol);
                     self.follow(host, transport, next);
                 }
                 State::Throttled(_) if self.signals.take(Signal::Resume) => self.state = State::Working,
@@ -187,6 +190,7 @@ impl<P: Conversation> Task<P> {
         if self.detachment.take().is_some() {
             host.memory().detached().forget(self.detached_bytes);
         }
+        self.input.clear(host, self.id);
         self.protocol.disconnect(host)
     }
 
@@ -239,6 +243,9 @@ impl<P: Conversation> Task<P> {
                 self.follow(host, transport, next);
                 return Step::Again;
             }
+        }
+        if self.signals.take(Signal::Room) && self.state == State::Parked && self.input.waits_for_room() {
+            self.state = State::Open;
         }
         if matches!(self.state, State::Open | State::Working | State::Parked) {
             if self.signals.take(Signal::AlarmEnded) {
@@ -306,8 +313,11 @@ impl<P: Conversation> Task<P> {
             State::Open | State::Working | State::Parked | State::Verifying if self.detachment.is_some() => {
                 None
             }
+            State::Open => {
+                [self.protocol.next_deadline(), self.input.next_look()].into_iter().flatten().min()
+            }
             // The protocol knows that read time-outs do not run while nothing is read.
-            State::Open | State::Working | State::Parked | State::Verifying => self.protocol.next_deadline(),
+            State::Working | State::Parked | State::Verifying => self.protocol.next_deadline(),
         };
         if deadline.is_none_or(|at| at > host.now()) {
             return match transport.poll_timer(deadline) {
@@ -318,6 +328,9 @@ impl<P: Conversation> Task<P> {
         match self.state {
             State::Draining(_) | State::Lingering(_) => return Step::Over,
             State::Throttled(_) => self.state = State::Working,
+            State::Open if self.input.next_look().is_some_and(|at| at <= host.now()) => {
+                self.look_at_long_frame(host);
+            }
             State::Open | State::Working | State::Parked | State::Verifying => {
                 let next = self.protocol.tick(host);
                 if next == Next::Close {
@@ -329,9 +342,13 @@ impl<P: Conversation> Task<P> {
     }
 
     fn poll_read<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> Poll<Step> {
-        match ready!(self.input.poll_read(host, transport, &mut self.protocol)) {
+        match ready!(self.input.poll_read(host, self.id, transport, &mut self.protocol)) {
             Read::Closed => return Poll::Ready(Step::Over),
             Read::Partial => {}
+            Read::NoRoom => {
+                self.protocol.pause();
+                self.state = State::Parked;
+            }
             Read::Worked(next, has_more) => {
                 self.follow(host, transport, next);
                 if has_more && self.state == State::Open {
@@ -340,6 +357,15 @@ impl<P: Conversation> Task<P> {
             }
         }
         Poll::Ready(Step::On)
+    }
+
+    /// Ends a connection that holds memory others wait for, and sends no more of its long frame.
+    fn look_at_long_frame<H: Host>(&mut self, host: &H) {
+        if self.input.has_stalled(host) && host.memory().is_short_of_long_frames() {
+            host.count(Counter::CutUnfinished);
+            let seconds = LONG_FRAME_STALL_MAX.as_secs();
+            host.with_outbound(self.id, |outbound| outbound.cut(CutReason::Unfinished { seconds }));
+        }
     }
 
     /// Does what the protocol says comes next.
@@ -398,6 +424,7 @@ impl<P: Conversation> Task<P> {
 
     /// Lets what is left be written. Where nothing is, nobody else will say so.
     fn drain<H: Host>(&mut self, host: &H) {
+        self.input.clear(host, self.id);
         self.state = State::Draining(host.now().after(LINGER_MAX));
         if host.with_link(self.id, |link| link.outbound.is_over()).unwrap_or(true) {
             self.signals.set(Signal::End);

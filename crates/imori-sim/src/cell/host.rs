@@ -149,10 +149,12 @@ impl CellWorld<'_> {
                 give_signal(self, id, Signal::AlarmEnded);
             }
         }
-        if self.shared.has(Bug::LostAlarmEnd) {
-            self.shared.memory.check();
-        } else {
-            check_memory(self);
+        match self.shared.bug {
+            Some(Bug::LostAlarmEnd) => drop(memory.check()),
+            Some(Bug::LostRoom) => {
+                memory.check().into_iter().for_each(|id| give_signal(self, id, Signal::AlarmEnded));
+            }
+            _ => check_memory(self),
         }
     }
 }

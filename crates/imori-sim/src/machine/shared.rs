@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use imori_amqp091::settings::Settings as AmqpSettings;
 use imori_core::confirm::Lsn;
 use imori_core::delivery::RecordRef;
 use imori_core::id::{ConnectionId, QueueId, VhostId};
@@ -68,6 +69,12 @@ pub(crate) struct PipeWire {
     /// The connection's task is to have a turn.
     pub(crate) woken: Rc<Cell<bool>>,
 }
+
+/// Bytes that all long frames may keep while they come.
+const LONG_FRAMES_BYTES_MAX: usize = 1_000;
+
+/// Bytes of a frame that are free of charge: more than a frame has that publishes nothing.
+const LONG_FRAME_BYTES_FREE: usize = 400;
 
 /// One virtual cell.
 pub(crate) struct CellState {
@@ -223,7 +230,7 @@ impl Shared {
             table: RefCell::new(Arc::new(table.clone())),
             topology: RefCell::new(Topology::new(table)),
             queues: Slots::default(),
-            protocols: ProtocolSettings::new(stomp, nats),
+            protocols: ProtocolSettings::new(stomp, nats, AmqpSettings::default()),
             toy: Arc::new(toy),
             outbound: OutboundLimits {
                 feed_bytes: workload.feed_bytes,
@@ -232,7 +239,9 @@ impl Shared {
                 // The connection itself is one.
                 sessions_max: 1 + CHANNELS_MAX as u16,
             },
-            memory: Memory::new(workload.mark_bytes.unwrap_or(usize::MAX)),
+            // So little that long frames often wait for each other.
+            memory: Memory::new(workload.mark_bytes.unwrap_or(usize::MAX))
+                .with_long_frames(LONG_FRAMES_BYTES_MAX, LONG_FRAME_BYTES_FREE),
             log: RefCell::new(store.log.taking_checkpoints(workload.checkpoint_bytes_max)),
             segments: store.segments,
             staying: RefCell::default(),

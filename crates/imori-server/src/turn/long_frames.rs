@@ -1,0 +1,279 @@
+//! The memory of long frames that are not whole yet, and the connections that wait for some of it.
+//!
+//! A frame is charged with all its bytes before more than a turn's reading of it is kept. So each that has begun can
+//! be finished, and what nobody has room for stays in the client's socket.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use imori_core::id::ConnectionId;
+
+use crate::slots::unpoisoned;
+
+/// The bytes that long frames have, and the line of those that wait.
+#[derive(Debug)]
+pub struct LongFrames {
+    /// Bytes that all of them may have together, but for one that goes beyond.
+    bytes_max: usize,
+    /// Bytes of each frame that are free of charge.
+    free_bytes: usize,
+    held: Mutex<Held>,
+    /// The length of the line, for those who look without the lock.
+    waiting: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    /// Bytes within the share.
+    bytes: usize,
+    /// The one frame that goes on beyond the share, and its bytes there.
+    beyond: Option<(ConnectionId, usize)>,
+    line: VecDeque<Waiting>,
+}
+
+/// A connection that waits, and the bytes that it asks for.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    id: ConnectionId,
+    bytes: usize,
+    may_free: bool,
+}
+
+/// The state of all else that takes memory.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rest {
+    /// Bytes that are left below the mark, before long frames take any.
+    pub(super) free_bytes: usize,
+    /// Publishers wait for memory.
+    pub(super) is_alarmed: bool,
+    /// Publishers wait for the disk.
+    pub(super) is_disk_alarmed: bool,
+}
+
+impl LongFrames {
+    /// None yet; together they may have `bytes_max`, and `free_bytes` of each are not charged.
+    pub(super) fn new(bytes_max: usize, free_bytes: usize) -> LongFrames {
+        LongFrames { bytes_max, free_bytes, held: Mutex::default(), waiting: AtomicUsize::new(0) }
+    }
+
+    /// Bytes of each frame that are free of charge.
+    pub(super) fn free_bytes(&self) -> usize {
+        self.free_bytes
+    }
+
+    /// Bytes that are charged now.
+    pub fn bytes(&self) -> usize {
+        let held = unpoisoned(self.held.lock());
+        held.bytes + held.beyond.map_or(0, |(_, bytes)| bytes)
+    }
+
+    /// How many connections wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Charges a frame of a connection with so many bytes more, if it is its turn and there is room. `false` changes
+    /// nothing.
+    pub(super) fn charge(&self, id: ConnectionId, bytes: usize, rest: Rest) -> bool {
+        let mut held = unpoisoned(self.held.lock());
+        self.charge_in_turn(Waiting { id, bytes, may_free: false }, rest, &mut held)
+    }
+
+    /// Does as [`LongFrames::charge`], and otherwise lets the connection wait in the line.
+    ///
+    /// `may_free` says that what comes behind the frame may free memory or room on the disk. Then it is read in any
+    /// case in an alarm.
+    pub(super) fn charge_or_wait(&self, id: ConnectionId, bytes: usize, may_free: bool, rest: Rest) -> bool {
+        let (mut held, asks) = (unpoisoned(self.held.lock()), Waiting { id, bytes, may_free });
+        if self.charge_in_turn(asks, rest, &mut held) {
+            return true;
+        }
+        match held.line.iter_mut().find(|waiting| waiting.id == id) {
+            Some(waiting) => *waiting = asks,
+            None => held.line.push_back(asks),
+        }
+        self.waiting.store(held.line.len(), Ordering::Relaxed);
+        false
+    }
+
+    /// Gives back all that a connection was charged with.
+    pub(super) fn give_back(&self, id: ConnectionId, bytes: usize) {
+        let mut held = unpoisoned(self.held.lock());
+        let beyond = held.beyond.take_if(|(beyond, _)| *beyond == id).map_or(0, |(_, bytes)| bytes);
+        held.bytes = held.bytes.saturating_sub(bytes.saturating_sub(beyond));
+    }
+
+    /// Forgets that a connection waits.
+    pub(super) fn leave(&self, id: ConnectionId) {
+        let mut held = unpoisoned(self.held.lock());
+        held.line.retain(|waiting| waiting.id != id);
+        self.waiting.store(held.line.len(), Ordering::Relaxed);
+    }
+
+    /// Gives the connection whose turn it is, if there is room for it.
+    pub(super) fn next(&self, rest: Rest) -> Option<ConnectionId> {
+        if self.waiting() == 0 {
+            return None;
+        }
+        let held = unpoisoned(self.held.lock());
+        let first = held.first(rest)?;
+        self.has_room(first, rest, &held).then_some(first.id)
+    }
+
+    fn charge_in_turn(&self, asks: Waiting, rest: Rest, held: &mut Held) -> bool {
+        let is_first = || held.is_beyond(asks.id) || held.first(rest).is_none_or(|first| first.id == asks.id);
+        if !asks.passes(rest) && (rest.is_alarmed || !is_first() || !self.has_room(asks, rest, held)) {
+            return false;
+        }
+        let is_within = asks.passes(rest) || self.is_within(asks.bytes, rest, held.bytes);
+        match (&mut held.beyond, is_within) {
+            (_, true) => held.bytes += asks.bytes,
+            (Some((_, beyond)), false) => *beyond += asks.bytes,
+            (beyond @ None, false) => *beyond = Some((asks.id, asks.bytes)),
+        }
+        held.line.retain(|waiting| waiting.id != asks.id);
+        self.waiting.store(held.line.len(), Ordering::Relaxed);
+        true
+    }
+
+    /// Tells whether there is room for a frame. One at a time goes beyond the share, as otherwise frames could wait for
+    /// each other for ever, and a long one for itself.
+    fn has_room(&self, asks: Waiting, rest: Rest, held: &Held) -> bool {
+        asks.passes(rest)
+            || self.is_within(asks.bytes, rest, held.bytes)
+            || held.beyond.is_none()
+            || held.is_beyond(asks.id)
+    }
+
+    fn is_within(&self, bytes: usize, rest: Rest, held_bytes: usize) -> bool {
+        held_bytes.saturating_add(bytes) <= self.bytes_max.min(rest.free_bytes)
+    }
+}
+
+impl Held {
+    /// Gives who of the line is the next: one that passes, the one that goes beyond the share, as all others wait for
+    /// it, or else the one that has waited longest.
+    fn first(&self, rest: Rest) -> Option<Waiting> {
+        let find = |is_meant: &dyn Fn(&Waiting) -> bool| self.line.iter().copied().find(is_meant);
+        let passes = (rest.is_alarmed || rest.is_disk_alarmed).then(|| find(&|waiting| waiting.passes(rest)));
+        if rest.is_alarmed {
+            return passes.flatten();
+        }
+        let beyond = || self.beyond.and_then(|(id, _)| find(&|waiting| waiting.id == id));
+        passes.flatten().or_else(beyond).or_else(|| self.line.front().copied())
+    }
+
+    fn is_beyond(&self, id: ConnectionId) -> bool {
+        self.beyond.is_some_and(|(beyond, _)| beyond == id)
+    }
+}
+
+impl Waiting {
+    /// Tells whether the frame is read whatever memory is: it will be parked, and what comes behind it may end an
+    /// alarm.
+    fn passes(self, rest: Rest) -> bool {
+        self.may_free && (rest.is_alarmed || rest.is_disk_alarmed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHARE: usize = 100;
+    const FREE: Rest = Rest { free_bytes: usize::MAX, is_alarmed: false, is_disk_alarmed: false };
+    const DISK_ALARM: Rest = Rest { is_disk_alarmed: true, ..FREE };
+    const ALARM: Rest = Rest { free_bytes: 0, is_alarmed: true, is_disk_alarmed: false };
+
+    fn connection(slot: u32) -> ConnectionId {
+        ConnectionId { cell: 0, slot, generation: 0 }
+    }
+
+    /// Lets connections ask, each for so many bytes, and tells who was given them.
+    fn asked(frames: &LongFrames, rest: Rest, asks: &[(u32, usize, bool)]) -> Vec<u32> {
+        let is_given =
+            |(slot, bytes, may_free)| frames.charge_or_wait(connection(slot), bytes, may_free, rest);
+        asks.iter().copied().filter(|ask| is_given(*ask)).map(|(slot, ..)| slot).collect()
+    }
+
+    #[test]
+    fn frames_share_what_there_is_and_one_goes_beyond() {
+        // Bytes that are free, those asked for by the connections, and how many of these are read on.
+        for (free_bytes, bytes, expected) in [
+            (usize::MAX, 50, 3),
+            (usize::MAX, 51, 2),
+            (usize::MAX, 1000, 1),
+            (60, 50, 2),
+            (60, 20, 4),
+            (0, 1, 1),
+        ] {
+            let frames = LongFrames::new(SHARE, 0);
+            let rest = Rest { free_bytes, ..FREE };
+            let given = asked(&frames, rest, &[1, 2, 3, 4, 5].map(|slot| (slot, bytes, false)));
+            assert_eq!(given.len(), expected, "{bytes} bytes each, {free_bytes} are free");
+            assert_eq!((frames.bytes(), frames.waiting()), (expected * bytes, 5 - expected));
+        }
+    }
+
+    #[test]
+    fn those_who_wait_come_in_order() {
+        let frames = LongFrames::new(SHARE, 0);
+        assert_eq!(
+            asked(&frames, FREE, &[(1, 90, false), (2, 90, false), (3, 90, false), (4, 5, false)]),
+            [1, 2]
+        );
+        assert_eq!(frames.next(FREE), None);
+        assert!(!frames.charge(connection(5), 1, FREE), "others were there before");
+        frames.give_back(connection(2), 90);
+        assert_eq!(frames.next(FREE), Some(connection(3)));
+        assert_eq!(asked(&frames, FREE, &[(4, 5, false), (3, 90, false)]), [3]);
+        assert_eq!(frames.next(FREE), Some(connection(4)), "it fits into the share");
+        frames.leave(connection(4));
+        assert_eq!((frames.next(FREE), frames.waiting()), (None, 0));
+        frames.give_back(connection(1), 90);
+        frames.give_back(connection(3), 90);
+        assert_eq!(frames.bytes(), 0);
+    }
+
+    #[test]
+    fn frames_that_all_want_more_are_finished_one_by_one() {
+        let frames = LongFrames::new(SHARE, 0);
+        let asks = [(1, 50, false), (2, 50, false), (3, 50, false)];
+        assert_eq!(asked(&frames, FREE, &asks[..2]), [1, 2]);
+        for _ in 0..3 {
+            assert_eq!(asked(&frames, FREE, &asks), [1], "one has the room beyond");
+        }
+        assert_eq!(asked(&frames, ALARM, &asks), [] as [u32; 0]);
+        assert_eq!((frames.next(FREE), frames.bytes()), (Some(connection(1)), 250), "the others wait for it");
+        assert_eq!(asked(&frames, FREE, &asks), [1]);
+        frames.give_back(connection(1), 250);
+        assert_eq!(asked(&frames, FREE, &asks[1..]), [2, 3], "one has the share, one goes beyond");
+        frames.give_back(connection(2), 100);
+        frames.give_back(connection(3), 50);
+        assert_eq!((frames.bytes(), frames.waiting(), frames.next(FREE)), (0, 0, None));
+    }
+
+    #[test]
+    fn who_may_end_an_alarm_does_not_wait_for_those_who_wait_for_it() {
+        let asks = [(1, 60, false), (2, 60, true), (3, 60, false), (4, 60, true), (5, 60, true)];
+        for (rest, expected) in [(FREE, &[1, 2][..]), (DISK_ALARM, &[1, 2, 3, 4, 5]), (ALARM, &[2, 4, 5])] {
+            let frames = LongFrames::new(SHARE, 0);
+            assert_eq!(asked(&frames, rest, &asks), expected, "{rest:?}");
+        }
+        let frames = LongFrames::new(SHARE, 0);
+        assert_eq!(asked(&frames, FREE, &[(1, 100, false), (2, 100, false)]), [1, 2]);
+        assert_eq!(asked(&frames, FREE, &asks[2..]), [] as [u32; 0]);
+        for (rest, next) in [(FREE, None), (DISK_ALARM, Some(4)), (ALARM, Some(4))] {
+            assert_eq!(
+                frames.next(rest),
+                next.map(connection),
+                "an alarm that has begun meanwhile, {rest:?}"
+            );
+        }
+        assert_eq!(asked(&frames, ALARM, &asks[2..]), [4, 5]);
+        assert_eq!(frames.next(ALARM), None);
+        frames.give_back(connection(1), 100);
+        assert_eq!((frames.next(FREE), frames.bytes()), (None, 220), "they count");
+    }
+}

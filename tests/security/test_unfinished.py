@@ -1,0 +1,247 @@
+"""Large messages that are not whole: what they hold is bounded, and nobody else waits for it.
+
+SECURITY LIM-18.
+"""
+
+import select
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from conftest import ConnectRaw, StartImori
+from harness.broker import broker_of
+from harness.deadline import DEADLINE_S
+from harness.frame import Frame, frame_bytes
+from harness.imori import Imori
+from harness.monitor import metric
+from harness.raw import RawClient
+from harness.stream import ByteStream
+
+MIB = 1024 * 1024
+KIB = 1024
+BODY = 16 * MIB
+# Half a body that nearly is a whole one.
+PART = 15 * MIB
+SETTINGS = {"broker.memory_mark_percent": 1, "nats.max_payload": BODY}
+FREE_BYTES = 64 * KIB
+
+WAITING = "imori_unfinished_waiting"
+HELD = "imori_unfinished_bytes"
+MARK = "imori_memory_mark_bytes"
+ALARM = 'imori_alarm{of="memory"}'
+
+
+class Sender(ByteStream):
+    """A client that sends large messages, as far as it is let."""
+
+    def __init__(self, imori: Imori, protocol: str) -> None:
+        address = imori.nats if protocol == "nats" else imori.addresses[0]
+        assert address is not None
+        super().__init__(address)
+        self._protocol = protocol
+        self._chunk = b"x" * MIB
+        self.left = 0
+        self.is_answered = False
+        if protocol == "nats":
+            self.write(b'CONNECT {"verbose":false}\r\nPING\r\n')
+            self.must_read(b"PONG\r\n")
+        else:
+            self.write(frame_bytes("CONNECT", {"accept-version": "1.2", "host": "/"}))
+            self.must_read(b"\0")
+
+    def declare(self) -> None:
+        """Sends all that comes before a body."""
+        self.left = PART
+        length = f"content-length:{BODY}\n" if self._protocol == "stomp" else ""
+        head = f"SEND\ndestination:/topic/none\nreceipt:r\n{length}\n"
+        self.write(f"PUB none {BODY}\r\n".encode() if self._protocol == "nats" else head.encode())
+
+    def send_on(self) -> bool:
+        """Sends of the part what the socket takes now; tells whether that was anything."""
+        self._socket.setblocking(False)
+        try:
+            sent = self._socket.send(self._chunk[: self.left]) if self.left else 0
+        except BlockingIOError:
+            sent = 0
+        finally:
+            self._socket.settimeout(DEADLINE_S)
+        self.left -= sent
+        return sent > 0
+
+    def finish(self) -> None:
+        """Sends the rest, however long that takes, and waits for the answer."""
+        body = b"x" * (BODY - PART + self.left)
+        if self._protocol == "nats":
+            self.write(body + b"\r\nPING\r\n")
+            self.must_read(b"PONG\r\n")
+        else:
+            self.write(body + b"\0")
+            self.must_read(b"receipt-id:r")
+        self.is_answered = True
+
+    def is_told(self) -> bool:
+        """Tells whether the broker has sent something."""
+        return bool(select.select([self._socket], [], [], 0)[0])
+
+    def must_read(self, end: bytes) -> None:
+        """Reads until that comes."""
+        while end not in self._buffer:
+            assert self._fill(), f"the broker closed the connection after {bytes(self._buffer)!r}"
+        self._buffer.clear()
+
+
+@pytest.fixture
+def imori(start_imori: StartImori) -> Imori:
+    """A broker whose memory mark is soon reached."""
+    return start_imori(settings=SETTINGS, monitor=True, nats=True)
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    """Ends clients after the test."""
+    with ExitStack() as stack:
+        yield stack
+
+
+def senders(stack: ExitStack, imori: Imori, protocol: str, count: int) -> list[Sender]:
+    """Clients that have declared a large message each."""
+    found = [stack.enter_context(Sender(imori, protocol)) for _ in range(count)]
+    for sender in found:
+        sender.declare()
+    return found
+
+
+def send_parts(imori: Imori, found: list[Sender]) -> None:
+    """Has each sender send its part, until the broker reads no more of any."""
+    give_up = time.monotonic() + DEADLINE_S
+    while True:
+        has_sent = [sender.send_on() for sender in found]
+        unsent = sum(1 for sender in found if sender.left > 0)
+        if not any(has_sent) and (unsent == 0 or metric(imori, WAITING) >= unsent):
+            return
+        assert time.monotonic() < give_up, f"{unsent} go on"
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Returns once it holds."""
+    give_up = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < give_up, "it never held"
+        time.sleep(0.02)
+
+
+def echo(client: RawClient, count: int, size: int) -> list[Frame]:
+    """Sends messages to a queue that the client reads, and gives what it was delivered."""
+    headers = {"destination": "/queue/q", "content-length": str(size)}
+    frame = frame_bytes("SEND", headers, b"y" * size)
+    client.write(frame * count)
+    return [client.read() for _ in range(count)]
+
+
+@pytest.mark.parametrize("protocol", ["stomp", "stomp without length", "nats"])
+def test_half_bodies_hold_a_share_of_the_mark_and_nobody_waits_for_them(
+    imori: Imori, connect_raw: ConnectRaw, stack: ExitStack, protocol: str
+) -> None:
+    mark = int(metric(imori, MARK))
+    count = mark // PART + 60
+    client = connect_raw(imori)
+    client.login()
+    client.send("SUBSCRIBE", {"id": "s", "destination": "/queue/q"})
+    assert client.fence() == []
+    before = imori.rss_bytes()
+    found = senders(stack, imori, protocol, count)
+    send_parts(imori, found)
+    grown = imori.rss_bytes() - before
+    assert grown < mark + count * FREE_BYTES, f"{grown // MIB} MiB"
+    assert 0 < metric(imori, HELD) <= mark // 2 + 2 * BODY
+    assert metric(imori, WAITING) > 0
+    assert metric(imori, ALARM) == 0
+    for _ in range(100):
+        assert [frame.body for frame in echo(client, 1, 100)] == [b"y" * 100]
+    assert len(echo(client, 1000, 60 * KIB)) == 1000
+    for sender in found:
+        sender.close()
+    until(lambda: metric(imori, HELD) == 0 and metric(imori, WAITING) == 0)
+    assert [len(frame.body) for frame in echo(client, 2, BODY)] == [BODY, BODY]
+
+
+@pytest.mark.parametrize("protocol", ["stomp", "stomp without length", "nats"])
+def test_bodies_that_do_not_all_fit_come_through_one_after_the_other(
+    imori: Imori, stack: ExitStack, protocol: str
+) -> None:
+    found = senders(stack, imori, protocol, int(metric(imori, MARK)) // BODY + 8)
+    before = imori.rss_bytes()
+    threads = [threading.Thread(target=sender.finish) for sender in found]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [sender.is_answered for sender in found] == [True] * len(found)
+    assert (metric(imori, HELD), metric(imori, WAITING)) == (0, 0)
+    assert imori.rss_bytes() - before < metric(imori, MARK)
+
+
+@pytest.mark.parametrize("protocol", ["stomp", "nats"])
+def test_declarations_alone_cost_little(imori: Imori, stack: ExitStack, protocol: str) -> None:
+    before = imori.rss_bytes()
+    found = senders(stack, imori, protocol, 1000)
+    # A client of the same cells, and of the same number, is answered: the declarations were read.
+    for sender in [stack.enter_context(Sender(imori, protocol)) for _ in range(20)]:
+        sender.close()
+    assert imori.rss_bytes() - before < len(found) * 16 * KIB
+    assert metric(imori, HELD) == 0
+
+
+def test_who_stops_within_a_body_is_cut_while_others_wait(imori: Imori, stack: ExitStack) -> None:
+    stopped = senders(stack, imori, "stomp", int(metric(imori, MARK)) // 2 // BODY + 1)
+    send_parts(imori, stopped)
+    assert metric(imori, WAITING) == 0
+    (other,) = senders(stack, imori, "stomp", 1)
+    send_parts(imori, [other])
+    assert metric(imori, WAITING) == 1
+    other.finish()
+    assert metric(imori, "imori_cut_unfinished_total") > 0
+    (told, *_) = [sender for sender in stopped if sender.is_told()]
+    told.must_read(b"message:Message not finished")
+
+
+def test_an_ack_behind_a_body_is_heard_in_an_alarm(
+    start_imori: StartImori, connect_raw: ConnectRaw
+) -> None:
+    # SECURITY LIM-14: what would be parked is read, as what comes behind it may free memory.
+    settings = SETTINGS | {"limits.queue_memory_bytes": "64GiB"}
+    imori = start_imori(settings=settings, monitor=True, nats=True)
+    publisher, consumer = connect_raw(imori), connect_raw(imori)
+    publisher.login()
+    consumer.login()
+    consumer.send("SUBSCRIBE", {"id": "s", "destination": "/queue/q", "ack": "client"})
+    assert consumer.fence() == []
+    frame = frame_bytes("SEND", {"destination": "/queue/q", "content-length": str(MIB)}, b"x" * MIB)
+    last: Frame | None = None
+    while metric(imori, ALARM) == 0:
+        publisher.write(frame)
+        last = consumer.read()
+    assert last is not None
+    body = b"z" * (512 * KIB)
+    headers = {"destination": "/topic/none", "content-length": str(len(body)), "receipt": "r"}
+    publish, ack = frame_bytes("SEND", headers, body), frame_bytes("ACK", {"id": last["ack"]})
+    consumer.write(publish[: 300 * KIB])
+    consumer.write(publish[300 * KIB :] + ack)
+    assert consumer.read()["receipt-id"] == "r"
+    assert metric(imori, ALARM) == 0
+
+
+def test_a_body_that_comes_slowly_is_no_silence(imori: Imori, stack: ExitStack) -> None:
+    heart_beats = {"accept-version": "1.2", "host": "/", "heart-beat": "1000,0"}
+    raw = stack.enter_context(RawClient(broker_of(imori)))
+    raw.send("CONNECT", heart_beats)
+    assert raw.read().command == "CONNECTED"
+    headers = {"destination": "/topic/none", "content-length": str(MIB), "receipt": "r"}
+    frame = frame_bytes("SEND", headers, b"x" * MIB)
+    for begin in range(0, len(frame), 200 * KIB):
+        assert raw.is_open_after(0.6), "twice the agreed time are 2 s"
+        raw.write(frame[begin : begin + 200 * KIB])
+    assert raw.read()["receipt-id"] == "r"
