@@ -28,6 +28,8 @@ class Imori:
     monitor: tuple[str, int] | None = None
     # Host and port of the listener for NATS, if it was asked for beside another protocol.
     nats: tuple[str, int] | None = None
+    # Host and port of the listener for AMQP 0-9-1, if it was asked for beside another protocol.
+    amqp: tuple[str, int] | None = None
     # Host and port for WebSocket, if it was asked for.
     websocket: tuple[str, int] | None = None
 
@@ -56,13 +58,14 @@ def running_imori(
     protocol: str = "stomp",
     monitor: bool = False,
     nats: bool = False,
+    amqp: bool = False,
     websocket: str | None = None,
     files_max: int | None = None,
 ) -> Iterator[Imori]:
     """Starts a broker with `settings`, by dotted key; afterwards it has ended in any case.
 
     It listens for `protocol` alone; beside it, where that is asked for, for readers of its monitor,
-    for NATS, and at an address for WebSocket.
+    for NATS, for AMQP 0-9-1, and at an address for WebSocket.
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "imori.log"
@@ -73,6 +76,8 @@ def running_imori(
         command += ["--listen", "nats-monitor=127.0.0.1:0"]
     if nats:
         command += ["--listen", "nats=127.0.0.1:0"]
+    if amqp:
+        command += ["--listen", "amqp=127.0.0.1:0"]
     if websocket is not None:
         command += ["--listen", f"ws={websocket}"]
     environment = dict(os.environ)
@@ -99,6 +104,7 @@ def running_imori(
                 log,
                 monitor=first.get("nats-monitor"),
                 nats=first.get("nats"),
+                amqp=first.get("amqp"),
                 websocket=first.get("ws"),
             )
         finally:

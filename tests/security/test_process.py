@@ -6,6 +6,7 @@ import socket
 import subprocess
 import tomllib
 from collections import Counter
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -88,6 +89,40 @@ def test_headers_that_no_broker_knows_are_logged_once_a_connection(
     assert "x-prioritty" in lines[0]
     assert "x-priority`" not in lines[0]
     assert "colour" not in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("listener", "first", "hint"),
+    [
+        ("stomp", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "it speaks HTTP"),
+        (
+            "stomp",
+            b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(20),
+            "it begins with TLS",
+        ),
+        ("stomp", b'CONNECT {"verbose":false}\r\nPING\r\n', "it speaks NATS"),
+        ("stomp", b"", "it said nothing"),
+        ("nats", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "it speaks HTTP"),
+        ("nats", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(20), "it begins with TLS"),
+        ("nats", b"CONNECT\naccept-version:1.2\nhost:/\n\n\0", "it speaks STOMP"),
+        ("nats", b'CONNECT {"user":"guest","pass":"wrong"}\r\n', "check `user` and `pass`"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_the_log_says_what_a_client_at_the_wrong_port_speaks(
+    start_imori: StartImori, listener: str, first: bytes, hint: str
+) -> None:
+    imori = start_imori(settings={"limits.login_timeout_s": 1}, protocol=listener)
+    with socket.create_connection(imori.addresses[0], DEADLINE_S) as client:
+        client.sendall(first)
+        # What the broker did not read ends the connection with a reset.
+        with suppress(ConnectionResetError):
+            while client.recv(4096):
+                pass
+    assert imori.stop() == 0
+    lines = [line for line in imori.log_lines() if "client was refused" in line]
+    assert len(lines) == 1
+    assert hint in lines[0]
 
 
 def test_a_flood_of_complaints_makes_few_lines(

@@ -3,5 +3,17 @@
 //! The codec serves both ends. The files stand in reading order; every protocol crate has the same ones where it has
 //! the same jobs.
 
+pub mod connection;
+mod keepalive;
+mod commands;
+mod client;
+mod channel;
+mod content;
+pub mod delivery;
+pub mod settings;
+mod header_block;
+mod protocol_error;
 pub mod codec;
 pub mod limits;
+
+pub use header_block::{FORMS, SOLE_ORIGINS, header_reader, reader_of_form};

@@ -54,3 +54,13 @@ pub(crate) const REOPEN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long a broken connection is tried to be opened again, in nanoseconds, before the run ends.
 pub(crate) const REOPENING_NANOS_MAX: u64 = 60_000_000_000;
+
+/// Exit code of a run that did not keep an objective, and of a comparison in which a number is worse than it may be.
+/// 2 is that of a command line that cannot be read.
+pub(crate) const MISSED: u8 = 5;
+
+/// Exit code of a comparison whose difference may not be told.
+pub(crate) const INCONCLUSIVE: u8 = 4;
+
+/// Where the search for the highest rate begins, in operations a second.
+pub(crate) const FIND_RATE_FIRST: f64 = 1_000.0;

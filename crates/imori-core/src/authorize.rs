@@ -65,6 +65,8 @@ pub enum Action {
     Bind,
     /// Declare a queue or an exchange.
     Declare,
+    /// Declare a queue under a name that the broker makes.
+    DeclareUnnamed,
     /// Delete a queue or an exchange.
     Delete,
     /// Drop what waits in a queue.
@@ -86,6 +88,7 @@ impl fmt::Display for Action {
             Action::Subscribe => "subscribe to",
             Action::Bind => "bind",
             Action::Declare => "declare",
+            Action::DeclareUnnamed => "leave to the broker the name of",
             Action::Delete => "delete",
             Action::Purge => "purge",
             Action::Inspect => "inspect",
@@ -157,6 +160,8 @@ pub fn authorize(
     match (identity.policy, action) {
         (Policy::Nobody, _) => Err(refuse(identity, action, vhost, object)),
         (Policy::Guest, Action::Declare | Action::Delete) => match object {
+            // A queue with such a name is one that the broker named for a client, who may delete it.
+            Object::Queue(_) if action == Action::Delete => Ok(()),
             Object::Queue(name) | Object::Exchange { exchange: name, .. } if is_reserved(name) => {
                 Err(reserved(name))
             }
@@ -197,6 +202,8 @@ mod tests {
             (Action::Consume, Object::Queue(b"orders"), true),
             (Action::Declare, Object::Queue(b"orders"), true),
             (Action::Declare, Object::Queue(b"amq.gen-1"), false),
+            (Action::DeclareUnnamed, Object::Queue(b"amq.gen-1"), true),
+            (Action::Delete, Object::Queue(b"amq.gen-1"), true),
             (Action::Delete, Object::Exchange { exchange: b"amq.topic", subject: b"" }, false),
             (Action::Declare, Object::Queue(b"imori.inbox.x"), false),
         ] {

@@ -31,7 +31,7 @@ pub enum Counter {
     DeadLettered,
     /// A dead letter found no exchange, or went in a circle.
     DeadLetterDropped,
-    /// A message did not go to a subscription whose protocol has no form for its subject.
+    /// A message did not go to a subscription whose protocol has no form for its subject, or for so many bytes.
     NoForm,
     /// A fault in the broker's own code ended a connection.
     Fault,

@@ -29,6 +29,8 @@ pub(crate) struct Client {
     /// The exchange in which its subjects live, once for all its subscriptions.
     pub(crate) exchange: Name,
     pub(crate) sids: Sids,
+    /// The subject of a queue to which messages are lost, as the client was told.
+    pub(crate) lost_to: Option<Box<[u8]>>,
     /// Where the text of a message is put together, kept between messages.
     pub(crate) scratch: Vec<u8>,
 }
@@ -42,6 +44,7 @@ impl Client {
             options: ConnectOptions::default(),
             exchange: Name::new(TOPIC_EXCHANGE),
             sids: Sids::default(),
+            lost_to: None,
             scratch: Vec::new(),
         }
     }

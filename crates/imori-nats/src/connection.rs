@@ -374,6 +374,10 @@ impl Connection {
                     self.apply_pending(world);
                 }
                 Ok(()) => {}
+                Err(error @ ProtocolError::SubscribeViolation(..)) => {
+                    let text = "a queue is not read by NATS; subscribe to it by STOMP, as `/queue/NAME`";
+                    self.refuse(world, &error, text);
+                }
                 Err(error) => {
                     self.refuse(world, &error, "this connection has as many as it may have");
                 }
@@ -405,7 +409,14 @@ impl Connection {
             Ok(None) => return Performed::Held,
             Err(error) => {
                 budget.spend(1, 0, None);
-                self.refuse(world, &error, "a message was not published");
+                let text = match error {
+                    ProtocolError::NoQueue(_) => {
+                        "declare it by STOMP first; later messages to it are lost unsaid"
+                    }
+                    ProtocolError::QueueFull(_) => "it refuses what is over its limit, later messages unsaid",
+                    _ => "a message was not published",
+                };
+                self.refuse(world, &error, text);
             }
         }
         Performed::Done
@@ -453,6 +464,11 @@ impl Connection {
                 if json.is_some() {
                     self.client.agree(world);
                 }
+            }
+            Err(error @ ProtocolError::AuthorizationViolation) => {
+                let text = "check `user` and `pass`; the built-in user may connect from the broker's own machine \
+                            only, and tokens and keys are not known";
+                self.refuse(world, &error, text);
             }
             Err(error) => self.refuse(world, &error, "a CONNECT was refused"),
         }

@@ -22,7 +22,15 @@ pub struct DeliveryEncoder {
     kind: EncoderKind,
     origins: Origins,
     header_readers: HeaderReaders,
+    payload_bytes_max: usize,
 }
+
+/// Bytes that a header of another protocol may take when it is written, for each of its own: a number in eight bytes
+/// may have 300 digits. Only a message that could be too large by that is written to see.
+const RENDERED_BYTES_PER_BYTE: usize = 64;
+
+/// Bytes of a header block besides the headers of its message: deaths, properties that are numbers, the first line.
+const RENDERED_BYTES_BESIDE: usize = 8 * 1024;
 
 /// Where the header block of a delivery comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,8 +46,14 @@ enum Form {
 impl DeliveryEncoder {
     /// An encoder for a client that reads header blocks, or does not.
     pub fn new(has_headers: bool, settings: &Settings) -> Self {
-        let Settings { origins, encoder_kinds, header_readers, .. } = *settings;
-        Self { has_headers, kind: encoder_kinds.kind(u8::from(has_headers)), origins, header_readers }
+        let Settings { origins, encoder_kinds, header_readers, limits, .. } = *settings;
+        Self {
+            has_headers,
+            kind: encoder_kinds.kind(u8::from(has_headers)),
+            origins,
+            header_readers,
+            payload_bytes_max: limits.payload_bytes_max,
+        }
     }
 
     #[inline]
@@ -77,6 +91,25 @@ impl DeliveryEncoder {
     }
 }
 
+impl DeliveryEncoder {
+    /// Tells whether headers and body of a delivery are no longer than `max_payload` of INFO, for which clients make
+    /// room.
+    fn fits(&self, delivery: &Delivery<'_>) -> bool {
+        let Some(room) = self.payload_bytes_max.checked_sub(delivery.message.body.len()) else {
+            return false;
+        };
+        match self.form(delivery) {
+            Form::Plain => true,
+            Form::Verbatim => block(&delivery.message).len() <= room,
+            Form::Rendered => {
+                let text = delivery.message.text.len();
+                text * RENDERED_BYTES_PER_BYTE + RENDERED_BYTES_BESIDE <= room
+                    || self.rendered(delivery).len() <= room
+            }
+        }
+    }
+}
+
 impl Encoder for DeliveryEncoder {
     fn is_choosy(&self) -> bool {
         true
@@ -86,7 +119,7 @@ impl Encoder for DeliveryEncoder {
     #[inline]
     fn has_form(&self, delivery: &Delivery<'_>) -> bool {
         let is_checked = self.is_native(delivery.message.properties.origin) && delivery.deaths.is_none();
-        is_checked || is_expressible(delivery.address.subject())
+        is_checked || is_expressible(delivery.address.subject()) && self.fits(delivery)
     }
 
     #[inline]

@@ -29,6 +29,10 @@ pub(crate) enum ProtocolError {
     PublishViolation(Box<[u8]>),
     /// Of a subject and perhaps a group.
     SubscribeViolation(Box<[u8]>, Option<Box<[u8]>>),
+    /// A message to the queue of this subject was lost, as there is none.
+    NoQueue(Box<[u8]>),
+    /// A message to the queue of this subject was lost, as it is full.
+    QueueFull(Box<[u8]>),
 }
 
 impl ProtocolError {
@@ -51,6 +55,15 @@ impl ProtocolError {
             Self::PublishViolation(subject) => {
                 return format!("Permissions Violation for Publish to \"{}\"", Printable(subject)).into();
             }
+            // Clients go on after a violation of permissions, and close at what they do not know.
+            Self::NoQueue(subject) => {
+                let violation = Self::PublishViolation(subject.clone());
+                return format!("{}: there is no such queue", violation.text()).into();
+            }
+            Self::QueueFull(subject) => {
+                let violation = Self::PublishViolation(subject.clone());
+                return format!("{}: the queue is full", violation.text()).into();
+            }
             Self::SubscribeViolation(subject, None) => {
                 return format!("Permissions Violation for Subscription to \"{}\"", Printable(subject))
                     .into();
@@ -68,7 +81,10 @@ impl ProtocolError {
     /// The kind of the error, as the log has it.
     pub(crate) fn message(&self) -> &'static str {
         match self {
-            Self::PublishViolation(_) | Self::SubscribeViolation(..) => "Permissions Violation",
+            Self::PublishViolation(_)
+            | Self::SubscribeViolation(..)
+            | Self::NoQueue(_)
+            | Self::QueueFull(_) => "Permissions Violation",
             _ => match self.text() {
                 Cow::Borrowed(text) => text,
                 Cow::Owned(_) => "Error",
@@ -85,6 +101,8 @@ impl ProtocolError {
                 | Self::TooManySubscriptions
                 | Self::PublishViolation(_)
                 | Self::SubscribeViolation(..)
+                | Self::NoQueue(_)
+                | Self::QueueFull(_)
         )
     }
 

@@ -274,6 +274,9 @@ impl World for Cell {
         if let Some(handle) = self.shared.cell(self.id) {
             handle.counters.count(counter, times as u64);
         }
+        if counter == Counter::NoForm {
+            self.shared.log_no_form(times);
+        }
     }
 
     fn with_router<R>(&self, f: impl FnOnce(&mut Router, &Table) -> R) -> R {

@@ -15,7 +15,7 @@ use imori_core::turn::{Budget, ClientFacts, Next, Notice, Peer, Received};
 use imori_core::world::World;
 
 use crate::config::ProtocolName;
-use crate::protocol_numbers::{NATS, STOMP, header_reader};
+use crate::protocol_numbers::{AMQP, NATS, STOMP, header_reader};
 
 /// Declares the types that have a variant or a field for each protocol, and `each!`, which runs one expression on
 /// whichever it is. The dollar comes as an argument, so that `each!` can have arguments of its own.
@@ -96,6 +96,8 @@ protocols! {$
     Stomp, stomp: imori_stomp::connection::Connection;
     /// NATS, as its clients speak it.
     Nats, nats: imori_nats::connection::Connection;
+    /// AMQP 0-9-1 with RabbitMQ's extensions.
+    Amqp, amqp: imori_amqp091::connection::Connection;
 }
 
 impl ProtocolSettings {
@@ -103,6 +105,7 @@ impl ProtocolSettings {
     pub fn new(
         stomp: imori_stomp::settings::Settings,
         nats: imori_nats::settings::Settings,
+        amqp: imori_amqp091::settings::Settings,
     ) -> ProtocolSettings {
         ProtocolSettings {
             stomp: Arc::new(imori_stomp::settings::Settings {
@@ -116,6 +119,12 @@ impl ProtocolSettings {
                 encoder_kinds: NATS.encoder_kinds,
                 header_readers: header_reader,
                 ..nats
+            }),
+            amqp: Arc::new(imori_amqp091::settings::Settings {
+                origins: AMQP.origins,
+                encoder_kinds: AMQP.encoder_kinds,
+                header_readers: header_reader,
+                ..amqp
             }),
         }
     }

@@ -26,10 +26,19 @@ pub(crate) const NATS: ProtocolNumbers = ProtocolNumbers {
     encoder_kinds: EncoderKinds::of_protocol(2),
 };
 
+/// Origin 20.
+pub(crate) const AMQP: ProtocolNumbers = ProtocolNumbers {
+    origins: Origins::new(20, imori_amqp091::FORMS),
+    encoder_kinds: EncoderKinds::of_protocol(3),
+};
+
 /// The reader of header blocks of this origin, whichever protocol made them.
 pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
     if let Some(form) = STOMP.origins.form(origin) {
         return imori_stomp::reader_of_form(form);
+    }
+    if let Some(form) = AMQP.origins.form(origin) {
+        return imori_amqp091::reader_of_form(form);
     }
     NATS.origins.form(origin).map_or(&BrokerHeaders, imori_nats::reader_of_form)
 }
@@ -38,7 +47,7 @@ pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
 mod tests {
     use super::*;
 
-    const ALL: [ProtocolNumbers; 2] = [STOMP, NATS];
+    const ALL: [ProtocolNumbers; 3] = [STOMP, NATS, AMQP];
 
     #[test]
     fn an_origin_is_that_of_one_protocol_and_never_changes() {
@@ -49,7 +58,8 @@ mod tests {
                 .collect()
         };
         // What records say, and whose form that is.
-        let known = [(1, (0, 0)), (2, (0, 1)), (3, (0, 2)), (4, (0, 3)), (10, (1, 0)), (11, (1, 1))];
+        let known =
+            [(1, (0, 0)), (2, (0, 1)), (3, (0, 2)), (4, (0, 3)), (10, (1, 0)), (11, (1, 1)), (20, (2, 0))];
         for origin in 0..=u8::MAX {
             let expected = known.iter().filter(|(number, _)| *number == origin).map(|(_, owner)| *owner);
             assert_eq!(owners(origin), expected.collect::<Vec<_>>(), "{origin}");

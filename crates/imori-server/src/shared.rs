@@ -7,6 +7,7 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::task::Waker;
+use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use imori_core::id::{ConnectionId, QueueId};
@@ -18,6 +19,7 @@ use imori_core::time::Time;
 use imori_core::topology::Topology;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::{Notify, mpsc, watch};
+use tracing::warn;
 
 use crate::cell_state::counters::Counters;
 use crate::cell_state::load::Load;
@@ -33,6 +35,7 @@ use crate::peers::log_limit::PeerLogLimit;
 use crate::pipe::Pipe;
 use crate::slots::{SlotKey, Slots, unpoisoned};
 use crate::stall::Stalls;
+use crate::store::rate_limited_log::RateLimitedLog;
 use crate::store::{Checkpointer, Damages, Journal, Pager};
 use crate::turn::{Link, Memory, Signal, Wire};
 use crate::websocket::FramedWriter;
@@ -193,6 +196,8 @@ pub(crate) struct Shared {
     pub(crate) cells: OnceLock<Box<[CellHandle]>>,
     pub(crate) admission: Admission,
     pub(crate) peer_log_limit: PeerLogLimit,
+    /// Deliveries that their receiver's protocol cannot have.
+    pub(crate) no_form_log: RateLimitedLog,
     pub(crate) verifiers: Verifiers,
     pub(crate) memory: Memory,
     pub(crate) journal: Journal,
@@ -229,6 +234,10 @@ impl Room for Shared {
         self.memory.is_disk_alarmed()
     }
 
+    fn must_settle_wait(&self) -> bool {
+        self.journal.must_settle_wait()
+    }
+
     fn may_declare(&self) -> bool {
         self.journal.has_room_to_declare()
     }
@@ -237,6 +246,20 @@ impl Room for Shared {
 impl Shared {
     pub(crate) fn cell(&self, cell: u16) -> Option<&CellHandle> {
         self.cells.get()?.get(usize::from(cell))
+    }
+
+    /// Logs that live deliveries were left out, unless it did a moment ago. Nobody else is told: a client would take
+    /// an error that it does not know for the end of its connection.
+    #[cold]
+    pub(crate) fn log_no_form(&self, deliveries: usize) {
+        if let Some(folded) = self.no_form_log.admit("no form", Instant::now()) {
+            warn!(
+                deliveries,
+                folded,
+                "a subscription was not given a message, as its protocol has no form for the subject or it is larger \
+                 than `nats.max_payload`"
+            );
+        }
     }
 
     /// Lends a connection under its lock, if it is there.

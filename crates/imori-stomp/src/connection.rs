@@ -234,6 +234,13 @@ impl Inbound for Connection {
         self.marks = ParkedMarks::default();
     }
 
+    /// The log has it: a client of another protocol may wait for the broker to begin.
+    fn login_timed_out<W: World>(&mut self, _: &W) {
+        let text = String::from("no CONNECT came in time; send it at once");
+        self.intake.notice = Some(Notice::refused("no login in time", text));
+        self.close();
+    }
+
     fn keepalive_deadline(&self) -> Option<Time> {
         self.keepalive.next_deadline(&self.intake.reading)
     }

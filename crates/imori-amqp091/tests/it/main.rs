@@ -5,3 +5,7 @@
 mod methods;
 mod oracle;
 mod spec;
+mod split;
+mod talk;
+mod text;
+mod turn;

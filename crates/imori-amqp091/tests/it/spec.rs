@@ -5,8 +5,8 @@ use imori_amqp091::codec::method::MethodId;
 /// The table that the generator reads, read once more by other means.
 const TABLE: &str = include_str!("../../spec/methods.txt");
 
-/// Every method with its name and the types of its fields.
-pub(crate) fn table() -> Vec<(MethodId, String, Vec<&'static str>)> {
+/// Every method with its name and its fields, each as `type:name`.
+pub(crate) fn named_fields() -> Vec<(MethodId, String, Vec<&'static str>)> {
     let mut methods = Vec::new();
     let mut class = (0, "");
     for line in TABLE.lines() {
@@ -16,27 +16,29 @@ pub(crate) fn table() -> Vec<(MethodId, String, Vec<&'static str>)> {
             ["class", id, name] => class = (id.parse().unwrap(), name),
             [id, name, _sender, ref fields @ ..] => {
                 let id = MethodId { class: class.0, method: id.parse().unwrap() };
-                let types = fields.iter().map(|field| field.split(':').next().unwrap());
-                let reserved = fields.iter().map(|field| field.ends_with(":-"));
-                let types = types.zip(reserved).map(|(kind, reserved)| if reserved { "-" } else { kind });
-                let all = fields.iter().zip(types).map(|(field, kind)| match kind {
-                    // A reserved field is written as zero or empty.
-                    "-" => match field.split(':').next().unwrap() {
-                        "octet" => "0",
-                        "short" => "00",
-                        "bit" => "bit0",
-                        "shortstr" => "0",
-                        "longstr" => "0000",
-                        other => panic!("{other}"),
-                    },
-                    kind => kind,
-                });
-                methods.push((id, format!("{}.{name}", class.1), all.collect()));
+                methods.push((id, format!("{}.{name}", class.1), fields.to_vec()));
             }
             _ => panic!("{line}"),
         }
     }
     methods
+}
+
+/// Every method with its name and the types of its fields.
+pub(crate) fn table() -> Vec<(MethodId, String, Vec<&'static str>)> {
+    // A reserved field is written as zero or empty.
+    let kind = |field: &&'static str| match field.split_once(':').unwrap() {
+        ("octet", "-") => "0",
+        ("short", "-") => "00",
+        ("bit", "-") => "bit0",
+        ("shortstr", "-") => "0",
+        ("longstr", "-") => "0000",
+        (kind, _) => kind,
+    };
+    let typed = |(id, name, fields): (MethodId, String, Vec<&'static str>)| {
+        (id, name, fields.iter().map(kind).collect())
+    };
+    named_fields().into_iter().map(typed).collect()
 }
 
 /// A field of each type that a table can have, by rising name.

@@ -8,7 +8,8 @@ use anyhow::{Result, bail, ensure};
 use clap::Args;
 
 use crate::amount::{Amount, count, duration};
-use crate::options::slo::Slo;
+use crate::limits::{FIND_RATE_FIRST, SAMPLES_ABOVE_MIN};
+use crate::options::slo::{Objective, Slo};
 
 /// Measured time of an open loop, unless said.
 const OPEN_TIME: Duration = Duration::from_secs(10);
@@ -100,7 +101,7 @@ pub struct LoadOptions {
     /// waiting counts.
     #[arg(long, value_parser = count, default_value = "1M")]
     pub max_in_flight: u64,
-    /// Objectives of the run, else the exit code is 2: `p99.9<20ms,lost=0,stall50=99.9%`.
+    /// Objectives of the run, else the exit code is 5: `p99.9<20ms,lost=0,stall50=99.9%`.
     #[arg(long)]
     pub slo: Option<Slo>,
     /// Measure for so long.
@@ -170,13 +171,51 @@ impl LoadOptions {
             "steps of `{}` ms are too short to see a backlog grow; use `--find-step 1s` or more",
             self.find_step.as_millis()
         );
+        if self.rate == Some(Rate::Find) {
+            self.slo.iter().try_for_each(|slo| check_step(slo, self.find_step))?;
+        }
         Ok(())
     }
+}
+
+/// Refuses a step in which too few operations are due, at the rate with which a search begins, to tell a quantile: no
+/// step could pass.
+fn check_step(slo: &Slo, step: Duration) -> Result<()> {
+    for (text, objective) in &slo.0 {
+        let Objective::Quantile(quantile, _) = objective else { continue };
+        let seconds = SAMPLES_ABOVE_MIN as f64 / (1.0 - quantile) / FIND_RATE_FIRST;
+        // The quotient is a little more or less than it is on paper.
+        let needed = (seconds - 1e-6).ceil();
+        ensure!(
+            step.as_secs_f64() >= needed,
+            "in steps of `{}` ms too few operations are due to tell `{text}`; use `--find-step {needed:.0}s` or more",
+            step.as_millis()
+        );
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn step_that_cannot_tell_an_objective_is_refused() {
+        for (slo, seconds, needed) in [
+            ("p90<1ms", 1, None),
+            ("p99<1ms", 1, None),
+            ("p99.9<20ms,lost=0", 9, Some("10s")),
+            ("p99.9<20ms,lost=0", 10, None),
+            ("max<1s,p99.99<1s", 20, Some("100s")),
+            ("max<1s,stall50=99%", 1, None),
+        ] {
+            let said = check_step(&slo.parse().unwrap(), Duration::from_secs(seconds));
+            let expected = needed.map(|needed| format!("use `--find-step {needed}` or more"));
+            let said = said.err().map(|error| error.to_string());
+            assert_eq!(said.is_some(), expected.is_some(), "{slo}: {said:?}");
+            assert!(said.unwrap_or_default().ends_with(&expected.unwrap_or_default()), "{slo}");
+        }
+    }
 
     #[test]
     fn rates_and_arrivals_are_read() {

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::limits::MISSED;
 use crate::record::latency::Latency;
 use crate::record::ledger::Ledger;
 use crate::record::levels::Levels;
@@ -235,14 +236,14 @@ impl Report {
         self.ledger.is_broken() || self.levels.as_ref().is_some_and(|levels| levels.below() > 0)
     }
 
-    /// Exit code of the command: 0 done, 1 ended early, 2 objective broken, 3 ledger or level
-    /// broken, 4 blocked.
+    /// Exit code of the command: 0 done, 1 ended early, 3 ledger or level broken, 4 blocked, 5 objective
+    /// broken. 2 is that of a command line that cannot be read.
     pub fn exit_code(&self) -> u8 {
         match self.outcome {
             Outcome::Broken | Outcome::Stopped => 1,
             _ if self.is_broken() => 3,
             Outcome::Blocked => 4,
-            Outcome::Done if self.objectives.iter().any(|objective| !objective.is_kept) => 2,
+            Outcome::Done if self.objectives.iter().any(|objective| !objective.is_kept) => MISSED,
             Outcome::Done => 0,
         }
     }

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use crate::limits::{INCONCLUSIVE, MISSED};
 use crate::record::levels::Levels;
 use crate::record::report::{Outcome, Report};
 use crate::report::html::html_of_comparison;
@@ -70,7 +71,8 @@ impl Display for Share {
     }
 }
 
-/// Compares both files, says what it found, and returns the exit code: 0 no worse, 2 worse.
+/// Compares both files, says what it found, and returns the exit code: 0 no worse, 4 one run is too few to tell,
+/// 5 worse.
 pub fn compare(options: &CompareOptions) -> Result<u8> {
     let (before, after) = (read(&options.before)?, read(&options.after)?);
     let comparison = Comparison::of(&before, &after, options.tolerance);
@@ -141,17 +143,25 @@ struct Comparison {
     lines: Vec<Line>,
     /// The faults after that were not there before.
     failures: Vec<String>,
+    /// A side has one run, which does not tell how much runs differ by themselves.
+    is_of_single_runs: bool,
 }
 
 impl Comparison {
     fn of(before: &Runs, after: &Runs, tolerance: Share) -> Comparison {
-        let mut comparison =
-            Comparison { tolerance, differences: Vec::new(), lines: Vec::new(), failures: Vec::new() };
+        let mut comparison = Comparison {
+            tolerance,
+            differences: Vec::new(),
+            lines: Vec::new(),
+            failures: Vec::new(),
+            is_of_single_runs: false,
+        };
         let pairs = pairs(before, after, &mut comparison.differences);
         let has_sides = pairs.len() > 1;
         for (a, b) in pairs {
             let (one, other): (Vec<&Report>, Vec<&Report>) =
                 (before.of_side(a).collect(), after.of_side(b).collect());
+            comparison.is_of_single_runs |= one.len() == 1 || other.len() == 1;
             // The first run of a side stands for what all of them were asked to do.
             if let (Some(first), Some(second)) = (one.first(), other.first()) {
                 let prefix = if has_sides { format!("{}: ", plain_line(a)) } else { String::new() };
@@ -200,16 +210,30 @@ impl Comparison {
     }
 
     fn exit_code(&self) -> u8 {
-        if self.worse() > 0 || !self.failures.is_empty() { 2 } else { 0 }
+        match (self.worse(), self.is_of_single_runs) {
+            _ if !self.failures.is_empty() => MISSED,
+            (0, _) => 0,
+            (_, true) => INCONCLUSIVE,
+            (_, false) => MISSED,
+        }
     }
 
     fn verdict(&self) -> String {
         let tolerance = percent(self.tolerance.0);
-        match (self.failures.first(), self.worse()) {
-            (Some(failure), _) => format!("fail: {failure}"),
-            (None, 0) => format!("pass: nothing is worse by more than {tolerance}"),
-            (None, 1) => format!("fail: 1 number is worse by more than {tolerance}"),
-            (None, worse) => format!("fail: {worse} numbers are worse by more than {tolerance}"),
+        if let Some(failure) = self.failures.first() {
+            return format!("fail: {failure}");
+        }
+        let found = match self.worse() {
+            0 => format!("nothing is worse by more than {tolerance}"),
+            1 => format!("1 number is worse by more than {tolerance}"),
+            worse => format!("{worse} numbers are worse by more than {tolerance}"),
+        };
+        let single = "one run does not tell how much runs differ by themselves; compare several of each side";
+        match (self.worse(), self.is_of_single_runs) {
+            (0, false) => format!("pass: {found}"),
+            (0, true) => format!("pass: {found}, but {single}"),
+            (_, false) => format!("fail: {found}"),
+            (_, true) => format!("cannot tell: {found}, but {single}"),
         }
     }
 
@@ -450,14 +474,18 @@ mod tests {
                 "pass: nothing is worse by more than 10 %",
             ),
             (Box::new(|report| report.per_second *= 0.9), 0, "pass"),
-            (Box::new(|report| report.per_second *= 0.89), 2, "fail: 1 number is worse"),
+            (Box::new(|report| report.per_second *= 0.89), 4, "cannot tell: 1 number is worse"),
             (Box::new(|report| report.per_second *= 2.0), 0, "pass"),
-            (Box::new(|report| report.latency.as_mut().unwrap().p99_us = Some(700_000.0)), 2, "fail: 1"),
+            (
+                Box::new(|report| report.latency.as_mut().unwrap().p99_us = Some(700_000.0)),
+                4,
+                "cannot tell: 1",
+            ),
             (Box::new(|report| report.latency.as_mut().unwrap().max_us = Some(1e9)), 0, "pass"),
             (Box::new(|report| report.latency.as_mut().unwrap().p999_us = None), 0, "pass"),
             (Box::new(|report| report.broker = None), 0, "pass"),
-            (Box::new(|report| report.ledger.lost = 1), 2, "fail: ledger broken"),
-            (Box::new(|report| report.outcome = Outcome::Broken), 2, "fail: the broker went away"),
+            (Box::new(|report| report.ledger.lost = 1), 5, "fail: ledger broken"),
+            (Box::new(|report| report.outcome = Outcome::Broken), 5, "fail: the broker went away"),
         ] {
             let comparison = against_itself(&change);
             assert_eq!(comparison.exit_code(), code, "{comparison}");
@@ -493,7 +521,7 @@ mod tests {
             after.runs[at].report.per_second = 500.0;
         }
         let comparison = Comparison::of(&before, &after, Share(0.1));
-        assert_eq!(comparison.exit_code(), 2);
+        assert_eq!((comparison.exit_code(), comparison.verdict().starts_with("fail: ")), (5, true));
         let other = sides(&["a", "c"], |_| {});
         let told = Comparison::of(&before, &other, Share(0.1)).differences;
         assert_eq!(told, ["side `b` is only in the first", "side `c` is only in the second"]);

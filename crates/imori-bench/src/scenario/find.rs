@@ -7,13 +7,12 @@ use anyhow::{Result, bail};
 
 use crate::amount::Amount;
 use crate::interrupt;
+use crate::limits::FIND_RATE_FIRST;
 use crate::options::Rate;
 use crate::record::levels::Levels;
 use crate::record::report::{Outcome, RateStep, Report};
 use crate::scenario::watched::{Measurable, once};
 
-/// Where the search begins, in operations a second.
-const RATE_FIRST: f64 = 1_000.0;
 /// Where it ends at the latest.
 const RATE_MAX: f64 = 1e8;
 /// How near the highest rate that passed and the lowest that did not must come.
@@ -41,7 +40,7 @@ enum Step {
 pub(super) fn search<M: Measurable>(options: &M) -> Result<Report> {
     let mut steps = Vec::new();
     let (mut passed, mut failed) = (0.0, RATE_MAX);
-    let mut rate = RATE_FIRST;
+    let mut rate = FIND_RATE_FIRST;
     while failed > passed * NEAR {
         match step(options, rate, &mut steps)? {
             Step::Kept(_) => passed = rate,

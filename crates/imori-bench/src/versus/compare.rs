@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
+use crate::limits::{INCONCLUSIVE, MISSED};
 use crate::report::html::{Link, html_of_many};
 use crate::report::packed::pack;
 use crate::url::Scheme;
@@ -27,14 +28,8 @@ const JSON: &str = "versus.json";
 const TEXT: &str = "README.md";
 const PAGE: &str = "report.html";
 
-/// Exit code of a comparison in which the first peer is worse than it may be.
-const WORSE: u8 = 2;
-
-/// Exit code of a comparison whose difference may not be told.
-const INCONCLUSIVE: u8 = 4;
-
-/// Compares as asked, and gives the exit code: 0 done, 1 a turn is missing, 2 worse than tolerated,
-/// 3 something was lost or altered, 4 inconclusive.
+/// Compares as asked, and gives the exit code: 0 done, 1 a turn is missing, 3 something was lost or altered,
+/// 4 inconclusive, 5 worse than tolerated.
 pub(crate) fn run(args: &VersusArgs) -> Result<u8> {
     let asked = args.sorted()?;
     let ours = Ourselves::found(&["versus"])?;
@@ -58,7 +53,7 @@ pub(crate) fn run(args: &VersusArgs) -> Result<u8> {
     }
     say(&format!("kept in `{}`", folder.display()));
     Ok(match comparison.exit_code() {
-        0 if !worse.is_empty() => WORSE,
+        0 if !worse.is_empty() => MISSED,
         0 if is_inconclusive(&comparison) => INCONCLUSIVE,
         code => code,
     })

@@ -33,12 +33,18 @@ pub fn disconnect<W: World>(world: &W, actor: &Actor<'_>) -> bool {
         Vec::new(),
         Outcome::Release { failed: true },
     );
+    delete_exclusive(world, actor);
+    true
+}
+
+/// Deletes the queues that belong to the actor's connection alone, as its end does. A client that says goodbye and is
+/// answered may take them for gone.
+pub fn delete_exclusive<W: World>(world: &W, actor: &Actor<'_>) {
     let exclusive = world.with_topology(|topology| topology.exclusive_to(actor.connection));
     for queue in exclusive {
         // It has no conditions.
         let _ = remove_queue(world, queue, |_| Ok(()));
     }
-    true
 }
 
 /// Opens a session of the actor's connection. The first is open from the start.

@@ -21,8 +21,8 @@ mod steps;
 pub use crate::authorize::Actor;
 pub use crate::definitions::{
     Declared, DeleteOptions, Deleted, QueueInspection, bind_exchange, bind_queue, declare_exchange,
-    declare_queue, delete_exchange, delete_queue, delete_queue_if, find_queue, look_up_exchange,
-    look_up_queue, unbind_exchange, unbind_queue,
+    declare_queue, declare_unnamed_queue, delete_exchange, delete_queue, delete_queue_if, find_queue,
+    look_up_exchange, look_up_queue, unbind_exchange, unbind_queue,
 };
 pub use crate::pipeline::{PublishReport, renew_seen, renew_some_seen};
 pub use crate::queue::Got;
@@ -32,7 +32,7 @@ pub use commit::{CommitReport, commit};
 pub use consume::{
     ConsumeOptions, SubscribeOptions, cancel, cancel_all, consume, limit_deliveries, subscribe, subscribe_all,
 };
-pub use disconnect::{disconnect, end_session, open_session, set_window};
+pub use disconnect::{delete_exclusive, disconnect, end_session, open_session, set_window};
 
 pub use deliver::{resume_publishers, wake_consumers};
 pub use expire::{queue_restored, queue_woken};

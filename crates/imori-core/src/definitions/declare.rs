@@ -35,6 +35,30 @@ pub fn declare_queue<W: World>(
     settings: &QueueSettings,
     must_match: bool,
 ) -> Result<Declared, BrokerError> {
+    declare_by(world, actor, (name, Action::Declare), settings, must_match)
+}
+
+/// Declares a queue under a name that the protocol made for a client which leaves it to the broker. The name begins with
+/// `amq.`, as no client's own names do, and nobody can guess it.
+///
+/// # Errors
+/// As [`declare_queue`].
+pub fn declare_unnamed_queue<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    made_name: &[u8],
+    settings: &QueueSettings,
+) -> Result<Declared, BrokerError> {
+    declare_by(world, actor, (made_name, Action::DeclareUnnamed), settings, true)
+}
+
+fn declare_by<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    (name, action): (&[u8], Action),
+    settings: &QueueSettings,
+    must_match: bool,
+) -> Result<Declared, BrokerError> {
     let now = world.now();
     let declared = world.with_topology(|topology| {
         if let Some(id) = topology.table().queue(actor.vhost, name) {
@@ -51,7 +75,7 @@ pub fn declare_queue<W: World>(
             // Both the table and the queues change under the topology's lock, so it is there.
             return checked.unwrap_or(Ok(None)).map(|durability| (id, durability, None));
         }
-        authorize(actor.identity, Action::Declare, actor.vhost, Object::Queue(name))?;
+        authorize(actor.identity, action, actor.vhost, Object::Queue(name))?;
         let name = Name::new(name);
         if settings.survives() {
             check_room(world, &name)?;

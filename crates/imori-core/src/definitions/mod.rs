@@ -10,7 +10,7 @@ mod declare;
 mod look_up;
 
 pub use bind::{bind_exchange, bind_queue, unbind_exchange, unbind_queue};
-pub use declare::{Declared, declare_exchange, declare_queue};
+pub use declare::{Declared, declare_exchange, declare_queue, declare_unnamed_queue};
 pub use delete::{DeleteOptions, Deleted, delete_queue, delete_queue_if};
 pub(crate) use delete::{delete_idle, delete_unused, remove_queue};
 pub use delete_exchange::delete_exchange;

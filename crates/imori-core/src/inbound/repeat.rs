@@ -35,7 +35,7 @@ pub struct RepeatedHead {
     pub address: Address,
     /// The connection that the message is not delivered to.
     pub not_to: Option<ConnectionId>,
-    /// A queue is declared where there is none, which takes reading the frame.
+    /// A queue is declared where there is none, or the client is told so, which takes reading the frame.
     pub declares: bool,
     /// Route and headers of the last message.
     pub repetition: Repetition,
@@ -56,8 +56,8 @@ impl Repeat {
     /// Publishes the frames at the head of `input` that begin with the known head, as far as they are whole and the
     /// turn has room.
     ///
-    /// `None` where there are no such frames, or where they have to be read after all: they reach nobody, are
-    /// refused, or have to wait.
+    /// `None` where there are no such frames, or where they have to be read after all: they have no queue, are not
+    /// allowed, or have to wait.
     #[inline]
     pub fn publish<W: World>(
         &mut self,
@@ -86,7 +86,10 @@ impl Repeat {
         }
         let (frames, bytes) = (run.len(), input.len() - rest.len());
         match broker::publish_again(world, actor, &known.address, &run, &mut known.repetition) {
-            Ok(report) if report.receivers > 0 || !known.declares => Some(Repeated { bytes, frames, report }),
+            // What a full queue refused was published, and is perhaps a dead letter by now.
+            Ok(report) if !known.declares || !report.is_unroutable() => {
+                Some(Repeated { bytes, frames, report })
+            }
             _ => {
                 self.known = None;
                 None

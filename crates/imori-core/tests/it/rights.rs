@@ -34,6 +34,33 @@ fn reserved_names_are_not_declared() {
     }
 }
 
+// SECURITY AUTH-05.
+#[test]
+fn a_queue_that_the_broker_names_is_declared_and_deleted_as_such_alone() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    let settings = QueueSettings::default();
+    let made = b"amq.gen-1";
+    assert!(broker::declare_unnamed_queue(&world, &client.actor(), made, &settings).is_ok());
+    assert!(world.depth("amq.gen-1").is_some());
+    assert!(broker::delete_queue(&world, &client.actor(), made).is_ok());
+    assert!(broker::declare_queue(&world, &client.actor(), made, &settings, true).is_err());
+}
+
+// A client that says goodbye may take its own queues for gone.
+#[test]
+fn exclusive_queues_go_before_their_connection() {
+    let world = TestWorld::new();
+    let (client, other) = (world.connect(1), world.connect(2));
+    let mine = QueueSettings { exclusive_to: Some(client.id), ..QueueSettings::default() };
+    client.declare_with("mine", &mine).unwrap();
+    other.declare("shared");
+    broker::delete_exclusive(&world, &other.actor());
+    assert!(world.depth("mine").is_some());
+    broker::delete_exclusive(&world, &client.actor());
+    assert_eq!((world.depth("mine"), world.depth("shared").is_some()), (None, true));
+}
+
 #[test]
 fn who_has_no_rights_does_nothing() {
     let world = TestWorld::new();

@@ -8,7 +8,7 @@ use imori_core::broker::{self, PublishReport};
 use imori_core::message::{Properties, Publication, TOPIC_EXCHANGE};
 use imori_core::world::World;
 
-use crate::address::{address, has_empty_token, is_literal};
+use crate::address::{QUEUE_PREFIX, address, has_empty_token, is_literal};
 use crate::client::Client;
 use crate::codec::encode::push_error;
 use crate::codec::headers::NO_RESPONDERS;
@@ -75,11 +75,11 @@ fn publish_now<W: World>(
         client.agree(world);
     }
     let report = send(client, world, publish.subject, publication)?;
-    if report.receivers == 0
-        && client.options.no_responders
-        && let Some(reply) = publish.reply
-    {
-        tell_that_nobody_hears(client, world, reply);
+    if report.receivers == 0 {
+        return tell_that_nobody_hears(client, world, publish, report);
+    }
+    if client.lost_to.is_some() && publish.subject.starts_with(QUEUE_PREFIX) {
+        client.lost_to = None;
     }
     Ok(report)
 }
@@ -100,11 +100,33 @@ fn send<W: World>(
         .map_err(|error| ProtocolError::of_publish(&error, subject))
 }
 
-/// Answers a request that nobody hears, where its own sender listens for the reply.
+/// Answers a request that nobody hears, where its own sender listens for the reply. A message that was lost with
+/// no queue, or to a full one, is told by an error, and the next that are lost there by none.
 #[cold]
-fn tell_that_nobody_hears<W: World>(client: &Client, world: &W, reply: &[u8]) {
-    let properties = Properties::new(client.settings.origins.origin(HEADERS));
-    let status = Publication::new(&properties, NO_RESPONDERS, b"");
-    // Nobody can hear a reply subject that has no route either.
-    let _ = broker::notify(world, &client.actor(), TOPIC_EXCHANGE, reply, &status);
+fn tell_that_nobody_hears<W: World>(
+    client: &mut Client,
+    world: &W,
+    publish: &Publish<'_>,
+    report: PublishReport,
+) -> Result<PublishReport, ProtocolError> {
+    match publish.reply {
+        Some(reply) if client.options.no_responders => {
+            let properties = Properties::new(client.settings.origins.origin(HEADERS));
+            let status = Publication::new(&properties, NO_RESPONDERS, b"");
+            // Nobody can hear a reply subject that has no route either.
+            let _ = broker::notify(world, &client.actor(), TOPIC_EXCHANGE, reply, &status);
+        }
+        // A verbose client has its one answer already.
+        _ if client.options.verbose || !publish.subject.starts_with(QUEUE_PREFIX) => {}
+        _ if client.lost_to.as_deref() == Some(publish.subject) => {}
+        _ => {
+            client.lost_to = Some(publish.subject.into());
+            let subject = publish.subject.into();
+            return Err(match report.refused_by {
+                Some(_) => ProtocolError::QueueFull(subject),
+                None => ProtocolError::NoQueue(subject),
+            });
+        }
+    }
+    Ok(report)
 }

@@ -5,7 +5,7 @@ use imori_core::inbound::{Repeat, RepeatedHead};
 use imori_core::message::{Address, BODY_SHARED_MIN, Properties};
 use imori_core::outbound::INBOX_PREFIX;
 
-use crate::address::{address, has_empty_token, is_literal};
+use crate::address::{QUEUE_PREFIX, address, has_empty_token, is_literal};
 use crate::client::Client;
 use crate::codec::operation::Publish;
 use crate::header_block::PLAIN;
@@ -37,6 +37,8 @@ fn read(client: &Client, publish: &Publish<'_>, line: &[u8]) -> Option<RepeatedH
     if is_told || has_empty_token(publish.subject) || subject.starts_with(INBOX_PREFIX) {
         return None;
     }
+    // A client is told that a queue is not there.
+    let declares = publish.subject.starts_with(QUEUE_PREFIX);
     Some(RepeatedHead {
         head: line.to_vec(),
         body_len: publish.payload.len(),
@@ -45,7 +47,7 @@ fn read(client: &Client, publish: &Publish<'_>, line: &[u8]) -> Option<RepeatedH
         text: Vec::new(),
         address: Address::new(&exchange, &subject),
         not_to: (!client.options.echo).then_some(client.connection),
-        declares: false,
-        repetition: Repetition::default(),
+        declares,
+        repetition: Repetition::new(declares),
     })
 }

@@ -13,6 +13,7 @@ use imori_core::name::Name;
 use imori_core::route::{BindingKey, Syntax};
 use imori_core::world::World;
 
+use crate::address::QUEUE_PREFIX;
 use crate::client::{Client, SESSION};
 use crate::codec::operation::{ClientOp, Subscribe, Unsubscribe};
 use crate::protocol_error::ProtocolError;
@@ -56,7 +57,8 @@ impl PendingSubscriptions {
         !self.is_empty() && client.sids.get(sid) == Some(NOT_YET)
     }
 
-    /// Notes a subscription to be made. A SUB for a sid that is in use counts for nothing, as in nats-server.
+    /// Notes a subscription to be made. A SUB for a sid that is in use counts for nothing, as in nats-server. Queues are
+    /// not read by NATS, and a subject that stands for one is heard by nobody else.
     pub(crate) fn add<W: World>(
         &mut self,
         client: &mut Client,
@@ -69,6 +71,10 @@ impl PendingSubscriptions {
         }
         if client.sids.get(subscribe.sid).is_some() {
             return Ok(());
+        }
+        if subscribe.subject.starts_with(QUEUE_PREFIX) {
+            let group = subscribe.group.map(Into::into);
+            return Err(ProtocolError::SubscribeViolation(subscribe.subject.into(), group));
         }
         // SECURITY LIM-10.
         if client.sids.len() >= client.settings.subscription_count_max {

@@ -199,3 +199,37 @@ fn only_a_slow_consumer_is_told_why_it_is_cut() {
         assert_eq!(str::from_utf8(&out).unwrap(), expected);
     }
 }
+
+/// A delivery of another protocol with a body of so many bytes, to a client that may be given 1,000.
+fn fits(has_headers: bool, origin: OriginId, body_len: usize, deaths: Option<Deaths>) -> bool {
+    let limits = Limits { payload_bytes_max: 1000, ..Limits::default() };
+    let settings = Settings { header_readers: readers, limits, ..Settings::default() };
+    let (properties, body) = (Properties::new(origin), vec![b'x'; body_len]);
+    let (address, deaths) = (Arc::new(Address::new(b"amq.topic", b"a.b")), deaths.map(Arc::new));
+    let delivery = Delivery {
+        message: MessageView { properties: &properties, text: b"", body: &body },
+        address: &AddressView::new(&address),
+        deaths: deaths.as_ref(),
+        sequence: 0,
+        failures: 0,
+        is_redelivered: false,
+    };
+    DeliveryEncoder::new(has_headers, &settings).has_form(&delivery)
+}
+
+#[test]
+fn delivery_over_max_payload_has_no_form() {
+    // The first line, `plain: value` and `number: -1` with their line ends, and the empty one.
+    let block = b"NATS/1.0\r\nplain: value\r\nnumber: -1\r\n\r\n".len();
+    for (has_headers, body_len, expected) in [
+        (false, 1000, true),
+        (false, 1001, false),
+        (true, 1000 - block, true),
+        (true, 1001 - block, false),
+        (true, 100_000, false),
+    ] {
+        assert_eq!(fits(has_headers, FOREIGN, body_len, None), expected, "{has_headers} {body_len}");
+    }
+    // Its own sender was held to the limit.
+    assert!(fits(true, PLAIN_BLOCK, 1000, None));
+}

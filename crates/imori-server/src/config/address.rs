@@ -16,17 +16,20 @@ pub enum ProtocolName {
     Stomp,
     /// NATS, as its clients speak it.
     Nats,
+    /// AMQP 0-9-1 with RabbitMQ's extensions.
+    Amqp,
 }
 
 impl ProtocolName {
     /// Every protocol there is.
-    pub const ALL: [ProtocolName; 2] = [ProtocolName::Stomp, ProtocolName::Nats];
+    pub const ALL: [ProtocolName; 3] = [ProtocolName::Stomp, ProtocolName::Nats, ProtocolName::Amqp];
 
     /// Its name in the configuration and in the log.
     pub const fn name(self) -> &'static str {
         match self {
             ProtocolName::Stomp => "stomp",
             ProtocolName::Nats => "nats",
+            ProtocolName::Amqp => "amqp",
         }
     }
 }
@@ -215,7 +218,7 @@ mod tests {
         assert_eq!("STOMP".parse::<Service>(), Err(AddressError::UnknownProtocol));
         assert_eq!(
             AddressError::UnknownProtocol.to_string(),
-            "unknown protocol; use one of `stomp`, `nats`, `ws`, `nats-monitor`"
+            "unknown protocol; use one of `stomp`, `nats`, `amqp`, `ws`, `nats-monitor`"
         );
     }
 }

@@ -79,7 +79,7 @@ impl fmt::Display for ConfigConflict {
         match self {
             ConfigConflict::Exposed(exposed) => exposed.fmt(f),
             ConfigConflict::NoListener => {
-                f.write_str("there is no address to listen on; set `listeners.stomp` or `listeners.nats`")
+                f.write_str("there is no address to listen on; set `listeners.stomp`, `listeners.nats` or `listeners.amqp`")
             }
             ConfigConflict::SharedPort { first, second, address } if first == second => write!(
                 f,

@@ -47,6 +47,7 @@ impl Listeners {
         match service {
             Service::Messages(ProtocolName::Stomp) => &self.stomp,
             Service::Messages(ProtocolName::Nats) => &self.nats,
+            Service::Messages(ProtocolName::Amqp) => &self.amqp,
             Service::WebSocket => &self.ws,
             Service::NatsMonitor => &self.nats_monitor,
         }

@@ -98,7 +98,11 @@ fn push_messages(page: &mut Exposition, monitored: &Monitored) {
             "imori_dead_letters_dropped_total",
             "Dead letters that found no exchange.",
         ),
-        (Counter::NoForm, "imori_no_form_total", "Deliveries left out for want of a form in a protocol."),
+        (
+            Counter::NoForm,
+            "imori_no_form_total",
+            "Deliveries left out for want of a form in a protocol, or as too large for it.",
+        ),
         (
             Counter::CutTooSlow,
             "imori_cut_too_slow_total",

@@ -19,6 +19,7 @@ use crate::cell::Cell;
 use crate::config::ProtocolName;
 use crate::net::socket::{Socket, SocketTurn, come_back_after_others};
 use crate::peers::client::{Client, Traffic};
+use crate::peers::stranger::FirstBytes;
 use crate::protocol::Protocol;
 use crate::shared::{Accepted, ListenerKind, TcpWire, Writer};
 use crate::turn::{Link, Signals, Task};
@@ -135,6 +136,8 @@ impl Served {
             gone: None,
             bytes_read: 0,
             has_logged_in: false,
+            protocol,
+            first: FirstBytes::default(),
         };
         let ids = Ids { id, number, since, source, signals };
         let stage = match protocol {

@@ -19,7 +19,9 @@ use tokio::time::Sleep;
 use tracing::warn;
 
 use crate::cell::Cell;
+use crate::config::ProtocolName;
 use crate::peers::admission::Ticket;
+use crate::peers::stranger::FirstBytes;
 use crate::shared::Phase;
 use crate::turn::Transport;
 use crate::websocket::WebSocketStream;
@@ -40,6 +42,9 @@ pub(crate) struct Socket {
     pub(crate) bytes_read: u64,
     /// The client has logged in during this turn.
     pub(crate) has_logged_in: bool,
+    /// The protocol of its listener, where that has one.
+    pub(crate) protocol: Option<ProtocolName>,
+    pub(crate) first: FirstBytes,
 }
 
 /// A socket during a turn.
@@ -143,6 +148,7 @@ impl SocketTurn<'_, '_> {
         let mut buffer = ReadBuf::new(room);
         let read = ready!(Pin::new(&mut self.socket.reader).poll_read(self.cx, &mut buffer));
         let bytes = read.map_or(0, |()| buffer.filled().len());
+        self.socket.first.note(buffer.filled());
         self.socket.bytes_read += bytes as u64;
         Poll::Ready(bytes)
     }
@@ -197,7 +203,8 @@ impl Socket {
         let Some(folded) = cell.shared.peer_log_limit.admit(source.ip().to_canonical(), cell.now()) else {
             return;
         };
-        warn!(%source, message, text, folded, "client was refused");
+        let hint = self.protocol.and_then(|protocol| self.first.hint(protocol));
+        warn!(%source, message, text, hint, folded, "client was refused");
     }
 
     /// Logs that something a client asked for has no effect, unless there is too much of that.

@@ -34,6 +34,7 @@ use crate::stall::Stalls;
 use crate::start::memory_limit::memory_limit;
 use crate::start::small_disk::{SmallDisk, small_disk};
 use crate::start::start_error::StartError;
+use crate::store::rate_limited_log::RateLimitedLog;
 use crate::store::{self, OpenedStore, Opening};
 use crate::turn::Memory;
 use crate::websocket::UpgradePolicy;
@@ -110,6 +111,7 @@ pub(crate) fn prepare(
             unauthenticated_per_source_max: limits.unauthenticated_per_source as usize,
         }),
         peer_log_limit: PeerLogLimit::default(),
+        no_form_log: RateLimitedLog::default(),
         verifiers: Verifiers::new(authenticator),
         memory,
         alarm: watch::Sender::new(false),
@@ -192,7 +194,7 @@ pub(crate) fn settings(
             transaction_count_max: config.stomp.transactions as usize,
             transaction_action_count_max: config.stomp.transaction_actions as usize,
         },
-        vhosts,
+        vhosts: vhosts.clone(),
         host_names: config.broker.host_names.iter().map(|name| Name::from(name.as_str())).collect(),
         heart_beat: HeartBeat {
             sends: config.stomp.heart_beat_send_ms.duration(),
@@ -204,8 +206,15 @@ pub(crate) fn settings(
         login_timeout: limits.login_timeout_s.duration(),
         ..imori_stomp::settings::Settings::default()
     };
+    let amqp = imori_amqp091::settings::Settings {
+        vhosts,
+        body_bytes_max: limits.message_bytes.as_usize(),
+        parked_bytes_max: limits.parked_publish_bytes.as_usize(),
+        login_timeout: limits.login_timeout_s.duration(),
+        ..imori_amqp091::settings::Settings::default()
+    };
     Settings {
-        protocols: ProtocolSettings::new(stomp, nats),
+        protocols: ProtocolSettings::new(stomp, nats, amqp),
         outbound: OutboundLimits {
             feed_bytes: limits.queue_feed_bytes.as_usize(),
             // What one connection does not read must not be what all publishers wait for.

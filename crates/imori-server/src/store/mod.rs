@@ -12,11 +12,12 @@ mod page_jobs;
 mod page_facts;
 mod room;
 mod journal;
+mod settle_mark;
 mod definitions;
 mod damages;
 mod failure;
 mod store_error;
-mod rate_limited_log;
+pub(crate) mod rate_limited_log;
 mod commits;
 mod progress;
 

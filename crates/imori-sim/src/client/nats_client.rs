@@ -10,8 +10,8 @@ use imori_nats::limits::Limits;
 use super::outgoing::shared_name;
 use super::place::Place;
 use super::protocol::{
-    Abilities, ClientProtocol, Confirmed, Delivered, Event, HeaderUse, NumberHeader, Publish, Subscribe,
-    Unsubscribe,
+    Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, HeaderUse, NumberHeader, Publish,
+    Subscribe, Unsubscribe,
 };
 
 /// The subscription by which a client hears replies.
@@ -116,7 +116,7 @@ impl ClientProtocol for NatsClient {
         Some(reply.map_or(0, <[u8]>::len) + headers.map_or(0, <[u8]>::len))
     }
 
-    fn disconnect(&mut self, out: &mut Vec<u8>, _: &str) {
+    fn disconnect(&mut self, out: &mut Vec<u8>, _: &Disconnect<'_>) {
         out.extend_from_slice(PING);
     }
 
@@ -130,6 +130,10 @@ impl ClientProtocol for NatsClient {
             ServerOp::Info(_) => Event::Nothing,
             ServerOp::Message(message) => self.delivered(&message),
             ServerOp::Ok => return Err(String::from("+OK, which it did not ask for")),
+            // A queue may be full, or not be there yet: the message is lost, and the client was told.
+            ServerOp::Err(message) if message.starts_with(b"Permissions Violation for Publish to ") => {
+                Event::Nothing
+            }
             ServerOp::Err(message) => Event::Refused { message: text(message), text: Vec::new() },
             ServerOp::Ping => Event::Answer(PONG),
             ServerOp::Pong => Event::Confirmed(Confirmed { name: None, level: None, count: None }),

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use imori_amqp091::settings::Settings as AmqpSettings;
 use imori_core::confirm::Lsn;
 use imori_core::delivery::RecordRef;
 use imori_core::id::{ConnectionId, QueueId, VhostId};
@@ -229,7 +230,7 @@ impl Shared {
             table: RefCell::new(Arc::new(table.clone())),
             topology: RefCell::new(Topology::new(table)),
             queues: Slots::default(),
-            protocols: ProtocolSettings::new(stomp, nats),
+            protocols: ProtocolSettings::new(stomp, nats, AmqpSettings::default()),
             toy: Arc::new(toy),
             outbound: OutboundLimits {
                 feed_bytes: workload.feed_bytes,

@@ -122,6 +122,7 @@ impl Simulation {
         self.connect_intruder(name, |session| match name {
             ProtocolName::Stomp => Box::new(StompClient::new(Version::V12)),
             ProtocolName::Nats => Box::new(NatsClient::new(session, true)),
+            ProtocolName::Amqp => unreachable!("the simulator has no client of AMQP"),
         });
         let connection = self.open(name);
         let session = self.model.begin_session(connection.pipe);
@@ -132,6 +133,7 @@ impl Simulation {
                 Box::new(StompClient::new(version))
             }
             ProtocolName::Nats => Box::new(NatsClient::new(session, random.chance(3, 4))),
+            ProtocolName::Amqp => unreachable!("the simulator has no client of AMQP"),
         };
         self.begin(Client::new(session, connection, protocol, actions));
     }

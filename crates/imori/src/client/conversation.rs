@@ -1,6 +1,6 @@
 //! The requests to a broker and its answers, in any protocol.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 
@@ -19,8 +19,9 @@ pub(crate) trait Client {
     /// Asks for messages.
     fn subscribe(&mut self, subscription: &Subscription<'_>) -> Result<(), ClientError>;
 
-    /// Sends a message whose reply comes to this connection.
-    fn request(&mut self, message: &Message<'_>) -> Result<(), ClientError>;
+    /// Sends a message whose reply comes to this connection. Where it waits in a queue it expires when nobody waits
+    /// for the reply any more, unless its headers say when.
+    fn request(&mut self, message: &Message<'_>, patience: Duration) -> Result<(), ClientError>;
 
     /// Answers a request, or says why there is no answer; one that wants none gets none.
     fn reply(&mut self, request: &Received, answer: &Result<Vec<u8>, String>) -> Result<(), ClientError>;
@@ -61,6 +62,15 @@ pub(crate) struct Subscription<'a> {
 pub(crate) struct Header {
     pub(crate) name: String,
     pub(crate) value: String,
+}
+
+/// The header by which a message expires in a queue, in milliseconds; nothing where the headers say when.
+pub(super) fn expiration(headers: &[Header], patience: Duration) -> Option<Header> {
+    const NAME: &str = "expiration";
+    let is_said = headers.iter().any(|header| header.name == NAME);
+    // Brokers read 32 bits, which is 49 days. None expires at once: that is what 0 asks for.
+    let milliseconds = patience.as_millis().clamp(1, u128::from(u32::MAX));
+    (!is_said).then(|| Header { name: String::from(NAME), value: milliseconds.to_string() })
 }
 
 /// How messages are settled.

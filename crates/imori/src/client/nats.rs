@@ -3,9 +3,10 @@
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, RandomState};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use imori_core::name::Printable;
+use imori_nats::address::QUEUE_PREFIX;
 use imori_nats::codec::connect::ConnectOptions;
 use imori_nats::codec::decode::{Decoder, Step};
 use imori_nats::codec::encode::{PING, PONG, push_connect, push_publish, push_subscribe};
@@ -14,7 +15,7 @@ use imori_nats::codec::info::Info;
 use imori_nats::codec::operation::{Publish, ServerOp, Subscribe};
 use imori_nats::limits::Limits;
 
-use super::conversation::{Ack, Client, Header, Message, Received, Subscription};
+use super::conversation::{Ack, Client, Header, Message, Received, Subscription, expiration};
 use super::error::ClientError;
 use super::transport::{PATIENCE, Transport};
 use imori_bench::Url;
@@ -50,7 +51,13 @@ impl Nats {
             waiting: VecDeque::new(),
             subscriptions: 0,
         };
-        match client.next(Some(Instant::now() + PATIENCE))? {
+        let greeting = client.next(Some(Instant::now() + PATIENCE)).map_err(|error| match error {
+            ClientError::TimedOut(_) => ClientError::TimedOut(
+                "the broker does not begin, as a broker of NATS does; is it the right port?",
+            ),
+            other => other,
+        });
+        match greeting? {
             Incoming::Info(info) if info.tls_required => {
                 return Err(ClientError::Unspeakable(String::from(
                     "the broker wants TLS; name a listener without it",
@@ -160,8 +167,11 @@ impl Client for Nats {
         self.hear(subscription.source, subscription.is_shared.then_some(GROUP))
     }
 
-    fn request(&mut self, message: &Message<'_>) -> Result<(), ClientError> {
-        let headers = header_block(message.headers)?;
+    fn request(&mut self, message: &Message<'_>, patience: Duration) -> Result<(), ClientError> {
+        // Elsewhere nothing waits, and a request without headers is understood by every server.
+        let waits = message.destination.as_bytes().starts_with(QUEUE_PREFIX);
+        let expiration = expiration(message.headers, patience).filter(|_| waits);
+        let headers = header_block(&[message.headers, expiration.as_slice()].concat())?;
         let subject = subject(message.destination)?;
         let inbox = inbox();
         self.hear(&inbox, None)?;

@@ -1,6 +1,6 @@
 //! A STOMP client. It offers no heart-beats.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use imori_core::name::Printable;
 use imori_stomp::codec::command::Command;
@@ -10,7 +10,7 @@ use imori_stomp::codec::frame::{Frame, HeaderTable};
 use imori_stomp::codec::version::Version;
 use imori_stomp::limits::Limits;
 
-use super::conversation::{Ack, Client, Header, Message, Received, Subscription};
+use super::conversation::{Ack, Client, Header, Message, Received, Subscription, expiration};
 use super::error::ClientError;
 use super::transport::{PATIENCE, Transport};
 use imori_bench::Url;
@@ -151,11 +151,12 @@ impl Client for Stomp {
         })
     }
 
-    fn request(&mut self, message: &Message<'_>) -> Result<(), ClientError> {
+    fn request(&mut self, message: &Message<'_>, patience: Duration) -> Result<(), ClientError> {
         self.send(Command::Send, message.body, |frame| {
             frame.header("destination", message.destination.as_bytes());
             frame.header("reply-to", REPLY_TO);
             write_headers(frame, message.headers);
+            write_headers(frame, expiration(message.headers, patience).as_slice());
         })
     }
 

@@ -22,7 +22,8 @@ pub(crate) struct Call {
     /// The body; `-` reads it from the standard input.
     #[arg(default_value = "")]
     body: String,
-    /// How long to wait for the reply, such as `5s` or `250ms`.
+    /// How long to wait for the reply, such as `5s` or `250ms`. So long, too, the request waits in a queue, unless a
+    /// header `expiration` says otherwise.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     timeout: Duration,
     /// A header of the request. Can be given several times.
@@ -34,7 +35,8 @@ impl Call {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let body = body(&self.body)?;
         let mut client = self.broker.connect()?;
-        client.request(&Message { destination: &self.destination, headers: &self.header, body: &body })?;
+        let request = Message { destination: &self.destination, headers: &self.header, body: &body };
+        client.request(&request, self.timeout)?;
         let deadline = Instant::now() + self.timeout;
         let reply = client.receive(Some(deadline)).map_err(|error| match error {
             ClientError::TimedOut(_) => ClientError::TimedOut("no reply in time; is anyone subscribed?"),

@@ -37,7 +37,8 @@ enum Command {
     Respond(respond::Respond),
     /// Put load on a broker, this one or another, and check everything that comes back.
     ///
-    /// Exit codes: 0 done, 1 could not run, 2 a budget is broken, 3 a message was lost or altered, 4 the run is invalid.
+    /// Exit codes: 0 done, 1 could not run, 2 the command line is wrong, 3 a message was lost or altered, 4 the run is
+    /// invalid or cannot tell, 5 an objective was missed, or a number is worse than it may be.
     Bench(imori_bench::BenchArgs),
     Config(config::Config),
     Verify(verify::Verify),

@@ -125,14 +125,20 @@ impl Serve {
 }
 
 fn listeners(listens: &[Listen]) -> Listeners {
-    let mut listeners =
-        Listeners { stomp: Vec::new(), nats: Vec::new(), ws: Vec::new(), nats_monitor: Vec::new() };
+    let mut listeners = Listeners {
+        stomp: Vec::new(),
+        nats: Vec::new(),
+        amqp: Vec::new(),
+        ws: Vec::new(),
+        nats_monitor: Vec::new(),
+    };
     for listen in listens {
         match listen.service {
             Service::WebSocket => listeners.ws.push(listen.address),
             Service::NatsMonitor => listeners.nats_monitor.push(listen.address),
             Service::Messages(ProtocolName::Stomp) => listeners.stomp.push(listen.address),
             Service::Messages(ProtocolName::Nats) => listeners.nats.push(listen.address),
+            Service::Messages(ProtocolName::Amqp) => listeners.amqp.push(listen.address),
         }
     }
     listeners

@@ -6,7 +6,7 @@ use clap::Args;
 use imori_core::name::Printable;
 
 use super::argument::{Broker, duration, header};
-use crate::client::{Ack, Header, Received, Subscription};
+use crate::client::{Ack, ClientError, Header, Received, Subscription};
 use crate::output::print;
 
 /// Print the body of each message that comes, on a line of its own.
@@ -44,10 +44,17 @@ impl Sub {
             ack: self.ack,
             headers: &self.header,
         })?;
-        let mut left = self.count;
+        let (mut left, mut is_first) = (self.count, true);
         while left != Some(0) {
             let deadline = self.timeout.map(|timeout| Instant::now() + timeout);
-            let message = client.receive(deadline)?;
+            let message = client.receive(deadline).map_err(|error| match error {
+                ClientError::TimedOut(_) if is_first => ClientError::TimedOut(
+                    "no message came in time; does anyone send there, and is the name the same?",
+                ),
+                ClientError::TimedOut(_) => ClientError::TimedOut("no further message came in time"),
+                other => other,
+            })?;
+            is_first = false;
             self.print(&message)?;
             if self.ack != Ack::Auto {
                 client.accept(&message)?;

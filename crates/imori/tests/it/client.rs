@@ -64,7 +64,7 @@ fn sub_acknowledges_an_older_broker_by_message_id() {
 
 #[test]
 fn call_prints_the_reply() {
-    let send = "SEND\ndestination:/queue/a\nreply-to:/temp-queue/imori-call\ncontent-length:1\n\n1^@";
+    let send = "SEND\ndestination:/queue/a\nreply-to:/temp-queue/imori-call\nexpiration:5000\ncontent-length:1\n\n1^@";
     let run = converse(
         &["call", "/queue/a", "1"],
         "",
@@ -79,8 +79,33 @@ fn call_prints_the_reply() {
 }
 
 #[test]
+fn call_leaves_an_expiry_that_is_said() {
+    let send =
+        "SEND\ndestination:/queue/a\nreply-to:/temp-queue/imori-call\nexpiration:7\ncontent-length:1\n\n1^@";
+    let run = converse(
+        &["call", "/queue/a", "1", "--header", "expiration:7"],
+        "",
+        &[HELLO, (send, "MESSAGE\n\n2^@"), BYE],
+    );
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "2\n"));
+}
+
+#[test]
+fn sub_that_hears_nothing_says_so() {
+    let subscribe = "SUBSCRIBE\nid:0\ndestination:/queue/a\nack:auto\n\n^@";
+    for (sent, said) in [
+        ("", "no message came in time; does anyone send there, and is the name the same?"),
+        ("MESSAGE\n\none^@", "no further message came in time"),
+    ] {
+        let run = converse(&["sub", "/queue/a", "--timeout", "50ms"], "", &[HELLO, (subscribe, sent)]);
+        assert_eq!((run.code, run.stderr), (Some(3), format!("imori: {said}\n")));
+    }
+}
+
+#[test]
 fn call_without_a_reply_is_exit_code_3() {
-    let send = "SEND\ndestination:/queue/a\nreply-to:/temp-queue/imori-call\ncontent-length:0\n\n^@";
+    let send =
+        "SEND\ndestination:/queue/a\nreply-to:/temp-queue/imori-call\nexpiration:50\ncontent-length:0\n\n^@";
     let run = converse(&["call", "/queue/a", "--timeout", "50ms"], "", &[HELLO, (send, "")]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(3), ""));
     assert_eq!(run.stderr, "imori: no reply in time; is anyone subscribed?\n");

@@ -73,7 +73,7 @@ fn what_serve_refuses_is_refused_by_check_with_the_same_code() {
         ),
         (
             all.replace("\"127.0.0.1:0\"", "").replace("stomp", "[listeners]\nstomp"),
-            "there is no address to listen on; set `listeners.stomp` or `listeners.nats`",
+            "there is no address to listen on; set `listeners.stomp`, `listeners.nats` or `listeners.amqp`",
         ),
         (
             String::from("[listeners]\nstomp = \"0.0.0.0:61613\"\n"),

@@ -48,6 +48,14 @@ fn call_prints_the_reply_to_its_inbox() {
 }
 
 #[test]
+fn call_to_a_queue_leaves_no_dead_request() {
+    let request = "SUB ~ 1\r\nHPUB imori.queue.a ~ 29 30\r\nNATS/1.0\r\nexpiration: 900\r\n\r\n1\r\n";
+    let arguments = ["call", "imori.queue.a", "1", "--timeout", "900ms"];
+    let run = converse(&arguments, "", &[(request, "MSG inbox 1 1\r\n2\r\n"), BYE]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "2\n"));
+}
+
+#[test]
 fn call_tells_at_once_that_nobody_hears() {
     let nobody = "HMSG inbox 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n";
     let run = converse(&["call", "a", "1"], "", &[("SUB ~ 1\r\nPUB a ~ 1\r\n1\r\n", nobody)]);

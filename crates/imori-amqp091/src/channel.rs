@@ -1,0 +1,33 @@
+//! The state of a channel that is the protocol's own. All else of it is a session of the core.
+
+use std::collections::BTreeMap;
+
+use imori_core::id::ReaderId;
+
+use crate::content::Unfinished;
+
+/// A channel.
+///
+/// ```text
+///        channel.open           an exception, told by channel.close
+///  none ──────────────► Open ──────────────────────────────────────► Closing
+///   ▲                    │ channel.close, answered                      │ channel.close-ok
+///   └────────────────────┴──────────────────────────────────────────────┘
+/// ```
+#[derive(Debug, Default)]
+pub(crate) struct Channel {
+    /// The broker has closed it and waits for the client to notice. Nothing else on it counts.
+    pub(crate) is_closing: bool,
+    /// The consumers by their tags.
+    pub(crate) consumers: BTreeMap<Box<str>, ReaderId>,
+    /// The number of the last publish, where publishes are confirmed.
+    pub(crate) confirms: Option<u64>,
+    /// Prefetch count of the consumers to come; 0 is unlimited.
+    pub(crate) prefetch_count: u16,
+    /// The last delivery that a command settles of which a part is done.
+    pub(crate) settles_through: Option<u64>,
+    /// The queue that it declared last, which an empty name stands for.
+    pub(crate) last_queue: Box<str>,
+    /// The message of which not all frames have come.
+    pub(crate) unfinished: Option<Unfinished>,
+}

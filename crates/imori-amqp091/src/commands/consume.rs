@@ -1,0 +1,140 @@
+//! `basic.qos`, `consume`, `cancel` and `get`: how messages are asked for.
+
+use imori_core::broker::{self, ConsumeOptions, GetOptions, Got};
+use imori_core::confirm::Confirm;
+use imori_core::inbound::Performed;
+use imori_core::outbound::{Credit, SessionId};
+use imori_core::world::World;
+
+use crate::client::Client;
+use crate::codec::frame::push_method;
+use crate::codec::methods::basic;
+use crate::codec::table::Table;
+use crate::commands::arguments::integer;
+use crate::commands::token::{DIRECT_REPLY_TO, named};
+use crate::delivery::{consumer_label, get_label};
+use crate::protocol_error::{Code, ProtocolError};
+
+/// Sets how many deliveries may be unsettled: of each consumer to come, or of the channel.
+pub(crate) fn qos<W: World>(
+    client: &mut Client,
+    world: &W,
+    channel: u16,
+    qos: &basic::Qos,
+) -> Result<(), ProtocolError> {
+    if qos.prefetch_size != 0 {
+        let text = format_args!("prefetch_size!=0 ({})", qos.prefetch_size);
+        return Err(ProtocolError::new(Code::NotImplemented, text));
+    }
+    if qos.global {
+        let window = (qos.prefetch_count != 0).then(|| u32::from(qos.prefetch_count));
+        broker::set_window(world, &client.actor(), SessionId(channel), window);
+    } else if let Some(state) = client.channels.get_mut(&channel) {
+        state.prefetch_count = qos.prefetch_count;
+    }
+    client.answer(world, channel, Confirm::NOW, &basic::QosOk);
+    Ok(())
+}
+
+/// Begins to consume from a queue; its answer comes before the first delivery.
+pub(crate) fn consume<W: World>(
+    client: &mut Client,
+    world: &W,
+    channel: u16,
+    consume: &basic::Consume<'_>,
+    queue: &str,
+) -> Result<(), ProtocolError> {
+    if queue == DIRECT_REPLY_TO {
+        let text = "direct reply-to is not there yet; declare an exclusive queue for replies";
+        return Err(ProtocolError::new(Code::NotImplemented, text));
+    }
+    let generated;
+    let tag = if consume.consumer_tag.is_empty() {
+        generated = named("amq.ctag-", world.secret());
+        &generated
+    } else {
+        consume.consumer_tag
+    };
+    if is_in_use(client, world, channel, tag) {
+        let text = format_args!("attempt to reuse consumer tag '{}'", tag.escape_default());
+        return Err(ProtocolError::new(Code::NotAllowed, text));
+    }
+    let prefetch = client.channels.get(&channel).map_or(0, |channel| channel.prefetch_count);
+    let options = ConsumeOptions {
+        session: SessionId(channel),
+        label: consumer_label(channel, tag),
+        settles: !consume.no_ack,
+        credit: match prefetch {
+            0 => Credit::Unlimited,
+            _ if consume.no_ack => Credit::Unlimited,
+            count => Credit::window(count.into()),
+        },
+        priority: priority(consume.arguments)?,
+        is_exclusive: consume.exclusive,
+    };
+    let actor = client.actor();
+    let added = broker::find_queue(world, &actor, queue.as_bytes()).and_then(|id| {
+        broker::consume(world, &actor, id, queue.as_bytes(), options, |outbound, reader| {
+            if !consume.no_wait {
+                outbound.answer(SessionId(channel), Confirm::NOW, |out| {
+                    push_method(out, channel, &basic::ConsumeOk { consumer_tag: tag });
+                });
+                outbound.start_after_answers(reader);
+            }
+        })
+    });
+    let reader = added.map_err(|error| client.error(&error))?;
+    if let Some(state) = client.channels.get_mut(&channel) {
+        state.consumers.insert(tag.into(), reader);
+    }
+    Ok(())
+}
+
+/// Tells whether a consumer of the channel has this tag, and was not cancelled by the broker.
+fn is_in_use<W: World>(client: &Client, world: &W, channel: u16, tag: &str) -> bool {
+    let reader = client.channels.get(&channel).and_then(|channel| channel.consumers.get(tag));
+    reader.is_some_and(|reader| {
+        world.with_outbound(client.connection, |outbound| outbound.source(*reader).is_some()) == Some(true)
+    })
+}
+
+/// Reads `x-priority`.
+fn priority(arguments: Table<'_>) -> Result<i32, ProtocolError> {
+    let Some(value) = arguments.find("x-priority") else { return Ok(0) };
+    let number = integer(value).and_then(|number| i32::try_from(number).ok());
+    number.ok_or_else(|| {
+        let text = "invalid arg 'x-priority': write a whole number of 32 bits";
+        ProtocolError::new(Code::PreconditionFailed, text)
+    })
+}
+
+/// Ends a consumer. Deliveries that it has not settled stay with the channel.
+pub(crate) fn cancel<W: World>(client: &mut Client, world: &W, channel: u16, cancel: &basic::Cancel<'_>) {
+    let state = client.channels.get_mut(&channel);
+    let reader = state.and_then(|channel| channel.consumers.remove(cancel.consumer_tag));
+    if let Some(reader) = reader {
+        broker::cancel(world, &client.actor(), reader);
+    }
+    if !cancel.no_wait {
+        let answer = basic::CancelOk { consumer_tag: cancel.consumer_tag };
+        client.answer(world, channel, Confirm::NOW, &answer);
+    }
+}
+
+/// Gives out one message; [`Performed::Held`] while the queue looks for it on disk.
+pub(crate) fn get<W: World>(
+    client: &Client,
+    world: &W,
+    channel: u16,
+    get: &basic::Get<'_>,
+    queue: &str,
+) -> Result<Performed, ProtocolError> {
+    let options = GetOptions { session: SessionId(channel), label: &get_label, settles: !get.no_ack };
+    match broker::get(world, &client.actor(), queue.as_bytes(), &options) {
+        Ok(Got::Delivered { .. }) => {}
+        Ok(Got::Empty) => client.answer(world, channel, Confirm::NOW, &basic::GetEmpty),
+        Ok(Got::Pending) => return Ok(Performed::Held),
+        Err(error) => return Err(client.error(&error)),
+    }
+    Ok(Performed::Done)
+}

@@ -1,0 +1,234 @@
+//! The way into a vhost: `connection.start-ok`, `tune-ok` and `open`.
+
+use imori_core::authorize::{Action, Identity, Object, authorize};
+use imori_core::login::{Credentials, Verdict};
+use imori_core::turn::ClientFacts;
+use imori_core::world::World;
+
+use crate::client::{Capabilities, Client};
+use crate::codec::methods::connection;
+use crate::codec::push::{push_field, push_table_field};
+use crate::codec::table::{FieldValue, Table};
+use crate::delivery::DeliveryEncoder;
+use crate::limits::FRAME_BYTES_MIN;
+use crate::protocol_error::{Code, ProtocolError};
+use crate::settings::Settings;
+
+/// Mechanisms of logging in, separated by spaces.
+pub(crate) const MECHANISMS: &[u8] = b"PLAIN AMQPLAIN";
+
+/// Languages of reply texts.
+pub(crate) const LOCALES: &[u8] = b"en_US";
+
+/// The broker that clients take this one for, and its version. Clients look at both to find out what they may ask for,
+/// and how `basic.qos` is meant.
+const PRODUCT: &[u8] = b"RabbitMQ";
+const VERSION: &[u8] = b"4.1.0";
+
+/// Abilities of this broker, by the names that clients look for.
+const CAPABILITIES: [&str; 8] = [
+    "publisher_confirms",
+    "exchange_exchange_bindings",
+    "basic.nack",
+    "consumer_cancel_notify",
+    "connection.blocked",
+    "consumer_priorities",
+    "authentication_failure_close",
+    "per_consumer_qos",
+];
+
+/// Fields of the table with which the broker introduces itself.
+pub(crate) fn server_properties(settings: &Settings) -> Vec<u8> {
+    let mut out = Vec::new();
+    push_table_field(&mut out, b"capabilities", |out| {
+        CAPABILITIES.iter().for_each(|name| push_field(out, name.as_bytes(), FieldValue::Bool(true)));
+    });
+    let texts: [(&str, &[u8]); 4] = [
+        ("cluster_name", b"imori"),
+        ("platform", settings.platform.as_bytes()),
+        ("product", PRODUCT),
+        ("version", VERSION),
+    ];
+    texts.iter().for_each(|(name, text)| push_field(&mut out, name.as_bytes(), FieldValue::Text(text)));
+    out
+}
+
+/// Logs a client in; false where `verify` gives no verdict yet.
+pub(crate) fn log_in(
+    client: &mut Client,
+    start_ok: &connection::StartOk<'_>,
+    verify: impl FnOnce(Credentials) -> Option<Verdict>,
+) -> Result<bool, ProtocolError> {
+    client.capabilities = Capabilities::read(start_ok.client_properties);
+    client.facts = facts(start_ok.client_properties);
+    let credentials = match start_ok.mechanism {
+        "PLAIN" => plain(start_ok.response),
+        "AMQPLAIN" => amqplain(start_ok.response),
+        other => {
+            let text = format_args!("unknown authentication mechanism '{}'", other.escape_default());
+            return Err(ProtocolError::new(Code::CommandInvalid, text));
+        }
+    };
+    let credentials = credentials.ok_or_else(|| {
+        let text = format_args!("the response of mechanism {} is invalid", start_ok.mechanism);
+        ProtocolError::new(Code::SyntaxError, text)
+    })?;
+    match verify(credentials) {
+        Some(Verdict::Granted(identity)) => client.identity = identity,
+        // The answer is the same for an unknown user, a wrong password and a guest from elsewhere (SECURITY AUTH-09).
+        Some(Verdict::Refused) => {
+            let text = format_args!(
+                "Login was refused using authentication mechanism {}. For details see the broker logfile.",
+                start_ok.mechanism
+            );
+            return Err(ProtocolError::new(Code::AccessRefused, text));
+        }
+        Some(Verdict::Busy) => {
+            let text = "too many clients log in at once; connect again in a moment";
+            return Err(ProtocolError::new(Code::AccessRefused, text));
+        }
+        None => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// RFC 4616: an authorization identity, which is not looked at, the user and the password, with NULs between.
+fn plain(response: &[u8]) -> Option<Credentials> {
+    let mut parts = response.split(|byte| *byte == 0);
+    let (_, user, password) = (parts.next()?, parts.next()?, parts.next()?);
+    parts.next().is_none().then(|| Credentials::password(Some(user), Some(password)))
+}
+
+/// A table without its length, with `LOGIN` and `PASSWORD`.
+fn amqplain(response: &[u8]) -> Option<Credentials> {
+    let table = Table::new(response).ok()?;
+    let text = |name| match table.find(name)? {
+        FieldValue::Text(text) | FieldValue::Bytes(text) => Some(text),
+        _ => None,
+    };
+    Some(Credentials::password(Some(text("LOGIN")?), Some(text("PASSWORD")?)))
+}
+
+fn facts(properties: Table<'_>) -> ClientFacts {
+    let text = |name| match properties.find(name) {
+        Some(FieldValue::Text(text)) => String::from_utf8_lossy(text).into_owned(),
+        _ => String::new(),
+    };
+    let name = text("connection_name");
+    let name = if name.is_empty() { text("product") } else { name };
+    ClientFacts { name, language: text("platform"), version: text("version") }
+}
+
+/// Agrees on the sizes of frames and the number of channels.
+pub(crate) fn tune<W: World>(
+    client: &mut Client,
+    world: &W,
+    tune_ok: &connection::TuneOk,
+) -> Result<(), ProtocolError> {
+    let offered = &client.settings;
+    check("frame_max", FRAME_BYTES_MIN, offered.frame_bytes_max, tune_ok.frame_max)?;
+    check("channel_max", 1, offered.channel_max.into(), tune_ok.channel_max.into())?;
+    client.frame_bytes_max = tune_ok.frame_max;
+    client.channel_max = tune_ok.channel_max;
+    let cancels = client.capabilities.is_told_of_cancels;
+    let encoder = DeliveryEncoder::new(client.frame_bytes_max, cancels, &client.settings);
+    world.with_outbound(client.connection, |outbound| outbound.set_encoder(Box::new(encoder)));
+    Ok(())
+}
+
+/// As in RabbitMQ zero is no limit, and so more than the broker allows.
+fn check(what: &str, min: u32, max: u32, value: u32) -> Result<(), ProtocolError> {
+    let (bound, is, which) = match value {
+        0 => (max, "higher", "maximum"),
+        value if value < min => (min, "lower", "minimum"),
+        value if value > max => (max, "higher", "maximum"),
+        _ => return Ok(()),
+    };
+    let detail = if value == 0 { " (no limit)" } else { "" };
+    let text =
+        format_args!("negotiated {what} = {value}{detail} is {is} than the {which} allowed value ({bound})");
+    Err(ProtocolError::new(Code::NotAllowed, text))
+}
+
+/// Enters a vhost.
+pub(crate) fn open(client: &mut Client, open: &connection::Open<'_>) -> Result<(), ProtocolError> {
+    let name = open.virtual_host;
+    let known = client.settings.vhosts.iter().find(|(vhost, _)| vhost.as_bytes() == name.as_bytes());
+    let Some((name, id)) = known else {
+        let text = format_args!("vhost {} not found", name.escape_default());
+        return Err(ProtocolError::new(Code::NotAllowed, text));
+    };
+    if may_enter(&client.identity, *id) {
+        (client.vhost, client.vhost_name) = (*id, name.clone());
+        return Ok(());
+    }
+    let text = format_args!("access to vhost '{name}' refused for user '{}'", client.identity.user);
+    Err(ProtocolError::new(Code::NotAllowed, text))
+}
+
+fn may_enter(identity: &Identity, vhost: imori_core::id::VhostId) -> bool {
+    authorize(identity, Action::Enter, vhost, Object::Vhost).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_has_a_user_and_a_password() {
+        let password = |user: &str, password: &str| {
+            Some(Credentials::password(Some(user.as_bytes()), Some(password.as_bytes())))
+        };
+        for (response, expected) in [
+            (&b"\0guest\0guest"[..], password("guest", "guest")),
+            (b"other\0guest\0pass", password("guest", "pass")),
+            (b"\0\0", password("", "")),
+            (b"", None),
+            (b"guest", None),
+            (b"\0guest", None),
+            (b"\0guest\0pass\0more", None),
+        ] {
+            assert!(plain(response) == expected, "{response:?}");
+        }
+        for (response, expected) in [
+            (&b"\x05LOGINS\0\0\0\x01u\x08PASSWORDS\0\0\0\x01p"[..], password("u", "p")),
+            (b"\x08PASSWORDx\0\0\0\x01p\x05LOGINS\0\0\0\x01u", password("u", "p")),
+            (b"\x05LOGINS\0\0\0\x01u", None),
+            (b"\x05LOGINI\0\0\0\x01\x08PASSWORDS\0\0\0\x01p", None),
+            (b"\x05LOG", None),
+        ] {
+            assert!(amqplain(response) == expected, "{response:?}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_agreed_on_within_bounds() {
+        for (value, expected) in [
+            (4096, None),
+            (131_072, None),
+            (4095, Some("negotiated frame_max = 4095 is lower than the minimum allowed value (4096)")),
+            (
+                131_073,
+                Some("negotiated frame_max = 131073 is higher than the maximum allowed value (131072)"),
+            ),
+            (
+                0,
+                Some("negotiated frame_max = 0 (no limit) is higher than the maximum allowed value (131072)"),
+            ),
+        ] {
+            let error = check("frame_max", 4096, 131_072, value).err();
+            let expected = expected.map(|text| format!("NOT_ALLOWED - {text}"));
+            assert_eq!(error.map(|error| error.text()), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn the_broker_introduces_itself_as_clients_expect() {
+        let properties = server_properties(&Settings { platform: "Imori 0.1".into(), ..Settings::default() });
+        let table = Table::new(&properties).unwrap();
+        assert_eq!(table.find("product"), Some(FieldValue::Text(b"RabbitMQ")));
+        assert_eq!(table.find("platform"), Some(FieldValue::Text(b"Imori 0.1")));
+        let Some(FieldValue::Table(capabilities)) = table.find("capabilities") else { panic!("{table:?}") };
+        assert_eq!(capabilities.find("basic.nack"), Some(FieldValue::Bool(true)));
+    }
+}

@@ -1,0 +1,10 @@
+//! The work of each method, in the order in which users meet them.
+
+pub(crate) mod login;
+pub(crate) mod publish;
+pub(crate) mod consume;
+pub(crate) mod settle;
+pub(crate) mod queue;
+pub(crate) mod exchange;
+pub(crate) mod arguments;
+pub(crate) mod token;

@@ -1,0 +1,88 @@
+//! `basic.publish`: a message comes in.
+
+use bytes::Bytes;
+use imori_core::broker;
+use imori_core::confirm::Confirm;
+use imori_core::inbound::Performed;
+use imori_core::message::{Property, Publication};
+use imori_core::outbound::SessionId;
+use imori_core::turn::Budget;
+use imori_core::world::World;
+
+use crate::client::Client;
+use crate::codec::frame::FRAME_BYTES;
+use crate::codec::methods::basic;
+use crate::commands::token::DIRECT_REPLY_TO;
+use crate::content::Content;
+use crate::delivery::push_return;
+use crate::header_block::{BASIC, read};
+use crate::protocol_error::{Code, ProtocolError};
+
+/// Publishes a message, returns it where it has to be and reaches nobody, and confirms it. `shared` is its body in a
+/// buffer of its own, if it is large enough to be kept without a copy. [`Performed::Held`] where nothing was done, as a
+/// queue is too long, which says when to try again.
+pub(crate) fn publish<W: World>(
+    client: &mut Client,
+    world: &W,
+    channel: u16,
+    publish: &basic::Publish<'_>,
+    content: &Content<'_>,
+    shared: Option<&Bytes>,
+    budget: &mut Budget,
+) -> Result<Performed, ProtocolError> {
+    if publish.immediate {
+        return Err(ProtocolError::new(Code::NotImplemented, "immediate=true"));
+    }
+    check_len(content.body.len() as u64, client.settings.body_bytes_max)?;
+    let origin = client.settings.origins.origin(BASIC);
+    let properties = read(content.properties, origin, client.identity.user.as_bytes())?;
+    if properties.property(Property::ReplyTo, content.properties) == Some(DIRECT_REPLY_TO.as_bytes()) {
+        return Err(ProtocolError::new(Code::PreconditionFailed, "fast reply consumer does not exist"));
+    }
+    let publication = match shared {
+        Some(body) => Publication::with_shared_body(&properties, content.properties, body),
+        None => Publication::new(&properties, content.properties, content.body),
+    };
+    let (exchange, subject) = (publish.exchange.as_bytes(), publish.routing_key.as_bytes());
+    let actor = client.actor();
+    if broker::must_wait_for_queue(world, &actor, exchange, subject, &publication.view()) {
+        return Ok(Performed::Held);
+    }
+    let report = broker::publish(world, &actor, exchange, subject, &publication)
+        .map_err(|error| client.error(&error))?;
+    budget.spend(1, report.receivers, report.slow_reader);
+    let is_returned = publish.mandatory && report.is_unroutable();
+    let number = client.channels.get_mut(&channel).and_then(|channel| channel.confirms.as_mut());
+    let number = number.map(|number| {
+        *number += 1;
+        *number
+    });
+    if !is_returned && number.is_none() {
+        return Ok(Performed::Done);
+    }
+    let payload_bytes_max = (client.frame_bytes_max as usize).saturating_sub(FRAME_BYTES);
+    world.with_outbound(client.connection, |outbound| {
+        let session = SessionId(channel);
+        if is_returned {
+            // RabbitMQ, publisher confirms: the return comes before the confirm.
+            outbound.answer(session, Confirm::NOW, |out| {
+                push_return(out, channel, publish, content.properties, content.body, payload_bytes_max);
+            });
+        }
+        match (number, &report.refused_by) {
+            (Some(number), Some(_)) => outbound.refuse(session, number),
+            (Some(number), None) => outbound.confirm(session, number, report.confirm, report.confirm.level),
+            (None, _) => true,
+        }
+    });
+    Ok(Performed::Done)
+}
+
+/// Checks the length of a body, which is refused before it is awaited.
+pub(crate) fn check_len(bytes: u64, bytes_max: usize) -> Result<(), ProtocolError> {
+    if bytes <= bytes_max as u64 {
+        return Ok(());
+    }
+    let text = format_args!("message size {bytes} is larger than configured max size {bytes_max}");
+    Err(ProtocolError::new(Code::PreconditionFailed, text))
+}

@@ -1,0 +1,176 @@
+//! `queue.declare`, `bind`, `unbind`, `purge` and `delete`.
+
+use imori_core::broker::{self, DeleteOptions};
+use imori_core::confirm::Confirm;
+use imori_core::error::BrokerError;
+use imori_core::name::Name;
+use imori_core::outbound::INBOX_PREFIX;
+use imori_core::queue::QueueSettings;
+use imori_core::route::{BindingKey, Syntax};
+use imori_core::world::World;
+
+use crate::client::Client;
+use crate::codec::methods::queue;
+use crate::commands::arguments::{binding_arguments, inequivalent, queue_settings, shown};
+use crate::commands::token::named;
+use crate::protocol_error::{Code, ProtocolError};
+
+/// Declares a queue, or looks whether it is there. The channel remembers its name.
+pub(crate) fn declare<W: World>(
+    client: &mut Client,
+    world: &W,
+    channel: u16,
+    declare: &queue::Declare<'_>,
+) -> Result<(), ProtocolError> {
+    // RabbitMQ, queue.declare: line ends are left out of names.
+    let name: String = declare.queue.chars().filter(|char| !matches!(char, '\r' | '\n')).collect();
+    let (name, confirm) = if declare.passive {
+        (name, Confirm::NOW)
+    } else {
+        let is_made = name.is_empty();
+        let name = if is_made { named("amq.gen-", world.secret()) } else { checked(name)? };
+        let confirm = make(client, world, declare, &name, is_made)?;
+        (name, confirm)
+    };
+    let found = broker::look_up_queue(world, &client.actor(), name.as_bytes());
+    let found = found.map_err(|error| client.error(&error))?;
+    if !declare.no_wait {
+        let answer = queue::DeclareOk {
+            queue: &name,
+            message_count: u32::try_from(found.ready).unwrap_or(u32::MAX),
+            consumer_count: u32::try_from(found.consumers).unwrap_or(u32::MAX),
+        };
+        client.answer(world, channel, confirm, &answer);
+    }
+    if let Some(state) = client.channels.get_mut(&channel) {
+        state.last_queue = name.into_boxed_str();
+    }
+    Ok(())
+}
+
+/// Refuses a name that the broker makes itself.
+fn checked(name: String) -> Result<String, ProtocolError> {
+    if name.starts_with("amq.") || name.as_bytes().starts_with(INBOX_PREFIX) {
+        let text = format_args!("queue name '{}' contains reserved prefix 'amq.*'", name.escape_default());
+        return Err(ProtocolError::new(Code::AccessRefused, text));
+    }
+    Ok(name)
+}
+
+fn make<W: World>(
+    client: &Client,
+    world: &W,
+    declare: &queue::Declare<'_>,
+    name: &str,
+    is_made: bool,
+) -> Result<Confirm, ProtocolError> {
+    let settings = queue_settings(declare, name, client.connection, &client.vhost_name)?;
+    let (actor, bytes) = (client.actor(), name.as_bytes());
+    let declared = if is_made {
+        broker::declare_unnamed_queue(world, &actor, bytes, &settings)
+    } else {
+        broker::declare_queue(world, &actor, bytes, &settings, true)
+    };
+    declared.map(|declared| declared.confirm).map_err(|error| match error {
+        BrokerError::Inequivalent { name, property: "exclusive" } => client.error(&BrokerError::Locked(name)),
+        BrokerError::Inequivalent { name, property } => {
+            let current = current(client, world, &name, property);
+            inequivalent(property, "queue", &name, &client.vhost_name, &shown(&settings, property), &current)
+        }
+        error => client.error(&error),
+    })
+}
+
+/// A property of the queue that is there.
+fn current<W: World>(client: &Client, world: &W, name: &Name, property: &str) -> String {
+    let id = broker::find_queue(world, &client.actor(), name.as_bytes()).ok();
+    let settings: Option<QueueSettings> =
+        id.and_then(|id| world.with_queue(id, |queue| queue.settings().clone()));
+    settings.map_or_else(String::new, |settings| shown(&settings, property))
+}
+
+/// Binds a queue to an exchange.
+pub(crate) fn bind<W: World>(
+    client: &Client,
+    world: &W,
+    channel: u16,
+    bind: &queue::Bind<'_>,
+    queue: &str,
+) -> Result<(), ProtocolError> {
+    let key = BindingKey::new(Syntax::Amqp, key(bind.queue, bind.routing_key, queue).as_bytes());
+    let arguments = binding_arguments(bind.arguments);
+    let (actor, exchange) = (client.actor(), bind.exchange.as_bytes());
+    let bound = broker::find_queue(world, &actor, queue.as_bytes())
+        .and_then(|id| broker::bind_queue(world, &actor, exchange, &key, &arguments, id));
+    let confirm = bound.map_err(|error| client.error(&error))?;
+    if !bind.no_wait {
+        client.answer(world, channel, confirm, &queue::BindOk);
+    }
+    Ok(())
+}
+
+/// Takes a binding of a queue out.
+pub(crate) fn unbind<W: World>(
+    client: &Client,
+    world: &W,
+    channel: u16,
+    unbind: &queue::Unbind<'_>,
+    queue: &str,
+) -> Result<(), ProtocolError> {
+    let key = BindingKey::new(Syntax::Amqp, key(unbind.queue, unbind.routing_key, queue).as_bytes());
+    let arguments = binding_arguments(unbind.arguments);
+    let (actor, exchange) = (client.actor(), unbind.exchange.as_bytes());
+    let unbound = broker::find_queue(world, &actor, queue.as_bytes())
+        .and_then(|id| broker::unbind_queue(world, &actor, exchange, &key, &arguments, id));
+    let confirm = unbound.map_err(|error| client.error(&error))?;
+    client.answer(world, channel, confirm, &queue::UnbindOk);
+    Ok(())
+}
+
+/// AMQP 0-9-1, queue.bind: without a queue and a key, the key is the name of the queue declared last.
+fn key<'a>(named: &str, key: &'a str, queue: &'a str) -> &'a str {
+    if named.is_empty() && key.is_empty() { queue } else { key }
+}
+
+/// Drops what waits in a queue.
+pub(crate) fn purge<W: World>(
+    client: &Client,
+    world: &W,
+    channel: u16,
+    purge: &queue::Purge<'_>,
+    queue: &str,
+) -> Result<(), ProtocolError> {
+    let purged = broker::purge(world, &client.actor(), queue.as_bytes());
+    let (count, confirm) = purged.map_err(|error| client.error(&error))?;
+    if !purge.no_wait {
+        let answer = queue::PurgeOk { message_count: u32::try_from(count).unwrap_or(u32::MAX) };
+        client.answer(world, channel, confirm, &answer);
+    }
+    Ok(())
+}
+
+/// Deletes a queue; one that is not there is no error.
+pub(crate) fn delete<W: World>(
+    client: &Client,
+    world: &W,
+    channel: u16,
+    delete: &queue::Delete<'_>,
+    queue: &str,
+) -> Result<(), ProtocolError> {
+    let options = DeleteOptions { if_unused: delete.if_unused, if_empty: delete.if_empty };
+    let deleted = broker::delete_queue_if(world, &client.actor(), queue.as_bytes(), options);
+    let (count, confirm) = match deleted {
+        Ok(deleted) => (deleted.ready, deleted.confirm),
+        Err(BrokerError::NoQueue(_)) => (0, Confirm::NOW),
+        Err(BrokerError::InUse(name)) => {
+            let text = format_args!("queue '{name}' in vhost '{}' in use", client.vhost_name);
+            return Err(ProtocolError::new(Code::PreconditionFailed, text));
+        }
+        Err(error) => return Err(client.error(&error)),
+    };
+    if !delete.no_wait {
+        let answer = queue::DeleteOk { message_count: u32::try_from(count).unwrap_or(u32::MAX) };
+        client.answer(world, channel, confirm, &answer);
+    }
+    Ok(())
+}

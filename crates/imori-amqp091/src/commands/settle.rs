@@ -1,0 +1,85 @@
+//! `basic.ack`, `nack`, `reject` and `recover`: what became of deliveries.
+
+use imori_core::broker;
+use imori_core::delivery::Outcome;
+use imori_core::inbound::Performed;
+use imori_core::outbound::{Numbers, SessionId};
+use imori_core::turn::Budget;
+use imori_core::world::World;
+
+use crate::client::Client;
+use crate::protocol_error::{Code, ProtocolError};
+
+/// Settles a delivery, or all up to it; [`Performed::Partly`] where these are very many.
+pub(crate) fn settle<W: World>(
+    client: &mut Client,
+    world: &W,
+    channel: u16,
+    (tag, is_multiple): (u64, bool),
+    outcome: Outcome,
+    budget: &mut Budget,
+) -> Result<Performed, ProtocolError> {
+    match (tag, is_multiple) {
+        // AMQP 0-9-1, basic.ack: zero and multiple are all deliveries so far.
+        (0, true) => settle_all(client, world, channel, outcome, budget),
+        (tag, true) => settle_part(client, world, channel, Numbers::UpTo(tag), outcome, budget),
+        (tag, false) => settle_part(client, world, channel, Numbers::One(tag), outcome, budget),
+    }
+}
+
+/// The outcome of a delivery that is not accepted: back to its queue, or dead-lettered.
+pub(crate) fn refused(is_requeued: bool) -> Outcome {
+    if is_requeued { Outcome::Release { failed: true } } else { Outcome::Reject }
+}
+
+/// Gives all unsettled deliveries of a channel back; [`Performed::Partly`] where these are very many.
+pub(crate) fn recover<W: World>(
+    client: &mut Client,
+    world: &W,
+    channel: u16,
+    is_requeued: bool,
+    budget: &mut Budget,
+) -> Result<Performed, ProtocolError> {
+    if !is_requeued {
+        return Err(ProtocolError::new(Code::NotImplemented, "requeue=false"));
+    }
+    settle_all(client, world, channel, Outcome::Release { failed: false }, budget)
+}
+
+/// Settles all deliveries that a channel has when the command is taken first. Those that follow are none of them.
+fn settle_all<W: World>(
+    client: &mut Client,
+    world: &W,
+    channel: u16,
+    outcome: Outcome,
+    budget: &mut Budget,
+) -> Result<Performed, ProtocolError> {
+    let begun = client.channels.get(&channel).and_then(|channel| channel.settles_through);
+    let last = || {
+        let meant = |outbound: &mut imori_core::outbound::Outbound| {
+            outbound.meant(SessionId(channel), Numbers::All, 0).last().map(|unsettled| unsettled.number)
+        };
+        world.with_outbound(client.connection, meant).flatten()
+    };
+    let Some(through) = begun.or_else(last) else { return Ok(Performed::Done) };
+    let performed = settle_part(client, world, channel, Numbers::Range(0, through), outcome, budget)?;
+    if let Some(channel) = client.channels.get_mut(&channel) {
+        channel.settles_through = (performed == Performed::Partly).then_some(through);
+    }
+    Ok(performed)
+}
+
+fn settle_part<W: World>(
+    client: &Client,
+    world: &W,
+    channel: u16,
+    numbers: Numbers,
+    outcome: Outcome,
+    budget: &mut Budget,
+) -> Result<Performed, ProtocolError> {
+    let report = broker::settle(world, &client.actor(), SessionId(channel), numbers, outcome)
+        .map_err(|error| client.error(&error))?;
+    // Each of them may be followed by another delivery.
+    budget.spend(0, report.settled, None);
+    Ok(if report.has_more { Performed::Partly } else { Performed::Done })
+}

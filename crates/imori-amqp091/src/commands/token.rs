@@ -1,0 +1,37 @@
+//! Names that the broker makes or keeps: of queues, and of consumers.
+
+/// The name that stands for the inbox of a channel, RabbitMQ's direct reply-to.
+pub(crate) const DIRECT_REPLY_TO: &str = "amq.rabbitmq.reply-to";
+
+/// A prefix and 128 random bits as text, in the alphabet of RFC 4648, section 5.
+pub(crate) fn named(prefix: &str, secret: [u8; 16]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut name = String::from(prefix);
+    let (mut bits, mut len) = (0_u32, 0);
+    let mut push = |bits: u32| {
+        let digit = DIGITS.get(bits as usize & 63).copied().unwrap_or_default();
+        name.push(char::from(digit));
+    };
+    for byte in secret {
+        bits = (bits << 8 | u32::from(byte)) & 0xffff;
+        len += 8;
+        while len >= 6 {
+            len -= 6;
+            push(bits >> len);
+        }
+    }
+    push(bits << (6 - len));
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_all_bits_of_its_secret() {
+        assert_eq!(named("amq.gen-", [0; 16]), "amq.gen-AAAAAAAAAAAAAAAAAAAAAA");
+        assert_eq!(named("", [0xff; 16]), "_____________________w");
+        assert_eq!(named("", *b"0123456789abcdef"), "MDEyMzQ1Njc4OWFiY2RlZg");
+    }
+}

@@ -1,0 +1,26 @@
+use super::*;
+
+/// SECURITY LIM-11: the whole table, so that no change of it goes unseen.
+#[test]
+fn every_state_knows_every_frame() {
+    use Kind::{Channel, Close, Content, Heartbeat, Open, OtherMethod, StartOk, TuneOk, UpdateSecret};
+    let states = [
+        State::Header,
+        State::Starting,
+        State::Tuning,
+        State::Opening,
+        State::Running,
+        State::Leaving,
+        State::Closed,
+    ];
+    let mut table = row("", &states.map(|state| format!("{state:?}")));
+    for kind in [StartOk, TuneOk, Open, Close, UpdateSecret, OtherMethod, Heartbeat, Content, Channel] {
+        table += &row(&format!("{kind:?}"), &states.map(|state| format!("{:?}", action(state, kind))));
+    }
+    assert_eq!(table, include_str!("table.txt"), "the state machine has changed:\n{table}");
+}
+
+fn row(name: &str, cells: &[String; 7]) -> String {
+    let cells: Vec<String> = cells.iter().map(|cell| format!("{cell:13}")).collect();
+    format!("{}\n", format!("{name:13}{}", cells.concat()).trim_end())
+}

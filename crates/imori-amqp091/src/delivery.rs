@@ -1,0 +1,342 @@
+//! `basic.deliver` and `basic.get-ok` with their content: how deliveries are written.
+//!
+//! A client gets the properties of another AMQP client as that wrote them, byte for byte. Those of another protocol,
+//! or of a dead letter, are written anew.
+
+use imori_core::delivery::Delivery;
+use imori_core::message::{DEFAULT_EXCHANGE, Deaths, HeaderReaders, MessageView, Origins, Property, Value};
+use imori_core::name::Name;
+use imori_core::outbound::{
+    AfterCancel, Confirmed, CutReason, Encoder, EncoderKind, Recipient, SharedHeaders,
+};
+
+use crate::codec::frame::{
+    FRAME_BYTES, FRAME_END, FrameType, push_body, push_content_header, push_frame, push_head, push_method,
+};
+use crate::codec::method::MethodFields;
+use crate::codec::methods::{basic, connection};
+use crate::codec::properties::{BasicProperties, TextProperty};
+use crate::codec::push::{
+    SHORT_STR_BYTES_MAX, push_array_field, push_array_value, push_field, push_short_bytes, push_table_value,
+    push_value,
+};
+use crate::codec::table::{FieldValue, Table};
+use crate::header_block::{BASIC, PERSISTENT};
+use crate::protocol_error::{Code, ProtocolError};
+use crate::settings::Settings;
+
+/// Writes the deliveries of a connection.
+#[derive(Debug, Clone, Copy)]
+pub struct DeliveryEncoder {
+    payload_bytes_max: usize,
+    /// The client understands a `basic.cancel` of the broker.
+    is_told_of_cancels: bool,
+    kind: EncoderKind,
+    origins: Origins,
+    header_readers: HeaderReaders,
+}
+
+/// The first octet of a label: deliveries go to a consumer, or answer a `basic.get`.
+const CONSUMER: u8 = 0;
+const GET: u8 = 1;
+
+/// The label of a consumer: its channel and its tag, with the tag's length in front.
+pub(crate) fn consumer_label(channel: u16, tag: &str) -> Box<[u8]> {
+    let mut label = vec![CONSUMER];
+    label.extend_from_slice(&channel.to_be_bytes());
+    push_short_bytes(&mut label, tag.as_bytes());
+    label.into_boxed_slice()
+}
+
+/// The label of the answer to a `basic.get`, with how many messages wait behind it.
+pub(crate) fn get_label(left: usize) -> Box<[u8]> {
+    let left = u32::try_from(left).unwrap_or(u32::MAX).to_be_bytes();
+    [&[GET][..], &left].concat().into_boxed_slice()
+}
+
+impl DeliveryEncoder {
+    /// An encoder for frames of this size, for a client that understands a `basic.cancel` of the broker, or does not.
+    pub fn new(frame_bytes_max: u32, is_told_of_cancels: bool, settings: &Settings) -> DeliveryEncoder {
+        let Settings { origins, encoder_kinds, header_readers, .. } = *settings;
+        DeliveryEncoder {
+            payload_bytes_max: (frame_bytes_max as usize).saturating_sub(FRAME_BYTES),
+            is_told_of_cancels,
+            kind: encoder_kinds.kind(0),
+            origins,
+            header_readers,
+        }
+    }
+
+    /// Writes a content: header and body frames.
+    fn push_content(&self, out: &mut Vec<u8>, channel: u16, delivery: &Delivery<'_>) {
+        self.push_header(out, channel, delivery);
+        push_body(out, channel, delivery.message.body, self.payload_bytes_max);
+    }
+
+    fn push_header(&self, out: &mut Vec<u8>, channel: u16, delivery: &Delivery<'_>) {
+        let message = &delivery.message;
+        let is_native = self.origins.form(message.properties.origin) == Some(BASIC);
+        if is_native && delivery.deaths.is_none() {
+            push_content_header(out, channel, message.body.len(), message.text);
+        } else {
+            push_content_header(out, channel, message.body.len(), &self.rendered(delivery, is_native));
+        }
+    }
+
+    #[inline]
+    fn push_deliver(
+        &self,
+        out: &mut Vec<u8>,
+        recipient: &Recipient<'_>,
+        delivery: &Delivery<'_>,
+        shared: &mut SharedHeaders,
+    ) {
+        // Behind the kind of the label and the channel.
+        let tag = recipient.label.get(3..).unwrap_or_default();
+        let (exchange, subject) = (short(delivery.address.exchange()), short(delivery.address.subject()));
+        let len = 4 + tag.len() + 8 + 1 + 1 + exchange.len() + 1 + subject.len();
+        push_head(out, FrameType::Method, recipient.session.0, len as u32);
+        push_id::<basic::Deliver<'_>>(out);
+        out.extend_from_slice(tag);
+        out.extend_from_slice(&recipient.number.to_be_bytes());
+        out.push(u8::from(delivery.is_redelivered));
+        let begin = out.len();
+        shared.append(self.kind, out, |out| {
+            push_short_bytes(out, exchange);
+            push_short_bytes(out, subject);
+            out.push(FRAME_END);
+            self.push_header(out, 0, delivery);
+        });
+        // The shared part has a place for the channel: behind the type of the header frame.
+        let place = begin + 1 + exchange.len() + 1 + subject.len() + 1 + 1;
+        if let Some(channel) = out.get_mut(place..place + 2) {
+            channel.copy_from_slice(&recipient.session.0.to_be_bytes());
+        }
+        push_body(out, recipient.session.0, delivery.message.body, self.payload_bytes_max);
+    }
+
+    #[cold]
+    fn push_get_ok(&self, out: &mut Vec<u8>, recipient: &Recipient<'_>, delivery: &Delivery<'_>) {
+        let left = recipient.label.get(1..).unwrap_or_default();
+        push_frame(out, FrameType::Method, recipient.session.0, |out| {
+            push_id::<basic::GetOk<'_>>(out);
+            out.extend_from_slice(&recipient.number.to_be_bytes());
+            out.push(u8::from(delivery.is_redelivered));
+            push_short_bytes(out, delivery.address.exchange());
+            push_short_bytes(out, delivery.address.subject());
+            out.extend_from_slice(left);
+        });
+        self.push_content(out, recipient.session.0, delivery);
+    }
+
+    /// Properties of a message of another form, or of one that died.
+    #[cold]
+    fn rendered(&self, delivery: &Delivery<'_>, is_native: bool) -> Vec<u8> {
+        let message = &delivery.message;
+        let (mut headers, mut out) = (Vec::new(), Vec::new());
+        let mut basic = if is_native {
+            BasicProperties::read(message.text).unwrap_or_default()
+        } else {
+            foreign(message, &mut headers)
+        };
+        let (reply_to, expiration);
+        if is_native {
+            let own = basic.headers.unwrap_or_default();
+            own.iter()
+                .filter(|(name, _)| !is_of_deaths(name))
+                .for_each(|(name, value)| push_field(&mut headers, name, value));
+        } else {
+            let reader = (self.header_readers)(message.properties.origin);
+            reply_to = reader.reply_address(message).filter(|(exchange, _)| **exchange == *DEFAULT_EXCHANGE);
+            let key = reply_to.as_ref().map(|(_, key)| &**key);
+            expiration = message.properties.expiration_ms.map(|ms| ms.to_string());
+            basic.expiration = expiration.as_ref().map(|text| TextProperty::new(text.as_bytes()));
+            basic.reply_to = key.filter(|key| key.len() <= SHORT_STR_BYTES_MAX).map(TextProperty::new);
+            reader.visit_headers(message.text, &mut |name, value| push_header(&mut headers, &name, &value));
+        }
+        if let Some(deaths) = delivery.deaths {
+            // A message that died does not expire again.
+            basic.expiration = None;
+            push_deaths(&mut headers, deaths);
+        }
+        if delivery.address.subject().len() > SHORT_STR_BYTES_MAX {
+            push_field(&mut headers, b"x-imori-subject", FieldValue::Text(delivery.address.subject()));
+        }
+        basic.headers = Table::new(&headers).ok().filter(|headers| !headers.is_empty());
+        basic.push(&mut out);
+        out
+    }
+}
+
+impl Encoder for DeliveryEncoder {
+    #[inline]
+    fn deliver(
+        &mut self,
+        out: &mut Vec<u8>,
+        recipient: &Recipient<'_>,
+        delivery: &Delivery<'_>,
+        shared: &mut SharedHeaders,
+    ) {
+        match recipient.label.first() {
+            Some(&GET) => self.push_get_ok(out, recipient, delivery),
+            _ => self.push_deliver(out, recipient, delivery, shared),
+        }
+    }
+
+    fn confirmed(&mut self, out: &mut Vec<u8>, confirmed: Confirmed) {
+        let Confirmed { session, number, is_multiple, is_refused } = confirmed;
+        if is_refused {
+            let nack = basic::Nack { delivery_tag: number, multiple: is_multiple, requeue: false };
+            push_method(out, session.0, &nack);
+        } else {
+            push_method(out, session.0, &basic::Ack { delivery_tag: number, multiple: is_multiple });
+        }
+    }
+
+    fn cancelled(&mut self, out: &mut Vec<u8>, label: &[u8], _queue: &Name) -> AfterCancel {
+        if let [CONSUMER, channel1, channel2, _len, tag @ ..] = label
+            && self.is_told_of_cancels
+        {
+            let consumer_tag = std::str::from_utf8(tag).unwrap_or_default();
+            let cancel = basic::Cancel { consumer_tag, no_wait: true };
+            push_method(out, u16::from_be_bytes([*channel1, *channel2]), &cancel);
+        }
+        AfterCancel::GoOn
+    }
+
+    fn cut(&mut self, out: &mut Vec<u8>, reason: &CutReason) {
+        let code = match reason {
+            CutReason::TooSlow { .. } | CutReason::Stalled { .. } | CutReason::Unfinished { .. } => {
+                Code::ResourceError
+            }
+            CutReason::QueueDeleted { .. } | CutReason::ShuttingDown => Code::ConnectionForced,
+            CutReason::Fault => Code::InternalError,
+        };
+        let text = ProtocolError::new(code, reason).text();
+        let close =
+            connection::Close { reply_code: code.number(), reply_text: &text, class_id: 0, method_id: 0 };
+        push_method(out, 0, &close);
+    }
+}
+
+/// Appends a `basic.return` and the message that it returns.
+pub(crate) fn push_return(
+    out: &mut Vec<u8>,
+    channel: u16,
+    publish: &basic::Publish<'_>,
+    properties: &[u8],
+    body: &[u8],
+    payload_bytes_max: usize,
+) {
+    // AMQP 0-9-1, 1.2: 312, no route.
+    let (exchange, routing_key) = (publish.exchange, publish.routing_key);
+    let returned = basic::Return { reply_code: 312, reply_text: "NO_ROUTE", exchange, routing_key };
+    push_method(out, channel, &returned);
+    push_content_header(out, channel, body.len(), properties);
+    push_body(out, channel, body, payload_bytes_max);
+}
+
+fn push_id<'a, M: MethodFields<'a>>(out: &mut Vec<u8>) {
+    out.extend_from_slice(&M::ID.class.to_be_bytes());
+    out.extend_from_slice(&M::ID.method.to_be_bytes());
+}
+
+/// A name as far as it fits into a short string. The names of other protocols may be longer; the whole is a header then.
+fn short(name: &[u8]) -> &[u8] {
+    name.get(..SHORT_STR_BYTES_MAX).unwrap_or(name)
+}
+
+/// The properties of a message of another protocol. A text that is too long for a property becomes a header.
+fn foreign<'a>(message: &MessageView<'a>, headers: &mut Vec<u8>) -> BasicProperties<'a> {
+    let mut text = |property, name: &str| {
+        let value = message.property(property)?;
+        if value.len() > SHORT_STR_BYTES_MAX {
+            push_field(headers, name.as_bytes(), FieldValue::Text(value));
+            return None;
+        }
+        Some(TextProperty::new(value))
+    };
+    BasicProperties {
+        content_type: text(Property::ContentType, "content-type"),
+        content_encoding: text(Property::ContentEncoding, "content-encoding"),
+        correlation_id: text(Property::CorrelationId, "correlation-id"),
+        message_id: text(Property::MessageId, "message-id"),
+        kind: text(Property::Type, "type"),
+        user_id: text(Property::UserId, "user-id"),
+        app_id: text(Property::AppId, "app-id"),
+        delivery_mode: message.properties.is_persistent.then_some(PERSISTENT),
+        priority: message.properties.priority,
+        timestamp: message.properties.timestamp,
+        ..BasicProperties::default()
+    }
+}
+
+/// Writes a header of another protocol; a name that is too long has no form.
+fn push_header(out: &mut Vec<u8>, name: &[u8], value: &Value<'_>) {
+    if name.len() <= SHORT_STR_BYTES_MAX {
+        push_short_bytes(out, name);
+        push_any(out, value);
+    }
+}
+
+fn push_any(out: &mut Vec<u8>, value: &Value<'_>) {
+    let field = match value {
+        Value::Null => FieldValue::Void,
+        Value::Bool(value) => FieldValue::Bool(*value),
+        Value::Int(number) => FieldValue::I64(*number),
+        // The table has no unsigned number of 64 bits.
+        Value::Uint(number) => match i64::try_from(*number) {
+            Ok(number) => FieldValue::I64(number),
+            Err(_) => FieldValue::F64(*number as f64),
+        },
+        Value::Float(number) => FieldValue::F64(*number),
+        Value::Timestamp(ms) => FieldValue::Timestamp(u64::try_from(*ms / 1000).unwrap_or_default()),
+        Value::Text(bytes) => FieldValue::Text(bytes),
+        Value::Binary(bytes) => FieldValue::Bytes(bytes),
+        Value::List(values) => {
+            return push_array_value(out, |out| values.iter().for_each(|value| push_any(out, value)));
+        }
+        Value::Map(entries) => {
+            return push_table_value(out, |out| {
+                entries.iter().for_each(|(name, value)| push_header(out, name, value));
+            });
+        }
+    };
+    push_value(out, field);
+}
+
+/// Tells whether the broker writes this header of a dead letter itself.
+fn is_of_deaths(name: &[u8]) -> bool {
+    name == b"x-death" || name.starts_with(b"x-first-death-") || name.starts_with(b"x-last-death-")
+}
+
+/// Writes the history of a dead letter as RabbitMQ does: `x-death`, and the first and last death apart.
+fn push_deaths(out: &mut Vec<u8>, deaths: &Deaths) {
+    push_array_field(out, b"x-death", |out| {
+        for death in deaths.iter() {
+            push_table_value(out, |out| {
+                push_field(out, b"count", FieldValue::I64(i64::try_from(death.count).unwrap_or(i64::MAX)));
+                push_field(out, b"reason", FieldValue::Text(death.reason.as_str().as_bytes()));
+                push_field(out, b"queue", FieldValue::Text(death.queue.as_bytes()));
+                // Time is in microseconds.
+                push_field(out, b"time", FieldValue::Timestamp(death.time.0 / 1_000_000));
+                push_field(out, b"exchange", FieldValue::Text(death.address.exchange.as_bytes()));
+                push_array_field(out, b"routing-keys", |out| {
+                    push_value(out, FieldValue::Text(death.address.subject.as_bytes()));
+                });
+            });
+        }
+    });
+    let ends = [("first", deaths.first()), ("last", deaths.iter().next())];
+    for (which, death) in ends.into_iter().filter_map(|(which, death)| Some((which, death?))) {
+        let mut push = |what: &str, text: &[u8]| {
+            push_field(out, format!("x-{which}-death-{what}").as_bytes(), FieldValue::Text(text));
+        };
+        push("reason", death.reason.as_str().as_bytes());
+        push("queue", death.queue.as_bytes());
+        push("exchange", death.address.exchange.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests;

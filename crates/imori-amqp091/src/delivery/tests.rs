@@ -1,0 +1,147 @@
+use std::sync::Arc;
+
+use imori_core::message::{Address, AddressView, OriginId, Properties, Span};
+use imori_core::outbound::SessionId;
+use imori_core::time::Time;
+
+use super::*;
+use crate::codec::frame::{Step, decode};
+use crate::codec::methods::Method;
+use crate::codec::properties::ContentHeader;
+use crate::header_block::SOLE_ORIGINS;
+
+fn encoder() -> DeliveryEncoder {
+    DeliveryEncoder::new(4096, true, &Settings::default())
+}
+
+/// The frames of a delivery: the channel of each and its payload.
+fn frames(mut bytes: &[u8]) -> Vec<(u16, &[u8])> {
+    let mut frames = Vec::new();
+    while let Ok(Step::Frame(frame)) = decode(bytes, 4096) {
+        frames.push((frame.channel, frame.payload));
+        bytes = &bytes[frame.len()..];
+    }
+    assert_eq!(bytes, b"", "all frames are whole");
+    frames
+}
+
+fn delivered(message: MessageView<'_>, address: &Arc<Address>, deaths: Option<&Arc<Deaths>>) -> Vec<u8> {
+    let address = AddressView::new(address);
+    let delivery =
+        Delivery { message, address: &address, deaths, sequence: 1, failures: 0, is_redelivered: true };
+    let label = consumer_label(7, "tag");
+    let recipient = Recipient { session: SessionId(7), label: &label, number: 5, settles: true };
+    let mut alone = Vec::new();
+    encoder().deliver(&mut alone, &recipient, &delivery, &mut SharedHeaders::for_receivers(1));
+    // The shared part fits every channel.
+    let mut shared = SharedHeaders::for_receivers(2);
+    let other = Recipient { session: SessionId(9), ..recipient };
+    encoder().deliver(&mut Vec::new(), &other, &delivery, &mut shared);
+    let mut again = Vec::new();
+    encoder().deliver(&mut again, &recipient, &delivery, &mut shared);
+    assert_eq!(again, alone);
+    alone
+}
+
+#[test]
+fn the_block_of_an_amqp_client_goes_on_as_it_is() {
+    let properties = Properties::new(SOLE_ORIGINS.origin(BASIC));
+    let text = b"\x80\x00\x02ct";
+    let body = vec![b'x'; 5000];
+    let address = Arc::new(Address::new(b"exchange", b"key"));
+    let bytes = delivered(MessageView { properties: &properties, text, body: &body }, &address, None);
+    let frames = frames(&bytes);
+    assert!(frames.iter().all(|(channel, _)| *channel == 7));
+    let expected = basic::Deliver {
+        consumer_tag: "tag",
+        delivery_tag: 5,
+        redelivered: true,
+        exchange: "exchange",
+        routing_key: "key",
+    };
+    assert_eq!(Method::decode(frames[0].1), Ok(Method::BasicDeliver(expected)));
+    assert_eq!(ContentHeader::decode(frames[1].1), Ok(ContentHeader { body_len: 5000, properties: text }));
+    assert_eq!(frames[2..].iter().map(|(_, part)| part.len()).collect::<Vec<_>>(), [4088, 912]);
+}
+
+#[test]
+fn a_message_of_another_protocol_is_written_anew() {
+    let mut properties = Properties::new(OriginId::BROKER);
+    let text = [b"text/plain".to_vec(), vec![b'c'; 300]].concat();
+    properties.set(Property::ContentType, Span::new(0, 10).unwrap());
+    properties.set(Property::CorrelationId, Span::new(10, 300).unwrap());
+    properties.is_persistent = true;
+    properties.expiration_ms = Some(5000);
+    let address = Arc::new(Address::new(b"amq.topic", &[b'k'; 300]));
+    let bytes = delivered(MessageView { properties: &properties, text: &text, body: b"" }, &address, None);
+    let frames = frames(&bytes);
+    let header = ContentHeader::decode(frames[1].1).unwrap();
+    let basic = BasicProperties::read(header.properties).unwrap();
+    assert_eq!(basic.content_type.map(|text| text.bytes), Some(&b"text/plain"[..]));
+    assert_eq!((basic.correlation_id, basic.delivery_mode), (None, Some(2)));
+    assert_eq!(basic.expiration.map(|text| text.bytes), Some(&b"5000"[..]));
+    let headers = basic.headers.unwrap();
+    assert_eq!(headers.find("correlation-id"), Some(FieldValue::Text(&[b'c'; 300])));
+    assert_eq!(headers.find("x-imori-subject"), Some(FieldValue::Text(&[b'k'; 300])));
+    let Ok(Method::BasicDeliver(deliver)) = Method::decode(frames[0].1) else { panic!("{frames:?}") };
+    assert_eq!(deliver.routing_key.len(), 255);
+}
+
+#[test]
+fn a_dead_letter_tells_its_history() {
+    let properties = Properties::new(SOLE_ORIGINS.origin(BASIC));
+    let mut own = Vec::new();
+    push_field(&mut own, b"mine", FieldValue::Bool(true));
+    push_field(&mut own, b"x-death", FieldValue::Text(b"forged"));
+    let mut text = Vec::new();
+    let basic = BasicProperties {
+        headers: Table::new(&own).ok(),
+        expiration: Some(TextProperty::new(b"1")),
+        ..BasicProperties::default()
+    };
+    basic.push(&mut text);
+    let address = Arc::new(Address::new(b"x", b"k"));
+    let reason = imori_core::message::DeathReason::Expired;
+    let deaths = Deaths::default().and(&Name::from("q"), reason, &address, Time(7_000_000));
+    let message = MessageView { properties: &properties, text: &text, body: b"" };
+    let bytes = delivered(message, &address, Some(&Arc::new(deaths)));
+    let header = ContentHeader::decode(frames(&bytes)[1].1).unwrap();
+    let read = BasicProperties::read(header.properties).unwrap();
+    assert_eq!(read.expiration, None);
+    let headers = read.headers.unwrap();
+    assert_eq!(headers.find("mine"), Some(FieldValue::Bool(true)));
+    assert_eq!(headers.find("x-first-death-queue"), Some(FieldValue::Text(b"q")));
+    assert_eq!(headers.find("x-last-death-reason"), Some(FieldValue::Text(b"expired")));
+    let Some(FieldValue::Array(list)) = headers.find("x-death") else { panic!("{headers:?}") };
+    let Some(FieldValue::Table(death)) = list.iter().next() else { panic!("{list:?}") };
+    assert_eq!(death.find("count"), Some(FieldValue::I64(1)));
+    assert_eq!(death.find("time"), Some(FieldValue::Timestamp(7)));
+    assert_eq!(death.find("exchange"), Some(FieldValue::Text(b"x")));
+}
+
+#[test]
+fn confirms_and_goodbyes_are_methods() {
+    let mut out = Vec::new();
+    let confirmed = Confirmed { session: SessionId(3), number: 9, is_multiple: true, is_refused: false };
+    encoder().confirmed(&mut out, confirmed);
+    encoder().confirmed(&mut out, Confirmed { is_refused: true, ..confirmed });
+    assert_eq!(encoder().cancelled(&mut out, &consumer_label(4, "tag"), &Name::from("q")), AfterCancel::GoOn);
+    encoder().cut(&mut out, &CutReason::ShuttingDown);
+    let frames = frames(&out);
+    let methods: Vec<_> =
+        frames.iter().map(|(channel, payload)| (*channel, Method::decode(payload).unwrap())).collect();
+    assert_eq!(
+        methods[..3],
+        [
+            (3, Method::BasicAck(basic::Ack { delivery_tag: 9, multiple: true })),
+            (3, Method::BasicNack(basic::Nack { delivery_tag: 9, multiple: true, requeue: false })),
+            (4, Method::BasicCancel(basic::Cancel { consumer_tag: "tag", no_wait: true })),
+        ]
+    );
+    let Method::ConnectionClose(close) = methods[3].1 else { panic!("{methods:?}") };
+    assert_eq!((close.reply_code, &close.reply_text[..20]), (320, "CONNECTION_FORCED - "));
+    let mut silent = Vec::new();
+    let unaware = DeliveryEncoder::new(4096, false, &Settings::default());
+    { unaware }.cancelled(&mut silent, &consumer_label(4, "tag"), &Name::from("q"));
+    assert_eq!(silent, b"", "who does not know of it is not told");
+}

@@ -1,0 +1,161 @@
+//! The header block of a message that an AMQP client sent: flags and values of its properties, as they came.
+
+use std::borrow::Cow;
+use std::str;
+
+use imori_core::message::{HeaderReader, NoHeaders, OriginId, Origins, Properties, Property, Span, Value};
+
+use crate::codec::properties::{BasicProperties, TextProperty};
+use crate::codec::table::{FieldValue, Table};
+use crate::limits::{HEADERS_MAX, PROPERTIES_BYTES_MAX};
+use crate::protocol_error::{Code, ProtocolError};
+
+/// How many forms a header block can have: the origins that AMQP 0-9-1 needs.
+pub const FORMS: u8 = 1;
+
+/// AMQP's origins in a broker that speaks nothing else.
+pub const SOLE_ORIGINS: Origins = Origins::new(1, FORMS);
+
+/// The only form of a header block.
+pub(crate) const BASIC: u8 = 0;
+
+/// The `delivery-mode` of a message that outlives the broker.
+pub(crate) const PERSISTENT: u8 = 2;
+
+/// The text properties that all protocols share, in AMQP's order.
+pub(crate) fn texts<'a>(properties: &BasicProperties<'a>) -> [(Property, Option<TextProperty<'a>>); 8] {
+    [
+        (Property::ContentType, properties.content_type),
+        (Property::ContentEncoding, properties.content_encoding),
+        (Property::CorrelationId, properties.correlation_id),
+        (Property::ReplyTo, properties.reply_to),
+        (Property::MessageId, properties.message_id),
+        (Property::Type, properties.kind),
+        (Property::UserId, properties.user_id),
+        (Property::AppId, properties.app_id),
+    ]
+}
+
+/// Reads the properties that the broker itself needs; `user` is the client's.
+pub(crate) fn read(block: &[u8], origin: OriginId, user: &[u8]) -> Result<Properties, ProtocolError> {
+    if block.len() > PROPERTIES_BYTES_MAX {
+        let text =
+            format_args!("properties size {} is larger than max size {PROPERTIES_BYTES_MAX}", block.len());
+        return Err(ProtocolError::new(Code::PreconditionFailed, text));
+    }
+    let basic = BasicProperties::read(block)?;
+    let mut properties = Properties::new(origin);
+    properties.is_persistent = basic.delivery_mode == Some(PERSISTENT);
+    properties.priority = basic.priority;
+    properties.timestamp = basic.timestamp;
+    if let Some(expiration) = basic.expiration {
+        properties.expiration_ms = Some(milliseconds(expiration.bytes)?);
+    }
+    for (property, text) in texts(&basic) {
+        if let Some(span) = text.and_then(|text| Span::new(text.start, text.bytes.len())) {
+            properties.set(property, span);
+        }
+    }
+    if let Some(claimed) = basic.user_id
+        && claimed.bytes != user
+    {
+        return Err(other_user(claimed.bytes, user));
+    }
+    if let Some(headers) = basic.headers {
+        check_headers(headers)?;
+    }
+    Ok(properties)
+}
+
+/// SECURITY AUTH-08: nobody speaks in another's name.
+#[cold]
+fn other_user(claimed: &[u8], user: &[u8]) -> ProtocolError {
+    let text = format_args!(
+        "user_id property set to '{}' but authenticated user was '{}'",
+        claimed.escape_ascii(),
+        user.escape_ascii()
+    );
+    ProtocolError::new(Code::PreconditionFailed, text)
+}
+
+fn check_headers(headers: Table<'_>) -> Result<(), ProtocolError> {
+    let mut count = 0;
+    for (name, _) in headers.iter() {
+        count += 1;
+        if name == b"CC" || name == b"BCC" {
+            let text = "the headers CC and BCC are not there yet; publish to each routing key";
+            return Err(ProtocolError::new(Code::NotImplemented, text));
+        }
+    }
+    if count > HEADERS_MAX {
+        let text = format_args!("{count} headers are more than the {HEADERS_MAX} that a message may have");
+        return Err(ProtocolError::new(Code::PreconditionFailed, text));
+    }
+    Ok(())
+}
+
+/// Reads an expiration: whole milliseconds as text.
+fn milliseconds(text: &[u8]) -> Result<u32, ProtocolError> {
+    let digits = str::from_utf8(text).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    digits.and_then(|digits| digits.parse().ok()).ok_or_else(|| {
+        let text = format_args!(
+            "invalid expiration '{}': write whole milliseconds below 4294967296",
+            text.escape_ascii()
+        );
+        ProtocolError::new(Code::PreconditionFailed, text)
+    })
+}
+
+/// The reader of header blocks of [`SOLE_ORIGINS`]. In a block of another origin it finds nothing.
+pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
+    SOLE_ORIGINS.form(origin).map_or(&NoHeaders, reader_of_form)
+}
+
+/// The reader of header blocks of this form. In a block of a form that AMQP does not have it finds nothing.
+pub fn reader_of_form(form: u8) -> &'static dyn HeaderReader {
+    if form == BASIC { &BasicHeaders } else { &NoHeaders }
+}
+
+/// Reads the headers that an AMQP client sent, each with its type.
+#[derive(Debug)]
+struct BasicHeaders;
+
+impl HeaderReader for BasicHeaders {
+    fn visit_headers<'t>(&self, text: &'t [u8], visit: &mut dyn FnMut(Cow<'t, [u8]>, Value<'t>)) {
+        // It was read when it came.
+        let Ok(BasicProperties { headers: Some(headers), .. }) = BasicProperties::read(text) else { return };
+        headers.iter().for_each(|(name, field)| visit(Cow::Borrowed(name), value(field)));
+    }
+}
+
+/// The value of a field as all protocols see it. Tables in each other are as deep as the codec lets them be.
+pub(crate) fn value(field: FieldValue<'_>) -> Value<'_> {
+    match field {
+        FieldValue::Bool(value) => Value::Bool(value),
+        FieldValue::I8(number) => Value::Int(number.into()),
+        FieldValue::I16(number) => Value::Int(number.into()),
+        FieldValue::I32(number) => Value::Int(number.into()),
+        FieldValue::I64(number) => Value::Int(number),
+        FieldValue::U8(number) => Value::Uint(number.into()),
+        FieldValue::U16(number) => Value::Uint(number.into()),
+        FieldValue::U32(number) => Value::Uint(number.into()),
+        FieldValue::F32(number) => Value::Float(number.into()),
+        FieldValue::F64(number) => Value::Float(number),
+        FieldValue::Decimal { scale, number } => {
+            Value::Float(f64::from(number) / 10_f64.powi(i32::from(scale)))
+        }
+        FieldValue::Timestamp(seconds) => {
+            Value::Timestamp(i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000))
+        }
+        FieldValue::Text(bytes) => Value::text(bytes),
+        FieldValue::Bytes(bytes) => Value::Binary(Cow::Borrowed(bytes)),
+        FieldValue::Array(array) => Value::List(array.iter().map(value).collect()),
+        FieldValue::Table(table) => {
+            Value::Map(table.iter().map(|(name, field)| (Cow::Borrowed(name), value(field))).collect())
+        }
+        FieldValue::Void => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests;

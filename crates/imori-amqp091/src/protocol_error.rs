@@ -1,0 +1,195 @@
+//! Exceptions: what a client is told when a channel ends, or the connection, in RabbitMQ's words.
+
+use std::fmt::{self, Display};
+
+use imori_core::error::BrokerError;
+use imori_core::name::Name;
+use imori_core::route::RouteError;
+
+use crate::codec::error::DecodeError;
+
+/// A reply code and its name, which clients compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Code {
+    ConnectionForced = 320,
+    AccessRefused = 403,
+    NotFound = 404,
+    ResourceLocked = 405,
+    PreconditionFailed = 406,
+    FrameError = 501,
+    SyntaxError = 502,
+    CommandInvalid = 503,
+    ChannelError = 504,
+    UnexpectedFrame = 505,
+    ResourceError = 506,
+    NotAllowed = 530,
+    NotImplemented = 540,
+    InternalError = 541,
+}
+
+impl Code {
+    /// The number on the wire.
+    pub(crate) fn number(self) -> u16 {
+        self as u16
+    }
+
+    /// The name in front of a reply text.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Code::ConnectionForced => "CONNECTION_FORCED",
+            Code::AccessRefused => "ACCESS_REFUSED",
+            Code::NotFound => "NOT_FOUND",
+            Code::ResourceLocked => "RESOURCE_LOCKED",
+            Code::PreconditionFailed => "PRECONDITION_FAILED",
+            Code::FrameError => "FRAME_ERROR",
+            Code::SyntaxError => "SYNTAX_ERROR",
+            Code::CommandInvalid => "COMMAND_INVALID",
+            Code::ChannelError => "CHANNEL_ERROR",
+            Code::UnexpectedFrame => "UNEXPECTED_FRAME",
+            Code::ResourceError => "RESOURCE_ERROR",
+            Code::NotAllowed => "NOT_ALLOWED",
+            Code::NotImplemented => "NOT_IMPLEMENTED",
+            Code::InternalError => "INTERNAL_ERROR",
+        }
+    }
+
+    /// Tells whether the connection ends, and not the channel alone (AMQP 0-9-1, 1.2: soft and hard errors).
+    pub(crate) fn ends_connection(self) -> bool {
+        !matches!(
+            self,
+            Code::AccessRefused | Code::NotFound | Code::ResourceLocked | Code::PreconditionFailed
+        )
+    }
+}
+
+/// An exception. The type is one word large, so that results without one cost nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProtocolError(Box<Words>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Words {
+    code: Code,
+    text: String,
+}
+
+/// Bytes of a reply text at most, as it is a short string.
+const TEXT_BYTES_MAX: usize = 255;
+
+impl ProtocolError {
+    /// An exception with an explanation.
+    #[cold]
+    pub(crate) fn new(code: Code, text: impl Display) -> ProtocolError {
+        ProtocolError(Box::new(Words { code, text: text.to_string() }))
+    }
+
+    /// The reply code.
+    pub(crate) fn code(&self) -> Code {
+        self.0.code
+    }
+
+    /// The reply text: the name of the code and the explanation, cut where a short string ends.
+    pub(crate) fn text(&self) -> String {
+        let text = format!("{} - {}", self.0.code.name(), self.0.text);
+        if text.len() <= TEXT_BYTES_MAX {
+            return text;
+        }
+        let end = text.floor_char_boundary(TEXT_BYTES_MAX - 3);
+        format!("{}...", text.get(..end).unwrap_or_default())
+    }
+
+    /// There is no queue or exchange of this name.
+    #[cold]
+    pub(crate) fn not_found(kind: &str, name: impl Display, vhost: &Name) -> ProtocolError {
+        ProtocolError::new(Code::NotFound, format_args!("no {kind} '{name}' in vhost '{vhost}'"))
+    }
+
+    /// The refusal of the core, in RabbitMQ's words where it has words for it.
+    #[cold]
+    pub(crate) fn of_broker(error: &BrokerError, vhost: &Name) -> ProtocolError {
+        let new = |code, text: fmt::Arguments<'_>| ProtocolError::new(code, text);
+        match error {
+            BrokerError::NoQueue(name) => ProtocolError::not_found("queue", name, vhost),
+            BrokerError::Locked(name) => new(
+                Code::ResourceLocked,
+                format_args!(
+                    "cannot obtain exclusive access to locked queue '{name}' in vhost '{vhost}'. It could be originally \
+                     declared on another connection or the exclusive property value does not match that of the original \
+                     declaration."
+                ),
+            ),
+            BrokerError::ConsumedExclusively(name) => {
+                new(Code::AccessRefused, format_args!("queue '{name}' in vhost '{vhost}' in exclusive use"))
+            }
+            BrokerError::NotEmpty(name) => {
+                new(Code::PreconditionFailed, format_args!("queue '{name}' in vhost '{vhost}' not empty"))
+            }
+            BrokerError::InUse(name) => {
+                new(Code::PreconditionFailed, format_args!("'{name}' in vhost '{vhost}' in use"))
+            }
+            BrokerError::NoDelivery(number) => {
+                new(Code::PreconditionFailed, format_args!("unknown delivery tag {number}"))
+            }
+            BrokerError::Route(error) => ProtocolError::of_route(error, vhost),
+            BrokerError::Refused(_) => ProtocolError::new(Code::AccessRefused, error),
+            BrokerError::SingleActive(_)
+            | BrokerError::Inequivalent { .. }
+            | BrokerError::NotKept(_)
+            | BrokerError::HeadersTooLarge
+            | BrokerError::RecordTooLarge { .. }
+            | BrokerError::TransactionTooLarge { .. }
+            | BrokerError::QueueFull(_) => ProtocolError::new(Code::PreconditionFailed, error),
+            BrokerError::NoInbox => ProtocolError::new(Code::NotFound, error),
+            BrokerError::SessionOpen(_) => ProtocolError::new(Code::ChannelError, error),
+            BrokerError::TooManySessions { .. } => ProtocolError::new(Code::NotAllowed, error),
+            BrokerError::NoSession(_) => ProtocolError::new(Code::ChannelError, error),
+            BrokerError::TooManyQueues | BrokerError::DiskFull(_) => {
+                ProtocolError::new(Code::PreconditionFailed, error)
+            }
+        }
+    }
+
+    #[cold]
+    fn of_route(error: &RouteError, vhost: &Name) -> ProtocolError {
+        let new = |code, text: fmt::Arguments<'_>| ProtocolError::new(code, text);
+        match error {
+            RouteError::NoExchange(name) => ProtocolError::not_found("exchange", name, vhost),
+            RouteError::DefaultExchange => {
+                new(Code::AccessRefused, format_args!("operation not permitted on the default exchange"))
+            }
+            RouteError::Internal(name) => new(
+                Code::AccessRefused,
+                format_args!("cannot publish to internal exchange '{name}' in vhost '{vhost}'"),
+            ),
+            RouteError::Reserved(name) => new(
+                Code::AccessRefused,
+                format_args!("exchange name '{name}' contains reserved prefix 'amq.*'"),
+            ),
+            RouteError::NoVhost(_) => ProtocolError::new(Code::NotAllowed, error),
+            RouteError::Differs { .. }
+            | RouteError::Pattern(_)
+            | RouteError::HeaderMatch
+            | RouteError::Arguments(_)
+            | RouteError::Limit { .. } => ProtocolError::new(Code::PreconditionFailed, error),
+        }
+    }
+}
+
+impl From<DecodeError> for ProtocolError {
+    /// Bytes without a meaning end the connection.
+    #[cold]
+    fn from(error: DecodeError) -> ProtocolError {
+        let code = match error {
+            DecodeError::UnknownMethod(_) => Code::NotImplemented,
+            DecodeError::NoMethod
+            | DecodeError::ProtocolHeader
+            | DecodeError::FrameType { .. }
+            | DecodeError::FrameTooLong { .. }
+            | DecodeError::FrameEnd { .. }
+            | DecodeError::Method { .. }
+            | DecodeError::ContentClass { .. }
+            | DecodeError::Content(_)
+            | DecodeError::PropertyFlags { .. } => Code::FrameError,
+        };
+        ProtocolError::new(code, error)
+    }
+}

@@ -1,0 +1,77 @@
+//! Conversations written down, a frame a line.
+//!
+//! `TALK=write cargo test -p imori-amqp091 talk` writes what clients get anew.
+
+use std::path::Path;
+
+use imori_amqp091::connection::Connection;
+use imori_amqp091::settings::Settings;
+use imori_core::id::VhostId;
+use imori_core::message::{HeaderReader, OriginId};
+use imori_core::name::Name;
+use imori_testkit::{Client, Dialogue, Talk, TestWorld, check_conversations};
+
+use crate::text::{bytes, lines};
+
+struct Amqp;
+
+#[test]
+fn conversations_go_as_written() {
+    check_conversations::<Amqp>(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/talk"));
+}
+
+/// All that a client says to get a connection.
+pub(crate) const LOGIN: &str = "hello
+0 connection.start-ok mechanism=PLAIN response=^guest^guest locale=en_US \
+client-properties={capabilities:F:{consumer_cancel_notify:t:true,connection.blocked:t:true,\
+authentication_failure_close:t:true}}
+0 connection.tune-ok channel-max=2047 frame-max=131072 heartbeat=60
+0 connection.open virtual-host=/";
+
+impl Dialogue for Amqp {
+    type Connection = Connection;
+
+    fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
+        imori_amqp091::header_reader(origin)
+    }
+
+    fn settings() -> Settings {
+        Settings {
+            vhosts: vec![(Name::from("/"), VhostId(0)), (Name::from("tenant"), VhostId(1))],
+            platform: "Imori 0".to_string(),
+            ..Settings::default()
+        }
+    }
+
+    fn input(line: &str) -> Vec<u8> {
+        bytes(line)
+    }
+
+    fn output(bytes: &[u8]) -> Vec<String> {
+        lines(bytes)
+    }
+
+    /// A client that is not asked to log in by hand has done so.
+    fn greeted(client: &mut Client<Connection>, world: &TestWorld) {
+        client.send(world, &LOGIN.lines().flat_map(bytes).collect::<Vec<u8>>());
+        let answers = lines(&client.output(world));
+        assert_eq!(answers.last().map(String::as_str), Some("0 connection.open-ok"), "{answers:?}");
+    }
+
+    fn happen(talk: &mut Talk<Amqp>, words: &[&str]) -> bool {
+        let settings = &mut talk.settings;
+        match words[..] {
+            [name, "connects"] => talk.open_greeted(name, true),
+            [name, "connects", "from", "elsewhere"] => talk.open_greeted(name, false),
+            ["at", "most", count, "channels"] => settings.channel_max = count.parse().unwrap(),
+            ["at", "most", bytes, "bytes", "a", "body"] => settings.body_bytes_max = bytes.parse().unwrap(),
+            ["at", "most", bytes, "bytes", "unfinished"] => {
+                settings.unfinished_bytes_max = bytes.parse().unwrap();
+            }
+            ["the", "disk", "is", "late"] => talk.world.hold_disk(),
+            ["the", "disk", "has", "all"] => talk.world.sync_disk(),
+            _ => return false,
+        }
+        true
+    }
+}

@@ -1,0 +1,79 @@
+//! How much one turn does.
+
+use std::sync::Arc;
+
+use imori_amqp091::connection::Connection;
+use imori_amqp091::header_reader;
+use imori_amqp091::settings::Settings;
+use imori_core::limits::{SETTLES_AT_ONCE, TURN_COMMANDS_MAX};
+use imori_core::turn::{Budget, Next};
+use imori_testkit::{Client, TestWorld};
+
+use crate::talk::LOGIN;
+use crate::text::{bytes, lines};
+
+fn client(world: &TestWorld, text: &str) -> Client<Connection> {
+    let mut client = Client::new(world, &Arc::new(Settings::default()), true);
+    client.send(world, &said(LOGIN));
+    client.send(world, &said(text));
+    client.output(world);
+    client
+}
+
+fn said(text: &str) -> Vec<u8> {
+    text.lines().flat_map(bytes).collect()
+}
+
+/// SECURITY LIM-10: one connection does not keep others from their turn.
+#[test]
+fn a_turn_ends_after_its_budget() {
+    let publish = "1 basic.publish routing-key=q\n1 header 1\n1 body x";
+    for command in [publish, "1 queue.declare queue=q", "1 basic.qos", "1 basic.get queue=q no-ack"] {
+        let world = TestWorld::reading(header_reader);
+        let mut client = client(&world, "1 channel.open\n1 queue.declare queue=q");
+        let command = said(command);
+        let input = command.repeat(TURN_COMMANDS_MAX + 10);
+        let received = client.turn(&world, &input, &mut Budget::default());
+        assert_eq!((received.consumed, received.next), (command.len() * TURN_COMMANDS_MAX, Next::Again));
+        let rest = &input[received.consumed..];
+        let received = client.turn(&world, rest, &mut Budget::default());
+        assert_eq!((received.consumed, received.next), (rest.len(), Next::More { frame_bytes: None }));
+    }
+}
+
+#[test]
+fn many_deliveries_are_settled_in_parts_and_later_ones_are_not_meant() {
+    let world = TestWorld::reading(header_reader);
+    let publish = "1 basic.publish routing-key=q\n1 header 0\n";
+    for (command, answer) in [
+        ("1 basic.ack multiple", None),
+        ("1 basic.nack multiple", None),
+        ("1 basic.recover requeue", Some("1 basic.recover-ok")),
+    ] {
+        let mut client =
+            client(&world, "1 channel.open\n1 queue.declare queue=q auto-delete\n1 basic.consume queue=q");
+        let count = SETTLES_AT_ONCE + 5;
+        client.send(&world, &said(&publish.repeat(count)));
+        assert_eq!(world.depth("q"), Some((0, count)));
+        let input = said(command);
+        let mut turns = 1;
+        let mut received = client.turn(&world, &input, &mut Budget::default());
+        assert_eq!((received.consumed, received.next), (0, Next::Again), "{command}");
+        // As another's message would come between the turns.
+        let mut other = self::client(&world, "1 channel.open");
+        other.send(&world, &said(publish));
+        while received.next == Next::Again && received.consumed == 0 {
+            received = client.turn(&world, &input, &mut Budget::default());
+            turns += 1;
+        }
+        assert_eq!((received.consumed, turns), (input.len(), 2), "{command}");
+        let released = if command.contains("recover") { count } else { 0 };
+        assert_eq!(world.depth("q"), Some((0, 1 + released)), "{command}");
+        assert_eq!(
+            lines(&client.output(&world)).last().map(String::as_str).filter(|_| answer.is_some()),
+            answer
+        );
+        client.leave(&world);
+        assert_eq!(world.depth("q"), None);
+    }
+}

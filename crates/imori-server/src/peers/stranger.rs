@@ -1,0 +1,88 @@
+//! Clients that came to the port of another protocol, told by the first bytes that they send.
+
+use crate::config::ProtocolName;
+
+/// Bytes by which protocols are told apart.
+const BYTES_MAX: usize = 9;
+
+/// How requests of HTTP begin.
+const HTTP: [&[u8]; 6] = [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS "];
+
+/// How clients of STOMP begin.
+const STOMP: [&[u8]; 4] = [b"CONNECT\n", b"CONNECT\r\n", b"STOMP\n", b"STOMP\r\n"];
+
+/// How clients of NATS begin that do not wait for the broker's INFO.
+const NATS: [&[u8]; 4] = [b"CONNECT {", b"PING\r\n", b"SUB ", b"PUB "];
+
+/// The first bytes of a connection.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct FirstBytes {
+    bytes: [u8; BYTES_MAX],
+    len: usize,
+}
+
+impl FirstBytes {
+    /// Notes what was read, as long as it is at the beginning.
+    #[inline]
+    pub(crate) fn note(&mut self, read: &[u8]) {
+        if self.len < BYTES_MAX {
+            self.bytes.iter_mut().skip(self.len).zip(read).for_each(|(byte, read)| *byte = *read);
+            self.len = (self.len + read.len()).min(BYTES_MAX);
+        }
+    }
+
+    /// Gives the log a guess at what a refused client speaks, at a port of this protocol; none where it may speak that.
+    pub(crate) fn hint(&self, protocol: ProtocolName) -> Option<&'static str> {
+        let first = self.bytes.get(..self.len).unwrap_or_default();
+        let begins = |forms: &[&[u8]]| forms.iter().any(|form| first.starts_with(form));
+        match protocol {
+            _ if first.starts_with(&[0x16, 3]) => {
+                Some("it begins with TLS, which is not spoken here; connect without it")
+            }
+            _ if begins(&HTTP) => {
+                Some("it speaks HTTP; that is at `listeners.ws`, and the monitor at `listeners.nats_monitor`")
+            }
+            ProtocolName::Nats if begins(&STOMP) => Some("it speaks STOMP; that is at `listeners.stomp`"),
+            ProtocolName::Stomp if begins(&NATS) => Some("it speaks NATS; that is at `listeners.nats`"),
+            ProtocolName::Stomp if first.is_empty() => {
+                Some("it said nothing; a client of NATS waits for the broker to begin, at `listeners.nats`")
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_bytes_tell_the_protocol() {
+        use ProtocolName::{Nats, Stomp};
+        for (first, protocol, expected) in [
+            (&b"\x16\x03\x01\x02\x00\x01\x00"[..], Stomp, Some("TLS")),
+            (b"\x16\x03\x01", Nats, Some("TLS")),
+            (b"GET / HTTP/1.1\r\n", Stomp, Some("HTTP")),
+            (b"GET / HTTP/1.1\r\n", Nats, Some("HTTP")),
+            (b"CONNECT\naccept-version:1.2\n", Nats, Some("STOMP")),
+            (b"STOMP\r\n", Nats, Some("STOMP")),
+            (b"CONNECT {\"verbose\":false}", Stomp, Some("NATS")),
+            (b"PING\r\n", Stomp, Some("NATS")),
+            (b"", Stomp, Some("NATS")),
+            (b"", Nats, None),
+            (b"CONNECT\naccept-version:1.2\n", Stomp, None),
+            (b"CONNECT {\"verbose\":false}", Nats, None),
+            (b"nonsense", Nats, None),
+        ] {
+            let mut whole = FirstBytes::default();
+            whole.note(first);
+            let mut cut = FirstBytes::default();
+            first.chunks(2).for_each(|part| cut.note(part));
+            for noted in [whole, cut] {
+                let hint = noted.hint(protocol);
+                assert_eq!(hint.is_some(), expected.is_some(), "{}", first.escape_ascii());
+                assert!(hint.unwrap_or_default().contains(expected.unwrap_or_default()), "{hint:?}");
+            }
+        }
+    }
+}
