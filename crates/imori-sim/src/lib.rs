@@ -21,6 +21,7 @@ mod random;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+pub use model::Goodbyes;
 pub use planted::Bug;
 pub use property::{Property, Violation};
 pub use run::Outcome;

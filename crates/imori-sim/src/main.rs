@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use imori_sim::{Bug, repeat_command, run_seed};
+use imori_sim::{Bug, Goodbyes, repeat_command, run_seed};
 
 const USAGE: &str = "usage: imori-sim --seeds A..B | --seed N [--trace] [--bug NAME]";
 
@@ -30,6 +30,7 @@ fn main() -> ExitCode {
     };
     let mut broken = 0_u64;
     let (mut steps, mut points, mut pending, mut ends_with_pending) = (0, 0, 0_u64, 0);
+    let mut goodbyes = Goodbyes::default();
     let runs = seeds.end.saturating_sub(seeds.start);
     for seed in seeds {
         let outcome = run_seed(seed, bug.map(|(bug, _)| bug), is_traced);
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         points += outcome.points;
         pending += u64::from(outcome.has_pending_dead_letters);
         ends_with_pending += outcome.ends_with_pending;
+        goodbyes.add(&outcome.goodbyes);
         if let Some(violation) = outcome.violation {
             broken += 1;
             println!("seed {seed}: {violation}\n  {}", repeat_command(seed));
@@ -48,5 +50,6 @@ fn main() -> ExitCode {
     println!(
         "dead letters waited for room in {pending} seeds, and while the broker ended {ends_with_pending} times"
     );
+    println!("{goodbyes}");
     if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -11,8 +11,10 @@ pub(crate) fn check_apart(shared: &Shared, model: &Model, clients: &[Client]) {
         return;
     }
     for client in clients.iter().filter(|client| client.channel().is_some() && !client.is_ended()) {
+        let waits_for_end =
+            matches!(client.confirms.back(), Some((_, Awaited::Disconnect { is_at_once: true })));
         let waits = !client.confirms.is_empty() || !client.published.is_empty();
-        if waits && is_worked_off(shared, client) && !needs_disk(shared, model, client) {
+        if waits && is_worked_off(shared, client) && (waits_for_end || !needs_disk(shared, model, client)) {
             shared.violate(Property::Apart, || {
                 let (confirms, published) = (&client.confirms, &client.published);
                 format!(
@@ -40,7 +42,11 @@ fn needs_disk(shared: &Shared, model: &Model, client: &Client) -> bool {
     let is_plain = |awaited: &Awaited| {
         matches!(
             awaited,
-            Awaited::Open | Awaited::Subscribe(_) | Awaited::Unsubscribe(_) | Awaited::Disconnect
+            Awaited::Open
+                | Awaited::Subscribe(_)
+                | Awaited::Unsubscribe(_)
+                | Awaited::Disconnect { .. }
+                | Awaited::Refusal
         )
     };
     let may_wait = |message: usize| {

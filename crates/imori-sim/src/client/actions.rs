@@ -27,7 +27,10 @@ impl Client {
             return self.operate(shared, model, workload);
         }
         if self.channel().is_some() && random.chance(1, CLOSE_RARITY) {
-            return self.leave(shared, model);
+            return match random.chance(1, 4) {
+                true => self.err(shared, model),
+                false => self.leave(shared, model),
+            };
         }
         let weighted = random.weighted(&workload.weights);
         let action = Action::ALL.get(weighted).copied().unwrap_or(Action::SendToQueue);

@@ -65,7 +65,12 @@ pub(crate) enum Awaited {
     Route(usize),
     /// The way of this number is gone.
     Unroute(usize),
-    Disconnect,
+    /// The end of the session; at once, so that no other answer need come.
+    Disconnect {
+        is_at_once: bool,
+    },
+    /// The end of the session for a mistake.
+    Refusal,
     Other,
 }
 

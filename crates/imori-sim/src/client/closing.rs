@@ -16,8 +16,9 @@ impl Client {
         self.is_over || self.connection.is_gone()
     }
 
-    /// Ends the session. The last one closes the transport.
+    /// Ends the session, of which the broker has said its last. The last one closes the transport.
     pub(super) fn part(&mut self, shared: &Shared, model: &mut Model) {
+        model.session(self.session).is_answered = true;
         self.end(shared, model);
         if self.connection.sessions.get() == 0 {
             self.close(shared, model);

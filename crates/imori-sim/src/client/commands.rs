@@ -6,8 +6,8 @@ use super::client::{Awaited, Client, OwnSubscription, Transaction, Unconfirmed, 
 use super::outgoing::{Outgoing, body, message_name};
 use super::place::Place;
 use super::protocol::{
-    CancelDelayed, ClientProtocol, HeaderUse, Open, Operate, Publish, Settle, Subscribe, Transact,
-    Unsubscribe,
+    CancelDelayed, ClientProtocol, Disconnect, HeaderUse, Open, Operate, Publish, Settle, Subscribe,
+    Transact, Unsubscribe,
 };
 use crate::machine::{Shared, read_instead};
 use crate::model::{
@@ -17,6 +17,9 @@ use crate::model::{
 
 /// Subscriptions that a client has at most.
 const SUBSCRIPTIONS_MAX: usize = 5;
+
+/// A name that no delivery has.
+const NO_DELIVERY: &str = "0";
 
 /// A subscription that a client is to make.
 pub(crate) struct NewSubscription<'a> {
@@ -386,10 +389,36 @@ impl Client {
 
     /// Says goodbye and waits for the answer.
     pub(crate) fn leave(&mut self, shared: &Shared, model: &mut Model) {
+        self.note_leaving(shared, model);
+        // Only of several sessions one can be ended so that the broker says what it dropped.
+        let is_at_once = self.channel().is_some() && shared.random.chance(1, 3);
+        let confirm = self.ask_confirm(Awaited::Disconnect { is_at_once });
+        let disconnect = Disconnect { is_at_once, confirm: &confirm };
+        self.command(shared, |protocol, out| protocol.disconnect(out, &disconnect));
+        self.is_leaving = true;
+    }
+
+    /// Settles what it never got, for which the broker ends the session.
+    pub(crate) fn err(&mut self, shared: &Shared, model: &mut Model) {
+        self.note_leaving(shared, model);
+        let confirm = self.ask_confirm(Awaited::Refusal);
+        let settle =
+            Settle { ack: NO_DELIVERY, outcome: Outcome::Accept, confirm: Some(&confirm), transaction: None };
+        self.command(shared, |protocol, out| protocol.settle(out, &settle));
+        self.is_leaving = true;
+    }
+
+    /// From here on the broker may end the session.
+    fn note_leaving(&mut self, shared: &Shared, model: &mut Model) {
         model.session(self.session).left_at = Some(shared.step.get());
         self.connection.is_reading.set(true);
-        let confirm = self.ask_confirm(Awaited::Disconnect);
-        self.command(shared, |protocol, out| protocol.disconnect(out, &confirm));
-        self.is_leaving = true;
+        if self.channel().is_some() {
+            let is_alarmed = shared.memory.is_alarmed() || shared.memory.is_disk_alarmed();
+            let is_unconfirmed = !self.published.is_empty();
+            model.goodbyes.all += 1;
+            model.goodbyes.with_unsettled += u64::from(!self.unsettled.is_empty());
+            model.goodbyes.with_unconfirmed += u64::from(is_unconfirmed);
+            model.goodbyes.with_parked += u64::from(is_unconfirmed && is_alarmed);
+        }
     }
 }

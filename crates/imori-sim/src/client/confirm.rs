@@ -9,6 +9,14 @@ use crate::property::Property;
 impl Client {
     pub(super) fn take_confirm(&mut self, shared: &Shared, model: &mut Model, confirmed: &Confirmed) {
         let now = shared.step.get();
+        if let Some((number, Awaited::Disconnect { is_at_once: true })) = self.confirms.back().copied()
+            && confirmed.name.as_ref().is_some_and(|name| *name == format!("r{number}"))
+        {
+            // All other answers were dropped.
+            self.confirms.drain(..self.confirms.len() - 1);
+            self.unconfirmed.clear();
+            self.published.clear();
+        }
         let awaited = self.confirms.pop_front();
         let is_named = |number| confirmed.name.as_ref().is_none_or(|name| *name == format!("r{number}"));
         let Some((number, what)) = awaited.filter(|(number, _)| is_named(*number)) else {
@@ -67,7 +75,7 @@ impl Client {
             Awaited::LookUp(queue) => {
                 model.check_waiting_count(shared, queue, confirmed.count.unwrap_or(usize::MAX));
             }
-            Awaited::Disconnect => {
+            Awaited::Disconnect { .. } => {
                 if let Some((number, message)) = self.published.front() {
                     shared.violate(Property::Receipts, || {
                         format!(
@@ -78,7 +86,7 @@ impl Client {
                 }
                 self.part(shared, model);
             }
-            Awaited::Open | Awaited::Message(_) | Awaited::Other => {}
+            Awaited::Open | Awaited::Message(_) | Awaited::Refusal | Awaited::Other => {}
         }
     }
 

@@ -1,6 +1,6 @@
 //! An error comes: some things are refused by rule, and who asked for them is told why.
 
-use super::client::{Client, Unconfirmed};
+use super::client::{Awaited, Client, Unconfirmed};
 use crate::machine::Shared;
 use crate::model::Model;
 use crate::property::Property;
@@ -12,6 +12,7 @@ pub(super) fn complaint(reason: &str) -> String {
             "Connection too slow"
         }
         _ if reason.contains("shutting down") => "Server shutting down",
+        _ if reason.starts_with("there is no unsettled delivery `0`") => "No such delivery",
         _ if reason.starts_with("user or password are not right") => "Bad CONNECT",
         other => other,
     };
@@ -32,6 +33,7 @@ impl Client {
                 }
                 true
             }
+            "No such delivery" => self.is_refused_by_rule(shared),
             "Server shutting down" => model.has_stopped,
             "resource_error" if self.has_sent_too_large(model) => {
                 self.check_refusal(shared, model, text);
@@ -49,7 +51,18 @@ impl Client {
                 format!("session {} is told `{message}`: {text}", self.session)
             });
         }
-        self.end(shared, model);
+        self.part(shared, model);
+    }
+
+    /// Tells whether the client settled what it never got. Answers ahead of the refusal have come by then.
+    fn is_refused_by_rule(&self, shared: &Shared) -> bool {
+        let is_mistaken = matches!(self.confirms.back(), Some((_, Awaited::Refusal)));
+        if is_mistaken && self.confirms.len() > 1 {
+            shared.violate(Property::Receipts, || {
+                format!("session {} is refused before it got {:?}", self.session, self.confirms)
+            });
+        }
+        is_mistaken
     }
 
     fn has_sent_too_large(&self, model: &Model) -> bool {

@@ -10,8 +10,8 @@ use super::errors::complaint;
 use super::outgoing::{Outgoing, shared_name};
 use super::place::Place;
 use super::protocol::{
-    Abilities, ClientProtocol, Confirmed, Delivered, Event, HeaderUse, NumberHeader, Operate, Publish,
-    Settle, Subscribe, Unsubscribe,
+    Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, HeaderUse, NumberHeader, Operate,
+    Publish, Settle, Subscribe, Unsubscribe,
 };
 use crate::machine::Board;
 use crate::model::Outcome;
@@ -151,8 +151,8 @@ impl ClientProtocol for InternalClient {
         }
     }
 
-    fn disconnect(&mut self, out: &mut Vec<u8>, confirm: &str) {
-        line(out, format_args!("confirm {confirm}"));
+    fn disconnect(&mut self, out: &mut Vec<u8>, disconnect: &Disconnect<'_>) {
+        line(out, format_args!("confirm {}", disconnect.confirm));
     }
 
     fn read(&mut self, input: &[u8]) -> Result<Option<(usize, Event)>, String> {

@@ -10,8 +10,8 @@ use imori_nats::limits::Limits;
 use super::outgoing::shared_name;
 use super::place::Place;
 use super::protocol::{
-    Abilities, ClientProtocol, Confirmed, Delivered, Event, HeaderUse, NumberHeader, Publish, Subscribe,
-    Unsubscribe,
+    Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, HeaderUse, NumberHeader, Publish,
+    Subscribe, Unsubscribe,
 };
 
 /// The subscription by which a client hears replies.
@@ -116,7 +116,7 @@ impl ClientProtocol for NatsClient {
         Some(reply.map_or(0, <[u8]>::len) + headers.map_or(0, <[u8]>::len))
     }
 
-    fn disconnect(&mut self, out: &mut Vec<u8>, _: &str) {
+    fn disconnect(&mut self, out: &mut Vec<u8>, _: &Disconnect<'_>) {
         out.extend_from_slice(PING);
     }
 

@@ -43,7 +43,7 @@ pub(crate) trait ClientProtocol {
     fn operate(&mut self, _out: &mut Vec<u8>, _operate: &Operate<'_>) {}
 
     /// Says goodbye: after the confirm the session is over, and with the last one the client closes.
-    fn disconnect(&mut self, out: &mut Vec<u8>, confirm: &str);
+    fn disconnect(&mut self, out: &mut Vec<u8>, disconnect: &Disconnect<'_>);
 
     /// The channel of its session, in a protocol that has several on a connection.
     fn channel(&self) -> Option<u16> {
@@ -158,6 +158,14 @@ pub(crate) struct Settle<'a> {
     pub(crate) outcome: Outcome,
     pub(crate) confirm: Option<&'a str>,
     pub(crate) transaction: Option<&'a str>,
+}
+
+/// A goodbye.
+#[derive(Debug)]
+pub(crate) struct Disconnect<'a> {
+    /// Answers and messages that wait are dropped, in a protocol that has a word for that.
+    pub(crate) is_at_once: bool,
+    pub(crate) confirm: &'a str,
 }
 
 /// A step of a transaction.

@@ -10,8 +10,8 @@ use imori_stomp::limits::Limits;
 use super::outgoing::{message_name, shared_name};
 use super::place::Place;
 use super::protocol::{
-    Abilities, CancelDelayed, ClientProtocol, Confirmed, Delivered, Event, HeaderUse, NumberHeader, Publish,
-    Settle, Subscribe, Transact, Unsubscribe,
+    Abilities, CancelDelayed, ClientProtocol, Confirmed, Delivered, Disconnect, Event, HeaderUse,
+    NumberHeader, Publish, Settle, Subscribe, Transact, Unsubscribe,
 };
 use crate::model::{Mode, Outcome};
 
@@ -203,9 +203,9 @@ impl ClientProtocol for StompClient {
         });
     }
 
-    fn disconnect(&mut self, out: &mut Vec<u8>, confirm: &str) {
+    fn disconnect(&mut self, out: &mut Vec<u8>, disconnect: &Disconnect<'_>) {
         self.frame(out, Command::Disconnect, |frame| {
-            frame.header("receipt", confirm.as_bytes());
+            frame.header("receipt", disconnect.confirm.as_bytes());
         });
     }
 

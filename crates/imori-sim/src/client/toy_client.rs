@@ -8,8 +8,8 @@ use imori_testkit::toy::{Fields, Frame, Kind, PAYLOAD_BYTES_MAX, decode, push};
 use super::errors::complaint;
 use super::place::Place;
 use super::protocol::{
-    Abilities, ClientProtocol, Confirmed, Delivered, Event, HeaderUse, NumberHeader, Open, Publish,
-    Published, Settle, Subscribe, Unsubscribe,
+    Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, HeaderUse, NumberHeader, Open,
+    Publish, Published, Settle, Subscribe, Unsubscribe,
 };
 use crate::model::Outcome;
 
@@ -20,13 +20,21 @@ pub(crate) struct ToyClient {
     asked: VecDeque<(Kind, String)>,
     /// A delivery whose body is not whole, and the bytes that are missing.
     unfinished: Option<(Delivered, usize)>,
+    /// The client closes it at once, so that answers may be missing.
+    drops: bool,
     /// The broker has said its last on this channel.
     is_closed: bool,
 }
 
 impl ToyClient {
     pub(crate) fn new(channel: u16) -> ToyClient {
-        ToyClient { channel: SessionId(channel), asked: VecDeque::new(), unfinished: None, is_closed: false }
+        ToyClient {
+            channel: SessionId(channel),
+            asked: VecDeque::new(),
+            unfinished: None,
+            drops: false,
+            is_closed: false,
+        }
     }
 
     fn frame(&self, out: &mut Vec<u8>, kind: Kind, fields: &[&[u8]]) {
@@ -79,6 +87,9 @@ impl ToyClient {
             }
             kind => {
                 self.is_closed = kind == Kind::Close;
+                if self.is_closed && self.drops {
+                    self.asked.drain(..self.asked.len().saturating_sub(1));
+                }
                 let name = match self.asked.pop_front() {
                     Some((asked, name)) if asked == kind => name,
                     other => format!("{kind:?} for {other:?}"),
@@ -174,8 +185,9 @@ impl ClientProtocol for ToyClient {
         self.ask(out, Kind::Settle, &[&number.to_be_bytes(), &[0, outcome]], confirm);
     }
 
-    fn disconnect(&mut self, out: &mut Vec<u8>, confirm: &str) {
-        self.ask(out, Kind::Close, &[], confirm);
+    fn disconnect(&mut self, out: &mut Vec<u8>, disconnect: &Disconnect<'_>) {
+        self.drops = disconnect.is_at_once;
+        self.ask(out, Kind::Close, &[&[u8::from(self.drops)]], disconnect.confirm);
     }
 
     fn channel(&self) -> Option<u16> {

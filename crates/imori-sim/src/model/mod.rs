@@ -22,6 +22,7 @@ pub(crate) use delayed::check_late;
 pub(crate) use due::{Cancel, Due};
 pub(crate) use duplicate::Duplicate;
 pub(crate) use model::Model;
+pub use records::Goodbyes;
 pub(crate) use records::{
     Arrived, LastDelivery, MessageRecord, Mode, Outcome, Reads, RouteRecord, RouteState, SubscriptionRecord,
     To, TransactionRecord,

@@ -6,7 +6,7 @@ use imori_core::confirm::Level;
 
 use super::duplicate::Taken;
 use super::records::{
-    LastDelivery, MessageRecord, Mode, PurgeRecord, RouteRecord, RouteState, SessionRecord,
+    Goodbyes, LastDelivery, MessageRecord, Mode, PurgeRecord, RouteRecord, RouteState, SessionRecord,
     SubscriptionRecord, To, TransactionRecord,
 };
 use super::wildcards::is_match;
@@ -32,6 +32,8 @@ pub(crate) struct Model {
     pub(super) active: BTreeMap<usize, usize>,
     /// Ends of the broker.
     pub(crate) crashes: Vec<Crash>,
+    /// Sessions that ended beside others of their connection.
+    pub(crate) goodbyes: Goodbyes,
     /// Replies that arrived.
     pub(crate) replies: BTreeSet<usize>,
     /// The broker was told to stop.

@@ -1,6 +1,7 @@
 //! The model's records: sessions, messages, subscriptions, deliveries, transactions.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use super::due::{Cancel, Due};
 use super::duplicate::Duplicate;
@@ -16,10 +17,45 @@ pub(crate) struct SessionRecord {
     pub(crate) unsettled: usize,
     /// The client said goodbye: from here on the broker may end it.
     pub(crate) left_at: Option<u64>,
+    /// The broker answered that: the client has read all that it had for the session.
+    pub(crate) is_answered: bool,
     /// The client ended it, or noticed its end.
     pub(crate) ended_at: Option<u64>,
     /// The session ended with the broker.
     pub(crate) is_crashed: bool,
+}
+
+/// Sessions that ended beside others of their connection, by what was under way when their clients said goodbye.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Goodbyes {
+    /// All of them.
+    pub all: u64,
+    /// Those with deliveries that were not settled.
+    pub with_unsettled: u64,
+    /// Those with publishes that were not confirmed.
+    pub with_unconfirmed: u64,
+    /// Those of the latter that happened while publishers had to wait.
+    pub with_parked: u64,
+}
+
+impl Goodbyes {
+    /// Adds those of another run.
+    pub fn add(&mut self, other: &Goodbyes) {
+        self.all += other.all;
+        self.with_unsettled += other.with_unsettled;
+        self.with_unconfirmed += other.with_unconfirmed;
+        self.with_parked += other.with_parked;
+    }
+}
+
+impl fmt::Display for Goodbyes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Goodbyes { all, with_unsettled, with_unconfirmed, with_parked } = self;
+        write!(
+            f,
+            "{all} sessions ended beside others, {with_unsettled} with deliveries, {with_unconfirmed} with confirms under way, {with_parked} while publishers waited"
+        )
+    }
 }
 
 /// A message.

@@ -46,7 +46,7 @@ impl Model {
             let back = self.crashes.last().map_or(Time(0), |crash| crash.back);
             let is_doubtful = due.is_none_or(|due| due.earliest < back)
                 && self.crashes.iter().any(|crash| !crash.was_clean && was_before(crash.at));
-            let is_known = !self.is_incomplete && !is_doubtful && !self.is_being_left(queue);
+            let is_known = !self.is_incomplete && !is_doubtful && !self.is_being_left(shared, queue);
             if arrived.is_redelivered && is_known {
                 shared.violate(Property::Duplication, || {
                     format!("message {message} is marked as redelivered but nobody had it")
@@ -74,8 +74,12 @@ impl Model {
     }
 
     /// Tells whether a session that reads the queue has said goodbye and not read all that came before its end.
-    fn is_being_left(&self, queue: usize) -> bool {
-        let is_left = |session: &SessionRecord| session.left_at.is_some() && session.ended_at.is_none();
+    fn is_being_left(&self, shared: &Shared, queue: usize) -> bool {
+        let is_left = |session: &SessionRecord| {
+            let pipe = shared.network.pipe(session.pipe);
+            let is_read = session.is_answered || session.is_crashed || pipe.is_over && !pipe.has_last_bytes;
+            session.left_at.is_some() && !is_read
+        };
         self.subscriptions.iter().any(|record| {
             record.reads == Reads::Queue(queue) && self.sessions.get(record.session).is_some_and(is_left)
         })

@@ -159,6 +159,53 @@ fn deliveries_break_what_they_should_not() {
                 m.queue_arrived(s, &arrived(1, 1, false), 0, 0);
             }),
         ),
+        (
+            Some(Property::Credit),
+            broken(|s, m| {
+                m.session(1).window = Some(1);
+                get(s, m, 1, 0, false);
+                get(s, m, 1, 1, false);
+            }),
+        ),
+        (
+            None,
+            broken(|s, m| {
+                get(s, m, 1, 0, false);
+                m.session(1).left_at = Some(5);
+                get(s, m, 2, 0, true);
+            }),
+        ),
+        (
+            None,
+            broken(|s, m| {
+                m.session(1).left_at = Some(5);
+                get(s, m, 2, 0, true);
+            }),
+        ),
+        (
+            Some(Property::Duplication),
+            broken(|s, m| {
+                (m.session(1).left_at, m.session(1).is_answered) = (Some(5), true);
+                get(s, m, 2, 0, true);
+            }),
+        ),
+        (
+            None,
+            broken(|s, m| {
+                m.session(1).left_at = Some(0);
+                s.step.set(5);
+                get(s, m, 2, 0, true);
+                get(s, m, 1, 0, false);
+            }),
+        ),
+        (
+            Some(Property::Duplication),
+            broken(|s, m| {
+                get(s, m, 2, 0, false);
+                m.session(1).left_at = Some(s.step.get());
+                get(s, m, 1, 0, true);
+            }),
+        ),
         (Some(Property::InboxPrivacy), broken(|s, m| m.reply_arrived(s, &arrived(2, 2, false)))),
         (
             Some(Property::Duplication),

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::simulation::{LONG_REST, REST, Simulation};
 use crate::check::{check_end, expected_charge};
 use crate::client::{NewSubscription, Place};
-use crate::model::{Mode, Reads};
+use crate::model::{Goodbyes, Mode, Reads};
 use crate::property::{Property, Violation};
 use crate::workload::Workload;
 
@@ -23,6 +23,8 @@ pub struct Outcome {
     pub has_pending_dead_letters: bool,
     /// Ends of the broker meanwhile.
     pub ends_with_pending: u64,
+    /// Sessions that ended beside others of their connection.
+    pub goodbyes: Goodbyes,
     /// The property that was broken, if one was.
     pub violation: Option<Violation>,
 }
@@ -42,6 +44,7 @@ impl Simulation {
             points,
             has_pending_dead_letters,
             ends_with_pending,
+            goodbyes: self.model.goodbyes,
             violation,
         }
     }

@@ -4,11 +4,12 @@
 
 use std::collections::BTreeSet;
 use std::env;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use imori_sim::{Bug, Outcome, Property, repeat_command, run_seed};
+use imori_sim::{Bug, Goodbyes, Outcome, Property, repeat_command, run_seed};
 
 /// Seeds that are run unless `IMORI_SIM_SEEDS` says otherwise.
 const SEEDS: u64 = 10_000;
@@ -35,6 +36,7 @@ fn every_property_holds_on_every_seed() {
     let end = env::var("IMORI_SIM_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SEEDS);
     let (next, points) = (AtomicU64::new(0), AtomicU64::new(0));
     let (pending, ends_with_pending) = (AtomicU64::new(0), AtomicU64::new(0));
+    let goodbyes = Mutex::new(Goodbyes::default());
     let start = Instant::now();
     let broken: Vec<String> = on_every_core(|| {
         let violated = seeds(&next, end).filter_map(|seed| {
@@ -42,6 +44,7 @@ fn every_property_holds_on_every_seed() {
             points.fetch_add(outcome.points, Ordering::Relaxed);
             pending.fetch_add(u64::from(outcome.has_pending_dead_letters), Ordering::Relaxed);
             ends_with_pending.fetch_add(outcome.ends_with_pending, Ordering::Relaxed);
+            goodbyes.lock().expect("nobody panics with it").add(&outcome.goodbyes);
             let violation = outcome.violation?;
             Some(format!("seed {seed}: {violation}\n  {}", repeat_command(seed)))
         });
@@ -58,6 +61,10 @@ fn every_property_holds_on_every_seed() {
         "dead letters waited for room in {pending} of them, and while {ends_with_pending} brokers ended"
     );
     assert!(end < 1_000 || pending.min(ends_with_pending) > end / 100, "few dead letters wait for room");
+    let goodbyes = goodbyes.into_inner().expect("nobody panics with it");
+    println!("{goodbyes}");
+    let fewest = goodbyes.with_unsettled.min(goodbyes.with_unconfirmed).min(goodbyes.with_parked);
+    assert!(end < 1_000 || fewest > end / 100, "few sessions end in the middle of anything: {goodbyes}");
     assert!(broken.is_empty(), "{} of {end} seeds are broken:\n{}", broken.len(), broken.join("\n"));
 }
 

@@ -156,7 +156,7 @@ impl Inbound for Connection {
         let mut fields = Fields(parked);
         let channel = SessionId(fields.number(2).unwrap_or_default() as u16);
         if fields.0.is_empty() {
-            self.close_channel(world, channel, Kind::Close, "");
+            self.close_channel(world, channel, HeldAnswers::Keep, Kind::Close, "");
         }
         if !self.channels.contains_key(&channel) {
             return Performed::Done;
@@ -206,10 +206,13 @@ impl Connection {
                 self.channels.insert(session, Channel::default());
             }
             (State::Open, Kind::Close, Some(_)) => {
-                if self.intake.parking.has_parked_of(session) {
+                let is_at_once = fields.number(1).ok_or(SHORT)? == 1;
+                if is_at_once {
+                    self.close_channel(world, session, HeldAnswers::Drop, Kind::Close, "");
+                } else if self.intake.parking.has_parked_of(session) {
                     self.intake.parking.push(session, session.0.to_be_bytes().into(), world.gauge());
                 } else {
-                    self.close_channel(world, session, Kind::Close, "");
+                    self.close_channel(world, session, HeldAnswers::Keep, Kind::Close, "");
                 }
                 return Ok(None);
             }
@@ -329,12 +332,19 @@ impl Connection {
         Ok(Performed::Done)
     }
 
-    /// Ends a channel, behind all that it was answered; no other channel notices.
-    fn close_channel<W: World>(&mut self, world: &W, session: SessionId, kind: Kind, sentence: &str) {
+    /// Ends a channel, behind the answers that wait or without them; no other channel notices.
+    fn close_channel<W: World>(
+        &mut self,
+        world: &W,
+        session: SessionId,
+        held: HeldAnswers,
+        kind: Kind,
+        sentence: &str,
+    ) {
         self.channels.remove(&session);
         self.intake.parking.clear_of(session);
         // At most 256 tags are gone after a few steps.
-        while !broker::end_session(world, &self.actor(), session, HeldAnswers::Keep) {}
+        while !broker::end_session(world, &self.actor(), session, held) {}
         let write = words(session, kind, sentence);
         world.with_outbound(self.id, |outbound| outbound.answer(session, Confirm::NOW, write));
     }
@@ -342,7 +352,7 @@ impl Connection {
     /// Says why a channel ends, or the connection.
     fn refuse<W: World>(&mut self, world: &W, session: SessionId, sentence: &str) {
         if session != SessionId::FIRST && self.state == State::Open {
-            return self.close_channel(world, session, Kind::Refuse, sentence);
+            return self.close_channel(world, session, HeldAnswers::Keep, Kind::Refuse, sentence);
         }
         world.with_outbound(self.id, |outbound| {
             outbound.finish();

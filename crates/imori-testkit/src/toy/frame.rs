@@ -17,7 +17,8 @@ pub enum Kind {
     Login = 1,
     /// Client: opens the channel of this number. Deliveries that it may have unsettled (4 bytes), 0 for any number.
     Open,
-    /// Client: closes the channel. The answer comes behind all others of the channel.
+    /// Client: closes the channel; flag `at once`. Otherwise the answer comes behind all others of the channel, and its
+    /// parked messages are published first; at once these messages and the answers that wait are dropped.
     Close,
     /// Client: declares a durable queue of this name.
     Declare,

@@ -77,6 +77,10 @@ fn open(channel: u16, window: u32) -> Vec<u8> {
     frame(channel, Kind::Open, &[&window.to_be_bytes()])
 }
 
+fn close(channel: u16, at_once: u8) -> Vec<u8> {
+    frame(channel, Kind::Close, &[&[at_once]])
+}
+
 fn declare(channel: u16, queue: &str) -> Vec<u8> {
     frame(channel, Kind::Declare, &[&name(queue)])
 }
@@ -176,7 +180,7 @@ fn a_channel_that_is_closed_gives_back_its_own() {
         toy.send(&world, &publish(channel, "", queue, b"body"));
     }
     heard(&mut toy, &world);
-    toy.send(&world, &frame(1, Kind::Close, &[]));
+    toy.send(&world, &close(1, 0));
     assert_eq!(heard(&mut toy, &world), ["1 Close "]);
     assert_eq!((world.depth("q1"), world.depth("q2")), (Some((1, 0)), Some((0, 1))));
     let mut stomp = stomp(&world, "SUBSCRIBE\nid:1\ndestination:/queue/q1\n\n\0");
@@ -250,13 +254,36 @@ fn messages_of_a_channel_wait_in_order_for_the_end_of_an_alarm() {
     world.set_alarmed(true);
     let large = vec![b'y'; PAYLOAD_BYTES_MAX + 1];
     toy.send(&world, &[publish(1, "", "q", b"a"), publish(1, "", "q", &large)].concat());
-    toy.send(&world, &[frame(1, Kind::Close, &[]), subscribe(2, b'z', "z")].concat());
+    toy.send(&world, &[close(1, 0), subscribe(2, b'z', "z")].concat());
     assert_eq!(heard(&mut toy, &world), ["2 Subscribe "]);
     assert_eq!(world.ready_len("q"), 0);
     world.set_alarmed(false);
     toy.alarm_ended(&world);
     assert_eq!(world.ready_len("q"), 2);
     assert_eq!(heard(&mut toy, &world).last().map(String::as_str), Some("1 Close "));
+}
+
+#[test]
+fn a_channel_that_is_closed_at_once_drops_what_waits() {
+    let world = world();
+    let mut toy = toy(&world, &[1, 2]);
+    toy.send(&world, &declare(1, "q"));
+    heard(&mut toy, &world);
+    world.hold_disk();
+    toy.send(&world, &[publish(1, "", "q", b"a"), publish(2, "", "q", b"b")].concat());
+    world.set_alarmed(true);
+    toy.send(&world, &[publish(1, "", "q", b"c"), publish(2, "", "q", b"d"), close(1, 1)].concat());
+    toy.send(&world, &[open(1, 0), subscribe(1, b's', "s")].concat());
+    assert_eq!(
+        heard(&mut toy, &world),
+        ["1 Close ", "1 Open ", "1 Subscribe "],
+        "its number is free at once"
+    );
+    world.set_alarmed(false);
+    toy.alarm_ended(&world);
+    assert_eq!(world.ready_len("q"), 3, "what was parked of the other is published");
+    world.sync_disk();
+    assert_eq!(heard(&mut toy, &world), ["2 Confirm \\x02\\x01"]);
 }
 
 #[test]
@@ -332,7 +359,7 @@ fn request(kind: u8, number: u8) -> Vec<u8> {
         1 => publish(channel, "amq.topic", "t", b"x"),
         2 => subscribe(channel, number, "t"),
         3 => declare(channel, "q"),
-        4 => frame(channel, Kind::Close, &[]),
+        4 => close(channel, number % 2),
         5 => open(channel, u32::from(number % 3)),
         6 => frame(channel, Kind::Cancel, &[&[number]]),
         7 => settle(channel, u64::from(number), number % 3),
