@@ -19,6 +19,9 @@ NEARLY_FULL_BYTES = 13 << 20
 # Of a broker that gives out and keeps in memory all that these tests have.
 ROOMY = {"limits.queue_feed_bytes": "64MiB", "limits.queue_memory_bytes": "64MiB"}
 
+# The broker looks at the space on its disk more often than that.
+LOOK_S = 1.0
+
 pytestmark = pytest.mark.timeout(180)
 
 
@@ -131,4 +134,37 @@ def test_ids_that_outlive_their_messages_do_not_fill_the_disk(tmp_path: Path) ->
         assert await filler.settle("once", "ACK", {}) == 0, "it came before"
 
     with small_disk(tmp_path, {**ROOMY, "journal.files": "64"}, 2 * SMALL_BYTES) as (server, mount):
+        asyncio.run(run(server, mount))
+
+
+def test_settles_leave_room_to_a_checkpoint(tmp_path: Path) -> None:
+    """Sixty thousand at once do not fill the last file, which a checkpoint needs."""
+    count = 60_000
+
+    async def run(server: Server, mount: Path) -> None:
+        filler = Filler(server)
+        await filler.declare("full")
+        async with Connections(server.address) as connections, asyncio.timeout(DEADLINE_S * 3):
+            connection = await connections.open()
+            for number in range(count):
+                headers = {"destination": "/queue/full", "persistent": "true"}
+                connection.send("SEND", headers, b"%d " % number + bytes(200))
+                await connection.room()
+            last = await received(connection, "full", count, "client-individual")
+            leave_free(mount, 0)
+            await asyncio.sleep(LOOK_S)
+            session, _, number = last.rpartition("-")
+            for each in range(int(number) - count + 1, int(number) + 1):
+                connection.send("ACK", {"id": f"{session}-{each}"})
+            await connection.ask(
+                "SEND", {"destination": "/queue/full", "persistent": "true"}, b"last"
+            )
+        await filler.works()
+
+    settings = ROOMY | {
+        "journal.file_bytes": "1MiB",
+        "journal.files": 40,
+        "limits.message_bytes": "512KiB",
+    }
+    with small_disk(tmp_path, settings) as (server, mount):
         asyncio.run(run(server, mount))

@@ -10,7 +10,8 @@
 //!
 //! | who writes | ample | scarce | taken |
 //! |---|---|---|---|
-//! | settles, checkpoints | at once | at once | at once |
+//! | checkpoints | at once | at once | at once |
+//! | settles | at once | a part of what is left before each look for a checkpoint | as where it is scarce |
 //! | dead letters, ids recorded again | a bounded number a command | with the reserve alone | wait |
 //! | dead letters of a message that arrives | a bounded number | wait | wait |
 //! | persistent publishes | at once, once the alarm is over | wait | wait |
@@ -47,6 +48,12 @@ pub trait Room {
     /// Tells whether publishes of messages that are to be kept on disk have to wait: the disk is nearly full, or does
     /// not take what is there already.
     fn is_alarmed(&self) -> bool;
+
+    /// Tells whether clients have to wait with what they settle: little is left of the last file, which a checkpoint
+    /// needs. Nobody waits for longer than the next look whether one frees something. By default nobody waits.
+    fn must_settle_wait(&self) -> bool {
+        false
+    }
 
     /// Tells whether more may be declared: definitions stay, and a deletion needs room too.
     fn may_declare(&self) -> bool;

@@ -109,6 +109,8 @@ pub enum Next {
     Again,
     /// Wait until this connection has room, but a few milliseconds at most, then come back.
     SlowReader(ConnectionId),
+    /// Come back after a few milliseconds with what is left of the input: what it settles has no room yet.
+    Later,
     /// Read nothing until the memory alarm ends.
     Parked,
     /// Read nothing until the verdict of a login is known, and tell it by

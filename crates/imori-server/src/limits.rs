@@ -26,6 +26,10 @@ pub(crate) const SPARE_BUFFER_BYTES_MAX: usize = 512 * 1024;
 /// How long a publisher waits for a slow reader of a live subscription, in a turn.
 pub(crate) const THROTTLE_MAX: Duration = Duration::from_millis(5);
 
+/// How long a client that may not settle now waits until it asks again. Less often than the checkpointer looks would hold
+/// it up for longer than it has to.
+pub(crate) const SETTLE_AGAIN: Duration = Duration::from_millis(5);
+
 /// Threads that check logins which take longer than a turn may. More would take the cells' time: a password hash is work
 /// for a processor.
 pub(crate) const VERIFIER_THREADS_MAX: usize = 2;

@@ -234,6 +234,10 @@ impl Room for Shared {
         self.memory.is_disk_alarmed()
     }
 
+    fn must_settle_wait(&self) -> bool {
+        self.journal.must_settle_wait()
+    }
+
     fn may_declare(&self) -> bool {
         self.journal.has_room_to_declare()
     }

@@ -15,6 +15,8 @@ pub struct TestRoom {
     pub may_declare: Cell<bool>,
     /// Publishers of persistent messages wait.
     pub is_alarmed: Cell<bool>,
+    /// Clients wait with what they settle.
+    pub settles_wait: Cell<bool>,
 }
 
 impl Default for TestRoom {
@@ -25,6 +27,7 @@ impl Default for TestRoom {
             command_bytes_max: Cell::new(usize::MAX),
             may_declare: Cell::new(true),
             is_alarmed: Cell::default(),
+            settles_wait: Cell::default(),
         }
     }
 }
@@ -54,6 +57,10 @@ impl Room for TestRoom {
 
     fn is_alarmed(&self) -> bool {
         self.is_alarmed.get()
+    }
+
+    fn must_settle_wait(&self) -> bool {
+        self.settles_wait.get()
     }
 
     fn may_declare(&self) -> bool {

@@ -4,7 +4,8 @@
 use std::env;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::fd::RawFd;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -40,16 +41,29 @@ fn send(socket: &OsStr, state: State) -> io::Result<()> {
     Ok(())
 }
 
-/// The pipe or file that was handed over as this file descriptor.
+/// The pipe or file that was handed over as a file descriptor.
 pub(crate) struct ReadyFile(File);
 
 impl ReadyFile {
-    /// Opens it; going through `/dev/fd` needs no `unsafe`, but cannot open a socket.
+    /// Takes over the descriptor of this number, which is closed then. Going through `/dev/fd` needs no `unsafe`, but
+    /// cannot open a socket.
     pub(crate) fn open(descriptor: u32) -> io::Result<ReadyFile> {
-        OpenOptions::new().write(true).open(format!("/dev/fd/{descriptor}")).map(ReadyFile)
+        let file = OpenOptions::new().write(true).open(format!("/dev/fd/{descriptor}"));
+        let file = file.map_err(|error| match error.kind() {
+            ErrorKind::NotFound => {
+                let text = format!(
+                    "`{descriptor}` is no open file descriptor; hand one over, as by `{descriptor}>FILE`"
+                );
+                io::Error::new(ErrorKind::NotFound, text)
+            }
+            _ => error,
+        })?;
+        // Open twice, it would not end for its reader before the broker does.
+        nix::unistd::close(RawFd::try_from(descriptor).map_err(io::Error::other)?)?;
+        Ok(ReadyFile(file))
     }
 
-    /// Writes the line `ready`.
+    /// Writes the line `ready`, and closes the pipe or file.
     pub(crate) fn tell(mut self) -> io::Result<()> {
         self.0.write_all(b"ready\n")
     }

@@ -57,8 +57,8 @@ def leave_free(mount: Path, left: int) -> Path:
     return others
 
 
-async def received(connection: Connection, queue: str, count: int) -> str:
-    """Takes so many messages of a queue, of which none is settled; gives what settles them all."""
+async def received(connection: Connection, queue: str, count: int, ack: str = "client") -> str:
+    """Takes so many messages of a queue, of which none is settled; gives what settles the last."""
     last, out = "", 0
 
     def take(message: Mapping[str, str], _: bytes) -> None:
@@ -66,8 +66,8 @@ async def received(connection: Connection, queue: str, count: int) -> str:
         last, out = message["ack"], out + 1
 
     connection.on_message = take
-    headers = {"id": "s", "destination": f"/queue/{queue}", "ack": "client"}
-    await connection.ask("SUBSCRIBE", headers)
+    headers = {"id": "s", "destination": f"/queue/{queue}", "ack": ack}
+    await connection.ask("SUBSCRIBE", headers | {"prefetch-count": str(count)})
     async with asyncio.timeout(DEADLINE_S):
         while out < count:
             await asyncio.sleep(0.05)

@@ -4,7 +4,6 @@ use imori_core::broker::{self, DeleteOptions};
 use imori_core::confirm::Confirm;
 use imori_core::error::BrokerError;
 use imori_core::name::Name;
-use imori_core::outbound::INBOX_PREFIX;
 use imori_core::queue::QueueSettings;
 use imori_core::route::{BindingKey, Syntax};
 use imori_core::world::World;
@@ -12,6 +11,7 @@ use imori_core::world::World;
 use crate::client::Client;
 use crate::codec::methods::queue;
 use crate::commands::arguments::{binding_arguments, inequivalent, queue_settings, shown};
+use crate::commands::direct_reply;
 use crate::commands::token::named;
 use crate::protocol_error::{Code, ProtocolError};
 
@@ -22,6 +22,9 @@ pub(crate) fn declare<W: World>(
     channel: u16,
     declare: &queue::Declare<'_>,
 ) -> Result<(), ProtocolError> {
+    if direct_reply::is_inbox(declare.queue) {
+        return direct_reply::probe(client, world, channel, declare);
+    }
     // RabbitMQ, queue.declare: line ends are left out of names.
     let name: String = declare.queue.chars().filter(|char| !matches!(char, '\r' | '\n')).collect();
     let (name, confirm) = if declare.passive {
@@ -50,7 +53,7 @@ pub(crate) fn declare<W: World>(
 
 /// Refuses a name that the broker makes itself.
 fn checked(name: String) -> Result<String, ProtocolError> {
-    if name.starts_with("amq.") || name.as_bytes().starts_with(INBOX_PREFIX) {
+    if name.starts_with("amq.") {
         let text = format_args!("queue name '{}' contains reserved prefix 'amq.*'", name.escape_default());
         return Err(ProtocolError::new(Code::AccessRefused, text));
     }

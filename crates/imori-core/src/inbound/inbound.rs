@@ -102,6 +102,11 @@ pub trait Inbound: Debug + Sized {
         world.with_outbound(self.actor().connection, reads) == Some(true)
     }
 
+    /// Says that the client has deliveries that it may settle.
+    fn has_unsettled<W: World>(&self, world: &W) -> bool {
+        world.with_outbound(self.actor().connection, |outbound| outbound.unsettled_len() > 0) == Some(true)
+    }
+
     /// Ends the connection of a client that has not logged in in time.
     fn login_timed_out<W: World>(&mut self, _world: &W) {
         self.close();
@@ -327,6 +332,9 @@ fn work<I: Inbound, W: World>(
     budget: &mut Budget,
 ) -> Received {
     let mut consumed = 0;
+    if inbound.phase() == Phase::Open && world.room().must_settle_wait() && inbound.has_unsettled(world) {
+        return Received { consumed, next: Next::Later };
+    }
     loop {
         match inbound.phase() {
             Phase::Closed => return Received { consumed: input.len(), next: Next::Close },

@@ -40,6 +40,7 @@ pub(crate) fn run_checkpointer(shared: &Arc<Shared>) {
     let mut pauses = Pauses::default();
     while !checkpointer.is_ending() {
         checkpoint_once(&**shared, &mut pauses);
+        shared.journal.looked_for_checkpoint();
         checkpointer.wait(CHECKPOINTER_LOOK_EVERY);
     }
     checkpoint_last(&**shared);

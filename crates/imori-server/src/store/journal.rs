@@ -21,6 +21,7 @@ use tracing::{error, warn};
 use super::definitions::DefinitionsThread;
 use super::failure::{EndOfBroker, Failure};
 use super::rate_limited_log::RateLimitedLog;
+use super::settle_mark::SettleMark;
 use super::{Commits, Waiters};
 use crate::limits::{DEFINITIONS_ROOM_BYTES, JOURNAL_GROUP_SLACK_BYTES, QUEUED_BYTES_MARK};
 
@@ -33,6 +34,7 @@ pub(crate) struct Journal {
     appended: AtomicU64,
     report: OnceLock<Report>,
     is_space_low: AtomicBool,
+    settle_mark: SettleMark,
     reserve: Reserve,
     /// Of the last checkpoint; one line of the log tells of all that follow each other.
     is_checkpoint_too_large: AtomicBool,
@@ -72,6 +74,7 @@ impl Journal {
             appended,
             report: OnceLock::new(),
             is_space_low: AtomicBool::new(false),
+            settle_mark: SettleMark::new(file_bytes),
             reserve: Reserve::default(),
             is_checkpoint_too_large: AtomicBool::new(false),
             free_bytes: AtomicU64::new(u64::MAX),
@@ -180,6 +183,25 @@ impl Journal {
     /// Tells whether publishers wait for space on the disk.
     pub(crate) fn is_space_low(&self) -> bool {
         self.is_space_low.load(Ordering::SeqCst)
+    }
+
+    /// Tells whether clients have to wait with what they settle, until the checkpointer has looked once more whether
+    /// it can free a file: a checkpoint needs room too.
+    #[inline]
+    pub(crate) fn must_settle_wait(&self) -> bool {
+        self.is_space_low() && self.settle_mark.is_above(self.settle_room())
+    }
+
+    /// Lets settles go on after the checkpointer has looked, and made a checkpoint if one frees something.
+    pub(crate) fn looked_for_checkpoint(&self) {
+        if self.is_space_low() {
+            self.settle_mark.looked(self.settle_room());
+        }
+    }
+
+    /// Bytes of records that the files take which are there.
+    fn settle_room(&self) -> usize {
+        self.committer.get().map_or(usize::MAX, Committer::room_for_settles)
     }
 
     /// Looks at the space that is left, and makes files again that could not be made for want of it; nothing

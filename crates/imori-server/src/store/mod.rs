@@ -12,6 +12,7 @@ mod page_jobs;
 mod page_facts;
 mod room;
 mod journal;
+mod settle_mark;
 mod definitions;
 mod damages;
 mod failure;

@@ -14,7 +14,7 @@ use super::flush::{flush, flush_of_others};
 use super::host::{Host, Transport};
 use super::input::{Input, Read};
 use super::signal::{Signal, Signals};
-use crate::limits::{LINGER_MAX, LONG_FRAME_STALL_MAX, THROTTLE_MAX};
+use crate::limits::{LINGER_MAX, LONG_FRAME_STALL_MAX, SETTLE_AGAIN, THROTTLE_MAX};
 use crate::protocol::Protocol;
 
 /// A connection, from its cell's point of view.
@@ -46,7 +46,7 @@ enum Detachment {
 /// The activity of the task.
 ///
 /// ```text
-///                  Again            SlowReader
+///                  Again            SlowReader, Later
 ///            ┌──── Working ◄───┐  ┌──────► Throttled ─ Resume, or time is up ─► Working
 ///   worked   ▼                 │  │
 ///   off    Open ───────────────┴──┤ Parked
@@ -69,7 +69,7 @@ enum State {
     Open,
     /// Frames that were read wait for another turn.
     Working,
-    /// Waiting until a reader that is behind has room, or for so long at most.
+    /// Waiting until a reader that is behind has room, or for so long at most; or for so long until it may settle.
     Throttled(Time),
     /// Not read until the memory alarm ends, a queue is shorter, or there is room for the long frame that has begun.
     Parked,
@@ -384,6 +384,10 @@ impl<P: Conversation> Task<P> {
             Next::More { .. } => self.state = State::Open,
             Next::Again => self.state = State::Working,
             Next::SlowReader(reader) => self.throttle(host, reader),
+            Next::Later => {
+                self.signals.take(Signal::Resume);
+                self.state = State::Throttled(host.now().after(SETTLE_AGAIN));
+            }
             Next::Parked => self.state = State::Parked,
             Next::Verify => self.state = State::Verifying,
             Next::Close => {

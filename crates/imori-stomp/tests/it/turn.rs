@@ -232,6 +232,31 @@ fn an_ack_of_many_deliveries_takes_several_turns() {
     assert_eq!(written(&world, id), "RECEIPT\nreceipt-id:all\n\n\0RECEIPT\nreceipt-id:next\n\n\0");
 }
 
+/// A checkpoint needs the room that settles would take; who settles nothing goes on.
+#[test]
+fn a_client_with_deliveries_is_read_later_while_settles_wait() {
+    let world = world();
+    let (mut reader, mut table) = connected(&world);
+    let subscribe = b"SUBSCRIBE\nid:1\nack:client-individual\ndestination:/queue/q\n\n\0";
+    reader.receive(&world, &mut table, subscribe, None, &mut Budget::default());
+    let send = b"SEND\ndestination:/queue/q\n\nx\0";
+    let (mut publisher, mut scratch) = connected(&world);
+    for settles_wait in [false, true] {
+        world.room.settles_wait.set(settles_wait);
+        let received = publisher.receive(&world, &mut scratch, send, None, &mut Budget::default());
+        assert_eq!(received.consumed, send.len());
+    }
+    let said = written(&world, reader.actor().connection);
+    let id = said.rsplit("\nack:").next().unwrap().lines().next().unwrap();
+    let ack = format!("ACK\nid:{id}\n\n\0");
+    for (settles_wait, consumed) in [(true, 0), (false, ack.len())] {
+        world.room.settles_wait.set(settles_wait);
+        let received = reader.receive(&world, &mut table, ack.as_bytes(), None, &mut Budget::default());
+        assert_eq!(received.consumed, consumed);
+        assert_eq!(received.next == Next::Later, settles_wait);
+    }
+}
+
 /// Takes the text that a connection is to be sent.
 fn written(world: &TestWorld, id: ConnectionId) -> String {
     let mut bytes = Vec::new();

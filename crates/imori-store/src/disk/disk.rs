@@ -5,7 +5,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt as _};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -100,7 +100,8 @@ impl Disk for RealDisk {
     type File = File;
 
     fn create(&self, name: &str) -> io::Result<File> {
-        OpenOptions::new().read(true).write(true).create_new(true).open(self.folder.join(name))
+        // The data folder may be of an earlier build, or of an operator, and open to others.
+        OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(self.folder.join(name))
     }
 
     fn open(&self, name: &str) -> io::Result<File> {

@@ -5,6 +5,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use crate::limits::DAMAGE_NOTE_BYTES_MAX;
@@ -52,7 +53,7 @@ pub fn add(folder: &Path, findings: &[String]) -> io::Result<()> {
     if text.is_empty() && is_there(folder) {
         return Ok(());
     }
-    let mut file = OpenOptions::new().append(true).create(true).open(folder.join(NAME))?;
+    let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(folder.join(NAME))?;
     file.write_all(text.as_bytes())?;
     file.sync_data()?;
     File::open(folder)?.sync_all()

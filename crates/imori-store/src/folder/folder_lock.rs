@@ -5,6 +5,9 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
 /// Name of the lock file, which stays when nobody holds the lock.
 pub(crate) const NAME: &str = "lock";
 
@@ -28,7 +31,7 @@ impl FolderLock {
         let path = folder.join(NAME);
         let options =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).clone();
-        let mut file = options.open(&path).map_err(LockError::Disk)?;
+        let mut file = open(options, &path).map_err(LockError::Disk)?;
         lock(&file, &path)?;
         let id = format!("{}\n", std::process::id());
         let written = file.set_len(0).and_then(|()| file.write_all(id.as_bytes()));
@@ -40,7 +43,7 @@ impl FolderLock {
     /// it.
     pub(crate) fn take_to_inspect(folder: &Path) -> Result<Option<FolderLock>, LockError> {
         let path = folder.join(NAME);
-        match File::open(&path) {
+        match open(OpenOptions::new().read(true).clone(), &path) {
             Ok(file) => lock(&file, &path).map(|()| Some(FolderLock { file })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(LockError::Disk(error)),
@@ -53,6 +56,18 @@ impl Drop for FolderLock {
         // A process that is being started may still have this file, and would keep the lock with it.
         let _ = self.file.unlock();
     }
+}
+
+/// Opens the lock file itself: behind a symbolic link there may be a file that is not the broker's to change.
+fn open(mut options: OpenOptions, path: &Path) -> io::Result<File> {
+    let opened = options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(path);
+    opened.map_err(|error| match error.raw_os_error() {
+        Some(code) if code == Errno::LOOP.raw_os_error() => io::Error::other(format!(
+            "`{}` is a symbolic link, which the broker does not follow; remove it",
+            path.display()
+        )),
+        _ => error,
+    })
 }
 
 fn lock(file: &File, path: &Path) -> Result<(), LockError> {

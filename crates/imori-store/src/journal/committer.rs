@@ -215,6 +215,17 @@ impl<D: Disk> Committer<D> {
         Ok(room_for_moves(self.shared.file_bytes, (ready, free_bytes), room, self.queued_bytes()))
     }
 
+    /// Bytes of records that may still be appended to the files that are there, behind all that is queued. What is left
+    /// of the disk beside them is not counted.
+    #[must_use]
+    pub fn room_for_settles(&self) -> usize {
+        let (ready, room) = {
+            let state = self.shared.lock();
+            (state.pool.ready_bytes(), state.room)
+        };
+        (room + ready).saturating_sub(self.queued_bytes())
+    }
+
     /// Number of files that hold a needed record, the active file included.
     #[must_use]
     pub fn live_files(&self) -> usize {

@@ -121,6 +121,11 @@ impl<F: DiskFile> Pool<F> {
         self.ready.len()
     }
 
+    /// Bytes of batches that the ready files take.
+    pub(crate) fn ready_bytes(&self) -> usize {
+        self.ready.iter().map(|file| file.bytes.saturating_sub(BLOCK_BYTES)).sum()
+    }
+
     pub(crate) fn has_free(&self) -> bool {
         !self.free.is_empty()
     }

@@ -43,7 +43,7 @@ pub(crate) struct Serve {
     /// The least important level that is logged: error, warn, info, debug or trace.
     #[arg(long, value_name = "LEVEL", value_parser = parse::<LogLevel>)]
     log: Option<LogLevel>,
-    /// Write the line `ready` to this inherited file descriptor, a pipe, when clients can connect.
+    /// Write the line `ready` to this inherited file descriptor, a pipe or file, when clients can connect, and close it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..))]
     ready_fd: Option<u32>,
     /// Listen beyond loopback although there are no users, so that anyone can do anything.

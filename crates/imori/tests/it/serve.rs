@@ -97,6 +97,8 @@ fn a_pipe_and_a_service_manager_are_told_when_clients_can_connect() {
     command.args(["-c", script, env!("CARGO_BIN_EXE_imori")]).env("NOTIFY_SOCKET", &socket);
     let mut broker = Broker::start(&mut command);
     assert_eq!(broker.line(), "ready\n");
+    assert_eq!(broker.line(), "", "the pipe ends, and the broker does not");
+    assert!(broker.child.try_wait().unwrap().is_none());
     let mut told = [0; 64];
     let len = manager.recv(&mut told).unwrap();
     assert_eq!(&told[..len], b"READY=1");
@@ -144,5 +146,6 @@ fn an_address_in_use_is_told() {
 fn a_closed_ready_descriptor_is_told_before_anything_is_bound() {
     let run = run(&["serve", "--listen", "stomp=127.0.0.1:0", "--ready-fd", "99"]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""), "{run:?}");
-    assert!(run.stderr.starts_with("imori: `--ready-fd` cannot be written: "), "{}", run.stderr);
+    let expected = "imori: `--ready-fd` cannot be written: `99` is no open file descriptor; hand one over, as by `99>FILE`\n";
+    assert_eq!(run.stderr, expected);
 }

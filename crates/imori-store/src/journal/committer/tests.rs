@@ -7,7 +7,7 @@ use crate::disk::sim_disk::{Call, DiskFault, EIO, ENOSPC, Random, SimDisk, SimFi
 use crate::journal::crash::settings;
 use crate::journal::intake::Admitted;
 use crate::journal::open;
-use crate::limits::SPARE_FILES_MAX;
+use crate::limits::{READY_FILES, SPARE_FILES_MAX};
 use crate::records::RecordType;
 use crate::recovery;
 use crate::settings::Settings;
@@ -276,6 +276,24 @@ fn moves_leave_a_file_to_what_settles() {
         disk.set_free_bytes(free_files.saturating_sub(1) * 4 * 4096);
         assert_eq!(committer.room_for_moves().expect("it has an end"), then, "{free_files} files, one used");
     }
+}
+
+#[test]
+fn settles_have_the_rest_of_the_files_that_are_there() {
+    let disk = SimDisk::default();
+    disk.set_free_bytes(9 * 4 * 4096);
+    let (committer, told) = start_with(&disk, &settings(None).keeping_free(0));
+    committer.append([message(100)]).expect("it fits");
+    assert_eq!((told.recv(), told.recv()), (Ok(Told::Written(1)), Ok(Told::Released(1))));
+    let settled = || {
+        let ready = committer.shared.lock().pool.ready();
+        committer.queued_bytes() == 0 && ready == READY_FILES
+    };
+    while !settled() {
+        std::thread::yield_now();
+    }
+    // Of each file a block is its header, and of the active one another the message.
+    assert_eq!(committer.room_for_settles(), (3 * READY_FILES + 2) * 4096);
 }
 
 #[test]

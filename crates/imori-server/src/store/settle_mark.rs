@@ -1,0 +1,59 @@
+//! The mark below which settles wait for a look of the checkpointer, while space is low.
+//!
+//! Settles alone free something, and a checkpoint behind them frees files. So they may take half of the room that is
+//! left between two looks: what a look can free is freed while a checkpoint still has room. Where nothing goes without
+//! more settles, they come to the end in the end.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A mark in bytes of room, which each look of the checkpointer sets anew.
+#[derive(Debug)]
+pub(super) struct SettleMark {
+    /// At most: half a journal file.
+    max: usize,
+    mark: AtomicUsize,
+}
+
+impl SettleMark {
+    /// The mark of a journal with files of so many bytes.
+    pub(super) fn new(file_bytes: usize) -> SettleMark {
+        let max = file_bytes / 2;
+        SettleMark { max, mark: AtomicUsize::new(max) }
+    }
+
+    /// Tells whether settles have to wait, with so many bytes of room left.
+    pub(super) fn is_above(&self, room: usize) -> bool {
+        room < self.mark.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the checkpointer has looked, and left so many bytes of room.
+    pub(super) fn looked(&self, room: usize) {
+        self.mark.store(self.max.min(room / 2), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_what_is_left_may_be_taken_between_two_looks() {
+        let mark = SettleMark::new(1000);
+        // The room, and whether settles wait before the next look and after it.
+        for (room, before, after) in [
+            (2000, false, false),
+            (500, false, false),
+            (249, true, false),
+            (124, false, false),
+            (61, true, false),
+        ] {
+            assert_eq!(mark.is_above(room), before, "{room} before the look");
+            mark.looked(room);
+            assert_eq!(mark.is_above(room), after, "{room} after the look");
+        }
+        mark.looked(0);
+        assert!(!mark.is_above(0), "nothing goes without them");
+        mark.looked(5000);
+        assert!(mark.is_above(499) && !mark.is_above(500), "a file was freed");
+    }
+}
