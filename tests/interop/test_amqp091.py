@@ -156,6 +156,31 @@ def test_publishes_are_confirmed_or_returned(channel: Any) -> None:  # noqa: ANN
         channel.basic_publish("", full, b"second")
 
 
+def test_transactions_happen_as_a_whole(imori: Imori) -> None:
+    with connection(imori) as opened, connection(imori) as other:
+        channel, reader = opened.channel(), other.channel()
+        queue = channel.queue_declare("together", durable=True).method.queue
+
+        def ready() -> int:
+            return int(reader.queue_declare(queue, passive=True).method.message_count)
+
+        channel.tx_select()
+        for number in range(3):
+            channel.basic_publish("", queue, b"%d" % number, Properties(delivery_mode=2))
+        channel.tx_rollback()
+        assert ready() == 0
+        channel.basic_publish("", queue, b"kept", Properties(delivery_mode=2))
+        assert ready() == 0
+        channel.tx_commit()
+        assert ready() == 1
+        method, _, body = channel.basic_get(queue)
+        channel.basic_ack(method.delivery_tag)
+        channel.tx_rollback()
+        channel.close()
+        assert (body, ready()) == (b"kept", 1), "its acknowledgement was rolled back"
+        reader.queue_delete(queue)
+
+
 def test_errors_end_a_channel_in_the_words_of_rabbitmq(imori: Imori) -> None:
     with connection(imori) as opened, connection(imori) as other:
         other.channel().queue_declare("owned", exclusive=True)
@@ -227,6 +252,68 @@ def test_messages_cross_to_stomp_and_back(imori: Imori, channel: Any) -> None:  
     assert frames[0].headers["content-type"] == "text/plain"
     client.disconnect()
     channel.queue_delete("cross")
+
+
+def test_requests_are_answered_by_direct_reply_to(imori: Imori) -> None:
+    with connection(imori) as requester, connection(imori) as responder:
+        answers: list[tuple[str, bytes]] = []
+        channel = requester.channel()
+        channel.basic_consume(
+            "amq.rabbitmq.reply-to",
+            lambda _channel, _method, properties, body: answers.append(
+                (properties.correlation_id, body)
+            ),
+            auto_ack=True,
+        )
+        serving = responder.channel()
+        serving.queue_declare("rpc")
+
+        def answer(channel: Any, _method: Any, request: Any, body: bytes) -> None:  # noqa: ANN401
+            reply = Properties(correlation_id=request.correlation_id)
+            channel.basic_publish("", request.reply_to, body * 2, reply)
+
+        serving.basic_consume("rpc", answer, auto_ack=True)
+        for number in range(10):
+            request = Properties(reply_to="amq.rabbitmq.reply-to", correlation_id=str(number))
+            channel.basic_publish("", "rpc", b"%d" % number, request)
+            while len(answers) <= number:
+                responder.process_data_events(time_limit=0.01)
+                requester.process_data_events(time_limit=0.01)
+        assert answers == [(str(number), b"%d" % number * 2) for number in range(10)]
+        serving.queue_delete("rpc")
+
+
+def test_a_responder_that_speaks_stomp_answers_direct_reply_to(imori: Imori) -> None:
+    class Listener(stomp.ConnectionListener):  # type: ignore[misc]
+        def on_message(self, frame: Any) -> None:  # noqa: ANN401
+            client.send(
+                frame.headers["reply-to"],
+                frame.body + "!",
+                headers={"correlation-id": frame.headers["correlation-id"]},
+            )
+
+    client = stomp.Connection12([imori.addresses[0]])
+    client.set_listener("", Listener())
+    client.connect("guest", "guest", wait=True)
+    client.subscribe("/queue/shouted", "1")
+    with connection(imori) as requester:
+        channel = requester.channel()
+        request = Properties(reply_to="amq.rabbitmq.reply-to", correlation_id="7")
+        answers: list[tuple[str, bytes]] = []
+        channel.basic_consume(
+            "amq.rabbitmq.reply-to",
+            lambda _channel, _method, properties, body: answers.append(
+                (properties.correlation_id, body)
+            ),
+            auto_ack=True,
+        )
+        channel.confirm_delivery()
+        channel.queue_declare("shouted", durable=True)
+        channel.basic_publish("", "shouted", b"hello", request, mandatory=True)
+        while not answers:
+            requester.process_data_events(time_limit=0.01)
+        assert answers == [("7", b"hello!")]
+    client.disconnect()
 
 
 def test_durable_messages_outlive_the_broker(tmp_path: Path) -> None:

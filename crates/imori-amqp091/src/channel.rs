@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use imori_core::id::ReaderId;
 
 use crate::content::Unfinished;
+use crate::transaction::Transaction;
 
 /// A channel.
 ///
@@ -22,6 +23,10 @@ pub(crate) struct Channel {
     pub(crate) consumers: BTreeMap<Box<str>, ReaderId>,
     /// The number of the last publish, where publishes are confirmed.
     pub(crate) confirms: Option<u64>,
+    /// The consumer of direct reply-to, if there is one.
+    pub(crate) replies: Option<ReplyConsumer>,
+    /// Publishes and settlements that wait for their commit, where the channel has transactions.
+    pub(crate) transaction: Option<Transaction>,
     /// Prefetch count of the consumers to come; 0 is unlimited.
     pub(crate) prefetch_count: u16,
     /// The last delivery that a command settles of which a part is done.
@@ -30,4 +35,12 @@ pub(crate) struct Channel {
     pub(crate) last_queue: Box<str>,
     /// The message of which not all frames have come.
     pub(crate) unfinished: Option<Unfinished>,
+}
+
+/// The consumer of direct reply-to: the tag under which replies come, and the address that stands for it elsewhere.
+#[derive(Debug)]
+pub(crate) struct ReplyConsumer {
+    pub(crate) tag: Box<str>,
+    /// The routing key of the inbox.
+    pub(crate) key: Box<[u8]>,
 }

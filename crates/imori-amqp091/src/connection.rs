@@ -31,6 +31,7 @@ use crate::commands::consume::{cancel, consume, get, qos};
 use crate::commands::login::{LOCALES, MECHANISMS, log_in, open, server_properties, tune};
 use crate::commands::publish::{check_len, publish};
 use crate::commands::settle::{recover, refused, settle};
+use crate::commands::transaction::{add_settle, commit, rollback, select};
 use crate::commands::{exchange, queue};
 use crate::content::{Behind, Content, ContentError, Unfinished, behind, frames};
 use crate::delivery::DeliveryEncoder;
@@ -603,9 +604,14 @@ impl Connection {
         budget: &mut Budget,
     ) -> Result<Option<Next>, ProtocolError> {
         let session = SessionId(frame.channel);
-        // What settles deliveries frees memory, and nothing before it can change what it means.
+        let is_transactional =
+            self.client.channels.get(&frame.channel).is_some_and(|channel| channel.transaction.is_some());
+        // What settles deliveries frees memory, and nothing before it can change what it means but a commit.
         let settles = matches!(method, Method::BasicAck(_) | Method::BasicNack(_) | Method::BasicReject(_));
-        if settles || !self.intake.parking.has_parked_of(session) {
+        let is_behind = self.intake.parking.has_parked_of(session) && (is_transactional || !settles);
+        if matches!(method, Method::TxCommit(_)) && Self::must_wait(world) {
+            self.block(world);
+        } else if !is_behind {
             match self.perform(world, frame.channel, method, budget)? {
                 Performed::Done => return Ok(None),
                 Performed::Partly => return Ok(Some(Next::Again)),
@@ -638,15 +644,15 @@ impl Connection {
         match method {
             Method::BasicAck(op) => {
                 let meant = (op.delivery_tag, op.multiple);
-                return settle(client, world, number, meant, Outcome::Accept, budget);
+                return settle_or_gather(client, world, number, meant, Outcome::Accept, budget);
             }
             Method::BasicNack(op) => {
                 let meant = (op.delivery_tag, op.multiple);
-                return settle(client, world, number, meant, refused(op.requeue), budget);
+                return settle_or_gather(client, world, number, meant, refused(op.requeue), budget);
             }
             Method::BasicReject(op) => {
                 let meant = (op.delivery_tag, false);
-                return settle(client, world, number, meant, refused(op.requeue), budget);
+                return settle_or_gather(client, world, number, meant, refused(op.requeue), budget);
             }
             Method::BasicGet(op) => {
                 let queue = named(client, number, op.queue)?;
@@ -687,16 +693,19 @@ impl Connection {
             Method::ExchangeUnbind(op) => exchange::unbind(client, world, number, op)?,
             Method::ConfirmSelect(op) => {
                 if let Some(channel) = client.channels.get_mut(&number) {
+                    if channel.transaction.is_some() {
+                        let text = "cannot switch from tx to confirm mode";
+                        return Err(ProtocolError::new(Code::PreconditionFailed, text));
+                    }
                     channel.confirms.get_or_insert(0);
                 }
                 if !op.no_wait {
                     client.answer(world, number, Confirm::NOW, &confirm::SelectOk);
                 }
             }
-            Method::TxSelect(_) | Method::TxCommit(_) | Method::TxRollback(_) => {
-                let text = "transactions are not there yet; use publisher confirms";
-                return Err(ProtocolError::new(Code::NotImplemented, text));
-            }
+            Method::TxSelect(_) => select(client, world, number)?,
+            Method::TxCommit(_) => return commit(client, world, number, budget),
+            Method::TxRollback(_) => rollback(client, world, number)?,
             Method::ChannelFlow(op) if op.active => {
                 client.answer(world, number, Confirm::NOW, &channel::FlowOk { active: true });
             }
@@ -809,6 +818,21 @@ fn named(client: &Client, number: u16, name: &str) -> Result<Box<str>, ProtocolE
     let last = client.channels.get(&number).map(|channel| channel.last_queue.clone());
     let last = last.filter(|name| !name.is_empty());
     last.ok_or_else(|| ProtocolError::new(Code::NotFound, "no previously declared queue"))
+}
+
+/// Settles deliveries, or adds that to the transaction of their channel.
+fn settle_or_gather<W: World>(
+    client: &mut Client,
+    world: &W,
+    number: u16,
+    meant: (u64, bool),
+    outcome: Outcome,
+    budget: &mut Budget,
+) -> Result<Performed, ProtocolError> {
+    if add_settle(client, world, number, meant, outcome)? {
+        return Ok(Performed::Done);
+    }
+    settle(client, world, number, meant, outcome, budget)
 }
 
 /// The frame of a method without content, as it waits.

@@ -9,6 +9,7 @@ mod commands;
 mod client;
 mod channel;
 mod content;
+mod transaction;
 pub mod delivery;
 pub mod settings;
 mod header_block;

@@ -33,6 +33,9 @@ pub const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of a body, as in RabbitMQ. A longer one is refused before it is awaited: channel exception 406.
 pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// Publishes and settlements of a transaction, which is done as one. More: channel exception 406.
+pub const TRANSACTION_STEPS_MAX: usize = 10_000;
+
 /// Bytes of the properties of a message: places in them have 16 bits. More: channel exception 406.
 pub const PROPERTIES_BYTES_MAX: usize = u16::MAX as usize;
 

@@ -11,6 +11,7 @@ use crate::codec::frame::push_method;
 use crate::codec::methods::basic;
 use crate::codec::table::Table;
 use crate::commands::arguments::integer;
+use crate::commands::direct_reply;
 use crate::commands::token::{DIRECT_REPLY_TO, named};
 use crate::delivery::{consumer_label, get_label};
 use crate::protocol_error::{Code, ProtocolError};
@@ -44,10 +45,6 @@ pub(crate) fn consume<W: World>(
     consume: &basic::Consume<'_>,
     queue: &str,
 ) -> Result<(), ProtocolError> {
-    if queue == DIRECT_REPLY_TO {
-        let text = "direct reply-to is not there yet; declare an exclusive queue for replies";
-        return Err(ProtocolError::new(Code::NotImplemented, text));
-    }
     let generated;
     let tag = if consume.consumer_tag.is_empty() {
         generated = named("amq.ctag-", world.secret());
@@ -58,6 +55,9 @@ pub(crate) fn consume<W: World>(
     if is_in_use(client, world, channel, tag) {
         let text = format_args!("attempt to reuse consumer tag '{}'", tag.escape_default());
         return Err(ProtocolError::new(Code::NotAllowed, text));
+    }
+    if queue == DIRECT_REPLY_TO {
+        return direct_reply::consume(client, world, channel, consume, tag);
     }
     let prefetch = client.channels.get(&channel).map_or(0, |channel| channel.prefetch_count);
     let options = ConsumeOptions {
@@ -92,10 +92,13 @@ pub(crate) fn consume<W: World>(
 
 /// Tells whether a consumer of the channel has this tag, and was not cancelled by the broker.
 fn is_in_use<W: World>(client: &Client, world: &W, channel: u16, tag: &str) -> bool {
-    let reader = client.channels.get(&channel).and_then(|channel| channel.consumers.get(tag));
-    reader.is_some_and(|reader| {
-        world.with_outbound(client.connection, |outbound| outbound.source(*reader).is_some()) == Some(true)
-    })
+    let Some(state) = client.channels.get(&channel) else { return false };
+    let hears_replies = state.replies.as_ref().is_some_and(|replies| *replies.tag == *tag);
+    hears_replies
+        || state.consumers.get(tag).is_some_and(|reader| {
+            world.with_outbound(client.connection, |outbound| outbound.source(*reader).is_some())
+                == Some(true)
+        })
 }
 
 /// Reads `x-priority`.
@@ -110,6 +113,7 @@ fn priority(arguments: Table<'_>) -> Result<i32, ProtocolError> {
 
 /// Ends a consumer. Deliveries that it has not settled stay with the channel.
 pub(crate) fn cancel<W: World>(client: &mut Client, world: &W, channel: u16, cancel: &basic::Cancel<'_>) {
+    direct_reply::cancel(client, world, channel, cancel.consumer_tag);
     let state = client.channels.get_mut(&channel);
     let reader = state.and_then(|channel| channel.consumers.remove(cancel.consumer_tag));
     if let Some(reader) = reader {

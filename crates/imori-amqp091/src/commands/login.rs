@@ -26,7 +26,7 @@ const PRODUCT: &[u8] = b"RabbitMQ";
 const VERSION: &[u8] = b"4.1.0";
 
 /// Abilities of this broker, by the names that clients look for.
-const CAPABILITIES: [&str; 8] = [
+const CAPABILITIES: [&str; 9] = [
     "publisher_confirms",
     "exchange_exchange_bindings",
     "basic.nack",
@@ -35,6 +35,7 @@ const CAPABILITIES: [&str; 8] = [
     "consumer_priorities",
     "authentication_failure_close",
     "per_consumer_qos",
+    "direct_reply_to",
 ];
 
 /// Fields of the table with which the broker introduces itself.

@@ -3,8 +3,10 @@
 pub(crate) mod login;
 pub(crate) mod publish;
 pub(crate) mod consume;
+pub(crate) mod transaction;
 pub(crate) mod settle;
 pub(crate) mod queue;
 pub(crate) mod exchange;
+pub(crate) mod direct_reply;
 pub(crate) mod arguments;
 pub(crate) mod token;

@@ -12,7 +12,9 @@ use imori_core::world::World;
 use crate::client::Client;
 use crate::codec::frame::FRAME_BYTES;
 use crate::codec::methods::basic;
+use crate::commands::direct_reply;
 use crate::commands::token::DIRECT_REPLY_TO;
+use crate::commands::transaction::add_publish;
 use crate::content::Content;
 use crate::delivery::push_return;
 use crate::header_block::{BASIC, read};
@@ -35,14 +37,24 @@ pub(crate) fn publish<W: World>(
     }
     check_len(content.body.len() as u64, client.settings.body_bytes_max)?;
     let origin = client.settings.origins.origin(BASIC);
-    let properties = read(content.properties, origin, client.identity.user.as_bytes())?;
-    if properties.property(Property::ReplyTo, content.properties) == Some(DIRECT_REPLY_TO.as_bytes()) {
-        return Err(ProtocolError::new(Code::PreconditionFailed, "fast reply consumer does not exist"));
+    let user = client.identity.user.as_bytes();
+    let mut properties = read(content.properties, origin, user)?;
+    let addressed;
+    let mut block = content.properties;
+    if properties.property(Property::ReplyTo, block) == Some(DIRECT_REPLY_TO.as_bytes()) {
+        addressed = direct_reply::addressed(client, channel, block)?;
+        properties = read(&addressed, origin, user)?;
+        properties.replies_to_inbox = true;
+        block = &addressed;
     }
     let publication = match shared {
-        Some(body) => Publication::with_shared_body(&properties, content.properties, body),
-        None => Publication::new(&properties, content.properties, content.body),
+        Some(body) => Publication::with_shared_body(&properties, block, body),
+        None => Publication::new(&properties, block, content.body),
     };
+    if add_publish(client, world, channel, publish, &publication)? {
+        budget.spend(1, 0, None);
+        return Ok(Performed::Done);
+    }
     let (exchange, subject) = (publish.exchange.as_bytes(), publish.routing_key.as_bytes());
     let actor = client.actor();
     if broker::must_wait_for_queue(world, &actor, exchange, subject, &publication.view()) {

@@ -2,8 +2,9 @@
 
 use imori_core::broker;
 use imori_core::delivery::Outcome;
+use imori_core::id::ConnectionId;
 use imori_core::inbound::Performed;
-use imori_core::outbound::{Numbers, SessionId};
+use imori_core::outbound::{Numbers, Outbound, SessionId};
 use imori_core::turn::Budget;
 use imori_core::world::World;
 
@@ -55,18 +56,21 @@ fn settle_all<W: World>(
     budget: &mut Budget,
 ) -> Result<Performed, ProtocolError> {
     let begun = client.channels.get(&channel).and_then(|channel| channel.settles_through);
-    let last = || {
-        let meant = |outbound: &mut imori_core::outbound::Outbound| {
-            outbound.meant(SessionId(channel), Numbers::All, 0).last().map(|unsettled| unsettled.number)
-        };
-        world.with_outbound(client.connection, meant).flatten()
-    };
+    let last = || last_unsettled(world, client.connection, channel);
     let Some(through) = begun.or_else(last) else { return Ok(Performed::Done) };
     let performed = settle_part(client, world, channel, Numbers::Range(0, through), outcome, budget)?;
     if let Some(channel) = client.channels.get_mut(&channel) {
         channel.settles_through = (performed == Performed::Partly).then_some(through);
     }
     Ok(performed)
+}
+
+/// The number of the last delivery of a channel that is not settled.
+pub(crate) fn last_unsettled<W: World>(world: &W, connection: ConnectionId, channel: u16) -> Option<u64> {
+    let last = |outbound: &mut Outbound| {
+        outbound.meant(SessionId(channel), Numbers::All, 0).last().map(|unsettled| unsettled.number)
+    };
+    world.with_outbound(connection, last).flatten()
 }
 
 fn settle_part<W: World>(
