@@ -4,12 +4,13 @@ use imori_core::broker::{self, DeleteOptions};
 use imori_core::confirm::Confirm;
 use imori_core::error::BrokerError;
 use imori_core::name::Name;
+use imori_core::outbound::{Outbound, Source};
 use imori_core::queue::QueueSettings;
 use imori_core::route::{BindingKey, Syntax};
 use imori_core::world::World;
 
 use crate::client::Client;
-use crate::codec::methods::queue;
+use crate::codec::methods::{basic, queue};
 use crate::commands::arguments::{binding_arguments, inequivalent, queue_settings, shown};
 use crate::commands::direct_reply;
 use crate::commands::token::named;
@@ -152,14 +153,17 @@ pub(crate) fn purge<W: World>(
     Ok(())
 }
 
-/// Deletes a queue; one that is not there is no error.
+/// Deletes a queue; one that is not there is no error. Consumers of this connection are told behind the answer, as
+/// clients wait for nothing else.
 pub(crate) fn delete<W: World>(
-    client: &Client,
+    client: &mut Client,
     world: &W,
     channel: u16,
     delete: &queue::Delete<'_>,
     queue: &str,
 ) -> Result<(), ProtocolError> {
+    let own =
+        if delete.if_unused || delete.if_empty { Vec::new() } else { take_consumers(client, world, queue) };
     let options = DeleteOptions { if_unused: delete.if_unused, if_empty: delete.if_empty };
     let deleted = broker::delete_queue_if(world, &client.actor(), queue.as_bytes(), options);
     let (count, confirm) = match deleted {
@@ -175,5 +179,27 @@ pub(crate) fn delete<W: World>(
         let answer = queue::DeleteOk { message_count: u32::try_from(count).unwrap_or(u32::MAX) };
         client.answer(world, channel, confirm, &answer);
     }
+    for (channel, tag) in own.iter().filter(|_| client.capabilities.is_told_of_cancels) {
+        let cancel = basic::Cancel { consumer_tag: tag, no_wait: true };
+        client.answer(world, *channel, Confirm::NOW, &cancel);
+    }
     Ok(())
+}
+
+/// Ends the consumers that this connection has of a queue which is about to be deleted whatever is in it; gives the
+/// channel and the tag of each. The queue itself does not notice.
+fn take_consumers<W: World>(client: &mut Client, world: &W, queue: &str) -> Vec<(u16, Box<str>)> {
+    let Ok(id) = broker::find_queue(world, &client.actor(), queue.as_bytes()) else { return Vec::new() };
+    let mut taken = Vec::new();
+    for (number, channel) in &mut client.channels {
+        let of_queue = channel.consumers.extract_if(.., |_, reader| {
+            let reads = |outbound: &mut Outbound| {
+                let is_its = outbound.source(*reader) == Some(&Source::Queue(id));
+                is_its && outbound.remove_reader(*reader).is_some()
+            };
+            world.with_outbound(client.connection, reads) == Some(true)
+        });
+        taken.extend(of_queue.map(|(tag, _)| (*number, tag)));
+    }
+    taken
 }
