@@ -31,14 +31,6 @@ NAMED_SUBJECTS = {
 # Crates with public types that are still called by a retired word.
 OLD_WORDS: set[str] = set()
 
-# Folders that hold more files than a reader keeps in mind.
-FULL_FOLDERS = {
-    "crates/imori-bench/src/report",
-    "crates/imori-bench/src/scenario",
-    "crates/imori-bench/src/versus",
-    "crates/imori-bench/src/watch",
-}
-
 # Pages whose sentences are too long on average.
 WORDY_PAGES: set[str] = set()
 
@@ -131,7 +123,7 @@ def check_crate(crate: Path, retired: dict[str, tuple[bool, str]]) -> list[str]:
             complaints += [f"{file}: `{name}` is called by a retired word; use {use}" for name, use in found]
     folders = [file.parent for file in files if "src" in file.parts]
     for folder in sorted(set(folders)):
-        if folders.count(folder) > FOLDER_FILES_MAX and folder.as_posix() not in FULL_FOLDERS:
+        if folders.count(folder) > FOLDER_FILES_MAX:
             complaints.append(f"{folder}: {folders.count(folder)} files, more than {FOLDER_FILES_MAX}; give it rooms")
     return complaints
 

@@ -1,5 +1,6 @@
 """The process: what it says, how it ends, and what it does when the system gives it no more."""
 
+import json
 import re
 import signal
 import socket
@@ -9,6 +10,7 @@ from collections import Counter
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from conftest import ConnectRaw, StartImori
 from harness.deadline import DEADLINE_S, wait_for
 from harness.frame import frame_bytes
 from harness.imori import BINARY, REPOSITORY
+from harness.monitor import page
 
 
 def test_without_descriptors_accepting_waits_and_recovers(
@@ -36,6 +39,34 @@ def test_without_descriptors_accepting_waits_and_recovers(
     assert after.read().body == b"kept"
     complaints = [line for line in imori.log_lines() if "cannot be accepted" in line]
     assert 0 < len(complaints) < 20
+
+
+def test_a_line_of_json_has_each_key_once_and_numbers_as_numbers(
+    start_imori: StartImori, connect_raw: ConnectRaw
+) -> None:
+    imori = start_imori(settings={"log.format": "json"}, monitor=True)
+    raws = [connect_raw(imori) for _ in range(3)]
+    for raw in raws:
+        raw.login()
+    numbers = [row["cid"] for row in page(imori, "/connz?sort=cid")["connections"]]
+    raws[1].write(b"NONSENSE\n\n\0")
+    raws[1].read_until_closed()
+    assert imori.stop() == 0
+    lines = [json.loads(line, object_pairs_hook=once) for line in imori.log_lines()]
+    (refused,) = [line for line in lines if line["message"] == "client was refused"]
+    assert refused["cid"] == numbers[1]
+    assert refused["reason"] == "Bad command"
+    (read,) = [line for line in lines if line["message"] == "the journal is read"]
+    assert isinstance(read["took_ms"], int)
+    words = [value for line in lines for value in line.values() if isinstance(value, str)]
+    assert not [word for word in words if word.isdigit()]
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, none of whose keys comes twice."""
+    keys = [key for key, _ in pairs]
+    assert len(keys) == len(set(keys)), keys
+    return dict(pairs)
 
 
 NAMES = [

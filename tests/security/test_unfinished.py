@@ -181,7 +181,8 @@ def test_bodies_that_do_not_all_fit_come_through_one_after_the_other(
         thread.join()
     assert [sender.is_answered for sender in found] == [True] * len(found)
     assert (metric(imori, HELD), metric(imori, WAITING)) == (0, 0)
-    assert imori.rss_bytes() - before < metric(imori, MARK)
+    # What was freed and not given back counts too, above all of those that had to grow.
+    assert imori.rss_bytes() - before < metric(imori, MARK) + 4 * BODY
 
 
 @pytest.mark.parametrize("protocol", ["stomp", "nats"])

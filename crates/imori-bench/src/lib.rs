@@ -6,11 +6,14 @@
 
 mod command;
 mod versus;
+mod peers;
 mod scenario;
 mod load;
 mod protocol;
 mod report;
+mod page;
 mod watch;
+mod probe;
 mod record;
 mod options;
 mod clock;
@@ -42,18 +45,18 @@ pub use options::{
     Level, LoadOptions, Objective, Outputs, PubsubOptions, QueueArgument, QueueOptions, QueuePhase, Rate,
     ReplyKind, RpcOptions, Slo, SoakOptions, Style,
 };
+pub use page::axis::{Axis, Scale, Unit};
+pub use page::plot::{Plot, Point, Series, SeriesKind};
 pub use record::latency::{Latency, LatencyKind};
 pub use record::ledger::Ledger;
 pub use record::levels::Levels;
 pub use record::machine::Machine;
 pub use record::report::{Broker, Client, NamedCount, OpenLoop, Outcome, Report};
 pub use record::series::{BrokerSecond, HEAT_BOUNDS_US, HostSecond, Period, Second, Stall, Stalls, Verdict};
-pub use report::axis::{Axis, Scale, Unit};
 pub use report::compare::{CompareOptions, Share, compare};
 pub use report::csv::{seconds_csv, stalls_csv};
 pub use report::html::{Link, html_of, html_of_many};
 pub use report::live::Live;
-pub use report::plot::{Plot, Point, Series, SeriesKind};
 pub use report::runs::{Run, Runs};
 pub use url::{Scheme, Url};
 pub use versus::{

@@ -1,6 +1,6 @@
 //! The broker's time: the wall clock as it was at start, and what has passed since.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use imori_core::time::Time;
 
@@ -25,4 +25,9 @@ impl Clock {
     pub(crate) fn instant(&self, time: Time) -> Instant {
         self.started + time.since(self.started_at)
     }
+}
+
+/// Gives whole milliseconds, as a number that the log and the monitor can write.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

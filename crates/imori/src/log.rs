@@ -42,9 +42,9 @@ pub(crate) fn start(config: &Log) -> io::Result<()> {
     }
     // A panic is an event like others, on one line.
     panic::set_hook(Box::new(|panic| {
-        let message = panic.payload_as_str().unwrap_or("of no text");
+        let reason = panic.payload_as_str().unwrap_or("of no text");
         let place = panic.location().map(ToString::to_string);
-        tracing::error!(message, place, "panic");
+        tracing::error!(reason, place, "panic");
     }));
     Ok(())
 }

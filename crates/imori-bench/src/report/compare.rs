@@ -9,15 +9,15 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::limits::{INCONCLUSIVE, MISSED};
+use crate::page::markup::plain_line;
+use crate::page::quantity::{change, percent};
+use crate::page::table::Table;
 use crate::record::levels::Levels;
 use crate::record::report::{Outcome, Report};
 use crate::report::html::html_of_comparison;
-use crate::report::markup::plain_line;
 use crate::report::measure::{Better, MEASURES};
-use crate::report::quantity::{change, percent};
 use crate::report::runs::{Run, Runs, read};
 use crate::report::spread::Spread;
-use crate::report::table::Table;
 use crate::report::text::{ending, plain};
 use crate::report::write::save;
 
@@ -370,9 +370,9 @@ fn judged(better: Better, ratio: Option<f64>, tolerance: f64) -> Change {
 mod tests {
     use super::*;
     use crate::options::Level;
+    use crate::page::well_formed::check;
     use crate::record::report::Kept;
     use crate::report::sample;
-    use crate::report::well_formed::check;
 
     fn one(change: impl Fn(&mut Report)) -> Runs {
         sides(&[""], change)

@@ -1,11 +1,11 @@
 //! Seconds and stalls as tables that spreadsheets and scripts read (RFC 4180).
 
 use crate::options::Level;
+use crate::page::verdict::name;
 use crate::record::report::Report;
 use crate::record::series::{BrokerSecond, HostSecond, Second, Stall};
 use crate::report::runs::Runs;
 use crate::report::text::plain;
-use crate::report::verdict::name;
 
 /// The columns of a second, in order.
 const SECONDS: [&str; 33] = [

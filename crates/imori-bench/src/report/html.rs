@@ -1,13 +1,13 @@
 //! A report as one page of HTML that fetches nothing and needs no script to be read.
 
+use crate::page::buckets::BUCKETS_MAX;
+use crate::page::frame::{STYLE_SHEET, patterns};
+use crate::page::markup::Markup;
+use crate::page::table::Table;
 use crate::record::report::Report;
-use crate::report::buckets::BUCKETS_MAX;
-use crate::report::frame::{STYLE_SHEET, patterns};
-use crate::report::markup::Markup;
 use crate::report::one::{write_head, write_run};
 use crate::report::runs::Runs;
 use crate::report::several::write_several;
-use crate::report::table::Table;
 
 /// The style of the page itself.
 const PAGE_STYLE: &str = include_str!("page.css");
@@ -120,10 +120,10 @@ fn encoded(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::well_formed::check;
     use crate::record::report::{Kept, RateStep};
     use crate::report::runs::Run;
     use crate::report::sample;
-    use crate::report::well_formed::check;
 
     /// The checks that every page must pass.
     fn check_page(page: &str) {

@@ -8,9 +8,9 @@ use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::page::quantity::{grouped, optional, time};
+use crate::page::verdict::{letter, name};
 use crate::record::series::{Second, Verdict};
-use crate::report::quantity::{grouped, optional, time};
-use crate::report::verdict::{letter, name};
 
 /// Seconds that the sparklines show.
 const SPARKS: usize = 30;

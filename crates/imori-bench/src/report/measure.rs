@@ -1,8 +1,8 @@
 //! The numbers by which runs are compared, and which way is better.
 
+use crate::page::quantity::{bytes, grouped, percent, significant, time};
 use crate::record::latency::Latency;
 use crate::record::report::Report;
-use crate::report::quantity::{bytes, grouped, percent, significant, time};
 
 /// The better direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

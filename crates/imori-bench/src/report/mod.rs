@@ -5,14 +5,6 @@ pub(crate) mod write;
 pub(crate) mod html;
 mod several;
 mod one;
-mod figure;
-mod graphs;
-mod heat;
-pub(crate) mod plot;
-mod frame;
-mod table;
-pub(crate) mod axis;
-mod buckets;
 mod measure;
 mod spread;
 pub(crate) mod csv;
@@ -20,10 +12,5 @@ pub(crate) mod runs;
 pub(crate) mod packed;
 pub(crate) mod live;
 mod text;
-mod verdict;
-mod markup;
-mod quantity;
 #[cfg(test)]
 pub(crate) mod sample;
-#[cfg(test)]
-mod well_formed;

@@ -1,25 +1,25 @@
 //! The report of one run as part of a page: its figures, its plots, its tables, its facts.
 
+use crate::page::buckets::{BUCKETS_EACH, BUCKETS_FEW, Buckets};
+use crate::page::figure::{Size, figure, plot_figure};
+use crate::page::graphs;
+use crate::page::heat::Heat;
+use crate::page::markup::Markup;
+use crate::page::plot::Series;
+use crate::page::quantity::{bytes, grouped, moment, optional, percent, significant};
+use crate::page::table::{Row, Table};
+use crate::page::verdict::{letter, name};
 use crate::record::levels::Levels;
 use crate::record::report::{RateStep, Report};
 use crate::record::series::{Stall, Stalls};
-use crate::report::buckets::{BUCKETS_EACH, BUCKETS_FEW, Buckets};
-use crate::report::figure::{Size, figure, plot_figure};
-use crate::report::graphs;
-use crate::report::heat::Heat;
-use crate::report::markup::Markup;
-use crate::report::plot::Series;
-use crate::report::quantity::{bytes, grouped, moment, optional, percent, significant};
-use crate::report::table::{Row, Table};
 use crate::report::text::{ending, plain};
-use crate::report::verdict::{letter, name};
 
 /// Stalls that a page lists; the file of stalls has all.
 const STALLS_SHOWN: usize = 500;
 
 /// A time for a page.
 fn time(micros: f64) -> String {
-    crate::report::quantity::time(micros).replace("us", "µs")
+    crate::page::quantity::time(micros).replace("us", "µs")
 }
 
 /// Title and verdict of a run.

@@ -1,17 +1,17 @@
 //! Several runs on one page: medians and ratios, curves over one another, then each run.
 
-use crate::report::axis::{Axis, Scale, Unit};
-use crate::report::buckets::BUCKETS_EACH;
-use crate::report::figure::{Size, plot_figure};
-use crate::report::graphs::{self, Overlaid};
-use crate::report::markup::Markup;
+use crate::page::axis::{Axis, Scale, Unit};
+use crate::page::buckets::BUCKETS_EACH;
+use crate::page::figure::{Size, plot_figure};
+use crate::page::graphs::{self, Overlaid};
+use crate::page::markup::Markup;
+use crate::page::plot::{Plot, Point, Series, SeriesKind};
+use crate::page::quantity::change;
+use crate::page::table::Table;
 use crate::report::measure::{MEASURES, Measure};
 use crate::report::one::{write_head, write_run};
-use crate::report::plot::{Plot, Point, Series, SeriesKind};
-use crate::report::quantity::change;
 use crate::report::runs::Runs;
 use crate::report::spread::Spread;
-use crate::report::table::Table;
 
 /// Writes the table of medians, the plots of all runs, and each run.
 pub(crate) fn write_several(page: &mut Markup, runs: &Runs) {

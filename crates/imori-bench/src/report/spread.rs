@@ -47,7 +47,7 @@ fn is_number(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::quantity::{grouped, time};
+    use crate::page::quantity::{grouped, time};
 
     #[test]
     fn a_range_is_shown_if_there_is_one() {

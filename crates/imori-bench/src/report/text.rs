@@ -2,12 +2,12 @@
 
 use std::fmt::{self, Display};
 
+use crate::page::markup::plain_line;
+use crate::page::quantity::{bytes, grouped, optional, percent, significant, time};
+use crate::page::verdict::{VERDICTS, letter, name};
 use crate::record::latency::{Latency, LatencyKind};
 use crate::record::report::{Broker, Outcome, RateStep, Report};
 use crate::record::series::Stalls;
-use crate::report::markup::plain_line;
-use crate::report::quantity::{bytes, grouped, optional, percent, significant, time};
-use crate::report::verdict::{VERDICTS, letter, name};
 
 /// Stalls that are listed; the files have all.
 const STALLS_SHOWN: usize = 10;

@@ -1,6 +1,5 @@
 //! Scenarios: each opens connections, drives them through its phases and reports.
 
-mod measure;
 mod find;
 mod soak;
 mod idle;
@@ -21,4 +20,18 @@ mod stage;
 mod flash_card;
 
 pub(crate) use idle::run as run_idle;
-pub(crate) use measure::measure;
+
+use anyhow::Result;
+
+use crate::options::Rate;
+use crate::record::report::Report;
+use crate::scenario::watched::{Measurable, once};
+
+/// Runs a scenario, or searches the highest rate at which it keeps its objectives.
+pub(crate) fn measure<M: Measurable>(options: &M) -> Result<Report> {
+    options.check()?;
+    match options.clone().load().rate {
+        Some(Rate::Find) => find::search(options),
+        _ => once(options),
+    }
+}

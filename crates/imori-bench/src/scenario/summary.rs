@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::limits::SHORT_RUN;
 use crate::options::{BrokerOptions, LoadOptions};
+use crate::probe::process::cpus_allowed;
 use crate::record::Timeline;
 use crate::record::latency::LatencyKind;
 use crate::record::ledger::Ledger;
@@ -14,7 +15,6 @@ use crate::record::report::{Broker, Client, FORMAT, OpenLoop, Outcome, Report};
 use crate::scenario::objectives;
 use crate::scenario::stage::Stage;
 use crate::watch::cost::Cost;
-use crate::watch::process::cpus_allowed;
 
 /// How far ahead the schedule of an open loop begins, so that everybody is ready.
 pub(crate) const LEAD: Duration = Duration::from_millis(5);

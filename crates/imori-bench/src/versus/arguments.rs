@@ -6,10 +6,10 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, CommandFactory, Parser};
 
 use crate::options::{FanOutOptions, IdleOptions, PubsubOptions, QueueOptions, RpcOptions, SoakOptions};
+use crate::peers::found::SearchPaths;
+use crate::peers::peer::Own;
 use crate::report::compare::Share;
-use crate::versus::found::SearchPaths;
 use crate::versus::list::{self, Line};
-use crate::versus::peer::Own;
 
 /// Turns of each peer unless said; an odd number, so that the median is one of them.
 const ROUNDS: u32 = 5;

@@ -1,7 +1,7 @@
 //! A figure of an experiment as a picture: a line for each peer over the points.
 
-use crate::report::axis::{Axis, Scale, Unit};
-use crate::report::plot::{Plot, Point, Series, SeriesKind};
+use crate::page::axis::{Axis, Scale, Unit};
+use crate::page::plot::{Plot, Point, Series, SeriesKind};
 use crate::versus::comparison::Comparison;
 use crate::versus::figures::Figure;
 use crate::versus::table::spread_of;

@@ -10,15 +10,15 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::limits::{INCONCLUSIVE, MISSED};
+use crate::peers::found::{Program, SearchPaths, find};
+use crate::peers::ourselves::Ourselves;
+use crate::peers::peer::{Choice, Peer};
 use crate::report::html::{Link, html_of_many};
 use crate::report::packed::pack;
 use crate::url::Scheme;
 use crate::versus::arguments::{ComparisonRequest, Load, TurnOptions, VersusArgs};
 use crate::versus::comparison::{Comparison, FORMAT, Job, LeftOut, PeerFacts, Settings};
-use crate::versus::found::{Program, SearchPaths, find};
 use crate::versus::list::Line;
-use crate::versus::ourselves::Ourselves;
-use crate::versus::peer::{Choice, Peer};
 use crate::versus::summary::worse;
 use crate::versus::table::{absences, is_inconclusive, markdown};
 use crate::versus::turns::{self, Group, Side, say};

@@ -11,13 +11,13 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 
 use crate::amount::count;
+use crate::peers::ourselves::Ourselves;
+use crate::peers::peer::{Choice, Own, Peer};
 use crate::versus::arguments::TurnOptions;
 use crate::versus::chart::{chart, file_name};
 use crate::versus::compare::{RequestedGroup, begin, make, now, packed};
 use crate::versus::comparison::{Comparison, Job};
 use crate::versus::figures::{FIGURES, Figure};
-use crate::versus::ourselves::Ourselves;
-use crate::versus::peer::{Choice, Own, Peer};
 use crate::versus::table::{facts, spread_of};
 use crate::versus::text::{head, line, row, shown};
 use crate::versus::turns::{self, say};

@@ -5,11 +5,11 @@ use std::io::{Read, Write};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use crate::peers::found::find;
+use crate::peers::ourselves::Ourselves;
+use crate::peers::peer::{Choice, Kind, Origin, Own, Peer};
+use crate::peers::running::Running;
 use crate::versus::arguments::TurnOptions;
-use crate::versus::found::find;
-use crate::versus::ourselves::Ourselves;
-use crate::versus::peer::{Choice, Kind, Origin, Own, Peer};
-use crate::versus::running::Running;
 
 /// Shows which peers are on this machine, or runs one until standard input ends.
 #[derive(Debug, Clone, Args)]

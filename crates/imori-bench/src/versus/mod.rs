@@ -15,25 +15,19 @@ mod summary;
 mod text;
 mod figures;
 mod comparison;
-mod running;
-mod recipe;
-mod found;
-mod peer;
-mod ourselves;
-mod guard;
 #[cfg(test)]
 mod sample;
 
 use anyhow::Result;
 use clap::Subcommand;
 
-use crate::interrupt;
+use crate::{interrupt, peers};
 
+pub use crate::peers::guard::GuardArgs;
 pub use again::ReportArgs;
 pub use arguments::VersusArgs;
 pub use comparison::{Comparison, Failure, Job, LeftOut, PeerFacts, Settings, Turn};
 pub use experiment::ExperimentArgs;
-pub use guard::GuardArgs;
 pub use hand::PeersArgs;
 pub use syncs::SyncsArgs;
 
@@ -82,7 +76,7 @@ impl Beside {
                 syncs::run(args)
             }
             Beside::Peers(args) => hand::run(args).map(|()| 0),
-            Beside::Guard(args) => guard::run(args).map(|()| 0),
+            Beside::Guard(args) => peers::guard::run(args).map(|()| 0),
         }
     }
 }

@@ -15,18 +15,18 @@ use serde::Serialize;
 use crate::amount::{duration, size};
 use crate::interrupt;
 use crate::options::Level;
+use crate::peers::found::find;
+use crate::peers::ourselves::Ourselves;
+use crate::peers::peer::{Choice, Own, Peer};
+use crate::peers::running::Running;
+use crate::probe::process::tree;
 use crate::record::levels::Levels;
 use crate::record::report::Report;
 use crate::versus::arguments::TurnOptions;
 use crate::versus::comparison::Job;
 use crate::versus::counting::{Counted, Counter, FLUSHES, synchronous_files};
-use crate::versus::found::find;
-use crate::versus::ourselves::Ourselves;
-use crate::versus::peer::{Choice, Own, Peer};
-use crate::versus::running::Running;
 use crate::versus::text::{head, number, row};
 use crate::versus::turns::{Side, measure, say};
-use crate::watch::process::tree;
 
 /// From when the load is started until it is counted, so that connections stand and programs are warm.
 const LEAD: Duration = Duration::from_secs(4);

@@ -12,12 +12,12 @@ use anyhow::{Context, Result, anyhow, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::interrupt;
+use crate::peers::found::Program;
+use crate::peers::ourselves::Ourselves;
+use crate::peers::peer::Peer;
+use crate::peers::running::{Running, pinned};
 use crate::record::report::Report;
 use crate::versus::comparison::{Comparison, Failure, Job, Turn};
-use crate::versus::found::Program;
-use crate::versus::ourselves::Ourselves;
-use crate::versus::peer::Peer;
-use crate::versus::running::{Running, pinned};
 
 /// How often it is looked whether a run has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

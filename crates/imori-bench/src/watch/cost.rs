@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::watch::process::{Usage, own_usage, usage};
+use crate::probe::process::{Usage, own_usage, usage};
 
 /// The cost of a phase, seen from outside of broker and client.
 #[derive(Debug, Default, Clone, Copy)]

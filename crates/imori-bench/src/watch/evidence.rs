@@ -1,8 +1,8 @@
 //! The evidence that canaries and samples give about a stretch of a run.
 
+use crate::probe::canary::{CanaryKind, Record};
 use crate::record::latency::Recorder;
 use crate::record::series::{BrokerSecond, HostSecond};
-use crate::watch::canary::{CanaryKind, Record};
 use crate::watch::sample::Sample;
 
 /// Nanoseconds of a clock tick of the kernel's counters.
@@ -145,8 +145,8 @@ pub(crate) fn broker_second((first, last): (&Sample, &Sample)) -> Option<BrokerS
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::canary::{Canary, Late};
-    use crate::watch::host::Host;
+    use crate::probe::canary::{Canary, Late};
+    use crate::probe::host::Host;
 
     const MS: u64 = 1_000_000;
 

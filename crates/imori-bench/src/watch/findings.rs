@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::watch::canary::CanaryKind;
+use crate::probe::canary::CanaryKind;
 use crate::watch::evidence::{Evidence, TICK_NANOS, Waited};
 use crate::watch::sample::Sample;
 

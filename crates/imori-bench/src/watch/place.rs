@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 
-use crate::watch::process::cpus_allowed;
+use crate::probe::process::cpus_allowed;
 
 /// CPUs that get a canary; of more, some that are spread evenly.
 const CPUS_MAX: usize = 32;

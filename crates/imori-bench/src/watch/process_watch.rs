@@ -1,9 +1,9 @@
 //! Looks at the broker's processes.
 
-use crate::watch::process::{disk_bytes, stat, tree, usage_of};
-use crate::watch::quota::Quota;
+use crate::probe::process::{disk_bytes, stat, tree, usage_of};
+use crate::probe::quota::Quota;
+use crate::probe::threads::Threads;
 use crate::watch::sample::BrokerSample;
-use crate::watch::threads::Threads;
 
 /// Nanoseconds between two looks for new processes.
 const TREE_EVERY: u64 = 5_000_000_000;

@@ -1,6 +1,6 @@
 //! One look at the machine, the broker's processes and this one; all counters only grow.
 
-use crate::watch::host::Host;
+use crate::probe::host::Host;
 
 /// The counts until a moment.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]

@@ -9,11 +9,11 @@ use anyhow::{Context, Result};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::clock::Clock;
-use crate::watch::host::Host;
+use crate::probe::host::Host;
+use crate::probe::quota::Quota;
+use crate::probe::threads::Threads;
 use crate::watch::process_watch::ProcessWatch;
-use crate::watch::quota::Quota;
 use crate::watch::sample::{ClientSample, Sample};
-use crate::watch::threads::Threads;
 
 /// Time between two samples.
 pub(crate) const SAMPLE_EVERY: Duration = Duration::from_millis(100);

@@ -1,8 +1,8 @@
 //! Finds the stalls of a run: operations that were due and did not end, beats that did not come.
 
+use crate::probe::canary::CanaryKind;
 use crate::record::series::{Stall, Stalls, Verdict};
 use crate::record::slow::{SLOW_NANOS, SlowStretches};
-use crate::watch::canary::CanaryKind;
 use crate::watch::evidence::Evidence;
 use crate::watch::findings::Setting;
 use crate::watch::period::{Onset, find_period};
@@ -187,7 +187,7 @@ fn threshold(operations: &Operations<'_>, at: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::canary::{Canary, Late};
+    use crate::probe::canary::{Canary, Late};
 
     const MS: u64 = 1_000_000;
     const FROM: u64 = 5_000 * MS;

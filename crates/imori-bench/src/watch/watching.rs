@@ -10,18 +10,18 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use crate::clock::Clock;
+use crate::probe::canary::{Canary, CanaryKind, Late};
+use crate::probe::echo::{self, Mirror};
+use crate::probe::{beat, disk};
 use crate::record::latency::{Latency, LatencyKind};
 use crate::record::series::{BrokerSecond, HostSecond, Stalls};
-use crate::watch::canary::{Canary, CanaryKind, Late};
 use crate::watch::cost::{Cost, Measure};
-use crate::watch::echo::{self, Mirror};
 use crate::watch::evidence::{Evidence, around, broker_second, host_second};
 use crate::watch::findings::Setting;
 use crate::watch::place::{cpus_of, folder_beside, is_here, resolve};
 use crate::watch::port::listeners;
 use crate::watch::sampler::{self, Samples};
 use crate::watch::stalls::{Operations, judge};
-use crate::watch::{beat, disk};
 
 /// How long the threads of a watch may take to end; one that hangs on a disk is left behind.
 const STOP_PATIENCE: Duration = Duration::from_secs(1);

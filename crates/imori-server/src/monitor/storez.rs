@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::monitored::Monitored;
 use super::query::{Page, Parameters};
 use super::wording::timestamp;
+use crate::clock::millis;
 use crate::limits::MONITOR_QUEUES_MAX;
 use crate::stall::{Cause, LateWork, Stall, Step};
 use crate::store::BOUNDS_US;
@@ -239,7 +240,7 @@ fn store(monitored: &Monitored) -> Store {
             damaged: report.damaged.iter().map(|file| file.name.clone()).collect(),
             absent: report.absent.iter().map(ToString::to_string).collect(),
             set_aside: report.set_aside.clone(),
-            took_ms: u64::try_from(report.took.as_millis()).unwrap_or(u64::MAX),
+            took_ms: millis(report.took),
             report: report.to_string(),
         }),
     }
@@ -341,8 +342,4 @@ fn shown(stall: &Stall) -> ShownStall {
 
 fn micros(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
-}
-
-fn millis(duration: std::time::Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -32,7 +32,7 @@ pub(crate) fn serve(accepted: Accepted) {
         Ok(Some(mut served)) => {
             let id = served.ids.id;
             cell.shared.admission.seat(&ticket, id);
-            debug!(?listener, connection = ?id, "connection accepted");
+            debug!(?listener, cid = served.ids.number, "connection accepted");
             served.socket.ticket = Some(ticket);
             tokio::spawn(async move { poll_fn(|cx| served.poll(cx)).await });
         }
@@ -231,7 +231,7 @@ impl Served {
             link.wire.client.protocol = Some(protocol);
         });
         self.socket.websocket = Some(Box::new(websocket));
-        debug!(%protocol, connection = ?self.ids.id, "connection upgraded to WebSocket");
+        debug!(%protocol, cid = self.ids.number, "connection upgraded to WebSocket");
         Some(task(cell, &self.ids, protocol))
     }
 }
@@ -242,7 +242,7 @@ impl Drop for Served {
         Cell::current(|cell| {
             if self.is_in_turn {
                 cell.count(Counter::Fault);
-                error!(source = %self.ids.source, "a fault ended a connection; see the panic before");
+                error!(source = %self.ids.source, cid = self.ids.number, "a fault ended a connection; see the panic before");
             }
             if let Stage::Speaking(task) = &mut self.stage {
                 while !task.end(cell) {}

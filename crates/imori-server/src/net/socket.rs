@@ -204,7 +204,7 @@ impl Socket {
             return;
         };
         let hint = self.protocol.and_then(|protocol| self.first.hint(protocol));
-        warn!(%source, message, text, hint, folded, "client was refused");
+        warn!(%source, cid = self.cid(), reason = message, text, hint, folded, "client was refused");
     }
 
     /// Logs that something a client asked for has no effect, unless there is too much of that.
@@ -213,7 +213,12 @@ impl Socket {
         let Some(folded) = cell.shared.peer_log_limit.admit(source.ip().to_canonical(), cell.now()) else {
             return;
         };
-        warn!(%source, message, text, folded, "client asked for what has no effect");
+        warn!(%source, cid = self.cid(), reason = message, text, folded, "client asked for what has no effect");
+    }
+
+    /// The number of the connection, as `/connz` has it.
+    fn cid(&self) -> Option<u64> {
+        self.ticket.as_ref().map(Ticket::number)
     }
 }
 

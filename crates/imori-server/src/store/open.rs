@@ -30,6 +30,7 @@ use super::failure::Failure;
 use super::found_pages::FoundPages;
 use super::store_error::StoreError;
 use super::{Checkpointer, Journal, Pager, Waiters};
+use crate::clock::millis;
 use crate::limits::RESTORED_BYTES_MAX;
 
 /// The demands on a store that is to be opened.
@@ -170,7 +171,7 @@ fn tell_of_journal(last_end: LastEnd, report: &Report, took: Duration, damages: 
         );
         damages.note(report.findings());
     } else {
-        info!(%last_end, %report, took_ms = took.as_millis(), "the journal is read");
+        info!(%last_end, %report, took_ms = millis(took), "the journal is read");
     }
 }
 

@@ -9,6 +9,7 @@ use tracing::{info, warn};
 
 use super::lateness::{Late, Lateness};
 use super::space::SpaceWatch;
+use crate::clock::millis;
 use crate::limits::{CELL_LATE, STALL_WATCH_EVERY};
 use crate::shared::{Phase, Shared};
 use crate::stall::{Device, LateWork, Stall, Step, judge_cell, judge_flush};
@@ -90,7 +91,7 @@ impl Watch<'_> {
             Late::Ends(number) => {
                 self.is_told_unready = false;
                 if let Some(stall) = self.shared.stalls.end(number, now) {
-                    let (lasted_ms, cause) = (stall.lasted.as_millis(), stall.cause.text());
+                    let (lasted_ms, cause) = (millis(stall.lasted), stall.cause.text());
                     info!(lasted_ms, cause, "the long flush is over");
                 }
             }
@@ -136,7 +137,7 @@ impl Watch<'_> {
                 }
                 Late::Ends(number) => {
                     if let Some(stall) = self.shared.stalls.end(number, now) {
-                        let (lasted_ms, cause) = (stall.lasted.as_millis(), stall.cause.text());
+                        let (lasted_ms, cause) = (millis(stall.lasted), stall.cause.text());
                         info!(cell = id, lasted_ms, cause, "the cell works again");
                     }
                 }
@@ -174,18 +175,18 @@ fn tell(stall: &Stall, what: &'static str) {
     };
     warn!(
         cell,
-        lasts_ms = stall.lasted.as_millis(),
+        lasts_ms = millis(stall.lasted),
         cause = stall.cause.text(),
         step = stall.step.map(Step::text),
         queued_bytes = (stall.what == LateWork::Flush).then_some(stall.queued_bytes),
         unsynced_records = (stall.what == LateWork::Flush).then_some(stall.unsynced),
         device_in_flight = seen.in_flight_max,
         device_completed = seen.completed,
-        device_silent_ms = seen.completed.map(|_| seen.silent.as_millis()),
-        device_busy_ms = seen.device_busy.map(|busy| busy.as_millis()),
-        ran_ms = seen.ran.as_millis(),
-        without_processor_ms = seen.starved.as_millis(),
-        watched_ms = seen.watched.as_millis(),
+        device_silent_ms = seen.completed.map(|_| millis(seen.silent)),
+        device_busy_ms = seen.device_busy.map(millis),
+        ran_ms = millis(seen.ran),
+        without_processor_ms = millis(seen.starved),
+        watched_ms = millis(seen.watched),
         threads_waiting_for_disk = seen.others_waiting,
         io_some_percent = seen.io_pressure.map(|pressure| pressure.some_percent),
         io_full_percent = seen.io_pressure.map(|pressure| pressure.full_percent),

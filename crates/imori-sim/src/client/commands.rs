@@ -357,18 +357,20 @@ impl Client {
     pub(crate) fn route(&mut self, shared: &Shared, model: &mut Model, queue: usize) {
         let (route, state) = (model.routes.len(), RouteState::Changing);
         let subject = format!("way.{route}");
-        model.routes.push(RouteRecord { queue, subject: subject.clone(), state });
+        let by_headers = shared.random.chance(1, 2);
+        model.routes.push(RouteRecord { queue, by_headers, subject: subject.clone(), state });
         let (name, confirm) = (model.queue(queue).name.clone(), self.ask_confirm(Awaited::Route(route)));
-        let operate = Operate::Route { queue: &name, subject: &subject, confirm: &confirm };
+        let operate = Operate::Route { queue: &name, subject: &subject, by_headers, confirm: &confirm };
         self.command(shared, |protocol, out| protocol.operate(out, &operate));
     }
 
     /// Takes a way out at one of its places.
     pub(crate) fn unroute(&mut self, shared: &Shared, model: &mut Model, route: usize) {
-        let RouteRecord { queue, subject, .. } = model.route(route).clone();
+        let RouteRecord { queue, subject, by_headers, .. } = model.route(route).clone();
         let place = shared.random.below(3);
         let (name, confirm) = (model.queue(queue).name.clone(), self.ask_confirm(Awaited::Unroute(route)));
-        let operate = Operate::Unroute { queue: &name, subject: &subject, place, confirm: &confirm };
+        let operate =
+            Operate::Unroute { queue: &name, subject: &subject, by_headers, place, confirm: &confirm };
         self.command(shared, |protocol, out| protocol.operate(out, &operate));
     }
 

@@ -141,11 +141,11 @@ impl ClientProtocol for InternalClient {
         match *operate {
             Operate::Purge { queue, confirm } => line(out, format_args!("purge {queue} {confirm}")),
             Operate::Get { id, queue, confirm } => line(out, format_args!("get {id} {queue} {confirm}")),
-            Operate::Route { queue, subject, confirm } => {
-                line(out, format_args!("route {queue} {subject} {confirm}"));
+            Operate::Route { queue, subject, by_headers, confirm } => {
+                line(out, format_args!("route {queue} {subject} {} {confirm}", kind(by_headers)));
             }
-            Operate::Unroute { queue, subject, place, confirm } => {
-                line(out, format_args!("unroute {queue} {subject} {place} {confirm}"));
+            Operate::Unroute { queue, subject, by_headers, place, confirm } => {
+                line(out, format_args!("unroute {queue} {subject} {} {place} {confirm}", kind(by_headers)));
             }
             Operate::LookUp { queue, confirm } => line(out, format_args!("look {queue} {confirm}")),
         }
@@ -182,6 +182,11 @@ impl ClientProtocol for InternalClient {
         };
         Ok(Some((len, event)))
     }
+}
+
+/// The kind of a way's own exchange.
+fn kind(by_headers: bool) -> &'static str {
+    if by_headers { "headers" } else { "topic" }
 }
 
 fn line(out: &mut Vec<u8>, words: std::fmt::Arguments<'_>) {

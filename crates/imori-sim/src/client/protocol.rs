@@ -183,10 +183,11 @@ pub(crate) enum Operate<'a> {
     Purge { queue: &'a str, confirm: &'a str },
     /// Asks for one message, by this name of a subscription.
     Get { id: &'a str, queue: &'a str, confirm: &'a str },
-    /// Binds the queue to the topic exchange for this subject, through an exchange of that name.
-    Route { queue: &'a str, subject: &'a str, confirm: &'a str },
+    /// Binds the queue to the topic exchange for this subject, through an exchange of that name, which may ask for
+    /// headers.
+    Route { queue: &'a str, subject: &'a str, by_headers: bool, confirm: &'a str },
     /// Takes that way out at one of its places.
-    Unroute { queue: &'a str, subject: &'a str, place: usize, confirm: &'a str },
+    Unroute { queue: &'a str, subject: &'a str, by_headers: bool, place: usize, confirm: &'a str },
     /// Asks how many messages wait.
     LookUp { queue: &'a str, confirm: &'a str },
 }

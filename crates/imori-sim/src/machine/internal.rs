@@ -162,9 +162,9 @@ impl Internal {
             }
             ["purge", queue, confirm] => self.purge(world, queue, confirm),
             ["get", id, queue, confirm] => self.get(world, id, queue, confirm),
-            ["route", queue, subject, confirm] => self.route(world, queue, subject, confirm),
-            ["unroute", queue, subject, place, confirm] => {
-                self.unroute(world, (queue, subject), place, confirm)
+            ["route", queue, subject, kind, confirm] => self.route(world, (queue, subject), kind, confirm),
+            ["unroute", queue, subject, kind, place, confirm] => {
+                self.unroute(world, (queue, subject), (kind, place), confirm)
             }
             ["look", queue, confirm] => {
                 let look = broker::look_up_queue(world, &self.client.actor(), queue.as_bytes());
@@ -358,16 +358,17 @@ impl Internal {
     fn route<W: World>(
         &mut self,
         world: &W,
-        queue: &str,
-        subject: &str,
+        (queue, subject): (&str, &str),
+        kind: &str,
         confirm: &str,
     ) -> Result<Performed, BrokerError> {
         let (actor, own) = (self.client.actor(), subject.as_bytes());
         let settings = Settings { is_durable: true, ..Settings::default() };
-        broker::declare_exchange(world, &actor, own, ExchangeKind::Topic, settings)?;
+        let of_kind = if kind == "headers" { ExchangeKind::Headers } else { ExchangeKind::Topic };
+        broker::declare_exchange(world, &actor, own, of_kind, settings)?;
         broker::bind_exchange(world, &actor, TOPIC_EXCHANGE, &key(subject), &Arguments::NONE, own)?;
         let id = broker::find_queue(world, &actor, queue.as_bytes())?;
-        broker::bind_queue(world, &actor, own, &key("#"), &arguments(), id)?;
+        broker::bind_queue(world, &actor, own, &key("#"), &arguments(kind), id)?;
         self.confirm_all(world, confirm);
         Ok(Performed::Done)
     }
@@ -377,14 +378,14 @@ impl Internal {
         &mut self,
         world: &W,
         (queue, subject): (&str, &str),
-        place: &str,
+        (kind, place): (&str, &str),
         confirm: &str,
     ) -> Result<Performed, BrokerError> {
         let (actor, own) = (self.client.actor(), subject.as_bytes());
         match place {
             "0" => {
                 let id = broker::find_queue(world, &actor, queue.as_bytes())?;
-                broker::unbind_queue(world, &actor, own, &key("#"), &arguments(), id)?
+                broker::unbind_queue(world, &actor, own, &key("#"), &arguments(kind), id)?
             }
             "1" => {
                 broker::unbind_exchange(world, &actor, TOPIC_EXCHANGE, &key(subject), &Arguments::NONE, own)?
@@ -421,8 +422,13 @@ fn key(text: &str) -> BindingKey {
     BindingKey::new(Syntax::Amqp, text.as_bytes())
 }
 
-fn arguments() -> Arguments {
-    Arguments::new([(Name::from("of"), Value::text(b"an operator"))])
+/// The argument of a queue's binding to an exchange of this kind: where headers count, the header of numbers has to be
+/// there.
+fn arguments(kind: &str) -> Arguments {
+    match kind {
+        "headers" => Arguments::new([(Name::from("n"), Value::Null)]),
+        _ => Arguments::new([(Name::from("of"), Value::text(b"an operator"))]),
+    }
 }
 
 fn number(text: &str) -> u64 {

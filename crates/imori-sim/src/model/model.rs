@@ -149,16 +149,21 @@ impl Model {
 
     /// Tells whether a message was sent to a queue, by its name or through its binding.
     pub(crate) fn is_for(&self, message: usize, queue: usize) -> bool {
-        match self.messages.get(message).map(|message| &message.to) {
-            Some(To::Queue(to)) => *to == queue,
-            Some(To::Topic(subject)) => {
+        let Some(record) = self.messages.get(message) else { return false };
+        match &record.to {
+            To::Queue(to) => *to == queue,
+            To::Topic(subject) => {
                 let pattern = self.queue(queue).pattern.as_ref();
                 let is_routed = |route: &RouteRecord| {
-                    route.state == RouteState::Made && route.queue == queue && route.subject == *subject
+                    let is_taken = record.has_headers || !route.by_headers;
+                    route.state == RouteState::Made
+                        && route.queue == queue
+                        && route.subject == *subject
+                        && is_taken
                 };
                 pattern.is_some_and(|pattern| is_match(pattern, subject)) || self.routes.iter().any(is_routed)
             }
-            Some(To::Inbox(_)) | None => false,
+            To::Inbox(_) => false,
         }
     }
 

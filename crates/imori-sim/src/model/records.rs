@@ -209,6 +209,8 @@ pub(crate) struct LastDelivery {
 #[derive(Debug, Clone)]
 pub(crate) struct RouteRecord {
     pub(crate) queue: usize,
+    /// Only messages with headers take it.
+    pub(crate) by_headers: bool,
     pub(crate) subject: String,
     pub(crate) state: RouteState,
 }

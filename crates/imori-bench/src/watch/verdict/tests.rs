@@ -1,5 +1,5 @@
 use super::*;
-use crate::watch::canary::{Canary, CanaryKind, Late, Record};
+use crate::probe::canary::{Canary, CanaryKind, Late, Record};
 use crate::watch::sample::{BrokerSample, Sample};
 
 const MS: u64 = 1_000_000;

@@ -1,6 +1,6 @@
 //! Axes: where a value lies between both ends, and which values are worth a line and a label.
 
-use crate::report::quantity::{bytes, grouped, percent, significant, time};
+use crate::page::quantity::{bytes, grouped, percent, significant, time};
 
 /// How values are laid out along an axis.
 #[derive(Debug, Clone, PartialEq)]

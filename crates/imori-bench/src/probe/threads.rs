@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::fs;
 
-use crate::watch::beat::parse_without_cpu;
-use crate::watch::process::{parse_stat, threads};
+use crate::probe::beat::parse_without_cpu;
+use crate::probe::process::{parse_stat, threads};
 
 /// The share of time that looking may take is one to this.
 const SHARE: u64 = 300;

@@ -1,8 +1,8 @@
 //! A plot on a page: its title, what to look for, the drawing for wide and narrow screens, its numbers.
 
-use crate::report::markup::Markup;
-use crate::report::plot::Plot;
-use crate::report::table::Table;
+use crate::page::markup::Markup;
+use crate::page::plot::Plot;
+use crate::page::table::Table;
 
 /// How much of a page's width a figure takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! The plots of one run, and those that lay several runs over one another.
 
+use crate::page::axis::{Axis, Scale, Unit};
+use crate::page::buckets::{BUCKETS_MAX, Bucket, Buckets};
+use crate::page::plot::{Plot, Series, SeriesKind};
 use crate::record::latency::LatencyKind;
 use crate::record::report::{RateStep, Report};
 use crate::record::series::{BrokerSecond, HostSecond};
-use crate::report::axis::{Axis, Scale, Unit};
-use crate::report::buckets::{BUCKETS_MAX, Bucket, Buckets};
-use crate::report::plot::{Plot, Series, SeriesKind};
 
 /// A plot of the seconds of a run that ended then.
 fn of_time(title: &str, y: Axis, end: f64, series: Vec<Series>) -> Plot {

@@ -1,6 +1,6 @@
 //! A table of numbers, which every plot has below it.
 
-use crate::report::markup::Markup;
+use crate::page::markup::Markup;
 
 /// Rows from which a table is given a window of its own.
 const LONG: usize = 40;

@@ -15,8 +15,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::clock::Clock;
-use crate::watch::canary::{Canary, Late};
-use crate::watch::usual::Usual;
+use crate::probe::canary::{Canary, Late};
+use crate::probe::usual::Usual;
 
 /// Time between an echo and the next byte.
 const EVERY: Duration = Duration::from_millis(40);
@@ -176,7 +176,7 @@ fn serve(listener: &TcpListener) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::canary::CanaryKind;
+    use crate::probe::canary::CanaryKind;
 
     fn is_seen(mirror: Mirror) -> Option<String> {
         let is_over = Arc::new(AtomicBool::new(false));

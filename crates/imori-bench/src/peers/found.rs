@@ -8,8 +8,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, bail};
 
+use crate::peers::peer::{Kind, Origin, Peer};
 use crate::url::Scheme;
-use crate::versus::peer::{Kind, Origin, Peer};
 
 /// A program, and which one it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

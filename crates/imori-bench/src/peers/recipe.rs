@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::peers::found::Program;
+use crate::peers::peer::{Kind, Origin, Peer};
 use crate::url::Scheme;
-use crate::versus::found::Program;
-use crate::versus::peer::{Kind, Origin, Peer};
 
 /// The command of a peer, with its configuration.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

@@ -1,13 +1,13 @@
 //! Time to the right, response time upwards, darkness for how many; below it where it stood still,
 //! a lane for each verdict, so that its place tells whose fault it was.
 
+use crate::page::axis::{Axis, Scale, Span, Tick, Unit};
+use crate::page::buckets::Buckets;
+use crate::page::frame::{Frame, text_width};
+use crate::page::markup::{Markup, px};
+use crate::page::quantity::grouped;
+use crate::page::verdict::{VERDICTS, letter, name};
 use crate::record::series::{HEAT_BOUNDS_US, Period, Stall};
-use crate::report::axis::{Axis, Scale, Span, Tick, Unit};
-use crate::report::buckets::Buckets;
-use crate::report::frame::{Frame, text_width};
-use crate::report::markup::{Markup, px};
-use crate::report::quantity::grouped;
-use crate::report::verdict::{VERDICTS, letter, name};
 
 /// Shades, from few to many.
 const SHADES: usize = 7;
@@ -252,9 +252,9 @@ fn upper(class: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::buckets::BUCKETS_MAX;
+    use crate::page::well_formed::check;
     use crate::record::series::{Second, Verdict};
-    use crate::report::buckets::BUCKETS_MAX;
-    use crate::report::well_formed::check;
 
     fn stall(start_s: f64, length_s: f64, verdict: Verdict) -> Stall {
         Stall {

@@ -18,7 +18,7 @@ use clap::Args;
 use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group, set_child_subreaper};
 
 use crate::amount::duration;
-use crate::watch::process::{is_running, tree};
+use crate::probe::process::{is_running, tree};
 
 /// How often it is looked whether a broker has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

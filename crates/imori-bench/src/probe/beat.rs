@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::clock::Clock;
-use crate::watch::canary::{Canary, CanaryKind, Late};
+use crate::probe::canary::{Canary, CanaryKind, Late};
 
 /// How long a beat sleeps.
 const BEAT: Duration = Duration::from_millis(10);

@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::interrupt;
+use crate::peers::found::Program;
+use crate::peers::guard::OUTPUT;
+use crate::peers::ourselves::Ourselves;
+use crate::peers::peer::{Origin, Peer};
+use crate::peers::recipe::{Recipe, free_port, prepare};
+use crate::probe::process::{is_running, tree};
 use crate::url::{Scheme, Url};
-use crate::versus::found::Program;
-use crate::versus::guard::OUTPUT;
-use crate::versus::ourselves::Ourselves;
-use crate::versus::peer::{Origin, Peer};
-use crate::versus::recipe::{Recipe, free_port, prepare};
-use crate::watch::process::{is_running, tree};
 
 /// How long a broker may take until a login succeeds.
 const READY_AFTER_MAX: Duration = Duration::from_secs(120);

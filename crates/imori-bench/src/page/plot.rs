@@ -2,10 +2,10 @@
 //!
 //! Series differ in colour, in dashes and in the shape of their marks, so that paper will do.
 
-use crate::report::axis::{Axis, Scale, Span};
-use crate::report::frame::{Frame, STYLES, text_width};
-use crate::report::markup::{Markup, px};
-use crate::report::table::{Row, Table};
+use crate::page::axis::{Axis, Scale, Span};
+use crate::page::frame::{Frame, STYLES, text_width};
+use crate::page::markup::{Markup, px};
+use crate::page::table::{Row, Table};
 
 /// Points from which a line is drawn without dashes.
 const DENSE: usize = 130;
@@ -389,8 +389,8 @@ pub(crate) fn mark(svg: &mut Markup, x: f64, y: f64, style: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::axis::Unit;
-    use crate::report::well_formed::check;
+    use crate::page::axis::Unit;
+    use crate::page::well_formed::check;
 
     fn sweep() -> Plot {
         let names = ["1", "2", "<4>"].map(str::to_owned).to_vec();

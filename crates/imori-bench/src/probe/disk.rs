@@ -13,8 +13,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use crate::clock::Clock;
-use crate::watch::canary::{Canary, Late};
-use crate::watch::usual::Usual;
+use crate::probe::canary::{Canary, Late};
+use crate::probe::usual::Usual;
 
 /// Time between two writes.
 const EVERY: Duration = Duration::from_millis(100);
@@ -102,7 +102,7 @@ impl Drop for Nest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::canary::CanaryKind;
+    use crate::probe::canary::CanaryKind;
 
     #[test]
     fn it_writes_and_leaves_nothing_behind() {

@@ -1,7 +1,7 @@
 //! The frame of a drawing: its margins, its grid, and what stands at its axes.
 
-use crate::report::axis::Tick;
-use crate::report::markup::{Markup, px};
+use crate::page::axis::Tick;
+use crate::page::markup::{Markup, px};
 
 /// How many styles of series there are; the next look like the first.
 pub(crate) const STYLES: usize = 8;

@@ -1,0 +1,15 @@
+//! Parts of a page: tables, figures, pictures, and how figures are written.
+
+pub(crate) mod figure;
+pub(crate) mod graphs;
+pub(crate) mod heat;
+pub(crate) mod plot;
+pub(crate) mod frame;
+pub(crate) mod table;
+pub(crate) mod axis;
+pub(crate) mod buckets;
+pub(crate) mod verdict;
+pub(crate) mod markup;
+pub(crate) mod quantity;
+#[cfg(test)]
+pub(crate) mod well_formed;
