@@ -153,8 +153,8 @@ def test_settles_leave_room_to_a_checkpoint(tmp_path: Path) -> None:
             last = await received(connection, "full", count, "client-individual")
             leave_free(mount, 0)
             await asyncio.sleep(LOOK_S)
-            session, _, number = last.rpartition("-")
-            for each in range(int(number) - count + 1, int(number) + 1):
+            session, _, latest = last.rpartition("-")
+            for each in range(int(latest) - count + 1, int(latest) + 1):
                 connection.send("ACK", {"id": f"{session}-{each}"})
             await connection.ask(
                 "SEND", {"destination": "/queue/full", "persistent": "true"}, b"last"
