@@ -184,6 +184,7 @@ fn nested(depth: usize, has_names: bool) -> Vec<u8> {
     if has_names || depth == 1 { inner } else { [&b"\0"[..], &inner].concat() }
 }
 
+/// SECURITY LIM-09.
 #[test]
 fn deep_tables_are_refused_and_the_stack_stays_flat() {
     for has_names in [true, false] {
