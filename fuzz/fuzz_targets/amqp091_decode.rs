@@ -16,7 +16,7 @@ use libfuzzer_sys::fuzz_target;
 /// Bytes of a payload at most.
 const PAYLOAD_BYTES_MAX: usize = 512;
 
-/// What a run of the decoder came to: the frames, written anew.
+/// The result of a run of the decoder: the frames, written anew.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     frames: Vec<Vec<u8>>,

@@ -10,7 +10,7 @@ _KEY = re.compile(r"^#?(\w+) = ")
 _DOTTED = re.compile(r"`([a-z]+)\.([a-z_]+)(?: = [^`]*)?`")
 _VARIABLE = re.compile(r"IMORI__([A-Z]+)__([A-Z_]+)")
 
-# What looks like a key of section `stomp`, `limits` or `broker` and is a file.
+# Names of files that look like keys of sections `stomp`, `limits` or `broker`.
 FILE_ENDINGS = {"dict", "md", "py", "rs", "toml", "txt", "xml"}
 
 

@@ -1,4 +1,4 @@
-"""What the first RPC's page says of a broker that restarts, in tests as in its table."""
+"""The first RPC's page on a broker that restarts, in tests as in its table."""
 
 import signal
 import socket

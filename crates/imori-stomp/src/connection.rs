@@ -287,18 +287,13 @@ impl Connection {
                     note(&mut self.repeat, &mut self.client, world, frame, bytes);
                 }
             }
-            // No queue holds up a frame that publishes nothing.
-            Action::Perform => {
-                if self.perform_at_once(world, frame, budget) == Performed::Partly {
-                    return Taken::Left(Next::Again);
-                }
-            }
             Action::Publish => return self.begin_to_park(world, frame, bytes),
             Action::Park => self.park_frame(world, frame, bytes),
             Action::ParkWithTransaction if self.must_stay_behind(frame) => {
                 self.park_frame(world, frame, bytes);
             }
-            Action::ParkWithTransaction => {
+            // No queue holds up a frame that publishes nothing.
+            Action::Perform | Action::ParkWithTransaction => {
                 if self.perform_at_once(world, frame, budget) == Performed::Partly {
                     return Taken::Left(Next::Again);
                 }

@@ -1,6 +1,6 @@
 //! The way of a client's bytes from the transport to the protocol; an incomplete frame is carried over.
 //!
-//! What a turn reads of a frame is kept free of charge. A long frame is charged with all its bytes before more of it
+//! A turn's own bytes of a frame are kept free of charge. A long frame is charged with all its bytes before more of it
 //! is read, so that a declaration alone takes nothing. It then comes straight into the memory that its body stays in.
 
 use std::task::{Poll, ready};

@@ -176,7 +176,7 @@ pub(crate) fn check_kind(
 /// Refuses a SUBSCRIBE to what only ActiveMQ takes for more than a name; `written` is the destination.
 ///
 /// # Errors
-/// It is such; the text says what to write instead, and how the name is written where it is one.
+/// The destination is such; the text says what to write instead, and how the name is written where it is one.
 pub(crate) fn refuse_foreign_destination(
     written: &[u8],
     destination: &Destination<'_>,
