@@ -10,7 +10,7 @@ use imori_core::broker::{self, Actor};
 use imori_core::confirm::Confirm;
 use imori_core::delivery::Outcome;
 use imori_core::id::ConnectionId;
-use imori_core::inbound::{Inbound, Intake, Performed, Phase, Taken, Unread};
+use imori_core::inbound::{Inbound, Intake, Keepalive, Performed, Phase, Taken, Unread};
 use imori_core::message::BODY_SHARED_MIN;
 use imori_core::outbound::{Encoder, HeldAnswers, Outbound, SessionId};
 use imori_core::room::Room;
@@ -35,7 +35,6 @@ use crate::commands::transaction::{add_settle, commit, rollback, select};
 use crate::commands::{exchange, queue};
 use crate::content::{Behind, Content, ContentError, Unfinished, behind, frames};
 use crate::delivery::DeliveryEncoder;
-use crate::keepalive::Keepalive;
 use crate::limits::{FRAME_BYTES_FORGIVEN, FRAME_BYTES_MIN, LOGIN_FRAME_BYTES_MAX};
 use crate::protocol_error::{Code, ProtocolError};
 use crate::settings::Settings;
@@ -383,7 +382,8 @@ impl Connection {
             (Action::Tune, Some(Method::ConnectionTuneOk(tune_ok))) => {
                 tune(&mut self.client, world, &tune_ok)?;
                 let every = std::time::Duration::from_secs(tune_ok.heartbeat.into());
-                self.keepalive.agreed(every, world.now());
+                let every = (!every.is_zero()).then_some(every);
+                self.keepalive.agreed(every, every, world.now());
                 self.state = State::Opening;
             }
             (Action::Enter, Some(Method::ConnectionOpen(op))) => {

@@ -4,7 +4,6 @@
 //! the same jobs.
 
 pub mod connection;
-mod keepalive;
 mod commands;
 mod client;
 mod channel;

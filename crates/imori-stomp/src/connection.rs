@@ -9,7 +9,7 @@ use bytes::Bytes;
 use imori_core::broker::Actor;
 use imori_core::confirm::Confirm;
 use imori_core::id::ConnectionId;
-use imori_core::inbound::{Inbound, Intake, Performed, Phase, Repeat, Repeated, Taken, Unread};
+use imori_core::inbound::{Inbound, Intake, Keepalive, Performed, Phase, Repeat, Repeated, Taken, Unread};
 use imori_core::outbound::{Encoder, Outbound, SessionId};
 use imori_core::room::Room;
 use imori_core::time::Time;
@@ -31,7 +31,6 @@ use crate::commands::send::send;
 use crate::commands::settle::settle;
 use crate::commands::subscribe::{subscribe, unsubscribe};
 use crate::delivery::DeliveryEncoder;
-use crate::keepalive::Keepalive;
 use crate::outcome::{FrameOutcome, ReceiptKind};
 use crate::parked::{Parked, ParkedMarks};
 use crate::protocol_error::{ProtocolError, push_error, push_receipt};
@@ -427,7 +426,7 @@ impl Connection {
             Ok(Some(agreed)) => {
                 self.decoder.connected(self.client.version);
                 self.intake.reading.logged_in();
-                self.keepalive.logged_in(agreed, world.now());
+                self.keepalive.agreed(agreed.send_every, agreed.receive_every, world.now());
                 self.state = State::Open;
             }
             Err(error) => self.refuse(world, &error, Some(frame)),

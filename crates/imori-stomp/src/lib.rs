@@ -6,7 +6,6 @@
 
 pub mod connection;
 mod parked;
-mod keepalive;
 mod commands;
 mod client;
 mod transactions;

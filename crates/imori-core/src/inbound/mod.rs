@@ -5,6 +5,7 @@
 //! publishing frames whose heads repeat.
 
 mod inbound;
+mod keepalive;
 mod intake;
 mod parking;
 mod repeat;
@@ -12,6 +13,7 @@ mod unread;
 
 pub use inbound::{Inbound, Performed, Phase, Taken};
 pub use intake::{Intake, Reading};
+pub use keepalive::{Due, Keepalive};
 pub use parking::Parking;
 pub use repeat::{Repeat, Repeated, RepeatedHead};
 pub use unread::Unread;

@@ -1,52 +1,52 @@
-//! Heart-beats, both ways.
+//! Heart-beats, both ways, of the protocols that agree on them.
 
 use std::time::Duration;
 
-use imori_core::inbound::Reading;
-use imori_core::time::Time;
-
-use crate::heart_beat::Agreed;
+use super::intake::Reading;
+use crate::time::Time;
 
 /// Deadlines that have passed.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Due {
+pub struct Due {
     /// The client has sent nothing for too long: this long.
-    pub(crate) silence: Option<Duration>,
+    pub silence: Option<Duration>,
     /// The time has come to see whether something was sent.
-    pub(crate) beat: bool,
+    pub beat: bool,
 }
 
 /// Deadlines of the heart-beats that were agreed on.
 #[derive(Debug)]
-pub(crate) struct Keepalive {
+pub struct Keepalive {
     /// Half of what was agreed on, so that with a look at each the pause is never longer.
     look_every: Option<Duration>,
     next_look: Time,
-    /// Twice what was agreed on: the margin that the specification asks for.
+    /// Twice what was agreed on: the margin that STOMP 1.2 asks for, and the two intervals of AMQP 0-9-1, 4.2.7.
     silence_max: Option<Duration>,
     /// The bytes that the outbound half had appended at the last look.
     appended: u64,
 }
 
 impl Keepalive {
-    pub(crate) fn new(now: Time) -> Self {
+    /// Nothing is agreed on.
+    pub fn new(now: Time) -> Self {
         Self { look_every: None, next_look: now, silence_max: None, appended: 0 }
     }
 
-    /// The client is in, and these heart-beats are agreed on.
-    pub(crate) fn logged_in(&mut self, agreed: Agreed, now: Time) {
-        self.look_every = agreed.send_every.map(|every| every / 2);
-        self.silence_max = agreed.receive_every.map(|every| every.saturating_mul(2));
+    /// Something is to be sent at least so often, and received at least so often; none where that is not agreed on.
+    pub fn agreed(&mut self, send_every: Option<Duration>, receive_every: Option<Duration>, now: Time) {
+        self.look_every = send_every.map(|every| every / 2);
+        self.silence_max = receive_every.map(|every| every.saturating_mul(2));
         self.look_next(now);
     }
 
-    pub(crate) fn next_deadline(&self, reading: &Reading) -> Option<Time> {
+    /// When the next deadline passes, if there is one.
+    pub fn next_deadline(&self, reading: &Reading) -> Option<Time> {
         let look = self.look_every.map(|_| self.next_look);
         [look, self.silent_at(reading)].into_iter().flatten().min()
     }
 
     /// Gives the deadlines that have passed. A look is due once.
-    pub(crate) fn due(&mut self, now: Time, reading: &Reading) -> Due {
+    pub fn due(&mut self, now: Time, reading: &Reading) -> Due {
         let beat = self.look_every.is_some() && self.next_look <= now;
         if beat {
             self.look_next(now);
@@ -58,7 +58,7 @@ impl Keepalive {
     }
 
     /// Notes how much was ever appended; says whether nothing was since the last look.
-    pub(crate) fn is_idle(&mut self, appended: u64) -> bool {
+    pub fn is_idle(&mut self, appended: u64) -> bool {
         std::mem::replace(&mut self.appended, appended) == appended
     }
 
@@ -77,34 +77,41 @@ mod tests {
 
     const SECOND: u64 = 1_000_000;
 
+    fn seconds(seconds: u64) -> Option<Duration> {
+        Some(Duration::from_secs(seconds))
+    }
+
     #[test]
     fn looks_come_twice_an_interval_and_silence_after_two() {
-        let mut reading = Reading::new(Duration::from_secs(10), Time(0));
-        let mut keepalive = Keepalive::new(Time(0));
-        let agreed =
-            Agreed { send_every: Some(Duration::from_secs(4)), receive_every: Some(Duration::from_secs(3)) };
-        keepalive.logged_in(agreed, Time(0));
-        for (at, beat, silent, next) in [
+        // Seconds at which it is looked, whether a beat and a silence are due then, and when it is looked next.
+        let apart = [
             (1, false, false, 2),
             (2, true, false, 4),
             (5, true, false, 6),
             (6, false, true, 6),
             (7, true, true, 6),
-        ] {
-            let due = keepalive.due(Time(at * SECOND), &reading);
-            assert_eq!((due.beat, due.silence.is_some()), (beat, silent), "at {at}");
-            assert_eq!(keepalive.next_deadline(&reading), Some(Time(next * SECOND)), "at {at}");
+        ];
+        let alike = [(1, false, false, 2), (2, true, false, 4), (5, true, false, 7), (8, true, true, 8)];
+        for (receive_every, looks) in [(3, &apart[..]), (4, &alike[..])] {
+            let mut reading = Reading::new(Duration::from_secs(10), Time(0));
+            let mut keepalive = Keepalive::new(Time(0));
+            keepalive.agreed(seconds(4), seconds(receive_every), Time(0));
+            for &(at, beat, silent, next) in looks {
+                let due = keepalive.due(Time(at * SECOND), &reading);
+                assert_eq!((due.beat, due.silence.is_some()), (beat, silent), "at {at}");
+                assert_eq!(keepalive.next_deadline(&reading), Some(Time(next * SECOND)), "at {at}");
+            }
+            reading.pause();
+            let due = keepalive.due(Time(9 * SECOND), &reading);
+            assert_eq!(due.silence, None, "who is not read from is not silent");
         }
-        reading.pause();
-        let due = keepalive.due(Time(8 * SECOND), &reading);
-        assert_eq!(due.silence, None, "who is not read from is not silent");
     }
 
     #[test]
     fn without_heart_beats_nothing_is_due() {
         let reading = Reading::new(Duration::from_secs(10), Time(0));
         let mut keepalive = Keepalive::new(Time(10));
-        keepalive.logged_in(Agreed { send_every: None, receive_every: None }, Time(0));
+        keepalive.agreed(None, None, Time(0));
         assert_eq!(keepalive.next_deadline(&reading), None);
         assert_eq!(keepalive.due(Time(u64::MAX), &reading), Due::default());
     }
