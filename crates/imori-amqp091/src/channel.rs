@@ -37,6 +37,14 @@ pub(crate) struct Channel {
     pub(crate) unfinished: Option<Unfinished>,
 }
 
+impl Channel {
+    /// Tells whether a publish on it is sent on at once: it is open, no message is half there, and no transaction gathers.
+    #[inline]
+    pub(crate) fn only_publishes(&self) -> bool {
+        !self.is_closing && self.unfinished.is_none() && self.transaction.is_none()
+    }
+}
+
 /// The consumer of direct reply-to: the tag under which replies come, and the address that stands for it elsewhere.
 #[derive(Debug)]
 pub(crate) struct ReplyConsumer {

@@ -1,5 +1,7 @@
 //! `basic.publish`: a message comes in.
 
+use std::slice;
+
 use bytes::Bytes;
 use imori_core::broker;
 use imori_core::confirm::Confirm;
@@ -12,9 +14,9 @@ use imori_core::world::World;
 use crate::client::Client;
 use crate::codec::frame::FRAME_BYTES;
 use crate::codec::methods::basic;
-use crate::commands::direct_reply;
 use crate::commands::token::DIRECT_REPLY_TO;
 use crate::commands::transaction::add_publish;
+use crate::commands::{confirm, direct_reply};
 use crate::content::Content;
 use crate::delivery::push_return;
 use crate::header_block::{BASIC, read};
@@ -64,29 +66,18 @@ pub(crate) fn publish<W: World>(
         .map_err(|error| client.error(&error))?;
     budget.spend(1, report.receivers, report.slow_reader);
     let is_returned = publish.mandatory && report.is_unroutable();
-    let number = client.channels.get_mut(&channel).and_then(|channel| channel.confirms.as_mut());
-    let number = number.map(|number| {
-        *number += 1;
-        *number
-    });
-    if !is_returned && number.is_none() {
-        return Ok(Performed::Done);
-    }
-    let payload_bytes_max = (client.frame_bytes_max as usize).saturating_sub(FRAME_BYTES);
-    world.with_outbound(client.connection, |outbound| {
-        let session = SessionId(channel);
-        if is_returned {
-            // RabbitMQ, publisher confirms: the return comes before the confirm.
-            outbound.answer(session, Confirm::NOW, |out| {
+    if is_returned {
+        let payload_bytes_max = (client.frame_bytes_max as usize).saturating_sub(FRAME_BYTES);
+        // RabbitMQ, publisher confirms: the return comes before the confirm.
+        world.with_outbound(client.connection, |outbound| {
+            outbound.answer(SessionId(channel), Confirm::NOW, |out| {
                 push_return(out, channel, publish, content.properties, content.body, payload_bytes_max);
             });
-        }
-        match (number, &report.refused_by) {
-            (Some(number), Some(_)) => outbound.refuse(session, number),
-            (Some(number), None) => outbound.confirm(session, number, report.confirm, report.confirm.level),
-            (None, _) => true,
-        }
-    });
+        });
+    }
+    if let Some(number) = confirm::count(client, channel, 1) {
+        confirm::answer(world, client.connection, channel, number, slice::from_ref(&report));
+    }
     Ok(Performed::Done)
 }
 

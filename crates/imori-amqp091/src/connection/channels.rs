@@ -10,15 +10,51 @@ use imori_core::turn::{Budget, Next};
 use imori_core::world::World;
 
 use super::Connection;
+use super::state::State;
 use crate::channel::Channel;
 use crate::codec::frame::Frame;
 use crate::codec::method::{MethodFields, MethodId};
 use crate::codec::methods::{Method, basic, channel};
+use crate::commands::confirm;
 use crate::commands::publish::{check_len, publish};
+use crate::commands::repeat::note;
 use crate::content::{Behind, Content, ContentError, Unfinished, behind, frames, frames_of_method};
 use crate::protocol_error::{Code, ProtocolError};
 
 impl Connection {
+    /// Publishes the messages that the input begins with, if their frames are like some seen before; gives their bytes.
+    #[inline]
+    pub(super) fn publish_again<W: World>(
+        &mut self,
+        world: &W,
+        input: &[u8],
+        budget: &mut Budget,
+    ) -> Option<usize> {
+        if self.state != State::Running || !self.repeat.is_known() {
+            return None;
+        }
+        let &[_, channel1, channel2, ..] = input else { return None };
+        let number = u16::from_be_bytes([channel1, channel2]);
+        let channel = self.client.channels.get(&number)?;
+        let has_parked = self.intake.parking.has_parked_of(SessionId(number));
+        if !channel.only_publishes() || has_parked || Self::must_wait(world) {
+            return None;
+        }
+        if channel.confirms.is_none() {
+            let sent = self.repeat.publish(world, &self.client.actor(), input, budget)?;
+            budget.spend(sent.frames, sent.report.receivers, sent.report.slow_reader);
+            return Some(sent.bytes);
+        }
+        let sent = self.repeat.publish_each(world, &self.client.actor(), input, budget)?;
+        let receivers = sent.report.iter().map(|report| report.receivers).sum();
+        let slow_reader = sent.report.iter().find_map(|report| report.slow_reader);
+        budget.spend(sent.frames, receivers, slow_reader);
+        if let Some(first) = confirm::count(&mut self.client, number, sent.frames) {
+            confirm::answer(world, self.client.connection, number, first, &sent.report);
+        }
+        Some(sent.bytes)
+    }
+
     /// Takes a frame of a channel.
     #[inline]
     pub(super) fn take_of_channel<W: World>(
@@ -45,8 +81,16 @@ impl Connection {
                     Behind::Whole { content, bytes, end } => {
                         let len = frame.len() + bytes;
                         let shared = unread.kept_body(len - end, content.body.len());
-                        let left = self.take_message(world, frame, &op, &content, shared.as_ref(), budget)?;
-                        Ok(left.map_or(Taken::Bytes(len), Taken::Left))
+                        if let Some(next) =
+                            self.take_message(world, frame, &op, &content, shared.as_ref(), budget)?
+                        {
+                            return Ok(Taken::Left(next));
+                        }
+                        if !self.intake.parking.has_parked_of(SessionId(number)) {
+                            let bytes = unread.bytes().get(..len).unwrap_or_default();
+                            note(&mut self.repeat, &self.client, &op, &content, bytes);
+                        }
+                        Ok(Taken::Bytes(len))
                     }
                     Behind::Incomplete { bytes } => {
                         Ok(Taken::Incomplete { frame_bytes: bytes.map(|bytes| frame.len() + bytes) })
