@@ -32,7 +32,12 @@ def environment_of(imori: Imori) -> dict[str, str]:
 def command_of(block: Block, imori: Imori) -> list[str]:
     """Returns the command that runs a block against this broker."""
     text = block.text.replace("target/release/imori", BINARY)
-    ports = {"61613": imori.addresses[0], "4222": imori.nats, "8222": imori.monitor}
+    ports = {
+        "61613": imori.addresses[0],
+        "4222": imori.nats,
+        "8222": imori.monitor,
+        "15672": imori.admin,
+    }
     for usual, address in ports.items():
         if address is not None:
             text = re.sub(rf"\b{usual}\b", str(address[1]), text)

@@ -113,6 +113,7 @@ mod tests {
         config.listeners.nats = parse(nats);
         config.listeners.ws.clear();
         config.listeners.nats_monitor.clear();
+        config.listeners.admin.clear();
         config
     }
 
