@@ -22,7 +22,7 @@ help: ## Shows this list.
 
 run: ## Builds the broker and runs it with every listener on loopback.
 	$(CARGO) build --release --bin imori
-	IMORI__LISTENERS__AMQP="$${IMORI__LISTENERS__AMQP-127.0.0.1:5672}" exec target/release/imori serve --data-dir $(DATA)
+	exec target/release/imori serve --data-dir $(DATA)
 
 test: setup ## Installs what the tests need and runs everything.
 	python3 ci/stages.py

@@ -35,6 +35,7 @@ def command_of(block: Block, imori: Imori) -> list[str]:
     ports = {
         "61613": imori.addresses[0],
         "4222": imori.nats,
+        "5672": imori.amqp,
         "8222": imori.monitor,
         "15672": imori.admin,
     }

@@ -207,5 +207,12 @@ pub(crate) fn frames(channel: u16, method: &[u8], content: &Content<'_>) -> Box<
     out.into_boxed_slice()
 }
 
+/// The frame of a method without content, as it waits.
+pub(crate) fn frames_of_method(channel: u16, payload: &[u8]) -> Box<[u8]> {
+    let mut out = Vec::with_capacity(payload.len() + FRAME_BYTES);
+    push_frame(&mut out, FrameType::Method, channel, |out| out.extend_from_slice(payload));
+    out.into_boxed_slice()
+}
+
 #[cfg(test)]
 mod tests;

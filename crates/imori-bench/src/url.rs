@@ -13,6 +13,8 @@ pub enum Scheme {
     Stomp,
     /// `nats://`
     Nats,
+    /// `amqp://`: AMQP 0-9-1.
+    Amqp,
     /// A protocol of peers without a broker, which the program brings.
     Peer(PeerScheme),
 }
@@ -28,7 +30,7 @@ pub struct PeerScheme {
     pub word: &'static str,
 }
 
-/// The protocols that the program brings beside STOMP and NATS.
+/// The protocols that the program brings beside those of brokers.
 static BROUGHT: OnceLock<Vec<PeerScheme>> = OnceLock::new();
 
 /// Adds schemes to those that URLs may have, for the whole process; only the first call counts.
@@ -38,8 +40,8 @@ pub(crate) fn bring(schemes: Vec<PeerScheme>) {
 
 /// Where a broker or a peer is.
 ///
-/// `stomp://user:password@host:port/vhost` and `nats://user:password@host:port` need scheme and host
-/// only. `scheme://host:port/path` of a peer needs its port too, and has no user.
+/// `stomp://user:password@host:port/vhost`, `amqp://user:password@host:port/vhost` and
+/// `nats://user:password@host:port` need scheme and host only. `scheme://host:port/path` of a peer needs its port too, and has no user.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url {
     /// The protocol.
@@ -106,7 +108,7 @@ impl FromStr for Url {
 impl Scheme {
     /// The schemes that URLs may have.
     fn all() -> impl Iterator<Item = Scheme> {
-        [Scheme::Stomp, Scheme::Nats].into_iter().chain(Scheme::of_peers())
+        [Scheme::Stomp, Scheme::Nats, Scheme::Amqp].into_iter().chain(Scheme::of_peers())
     }
 
     /// The schemes that the program brings.
@@ -125,6 +127,7 @@ impl Scheme {
         match self {
             Scheme::Stomp => "stomp",
             Scheme::Nats => "nats",
+            Scheme::Amqp => "amqp",
             Scheme::Peer(scheme) => scheme.name,
         }
     }
@@ -132,14 +135,14 @@ impl Scheme {
     /// The word behind a peer's name and a colon, such as `nats` in `imori:nats`.
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Scheme::Stomp | Scheme::Nats => self.name(),
+            Scheme::Stomp | Scheme::Nats | Scheme::Amqp => self.name(),
             Scheme::Peer(scheme) => scheme.word,
         }
     }
 
     /// The URL of a peer that was started on loopback.
     pub(crate) fn on_loopback(self, port: u16) -> String {
-        let login = if self == Scheme::Stomp { "guest:guest@" } else { "" };
+        let login = if matches!(self, Scheme::Stomp | Scheme::Amqp) { "guest:guest@" } else { "" };
         format!("{}://{login}127.0.0.1:{port}", self.name())
     }
 
@@ -148,6 +151,7 @@ impl Scheme {
         match self {
             Scheme::Stomp => Some(61613),
             Scheme::Nats => Some(4222),
+            Scheme::Amqp => Some(5672),
             Scheme::Peer(_) => None,
         }
     }
@@ -246,6 +250,8 @@ mod tests {
             ("stomp://u:p%40x@[::1]:5", Scheme::Stomp, "::1", 5, Some(("u", "p@x")), "/"),
             ("stomp://[::1]", Scheme::Stomp, "::1", 61613, None, "/"),
             ("nats://h", Scheme::Nats, "h", 4222, None, "/"),
+            ("amqp://h", Scheme::Amqp, "h", 5672, None, "/"),
+            ("amqp://u:p@h:1/%2F", Scheme::Amqp, "h", 1, Some(("u", "p")), "/"),
             ("nats://u:p@h:1/", Scheme::Nats, "h", 1, Some(("u", "p")), "/"),
             ("one://h:1", one, "h", 1, None, "/"),
             ("one://[::1]:1/", one, "::1", 1, None, "/"),

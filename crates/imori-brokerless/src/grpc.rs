@@ -13,7 +13,7 @@ use imori_bench::driver::{
     Manner, MessageTemplate, NUMBER_BYTES, Reader, Replies, RequestTemplate, Terms, call_of, check_no_broker,
     put_hex, text,
 };
-use imori_bench::{Depth, ReplyKind, Url};
+use imori_bench::{AckMode, Depth, ReplyKind, Url};
 
 use crate::hpack::{self, HeaderDecoder};
 use crate::http2::{self, Frame, flag, kind, setting};
@@ -119,7 +119,7 @@ impl Driver for Grpc {
         out.len()
     }
 
-    fn acknowledge(&self, _token: &[u8], _out: &mut Vec<u8>) {}
+    fn acknowledge(&self, _token: &[u8], _mode: AckMode, _out: &mut Vec<u8>) {}
 
     fn check(&self, _terms: Terms) -> Result<()> {
         bail!("gRPC goes from peer to peer, with no subjects between; use `rpc`")

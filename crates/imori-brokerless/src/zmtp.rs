@@ -12,7 +12,7 @@ use imori_bench::driver::{
     FRAME_BYTES_MAX, Heard, Manner, MessageTemplate, Reader, Replies, RequestTemplate, Terms,
     check_no_broker, text,
 };
-use imori_bench::{Depth, ReplyKind, Url};
+use imori_bench::{AckMode, Depth, ReplyKind, Url};
 
 /// ZMTP 3.0, Greeting: signature, version, mechanism, whether it is a server, filler.
 const GREETING_BYTES: usize = 64;
@@ -106,7 +106,7 @@ impl Driver for Zmtp {
         out.len()
     }
 
-    fn acknowledge(&self, _token: &[u8], _out: &mut Vec<u8>) {}
+    fn acknowledge(&self, _token: &[u8], _mode: AckMode, _out: &mut Vec<u8>) {}
 
     fn check(&self, _terms: Terms) -> Result<()> {
         bail!("ZeroMQ is spoken from peer to peer here, with no subjects between; use `rpc`")

@@ -176,10 +176,10 @@ impl Consumer {
                 self.ack_due.extend_from_slice(delivery.ack);
             }
             AckMode::ClientIndividual => match &mut self.held {
-                None => self.driver.acknowledge(delivery.ack, out),
+                None => self.driver.acknowledge(delivery.ack, self.ack, out),
                 Some(held) => {
                     if let Some(due) = held.put(delivery.ack) {
-                        self.driver.acknowledge(&due, out);
+                        self.driver.acknowledge(&due, self.ack, out);
                     }
                 }
             },
@@ -202,11 +202,11 @@ impl Consumer {
             out.extend_from_slice(&subscribe);
         }
         if !self.ack_due.is_empty() {
-            self.driver.acknowledge(&self.ack_due, out);
+            self.driver.acknowledge(&self.ack_due, self.ack, out);
             self.ack_due.clear();
         }
         while let Some(due) = self.held.as_mut().and_then(Held::left_over) {
-            self.driver.acknowledge(&due, out);
+            self.driver.acknowledge(&due, self.ack, out);
         }
     }
 

@@ -19,7 +19,7 @@ use rustix::time::{
 
 use crate::clock::Clock;
 use crate::limits::{BACKLOG_BYTES_MAX, READ_BYTES, REOPEN_TIMEOUT, REOPENING_NANOS_MAX};
-use crate::protocol::driver::{Destination, Driver, Heard, Reader, Terms};
+use crate::protocol::driver::{Driver, Heard, Reader};
 use crate::protocol::session::{Parts, Session};
 use crate::url::Url;
 
@@ -93,7 +93,8 @@ struct Reopening {
 struct Link<R> {
     socket: TcpStream,
     role: R,
-    subscriptions: Vec<(Destination, Terms)>,
+    /// The subscriptions and declarations, to repeat them when it is opened again.
+    set_up: Vec<Vec<u8>>,
     /// Since when it is broken, and why; none while it is open.
     broken: Option<(u64, Error)>,
     reader: Box<dyn Reader>,
@@ -141,7 +142,7 @@ impl<R: Role> EventLoop<R> {
 
     /// Takes over a connection.
     pub(crate) fn add(&mut self, session: Session, role: R) -> Result<()> {
-        let Parts { socket, reader, unread, subscriptions } = session.into_parts()?;
+        let Parts { socket, reader, unread, set_up } = session.into_parts()?;
         let mut socket = TcpStream::from_std(socket);
         let index = self.links.len();
         self.poll.registry().register(&mut socket, Token(index), Interest::READABLE | Interest::WRITABLE)?;
@@ -152,7 +153,7 @@ impl<R: Role> EventLoop<R> {
         self.links.push(Link {
             socket,
             role,
-            subscriptions,
+            set_up,
             broken: None,
             reader,
             partial: unread,
@@ -210,7 +211,7 @@ impl<R: Role> EventLoop<R> {
         let Some((since, _)) = link.broken else {
             return Ok(());
         };
-        match reopening.session(&link.subscriptions) {
+        match reopening.session(&link.set_up) {
             Ok(Parts { socket, reader, unread, .. }) => {
                 let mut socket = TcpStream::from_std(socket);
                 let interest = Interest::READABLE | Interest::WRITABLE;
@@ -351,10 +352,10 @@ impl Timer {
 }
 
 impl Reopening {
-    fn session(&self, subscriptions: &[(Destination, Terms)]) -> Result<Parts> {
+    fn session(&self, set_up: &[Vec<u8>]) -> Result<Parts> {
         let mut session = Session::open_within(self.driver, &self.url, REOPEN_TIMEOUT)?;
-        for (place, terms) in subscriptions {
-            session.subscribe(place, *terms)?;
+        for step in set_up {
+            session.set_up(step.clone())?;
         }
         session.into_parts()
     }

@@ -55,6 +55,8 @@ pub(crate) struct Publisher {
     pace: Option<Pace>,
     flow: Arc<Flow>,
     sent: u64,
+    /// The first message of its connection, where confirms count those.
+    counted_from: Option<u32>,
     /// The phase it knows of, and what it had sent when that began.
     phase: u64,
     base: u64,
@@ -76,6 +78,8 @@ pub(crate) struct Publishing {
     pub(crate) templates: (MessageTemplate, MessageTemplate),
     /// The confirms to ask for.
     pub(crate) confirms: Confirms,
+    /// Whether confirms count the messages of the connection.
+    pub(crate) confirms_count: bool,
     /// The pace of an open loop.
     pub(crate) pace: Option<Pace>,
 }
@@ -83,7 +87,8 @@ pub(crate) struct Publishing {
 impl Publisher {
     /// A publisher that has nothing to send until the flow says so.
     pub(crate) fn new(publishing: Publishing, flow: Arc<Flow>) -> Publisher {
-        let Publishing { run, index, templates: (template, confirmed), confirms, pace } = publishing;
+        let Publishing { run, index, templates: (template, confirmed), confirms, confirms_count, pace } =
+            publishing;
         Publisher {
             run,
             index,
@@ -93,6 +98,7 @@ impl Publisher {
             pace,
             flow,
             sent: 0,
+            counted_from: confirms_count.then_some(0),
             phase: 0,
             base: 0,
             schedule: None,
@@ -146,8 +152,9 @@ impl Publisher {
         sent < room && out.len() >= FILL_BYTES
     }
 
-    /// Notes that the broker has a message.
+    /// Notes that the broker has a message, of which the confirm gives this number.
     pub(crate) fn confirm(&mut self, number: u32, now: u64, timeline: &mut Timeline) {
+        let number = self.counted_from.unwrap_or_default().wrapping_add(number);
         if let Some(due) = self.unconfirmed.confirm(number) {
             self.is_held = false;
             self.flow.unconfirmed.fetch_sub(1, Ordering::SeqCst);
@@ -164,7 +171,8 @@ impl Publisher {
     }
 
     /// Its connection is open again.
-    pub(crate) fn reopened(&self) {
+    pub(crate) fn reopened(&mut self) {
+        self.counted_from = self.counted_from.map(|_| self.sent as u32);
         self.flow.write_off();
     }
 
@@ -249,7 +257,10 @@ mod tests {
     fn publisher(confirms: Confirms, pace: Option<Pace>, flow: &Arc<Flow>) -> Publisher {
         let template = || MessageTemplate::new(|_| String::new(), b"", b"");
         let templates = (template(), template());
-        Publisher::new(Publishing { run: 1, index: 0, templates, confirms, pace }, Arc::clone(flow))
+        Publisher::new(
+            Publishing { run: 1, index: 0, templates, confirms, confirms_count: false, pace },
+            Arc::clone(flow),
+        )
     }
 
     #[test]

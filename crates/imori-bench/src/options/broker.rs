@@ -25,7 +25,8 @@ pub enum Style {
 /// Where the broker is, whom to account, and where the results go.
 #[derive(Debug, Clone, Args)]
 pub struct BrokerOptions {
-    /// The broker: `stomp://user:password@host:port/vhost` or `nats://user:password@host:port`.
+    /// The broker: `stomp://user:password@host:port/vhost`, `nats://user:password@host:port` or
+    /// `amqp://user:password@host:port/vhost`.
     #[arg(long, default_value = "stomp://127.0.0.1:61613")]
     pub url: Url,
     /// How this broker wants queues and topics named, with STOMP.

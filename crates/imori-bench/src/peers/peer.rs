@@ -100,9 +100,11 @@ impl Kind {
     /// The protocols that it speaks, the default first; none if this program cannot speak with it.
     pub(crate) fn protocols(self) -> Vec<Scheme> {
         match self {
-            Kind::Imori | Kind::Relay => vec![Scheme::Stomp, Scheme::Nats],
+            Kind::Imori => vec![Scheme::Stomp, Scheme::Nats, Scheme::Amqp],
+            Kind::Relay => vec![Scheme::Stomp, Scheme::Nats],
             Kind::NatsServer => vec![Scheme::Nats],
-            Kind::Rabbitmq | Kind::RabbitmqQuorum | Kind::Artemis => vec![Scheme::Stomp],
+            Kind::Rabbitmq | Kind::RabbitmqQuorum => vec![Scheme::Stomp, Scheme::Amqp],
+            Kind::Artemis => vec![Scheme::Stomp],
             Kind::Zeromq | Kind::Grpc => {
                 let is_ours = |scheme: &Scheme| matches!(scheme, Scheme::Peer(of) if of.peer == self.name());
                 Scheme::of_peers().filter(is_ours).collect()
@@ -191,9 +193,6 @@ impl Peer {
         let mut options = Vec::new();
         let is_given =
             |name: &str| given.iter().any(|word| word == name || word.starts_with(&format!("{name}=")));
-        if self.protocol != Scheme::Stomp {
-            return options;
-        }
         let Origin::Known(kind) = self.origin else { return options };
         if kind == Kind::Artemis && !is_given("--destination-style") {
             options.extend(["--destination-style".to_owned(), "artemis".to_owned()]);
@@ -202,7 +201,7 @@ impl Peer {
             options.extend(["--queue-argument".to_owned(), "x-queue-type=quorum".to_owned()]);
         }
         let has_no_inbox = matches!(kind, Kind::Artemis | Kind::Relay);
-        if has_no_inbox && scenario == "rpc" && !is_given("--reply") {
+        if has_no_inbox && self.protocol == Scheme::Stomp && scenario == "rpc" && !is_given("--reply") {
             options.extend(["--reply".to_owned(), "named".to_owned()]);
         }
         options
@@ -221,7 +220,7 @@ fn name_and_word(word: &str) -> (Option<&str>, &str) {
 fn parse(word: &str, common: Option<Scheme>, arguments: &[String]) -> Result<Option<Peer>> {
     if word.contains("://") {
         let Some(protocol) = Scheme::of(word) else {
-            bail!("`{word}` is in no protocol that is spoken here; use `stomp://` or `nats://`");
+            bail!("`{word}` is in no protocol that is spoken here; use `stomp://`, `nats://` or `amqp://`");
         };
         let name = word.parse::<Url>().map_or_else(|_| word.to_owned(), |url| url.to_string());
         let url = Some(word.to_owned());
@@ -264,7 +263,9 @@ fn own_peer(word: &str, own: &Own, count: &mut usize) -> Result<Peer> {
         );
     };
     let Some(protocol) = Scheme::of(url) else {
-        bail!("`--peer-url {url}` is in no protocol that is spoken here; use `stomp://` or `nats://`");
+        bail!(
+            "`--peer-url {url}` is in no protocol that is spoken here; use `stomp://`, `nats://` or `amqp://`"
+        );
     };
     let origin = match own.starts.get(*count) {
         Some(start) => Origin::Commanded { start: start.clone(), stop: own.stops.get(*count).cloned() },
@@ -343,11 +344,13 @@ mod tests {
     #[test]
     fn peers_speak_what_they_have_in_common_unless_said() {
         for (text, arguments, expected) in [
-            ("imori rabbitmq", "", "imori:stomp=stomp rabbitmq=stomp"),
+            ("imori rabbitmq", "", "imori:stomp=stomp rabbitmq:stomp=stomp"),
+            ("imori:amqp rabbitmq:amqp", "", "imori:amqp=amqp rabbitmq:amqp=amqp"),
+            ("imori amqp://h", "", "imori:amqp=amqp amqp://h:5672=amqp"),
             ("imori nats-server", "", "imori:nats=nats nats-server=nats"),
             ("imori nats-server relay", "", "imori:nats=nats nats-server=nats relay:nats=nats"),
-            ("imori nats-server rabbitmq", "", "imori:stomp=stomp nats-server=nats rabbitmq=stomp"),
-            ("imori:nats rabbitmq", "", "imori:nats=nats rabbitmq=stomp"),
+            ("imori nats-server rabbitmq", "", "imori:stomp=stomp nats-server=nats rabbitmq:stomp=stomp"),
+            ("imori:nats rabbitmq", "", "imori:nats=nats rabbitmq:stomp=stomp"),
             ("imori imori", "", "imori:stomp=stomp imori:stomp#2=stomp"),
             ("imori imori:stomp imori", "", "imori:stomp=stomp imori:stomp#2=stomp imori:stomp#3=stomp"),
             ("./a/imori b/imori:nats", "", "./a/imori:nats=nats b/imori:nats=nats"),
@@ -409,7 +412,7 @@ mod tests {
         let own = Own { urls: words("stomp://h:1"), ..Own::default() };
         for (text, own, part) in [
             ("imori mine", &Own::default(), "`mine` is no peer; use imori, nats-server"),
-            ("imori rabbitmq:nats", &Own::default(), "it speaks stomp"),
+            ("imori rabbitmq:nats", &Own::default(), "it speaks stomp and amqp"),
             ("imori http://h", &Own::default(), "no protocol"),
             ("imori rabbitmq", &own, "`--peer-url stomp://h:1` belongs to no peer"),
         ] {
@@ -429,7 +432,7 @@ mod tests {
             ("zeromq", "idle", false),
             ("zeromq", "rpc", true),
             ("grpc", "rpc", false),
-            ("rabbitmq-quorum", "queue", true),
+            ("rabbitmq-quorum:amqp", "queue", true),
             ("rabbitmq-quorum", "rpc", false),
         ] {
             brought_for_tests();
@@ -442,6 +445,7 @@ mod tests {
     fn a_peers_ways_are_filled_in_unless_they_are_given() {
         for (text, scenario, given, expected) in [
             ("rabbitmq", "rpc", "", ""),
+            ("rabbitmq-quorum:amqp", "queue", "", "--queue-argument x-queue-type=quorum"),
             ("artemis", "rpc", "", "--destination-style artemis --reply named"),
             ("artemis", "rpc", "--reply=named", "--destination-style artemis"),
             ("artemis", "queue", "", "--destination-style artemis"),

@@ -40,7 +40,7 @@ pub(crate) fn prepare(peer: &Peer, found: Option<&Program>, folder: &Path, port:
     let mut recipe = match &peer.origin {
         Origin::Known(Kind::Imori) | Origin::Program(_) => imori(peer.protocol, found, folder, port),
         Origin::Known(Kind::NatsServer) => nats_server(found, folder, port)?,
-        Origin::Known(Kind::Rabbitmq | Kind::RabbitmqQuorum) => rabbitmq(found, folder, port)?,
+        Origin::Known(Kind::Rabbitmq | Kind::RabbitmqQuorum) => rabbitmq(peer.protocol, found, folder, port)?,
         Origin::Known(Kind::Artemis) => artemis(found, folder, port)?,
         Origin::Known(Kind::Relay) => {
             let address = format!("127.0.0.1:{port}");
@@ -96,14 +96,15 @@ fn nats_server(found: &Program, folder: &Path, port: u16) -> Result<Recipe> {
 }
 
 /// A node of its own name, with its own folders, ports and port mapper.
-fn rabbitmq(found: &Program, folder: &Path, port: u16) -> Result<Recipe> {
-    let (amqp, distribution, mapper) = (free_port()?, free_port()?, free_port()?);
+fn rabbitmq(protocol: Scheme, found: &Program, folder: &Path, port: u16) -> Result<Recipe> {
+    let (other, distribution, mapper) = (free_port()?, free_port()?, free_port()?);
+    let (amqp, stomp) = if protocol == Scheme::Amqp { (port, other) } else { (other, port) };
     for name in ["data", "log", "home"] {
         fs::create_dir_all(folder.join(name))?;
     }
     let plugins = "[rabbitmq_stomp].\n".to_owned();
     let text = format!(
-        "listeners.tcp.1 = 127.0.0.1:{amqp}\nstomp.listeners.tcp.1 = 127.0.0.1:{port}\nlog.file.level = warning\n"
+        "listeners.tcp.1 = 127.0.0.1:{amqp}\nstomp.listeners.tcp.1 = 127.0.0.1:{stomp}\nlog.file.level = warning\n"
     );
     let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
     let environment = [

@@ -1,7 +1,7 @@
 //! A peer that accepts connections, until it is dropped: then its guard ends it and all that it started.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -11,13 +11,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::interrupt;
+use crate::options::Style;
 use crate::peers::found::Program;
 use crate::peers::guard::OUTPUT;
 use crate::peers::ourselves::Ourselves;
 use crate::peers::peer::{Origin, Peer};
 use crate::peers::recipe::{Recipe, free_port, prepare};
 use crate::probe::process::{is_running, tree};
-use crate::url::{Scheme, Url};
+use crate::protocol::session::{Session, driver_of};
+use crate::url::Scheme;
 
 /// How long a broker may take until a login succeeds.
 const READY_AFTER_MAX: Duration = Duration::from_secs(120);
@@ -27,9 +29,6 @@ const TRY_EVERY: Duration = Duration::from_millis(100);
 
 /// How long one answer to a login may take.
 const ANSWER_AFTER_MAX: Duration = Duration::from_secs(5);
-
-/// Bytes of an answer to a login; more is no answer.
-const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// How much of its last output is shown of a broker that does not answer.
 const OUTPUT_SHOWN: usize = 2_000;
@@ -232,46 +231,14 @@ fn address(place: &str) -> Result<SocketAddr> {
 
 /// Whether a login succeeds; where there is no login, whether it listens.
 fn answers(url: &str, protocol: Scheme) -> Result<bool> {
-    let (login, wanted) = match protocol {
-        Scheme::Stomp => (stomp_login(&url.parse()?), "CONNECTED"),
-        Scheme::Nats => (nats_login(&url.parse()?)?, "PONG"),
-        Scheme::Peer(_) => (String::new(), ""),
-    };
-    let mut socket = TcpStream::connect_timeout(&address(place(url))?, ANSWER_AFTER_MAX)?;
-    // A port that nobody listens at yet can be given to this very socket, which then talks to itself.
-    if socket.local_addr()? == socket.peer_addr()? {
-        return Ok(false);
+    if matches!(protocol, Scheme::Peer(_)) {
+        let socket = TcpStream::connect_timeout(&address(place(url))?, ANSWER_AFTER_MAX)?;
+        // A port that nobody listens at yet can be given to this very socket.
+        return Ok(socket.local_addr()? != socket.peer_addr()?);
     }
-    socket.set_read_timeout(Some(ANSWER_AFTER_MAX))?;
-    socket.write_all(login.as_bytes())?;
-    let mut heard = String::new();
-    let mut buffer = [0; 4096];
-    while !heard.contains(wanted) {
-        match socket.read(&mut buffer)? {
-            0 => return Ok(false),
-            length => heard += &String::from_utf8_lossy(buffer.get(..length).unwrap_or_default()),
-        }
-        if heard.len() > ANSWER_BYTES_MAX || heard.starts_with("ERROR") || heard.contains("-ERR") {
-            return Ok(false);
-        }
-    }
+    let driver = driver_of(protocol, Style::default())?;
+    Session::open_within(driver, &url.parse()?, ANSWER_AFTER_MAX)?;
     Ok(true)
-}
-
-fn stomp_login(url: &Url) -> String {
-    let login = match &url.login {
-        Some((user, password)) => format!("login:{user}\npasscode:{password}\n"),
-        None => String::new(),
-    };
-    format!("CONNECT\naccept-version:1.2\nhost:{}\n{login}heart-beat:0,0\n\n\0", url.vhost)
-}
-
-fn nats_login(url: &Url) -> Result<String> {
-    let options = match &url.login {
-        Some((user, password)) => serde_json::json!({"verbose": false, "user": user, "pass": password}),
-        None => serde_json::json!({"verbose": false}),
-    };
-    Ok(format!("CONNECT {}\r\nPING\r\n", serde_json::to_string(&options)?))
 }
 
 /// Host and port of a URL.

@@ -26,6 +26,10 @@ pub trait Driver: Debug + Sync {
     /// Appends a subscription; with [`ConfirmMode::Each`] it is heard as confirmed once it stands.
     fn subscribe(&self, destination: &Destination, terms: Terms, confirm: ConfirmMode, out: &mut Vec<u8>);
 
+    /// Appends what has to stand before messages go to a destination: its declaration, and with [`ConfirmMode::Each`]
+    /// the wish for confirms. Nothing where each message says that itself; else it is heard as confirmed.
+    fn prepare(&self, _destination: &Destination, _confirm: ConfirmMode, _out: &mut Vec<u8>) {}
+
     /// Where the replies to a requester go.
     fn replies(&self, kind: ReplyKind, name: &str, requester: Correlation) -> Result<Replies>;
 
@@ -45,11 +49,17 @@ pub trait Driver: Debug + Sync {
     /// Appends a reply that has the body of the request, and says where that begins.
     fn reply(&self, request: &Delivery<'_>, out: &mut Vec<u8>) -> usize;
 
-    /// Appends what acknowledges a delivery.
-    fn acknowledge(&self, token: &[u8], out: &mut Vec<u8>);
+    /// Appends what acknowledges a delivery, or with [`AckMode::Client`] all until it.
+    fn acknowledge(&self, token: &[u8], mode: AckMode, out: &mut Vec<u8>);
 
     /// Refuses terms that the protocol has not, rather than do something near.
     fn check(&self, terms: Terms) -> Result<()>;
+
+    /// Whether a confirm counts the messages of its connection, rather than to repeat a number that the message had. All
+    /// messages are confirmed then, once one asks for it.
+    fn confirms_by_count(&self) -> bool {
+        false
+    }
 
     /// Refuses to ask for confirms where the protocol has none.
     fn check_confirms(&self) -> Result<()>;
@@ -116,7 +126,7 @@ pub enum Heard<'a> {
 /// A message that the broker has taken responsibility for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Confirmed {
-    /// Its number.
+    /// Its number; where confirms count, how many messages its connection had before it.
     pub number: u32,
     /// How safe it is, if the broker says so.
     pub level: Option<Level>,
@@ -218,6 +228,20 @@ pub struct Replies {
     pub address: String,
     /// The destination to subscribe to for it.
     pub source: Option<Destination>,
+}
+
+/// The arguments of queues as RabbitMQ names them, for queues at a level that have so many priorities.
+pub(crate) fn declaration(level: Level, priorities: Option<u8>) -> Vec<(String, String)> {
+    let mut arguments = Vec::new();
+    // A durable queue is at `disk` unless it is said, and RabbitMQ passes over the word.
+    if level == Level::Os {
+        arguments.push(("x-level".to_owned(), level.name().to_owned()));
+    }
+    if let Some(priorities) = priorities {
+        let highest = priorities.saturating_sub(1);
+        arguments.push(("x-max-priority".to_owned(), highest.to_string()));
+    }
+    arguments
 }
 
 /// Refuses acknowledgement and credit, for protocols that have neither.

@@ -13,7 +13,7 @@ use imori_nats::codec::operation::{Message, ServerOp, Subscribe};
 use imori_nats::limits::Limits;
 
 use crate::limits::FRAME_BYTES_MAX;
-use crate::options::ReplyKind;
+use crate::options::{AckMode, ReplyKind};
 use crate::protocol::driver::{
     ConfirmMode, Delivery, Destination, Driver, Heard, Manner, Reader, Replies, Terms, check_no_terms, text,
 };
@@ -98,7 +98,7 @@ impl Driver for Nats {
         body_at
     }
 
-    fn acknowledge(&self, _token: &[u8], _out: &mut Vec<u8>) {}
+    fn acknowledge(&self, _token: &[u8], _mode: AckMode, _out: &mut Vec<u8>) {}
 
     fn check(&self, terms: Terms) -> Result<()> {
         check_no_terms(terms, "core NATS")
@@ -187,7 +187,6 @@ fn server(info: &Info) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::AckMode;
     use crate::protocol::driver::taken;
 
     const FIRST: Correlation = Correlation { run: 0xdead_beef, requester: 3, number: 0 };

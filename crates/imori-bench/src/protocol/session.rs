@@ -9,6 +9,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::limits::HANDSHAKE_TIMEOUT;
 use crate::options::{BrokerOptions, Style};
+use crate::protocol::amqp::Amqp;
 use crate::protocol::driver::{ConfirmMode, Destination, Driver, Heard, Reader, Replies, Terms};
 use crate::protocol::nats::Nats;
 use crate::protocol::stomp::Stomp;
@@ -24,7 +25,7 @@ pub struct PeerProtocol {
     pub driver: &'static dyn Driver,
 }
 
-/// The protocols that the program brings beside STOMP and NATS.
+/// The protocols that the program brings beside those of brokers.
 static BROUGHT: OnceLock<&'static [PeerProtocol]> = OnceLock::new();
 
 /// Adds protocols to those of this crate, for the whole process; only the first call counts.
@@ -36,8 +37,16 @@ pub fn bring(protocols: &'static [PeerProtocol]) {
 
 /// The driver of the protocol that the URL names; an error says why it cannot be reached there.
 pub(crate) fn driver(broker: &BrokerOptions) -> Result<&'static dyn Driver> {
-    let driver: &'static dyn Driver = match (broker.url.scheme, broker.destination_style) {
+    let driver = driver_of(broker.url.scheme, broker.destination_style)?;
+    driver.check_url(&broker.url)?;
+    Ok(driver)
+}
+
+/// The driver of a protocol, in the style of a broker.
+pub(crate) fn driver_of(scheme: Scheme, style: Style) -> Result<&'static dyn Driver> {
+    Ok(match (scheme, style) {
         (Scheme::Nats, _) => &Nats,
+        (Scheme::Amqp, _) => &Amqp,
         (Scheme::Stomp, Style::Rabbitmq) => &Stomp(Style::Rabbitmq),
         (Scheme::Stomp, Style::Artemis) => &Stomp(Style::Artemis),
         (Scheme::Peer(scheme), _) => {
@@ -45,9 +54,7 @@ pub(crate) fn driver(broker: &BrokerOptions) -> Result<&'static dyn Driver> {
             let protocol = brought.find(|protocol| protocol.scheme == scheme);
             protocol.with_context(|| format!("`{}://` is not spoken here", scheme.name))?.driver
         }
-    };
-    driver.check_url(&broker.url)?;
-    Ok(driver)
+    })
 }
 
 /// A connection that the broker has accepted.
@@ -58,7 +65,7 @@ pub(crate) struct Session {
     socket: TcpStream,
     /// Bytes that came and are not used yet.
     unread: Vec<u8>,
-    subscriptions: Vec<(Destination, Terms)>,
+    set_up: Vec<Vec<u8>>,
 }
 
 /// A session that is handed over to whoever reads and writes without blocking.
@@ -70,8 +77,8 @@ pub(crate) struct Parts {
     pub(crate) reader: Box<dyn Reader>,
     /// Bytes that came already.
     pub(crate) unread: Vec<u8>,
-    /// The subscriptions, to repeat them on another connection.
-    pub(crate) subscriptions: Vec<(Destination, Terms)>,
+    /// The subscriptions and declarations, to repeat them on another connection.
+    pub(crate) set_up: Vec<Vec<u8>>,
 }
 
 impl Session {
@@ -87,7 +94,7 @@ impl Session {
             reader: driver.reader(),
             socket: connect(url, timeout)?,
             unread: Vec::new(),
-            subscriptions: Vec::new(),
+            set_up: Vec::new(),
         };
         let mut login = Vec::new();
         driver.log_in(url, &mut login);
@@ -113,9 +120,24 @@ impl Session {
     pub(crate) fn subscribe(&mut self, destination: &Destination, terms: Terms) -> Result<()> {
         let mut subscribe = Vec::new();
         self.driver.subscribe(destination, terms, ConfirmMode::Each, &mut subscribe);
-        self.write(&subscribe)?;
+        self.set_up(subscribe)
+    }
+
+    /// Declares what messages are published to, and asks for confirms where the protocol does so once.
+    pub(crate) fn prepare(&mut self, destination: &Destination, confirm: ConfirmMode) -> Result<()> {
+        let mut preparation = Vec::new();
+        self.driver.prepare(destination, confirm, &mut preparation);
+        match preparation.is_empty() {
+            true => Ok(()),
+            false => self.set_up(preparation),
+        }
+    }
+
+    /// Says something, and waits until the broker confirms it.
+    pub(crate) fn set_up(&mut self, bytes: Vec<u8>) -> Result<()> {
+        self.write(&bytes)?;
         self.confirmed()?;
-        self.subscriptions.push((destination.clone(), terms));
+        self.set_up.push(bytes);
         Ok(())
     }
 
@@ -135,8 +157,8 @@ impl Session {
     /// Hands the connection over.
     pub(crate) fn into_parts(self) -> Result<Parts> {
         self.socket.set_nonblocking(true)?;
-        let Session { socket, reader, unread, subscriptions, .. } = self;
-        Ok(Parts { socket, reader, unread, subscriptions })
+        let Session { socket, reader, unread, set_up, .. } = self;
+        Ok(Parts { socket, reader, unread, set_up })
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
@@ -196,6 +218,10 @@ fn connect(url: &Url, timeout: Duration) -> Result<TcpStream> {
     for address in addresses {
         match TcpStream::connect_timeout(&address, timeout) {
             Ok(socket) => {
+                // A port that nobody listens at yet can be given to this very socket, which then talks to itself.
+                if socket.local_addr()? == socket.peer_addr()? {
+                    bail!("no broker answers at `{url}`; start it or correct `--url`");
+                }
                 socket.set_nodelay(true)?;
                 socket.set_read_timeout(Some(timeout))?;
                 socket.set_write_timeout(Some(timeout))?;

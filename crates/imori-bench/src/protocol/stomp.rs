@@ -6,7 +6,8 @@ use imori_stomp::codec::frame::HeaderTable;
 
 use crate::options::{AckMode, Level, ReplyKind, Style};
 use crate::protocol::driver::{
-    ConfirmMode, Confirmed, Delivery, Destination, Driver, Heard, Manner, Queue, Reader, Replies, Terms, text,
+    ConfirmMode, Confirmed, Delivery, Destination, Driver, Heard, Manner, Queue, Reader, Replies, Terms,
+    declaration, text,
 };
 use crate::protocol::template::{Correlation, MessageTemplate, RequestTemplate, push_decimal, read_number};
 use crate::url::Url;
@@ -139,7 +140,7 @@ impl Driver for Stomp {
         body_at
     }
 
-    fn acknowledge(&self, token: &[u8], out: &mut Vec<u8>) {
+    fn acknowledge(&self, token: &[u8], _mode: AckMode, out: &mut Vec<u8>) {
         out.extend_from_slice(b"ACK\nid:");
         out.extend_from_slice(token);
         out.extend_from_slice(b"\n\n\0");
@@ -162,19 +163,10 @@ impl Driver for Stomp {
     }
 
     fn declaration(&self, level: Level, priorities: Option<u8>) -> Vec<(String, String)> {
-        let mut arguments = Vec::new();
-        if self.0 == Style::Artemis {
-            return arguments;
+        match self.0 {
+            Style::Rabbitmq => declaration(level, priorities),
+            Style::Artemis => Vec::new(),
         }
-        // A durable queue is at `disk` unless it is said, and RabbitMQ passes over the word.
-        if level == Level::Os {
-            arguments.push(("x-level".to_owned(), level.name().to_owned()));
-        }
-        if let Some(priorities) = priorities {
-            let highest = priorities.saturating_sub(1);
-            arguments.push(("x-max-priority".to_owned(), highest.to_string()));
-        }
-        arguments
     }
 }
 
@@ -484,7 +476,10 @@ mod tests {
         taken(&RABBITMQ, b"MESSAGE\nack:a-1\nredelivered:true\n\nx\0", |heard| {
             let Heard::Delivery(delivery) = heard else { panic!("{heard:?}") };
             assert!(delivery.is_redelivered);
-            assert_eq!(written(|out| RABBITMQ.acknowledge(delivery.ack, out)), "ACK\nid:a-1\n\n\0");
+            assert_eq!(
+                written(|out| RABBITMQ.acknowledge(delivery.ack, AckMode::Client, out)),
+                "ACK\nid:a-1\n\n\0"
+            );
         });
     }
 

@@ -146,8 +146,8 @@ pub struct MessageTemplate {
     bytes: Vec<u8>,
     number_at: Option<usize>,
     body_at: usize,
-    /// Where its priority stands, one digit, and how many priorities there are.
-    priority: Option<(usize, u8)>,
+    /// Where its priority stands, the octet of the lowest, and how many priorities there are.
+    priority: Option<(usize, u8, u8)>,
     /// Where the time stands at which it ends, and how long it lives.
     deadline: Option<(usize, Duration)>,
 }
@@ -162,8 +162,12 @@ pub(crate) fn priority_of(number: u32, priorities: u8) -> u8 {
 
 impl MessageTemplate {
     /// A message whose head knows the size of the body; the filler follows the stamp.
-    pub fn new(head: impl FnOnce(usize) -> String, filler: &[u8], end: &[u8]) -> MessageTemplate {
-        let mut bytes = head(STAMP_BYTES + filler.len()).into_bytes();
+    pub fn new<H: Into<Vec<u8>>>(
+        head: impl FnOnce(usize) -> H,
+        filler: &[u8],
+        end: &[u8],
+    ) -> MessageTemplate {
+        let mut bytes = head(STAMP_BYTES + filler.len()).into();
         let body_at = bytes.len();
         bytes.resize(body_at + STAMP_BYTES, 0);
         bytes.extend_from_slice(filler);
@@ -173,8 +177,13 @@ impl MessageTemplate {
 
     /// Adds so many priorities in turns; the digit stands in the head behind these words.
     pub(crate) fn with_priorities(self, words: &str, priorities: u8) -> MessageTemplate {
-        let priority = self.behind(words).map(|at| (at, priorities));
+        let priority = self.behind(words).map(|at| (at, b'0', priorities));
         MessageTemplate { priority, ..self }
+    }
+
+    /// Adds so many priorities in turns; each is one octet of the head, at this place.
+    pub(crate) fn with_priorities_at(self, at: usize, priorities: u8) -> MessageTemplate {
+        MessageTemplate { priority: Some((at, 0, priorities)), ..self }
     }
 
     /// Adds the time at which each expires; it stands in the head behind these words.
@@ -214,10 +223,10 @@ impl MessageTemplate {
         if let Some(number_at) = self.number_at {
             put_hex(message.get_mut(number_at..).and_then(|rest| rest.first_chunk_mut()), number);
         }
-        if let Some((at, priorities)) = self.priority
-            && let Some(digit) = message.get_mut(at)
+        if let Some((at, lowest, priorities)) = self.priority
+            && let Some(octet) = message.get_mut(at)
         {
-            *digit = b'0' + priority_of(number, priorities);
+            *octet = lowest + priority_of(number, priorities);
         }
         if let Some((at, lives)) = self.deadline
             && let Some(place) = message.get_mut(at..at + DEADLINE_BYTES)

@@ -28,8 +28,9 @@ pub(super) fn run(mut run: Run<'_>, shape: &Shape) -> Result<Ran> {
     stage.phase("fill");
     flow.begin(count, u64::MAX);
     let fill = stage.watch.measure()?;
-    // Without a window the last message of each publisher alone is confirmed.
-    let confirmed = if run.options.confirm.is_some() { goal } else { run.publisher_count };
+    // Without a window the last message of each publisher alone is confirmed, unless confirms are for all.
+    let is_each = run.options.confirm.is_some() || driver(run.broker)?.confirms_by_count();
+    let confirmed = if is_each { goal } else { run.publisher_count };
     let filled = drive(
         &mut run.consumers,
         Bounds::of(Amount::Count(goal), true),

@@ -109,8 +109,10 @@ impl<'a> Run<'a> {
             consumers.add(session, FlowRole::Consumer(Box::new(consumer)))?;
         }
         for (index, place) in (0_u32..).zip(&shape.subjects) {
-            let session = Session::open(driver, &broker.url)?;
+            let mut session = Session::open(driver, &broker.url)?;
             session.check_body(shape.size)?;
+            let wants_confirms = options.confirm.is_some() || shape.is_filled_first;
+            session.prepare(place, if wants_confirms { ConfirmMode::Each } else { ConfirmMode::None })?;
             session.server().clone_into(&mut subject.server);
             let templates = (
                 driver.message(place, &filler, Manner { confirm: ConfirmMode::None, ..shape.manner }),
@@ -127,7 +129,9 @@ impl<'a> Run<'a> {
                 seed: options.load.seed,
                 share: (index, shape.subjects.len() as u32),
             });
-            let publishing = Publishing { run, index: index as u16, templates, confirms, pace };
+            let confirms_count = driver.confirms_by_count();
+            let publishing =
+                Publishing { run, index: index as u16, templates, confirms, confirms_count, pace };
             let publisher = Publisher::new(publishing, Arc::clone(&flow));
             publishers
                 .as_mut()

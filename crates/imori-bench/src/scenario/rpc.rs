@@ -11,7 +11,7 @@ use crate::load::publisher::Pace;
 use crate::load::requester::Requester;
 use crate::load::responder::Responder;
 use crate::options::{BrokerOptions, Depth, LoadOptions, RpcOptions};
-use crate::protocol::driver::{CallTerms, Destination, Driver, Terms};
+use crate::protocol::driver::{CallTerms, ConfirmMode, Destination, Driver, Terms};
 use crate::protocol::session::{Session, driver};
 use crate::protocol::template::Correlation;
 use crate::scenario::rpc_role::{RpcBoard, RpcRole};
@@ -77,6 +77,7 @@ fn run(options: &RpcOptions, stage: &Stage<'_>) -> Result<Ran> {
         let first = Correlation { run, requester: index as u16, number: 0 };
         let replies = driver.replies(options.reply, &options.destination, first)?;
         let mut session = Session::open(driver, &options.broker.url)?;
+        session.prepare(&service, ConfirmMode::None)?;
         if let Some(source) = &replies.source {
             session.subscribe(source, Terms::default())?;
         }

@@ -304,7 +304,7 @@ mod tests {
             ("pubsub imori", "nothing says how fast to send"),
             ("rpc imori --rounds", "`--rounds` needs a value"),
             ("rpc imori --only nats", "`--only` chooses lines of a list"),
-            ("builds imori --only amqp", "begins no name of the list"),
+            ("builds imori --only mqtt", "begins no name of the list"),
             ("builds imori --url stomp://h", "no line of the list has `--url`"),
             ("./no/list imori", "list `./no/list` cannot be read"),
             ("rpc imori --url stomp://h", "`--url` is filled in for each turn"),

@@ -1,7 +1,7 @@
 //! Lists of scenarios: several measurements, each by name, that one comparison runs.
 //!
 //! A list is text. Each line holds a name, a protocol, a scenario and its options. The protocol is
-//! `stomp`, `nats`, or `own` where each peer speaks its own. Lines that begin with `#` are comments.
+//! `stomp`, `nats`, `amqp`, or `own` where each peer speaks its own. Lines that begin with `#` are comments.
 
 use std::fs;
 
@@ -10,8 +10,9 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::url::Scheme;
 
 /// The lists that come with this program: name and text.
-const KNOWN: [(&str, &str); 3] = [
+const KNOWN: [(&str, &str); 4] = [
     ("brokers", include_str!("../../lists/brokers.txt")),
+    ("amqp", include_str!("../../lists/amqp.txt")),
     ("builds", include_str!("../../lists/builds.txt")),
     ("brokerless", include_str!("../../lists/brokerless.txt")),
 ];
@@ -67,7 +68,8 @@ fn parse(text: &str) -> Result<Vec<Line>> {
             OWN => None,
             "stomp" => Some(Scheme::Stomp),
             "nats" => Some(Scheme::Nats),
-            _ => bail!("line {number} has protocol `{protocol}`; use `stomp`, `nats` or `{OWN}`"),
+            "amqp" => Some(Scheme::Amqp),
+            _ => bail!("line {number} has protocol `{protocol}`; use `stomp`, `nats`, `amqp` or `{OWN}`"),
         };
         ensure!(
             lines.iter().all(|line| line.name != name),
@@ -155,7 +157,7 @@ mod tests {
             ("", "there is no line"),
             ("# nothing", "there is no line"),
             ("one nats", "line 1 is too short"),
-            ("one amqp rpc", "line 1 has protocol `amqp`"),
+            ("one mqtt rpc", "line 1 has protocol `mqtt`"),
             ("one own rpc\n\none own idle", "line 3 has the name `one` again"),
         ] {
             let error = parse(text).unwrap_err().to_string();

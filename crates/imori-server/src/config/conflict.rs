@@ -111,6 +111,7 @@ mod tests {
         let mut config = Config { insecure_dev: true, ..Config::default() };
         config.listeners.stomp = parse(stomp);
         config.listeners.nats = parse(nats);
+        config.listeners.amqp.clear();
         config.listeners.ws.clear();
         config.listeners.nats_monitor.clear();
         config.listeners.admin.clear();

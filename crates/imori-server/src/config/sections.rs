@@ -19,9 +19,8 @@ sections! {
         stomp: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(61613), ListenAddress::loopback_v6(61613)];
         /// Addresses that speak NATS. Otherwise as above.
         nats: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(4222), ListenAddress::loopback_v6(4222)];
-        /// Addresses that speak AMQP 0-9-1, whose port is 5672. It is not complete yet, so that none is there unless
-        /// it is asked for. Otherwise as above.
-        amqp: Vec<ListenAddress> = Vec::new();
+        /// Addresses that speak AMQP 0-9-1 with RabbitMQ's extensions. Otherwise as above.
+        amqp: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(5672), ListenAddress::loopback_v6(5672)];
         /// Addresses that speak, over WebSocket, those of STOMP and NATS that have a listener above. Otherwise
         /// as above.
         ws: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(15674), ListenAddress::loopback_v6(15674)];

@@ -25,6 +25,7 @@ fn with_broker(test: impl AsyncFnOnce(InternalClients)) {
     config.broker.data_dir = data.path().to_owned();
     config.listeners.stomp = vec!["127.0.0.1:0".parse().unwrap()];
     config.listeners.nats = Vec::new();
+    config.listeners.amqp = Vec::new();
     config.listeners.ws = Vec::new();
     config.listeners.nats_monitor = Vec::new();
     config.listeners.admin = Vec::new();

@@ -25,6 +25,7 @@ impl Running {
         config.broker.data_dir = data.path().to_owned();
         config.listeners.stomp = vec!["127.0.0.1:0".parse().unwrap()];
         config.listeners.nats = vec!["127.0.0.1:0".parse().unwrap()];
+        config.listeners.amqp = Vec::new();
         config.listeners.ws = Vec::new();
         config.listeners.nats_monitor = vec!["127.0.0.1:0".parse().unwrap()];
         config.listeners.admin = Vec::new();

@@ -14,6 +14,9 @@ const STOMP: [&[u8]; 4] = [b"CONNECT\n", b"CONNECT\r\n", b"STOMP\n", b"STOMP\r\n
 /// How clients of NATS begin that do not wait for the broker's INFO.
 const NATS: [&[u8]; 4] = [b"CONNECT {", b"PING\r\n", b"SUB ", b"PUB "];
 
+/// How clients of every version of AMQP begin.
+const AMQP: [&[u8]; 1] = [b"AMQP"];
+
 /// The first bytes of a connection.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct FirstBytes {
@@ -42,8 +45,15 @@ impl FirstBytes {
             _ if begins(&HTTP) => Some(
                 "it speaks HTTP; that is at `listeners.ws`, the monitor at `listeners.nats_monitor`, administration at `listeners.admin`",
             ),
-            ProtocolName::Nats if begins(&STOMP) => Some("it speaks STOMP; that is at `listeners.stomp`"),
-            ProtocolName::Stomp if begins(&NATS) => Some("it speaks NATS; that is at `listeners.nats`"),
+            ProtocolName::Nats | ProtocolName::Amqp if begins(&STOMP) => {
+                Some("it speaks STOMP; that is at `listeners.stomp`")
+            }
+            ProtocolName::Stomp | ProtocolName::Amqp if begins(&NATS) => {
+                Some("it speaks NATS; that is at `listeners.nats`")
+            }
+            ProtocolName::Stomp | ProtocolName::Nats if begins(&AMQP) => {
+                Some("it speaks AMQP; 0-9-1 is at `listeners.amqp`, and no other version is spoken")
+            }
             ProtocolName::Stomp if first.is_empty() => {
                 Some("it said nothing; a client of NATS waits for the broker to begin, at `listeners.nats`")
             }
@@ -58,7 +68,7 @@ mod tests {
 
     #[test]
     fn first_bytes_tell_the_protocol() {
-        use ProtocolName::{Nats, Stomp};
+        use ProtocolName::{Amqp, Nats, Stomp};
         for (first, protocol, expected) in [
             (&b"\x16\x03\x01\x02\x00\x01\x00"[..], Stomp, Some("TLS")),
             (b"\x16\x03\x01", Nats, Some("TLS")),
@@ -73,6 +83,11 @@ mod tests {
             (b"CONNECT\naccept-version:1.2\n", Stomp, None),
             (b"CONNECT {\"verbose\":false}", Nats, None),
             (b"nonsense", Nats, None),
+            (b"AMQP\x00\x00\x09\x01", Stomp, Some("AMQP")),
+            (b"AMQP\x00\x01\x00\x00", Nats, Some("AMQP")),
+            (b"AMQP\x00\x00\x09\x01", Amqp, None),
+            (b"CONNECT\naccept-version:1.2\n", Amqp, Some("STOMP")),
+            (b"CONNECT {\"verbose\":false}", Amqp, Some("NATS")),
         ] {
             let mut whole = FirstBytes::default();
             whole.note(first);

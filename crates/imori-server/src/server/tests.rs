@@ -35,6 +35,7 @@ impl Running {
         config.broker.data_dir = data.path().to_owned();
         config.listeners.stomp = vec!["127.0.0.1:0".parse().expect("an address")];
         config.listeners.nats = Vec::new();
+        config.listeners.amqp = Vec::new();
         config.listeners.ws = Vec::new();
         config.listeners.nats_monitor = vec!["127.0.0.1:0".parse().expect("an address")];
         config.listeners.admin = Vec::new();

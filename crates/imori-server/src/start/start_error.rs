@@ -42,7 +42,7 @@ impl fmt::Display for StartError {
                 )
             }
             StartError::NoListener => {
-                f.write_str("there is no address to listen on; set `listeners.stomp` or `listeners.nats`")
+                f.write_str("there is no address to listen on; set `listeners.stomp`, `listeners.nats` or `listeners.amqp`")
             }
             StartError::Random(error) => write!(f, "the system gives no random bytes: {error}"),
             StartError::Thread(error) => {

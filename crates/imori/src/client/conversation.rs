@@ -39,7 +39,7 @@ pub(crate) trait Client {
 /// A message to send.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Message<'a> {
-    /// A destination in STOMP, a subject in NATS.
+    /// A destination in STOMP and AMQP, a subject in NATS.
     pub(crate) destination: &'a str,
     pub(crate) headers: &'a [Header],
     pub(crate) body: &'a [u8],
@@ -48,7 +48,7 @@ pub(crate) struct Message<'a> {
 /// A wish for messages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Subscription<'a> {
-    /// A destination in STOMP, a subject in NATS, with or without wildcards.
+    /// A destination in STOMP and AMQP, a subject in NATS, with or without wildcards.
     pub(crate) source: &'a str,
     /// Whether each message goes to one only of those that share it, where the source does not say.
     pub(crate) is_shared: bool,

@@ -4,6 +4,8 @@
 
 mod stomp;
 mod nats;
+mod amqp;
+mod amqp_message;
 mod conversation;
 mod transport;
 mod error;
@@ -18,9 +20,10 @@ pub(crate) fn connect(url: &Url) -> Result<Box<dyn Client>, ClientError> {
     Ok(match url.scheme {
         Scheme::Stomp => Box::new(stomp::Stomp::connect(url)?),
         Scheme::Nats => Box::new(nats::Nats::connect(url)?),
+        Scheme::Amqp => Box::new(amqp::Amqp::connect(url)?),
         Scheme::Peer(_) => {
             return Err(ClientError::Unspeakable(format!(
-                "`{url}` is no broker; use `stomp://` or `nats://`"
+                "`{url}` is no broker; use `stomp://`, `nats://` or `amqp://`"
             )));
         }
     })

@@ -16,7 +16,8 @@ use imori_bench::Url;
 /// Which broker to talk to.
 #[derive(Debug, Args)]
 pub(super) struct Broker {
-    /// The broker: `stomp://user:password@host:port/vhost` or `nats://user:password@host:port`.
+    /// The broker: `stomp://user:password@host:port/vhost`, `nats://user:password@host:port` or
+    /// `amqp://user:password@host:port/vhost`.
     ///
     /// Other users of this host see what stands on a command line, so put a password that matters
     /// into the variable.

@@ -10,7 +10,8 @@ use crate::client::{Header, Message};
 pub(crate) struct Pub {
     #[command(flatten)]
     broker: Broker,
-    /// Where to: `/queue/NAME`, `/topic/NAME`, `/exchange/NAME/KEY` in STOMP, a subject in NATS.
+    /// Where to: `/queue/NAME`, `/topic/NAME`, `/exchange/NAME/KEY` in STOMP and AMQP, a subject in
+    /// NATS.
     destination: String,
     /// The body; `-` reads it from the standard input.
     #[arg(default_value = "")]

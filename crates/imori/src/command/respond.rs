@@ -18,8 +18,8 @@ use crate::client::{Ack, Subscription};
 pub(crate) struct Respond {
     #[command(flatten)]
     broker: Broker,
-    /// Where requests come from: `/queue/NAME`, `/topic/PATTERN`, `/exchange/NAME/KEY` in STOMP, a
-    /// subject in NATS.
+    /// Where requests come from: `/queue/NAME`, `/topic/PATTERN`, `/exchange/NAME/KEY` in STOMP and
+    /// AMQP, a subject in NATS.
     destination: String,
     #[command(flatten)]
     answer: Answer,

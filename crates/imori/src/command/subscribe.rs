@@ -14,7 +14,8 @@ use crate::output::print;
 pub(crate) struct Sub {
     #[command(flatten)]
     broker: Broker,
-    /// Where from: `/queue/NAME`, `/topic/PATTERN`, `/exchange/NAME/KEY` in STOMP, a subject in NATS.
+    /// Where from: `/queue/NAME`, `/topic/PATTERN`, `/exchange/NAME/KEY` in STOMP and AMQP, a subject in
+    /// NATS.
     destination: String,
     /// How messages are settled: `auto` when they are sent, the others after they are printed. NATS
     /// has `auto` only.
@@ -27,10 +28,11 @@ pub(crate) struct Sub {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
     /// Print the headers and an empty line before each body; in NATS the subject and the reply
-    /// address too.
+    /// address too, in AMQP the properties.
     #[arg(long)]
     headers: bool,
-    /// A header of the SUBSCRIBE frame; NATS has none. Can be given several times.
+    /// A header of the SUBSCRIBE frame; in AMQP `prefetch-count`, or an argument of the queue or the consumer that
+    /// begins with `x-`; NATS has none. Can be given several times.
     #[arg(long, value_name = "NAME:VALUE", value_parser = header)]
     header: Vec<Header>,
 }

@@ -69,7 +69,7 @@ fn a_wrong_command_line_is_exit_code_2() {
         (&["call", "/queue/a", "--timeout", "5"], "expected a number and a unit"),
         (&["pub", "/queue/a", "--header", "priority"], "expected a name, a colon and a value"),
         (&["store", "dump", "--from", "first"], "invalid value 'first' for '--from <LSN>'"),
-        (&["pub", "/queue/a", "--url", "http://127.0.0.1"], "use `stomp://` or `nats://`"),
+        (&["pub", "/queue/a", "--url", "http://127.0.0.1"], "use `stomp://` or `nats://` or `amqp://`"),
     ] {
         let run = run(arguments);
         assert_eq!(run.code, Some(2), "{arguments:?}: {run:?}");

@@ -1,0 +1,248 @@
+//! Frames of channels: which of them make a message or a method, and which of these wait.
+
+use bytes::Bytes;
+use imori_core::broker;
+use imori_core::confirm::Confirm;
+use imori_core::inbound::{Inbound, Performed, Taken, Unread};
+use imori_core::message::BODY_SHARED_MIN;
+use imori_core::outbound::SessionId;
+use imori_core::turn::{Budget, Next};
+use imori_core::world::World;
+
+use super::Connection;
+use crate::channel::Channel;
+use crate::codec::frame::Frame;
+use crate::codec::method::{MethodFields, MethodId};
+use crate::codec::methods::{Method, basic, channel};
+use crate::commands::publish::{check_len, publish};
+use crate::content::{Behind, Content, ContentError, Unfinished, behind, frames, frames_of_method};
+use crate::protocol_error::{Code, ProtocolError};
+
+impl Connection {
+    /// Takes a frame of a channel.
+    #[inline]
+    pub(super) fn take_of_channel<W: World>(
+        &mut self,
+        world: &W,
+        frame: &Frame<'_>,
+        method: Option<Method<'_>>,
+        unread: Unread<'_>,
+        budget: &mut Budget,
+    ) -> Result<Taken, ProtocolError> {
+        let (number, payload_bytes_max) = (frame.channel, self.payload_bytes_max());
+        let Some(channel) = self.client.channels.get_mut(&number) else {
+            budget.spend(1, 0, None);
+            return self.open_channel(world, number, method).map(|()| Taken::Bytes(frame.len()));
+        };
+        if channel.is_closing {
+            self.take_of_closing(world, number, method);
+            return Ok(Taken::Bytes(frame.len()));
+        }
+        match (method, &channel.unfinished) {
+            (Some(Method::BasicPublish(op)), None) => {
+                let rest = unread.bytes().get(frame.len()..).unwrap_or_default();
+                match behind(rest, number, payload_bytes_max) {
+                    Behind::Whole { content, bytes, end } => {
+                        let len = frame.len() + bytes;
+                        let shared = unread.kept_body(len - end, content.body.len());
+                        let left = self.take_message(world, frame, &op, &content, shared.as_ref(), budget)?;
+                        Ok(left.map_or(Taken::Bytes(len), Taken::Left))
+                    }
+                    Behind::Incomplete { bytes } => {
+                        Ok(Taken::Incomplete { frame_bytes: bytes.map(|bytes| frame.len() + bytes) })
+                    }
+                    Behind::Apart => {
+                        channel.unfinished = Some(Unfinished::new(frame.payload, world.gauge()));
+                        Ok(Taken::Bytes(frame.len()))
+                    }
+                }
+            }
+            (Some(method), None) => {
+                let left = self.take_method(world, frame, &method, budget)?;
+                Ok(left.map_or(Taken::Bytes(frame.len()), Taken::Left))
+            }
+            (None, None) => {
+                let text = "expected method frame, got non method frame instead";
+                Err(ProtocolError::new(Code::UnexpectedFrame, text))
+            }
+            (_, Some(_)) => {
+                self.take_of_content(world, frame, budget)?;
+                Ok(Taken::Bytes(frame.len()))
+            }
+        }
+    }
+
+    /// The method whose content a frame without a method belongs to.
+    #[inline]
+    pub(super) fn content_id(&self, number: u16) -> MethodId {
+        let channel = self.client.channels.get(&number);
+        let is_content = channel.is_some_and(|channel| channel.unfinished.is_some());
+        if is_content { basic::Publish::ID } else { MethodId::default() }
+    }
+
+    fn open_channel<W: World>(
+        &mut self,
+        world: &W,
+        number: u16,
+        method: Option<Method<'_>>,
+    ) -> Result<(), ProtocolError> {
+        let Some(Method::ChannelOpen(_)) = method else {
+            return Err(ProtocolError::new(Code::ChannelError, "expected 'channel.open'"));
+        };
+        let (count, max) = (self.client.channels.len(), self.client.channel_max);
+        if count >= usize::from(max) {
+            let text = format_args!(
+                "number of channels opened ({count}) has reached the negotiated channel_max ({max})"
+            );
+            return Err(ProtocolError::new(Code::NotAllowed, text));
+        }
+        broker::open_session(world, &self.client.actor(), SessionId(number))
+            .map_err(|error| self.client.error(&error))?;
+        self.client.channels.insert(number, Channel::default());
+        self.client.answer(world, number, Confirm::NOW, &channel::OpenOk);
+        Ok(())
+    }
+
+    /// Takes a frame of a channel that the broker has closed.
+    #[cold]
+    fn take_of_closing<W: World>(&mut self, world: &W, number: u16, method: Option<Method<'_>>) {
+        match method {
+            Some(Method::ChannelCloseOk(_)) => {
+                self.client.channels.remove(&number);
+            }
+            // Both ends close it at once.
+            Some(Method::ChannelClose(_)) => {
+                self.client.answer(world, number, Confirm::NOW, &channel::CloseOk);
+            }
+            // Frames that were under way.
+            _ => {}
+        }
+    }
+
+    /// Publishes a message that is whole in the input, or lets it wait; gives what follows where it stays there.
+    #[inline]
+    fn take_message<W: World>(
+        &mut self,
+        world: &W,
+        frame: &Frame<'_>,
+        op: &basic::Publish<'_>,
+        content: &Content<'_>,
+        shared: Option<&Bytes>,
+        budget: &mut Budget,
+    ) -> Result<Option<Next>, ProtocolError> {
+        let session = SessionId(frame.channel);
+        let waiting = || frames(frame.channel, frame.payload, content);
+        if self.intake.parking.has_parked_of(session) {
+            self.intake.parking.push(session, waiting(), world.gauge());
+            return Ok(None);
+        }
+        if Self::must_wait(world) {
+            self.block(world);
+        } else {
+            let performed = publish(&mut self.client, world, frame.channel, op, content, shared, budget)?;
+            if performed == Performed::Done {
+                return Ok(None);
+            }
+            self.intake.parking.wait_for_queue(session, world.gauge());
+        }
+        Ok(self.park(world, session, waiting))
+    }
+
+    /// Takes a frame of a message whose frames come apart.
+    #[cold]
+    fn take_of_content<W: World>(
+        &mut self,
+        world: &W,
+        frame: &Frame<'_>,
+        budget: &mut Budget,
+    ) -> Result<(), ProtocolError> {
+        let (number, body_bytes_max) = (frame.channel, self.client.settings.body_bytes_max);
+        let unfinished_bytes: usize = self
+            .client
+            .channels
+            .values()
+            .filter_map(|channel| channel.unfinished.as_ref())
+            .map(Unfinished::body_len)
+            .sum();
+        let unfinished_bytes_max = self.client.settings.unfinished_bytes_max;
+        if unfinished_bytes + frame.payload.len() > unfinished_bytes_max {
+            let text = format_args!(
+                "unfinished messages on all channels have more than {unfinished_bytes_max} bytes; send one after the other"
+            );
+            return Err(ProtocolError::new(Code::ResourceError, text));
+        }
+        let channel = self.client.channels.entry(number).or_default();
+        let Some(unfinished) = channel.unfinished.as_mut() else { return Ok(()) };
+        let is_whole = unfinished.add(frame.kind, frame.payload, body_bytes_max);
+        if !is_whole.map_err(|error| content_error(&error, body_bytes_max))? {
+            return Ok(());
+        }
+        let Some(finished) = channel.unfinished.take().and_then(Unfinished::finish) else { return Ok(()) };
+        let Ok(Method::BasicPublish(op)) = Method::decode(&finished.method) else { return Ok(()) };
+        let (session, body) = (SessionId(number), Bytes::from(finished.body));
+        let content = Content { properties: &finished.properties, body: &body };
+        if !self.intake.parking.has_parked_of(session) {
+            if Self::must_wait(world) {
+                self.block(world);
+            } else {
+                let shared = (body.len() >= BODY_SHARED_MIN).then_some(&body);
+                let performed = publish(&mut self.client, world, number, &op, &content, shared, budget)?;
+                if performed == Performed::Done {
+                    return Ok(());
+                }
+                self.intake.parking.wait_for_queue(session, world.gauge());
+            }
+        }
+        let waiting = frames(number, &finished.method, &content);
+        self.intake.parking.push(session, waiting, world.gauge());
+        Ok(())
+    }
+
+    /// Does what a method asks for, unless earlier ones of its channel wait; gives what follows where it stays in the
+    /// input.
+    fn take_method<W: World>(
+        &mut self,
+        world: &W,
+        frame: &Frame<'_>,
+        method: &Method<'_>,
+        budget: &mut Budget,
+    ) -> Result<Option<Next>, ProtocolError> {
+        let session = SessionId(frame.channel);
+        let is_transactional =
+            self.client.channels.get(&frame.channel).is_some_and(|channel| channel.transaction.is_some());
+        // What settles deliveries frees memory, and nothing before it can change what it means but a commit.
+        let settles = matches!(method, Method::BasicAck(_) | Method::BasicNack(_) | Method::BasicReject(_));
+        let is_behind = self.intake.parking.has_parked_of(session) && (is_transactional || !settles);
+        if matches!(method, Method::TxCommit(_)) && Self::must_wait(world) {
+            self.block(world);
+        } else if !is_behind {
+            match self.perform(world, frame.channel, method, budget)? {
+                Performed::Done => return Ok(None),
+                Performed::Partly => return Ok(Some(Next::Again)),
+                Performed::Held => self.intake.parking.wait_for_queue(session, world.gauge()),
+            }
+        }
+        let waiting = frames_of_method(frame.channel, frame.payload);
+        self.intake.parking.push(session, waiting, world.gauge());
+        Ok(None)
+    }
+}
+
+#[cold]
+fn content_error(error: &ContentError, body_bytes_max: usize) -> ProtocolError {
+    let unexpected = |text: &str| ProtocolError::new(Code::UnexpectedFrame, text);
+    match error {
+        ContentError::NoHeader => {
+            unexpected("expected content header for class 60, got non content header frame instead")
+        }
+        ContentError::NoBody => unexpected("expected content body, got non content body frame instead"),
+        ContentError::BodyTooLong { bytes, announced } => {
+            let text = format_args!("content body has {bytes} bytes and its header says {announced}");
+            ProtocolError::new(Code::FrameError, text)
+        }
+        ContentError::BodyOverLimit { bytes } => check_len(*bytes, body_bytes_max)
+            .err()
+            .unwrap_or_else(|| unexpected("a content body is over its limit")),
+        ContentError::Decode(error) => (*error).into(),
+    }
+}

@@ -1,0 +1,140 @@
+//! The state machine: which frame counts in which state.
+
+use crate::codec::frame::{Frame, FrameType};
+use crate::codec::methods::Method;
+
+/// Where a connection stands.
+///
+/// ```text
+///         AMQP 0 0 9 1          start-ok          tune-ok          open
+///  Header ────────────► Starting ───────► Tuning ───────► Opening ──────► Running
+///    │                     │                │                │              │ close, and
+///    ▼                     ▼                ▼                ▼              ▼ frames are parked
+///  Closed ◄────────────────┴────────────────┴────────────────┴──────────────┴──► Leaving
+///    ▲          close, or an exception that ends the connection                     │
+///    └──────────────────────────────────────────────────────────────────────────────┘
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// The protocol header is awaited.
+    Header,
+    /// The client is to say who it is.
+    Starting,
+    /// Sizes are to be agreed on.
+    Tuning,
+    /// A vhost is to be named.
+    Opening,
+    /// Channels do their work.
+    Running,
+    /// The client has said goodbye, and parked frames are left.
+    Leaving,
+    /// Nothing counts any more.
+    Closed,
+}
+
+/// The kinds of frames that states tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    StartOk,
+    TuneOk,
+    Open,
+    Close,
+    UpdateSecret,
+    /// Another method of the connection, or one of a channel that came on channel 0.
+    OtherMethod,
+    Heartbeat,
+    /// A content on channel 0.
+    Content,
+    /// Any frame of a channel.
+    Channel,
+}
+
+/// The treatment of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Action {
+    /// Look who it is.
+    LogIn,
+    /// Agree on sizes.
+    Tune,
+    /// Enter a vhost.
+    Enter,
+    /// Say goodbye.
+    Leave,
+    /// Take a new password.
+    UpdateSecret,
+    /// Let the channel decide.
+    Channel,
+    /// Nothing.
+    Ignore,
+    /// Refuse it: the method is not allowed now.
+    RefuseMethod,
+    /// Refuse it: the frame is not allowed now.
+    RefuseFrame,
+}
+
+/// The whole state machine: every state and every kind of frame (SECURITY LIM-11).
+#[inline]
+pub(super) fn action(state: State, kind: Kind) -> Action {
+    match (state, kind) {
+        (State::Running, Kind::Channel) => Action::Channel,
+        (State::Leaving | State::Closed, _) => Action::Ignore,
+        (State::Header, _) => Action::RefuseFrame,
+        (_, Kind::Heartbeat) => Action::Ignore,
+        (_, Kind::Close) => Action::Leave,
+        (State::Starting, Kind::StartOk) => Action::LogIn,
+        (State::Tuning, Kind::TuneOk) => Action::Tune,
+        (State::Opening, Kind::Open) => Action::Enter,
+        (State::Running, Kind::UpdateSecret) => Action::UpdateSecret,
+        (_, Kind::Channel | Kind::Content) => Action::RefuseFrame,
+        (_, Kind::StartOk | Kind::TuneOk | Kind::Open | Kind::UpdateSecret | Kind::OtherMethod) => {
+            Action::RefuseMethod
+        }
+    }
+}
+
+impl Kind {
+    #[inline]
+    pub(super) fn of(frame: &Frame<'_>, method: Option<&Method<'_>>) -> Kind {
+        match (frame.channel, frame.kind, method) {
+            (1.., ..) => Kind::Channel,
+            (0, FrameType::Heartbeat, _) => Kind::Heartbeat,
+            (0, FrameType::Header | FrameType::Body, _) => Kind::Content,
+            (0, FrameType::Method, Some(Method::ConnectionStartOk(_))) => Kind::StartOk,
+            (0, FrameType::Method, Some(Method::ConnectionTuneOk(_))) => Kind::TuneOk,
+            (0, FrameType::Method, Some(Method::ConnectionOpen(_))) => Kind::Open,
+            (0, FrameType::Method, Some(Method::ConnectionClose(_))) => Kind::Close,
+            (0, FrameType::Method, Some(Method::ConnectionUpdateSecret(_))) => Kind::UpdateSecret,
+            (0, FrameType::Method, _) => Kind::OtherMethod,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SECURITY LIM-11: the whole table, so that no change of it goes unseen.
+    #[test]
+    fn every_state_knows_every_frame() {
+        use Kind::{Channel, Close, Content, Heartbeat, Open, OtherMethod, StartOk, TuneOk, UpdateSecret};
+        let states = [
+            State::Header,
+            State::Starting,
+            State::Tuning,
+            State::Opening,
+            State::Running,
+            State::Leaving,
+            State::Closed,
+        ];
+        let mut table = row("", &states.map(|state| format!("{state:?}")));
+        for kind in [StartOk, TuneOk, Open, Close, UpdateSecret, OtherMethod, Heartbeat, Content, Channel] {
+            table += &row(&format!("{kind:?}"), &states.map(|state| format!("{:?}", action(state, kind))));
+        }
+        assert_eq!(table, include_str!("table.txt"), "the state machine has changed:\n{table}");
+    }
+
+    fn row(name: &str, cells: &[String; 7]) -> String {
+        let cells: Vec<String> = cells.iter().map(|cell| format!("{cell:13}")).collect();
+        format!("{}\n", format!("{name:13}{}", cells.concat()).trim_end())
+    }
+}

@@ -1,0 +1,137 @@
+//! The methods with which an AMQP client logs in, declares and consumes; all of them on one channel.
+//!
+//! They are written without waiting for the answers, which come in order. Each sequence ends with a method whose
+//! answer says that all of it is done: `channel.open`, or `channel.flow` that changes nothing.
+
+use imori_amqp091::codec::frame::{PROTOCOL_HEADER, push_method};
+use imori_amqp091::codec::methods::{basic, channel, confirm, connection, queue};
+use imori_amqp091::codec::push::{push_field, push_table_field};
+use imori_amqp091::codec::table::{FieldValue, Table};
+use imori_amqp091::limits::{CHANNEL_MAX, FRAME_BYTES_MAX};
+
+use crate::options::AckMode;
+use crate::protocol::driver::{Destination, Queue, Terms};
+
+/// The channel of everything.
+pub(super) const CHANNEL: u16 = 1;
+
+/// The name under which replies are consumed that go straight to the requester's connection.
+pub(super) const DIRECT_REPLY_TO: &str = "amq.rabbitmq.reply-to";
+
+/// The exchange of topics.
+pub(super) const TOPICS: &str = "amq.topic";
+
+/// Appends the bytes of a client from the first until it has a channel.
+pub(super) fn push_login(out: &mut Vec<u8>, user: &str, password: &str, vhost: &str) {
+    let mut properties = Vec::new();
+    push_field(&mut properties, b"product", FieldValue::Text(b"imori-bench"));
+    push_table_field(&mut properties, b"capabilities", |out| {
+        for capability in [&b"authentication_failure_close"[..], b"publisher_confirms", b"basic.nack"] {
+            push_field(out, capability, FieldValue::Bool(true));
+        }
+    });
+    let response = format!("\0{user}\0{password}");
+    let start_ok = connection::StartOk {
+        client_properties: table(&properties),
+        mechanism: "PLAIN",
+        response: response.as_bytes(),
+        locale: "en_US",
+    };
+    let tune_ok = connection::TuneOk { channel_max: CHANNEL_MAX, frame_max: FRAME_BYTES_MAX, heartbeat: 0 };
+    out.extend_from_slice(PROTOCOL_HEADER);
+    push_method(out, 0, &start_ok);
+    push_method(out, 0, &tune_ok);
+    push_method(out, 0, &connection::Open { virtual_host: vhost });
+    push_method(out, CHANNEL, &channel::Open {});
+}
+
+/// Appends the declaration of a queue that a destination stands for; a topic stands for none.
+pub(super) fn push_declaration(out: &mut Vec<u8>, destination: &Destination) {
+    match destination {
+        Destination::Queue(queue) if queue.name == DIRECT_REPLY_TO => {}
+        Destination::Queue(queue) => push_queue(out, queue),
+        Destination::Service(name) => push_queue(out, &Queue::named(name)),
+        Destination::Topic(_) => {}
+    }
+}
+
+/// Appends the wish for confirms of all that is published.
+pub(super) fn push_confirm_select(out: &mut Vec<u8>) {
+    push_method(out, CHANNEL, &confirm::Select { no_wait: false });
+}
+
+/// Appends a consumer of a destination, which has been declared unless it is a topic.
+pub(super) fn push_consumer(out: &mut Vec<u8>, destination: &Destination, terms: Terms) {
+    // Behind a queue that the broker names, the empty name means that queue.
+    let queue = match destination {
+        Destination::Queue(queue) => &queue.name,
+        Destination::Service(name) => name,
+        Destination::Topic(subject) => {
+            let own = queue::Declare { exclusive: true, auto_delete: true, ..named("", Table::EMPTY) };
+            push_method(out, CHANNEL, &queue::Declare { durable: false, ..own });
+            let bind = queue::Bind {
+                queue: "",
+                exchange: TOPICS,
+                routing_key: subject,
+                no_wait: false,
+                arguments: Table::EMPTY,
+            };
+            push_method(out, CHANNEL, &bind);
+            ""
+        }
+    };
+    if let Some(count) = terms.prefetch {
+        let prefetch_count = u16::try_from(count).unwrap_or(u16::MAX);
+        push_method(out, CHANNEL, &basic::Qos { prefetch_size: 0, prefetch_count, global: false });
+    }
+    let consume = basic::Consume {
+        queue,
+        consumer_tag: "imori-bench",
+        no_local: false,
+        no_ack: terms.ack == AckMode::Auto,
+        exclusive: false,
+        no_wait: false,
+        arguments: Table::EMPTY,
+    };
+    push_method(out, CHANNEL, &consume);
+}
+
+/// Appends a method that changes nothing and is answered when all before it are done.
+pub(super) fn push_barrier(out: &mut Vec<u8>) {
+    push_method(out, CHANNEL, &channel::Flow { active: true });
+}
+
+fn push_queue(out: &mut Vec<u8>, queue: &Queue) {
+    let mut arguments = Vec::new();
+    for (name, value) in &queue.arguments {
+        push_field(&mut arguments, name.as_bytes(), argument(value));
+    }
+    push_method(out, CHANNEL, &named(&queue.name, table(&arguments)));
+}
+
+/// An argument as people write it: a number and a truth value are what they look like.
+fn argument(text: &str) -> FieldValue<'_> {
+    match (text, text.parse()) {
+        (_, Ok(number)) => FieldValue::I64(number),
+        ("true", _) => FieldValue::Bool(true),
+        ("false", _) => FieldValue::Bool(false),
+        _ => FieldValue::Text(text.as_bytes()),
+    }
+}
+
+fn named<'a>(name: &'a str, arguments: Table<'a>) -> queue::Declare<'a> {
+    queue::Declare {
+        queue: name,
+        passive: false,
+        durable: true,
+        exclusive: false,
+        auto_delete: false,
+        no_wait: false,
+        arguments,
+    }
+}
+
+/// A table of fields that were just written.
+fn table(fields: &[u8]) -> Table<'_> {
+    Table::new(fields).unwrap_or(Table::EMPTY)
+}

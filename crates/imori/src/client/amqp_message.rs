@@ -1,0 +1,237 @@
+//! Messages of AMQP as the command line shows and takes them: addresses, and properties as headers.
+
+use imori_amqp091::codec::methods::basic;
+use imori_amqp091::codec::properties::{BasicProperties, TextProperty};
+use imori_amqp091::codec::push::push_field;
+use imori_amqp091::codec::table::{FieldValue, Table};
+
+use super::conversation::{Header, Received};
+use super::error::ClientError;
+
+/// The exchange of `/topic/`.
+const TOPICS: &str = "amq.topic";
+
+/// `delivery-mode` of a message that is to survive the broker, and of one that is not.
+const PERSISTENT: u8 = 2;
+const TRANSIENT: u8 = 1;
+
+/// A place that messages are published to or consumed from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Address<'a> {
+    /// A queue by its name.
+    Queue(&'a str),
+    /// An exchange and a routing key.
+    Exchange(&'a str, &'a str),
+}
+
+impl<'a> Address<'a> {
+    /// Reads `/queue/NAME`, `/topic/KEY`, `/exchange/NAME/KEY` or the bare name of a queue.
+    pub(super) fn parse(text: &'a str) -> Result<Address<'a>, ClientError> {
+        let address = match text.split_once('/') {
+            None => Address::Queue(text),
+            Some(("", rest)) => match rest.split_once('/') {
+                Some(("queue", name)) => Address::Queue(name),
+                Some(("topic", key)) => Address::Exchange(TOPICS, key),
+                Some(("exchange", rest)) => {
+                    let (name, key) = rest.split_once('/').unwrap_or((rest, ""));
+                    Address::Exchange(name, key)
+                }
+                _ => return Err(unknown_address(text)),
+            },
+            Some(_) => return Err(unknown_address(text)),
+        };
+        match address {
+            Address::Queue("") | Address::Exchange("", _) => Err(unknown_address(text)),
+            address => Ok(address),
+        }
+    }
+
+    /// Exchange and routing key of what is published there.
+    pub(super) fn publish(self) -> (&'a str, &'a str) {
+        match self {
+            Address::Queue(name) => ("", name),
+            Address::Exchange(exchange, key) => (exchange, key),
+        }
+    }
+}
+
+fn unknown_address(text: &str) -> ClientError {
+    ClientError::Unspeakable(format!(
+        "`{text}` is no address; write `/queue/NAME`, `/topic/KEY`, `/exchange/NAME/KEY` or the name of a queue"
+    ))
+}
+
+/// The bytes of properties, of which some have names of headers; all other headers are fields of the table.
+pub(super) fn properties(
+    headers: &[Header],
+    correlation: Option<&[u8]>,
+    reply_to: Option<&str>,
+) -> Result<Vec<u8>, ClientError> {
+    let mut fields = Vec::new();
+    let mut properties = BasicProperties {
+        correlation_id: correlation.map(TextProperty::new),
+        reply_to: reply_to.map(|name| TextProperty::new(name.as_bytes())),
+        ..BasicProperties::default()
+    };
+    for Header { name, value } in headers {
+        let text = Some(TextProperty::new(value.as_bytes()));
+        match name.as_str() {
+            "content-type" => properties.content_type = text,
+            "content-encoding" => properties.content_encoding = text,
+            "correlation-id" => properties.correlation_id = text,
+            "reply-to" => properties.reply_to = text,
+            "expiration" => properties.expiration = text,
+            "message-id" => properties.message_id = text,
+            "type" => properties.kind = text,
+            "user-id" => properties.user_id = text,
+            "app-id" => properties.app_id = text,
+            "priority" => properties.priority = Some(number(name, value)?),
+            "timestamp" => properties.timestamp = Some(number(name, value)?),
+            "delivery-mode" => properties.delivery_mode = Some(number(name, value)?),
+            "persistent" => {
+                let is_persistent = value.eq_ignore_ascii_case("true");
+                properties.delivery_mode = Some(if is_persistent { PERSISTENT } else { TRANSIENT });
+            }
+            _ => push_field(&mut fields, name.as_bytes(), FieldValue::Text(value.as_bytes())),
+        }
+    }
+    let table = Table::new(&fields).map_err(|error| ClientError::Unspeakable(error.to_string()))?;
+    properties.headers = (!table.is_empty()).then_some(table);
+    let mut bytes = Vec::new();
+    properties.push(&mut bytes);
+    Ok(bytes)
+}
+
+fn number<N: std::str::FromStr>(name: &str, value: &str) -> Result<N, ClientError> {
+    value.parse().map_err(|_| {
+        ClientError::Unspeakable(format!(
+            "`{value}` is no number for the property `{name}`; correct `--header`"
+        ))
+    })
+}
+
+/// A delivery with its properties as headers.
+pub(super) fn received(
+    deliver: &basic::Deliver<'_>,
+    properties: &BasicProperties<'_>,
+    body: Vec<u8>,
+) -> Received {
+    let mut headers: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+    let mut add = |name: &[u8], value: &[u8]| headers.push((name.to_vec(), value.to_vec()));
+    add(DELIVERY_TAG.as_bytes(), deliver.delivery_tag.to_string().as_bytes());
+    add(b"exchange", deliver.exchange.as_bytes());
+    add(b"routing-key", deliver.routing_key.as_bytes());
+    add(b"redelivered", deliver.redelivered.to_string().as_bytes());
+    for (name, value) in [
+        ("content-type", properties.content_type),
+        ("content-encoding", properties.content_encoding),
+        ("correlation-id", properties.correlation_id),
+        ("reply-to", properties.reply_to),
+        ("expiration", properties.expiration),
+        ("message-id", properties.message_id),
+        ("type", properties.kind),
+        ("user-id", properties.user_id),
+        ("app-id", properties.app_id),
+    ] {
+        value.into_iter().for_each(|value| add(name.as_bytes(), value.bytes));
+    }
+    for (name, value) in [
+        ("delivery-mode", properties.delivery_mode.map(u64::from)),
+        ("priority", properties.priority.map(u64::from)),
+        ("timestamp", properties.timestamp),
+    ] {
+        value.into_iter().for_each(|value| add(name.as_bytes(), value.to_string().as_bytes()));
+    }
+    for (name, value) in properties.headers.iter().flat_map(Table::iter) {
+        add(name, &text(value));
+    }
+    let reply_to = properties.reply_to.map(|reply_to| reply_to.bytes.to_vec());
+    Received { headers, reply_to, body }
+}
+
+/// The header that names a delivery.
+pub(super) const DELIVERY_TAG: &str = "delivery-tag";
+
+/// A value of a table for people.
+fn text(value: FieldValue<'_>) -> Vec<u8> {
+    match value {
+        FieldValue::Text(bytes) | FieldValue::Bytes(bytes) => bytes.to_vec(),
+        FieldValue::Bool(value) => value.to_string().into_bytes(),
+        FieldValue::I8(number) => number.to_string().into_bytes(),
+        FieldValue::U8(number) => number.to_string().into_bytes(),
+        FieldValue::I16(number) => number.to_string().into_bytes(),
+        FieldValue::U16(number) => number.to_string().into_bytes(),
+        FieldValue::I32(number) => number.to_string().into_bytes(),
+        FieldValue::U32(number) => number.to_string().into_bytes(),
+        FieldValue::I64(number) => number.to_string().into_bytes(),
+        FieldValue::F32(number) => number.to_string().into_bytes(),
+        FieldValue::F64(number) => number.to_string().into_bytes(),
+        FieldValue::Timestamp(seconds) => seconds.to_string().into_bytes(),
+        FieldValue::Decimal { scale, number } => format!("{number}e-{scale}").into_bytes(),
+        FieldValue::Void => Vec::new(),
+        FieldValue::Array(array) => {
+            let values: Vec<Vec<u8>> = array.iter().map(text).collect();
+            [b"[", values.join(&b", "[..]).as_slice(), b"]"].concat()
+        }
+        FieldValue::Table(table) => {
+            let field = |(name, value): (&[u8], FieldValue<'_>)| [name, b": ", &text(value)].concat();
+            let fields: Vec<Vec<u8>> = table.iter().map(field).collect();
+            [b"{", fields.join(&b", "[..]).as_slice(), b"}"].concat()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_in_stomp() {
+        for (text, expected) in [
+            ("orders", Some(Address::Queue("orders"))),
+            ("/queue/a/b", Some(Address::Queue("a/b"))),
+            ("/topic/a.*", Some(Address::Exchange("amq.topic", "a.*"))),
+            ("/exchange/x/k/l", Some(Address::Exchange("x", "k/l"))),
+            ("/exchange/x", Some(Address::Exchange("x", ""))),
+            ("", None),
+            ("/queue/", None),
+            ("/exchange//k", None),
+            ("/temp-queue/a", None),
+            ("a/b", None),
+        ] {
+            assert_eq!(Address::parse(text).ok(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn headers_become_properties_and_come_back() {
+        let headers = ["priority:4", "type:order", "colour:blue", "persistent:true"].map(|text| {
+            let (name, value) = text.split_once(':').unwrap();
+            Header { name: String::from(name), value: String::from(value) }
+        });
+        let bytes = properties(&headers, Some(b"7"), Some("replies")).unwrap();
+        let deliver = basic::Deliver {
+            consumer_tag: "",
+            delivery_tag: 1,
+            redelivered: true,
+            exchange: "",
+            routing_key: "q",
+        };
+        let received = received(&deliver, &BasicProperties::read(&bytes).unwrap(), Vec::new());
+        for (name, value) in [
+            ("delivery-tag", "1"),
+            ("routing-key", "q"),
+            ("redelivered", "true"),
+            ("priority", "4"),
+            ("type", "order"),
+            ("colour", "blue"),
+            ("delivery-mode", "2"),
+            ("correlation-id", "7"),
+        ] {
+            assert_eq!(received.header(name), Some(value.as_bytes()), "{name}");
+        }
+        assert_eq!(received.reply_to.as_deref(), Some(&b"replies"[..]));
+        let wrong = [Header { name: String::from("priority"), value: String::from("high") }];
+        assert!(properties(&wrong, None, None).is_err());
+    }
+}
