@@ -2,11 +2,14 @@
 
 pub(crate) mod login;
 pub(crate) mod publish;
+pub(crate) mod publish_headers;
 pub(crate) mod consume;
 pub(crate) mod transaction;
 pub(crate) mod settle;
 pub(crate) mod queue;
 pub(crate) mod exchange;
 pub(crate) mod direct_reply;
+pub(crate) mod queue_arguments;
+pub(crate) mod inequivalent;
 pub(crate) mod arguments;
 pub(crate) mod token;

@@ -11,8 +11,10 @@ use imori_core::world::World;
 
 use crate::client::Client;
 use crate::codec::methods::{basic, queue};
-use crate::commands::arguments::{binding_arguments, inequivalent, queue_settings, shown};
+use crate::commands::arguments::binding_arguments;
 use crate::commands::direct_reply;
+use crate::commands::inequivalent::inequivalent_queue;
+use crate::commands::queue_arguments::queue_settings;
 use crate::commands::token::named;
 use crate::protocol_error::{Code, ProtocolError};
 
@@ -78,19 +80,18 @@ fn make<W: World>(
     declared.map(|declared| declared.confirm).map_err(|error| match error {
         BrokerError::Inequivalent { name, property: "exclusive" } => client.error(&BrokerError::Locked(name)),
         BrokerError::Inequivalent { name, property } => {
-            let current = current(client, world, &name, property);
-            inequivalent(property, "queue", &name, &client.vhost_name, &shown(&settings, property), &current)
+            let current = current(client, world, &name);
+            inequivalent_queue(declare, (&settings, &current), property, &name, &client.vhost_name)
         }
         error => client.error(&error),
     })
 }
 
-/// A property of the queue that is there.
-fn current<W: World>(client: &Client, world: &W, name: &Name, property: &str) -> String {
+/// The settings of the queue that is there.
+fn current<W: World>(client: &Client, world: &W, name: &Name) -> QueueSettings {
     let id = broker::find_queue(world, &client.actor(), name.as_bytes()).ok();
-    let settings: Option<QueueSettings> =
-        id.and_then(|id| world.with_queue(id, |queue| queue.settings().clone()));
-    settings.map_or_else(String::new, |settings| shown(&settings, property))
+    let settings = id.and_then(|id| world.with_queue(id, |queue| queue.settings().clone()));
+    settings.unwrap_or_default()
 }
 
 /// Binds a queue to an exchange.

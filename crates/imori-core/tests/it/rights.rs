@@ -89,6 +89,7 @@ fn who_has_no_rights_does_nothing() {
     let settle = |numbers| Step::Settle { session: SessionId(0), numbers, outcome: Outcome::Accept };
     let publish = |subject: &str| Step::Publish {
         address: Address::new(b"", subject.as_bytes()),
+        copies: Vec::new(),
         message: message.clone(),
     };
     let get = broker::GetOptions { session: SessionId(0), label: &|_| Box::default(), settles: true };
