@@ -53,3 +53,6 @@ pub const UNFINISHED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of frames that wait on one connection for the end of an alarm or for a queue, while others are still read.
 /// More: nothing is read from it until then.
 pub const PARKED_BYTES_MAX: usize = 1024 * 1024;
+
+/// Bytes of what a client tells of itself, as JSON, that are kept to be shown. More: only its connection's name is.
+pub(crate) const SHOWN_PROPERTIES_BYTES_MAX: usize = 4 * 1024;

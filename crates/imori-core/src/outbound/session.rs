@@ -80,7 +80,33 @@ pub(super) struct Session {
     unsettled_len: usize,
 }
 
+/// A session as an operator sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionInspection {
+    /// Its number in the connection.
+    pub id: SessionId,
+    /// Unsettled deliveries that it may have, if that is limited.
+    pub window: Option<u32>,
+    /// Unsettled deliveries that it has.
+    pub unsettled: usize,
+    /// Its consumers and subscriptions.
+    pub readers: usize,
+    /// Deliveries that it had.
+    pub delivered: u64,
+}
+
 impl Session {
+    /// Shows it to an operator.
+    pub(super) fn inspect(&self) -> SessionInspection {
+        SessionInspection {
+            id: self.id,
+            window: self.window,
+            unsettled: self.unsettled_len,
+            readers: self.readers.len(),
+            delivered: self.delivered(),
+        }
+    }
+
     /// Bytes that an unsettled delivery keeps in its session, whose room doubles as it grows.
     pub(super) const UNSETTLED_BYTES: usize = size_of::<(u64, Option<Unsettled>)>() * 3 / 2;
 
