@@ -17,7 +17,10 @@ RUN = [page for page in pages() if any("run" in block.marks for block in page.bl
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
 def test_commands_of_a_page_do_what_it_says(page: Page, tmp_path: Path) -> None:
-    with running_imori(tmp_path, nats=True, amqp=True, monitor=True) as imori, ExitStack() as stack:
+    with (
+        running_imori(tmp_path, nats=True, amqp=True, monitor=True, admin=True) as imori,
+        ExitStack() as stack,
+    ):
         environment = environment_of(imori)
         printed: str | None = None
         for block in page.blocks:

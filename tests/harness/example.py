@@ -37,6 +37,7 @@ def command_of(block: Block, imori: Imori) -> list[str]:
         "4222": imori.nats,
         "5672": imori.amqp,
         "8222": imori.monitor,
+        "15672": imori.admin,
     }
     for usual, address in ports.items():
         if address is not None:

@@ -26,6 +26,8 @@ class Imori:
     log: Path
     # Host and port of the monitor, if it was asked for.
     monitor: tuple[str, int] | None = None
+    # Host and port of the admin listener, if it was asked for.
+    admin: tuple[str, int] | None = None
     # Host and port of the listener for NATS, if it was asked for beside another protocol.
     nats: tuple[str, int] | None = None
     # Host and port of the listener for AMQP 0-9-1, if it was asked for beside another protocol.
@@ -57,6 +59,7 @@ def running_imori(
     listen: Sequence[str] = ("127.0.0.1:0",),
     protocol: str = "stomp",
     monitor: bool = False,
+    admin: bool = False,
     nats: bool = False,
     amqp: bool = False,
     websocket: str | None = None,
@@ -65,7 +68,7 @@ def running_imori(
     """Starts a broker with `settings`, by dotted key; afterwards it has ended in any case.
 
     It listens for `protocol` alone; beside it, where that is asked for, for readers of its monitor,
-    for NATS, for AMQP 0-9-1, and at an address for WebSocket.
+    for its operators, for NATS, for AMQP 0-9-1, and at an address for WebSocket.
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "imori.log"
@@ -74,6 +77,8 @@ def running_imori(
         command += ["--listen", f"{protocol}={address}"]
     if monitor:
         command += ["--listen", "nats-monitor=127.0.0.1:0"]
+    if admin:
+        command += ["--listen", "admin=127.0.0.1:0"]
     if nats:
         command += ["--listen", "nats=127.0.0.1:0"]
     if amqp:
@@ -103,6 +108,7 @@ def running_imori(
                 of_protocol,
                 log,
                 monitor=first.get("nats-monitor"),
+                admin=first.get("admin"),
                 nats=first.get("nats"),
                 amqp=first.get("amqp"),
                 websocket=first.get("ws"),

@@ -36,8 +36,23 @@ pub(crate) fn texts<'a>(properties: &BasicProperties<'a>) -> [(Property, Option<
     ]
 }
 
-/// Reads the properties that the broker itself needs; `user` is the client's.
-pub(crate) fn read(block: &[u8], origin: OriginId, user: &[u8]) -> Result<Properties, ProtocolError> {
+/// Headers of a publish that ask something of the broker, as they came.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub(crate) struct Requests<'a> {
+    /// `CC`: further routing keys.
+    pub(crate) cc: Option<FieldValue<'a>>,
+    /// `BCC`: further routing keys of which no receiver hears.
+    pub(crate) bcc: Option<FieldValue<'a>>,
+    /// `x-delay`.
+    pub(crate) delay: Option<FieldValue<'a>>,
+}
+
+/// Reads the properties that the broker itself needs, and what headers ask of it; `user` is the client's.
+pub(crate) fn read<'a>(
+    block: &'a [u8],
+    origin: OriginId,
+    user: &[u8],
+) -> Result<(Properties, Requests<'a>), ProtocolError> {
     if block.len() > PROPERTIES_BYTES_MAX {
         let text =
             format_args!("properties size {} is larger than max size {PROPERTIES_BYTES_MAX}", block.len());
@@ -61,10 +76,8 @@ pub(crate) fn read(block: &[u8], origin: OriginId, user: &[u8]) -> Result<Proper
     {
         return Err(other_user(claimed.bytes, user));
     }
-    if let Some(headers) = basic.headers {
-        check_headers(headers)?;
-    }
-    Ok(properties)
+    let requests = basic.headers.map(requests).transpose()?;
+    Ok((properties, requests.unwrap_or_default()))
 }
 
 /// SECURITY AUTH-08: nobody speaks in another's name.
@@ -78,32 +91,47 @@ fn other_user(claimed: &[u8], user: &[u8]) -> ProtocolError {
     ProtocolError::new(Code::PreconditionFailed, text)
 }
 
-fn check_headers(headers: Table<'_>) -> Result<(), ProtocolError> {
-    let mut count = 0;
-    for (name, _) in headers.iter() {
+/// Looks through the headers, of which there may not be too many. Of a name that comes twice the first counts.
+fn requests(headers: Table<'_>) -> Result<Requests<'_>, ProtocolError> {
+    let (mut count, mut requests) = (0, Requests::default());
+    for (name, value) in headers.iter() {
         count += 1;
-        if name == b"CC" || name == b"BCC" {
-            let text = "the headers CC and BCC are not there yet; publish to each routing key";
-            return Err(ProtocolError::new(Code::NotImplemented, text));
-        }
+        let known = match name {
+            b"CC" => &mut requests.cc,
+            b"BCC" => &mut requests.bcc,
+            b"x-delay" => &mut requests.delay,
+            _ => continue,
+        };
+        known.get_or_insert(value);
     }
     if count > HEADERS_MAX {
         let text = format_args!("{count} headers are more than the {HEADERS_MAX} that a message may have");
         return Err(ProtocolError::new(Code::PreconditionFailed, text));
     }
-    Ok(())
+    Ok(requests)
 }
 
 /// Reads an expiration: whole milliseconds as text.
 fn milliseconds(text: &[u8]) -> Result<u32, ProtocolError> {
-    let digits = str::from_utf8(text).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-    digits.and_then(|digits| digits.parse().ok()).ok_or_else(|| {
-        let text = format_args!(
-            "invalid expiration '{}': write whole milliseconds below 4294967296",
-            text.escape_ascii()
-        );
-        ProtocolError::new(Code::PreconditionFailed, text)
-    })
+    let digits = str::from_utf8(text.strip_prefix(b"+").unwrap_or(text)).ok();
+    let digits = digits.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    digits.and_then(|digits| digits.parse().ok()).ok_or_else(|| bad_expiration(text))
+}
+
+/// RabbitMQ's words for an expiration that is none.
+#[cold]
+fn bad_expiration(text: &[u8]) -> ProtocolError {
+    let (shown, sign) = (text.escape_ascii(), usize::from(matches!(text, [b'-' | b'+', ..])));
+    let digits = text.iter().skip(sign).take_while(|byte| byte.is_ascii_digit()).count();
+    let (number, rest) = text.split_at_checked(sign + digits).unwrap_or_default();
+    let number = number.escape_ascii();
+    let why = match (digits, rest) {
+        (0, _) => "no_integer".to_string(),
+        (_, []) if text.starts_with(b"-") => format!("{{value_negative,{number}}}"),
+        (_, []) => format!("{{value_too_large,{number}}}"),
+        (_, rest) => format!("{{leftover_string,\"{}\"}}", rest.escape_ascii()),
+    };
+    ProtocolError::new(Code::PreconditionFailed, format_args!("invalid expiration '{shown}': {why}"))
 }
 
 /// The reader of header blocks of [`SOLE_ORIGINS`]. In a block of another origin it finds nothing.

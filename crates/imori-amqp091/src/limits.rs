@@ -42,6 +42,10 @@ pub const PROPERTIES_BYTES_MAX: usize = u16::MAX as usize;
 /// Headers of a message. More: channel exception 406.
 pub const HEADERS_MAX: usize = 128;
 
+/// Further routing keys of a message, in its headers `CC` and `BCC`: each is looked up within one turn. More: channel
+/// exception 406.
+pub const COPIES_MAX: usize = 1024;
+
 /// Bytes of bodies of which parts are still to come, on all channels of a connection together. Clients send one message
 /// after the other, so that there is one unfinished. More: connection exception 506.
 pub const UNFINISHED_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -49,3 +53,6 @@ pub const UNFINISHED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of frames that wait on one connection for the end of an alarm or for a queue, while others are still read.
 /// More: nothing is read from it until then.
 pub const PARKED_BYTES_MAX: usize = 1024 * 1024;
+
+/// Bytes of what a client tells of itself, as JSON, that are kept to be shown. More: only its connection's name is.
+pub(crate) const SHOWN_PROPERTIES_BYTES_MAX: usize = 4 * 1024;

@@ -13,6 +13,9 @@ use crate::limits::{
     UNFINISHED_BYTES_MAX,
 };
 
+/// The version of RabbitMQ that this broker stands for: clients look at it to find out what they may ask for.
+pub const RABBITMQ_VERSION: &str = "4.1.0";
+
 /// Settings that the connections of a listener share.
 #[derive(Debug, Clone)]
 pub struct Settings {

@@ -1,7 +1,7 @@
 //! The contract between a protocol's connection and the cell that runs it: the peer, the budget of a turn, and the
 //! next step.
 
-use crate::id::ConnectionId;
+use crate::id::{ConnectionId, VhostId};
 use crate::limits::{
     TURN_CHANGES_BESIDE_OTHERS_MAX, TURN_CHANGES_MAX, TURN_COMMANDS_MAX, TURN_RECEIVERS_MAX,
 };
@@ -26,6 +26,22 @@ pub struct ClientFacts {
     pub language: String,
     /// The version of its library, or of the protocol where clients tell no other.
     pub version: String,
+    /// The user it logged in as.
+    pub user: String,
+    /// The vhost it entered.
+    pub vhost: Option<VhostId>,
+    /// The protocol that it speaks, with its version.
+    pub protocol: String,
+    /// The mechanism by which it logged in, where its protocol knows several.
+    pub mechanism: String,
+    /// Sessions that it may open, where its protocol agrees on a number.
+    pub sessions_max: Option<u16>,
+    /// Bytes of a frame, where its protocol agrees on a number.
+    pub frame_bytes_max: Option<u32>,
+    /// Seconds between heart-beats, where its protocol agrees on a number.
+    pub heartbeat_s: Option<u16>,
+    /// Everything else that it tells of its program, as a JSON object.
+    pub properties: String,
 }
 
 /// How much a turn may still do.

@@ -183,7 +183,16 @@ impl Inbound for Connection {
     fn client(&self) -> ClientFacts {
         let ConnectOptions { name, lang, version, .. } = &self.client.options;
         let said = |value: &Option<String>| value.clone().unwrap_or_default();
-        ClientFacts { name: said(name), language: said(lang), version: said(version) }
+        let actor = self.client.actor();
+        ClientFacts {
+            name: said(name),
+            language: said(lang),
+            version: said(version),
+            user: actor.identity.user.to_string(),
+            vhost: Some(actor.vhost),
+            protocol: String::from("NATS"),
+            ..ClientFacts::default()
+        }
     }
 
     /// Sends INFO, which a client waits for before it says anything.

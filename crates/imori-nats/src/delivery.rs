@@ -163,7 +163,10 @@ impl Encoder for DeliveryEncoder {
         match reason {
             CutReason::TooSlow { .. } | CutReason::Stalled { .. } => push_error(out, "Slow Consumer"),
             CutReason::Unfinished { .. } => push_error(out, "Stale Connection"),
-            CutReason::QueueDeleted { .. } | CutReason::ShuttingDown | CutReason::Fault => {}
+            CutReason::QueueDeleted { .. }
+            | CutReason::ClosedByOperator { .. }
+            | CutReason::ShuttingDown
+            | CutReason::Fault => {}
         }
     }
 }

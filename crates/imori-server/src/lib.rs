@@ -3,6 +3,7 @@
 mod server;
 mod operator;
 mod start;
+mod admin;
 mod monitor;
 mod http;
 mod thread;
@@ -33,8 +34,9 @@ pub use cell_state::turn_counter::TurnCounter;
 pub use checkpoint::checkpointer::{Pauses, checkpoint_last, checkpoint_once};
 pub use checkpoint::host::CheckpointHost;
 pub use internal::{InternalClient, InternalClients, InternalError};
+pub use net::listener::Listener;
 pub use operator::OperatorRequest;
-pub use server::{Listener, Server, StopHandle};
+pub use server::{Server, StopHandle};
 pub use shared::ServeError;
 pub use start::small_disk::{SmallDisk, small_disk};
 pub use start::start_error::StartError;

@@ -78,7 +78,8 @@ pub(crate) const ACCEPT_BACKLOG: i32 = 4096;
 /// More: the SEND that asks for it is refused.
 pub(crate) const INBOXES_MAX: u16 = 4096;
 
-/// Connections to the monitor at a time. Each may hold an answer that nobody reads. More: they wait to be accepted.
+/// Connections to the monitor, and as many to the admin listener, at a time. Each may hold an answer that nobody reads.
+/// More: the one that has waited longest without a request is closed.
 pub(crate) const HTTP_CONNECTIONS_MAX: usize = 16;
 
 /// Bytes of a request's head. More: it is refused. It is the least that the HTTP library takes.
@@ -90,8 +91,18 @@ pub(crate) const HTTP_HEADERS_MAX: usize = 32;
 /// How long a request's head may take, the time before it included. Longer: the connection is closed.
 pub(crate) const HTTP_HEAD_MAX: Duration = Duration::from_secs(10);
 
-/// How long a connection to the monitor lives; what is being answered then is finished.
+/// Threads that check logins of HTTP which take longer than a moment. More: they wait for one.
+pub(crate) const HTTP_LOGIN_THREADS_MAX: usize = 2;
+
+/// How long a connection of HTTP lives; what is being answered then is finished.
 pub(crate) const HTTP_LIFE_MAX: Duration = Duration::from_secs(60);
+
+/// Rows of a list of the admin listener that are gathered at a time, about a kilobyte each. The rest is gathered when
+/// these are written and other requests had their turn.
+pub(crate) const ADMIN_ROWS_AT_ONCE: usize = 256;
+
+/// Rows of a page of a list of the admin listener, as in RabbitMQ. More: the request is refused.
+pub(crate) const ADMIN_PAGE_ROWS_MAX: usize = 500;
 
 /// Connections in an answer of the monitor, each about 600 bytes. More: the answer says so in its `limit`.
 pub(crate) const MONITOR_ROWS_MAX: usize = 10_000;

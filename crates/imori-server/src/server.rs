@@ -7,20 +7,22 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle, available_parallelism};
 use std::time::Duration;
 
+use axum::Router;
 use imori_core::broker::queue_restored;
 use imori_core::restore::Awakening;
 use imori_core::world::Counter;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
+use crate::admin::{self, Administered};
 use crate::cell::Cell;
 use crate::checkpoint::checkpointer::run_checkpointer;
 use crate::config::{Config, ProtocolName, Service};
-use crate::http;
+use crate::http::{self, HttpListener};
 use crate::internal::{InternalClients, start_responders};
 use crate::login::{Authenticator, BuiltInUser};
-use crate::monitor::{CpuMeter, Monitored, Requests, Shown, routes, server_id};
-use crate::net::listener::{accept, bind};
+use crate::monitor::{self, CpuMeter, Monitored, Requests, Shown, server_id};
+use crate::net::listener::{Listener, accept, bind};
 use crate::operator::{OperatorRequest, Signals, stop};
 use crate::settings::Settings;
 use crate::shared::{Arrival, CellHandle, ListenerKind, Phase, ServeError, Shared, queue_key};
@@ -35,19 +37,10 @@ pub struct Server {
     listeners: Vec<Listener>,
     shared: Arc<Shared>,
     cells: Vec<JoinHandle<()>>,
-    monitor: Option<JoinHandle<()>>,
+    http: Option<JoinHandle<()>>,
     watch: Option<JoinHandle<()>>,
     checkpointer: Option<JoinHandle<()>>,
     requests: Receiver<OperatorRequest>,
-}
-
-/// A bound listener.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Listener {
-    /// The purpose of the listener.
-    pub service: Service,
-    /// Where it listens, with the port that was taken for port 0.
-    pub address: SocketAddr,
 }
 
 /// Stops a server from anywhere.
@@ -89,6 +82,7 @@ impl Server {
         let bound = bind_all(Service::WebSocket, config, &mut listeners)?;
         sockets.extend(bound.into_iter().map(|socket| (ListenerKind::WebSocket, socket)));
         let monitors = bind_all(Service::NatsMonitor, config, &mut listeners)?;
+        let admins = bind_all(Service::Admin, config, &mut listeners)?;
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|error| StartError::Random(error.to_string()))?;
         let server_id = server_id(&random);
@@ -113,7 +107,7 @@ impl Server {
             listeners,
             shared,
             cells: Vec::new(),
-            monitor: None,
+            http: None,
             watch: None,
             checkpointer: None,
             requests,
@@ -128,7 +122,12 @@ impl Server {
         server.start_cells(count, config, &settings, first)?;
         server.start_watch(config, space)?;
         server.start_checkpointer()?;
-        server.start_monitor(config, &settings, server_id, client_address, monitors)?;
+        let monitor = server.monitor(config, &settings, server_id, client_address);
+        let monitor =
+            monitor.map(|router| HttpListener { service: Service::NatsMonitor, sockets: monitors, router });
+        let admin = server.admin(config, &settings);
+        let admin = HttpListener { service: Service::Admin, sockets: admins, router: admin };
+        server.start_http(monitor.into_iter().chain([admin]).collect())?;
         Ok(server)
     }
 
@@ -168,8 +167,8 @@ impl Server {
             }
         }
         self.shared.phase.send_replace(Phase::Ended);
-        if self.monitor.is_some_and(|monitor| monitor.join().is_err()) {
-            warn!("the monitor ended in a panic");
+        if self.http.is_some_and(|http| http.join().is_err()) {
+            warn!("the thread of HTTP ended in a panic");
         }
         if self.watch.is_some_and(|watch| watch.join().is_err()) {
             warn!("the watch ended in a panic");
@@ -262,24 +261,22 @@ impl Server {
         Ok(())
     }
 
-    fn start_monitor(
-        &mut self,
+    /// Makes the answers of the monitor, if it listens anywhere.
+    fn monitor(
+        &self,
         config: &Config,
         settings: &Settings,
         server_id: String,
         client_address: SocketAddr,
-        sockets: Vec<TcpListener>,
-    ) -> Result<(), StartError> {
+    ) -> Option<Router> {
         let is_monitor = |listener: &&Listener| listener.service == Service::NatsMonitor;
-        let Some(&Listener { address: http_address, .. }) = self.listeners.iter().find(is_monitor) else {
-            return Ok(());
-        };
+        let &Listener { address: http_address, .. } = self.listeners.iter().find(is_monitor)?;
         let has_nats = address_of(&self.listeners, ProtocolName::Nats).is_some();
         let monitored = Monitored {
             server_id,
             client_address,
             http_address,
-            host_names: config.broker.host_names.clone(),
+            host_names: config.broker.host_names.clone().into(),
             nats: has_nats.then(|| Arc::clone(&settings.protocols.nats)),
             server_name: settings.protocols.nats.server_name.clone(),
             connections_max: config.limits.connections,
@@ -295,9 +292,32 @@ impl Server {
             shown: Shown::default(),
             shared: Arc::clone(&self.shared),
         };
-        let router = routes(Arc::new(monitored));
-        match http::start(sockets, router, self.shared.phase.subscribe()) {
-            Ok(thread) => self.monitor = Some(thread),
+        Some(monitor::routes(Arc::new(monitored)))
+    }
+
+    /// Makes the answers of the admin listener.
+    fn admin(&self, config: &Config, settings: &Settings) -> Router {
+        let administered = Administered {
+            host_names: config.broker.host_names.clone().into(),
+            trusts_network: settings.trusts_network,
+            vhosts: settings.protocols.stomp.vhosts.clone(),
+            listeners: self.listeners.clone(),
+            node: format!("{}@localhost", settings.protocols.nats.server_name),
+            cores: available_parallelism().map_or(1, usize::from),
+            started: self.shared.clock.now(),
+            shared: Arc::clone(&self.shared),
+        };
+        admin::routes(Arc::new(administered))
+    }
+
+    /// Serves those of these listeners that have a socket.
+    fn start_http(&mut self, mut listeners: Vec<HttpListener>) -> Result<(), StartError> {
+        listeners.retain(|listener| !listener.sockets.is_empty());
+        if listeners.is_empty() {
+            return Ok(());
+        }
+        match http::start(listeners, self.shared.phase.subscribe()) {
+            Ok(thread) => self.http = Some(thread),
             Err(error) => {
                 self.shared.phase.send_replace(Phase::Ended);
                 return Err(StartError::Thread(error));

@@ -175,7 +175,14 @@ impl Inbound for Connection {
 
     /// STOMP clients tell no more than the version that was agreed on.
     fn client(&self) -> ClientFacts {
-        ClientFacts { version: self.client.version.as_str().to_owned(), ..ClientFacts::default() }
+        let version = self.client.version.as_str();
+        ClientFacts {
+            version: version.to_owned(),
+            user: self.client.identity.user.to_string(),
+            vhost: Some(self.client.vhost),
+            protocol: format!("STOMP {version}"),
+            ..ClientFacts::default()
+        }
     }
 
     #[inline]

@@ -180,6 +180,7 @@ impl Encoder for DeliveryEncoder {
             CutReason::TooSlow { .. } | CutReason::Stalled { .. } => "Connection too slow",
             CutReason::Unfinished { .. } => "Message not finished",
             CutReason::QueueDeleted { .. } => "Server cancelled subscription",
+            CutReason::ClosedByOperator { .. } => "Connection closed",
             CutReason::ShuttingDown => "Server shutting down",
             CutReason::Fault => "Internal error",
         };

@@ -11,7 +11,6 @@ use imori_core::world::World;
 use crate::channel::ReplyConsumer;
 use crate::client::Client;
 use crate::codec::methods::{basic, queue};
-use crate::codec::properties::{BasicProperties, TextProperty};
 use crate::commands::token::DIRECT_REPLY_TO;
 use crate::delivery::consumer_label;
 use crate::protocol_error::{Code, ProtocolError};
@@ -63,16 +62,11 @@ pub(crate) fn cancel<W: World>(client: &mut Client, world: &W, channel: u16, tag
     }
 }
 
-/// The properties of a request with the address of its channel's inbox in place of the name that stands for it.
-pub(crate) fn addressed(client: &Client, channel: u16, properties: &[u8]) -> Result<Vec<u8>, ProtocolError> {
+/// The address of a channel's inbox, which takes the place of the name that stands for it.
+pub(crate) fn key(client: &Client, channel: u16) -> Result<&[u8], ProtocolError> {
     let replies = client.channels.get(&channel).and_then(|channel| channel.replies.as_ref());
-    let Some(replies) = replies else {
-        return Err(ProtocolError::new(Code::PreconditionFailed, "fast reply consumer does not exist"));
-    };
-    let basic = BasicProperties::read(properties)?;
-    let mut out = Vec::with_capacity(properties.len() + replies.key.len());
-    BasicProperties { reply_to: Some(TextProperty::new(&replies.key)), ..basic }.push(&mut out);
-    Ok(out)
+    let none = || ProtocolError::new(Code::PreconditionFailed, "fast reply consumer does not exist");
+    replies.map(|replies| &*replies.key).ok_or_else(none)
 }
 
 /// Tells whether a name stands for an inbox.

@@ -10,11 +10,16 @@ use imori_core::world::World;
 use crate::client::Client;
 use crate::codec::methods::exchange;
 use crate::codec::table::FieldValue;
-use crate::commands::arguments::{binding_arguments, inequivalent, type_name};
+use crate::commands::arguments::{binding_arguments, inequivalent, shown_arguments, type_name};
 use crate::protocol_error::{Code, ProtocolError};
 
 const KINDS: [ExchangeKind; 4] =
     [ExchangeKind::Direct, ExchangeKind::Fanout, ExchangeKind::Topic, ExchangeKind::Headers];
+
+/// The kind under which an exchange delays messages, and routes them as an argument says: RabbitMQ's plugin.
+const DELAYED: &str = "x-delayed-message";
+
+const DELAYED_TYPE: &str = "x-delayed-type";
 
 /// Declares an exchange, or looks whether it is there.
 pub(crate) fn declare<W: World>(
@@ -41,10 +46,8 @@ fn make<W: World>(
     world: &W,
     declare: &exchange::Declare<'_>,
 ) -> Result<Confirm, ProtocolError> {
-    let kind = KINDS.into_iter().find(|kind| kind.name() == declare.kind).ok_or_else(|| {
-        let text = format_args!("unknown exchange type '{}'", declare.kind.escape_default());
-        ProtocolError::new(Code::PreconditionFailed, text)
-    })?;
+    let is_delayed = declare.kind == DELAYED;
+    let kind = kind(if is_delayed { delayed_kind(declare)? } else { declare.kind.as_bytes() })?;
     let alternate = match declare.arguments.find("alternate-exchange") {
         None => None,
         Some(FieldValue::Text(name)) => Some(Name::new(name)),
@@ -63,16 +66,24 @@ fn make<W: World>(
         is_auto_delete: declare.auto_delete,
         is_internal: declare.internal,
         alternate,
+        is_delayed,
     };
     let name = declare.exchange.as_bytes();
     broker::declare_exchange(world, &client.actor(), name, kind, settings.clone()).map_err(
         |error| match error {
             BrokerError::Route(RouteError::Differs { exchange, kind: known, settings: current }) => {
-                let new = facts(kind, &settings);
-                let (received, current) = (new, facts(known, &current));
-                let differs = |(new, current): &(_, _)| new != current;
-                let pair = received.into_iter().zip(current).find(differs).unwrap_or_default();
-                let ((property, received), (_, current)) = pair;
+                let pairs = facts(kind, &settings).into_iter().zip(facts(known, &current));
+                let differing = pairs
+                    .map(|((property, new), (_, current))| (property, new, current))
+                    .find(|(_, new, current)| new != current);
+                let (property, received, current) = differing.unwrap_or_default();
+                let (received, current) = if property.contains('-') {
+                    let text = |value| Some((value?, "longstr"));
+                    shown_arguments(text(received), text(current))
+                } else {
+                    let quoted = |value: Option<String>| format!("'{}'", value.unwrap_or_default());
+                    (quoted(received), quoted(current))
+                };
                 inequivalent(property, "exchange", &exchange, &client.vhost_name, &received, &current)
             }
             BrokerError::Refused(_) if declare.exchange.starts_with("amq.") => {
@@ -83,18 +94,38 @@ fn make<W: World>(
     )
 }
 
-/// The properties of an exchange in the order in which RabbitMQ compares them, as its texts show them.
-fn facts(kind: ExchangeKind, settings: &Settings) -> [(&'static str, String); 5] {
-    let alternate = match &settings.alternate {
-        Some(name) => format!("the value '{name}' of type 'longstr'"),
-        None => "none".to_string(),
-    };
+fn kind(name: &[u8]) -> Result<ExchangeKind, ProtocolError> {
+    KINDS.into_iter().find(|kind| kind.name().as_bytes() == name).ok_or_else(|| {
+        let text = format_args!("unknown exchange type '{}'", name.escape_ascii());
+        ProtocolError::new(Code::PreconditionFailed, text)
+    })
+}
+
+/// The name of the kind by which an exchange routes that delays messages.
+fn delayed_kind<'a>(declare: &exchange::Declare<'a>) -> Result<&'a [u8], ProtocolError> {
+    let refused = |text: &str| Err(ProtocolError::new(Code::PreconditionFailed, text));
+    match declare.arguments.find(DELAYED_TYPE) {
+        Some(FieldValue::Text(name)) if name == DELAYED.as_bytes() => {
+            refused("Invalid argument, 'x-delayed-message' can't be used for 'x-delayed-type'")
+        }
+        Some(FieldValue::Text(name)) => Ok(name),
+        _ => refused("Invalid argument, 'x-delayed-type' must be an existing exchange type"),
+    }
+}
+
+/// The properties and arguments of an exchange in the order in which RabbitMQ compares them.
+fn facts(kind: ExchangeKind, settings: &Settings) -> [(&'static str, Option<String>); 6] {
+    let flag = |is_set: bool| Some(is_set.to_string());
+    let name = kind.name().to_string();
+    let (kind, delayed_kind) =
+        if settings.is_delayed { (DELAYED.to_string(), Some(name)) } else { (name, None) };
     [
-        ("type", format!("'{}'", kind.name())),
-        ("durable", format!("'{}'", settings.is_durable)),
-        ("auto_delete", format!("'{}'", settings.is_auto_delete)),
-        ("internal", format!("'{}'", settings.is_internal)),
-        ("alternate-exchange", alternate),
+        ("type", Some(kind)),
+        ("durable", flag(settings.is_durable)),
+        ("auto_delete", flag(settings.is_auto_delete)),
+        ("internal", flag(settings.is_internal)),
+        ("alternate-exchange", settings.alternate.as_ref().map(Name::to_string)),
+        (DELAYED_TYPE, delayed_kind),
     ]
 }
 

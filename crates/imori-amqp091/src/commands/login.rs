@@ -10,9 +10,10 @@ use crate::codec::methods::connection;
 use crate::codec::push::{push_field, push_table_field};
 use crate::codec::table::{FieldValue, Table};
 use crate::delivery::DeliveryEncoder;
-use crate::limits::FRAME_BYTES_MIN;
+use crate::header_block::value;
+use crate::limits::{FRAME_BYTES_MIN, SHOWN_PROPERTIES_BYTES_MAX};
 use crate::protocol_error::{Code, ProtocolError};
-use crate::settings::Settings;
+use crate::settings::{RABBITMQ_VERSION, Settings};
 
 /// Mechanisms of logging in, separated by spaces.
 pub(crate) const MECHANISMS: &[u8] = b"PLAIN AMQPLAIN";
@@ -20,10 +21,9 @@ pub(crate) const MECHANISMS: &[u8] = b"PLAIN AMQPLAIN";
 /// Languages of reply texts.
 pub(crate) const LOCALES: &[u8] = b"en_US";
 
-/// The broker that clients take this one for, and its version. Clients look at both to find out what they may ask for,
+/// The broker that clients take this one for. Clients look at it, and at its version, to find out what they may ask for,
 /// and how `basic.qos` is meant.
 const PRODUCT: &[u8] = b"RabbitMQ";
-const VERSION: &[u8] = b"4.1.0";
 
 /// Abilities of this broker, by the names that clients look for.
 const CAPABILITIES: [&str; 9] = [
@@ -48,7 +48,7 @@ pub(crate) fn server_properties(settings: &Settings) -> Vec<u8> {
         ("cluster_name", b"imori"),
         ("platform", settings.platform.as_bytes()),
         ("product", PRODUCT),
-        ("version", VERSION),
+        ("version", RABBITMQ_VERSION.as_bytes()),
     ];
     texts.iter().for_each(|(name, text)| push_field(&mut out, name.as_bytes(), FieldValue::Text(text)));
     out
@@ -61,7 +61,7 @@ pub(crate) fn log_in(
     verify: impl FnOnce(Credentials) -> Option<Verdict>,
 ) -> Result<bool, ProtocolError> {
     client.capabilities = Capabilities::read(start_ok.client_properties);
-    client.facts = facts(start_ok.client_properties);
+    client.facts = facts(start_ok.mechanism, start_ok.client_properties);
     let credentials = match start_ok.mechanism {
         "PLAIN" => plain(start_ok.response),
         "AMQPLAIN" => amqplain(start_ok.response),
@@ -110,14 +110,42 @@ fn amqplain(response: &[u8]) -> Option<Credentials> {
     Some(Credentials::password(Some(text("LOGIN")?), Some(text("PASSWORD")?)))
 }
 
-fn facts(properties: Table<'_>) -> ClientFacts {
+fn facts(mechanism: &str, properties: Table<'_>) -> ClientFacts {
     let text = |name| match properties.find(name) {
         Some(FieldValue::Text(text)) => String::from_utf8_lossy(text).into_owned(),
         _ => String::new(),
     };
     let name = text("connection_name");
     let name = if name.is_empty() { text("product") } else { name };
-    ClientFacts { name, language: text("platform"), version: text("version") }
+    ClientFacts {
+        name,
+        language: text("platform"),
+        version: text("version"),
+        protocol: String::from("AMQP 0-9-1"),
+        mechanism: mechanism.to_owned(),
+        properties: shown(properties),
+        ..ClientFacts::default()
+    }
+}
+
+/// Writes what a client tells of itself; where that is a lot, no more than the name of its connection.
+fn shown(properties: Table<'_>) -> String {
+    let all = json(FieldValue::Table(properties));
+    if all.len() <= SHOWN_PROPERTIES_BYTES_MAX {
+        return all;
+    }
+    let mut name = Vec::new();
+    if let Some(text @ FieldValue::Text(_)) = properties.find("connection_name") {
+        push_field(&mut name, b"connection_name", text);
+    }
+    let name = json(FieldValue::Table(Table::new(&name).unwrap_or_default()));
+    if name.len() <= SHOWN_PROPERTIES_BYTES_MAX { name } else { String::from("{}") }
+}
+
+fn json(field: FieldValue<'_>) -> String {
+    let mut out = String::new();
+    value(field).push_json(&mut out);
+    out
 }
 
 /// Agrees on the sizes of frames and the number of channels.
@@ -131,6 +159,9 @@ pub(crate) fn tune<W: World>(
     check("channel_max", 1, offered.channel_max.into(), tune_ok.channel_max.into())?;
     client.frame_bytes_max = tune_ok.frame_max;
     client.channel_max = tune_ok.channel_max;
+    client.facts.sessions_max = Some(tune_ok.channel_max);
+    client.facts.frame_bytes_max = Some(tune_ok.frame_max);
+    client.facts.heartbeat_s = Some(tune_ok.heartbeat);
     let cancels = client.capabilities.is_told_of_cancels;
     let encoder = DeliveryEncoder::new(client.frame_bytes_max, cancels, &client.settings);
     world.with_outbound(client.connection, |outbound| outbound.set_encoder(Box::new(encoder)));
@@ -161,6 +192,7 @@ pub(crate) fn open(client: &mut Client, open: &connection::Open<'_>) -> Result<(
     };
     if may_enter(&client.identity, *id) {
         (client.vhost, client.vhost_name) = (*id, name.clone());
+        (client.facts.vhost, client.facts.user) = (Some(*id), client.identity.user.to_string());
         return Ok(());
     }
     let text = format_args!("access to vhost '{name}' refused for user '{}'", client.identity.user);

@@ -3,10 +3,11 @@
 use std::slice;
 
 use bytes::Bytes;
-use imori_core::broker;
+use imori_core::broker::{self, PublishReport};
 use imori_core::confirm::Confirm;
+use imori_core::error::BrokerError;
 use imori_core::inbound::Performed;
-use imori_core::message::{Property, Publication};
+use imori_core::message::Publication;
 use imori_core::outbound::SessionId;
 use imori_core::turn::Budget;
 use imori_core::world::World;
@@ -14,12 +15,11 @@ use imori_core::world::World;
 use crate::client::Client;
 use crate::codec::frame::FRAME_BYTES;
 use crate::codec::methods::basic;
-use crate::commands::token::DIRECT_REPLY_TO;
+use crate::commands::confirm;
+use crate::commands::publish_headers::PublishHeaders;
 use crate::commands::transaction::add_publish;
-use crate::commands::{confirm, direct_reply};
 use crate::content::Content;
 use crate::delivery::push_return;
-use crate::header_block::{BASIC, read};
 use crate::protocol_error::{Code, ProtocolError};
 
 /// Publishes a message, returns it where it has to be and reaches nobody, and confirms it. `shared` is its body in a
@@ -38,33 +38,31 @@ pub(crate) fn publish<W: World>(
         return Err(ProtocolError::new(Code::NotImplemented, "immediate=true"));
     }
     check_len(content.body.len() as u64, client.settings.body_bytes_max)?;
-    let origin = client.settings.origins.origin(BASIC);
-    let user = client.identity.user.as_bytes();
-    let mut properties = read(content.properties, origin, user)?;
-    let addressed;
-    let mut block = content.properties;
-    if properties.property(Property::ReplyTo, block) == Some(DIRECT_REPLY_TO.as_bytes()) {
-        addressed = direct_reply::addressed(client, channel, block)?;
-        properties = read(&addressed, origin, user)?;
-        properties.replies_to_inbox = true;
-        block = &addressed;
-    }
+    let headers = PublishHeaders::read(client, world, channel, publish, content.properties)?;
+    let (properties, block, copies) = (&headers.properties, &*headers.block, &headers.copies);
     let publication = match shared {
-        Some(body) => Publication::with_shared_body(&properties, block, body),
-        None => Publication::new(&properties, block, content.body),
+        Some(body) => Publication::with_shared_body(properties, block, body),
+        None => Publication::new(properties, block, content.body),
     };
-    if add_publish(client, world, channel, publish, &publication)? {
+    if add_publish(client, world, channel, publish, &publication, copies)? {
         budget.spend(1, 0, None);
         return Ok(Performed::Done);
     }
     let (exchange, subject) = (publish.exchange.as_bytes(), publish.routing_key.as_bytes());
     let actor = client.actor();
-    if broker::must_wait_for_queue(world, &actor, exchange, subject, &publication.view()) {
+    let view = publication.view();
+    let waits = |subject: &[u8]| broker::must_wait_for_queue(world, &actor, exchange, subject, &view);
+    if waits(subject) || copies.iter().any(|copy| waits(copy.as_bytes())) {
         return Ok(Performed::Held);
     }
-    let report = broker::publish(world, &actor, exchange, subject, &publication)
-        .map_err(|error| client.error(&error))?;
-    budget.spend(1, report.receivers, report.slow_reader);
+    let published = broker::publish_with_copies(world, &actor, exchange, (subject, copies), &publication);
+    let report = match published {
+        Ok(report) => report,
+        // Nobody gets a delayed message that no queue keeps.
+        Err(BrokerError::NotKept(_)) => PublishReport::default(),
+        Err(error) => return Err(client.error(&error)),
+    };
+    budget.spend(1 + copies.len(), report.receivers, report.slow_reader);
     let is_returned = publish.mandatory && report.is_unroutable();
     if is_returned {
         let payload_bytes_max = (client.frame_bytes_max as usize).saturating_sub(FRAME_BYTES);

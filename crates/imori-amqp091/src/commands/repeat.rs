@@ -10,7 +10,7 @@ use crate::codec::frame::FRAME_END;
 use crate::codec::methods::basic;
 use crate::commands::token::DIRECT_REPLY_TO;
 use crate::content::Content;
-use crate::header_block::{BASIC, read};
+use crate::header_block::{BASIC, Requests, read};
 
 /// Bytes of method and header that are remembered. Longer ones are read each time.
 const HEAD_BYTES_MAX: usize = 1024;
@@ -45,10 +45,10 @@ fn remembered(
 ) -> Option<RepeatedHead> {
     let block = content.properties;
     let origin = client.settings.origins.origin(BASIC);
-    let properties = read(block, origin, client.identity.user.as_bytes()).ok()?;
+    let (properties, requests) = read(block, origin, client.identity.user.as_bytes()).ok()?;
     let (exchange, subject) = (publish.exchange.as_bytes(), publish.routing_key.as_bytes());
     let asks_directly = properties.property(Property::ReplyTo, block) == Some(DIRECT_REPLY_TO.as_bytes());
-    if asks_directly || subject.starts_with(INBOX_PREFIX) {
+    if asks_directly || requests != Requests::default() || subject.starts_with(INBOX_PREFIX) {
         return None;
     }
     Some(RepeatedHead {

@@ -6,6 +6,7 @@ use imori_core::broker::{self, CommitReport, Step};
 use imori_core::confirm::Confirm;
 use imori_core::inbound::Performed;
 use imori_core::message::{Address, Publication};
+use imori_core::name::Name;
 use imori_core::outbound::{Numbers, SessionId};
 use imori_core::turn::Budget;
 use imori_core::world::World;
@@ -37,6 +38,7 @@ pub(crate) fn add_publish<W: World>(
     channel: u16,
     publish: &basic::Publish<'_>,
     publication: &Publication<'_>,
+    copies: &[Name],
 ) -> Result<bool, ProtocolError> {
     let (exchange, vhost) = (publish.exchange.as_bytes(), client.vhost);
     let Some(transaction) = transaction_of(client, channel)? else { return Ok(false) };
@@ -46,7 +48,11 @@ pub(crate) fn add_publish<W: World>(
         return Err(ProtocolError::not_found("exchange", name, &client.vhost_name));
     }
     let address = Address::new(exchange, publish.routing_key.as_bytes());
-    transaction.steps.push(Step::Publish { address, message: publication.stored(world.gauge()) });
+    transaction.steps.push(Step::Publish {
+        address,
+        copies: copies.to_vec(),
+        message: publication.stored(world.gauge()),
+    });
     transaction.mandatory.push(publish.mandatory);
     Ok(true)
 }
@@ -140,13 +146,13 @@ fn push_returns(
     payload_bytes_max: usize,
 ) {
     let published = transaction.steps.iter().filter_map(|step| match step {
-        Step::Publish { address, message } => Some((address, message)),
+        Step::Publish { address, message, .. } => Some((address, message)),
         Step::Settle { .. } => None,
     });
     let reports = transaction.mandatory.iter().zip(&report.messages);
     for ((address, message), (is_mandatory, report)) in published.zip(reports) {
         if *is_mandatory && report.is_unroutable() {
-            let text = |name: &imori_core::name::Name| String::from_utf8_lossy(name.as_bytes()).into_owned();
+            let text = |name: &Name| String::from_utf8_lossy(name.as_bytes()).into_owned();
             let (exchange, routing_key) = (text(&address.exchange), text(&address.subject));
             let publish = basic::Publish {
                 exchange: &exchange,

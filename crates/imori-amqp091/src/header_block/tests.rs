@@ -27,7 +27,8 @@ fn the_broker_reads_what_it_needs() {
         ..BasicProperties::default()
     };
     let block = block(&basic);
-    let properties = read(&block, ORIGIN, b"guest").unwrap();
+    let (properties, requests) = read(&block, ORIGIN, b"guest").unwrap();
+    assert_eq!(requests, Requests::default());
     assert!(properties.is_persistent);
     assert_eq!((properties.priority, properties.expiration_ms), (Some(9), Some(u32::MAX)));
     assert_eq!(properties.timestamp, Some(1_700_000_000));
@@ -49,10 +50,26 @@ fn the_broker_reads_what_it_needs() {
 fn what_no_message_may_say_is_refused() {
     let text = |bytes: &'static [u8]| Some(TextProperty::new(bytes));
     for (basic, expected) in [
-        (BasicProperties { expiration: text(b"-1"), ..Default::default() }, "invalid expiration '-1'"),
-        (BasicProperties { expiration: text(b""), ..Default::default() }, "invalid expiration ''"),
-        (BasicProperties { expiration: text(b"4294967296"), ..Default::default() }, "invalid expiration"),
-        (BasicProperties { expiration: text(b"\xff"), ..Default::default() }, "invalid expiration '\\xff'"),
+        (
+            BasicProperties { expiration: text(b"-1"), ..Default::default() },
+            "invalid expiration '-1': {value_negative,-1}",
+        ),
+        (
+            BasicProperties { expiration: text(b""), ..Default::default() },
+            "invalid expiration '': no_integer",
+        ),
+        (
+            BasicProperties { expiration: text(b"4294967296"), ..Default::default() },
+            "invalid expiration '4294967296': {value_too_large,4294967296}",
+        ),
+        (
+            BasicProperties { expiration: text(b"5x"), ..Default::default() },
+            "invalid expiration '5x': {leftover_string,\"x\"}",
+        ),
+        (
+            BasicProperties { expiration: text(b"\xff"), ..Default::default() },
+            "invalid expiration '\\xff': no_integer",
+        ),
         (BasicProperties { user_id: text(b"eve"), ..Default::default() }, "user_id property set to 'eve'"),
     ] {
         let refused = read(&block(&basic), ORIGIN, b"guest").unwrap_err().text();

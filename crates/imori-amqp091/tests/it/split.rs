@@ -89,8 +89,13 @@ proptest! {
                 match said(kind, number) {
                     // Now and then one too many, which ends the channel.
                     ack if ack.is_empty() => {
-                        acked += 1;
-                        conversation.push(format!("3 basic.ack delivery-tag={acked}"));
+                        acked += if number > 250 { 2 } else { 1 };
+                        let settle = match number {
+                            0..=15 => format!("3 basic.nack delivery-tag={acked}"),
+                            16..=31 => format!("3 basic.ack delivery-tag={acked} multiple"),
+                            _ => format!("3 basic.ack delivery-tag={acked}"),
+                        };
+                        conversation.push(settle);
                     }
                     text => conversation.extend(text.lines().map(str::to_owned)),
                 }

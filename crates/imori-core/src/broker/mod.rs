@@ -38,7 +38,9 @@ pub use deliver::{resume_publishers, wake_consumers};
 pub use expire::{queue_restored, queue_woken};
 pub use get::{GetOptions, get};
 pub use page::{page_failed, page_read, page_unreadable, page_written, pages_copied};
-pub use publish::{Repetition, notify, publish, publish_again, publish_each, publish_to_queue};
+pub use publish::{
+    Repetition, notify, publish, publish_again, publish_each, publish_to_queue, publish_with_copies,
+};
 pub use purge::purge;
 pub use settle::{SettleReport, settle};
 pub use steps::Step;

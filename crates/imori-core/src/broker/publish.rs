@@ -6,10 +6,11 @@ use std::sync::Arc;
 use crate::authorize::Actor;
 use crate::error::BrokerError;
 use crate::message::{Address, AddressView, Publication};
+use crate::name::Name;
 use crate::outbound::SharedHeaders;
 use crate::pipeline::{
     Batch, PublishReport, Reports, Resolved, authorize_publish, authorize_reply, check_kept, is_inbox,
-    live_receivers, reply, resolve, resolve_own, send, send_to_own,
+    live_receivers, reply, resolve, resolve_all, resolve_own, send, send_to_own,
 };
 use crate::route::Route;
 use crate::world::{Counter, World};
@@ -35,6 +36,28 @@ pub fn publish<W: World>(
     authorize_publish(actor, exchange, subject)?;
     let found = resolve(world, actor.vhost, exchange, subject, &publication.view())?;
     publish_to(world, actor, subject, &found, publication)
+}
+
+/// Publishes a message to a subject of an exchange and to further ones of it, `copies`. Each receiver gets it once, as
+/// published to `subject`. A reply goes to its inbox alone.
+///
+/// # Errors
+/// As [`publish`].
+pub fn publish_with_copies<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    exchange: &[u8],
+    (subject, copies): (&[u8], &[Name]),
+    publication: &Publication<'_>,
+) -> Result<PublishReport, BrokerError> {
+    if copies.is_empty() || is_inbox(exchange, subject) {
+        return publish(world, actor, exchange, subject, publication);
+    }
+    for subject in copies.iter().map(Name::as_bytes).chain([subject]) {
+        authorize_publish(actor, exchange, subject)?;
+    }
+    let route = resolve_all(world, actor.vhost, exchange, (subject, copies), &publication.view())?;
+    publish_to(world, actor, subject, &Resolved::own(route), publication)
 }
 
 /// Publishes a message only if some queue would receive it; `None` tells the caller to declare the queue first.

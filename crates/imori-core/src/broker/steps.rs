@@ -8,8 +8,9 @@ use crate::delivery::{Outcome, QueuePosition};
 use crate::error::BrokerError;
 use crate::id::{QueueId, ReaderId};
 use crate::message::{Address, Message, Property, Publication};
+use crate::name::Name;
 use crate::outbound::{Numbers, SessionId};
-use crate::pipeline::{authorize_publish, authorize_reply, check_kept, is_inbox, resolve_own};
+use crate::pipeline::{authorize_publish, authorize_reply, check_kept, is_inbox, resolve_all};
 use crate::route::Route;
 use crate::world::World;
 
@@ -20,6 +21,8 @@ pub enum Step {
     Publish {
         /// Where to.
         address: Address,
+        /// Further subjects of its exchange; each receiver gets it once.
+        copies: Vec<Name>,
         /// The message.
         message: Arc<Message>,
     },
@@ -70,14 +73,17 @@ pub(super) fn check<'a, W: World>(
     let mut through = Through::default();
     for step in steps {
         match step {
-            Step::Publish { address, message } => {
+            Step::Publish { address, copies, message } => {
                 let (exchange, subject) = (address.exchange.as_bytes(), address.subject.as_bytes());
                 let route = if is_inbox(exchange, subject) {
                     authorize_reply(actor, subject, message.view().properties)?;
                     None
                 } else {
-                    authorize_publish(actor, exchange, subject)?;
-                    let route = resolve_own(world, actor.vhost, exchange, subject, &message.view())?;
+                    for subject in copies.iter().map(Name::as_bytes).chain([subject]) {
+                        authorize_publish(actor, exchange, subject)?;
+                    }
+                    let to = (subject, copies.as_slice());
+                    let route = resolve_all(world, actor.vhost, exchange, to, &message.view())?;
                     check_kept(message.view().properties, &route.queues, subject)?;
                     Some(route)
                 };

@@ -7,6 +7,7 @@ use super::steps::Step;
 use crate::authorize::Actor;
 use crate::id::QueueId;
 use crate::message::MessageView;
+use crate::name::Name;
 use crate::pipeline::{authorize_publish, is_inbox, resolve};
 use crate::world::{Counter, World};
 
@@ -29,9 +30,10 @@ pub fn must_wait_for_queue<W: World>(
 pub fn must_commit_wait_for_queue<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> bool {
     world.gauge().throttling() > 0
         && steps.iter().any(|step| match step {
-            Step::Publish { address, message } => {
-                let (exchange, subject) = (address.exchange.as_bytes(), address.subject.as_bytes());
-                is_throttled(world, actor, exchange, subject, &message.view())
+            Step::Publish { address, copies, message } => {
+                let mut subjects = [&address.subject].into_iter().chain(copies).map(Name::as_bytes);
+                let (exchange, view) = (address.exchange.as_bytes(), message.view());
+                subjects.any(|subject| is_throttled(world, actor, exchange, subject, &view))
             }
             Step::Settle { .. } => false,
         })

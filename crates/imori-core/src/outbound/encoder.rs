@@ -32,6 +32,11 @@ pub enum CutReason {
         /// The queue.
         queue: Name,
     },
+    /// An operator closed it.
+    ClosedByOperator {
+        /// The operator's reason.
+        reason: Box<str>,
+    },
     /// The broker stops.
     ShuttingDown,
     /// A fault in the broker's own code was met on this connection.
@@ -56,6 +61,7 @@ impl fmt::Display for CutReason {
             CutReason::QueueDeleted { queue } => {
                 write!(f, "queue `{queue}` was deleted; subscribe again to declare it")
             }
+            CutReason::ClosedByOperator { reason } => f.write_str(reason),
             CutReason::ShuttingDown => f.write_str("the broker is shutting down; connect again later"),
             CutReason::Fault => f.write_str("an internal fault ended this connection; see the broker's log"),
         }

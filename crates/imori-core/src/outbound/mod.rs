@@ -33,5 +33,5 @@ pub use inbox::{INBOX_PREFIX, InboxAddress};
 pub use open_session::{HeldAnswers, SessionRefusal};
 pub use outbound::{Outbound, OutboundLimits, Wake};
 pub use readers::{ReaderSpec, Source, Subscription};
-pub use session::{Numbers, Unsettled};
+pub use session::{Numbers, SessionInspection, Unsettled};
 pub use settle::Settled;

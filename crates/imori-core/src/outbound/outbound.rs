@@ -11,7 +11,7 @@ use super::buffer::Buffer;
 use super::encoder::{CutReason, Encoder};
 use super::inbox::{Inbox, InboxAddress};
 use super::readers::{ReaderSpec, Readers, Record, Source};
-use super::session::Session;
+use super::session::{Session, SessionInspection};
 use super::sessions::{FIRST_SLOT, Sessions};
 use crate::confirm::Progress;
 use crate::id::SessionId;
@@ -164,6 +164,11 @@ impl Outbound {
     /// The readers from this slot on, each with its slot, so that a long list can be read in pieces.
     pub fn readers_from(&self, slot: usize) -> impl Iterator<Item = (usize, &ReaderSpec)> {
         self.readers.specs(slot)
+    }
+
+    /// Sessions that were opened and have not ended; the first, which every connection has, is not among them.
+    pub fn open_sessions(&self) -> impl Iterator<Item = SessionInspection> {
+        self.sessions.iter().filter(|session| !session.is_ended).map(Session::inspect)
     }
 
     /// How many deliveries were written, settled or not.

@@ -88,7 +88,33 @@ pub(super) struct Session {
     unsettled_len: usize,
 }
 
+/// A session as an operator sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionInspection {
+    /// Its number in the connection.
+    pub id: SessionId,
+    /// Unsettled deliveries that it may have, if that is limited.
+    pub window: Option<u32>,
+    /// Unsettled deliveries that it has.
+    pub unsettled: usize,
+    /// Its consumers and subscriptions.
+    pub readers: usize,
+    /// Deliveries that it had.
+    pub delivered: u64,
+}
+
 impl Session {
+    /// Shows it to an operator.
+    pub(super) fn inspect(&self) -> SessionInspection {
+        SessionInspection {
+            id: self.id,
+            window: self.window,
+            unsettled: self.unsettled_len,
+            readers: self.readers.len(),
+            delivered: self.delivered(),
+        }
+    }
+
     /// Bytes that an unsettled delivery keeps in its session, whose room doubles as it grows.
     pub(super) const UNSETTLED_BYTES: usize = size_of::<(u64, Option<Unsettled>)>() * 3 / 2;
 
@@ -220,12 +246,6 @@ impl Session {
         let last = self.unsettled.partition_point(|(number, _)| *number <= last).checked_sub(1)?;
         (first <= last).then_some(first..=last)
     }
-
-    /// Takes all that are not settled.
-    pub(super) fn settle_all(&mut self) -> Vec<Unsettled> {
-        self.unsettled_len = 0;
-        self.unsettled.drain(..).filter_map(|(_, unsettled)| unsettled).collect()
-    }
 }
 
 #[cfg(test)]
@@ -309,7 +329,7 @@ mod tests {
             }
             assert_eq!(numbers(&session.settle(meant, usize::MAX).0), expected, "{meant:?}");
             assert_eq!(session.unsettled_len(), 4 - expected.len(), "{meant:?}");
-            assert_eq!(session.settle_all().len(), 4 - expected.len(), "{meant:?}");
+            assert_eq!(session.settle(Numbers::All, usize::MAX).0.len(), 4 - expected.len(), "{meant:?}");
             assert_eq!((session.unsettled_len(), session.next_number()), (0, 7));
         }
     }
@@ -411,7 +431,7 @@ mod tests {
                 prop_assert_eq!(session.unsettled_len(), model.len());
                 prop_assert!(session.unsettled.len() <= 2 * model.len() + HOLES_MAX);
             }
-            prop_assert_eq!(numbers(&session.settle_all()), model.into_keys().collect::<Vec<u64>>());
+            prop_assert_eq!(numbers(&session.settle(Numbers::All, usize::MAX).0), model.into_keys().collect::<Vec<u64>>());
         }
     }
 }

@@ -43,6 +43,11 @@ impl Sessions {
         self.by_id.len() + 1
     }
 
+    /// Sessions but the first, by rising id; one that has ended is among them as long as something of it is left.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Session> {
+        self.by_id.iter().filter_map(|(_, slot)| self.at(*slot))
+    }
+
     #[inline]
     pub(super) fn slot(&self, id: SessionId) -> Option<u16> {
         if id == SessionId::FIRST {

@@ -32,6 +32,6 @@ pub(crate) use record::{group_bytes, record_counts, record_effects};
 pub use report::PublishReport;
 pub(crate) use report::Reports;
 pub(crate) use resolve::{
-    Resolved, authorize_publish, authorize_reply, check_kept, is_inbox, resolve, resolve_own,
+    Resolved, authorize_publish, authorize_reply, check_kept, is_inbox, resolve, resolve_all, resolve_own,
 };
 pub(crate) use send::send;

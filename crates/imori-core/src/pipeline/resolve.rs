@@ -20,6 +20,11 @@ pub(crate) struct Resolved {
 }
 
 impl Resolved {
+    /// A route of exactly the address that stands in it.
+    pub(crate) fn own(route: Arc<Route>) -> Resolved {
+        Resolved { route, is_own: true }
+    }
+
     /// The address of a message with this subject.
     #[inline]
     pub(crate) fn address<'a>(&'a self, subject: &'a [u8]) -> AddressView<'a> {
@@ -108,6 +113,29 @@ pub(crate) fn resolve_own<W: World>(
     let headers = ViewHeaders { reader: world.header_reader(view.properties.origin), text: view.text };
     world
         .with_router(|router, table| Ok(Arc::clone(router.route(table, vhost, exchange, subject, &headers)?)))
+}
+
+/// Finds the receivers of several subjects of an exchange together. The message is published to the first of them.
+///
+/// # Errors
+/// [`BrokerError::Route`].
+pub(crate) fn resolve_all<W: World>(
+    world: &W,
+    vhost: VhostId,
+    exchange: &[u8],
+    (subject, copies): (&[u8], &[Name]),
+    view: &MessageView<'_>,
+) -> Result<Arc<Route>, BrokerError> {
+    let route = resolve_own(world, vhost, exchange, subject, view)?;
+    if copies.is_empty() {
+        return Ok(route);
+    }
+    let address = Arc::clone(&route.address);
+    let mut routes = vec![route];
+    for copy in copies {
+        routes.push(resolve_own(world, vhost, exchange, copy.as_bytes(), view)?);
+    }
+    Ok(Arc::new(Route::together(address, &routes)))
 }
 
 /// Finds the receivers of a dead letter, which also reaches internal exchanges.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::confirm::Level;
 use crate::id::ConnectionId;
 use crate::name::Name;
+use crate::route::Arguments;
 
 /// Where a queue's rejected, expired and overflowing messages go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +59,8 @@ pub struct QueueSettings {
     pub is_single_active: bool,
     /// How safe a persistent message is when it is confirmed; the broker's default where nothing is said.
     pub level: Option<Level>,
+    /// Arguments of its declaration that have no effect. A later declaration has to name them too.
+    pub others: Arguments,
 }
 
 impl QueueSettings {
@@ -68,6 +71,8 @@ impl QueueSettings {
 
     /// The name of the first property in which `self` differs from `other`, as AMQP users call it.
     pub fn difference(&self, other: &QueueSettings) -> Option<&'static str> {
+        let exchange =
+            |settings: &QueueSettings| settings.dead_letter.as_ref().map(|target| target.exchange.clone());
         [
             (self.is_durable != other.is_durable, "durable"),
             (self.exclusive_to != other.exclusive_to, "exclusive"),
@@ -77,12 +82,14 @@ impl QueueSettings {
             (self.length_max != other.length_max, "x-max-length"),
             (self.length_bytes_max != other.length_bytes_max, "x-max-length-bytes"),
             (self.overflow != other.overflow, "x-overflow"),
-            (self.dead_letter != other.dead_letter, "x-dead-letter-exchange"),
+            (exchange(self) != exchange(other), "x-dead-letter-exchange"),
+            (self.dead_letter != other.dead_letter, "x-dead-letter-routing-key"),
             (self.priority_max != other.priority_max, "x-max-priority"),
             (self.delivery_limit != other.delivery_limit, "x-delivery-limit"),
             (self.dedup_window != other.dedup_window, "x-dedup-window"),
             (self.is_single_active != other.is_single_active, "x-single-active-consumer"),
             (self.level != other.level, "x-level"),
+            (self.others != other.others, "arguments"),
         ]
         .into_iter()
         .find_map(|(differs, name)| differs.then_some(name))

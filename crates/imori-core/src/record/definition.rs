@@ -394,6 +394,7 @@ fn push_queue(out: &mut Vec<u8>, vhost: VhostId, name: &Name, settings: &QueueSe
     for name in settings.dead_letter.iter().flat_map(|to| [Some(&to.exchange), to.routing_key.as_ref()]) {
         name.into_iter().for_each(|name| push_short(out, name.as_bytes()));
     }
+    out.extend_from_slice(settings.others.as_bytes());
 }
 
 fn queue(fields: &mut Fields<'_>) -> Result<(VhostId, Name, QueueSettings), RecordError> {
@@ -422,12 +423,16 @@ fn queue(fields: &mut Fields<'_>) -> Result<(VhostId, Name, QueueSettings), Reco
         }),
         _ => return Err(RecordError::Unknown("dead letter")),
     };
+    // Nothing stood here before there were such arguments.
+    let others = Arguments::from_bytes(fields.rest());
+    settings.others = others.ok_or(RecordError::Unknown("arguments of a queue"))?;
     Ok((vhost, name, settings))
 }
 
 const IS_INTERNAL: u8 = 1;
 const HAS_ALTERNATE: u8 = 2;
 const IS_AUTO_DELETE: u8 = 4;
+const IS_DELAYED: u8 = 8;
 
 fn push_exchange(out: &mut Vec<u8>, kind: ExchangeKind, settings: &Settings) {
     out.push(number_of(&KINDS, &kind));
@@ -436,6 +441,7 @@ fn push_exchange(out: &mut Vec<u8>, kind: ExchangeKind, settings: &Settings) {
         flag(settings.is_internal, IS_INTERNAL),
         flag(settings.alternate.is_some(), HAS_ALTERNATE),
         flag(settings.is_auto_delete, IS_AUTO_DELETE),
+        flag(settings.is_delayed, IS_DELAYED),
     ];
     out.push(flags.into_iter().fold(0, |all, flag| all | flag));
     settings.alternate.iter().for_each(|name| push_short(out, name.as_bytes()));
@@ -445,8 +451,9 @@ fn exchange(fields: &mut Fields<'_>) -> Result<(ExchangeKind, Settings), RecordE
     let kind = of_number(&KINDS, fields.u8()?, "kind of exchange")?;
     let flags = fields.u8()?;
     let alternate = if flags & HAS_ALTERNATE != 0 { Some(Name::new(fields.short()?)) } else { None };
-    let (is_internal, is_auto_delete) = (flags & IS_INTERNAL != 0, flags & IS_AUTO_DELETE != 0);
-    Ok((kind, Settings { is_durable: true, is_auto_delete, is_internal, alternate }))
+    let has = |flag| flags & flag != 0;
+    let (is_internal, is_auto_delete, is_delayed) = (has(IS_INTERNAL), has(IS_AUTO_DELETE), has(IS_DELAYED));
+    Ok((kind, Settings { is_durable: true, is_auto_delete, is_internal, alternate, is_delayed }))
 }
 
 #[cfg(test)]
@@ -478,7 +485,9 @@ mod tests {
         let keyless = DeadLetterTarget { exchange: Name::from(""), routing_key: None };
         let dead = QueueSettings { is_durable: true, dead_letter: Some(keyless), ..QueueSettings::default() };
         let settings = Settings { is_durable: true, alternate: Some(name.clone()), ..Settings::default() };
-        let queues = [plain, full, dead].map(|settings| {
+        let lazy = Arguments::new([(Name::from("x-queue-mode"), Value::text(b"lazy"))]);
+        let noted = QueueSettings { others: lazy, ..plain.clone() };
+        let queues = [plain, full, dead, noted].map(|settings| {
             let name = name.clone();
             Definition::Queue { vhost, name, settings }
         });
@@ -486,7 +495,8 @@ mod tests {
         samples.push(Definition::QueueGone { queue: DurableQueueId(9) });
         samples.push(Definition::ExchangeGone { vhost, name: name.clone() });
         let fleeting = Settings { is_auto_delete: true, is_internal: true, alternate: None, ..settings };
-        for settings in [settings, fleeting] {
+        let delayed = Settings { is_delayed: true, ..fleeting.clone() };
+        for settings in [settings, fleeting, delayed] {
             samples.push(Definition::Exchange {
                 vhost,
                 name: name.clone(),
@@ -519,7 +529,16 @@ mod tests {
             let bytes = definition.encode();
             assert_eq!(Definition::decode(&bytes).as_ref(), Ok(&definition));
             for len in 0..bytes.len() {
-                assert!(Definition::decode(&bytes[..len]).is_err(), "{definition:?} {len}");
+                match Definition::decode(&bytes[..len]) {
+                    // Arguments without effect are at the end, and before there were any it ended there.
+                    Ok(Definition::Queue { settings, .. }) => {
+                        assert!(settings.others.is_empty(), "{definition:?} {len}");
+                        assert!(
+                            matches!(&definition, Definition::Queue { settings, .. } if !settings.others.is_empty())
+                        );
+                    }
+                    decoded => assert!(decoded.is_err(), "{definition:?} {len}"),
+                }
             }
         }
     }

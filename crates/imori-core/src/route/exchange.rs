@@ -47,6 +47,8 @@ pub struct Settings {
     pub is_internal: bool,
     /// The exchange that takes what none of its bindings takes.
     pub alternate: Option<Name>,
+    /// Whether messages that ask for it wait before anybody is given them. Who publishes reads how long.
+    pub is_delayed: bool,
 }
 
 impl fmt::Display for Settings {
@@ -57,6 +59,9 @@ impl fmt::Display for Settings {
         }
         if self.is_internal {
             f.write_str(", internal")?;
+        }
+        if self.is_delayed {
+            f.write_str(", delayed")?;
         }
         match &self.alternate {
             Some(name) => write!(f, ", with alternate exchange `{name}`"),

@@ -60,6 +60,21 @@ impl Route {
         self.queues.is_empty() && self.subscriptions.is_empty() && self.groups.is_empty()
     }
 
+    /// The route of a message that goes to several addresses: the targets of all, each once.
+    pub fn together(address: Arc<Address>, routes: &[Arc<Route>]) -> Route {
+        let mut found = Found { is_cacheable: false, asks_last: true, ..Found::new() };
+        for route in routes {
+            found.queues.extend(&route.queues);
+            found.subscriptions.extend(&route.subscriptions);
+            let members = |group: &Group| {
+                let name = group.name.clone();
+                group.members.iter().map(move |reader| (name.clone(), *reader)).collect::<Vec<_>>()
+            };
+            found.members.extend(route.groups.iter().flat_map(members));
+        }
+        found.into_route(address)
+    }
+
     /// Splits the route in two: the first half of the queues, and all else. `None` where there are not two queues.
     pub fn halves(&self) -> Option<(Route, Route)> {
         let half = self.queues.len() / 2;

@@ -148,6 +148,7 @@ impl<'w> Random<'w> {
             let message = Message::store(&view, None, self.world.gauge());
             steps.push(Step::Publish {
                 address: Address::new(exchange.as_bytes(), subject.as_bytes()),
+                copies: Vec::new(),
                 message,
             });
         }

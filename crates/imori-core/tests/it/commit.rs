@@ -13,7 +13,11 @@ fn publish(gauge: &Gauge, exchange: &str, subject: &str, body: &str) -> Step {
     let view =
         MessageView { properties: &Properties::new(OriginId::BROKER), text: b"", body: body.as_bytes() };
     let message = Message::store(&view, None, gauge);
-    Step::Publish { address: Address::new(exchange.as_bytes(), subject.as_bytes()), message }
+    Step::Publish {
+        address: Address::new(exchange.as_bytes(), subject.as_bytes()),
+        copies: Vec::new(),
+        message,
+    }
 }
 
 fn settle(numbers: Numbers, outcome: Outcome) -> Step {

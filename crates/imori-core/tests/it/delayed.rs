@@ -137,7 +137,11 @@ fn what_no_queue_keeps_is_refused() {
             None,
             world.gauge(),
         );
-        let step = Step::Publish { address: Address::new(exchange.as_bytes(), subject.as_bytes()), message };
+        let step = Step::Publish {
+            address: Address::new(exchange.as_bytes(), subject.as_bytes()),
+            copies: Vec::new(),
+            message,
+        };
         assert_eq!(broker::commit(&world, &client.actor(), &[step]), Err(expected));
         client.outgoing(exchange, subject, &delayed("m", 0));
     }

@@ -137,7 +137,7 @@ fn what_a_transaction_rejects_moves_with_it_after_any_crash() {
                 Step::Settle { session: SessionId(0), numbers, outcome }
             };
             let steps = [
-                Step::Publish { address: Address::new(b"", b"other"), message },
+                Step::Publish { address: Address::new(b"", b"other"), copies: Vec::new(), message },
                 settle(1, outcome),
                 settle(2, Outcome::Accept),
                 settle(3, outcome),

@@ -79,6 +79,7 @@ fn what_is_rejected_is_in_one_queue_with_room_or_without() {
             Step::Settle { session: SessionId(0), numbers: Numbers::One(1), outcome: REJECT },
             Step::Publish {
                 address: Address::new(b"", b"dead"),
+                copies: Vec::new(),
                 message: Message::store(&view, None, world.gauge()),
             },
         ];

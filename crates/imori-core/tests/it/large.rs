@@ -58,7 +58,8 @@ fn publish(client: &Caller<'_>, way: &str, outgoing: &TestMessage<'_>) -> Result
         }
         "in a transaction" => {
             let message = Message::store(&publication.view(), None, world.gauge());
-            let committed = broker::commit(world, &actor, &[Step::Publish { address, message }]);
+            let committed =
+                broker::commit(world, &actor, &[Step::Publish { address, copies: Vec::new(), message }]);
             return committed.map(|report| report.receivers);
         }
         _ => broker::publish(world, &actor, b"amq.fanout", b"", &publication),

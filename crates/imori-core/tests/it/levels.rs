@@ -27,7 +27,11 @@ fn step(client: &Caller<'_>, exchange: &str, subject: &str, body: &str, id: &str
     let properties = outgoing(body, id).properties();
     let view = MessageView { properties: &properties, text: id.as_bytes(), body: body.as_bytes() };
     let message = Message::store(&view, None, client.world.gauge());
-    Step::Publish { address: Address::new(exchange.as_bytes(), subject.as_bytes()), message }
+    Step::Publish {
+        address: Address::new(exchange.as_bytes(), subject.as_bytes()),
+        copies: Vec::new(),
+        message,
+    }
 }
 
 fn of_level(level: Option<Level>, way: &str) -> QueueSettings {

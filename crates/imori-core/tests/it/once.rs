@@ -29,7 +29,11 @@ fn step(client: &Caller<'_>, exchange: &str, subject: &str, id: &str) -> Step {
     let properties = outgoing(id).properties();
     let view = MessageView { properties: &properties, text: id.as_bytes(), body: b"m" };
     let message = Message::store(&view, None, client.world.gauge());
-    Step::Publish { address: Address::new(exchange.as_bytes(), subject.as_bytes()), message }
+    Step::Publish {
+        address: Address::new(exchange.as_bytes(), subject.as_bytes()),
+        copies: Vec::new(),
+        message,
+    }
 }
 
 fn commit(client: &Caller<'_>, steps: &[Step]) -> Result<(usize, Confirm), BrokerError> {

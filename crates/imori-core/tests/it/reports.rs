@@ -43,7 +43,11 @@ fn step(client: &Caller<'_>, exchange: &str, subject: &str, outgoing: &TestMessa
     let view =
         MessageView { properties: &properties, text: outgoing.id.as_bytes(), body: outgoing.body.as_bytes() };
     let message = Message::store(&view, None, client.world.gauge());
-    Step::Publish { address: Address::new(exchange.as_bytes(), subject.as_bytes()), message }
+    Step::Publish {
+        address: Address::new(exchange.as_bytes(), subject.as_bytes()),
+        copies: Vec::new(),
+        message,
+    }
 }
 
 const TRANSIENT: TestMessage<'static> =

@@ -55,9 +55,9 @@ fn exclusive_queues_go_before_their_connection() {
     let mine = QueueSettings { exclusive_to: Some(client.id), ..QueueSettings::default() };
     client.declare_with("mine", &mine).unwrap();
     other.declare("shared");
-    broker::delete_exclusive(&world, &other.actor());
+    assert!(broker::delete_exclusive(&world, &other.actor()));
     assert!(world.depth("mine").is_some());
-    broker::delete_exclusive(&world, &client.actor());
+    assert!(broker::delete_exclusive(&world, &client.actor()));
     assert_eq!((world.depth("mine"), world.depth("shared").is_some()), (None, true));
 }
 
@@ -89,6 +89,7 @@ fn who_has_no_rights_does_nothing() {
     let settle = |numbers| Step::Settle { session: SessionId(0), numbers, outcome: Outcome::Accept };
     let publish = |subject: &str| Step::Publish {
         address: Address::new(b"", subject.as_bytes()),
+        copies: Vec::new(),
         message: message.clone(),
     };
     let get = broker::GetOptions { session: SessionId(0), label: &|_| Box::default(), settles: true };

@@ -107,6 +107,7 @@ fn a_transaction_waits_if_one_of_its_messages_has_to() {
     let properties = Properties::new(OriginId::BROKER);
     let step = |subject: &str| Step::Publish {
         address: Address::new(b"", subject.as_bytes()),
+        copies: Vec::new(),
         message: Publication::new(&properties, b"", b"x").stored(world.gauge()),
     };
     let wait = |steps: &[Step]| must_commit_wait_for_queue(&world, &client.actor(), steps);

@@ -49,12 +49,15 @@ pub enum Service {
     WebSocket,
     /// Monitoring over HTTP, in the shape of nats-server's.
     NatsMonitor,
+    /// Administration over HTTP, in the shape of RabbitMQ's management.
+    Admin,
 }
 
 impl Service {
     /// Everything that a listener can be for.
     pub fn all() -> impl Iterator<Item = Service> {
-        ProtocolName::ALL.into_iter().map(Service::Messages).chain([Service::WebSocket, Service::NatsMonitor])
+        let others = [Service::WebSocket, Service::NatsMonitor, Service::Admin];
+        ProtocolName::ALL.into_iter().map(Service::Messages).chain(others)
     }
 
     /// Its name on the command line and in the log.
@@ -63,6 +66,7 @@ impl Service {
             Service::Messages(protocol) => protocol.name(),
             Service::WebSocket => "ws",
             Service::NatsMonitor => "nats-monitor",
+            Service::Admin => "admin",
         }
     }
 }
@@ -215,10 +219,11 @@ mod tests {
         assert_eq!("stomp".parse(), Ok(Service::Messages(ProtocolName::Stomp)));
         assert_eq!("ws".parse(), Ok(Service::WebSocket));
         assert_eq!("nats-monitor".parse(), Ok(Service::NatsMonitor));
+        assert_eq!("admin".parse(), Ok(Service::Admin));
         assert_eq!("STOMP".parse::<Service>(), Err(AddressError::UnknownProtocol));
         assert_eq!(
             AddressError::UnknownProtocol.to_string(),
-            "unknown protocol; use one of `stomp`, `nats`, `amqp`, `ws`, `nats-monitor`"
+            "unknown protocol; use one of `stomp`, `nats`, `amqp`, `ws`, `nats-monitor`, `admin`"
         );
     }
 }

@@ -114,6 +114,7 @@ mod tests {
         config.listeners.amqp.clear();
         config.listeners.ws.clear();
         config.listeners.nats_monitor.clear();
+        config.listeners.admin.clear();
         config
     }
 

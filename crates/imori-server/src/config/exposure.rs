@@ -50,6 +50,7 @@ impl Listeners {
             Service::Messages(ProtocolName::Amqp) => &self.amqp,
             Service::WebSocket => &self.ws,
             Service::NatsMonitor => &self.nats_monitor,
+            Service::Admin => &self.admin,
         }
     }
 }

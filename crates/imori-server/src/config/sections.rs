@@ -27,6 +27,9 @@ sections! {
         /// Addresses that show connections, subscriptions and traffic over HTTP, at the paths and in
         /// the JSON of nats-server's monitoring, to whoever asks. Otherwise as above.
         nats_monitor: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(8222), ListenAddress::loopback_v6(8222)];
+        /// Addresses that show, close, purge and delete over HTTP, at the paths and in the JSON of RabbitMQ's
+        /// management, for those who log in. Otherwise as above.
+        admin: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(15672), ListenAddress::loopback_v6(15672)];
     }
 
     /// The threads that own the connections.

@@ -1,6 +1,8 @@
-//! HTTP on a thread of its own: who is let in, and for how long. The answers are the monitor's.
+//! HTTP on a thread of its own: who is let in, and for how long. The answers are the monitor's and the admin listener's.
 
 mod serve;
 mod places;
+mod guard;
 
-pub(crate) use serve::start;
+pub(crate) use guard::guard;
+pub(crate) use serve::{HttpListener, Source, start};

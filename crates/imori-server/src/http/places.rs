@@ -1,4 +1,4 @@
-//! The places for connections to the monitor.
+//! The places for connections of HTTP.
 //!
 //! There are few, and a connection that asks nothing must not keep out one that does. So everybody is let in, and
 //! where that is one too many, whoever has waited longest without a request gives way.

@@ -28,6 +28,7 @@ fn with_broker(test: impl AsyncFnOnce(InternalClients)) {
     config.listeners.amqp = Vec::new();
     config.listeners.ws = Vec::new();
     config.listeners.nats_monitor = Vec::new();
+    config.listeners.admin = Vec::new();
     config.cells.count = 2;
     let server = Server::start(&config).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

@@ -57,6 +57,11 @@ impl Verifiers {
         Verifiers { authenticator, queue: Arc::new(queue) }
     }
 
+    /// The check itself, for those who may wait for it.
+    pub fn authenticator(&self) -> &Arc<dyn Authenticator> {
+        &self.authenticator
+    }
+
     /// Decides at once, or has a thread decide, which tells `verdicts`.
     pub fn verify(&self, login: Login, verdicts: impl FnOnce() -> Arc<dyn Verdicts>) -> Verification {
         if let Some(verdict) = self.authenticator.verify_now(&login) {

@@ -175,7 +175,7 @@ fn sort(rows: &mut [Row], order: Order) {
 /// A row with what its client says of itself, and with what it reads, as long as there is room in the answer.
 fn connection(monitored: &Monitored, row: &Row, wanted: Subscriptions, left: &mut usize) -> Connection {
     let facts = monitored.shared.with_link(row.id, |link| link.wire.client.facts.clone());
-    let ClientFacts { name, language, version } = facts.unwrap_or_default();
+    let ClientFacts { name, language, version, .. } = facts.unwrap_or_default();
     let details = match wanted {
         Subscriptions::None => Vec::new(),
         Subscriptions::Subjects | Subscriptions::Details => details(monitored, row, left),

@@ -6,7 +6,6 @@
 //! is made up. There is no JSONP on purpose, and no page of another origin may read the answers.
 
 mod routes;
-mod guard;
 mod varz;
 mod subsz;
 mod connz;
@@ -22,7 +21,7 @@ mod process;
 mod wording;
 
 pub(crate) use monitored::{Monitored, Requests, Shown, server_id};
-pub(crate) use process::CpuMeter;
+pub(crate) use process::{CpuMeter, memory_bytes};
 pub(crate) use routes::routes;
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub(crate) struct Monitored {
     /// Where the monitor listens.
     pub(crate) http_address: SocketAddr,
     /// Names of this host, besides `localhost` and its addresses.
-    pub(crate) host_names: Vec<HostName>,
+    pub(crate) host_names: Arc<[HostName]>,
     /// The settings of NATS listeners, if there are any.
     pub(crate) nats: Option<Arc<imori_nats::settings::Settings>>,
     /// The name that people gave to the broker.

@@ -13,7 +13,7 @@ const TICKS_A_SECOND: f64 = 100.0;
 const STRETCH: Duration = Duration::from_secs(1);
 
 /// Bytes of memory that the process has.
-pub(super) fn memory_bytes() -> Option<u64> {
+pub(crate) fn memory_bytes() -> Option<u64> {
     parse_memory(&fs::read_to_string("/proc/self/status").ok()?)
 }
 

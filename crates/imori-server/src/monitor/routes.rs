@@ -12,7 +12,6 @@ use axum::routing::get;
 use serde::Serialize;
 
 use super::connz::{self, Connz};
-use super::guard::guard;
 use super::healthz::{self, Healthz};
 use super::metrics;
 use super::monitored::{Monitored, Path};
@@ -21,6 +20,7 @@ use super::storez::{self, Storez};
 use super::subsz::{self, Subsz};
 use super::varz::Varz;
 use super::wording::timestamp;
+use crate::http::guard;
 
 type Broker = State<Arc<Monitored>>;
 type Pairs = Query<Vec<(String, String)>>;
@@ -39,7 +39,7 @@ pub(crate) fn routes(monitored: Arc<Monitored>) -> Router {
         .route(Path::Livez.text(), get(livez))
         .route(Path::Storez.text(), get(storez))
         .route(Path::Metrics.text(), get(metrics))
-        .layer(from_fn_with_state(Arc::clone(&monitored), guard))
+        .layer(from_fn_with_state(Arc::clone(&monitored.host_names), guard))
         .with_state(monitored)
 }
 

@@ -28,6 +28,7 @@ impl Running {
         config.listeners.amqp = Vec::new();
         config.listeners.ws = Vec::new();
         config.listeners.nats_monitor = vec!["127.0.0.1:0".parse().unwrap()];
+        config.listeners.admin = Vec::new();
         config.broker.host_names = vec!["mq.example".parse().unwrap()];
         Running { server: Some(Server::start(&config).unwrap()), _data: data }
     }

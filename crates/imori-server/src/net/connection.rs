@@ -86,7 +86,7 @@ impl Served {
         number: u64,
     ) -> io::Result<Option<Served>> {
         let stream = TcpStream::from_std(stream)?;
-        let source = stream.peer_addr()?;
+        let (source, local) = (stream.peer_addr()?, stream.local_addr()?);
         let (reader, writer) = stream.into_split();
         let writer = Arc::new(writer);
         let signals = Arc::new(Signals::default());
@@ -112,6 +112,7 @@ impl Served {
                 number,
                 protocol,
                 source,
+                local,
                 since,
                 facts: ClientFacts::default(),
                 written_at: since,

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::error::SendError;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
-use crate::config::ListenAddress;
+use crate::config::{ListenAddress, Service};
 use crate::limits::{ACCEPT_BACKLOG, ACCEPT_PAUSE};
 use crate::peers::admission::{Ticket, Verdict};
 use crate::shared::{Accepted, Arrival, CellHandle, ListenerKind, Phase, Shared};
@@ -19,6 +19,15 @@ use crate::turn::Signal;
 
 /// How long accepting waits for a place before it looks again who may give way.
 const PLACE_PATIENCE: Duration = Duration::from_millis(250);
+
+/// A bound listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listener {
+    /// The purpose of the listener.
+    pub service: Service,
+    /// Where it listens, with the port that was taken for port 0.
+    pub address: SocketAddr,
+}
 
 /// Opens a listening socket; gives it and the address with the port that was taken for port 0.
 pub(crate) fn bind(address: ListenAddress) -> io::Result<(TcpListener, SocketAddr)> {

@@ -18,6 +18,8 @@ pub(crate) struct Client {
     /// `None` until it is agreed on.
     pub(crate) protocol: Option<ProtocolName>,
     pub(crate) source: SocketAddr,
+    /// The address that it connected to.
+    pub(crate) local: SocketAddr,
     pub(crate) since: Time,
     /// The facts that the client gave of itself, once it has logged in.
     pub(crate) facts: ClientFacts,
@@ -33,6 +35,7 @@ impl Client {
             number: 0,
             protocol: None,
             source: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+            local: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
             since: now,
             facts: ClientFacts::default(),
             written_at: now,

@@ -42,9 +42,9 @@ impl FirstBytes {
             _ if first.starts_with(&[0x16, 3]) => {
                 Some("it begins with TLS, which is not spoken here; connect without it")
             }
-            _ if begins(&HTTP) => {
-                Some("it speaks HTTP; that is at `listeners.ws`, and the monitor at `listeners.nats_monitor`")
-            }
+            _ if begins(&HTTP) => Some(
+                "it speaks HTTP; that is at `listeners.ws`, the monitor at `listeners.nats_monitor`, administration at `listeners.admin`",
+            ),
             ProtocolName::Nats | ProtocolName::Amqp if begins(&STOMP) => {
                 Some("it speaks STOMP; that is at `listeners.stomp`")
             }

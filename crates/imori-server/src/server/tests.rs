@@ -38,6 +38,7 @@ impl Running {
         config.listeners.amqp = Vec::new();
         config.listeners.ws = Vec::new();
         config.listeners.nats_monitor = vec!["127.0.0.1:0".parse().expect("an address")];
+        config.listeners.admin = Vec::new();
         config.cells.count = cells;
         // So that every cell gets some of the connections.
         config.cells.busy_percent = 1;

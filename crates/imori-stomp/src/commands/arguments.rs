@@ -95,6 +95,7 @@ impl Arguments {
             dedup_window: milliseconds("x-dedup-window", 0)?.filter(|window| !window.is_zero()),
             is_single_active: is_single_active.or(alone).unwrap_or(false),
             level: level(headers)?,
+            others: Default::default(),
         };
         Ok(Self {
             settings,

@@ -227,7 +227,11 @@ fn add_to_transaction<W: World>(
     {
         transaction.queues.push(address.subject.clone());
     }
-    transaction.steps.push(Step::Publish { address, message: publication.stored(world.gauge()) });
+    transaction.steps.push(Step::Publish {
+        address,
+        copies: Vec::new(),
+        message: publication.stored(world.gauge()),
+    });
     transaction.promise(receipt, ReceiptKind::Level, world.gauge());
     Ok(())
 }

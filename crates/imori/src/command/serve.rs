@@ -131,11 +131,13 @@ fn listeners(listens: &[Listen]) -> Listeners {
         amqp: Vec::new(),
         ws: Vec::new(),
         nats_monitor: Vec::new(),
+        admin: Vec::new(),
     };
     for listen in listens {
         match listen.service {
             Service::WebSocket => listeners.ws.push(listen.address),
             Service::NatsMonitor => listeners.nats_monitor.push(listen.address),
+            Service::Admin => listeners.admin.push(listen.address),
             Service::Messages(ProtocolName::Stomp) => listeners.stomp.push(listen.address),
             Service::Messages(ProtocolName::Nats) => listeners.nats.push(listen.address),
             Service::Messages(ProtocolName::Amqp) => listeners.amqp.push(listen.address),

@@ -71,20 +71,18 @@ fn listeners_are_printed_with_their_port_and_ready_comes_last() {
 }
 
 #[test]
-fn the_monitor_is_printed_like_any_listener() {
-    let mut broker = Broker::start(&mut imori(&[
-        "serve",
-        "--listen",
-        "stomp=127.0.0.1:0",
-        "--listen",
-        "nats-monitor=127.0.0.1:0",
-    ]));
-    broker.address();
-    let line = broker.line();
-    let address =
-        line.strip_prefix("listening nats-monitor ").unwrap_or_else(|| panic!("unexpected {line:?}"));
-    assert_eq!(broker.line(), "ready\n");
-    TcpStream::connect(address.trim_end()).unwrap();
+fn listeners_of_http_are_printed_like_any() {
+    for kind in ["nats-monitor", "admin"] {
+        let listen = format!("{kind}=127.0.0.1:0");
+        let arguments = ["serve", "--listen", "stomp=127.0.0.1:0", "--listen", &listen];
+        let mut broker = Broker::start(&mut imori(&arguments));
+        broker.address();
+        let line = broker.line();
+        let address = line.strip_prefix(&format!("listening {kind} "));
+        let address = address.unwrap_or_else(|| panic!("unexpected {line:?}")).trim_end();
+        assert_eq!(broker.line(), "ready\n");
+        TcpStream::connect(address).unwrap();
+    }
 }
 
 #[test]

@@ -8,13 +8,16 @@ use axum::http::{HeaderMap, StatusCode, Uri, Version};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::monitored::Monitored;
 use crate::config::HostName;
 use crate::host_names::{UNKNOWN_HOST, is_host_known, is_own};
 
 /// Lets a request through, or answers why not.
-pub(super) async fn guard(State(monitored): State<Arc<Monitored>>, request: Request, next: Next) -> Response {
-    match check(request.version(), request.uri(), request.headers(), &monitored.host_names) {
+pub(crate) async fn guard(
+    State(host_names): State<Arc<[HostName]>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match check(request.version(), request.uri(), request.headers(), &host_names) {
         Ok(()) => next.run(request).await,
         Err((status, reason)) => (status, [("connection", "close")], reason).into_response(),
     }

@@ -1,0 +1,105 @@
+//! Values as JSON, for readers that know text alone.
+//!
+//! The text is for people and programs that read, and is never turned back: types that JSON does not know are written
+//! as the nearest one that it does.
+
+use std::fmt::{Display, Write};
+
+use super::value::Value;
+
+impl Value<'_> {
+    /// Appends the value on one line. Bytes that are no UTF-8 are replaced, and of a number that JSON has no form for
+    /// nothing is left but `null`. A time is its seconds since the UNIX epoch, as AMQP counts them.
+    pub fn push_json(&self, out: &mut String) {
+        match self {
+            Value::Null => out.push_str("null"),
+            Value::Bool(value) => push(out, value),
+            Value::Int(number) => push(out, number),
+            Value::Uint(number) => push(out, number),
+            Value::Float(number) if number.is_finite() => push(out, number),
+            Value::Float(_) => out.push_str("null"),
+            Value::Timestamp(milliseconds) => push(out, milliseconds / 1000),
+            Value::Text(bytes) | Value::Binary(bytes) => push_text(out, bytes),
+            Value::List(values) => {
+                out.push('[');
+                for (index, value) in values.iter().enumerate() {
+                    push_comma(out, index);
+                    value.push_json(out);
+                }
+                out.push(']');
+            }
+            // Of two fields of one name both are written: most readers take the last.
+            Value::Map(fields) => {
+                out.push('{');
+                for (index, (name, value)) in fields.iter().enumerate() {
+                    push_comma(out, index);
+                    push_text(out, name);
+                    out.push(':');
+                    value.push_json(out);
+                }
+                out.push('}');
+            }
+        }
+    }
+}
+
+fn push_comma(out: &mut String, index: usize) {
+    if index > 0 {
+        out.push(',');
+    }
+}
+
+/// RFC 8259, 7: quotation marks, reverse solidi and control characters are escaped.
+fn push_text(out: &mut String, bytes: &[u8]) {
+    out.push('"');
+    for character in String::from_utf8_lossy(bytes).chars() {
+        match character {
+            '"' | '\\' => out.extend(['\\', character]),
+            control if control.is_control() => push(out, format_args!("\\u{:04x}", u32::from(control))),
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+}
+
+fn push(out: &mut String, value: impl Display) {
+    // Writing to a string does not fail.
+    let _ = write!(out, "{value}");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+
+    #[test]
+    fn every_value_has_a_text_that_json_readers_take() {
+        for (value, expected) in [
+            (Value::Null, "null"),
+            (Value::Bool(true), "true"),
+            (Value::Int(i64::MIN), "-9223372036854775808"),
+            (Value::Uint(u64::MAX), "18446744073709551615"),
+            (Value::Float(1.5), "1.5"),
+            (Value::Float(f64::NAN), "null"),
+            (Value::Float(f64::INFINITY), "null"),
+            (Value::Timestamp(9_000), "9"),
+            (Value::text(b"a \"b\" \\ \n \xc3\xa9 \xff"), r#""a \"b\" \\ \u000a é �""#),
+            (Value::Binary(Cow::Borrowed(b"x")), r#""x""#),
+            (Value::List(vec![]), "[]"),
+            (Value::List(vec![Value::Int(1), Value::List(vec![Value::Null])]), "[1,[null]]"),
+            (Value::Map(vec![]), "{}"),
+            (
+                Value::Map(vec![
+                    (Cow::Borrowed(b"a"), Value::Int(1)),
+                    (Cow::Borrowed(b"b\t"), Value::Map(vec![(Cow::Borrowed(b""), Value::Bool(false))])),
+                ]),
+                r#"{"a":1,"b\u0009":{"":false}}"#,
+            ),
+        ] {
+            let mut out = String::new();
+            value.push_json(&mut out);
+            assert_eq!(out, expected);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The broker as the admin listener sees it.
+
+use std::sync::Arc;
+
+use imori_core::id::VhostId;
+use imori_core::name::Name;
+use imori_core::time::Time;
+
+use crate::config::HostName;
+use crate::net::listener::Listener;
+use crate::shared::{CellHandle, Shared};
+
+/// A broker that is administered.
+pub(crate) struct Administered {
+    pub(crate) shared: Arc<Shared>,
+    /// Names of this host, besides `localhost` and its addresses.
+    pub(crate) host_names: Arc<[HostName]>,
+    /// Clients from elsewhere count as local.
+    pub(crate) trusts_network: bool,
+    pub(crate) vhosts: Vec<(Name, VhostId)>,
+    pub(crate) listeners: Vec<Listener>,
+    /// The broker's name, as nodes of RabbitMQ are named.
+    pub(crate) node: String,
+    pub(crate) cores: usize,
+    pub(crate) started: Time,
+}
+
+impl Administered {
+    pub(super) fn cells(&self) -> impl Iterator<Item = &CellHandle> {
+        self.shared.cells.get().into_iter().flatten()
+    }
+
+    /// The vhost of this name.
+    pub(super) fn vhost(&self, name: &str) -> Option<(&Name, VhostId)> {
+        let found = self.vhosts.iter().find(|(known, _)| known.as_bytes() == name.as_bytes());
+        found.map(|(name, id)| (name, *id))
+    }
+
+    /// The name of a vhost.
+    pub(super) fn vhost_name(&self, id: VhostId) -> String {
+        let found = self.vhosts.iter().find(|(_, known)| *known == id);
+        found.map(|(name, _)| name.to_string()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,69 @@
+//! Answers in RabbitMQ's shape.
+
+use axum::http::StatusCode;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
+use axum::response::{IntoResponse, Response};
+use imori_core::error::BrokerError;
+use serde_json::{Value, json};
+
+/// The headers of every answer with a body.
+pub(super) const HEADERS: [(axum::http::HeaderName, &str); 3] =
+    [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-cache"), (X_CONTENT_TYPE_OPTIONS, "nosniff")];
+
+/// Answers with JSON.
+pub(super) fn json_with(status: StatusCode, value: &Value) -> Response {
+    (status, HEADERS, value.to_string()).into_response()
+}
+
+/// Answers that something was done.
+pub(super) fn done() -> Response {
+    StatusCode::NO_CONTENT.into_response()
+}
+
+/// Answers that the thing is not there.
+pub(super) fn not_found() -> Response {
+    error(StatusCode::NOT_FOUND, "Object Not Found", "Not Found")
+}
+
+/// Answers that the request cannot be done.
+pub(super) fn bad_request(reason: &str) -> Response {
+    error(StatusCode::BAD_REQUEST, "bad_request", reason)
+}
+
+/// Answers that the path is not for this method.
+pub(super) fn not_allowed() -> Response {
+    error(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "Method Not Allowed")
+}
+
+/// Answers that the broker has come to its end.
+pub(super) fn ended() -> Response {
+    error(StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", "the broker is stopping")
+}
+
+/// Answers that too many logins are being checked.
+pub(super) fn busy() -> Response {
+    error(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "service_unavailable",
+        "too many log in at once; ask again in a moment",
+    )
+}
+
+/// Answers that the request has to log in, or that its login was refused.
+pub(super) fn not_authorized() -> Response {
+    let challenge = [(WWW_AUTHENTICATE, "Basic realm=\"Imori\"")];
+    (challenge, error(StatusCode::UNAUTHORIZED, "not_authorized", "Not_Authorized")).into_response()
+}
+
+/// Answers as the refusal of a verb asks for.
+pub(super) fn refused(refusal: &BrokerError) -> Response {
+    match refusal {
+        BrokerError::NoQueue(_) => not_found(),
+        BrokerError::Refused(_) => error(StatusCode::UNAUTHORIZED, "not_authorized", &refusal.to_string()),
+        other => bad_request(&other.to_string()),
+    }
+}
+
+fn error(status: StatusCode, error: &str, reason: &str) -> Response {
+    json_with(status, &json!({"error": error, "reason": reason}))
+}

@@ -1,0 +1,179 @@
+//! `/api/exchanges` and `/api/bindings`: the routing table.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use imori_core::id::VhostId;
+use imori_core::name::{Name, Printable};
+use imori_core::route::{Arguments, Exchange, Table, Target};
+use serde_json::{Map, Value, json};
+
+use super::administered::Administered;
+use super::answer::{json_with, not_found};
+use super::list::{ListQuery, list, rest_at};
+use super::queues::queue_ids;
+use crate::shared::queue_key;
+
+type Broker = State<Arc<Administered>>;
+type Pairs = Query<Vec<(String, String)>>;
+
+/// The list of all exchanges.
+pub(super) async fn exchanges(State(broker): Broker, Query(pairs): Pairs) -> Response {
+    let vhosts: Vec<VhostId> = broker.vhosts.iter().map(|(_, vhost)| *vhost).collect();
+    answer_list(broker, &vhosts, &pairs).await
+}
+
+/// The list of the exchanges of a vhost.
+pub(super) async fn exchanges_of(
+    State(broker): Broker,
+    Path(vhost): Path<String>,
+    Query(pairs): Pairs,
+) -> Response {
+    match broker.vhost(&vhost) {
+        Some((_, vhost)) => answer_list(broker, &[vhost], &pairs).await,
+        None => not_found(),
+    }
+}
+
+async fn answer_list(broker: Arc<Administered>, vhosts: &[VhostId], pairs: &[(String, String)]) -> Response {
+    let table = broker.shared.table.load_full();
+    let mut keys: Vec<(VhostId, Name)> = Vec::new();
+    for vhost in vhosts {
+        keys.extend(table.exchanges(*vhost).map(|exchange| (*vhost, exchange.name().clone())));
+    }
+    keys.sort_unstable();
+    let name_of = |(_, name): &(VhostId, Name)| Some(name.to_string());
+    let show = move |(vhost, name): &(VhostId, Name)| {
+        table.exchange(*vhost, name.as_bytes()).map(|exchange| exchange_row(&broker, *vhost, exchange))
+    };
+    list(ListQuery::read(pairs), keys, name_of, show).await
+}
+
+/// One exchange.
+pub(super) async fn exchange(State(broker): Broker, Path((vhost, name)): Path<(String, String)>) -> Response {
+    let Some((_, vhost)) = broker.vhost(&vhost) else { return not_found() };
+    // RabbitMQ's name for the default exchange in paths.
+    let name = if name == "amq.default" { "" } else { &name };
+    let table = broker.shared.table.load();
+    match table.exchange(vhost, name.as_bytes()) {
+        Some(exchange) => json_with(StatusCode::OK, &exchange_row(&broker, vhost, exchange)),
+        None => not_found(),
+    }
+}
+
+/// The list of all bindings of queues and exchanges, those of the default exchange too.
+pub(super) async fn bindings(State(broker): Broker, Query(pairs): Pairs) -> Response {
+    let vhosts: Vec<VhostId> = broker.vhosts.iter().map(|(_, vhost)| *vhost).collect();
+    answer_bindings(broker, &vhosts, &pairs).await
+}
+
+/// The list of the bindings of a vhost.
+pub(super) async fn bindings_of(
+    State(broker): Broker,
+    Path(vhost): Path<String>,
+    Query(pairs): Pairs,
+) -> Response {
+    match broker.vhost(&vhost) {
+        Some((_, vhost)) => answer_bindings(broker, &[vhost], &pairs).await,
+        None => not_found(),
+    }
+}
+
+/// A binding as it was when its list was made.
+struct BindingKey {
+    vhost: VhostId,
+    source: Name,
+    key: Name,
+    arguments: Arguments,
+    target: Target,
+}
+
+async fn answer_bindings(
+    broker: Arc<Administered>,
+    vhosts: &[VhostId],
+    pairs: &[(String, String)],
+) -> Response {
+    let table = broker.shared.table.load_full();
+    let mut keys = Vec::new();
+    for vhost in vhosts {
+        let implied = queue_ids(&broker, &[*vhost]).into_iter();
+        keys.extend(implied.map(|(name, id)| BindingKey {
+            vhost: *vhost,
+            source: Name::from(""),
+            key: name,
+            arguments: Arguments::NONE,
+            target: Target::Queue(id),
+        }));
+        push_bindings(&table, *vhost, &mut keys).await;
+    }
+    list(
+        ListQuery::read(pairs),
+        keys,
+        |key| Some(key.source.to_string()),
+        move |key| binding_row(&broker, key),
+    )
+    .await
+}
+
+/// Live subscriptions are no bindings to RabbitMQ's readers, so that they are left out.
+async fn push_bindings(table: &Table, vhost: VhostId, keys: &mut Vec<BindingKey>) {
+    for (index, exchange) in table.exchanges(vhost).enumerate() {
+        exchange.for_each_binding(&mut |binding| {
+            if matches!(binding.target, Target::Queue(_) | Target::Exchange(_)) {
+                keys.push(BindingKey {
+                    vhost,
+                    source: exchange.name().clone(),
+                    key: Name::new(binding.key),
+                    arguments: binding.arguments.clone(),
+                    target: binding.target.clone(),
+                });
+            }
+        });
+        rest_at(index).await;
+    }
+}
+
+fn exchange_row(broker: &Administered, vhost: VhostId, exchange: &Exchange) -> Value {
+    let settings = exchange.settings();
+    let alternate =
+        settings.alternate.as_ref().map(|name| (String::from("alternate-exchange"), json!(name.to_string())));
+    json!({
+        "name": exchange.name().to_string(),
+        "vhost": broker.vhost_name(vhost),
+        "type": exchange.kind().name(),
+        "durable": settings.is_durable,
+        "auto_delete": settings.is_auto_delete,
+        "internal": settings.is_internal,
+        "arguments": alternate.into_iter().collect::<Map<String, Value>>(),
+    })
+}
+
+fn binding_row(broker: &Administered, binding: &BindingKey) -> Option<Value> {
+    let (destination, kind) = match &binding.target {
+        Target::Queue(id) => {
+            (broker.shared.queues.with(queue_key(*id), |queue| queue.name().to_string())?, "queue")
+        }
+        Target::Exchange(name) => (name.to_string(), "exchange"),
+        Target::Subscription(_) | Target::Member { .. } => return None,
+    };
+    let key = binding.key.to_string();
+    let arguments: Map<String, Value> =
+        binding.arguments.entries().iter().map(|(name, value)| (name.to_string(), shown(value))).collect();
+    Some(json!({
+        "source": binding.source.to_string(),
+        "vhost": broker.vhost_name(binding.vhost),
+        "destination": destination,
+        "destination_type": kind,
+        "routing_key": key,
+        "arguments": arguments,
+        "properties_key": if key.is_empty() { String::from("~") } else { Printable(key.as_bytes()).to_string() },
+    }))
+}
+
+fn shown(value: &imori_core::message::Value<'_>) -> Value {
+    let mut text = String::new();
+    value.push_json(&mut text);
+    serde_json::from_str(&text).unwrap_or_default()
+}

@@ -1,0 +1,76 @@
+//! The checks that scripts wait for, and those of probes.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde_json::json;
+
+use super::administered::Administered;
+use super::answer::{bad_request, json_with, not_found};
+use super::overview::protocol;
+use crate::shared::Phase;
+
+type Broker = State<Arc<Administered>>;
+
+/// Whether the broker serves.
+pub(super) async fn node(State(broker): Broker) -> Response {
+    if *broker.shared.phase.borrow() == Phase::Serving {
+        return json_with(StatusCode::OK, &json!({"status": "ok"}));
+    }
+    failed(json!({"status": "failed", "reason": "the broker is stopping"}))
+}
+
+/// Whether the broker of this name serves.
+pub(super) async fn node_of(State(broker): Broker, Path(name): Path<String>) -> Response {
+    if name == broker.node { node(State(broker)).await } else { not_found() }
+}
+
+/// Whether a vhost is there. RabbitMQ once sent a message through it; it does so no longer.
+pub(super) async fn aliveness(State(broker): Broker, Path(vhost): Path<String>) -> Response {
+    if broker.vhost(&vhost).is_some() { node(State(broker)).await } else { not_found() }
+}
+
+/// Whether publishers wait for memory or for space on the disk.
+pub(super) async fn alarms(State(broker): Broker) -> Response {
+    let resources =
+        [("memory", broker.shared.memory.is_alarmed()), ("disk", broker.shared.journal.is_room_scarce())];
+    let raised = resources.into_iter().filter(|(_, is_raised)| *is_raised);
+    let alarms: Vec<_> =
+        raised.map(|(resource, _)| json!({"node": broker.node, "resource": resource})).collect();
+    if alarms.is_empty() {
+        return json_with(StatusCode::OK, &json!({"status": "ok"}));
+    }
+    failed(
+        json!({"status": "failed", "reason": "There are alarms in effect in the cluster", "alarms": alarms}),
+    )
+}
+
+/// Whether anything listens on a port.
+pub(super) async fn port_listener(State(broker): Broker, Path(port): Path<String>) -> Response {
+    let Ok(port) = port.parse::<u16>() else {
+        return bad_request("Invalid port");
+    };
+    let ports: Vec<u16> = broker.listeners.iter().map(|listener| listener.address.port()).collect();
+    if ports.contains(&port) {
+        return json_with(StatusCode::OK, &json!({"status": "ok", "port": port}));
+    }
+    failed(json!({"status": "failed", "reason": "No active listener", "missing": port, "ports": ports}))
+}
+
+/// Whether anything listens for a protocol.
+pub(super) async fn protocol_listener(State(broker): Broker, Path(wanted): Path<String>) -> Response {
+    let protocols: Vec<&str> = broker.listeners.iter().map(|listener| protocol(listener.service)).collect();
+    if protocols.contains(&wanted.as_str()) {
+        return json_with(StatusCode::OK, &json!({"status": "ok", "protocol": wanted}));
+    }
+    failed(
+        json!({"status": "failed", "reason": "No active listener", "missing": wanted, "protocols": protocols}),
+    )
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is made for this")]
+fn failed(answer: serde_json::Value) -> Response {
+    json_with(StatusCode::SERVICE_UNAVAILABLE, &answer)
+}

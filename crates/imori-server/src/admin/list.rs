@@ -1,0 +1,276 @@
+//! Lists: the parameters `columns`, `name`, `page` and `page_size`, and answers that are written as they are gathered.
+//!
+//! A whole list may have a row for each of a hundred thousand queues. Its rows are gathered a few at a time, when those
+//! before them are written, so that neither memory nor other requests suffer.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::vec;
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use hyper::body::Frame;
+use serde_json::{Map, Value, json};
+use tokio::task::yield_now;
+
+use super::answer::{HEADERS, bad_request, json_with};
+use crate::limits::{ADMIN_PAGE_ROWS_MAX, ADMIN_ROWS_AT_ONCE};
+
+/// Rows of a page where the request says nothing, as in RabbitMQ.
+const PAGE_ROWS: usize = 100;
+
+/// The parameters of a list. Rows come in the order of their names; other orders are not asked for here.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct ListQuery {
+    columns: Columns,
+    /// A part of the name that every row has to have.
+    name: Option<String>,
+    page: Option<Page>,
+}
+
+/// The fields that a row is asked for, each as its path; none for all of them.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Columns(Vec<Vec<String>>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Page {
+    /// Counted from 1.
+    number: usize,
+    rows: usize,
+}
+
+impl ListQuery {
+    /// Reads the parameters; those that are not known change nothing.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub(super) fn read(pairs: &[(String, String)]) -> Result<ListQuery, String> {
+        let text = |name| pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+        let number = |name, max| match text(name).map(str::parse::<usize>) {
+            None => Ok(None),
+            Some(Ok(number)) if (1..=max).contains(&number) => Ok(Some(number)),
+            Some(_) => Err(format!("`{name}` is not a number from 1 to {max}")),
+        };
+        let (page, rows) = (number("page", usize::MAX)?, number("page_size", ADMIN_PAGE_ROWS_MAX)?);
+        if text("use_regex") == Some("true") && text("name").is_some_and(|name| !name.is_empty()) {
+            return Err(String::from("`use_regex` is not there; give a part of the name"));
+        }
+        Ok(ListQuery {
+            columns: Columns::read(text("columns").unwrap_or_default()),
+            name: text("name").filter(|name| !name.is_empty()).map(str::to_lowercase),
+            page: page.map(|number| Page { number, rows: rows.unwrap_or(PAGE_ROWS) }),
+        })
+    }
+}
+
+impl Columns {
+    /// Reads names of fields with commas between; `a.b` is field `b` of field `a`.
+    pub(super) fn read(text: &str) -> Columns {
+        let paths = text.split(',').filter(|path| !path.is_empty());
+        Columns(paths.map(|path| path.split('.').map(str::to_owned).collect()).collect())
+    }
+
+    /// Leaves of a row what is asked for.
+    pub(super) fn of(&self, row: Value) -> Value {
+        if self.0.is_empty() {
+            return row;
+        }
+        let mut picked = Map::new();
+        for path in &self.0 {
+            pick(&row, path, &mut picked);
+        }
+        Value::Object(picked)
+    }
+}
+
+fn pick(row: &Value, path: &[String], picked: &mut Map<String, Value>) {
+    let Some((name, rest)) = path.split_first() else { return };
+    let Some(value) = row.get(name) else { return };
+    if rest.is_empty() {
+        picked.insert(name.clone(), value.clone());
+        return;
+    }
+    let nested = picked.entry(name.clone()).or_insert_with(|| json!({}));
+    if let Value::Object(nested) = nested {
+        pick(value, rest, nested);
+    }
+}
+
+/// Answers with the rows of these keys, of which `row` makes each. One whose key finds nothing any more is left out.
+pub(super) async fn list<K: Send + 'static>(
+    query: Result<ListQuery, String>,
+    mut keys: Vec<K>,
+    name: impl Fn(&K) -> Option<String>,
+    mut row: impl FnMut(&K) -> Option<Value> + Send + 'static,
+) -> Response {
+    let ListQuery { columns, name: part, page } = match query {
+        Ok(query) => query,
+        Err(reason) => return bad_request(&reason),
+    };
+    let total = keys.len();
+    if let Some(part) = part {
+        let mut kept = Vec::new();
+        for (index, key) in keys.into_iter().enumerate() {
+            if name(&key).is_some_and(|name| name.to_lowercase().contains(&part)) {
+                kept.push(key);
+            }
+            rest_at(index).await;
+        }
+        keys = kept;
+    }
+    let mut show = move |key: &K| row(key).map(|row| columns.of(row));
+    let Some(Page { number, rows }) = page else {
+        let body = Rows {
+            keys: keys.into_iter(),
+            show: Box::new(show),
+            is_begun: false,
+            is_ended: false,
+            has_rested: true,
+        };
+        return (HEADERS, Body::new(body)).into_response();
+    };
+    let filtered = keys.len();
+    let pages = filtered.div_ceil(rows).max(1);
+    if number > pages {
+        return bad_request("page out of range");
+    }
+    let items: Vec<Value> = keys.iter().skip((number - 1) * rows).take(rows).filter_map(&mut show).collect();
+    let answer = json!({
+        "filtered_count": filtered,
+        "item_count": items.len(),
+        "items": items,
+        "page": number,
+        "page_count": pages,
+        "page_size": rows,
+        "total_count": total,
+    });
+    json_with(StatusCode::OK, &answer)
+}
+
+/// Gives other requests their turn after every few rows.
+pub(super) async fn rest_at(index: usize) {
+    if index % ADMIN_ROWS_AT_ONCE == ADMIN_ROWS_AT_ONCE - 1 {
+        yield_now().await;
+    }
+}
+
+/// Makes the row of a key, or finds that it is gone.
+type Show<K> = dyn FnMut(&K) -> Option<Value> + Send;
+
+/// A JSON array that is gathered as it is written.
+struct Rows<K> {
+    keys: vec::IntoIter<K>,
+    show: Box<Show<K>>,
+    is_begun: bool,
+    is_ended: bool,
+    /// Others had their turn since the last rows.
+    has_rested: bool,
+}
+
+impl<K> Unpin for Rows<K> {}
+
+impl<K> Rows<K> {
+    /// The next rows as text, the end of the array with the last of them.
+    fn gather(&mut self) -> String {
+        let mut text = String::new();
+        for key in self.keys.by_ref().take(ADMIN_ROWS_AT_ONCE) {
+            if let Some(row) = (self.show)(&key) {
+                text.push(if self.is_begun { ',' } else { '[' });
+                self.is_begun = true;
+                text.push_str(&row.to_string());
+            }
+        }
+        if self.keys.len() == 0 {
+            text.push_str(if self.is_begun { "]" } else { "[]" });
+        }
+        text
+    }
+}
+
+impl<K> HttpBody for Rows<K> {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.is_ended {
+            return Poll::Ready(None);
+        }
+        if !self.has_rested {
+            self.has_rested = true;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        self.has_rested = false;
+        let text = self.gather();
+        self.is_ended = self.keys.len() == 0;
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from(text)))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pairs: &[(&str, &str)]) -> Result<ListQuery, String> {
+        let pairs: Vec<_> = pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        ListQuery::read(&pairs)
+    }
+
+    #[test]
+    fn parameters_are_read_or_refused() {
+        for (pairs, is_read) in [
+            (&[][..], true),
+            (&[("page", "1")], true),
+            (&[("page", "0")], false),
+            (&[("page", "x")], false),
+            (&[("page", "1"), ("page_size", "500")], true),
+            (&[("page", "1"), ("page_size", "501")], false),
+            (&[("name", "a"), ("use_regex", "true")], false),
+            (&[("name", ""), ("use_regex", "true")], true),
+            (&[("sort", "name"), ("unknown", "x")], true),
+        ] {
+            assert_eq!(read(pairs).is_ok(), is_read, "{pairs:?}");
+        }
+        assert_eq!(read(&[("page", "2")]).unwrap().page, Some(Page { number: 2, rows: PAGE_ROWS }));
+    }
+
+    #[test]
+    fn columns_are_paths() {
+        let row = json!({"a": 1, "b": {"c": 2, "d": 3}, "e": [4]});
+        for (columns, expected) in [
+            ("", row.clone()),
+            ("a", json!({"a": 1})),
+            ("b.c,a,x", json!({"a": 1, "b": {"c": 2}})),
+            ("b.c,b.d", json!({"b": {"c": 2, "d": 3}})),
+            ("a.b", json!({"a": {}})),
+        ] {
+            assert_eq!(Columns::read(columns).of(row.clone()), expected, "{columns}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_an_array_however_many_rows_it_is_gathered_in() {
+        for count in [0, 1, ADMIN_ROWS_AT_ONCE, ADMIN_ROWS_AT_ONCE + 1, 3 * ADMIN_ROWS_AT_ONCE] {
+            let keys: Vec<usize> = (0..count).collect();
+            // Every third has gone since the list was made.
+            let show = |key: &usize| (key % 3 != 2).then(|| json!(key));
+            let mut rows = Rows {
+                keys: keys.clone().into_iter(),
+                show: Box::new(show),
+                is_begun: false,
+                is_ended: false,
+                has_rested: true,
+            };
+            let mut text = String::new();
+            while !text.ends_with(']') {
+                text += &rows.gather();
+            }
+            let found: Vec<usize> = serde_json::from_str(&text).unwrap();
+            assert_eq!(found, keys.into_iter().filter(|key| key % 3 != 2).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Administration over HTTP in RabbitMQ's shape: the paths, names, types and units of its management API, as far as
+//! clients' tests, probes and `rabbitmqadmin` use them.
+//!
+//! Answers are made on a thread of their own. They look at queues and connections one at a time, under each one's lock
+//! for a few loads. Whatever changes something is a job for a cell, where the broker's verbs decide and authorize.
+//! A figure that this broker does not have is absent.
+
+mod routes;
+mod login;
+mod health;
+mod overview;
+mod vhosts;
+mod channels;
+mod exchanges;
+mod queues;
+mod connections;
+mod list;
+mod on_cell;
+mod answer;
+mod administered;
+
+pub(crate) use administered::Administered;
+pub(crate) use routes::routes;

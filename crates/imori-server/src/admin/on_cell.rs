@@ -1,0 +1,39 @@
+//! Changes are jobs for a cell, as only a cell runs the broker's verbs.
+
+use imori_core::authorize::Identity;
+use imori_core::broker::Actor;
+use imori_core::id::{ConnectionId, VhostId};
+use tokio::sync::oneshot;
+
+use crate::cell::Cell;
+use crate::shared::{Arrival, Shared};
+
+/// The connection in whose name an operator acts: no client has it, so that nothing is exclusive to it.
+pub(super) const OPERATOR: ConnectionId =
+    ConnectionId { cell: u16::MAX, slot: u32::MAX, generation: u32::MAX };
+
+/// Runs a job in a turn of its own on a cell; `None` where the broker has come to its end.
+pub(super) async fn on_cell<R: Send + 'static>(
+    shared: &Shared,
+    cell: u16,
+    job: impl FnOnce(&Cell) -> R + Send + 'static,
+) -> Option<R> {
+    let (answer, answered) = oneshot::channel();
+    let turn = move || {
+        let done = Cell::current(|cell| {
+            cell.begin_turn();
+            let done = job(cell);
+            cell.end_turn();
+            done
+        });
+        // Who asked may be gone.
+        let _ = done.map(|done| answer.send(done));
+    };
+    shared.cell(cell)?.arrivals.send(Arrival::Job(Box::new(turn))).ok()?;
+    answered.await.ok()
+}
+
+/// An operator with the rights of this user.
+pub(super) fn operator(identity: &Identity, vhost: VhostId) -> Actor<'_> {
+    Actor { identity, connection: OPERATOR, vhost }
+}

@@ -1,0 +1,135 @@
+//! `/api/overview` and `/api/nodes`: the broker as a whole.
+
+use std::process;
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use imori_amqp091::settings::RABBITMQ_VERSION;
+use imori_core::id::VhostId;
+use imori_core::route::ExchangeKind;
+use imori_core::world::Counter;
+use serde_json::{Value, json};
+
+use super::administered::Administered;
+use super::answer::{json_with, not_found};
+use super::connections::connection_ids;
+use super::list::rest_at;
+use super::vhosts::Totals;
+use crate::clock::millis;
+use crate::config::{ProtocolName, Service};
+use crate::monitor::memory_bytes;
+
+type Broker = State<Arc<Administered>>;
+
+/// The broker and its sums.
+pub(super) async fn overview(State(broker): Broker) -> Response {
+    let vhosts: Vec<VhostId> = broker.vhosts.iter().map(|(_, vhost)| *vhost).collect();
+    let Totals { ready, unsettled } = Totals::of(&broker, &vhosts).await;
+    let (mut connections, mut channels, mut consumers) = (0, 0, 0);
+    for (index, id) in connection_ids(&broker).into_iter().enumerate() {
+        let counted = broker
+            .shared
+            .with_link(id, |link| (link.outbound.open_sessions().count(), link.outbound.readers_len()));
+        if let Some((sessions, readers)) = counted {
+            connections += 1;
+            channels += sessions;
+            consumers += readers;
+        }
+        rest_at(index).await;
+    }
+    let table = broker.shared.table.load_full();
+    let exchanges: usize = vhosts.iter().map(|vhost| table.exchanges(*vhost).count()).sum();
+    let queues: usize = vhosts.iter().map(|vhost| table.queues(*vhost).count()).sum();
+    let published: u64 = broker.cells().map(|cell| cell.counters.get(Counter::Published)).sum();
+    let kinds = [ExchangeKind::Direct, ExchangeKind::Fanout, ExchangeKind::Headers, ExchangeKind::Topic];
+    let kinds = kinds.map(|kind| json!({"name": kind.name(), "description": "", "enabled": true}));
+    let answer = json!({
+        "management_version": RABBITMQ_VERSION,
+        "rabbitmq_version": RABBITMQ_VERSION,
+        "product_name": "Imori",
+        "product_version": env!("CARGO_PKG_VERSION"),
+        "cluster_name": "imori",
+        "node": broker.node,
+        "rates_mode": "none",
+        "exchange_types": kinds,
+        "object_totals": {
+            "connections": connections,
+            "channels": channels,
+            "consumers": consumers,
+            "exchanges": exchanges,
+            "queues": queues,
+        },
+        "queue_totals": {
+            "messages": ready + unsettled,
+            "messages_ready": ready,
+            "messages_unacknowledged": unsettled,
+        },
+        "message_stats": {"publish": published},
+        "listeners": listeners(&broker),
+        "contexts": [],
+    });
+    json_with(StatusCode::OK, &answer)
+}
+
+/// The list of nodes, of which there is one.
+pub(super) async fn nodes(State(broker): Broker) -> Response {
+    json_with(StatusCode::OK, &json!([node_row(&broker)]))
+}
+
+/// One node.
+pub(super) async fn node(State(broker): Broker, Path(name): Path<String>) -> Response {
+    if name == broker.node { json_with(StatusCode::OK, &node_row(&broker)) } else { not_found() }
+}
+
+fn node_row(broker: &Administered) -> Value {
+    let shared = &broker.shared;
+    json!({
+        "name": broker.node,
+        "type": "disc",
+        "running": true,
+        "being_drained": false,
+        "os_pid": process::id().to_string(),
+        "uptime": millis(shared.clock.now().since(broker.started)),
+        "processors": broker.cores,
+        "mem_used": memory_bytes(),
+        "mem_limit": shared.memory.mark_bytes(),
+        "mem_alarm": shared.memory.is_alarmed(),
+        "disk_free": shared.journal.free_bytes(),
+        "disk_free_alarm": shared.journal.is_room_scarce(),
+        "sockets_used": broker.cells().map(|cell| cell.socket_connections()).sum::<usize>(),
+        "rates_mode": "none",
+        "applications": [],
+        "auth_mechanisms": [],
+        "contexts": [],
+        "enabled_plugins": [],
+        "exchange_types": [],
+        "partitions": [],
+    })
+}
+
+fn listeners(broker: &Administered) -> Vec<Value> {
+    let row = |listener: &crate::net::listener::Listener| {
+        json!({
+            "node": broker.node,
+            "protocol": protocol(listener.service),
+            "ip_address": listener.address.ip(),
+            "port": listener.address.port(),
+            "tls": false,
+        })
+    };
+    broker.listeners.iter().map(row).collect()
+}
+
+/// The protocol of a listener, by RabbitMQ's name where it has one.
+pub(super) fn protocol(service: Service) -> &'static str {
+    match service {
+        Service::Messages(ProtocolName::Amqp) => "amqp",
+        Service::Messages(ProtocolName::Stomp) => "stomp",
+        Service::Messages(ProtocolName::Nats) => "nats",
+        Service::WebSocket => "http/web-stomp",
+        Service::NatsMonitor => "http/nats-monitor",
+        Service::Admin => "http",
+    }
+}

@@ -1,0 +1,204 @@
+//! `/api/queues`: what queues hold, and their deletion and purge.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use imori_core::authorize::Identity;
+use imori_core::broker::{DeleteOptions, delete_queue_if, purge};
+use imori_core::confirm::Level;
+use imori_core::id::{QueueId, VhostId};
+use imori_core::name::Name;
+use imori_core::queue::{Overflow, Queue, QueueSettings};
+use serde_json::{Map, Value, json};
+
+use super::administered::Administered;
+use super::answer::{done, ended, json_with, not_found, refused};
+use super::list::{Columns, ListQuery, list};
+use super::on_cell::{on_cell, operator};
+use crate::clock::millis;
+use crate::shared::queue_key;
+
+type Broker = State<Arc<Administered>>;
+type Pairs = Query<Vec<(String, String)>>;
+
+/// The list of all queues.
+pub(super) async fn queues(State(broker): Broker, Query(pairs): Pairs) -> Response {
+    let vhosts: Vec<VhostId> = broker.vhosts.iter().map(|(_, vhost)| *vhost).collect();
+    answer_list(broker, &vhosts, &pairs).await
+}
+
+/// The list of the queues of a vhost.
+pub(super) async fn queues_of(
+    State(broker): Broker,
+    Path(vhost): Path<String>,
+    Query(pairs): Pairs,
+) -> Response {
+    match broker.vhost(&vhost) {
+        Some((_, vhost)) => answer_list(broker, &[vhost], &pairs).await,
+        None => not_found(),
+    }
+}
+
+async fn answer_list(broker: Arc<Administered>, vhosts: &[VhostId], pairs: &[(String, String)]) -> Response {
+    let name_of = |(name, _): &(Name, QueueId)| Some(name.to_string());
+    let keys = queue_ids(&broker, vhosts);
+    list(ListQuery::read(pairs), keys, name_of, move |(_, id)| row(&broker, *id)).await
+}
+
+/// The queues of these vhosts by name, of one snapshot of the routing table.
+pub(super) fn queue_ids(broker: &Administered, vhosts: &[VhostId]) -> Vec<(Name, QueueId)> {
+    let table = broker.shared.table.load_full();
+    let mut ids = Vec::new();
+    for vhost in vhosts {
+        let start = ids.len();
+        ids.extend(table.queues(*vhost).map(|(name, id)| (name.clone(), id)));
+        if let Some(of_vhost) = ids.get_mut(start..) {
+            of_vhost.sort_unstable();
+        }
+    }
+    ids
+}
+
+/// One queue.
+pub(super) async fn queue(
+    State(broker): Broker,
+    Path((vhost, name)): Path<(String, String)>,
+    Query(pairs): Pairs,
+) -> Response {
+    let columns = pairs.iter().find(|(name, _)| name == "columns").map(|(_, columns)| columns.as_str());
+    let found =
+        broker.vhost(&vhost).and_then(|(_, vhost)| broker.shared.table.load().queue(vhost, name.as_bytes()));
+    match found.and_then(|id| row(&broker, id)) {
+        Some(row) => json_with(StatusCode::OK, &Columns::read(columns.unwrap_or_default()).of(row)),
+        None => not_found(),
+    }
+}
+
+/// Deletes a queue, with `if-unused=true` and `if-empty=true` only if it is that.
+pub(super) async fn delete_queue(
+    State(broker): Broker,
+    Extension(identity): Extension<Identity>,
+    Path((vhost, name)): Path<(String, String)>,
+    Query(pairs): Pairs,
+) -> Response {
+    let Some((_, vhost)) = broker.vhost(&vhost) else { return not_found() };
+    let is_set = |name: &str| pairs.iter().any(|(known, value)| known == name && value == "true");
+    let options = DeleteOptions { if_unused: is_set("if-unused"), if_empty: is_set("if-empty") };
+    let deleted = on_cell(&broker.shared, 0, move |cell| {
+        delete_queue_if(cell, &operator(&identity, vhost), name.as_bytes(), options, |_| ())
+    });
+    match deleted.await {
+        Some(Ok(_)) => done(),
+        Some(Err(refusal)) => refused(&refusal),
+        None => ended(),
+    }
+}
+
+/// Drops the messages of a queue that wait.
+pub(super) async fn purge_queue(
+    State(broker): Broker,
+    Extension(identity): Extension<Identity>,
+    Path((vhost, name)): Path<(String, String)>,
+) -> Response {
+    let Some((_, vhost)) = broker.vhost(&vhost) else { return not_found() };
+    let purged =
+        on_cell(&broker.shared, 0, move |cell| purge(cell, &operator(&identity, vhost), name.as_bytes()));
+    match purged.await {
+        Some(Ok(_)) => done(),
+        Some(Err(refusal)) => refused(&refusal),
+        None => ended(),
+    }
+}
+
+/// A queue as it is now. Its lock is held for a copy, and the JSON is made behind it.
+fn row(broker: &Administered, id: QueueId) -> Option<Value> {
+    let seen = broker.shared.queues.with(queue_key(id), |queue| Seen::of(queue))?;
+    let Seen { vhost, name, settings, ready, unsettled, delayed, consumers } = seen;
+    let mut row = json!({
+        "name": name.to_string(),
+        "vhost": broker.vhost_name(vhost),
+        "node": broker.node,
+        "type": "classic",
+        "state": "running",
+        "durable": settings.is_durable,
+        "auto_delete": settings.is_auto_delete,
+        "exclusive": settings.exclusive_to.is_some(),
+        "arguments": arguments(&settings),
+        "consumers": consumers,
+        "messages": ready + unsettled,
+        "messages_ready": ready,
+        "messages_unacknowledged": unsettled,
+        // Of the delayed messages, which no consumer gets yet.
+        "messages_delayed": delayed,
+    });
+    if let (Some(owner), Value::Object(row)) = (settings.exclusive_to, &mut row) {
+        let owner = broker.shared.with_link(owner, |link| super::connections::name(link));
+        row.insert(String::from("owner_pid_details"), json!({"name": owner}));
+    }
+    Some(row)
+}
+
+/// The parts of a queue that are shown.
+struct Seen {
+    vhost: VhostId,
+    name: Name,
+    settings: QueueSettings,
+    ready: usize,
+    unsettled: usize,
+    delayed: usize,
+    consumers: usize,
+}
+
+impl Seen {
+    fn of(queue: &Queue) -> Seen {
+        Seen {
+            vhost: queue.vhost(),
+            name: queue.name().clone(),
+            settings: queue.settings().clone(),
+            ready: queue.ready_len(),
+            unsettled: queue.unsettled_len(),
+            delayed: queue.delayed_len(),
+            consumers: queue.consumers_len(),
+        }
+    }
+}
+
+/// The arguments by which the queue would be declared again.
+fn arguments(settings: &QueueSettings) -> Map<String, Value> {
+    let milliseconds = |duration: Option<Duration>| duration.map(|duration| json!(millis(duration)));
+    let dead_letter = settings.dead_letter.as_ref();
+    let overflow = match settings.overflow {
+        Overflow::DropHead => None,
+        Overflow::RejectPublish => Some("reject-publish"),
+        Overflow::RejectPublishDeadLetter => Some("reject-publish-dlx"),
+    };
+    let level = settings.level.map(|level| match level {
+        Level::Memory => "memory",
+        Level::Os => "os",
+        Level::Disk => "disk",
+    });
+    [
+        ("x-expires", milliseconds(settings.expires)),
+        ("x-message-ttl", milliseconds(settings.message_ttl)),
+        ("x-max-length", settings.length_max.map(|max| json!(max))),
+        ("x-max-length-bytes", settings.length_bytes_max.map(|max| json!(max))),
+        ("x-overflow", overflow.map(|overflow| json!(overflow))),
+        ("x-dead-letter-exchange", dead_letter.map(|target| json!(target.exchange.to_string()))),
+        (
+            "x-dead-letter-routing-key",
+            dead_letter.and_then(|target| target.routing_key.as_ref()).map(|key| json!(key.to_string())),
+        ),
+        ("x-max-priority", settings.priority_max.map(|max| json!(max))),
+        ("x-delivery-limit", settings.delivery_limit.map(|limit| json!(limit))),
+        ("x-dedup-window", milliseconds(settings.dedup_window)),
+        ("x-single-active-consumer", settings.is_single_active.then_some(Value::Bool(true))),
+        ("x-level", level.map(|level| json!(level))),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+    .collect()
+}

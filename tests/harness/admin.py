@@ -1,0 +1,64 @@
+"""Requests to a broker's admin listener, as scripts and clients' tests send them."""
+
+import base64
+import json
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from email.message import Message
+from typing import Any
+from urllib.parse import quote
+
+from harness.deadline import DEADLINE_S
+from harness.imori import Imori
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a request."""
+
+    status: int
+    headers: Message
+    body: str
+
+    def json(self) -> Any:  # noqa: ANN401
+        """The body, read."""
+        return json.loads(self.body)
+
+
+def ask(
+    imori: Imori,
+    path: str,
+    *,
+    method: str = "GET",
+    login: str | None = "guest:guest",
+    headers: dict[str, str] | None = None,
+) -> Answer:
+    """Sends a request with this login, if there is one, and returns the answer."""
+    assert imori.admin is not None
+    host, port = imori.admin
+    request = urllib.request.Request(f"http://{host}:{port}{path}", method=method)
+    if login is not None:
+        token = base64.b64encode(login.encode()).decode()
+        request.add_header("Authorization", f"Basic {token}")
+    for name, value in (headers or {}).items():
+        request.add_header(name, value)
+    try:
+        with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:
+            return Answer(answer.status, answer.headers, answer.read().decode())
+    except urllib.error.HTTPError as error:
+        with error:
+            return Answer(error.code, error.headers, error.read().decode())
+
+
+def read(imori: Imori, path: str) -> Any:  # noqa: ANN401
+    """Returns the JSON at a path."""
+    answer = ask(imori, path)
+    assert answer.status == 200, answer
+    assert answer.headers["Content-Type"] == "application/json"
+    return answer.json()
+
+
+def segment(name: str) -> str:
+    """Returns a name as a part of a path."""
+    return quote(name, safe="")
