@@ -91,7 +91,7 @@ proptest! {
                     ack if ack.is_empty() => {
                         acked += if number > 250 { 2 } else { 1 };
                         let settle = match number {
-                            0..=15 => format!("3 basic.nack delivery-tag={acked}"),
+                            0..=15 => format!("3 basic.nack delivery-tag={acked} requeue"),
                             16..=31 => format!("3 basic.ack delivery-tag={acked} multiple"),
                             _ => format!("3 basic.ack delivery-tag={acked}"),
                         };
@@ -109,7 +109,7 @@ proptest! {
         let apart: Vec<u8> = apart.flatten().collect();
         let expected = meant(&answers::<Connection>(&world(), [&apart[..]].into_iter()));
         let whole = answers::<Connection>(&world(), [&said[..]].into_iter());
-        prop_assert_eq!(meant(&whole), expected.clone());
+        prop_assert_eq!(&meant(&whole), &expected);
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(said.len())).chain([0, said.len()]).collect();
         cuts.sort_unstable();
         let pieces = cuts.windows(2).map(|cut| &said[cut[0]..cut[1]]);
