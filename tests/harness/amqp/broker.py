@@ -73,14 +73,16 @@ class _RabbitMq:
 
     port = 5672
 
-    def __init__(self) -> None:
-        self.vhost = f"test-{uuid.uuid4().hex[:12]}"
-        _rabbitmqctl("add_vhost", self.vhost)
-        _rabbitmqctl("set_permissions", "-p", self.vhost, "guest", ".*", ".*", ".*")
+    def __init__(self, vhost: str | None) -> None:
+        self.vhost = vhost or f"test-{uuid.uuid4().hex[:12]}"
+        self._is_own = vhost is None
+        if self._is_own:
+            _rabbitmqctl("add_vhost", self.vhost)
+            _rabbitmqctl("set_permissions", "-p", self.vhost, "guest", ".*", ".*", ".*")
 
     @property
     def url(self) -> str:
-        return f"amqp://guest:guest@127.0.0.1:{self.port}/{self.vhost}"
+        return f"amqp://guest:guest@127.0.0.1:{self.port}/{self.vhost.removeprefix('/')}"
 
     def restart(self) -> None:
         for verb in ("stop_app", "start_app", "await_startup"):
@@ -88,7 +90,8 @@ class _RabbitMq:
 
     def end(self) -> None:
         """Removes what the tests made."""
-        _rabbitmqctl("delete_vhost", self.vhost)
+        if self._is_own:
+            _rabbitmqctl("delete_vhost", self.vhost)
 
 
 def _rabbitmqctl(*words: str) -> None:
@@ -97,11 +100,14 @@ def _rabbitmqctl(*words: str) -> None:
 
 @contextmanager
 def running_amqp(
-    folder: Path, settings: Mapping[str, object] | None = None
+    folder: Path, settings: Mapping[str, object] | None = None, vhost: str | None = None
 ) -> Iterator[AmqpBroker]:
-    """Gives the broker that the environment chooses; `folder` and `settings` are for an Imori."""
+    """Gives the broker that the environment chooses; `folder` and `settings` are for an Imori.
+
+    A RabbitMQ gets a vhost of its own, unless the client knows no other than `vhost`.
+    """
     if IS_RABBITMQ:
-        rabbitmq = _RabbitMq()
+        rabbitmq = _RabbitMq(vhost)
         yield rabbitmq
         rabbitmq.end()
         return

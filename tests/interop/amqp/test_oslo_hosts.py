@@ -1,8 +1,9 @@
-"""Two hosts whose services speak to each other by oslo.messaging, and a broker that restarts among them."""
+"""Two hosts that speak to each other by oslo.messaging, and a broker that restarts among them."""
 
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,7 +82,7 @@ def called_by_name(left: Host, right: Host) -> None:
         given = {"n": 1, "text": "é" * 70_000}
         answer = caller.call("who", given, server=server, timeout=DEADLINE_S)
         assert answer == {"host": server, "given": given, "request": "id"}
-    instances = {"namespace": "instances", "server": "right"}
+    instances: dict[str, Any] = {"namespace": "instances", "server": "right"}
     assert left.call("who", version="2.1", **instances) == "right of instances"
     assert left.call("who", version="2.3", **instances) == "right of instances"
     for version in ("2.4", "3.0"):

@@ -46,11 +46,12 @@ def functional_tests(folder: Path, options: str, at_once: int, *chosen: str) -> 
             for name in ("calls", "notifications")
         )
         run = folder / "run"
+        run.mkdir()
         command = [OSLO / "bin/stestr", "--repo-url", run, "--top-dir", PACKAGES]
         command += ["--test-path", PACKAGES / "oslo_messaging/tests/functional"]
         printed = run_suite(
             [*command, "run", "--concurrency", str(at_once), *chosen],
-            run,
+            folder,
             {
                 "PATH": f"{OSLO}/bin:/usr/bin:/bin",
                 "RPC_TRANSPORT_URL": f"{calls}?{options}",

@@ -1,4 +1,4 @@
-"""A host of a cloud: a service of oslo.messaging that answers calls, listens to notifications, and makes calls itself.
+"""A host of a cloud: it answers calls by oslo.messaging, listens to notifications, and makes calls.
 
     host.py URL NAME
 
