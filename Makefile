@@ -15,7 +15,7 @@ ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
 
-.PHONY: help run test check advisories build unit sim fuzz interop stalls durability long-queue docs bench peers mutants soak setup fmt clean
+.PHONY: help run test check advisories build unit sim fuzz interop amqp stalls durability long-queue docs bench peers mutants soak setup fmt clean
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,7 +64,11 @@ fuzz: ## Every fuzz target for FUZZ_SECONDS seconds each.
 interop: build ## Third-party clients, and hostile ones, against the real broker.
 	tests/interop/nats/build.sh
 	bench/brokerless/build.sh .tools/peers
-	.venv/bin/pytest -q -n 2 tests/interop tests/security
+	.venv/bin/pytest -q -n 2 tests/interop tests/security --ignore tests/interop/amqp
+
+amqp: build ## Third-party clients of AMQP 0-9-1 and the suites that their authors wrote.
+	tests/interop/amqp/install.sh
+	.venv/bin/pytest -q -n 4 tests/interop/amqp
 
 stalls: build ## STALL_CAUSES stalls of known cause, against what imori-bench says of them.
 	STALL_CAUSES=$(STALL_CAUSES) .venv/bin/pytest -q tests/stalls

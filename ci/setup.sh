@@ -58,6 +58,7 @@ if [ "$what" != check ]; then
         (cd "$folder" && [ node_modules -nt package-lock.json ] || npm ci --silent --no-fund --no-audit && touch node_modules)
     done
     tests/interop/nats/build.sh
+    tests/interop/amqp/install.sh
 fi
 
 # Tools that cargo builds are kept outside target, so that `cargo clean` leaves them. One that is

@@ -95,7 +95,7 @@ class AmqpQueue:
 
     def messages(self) -> list[AmqpMessage]:
         """Takes the messages that have come."""
-        found = []
+        found: list[AmqpMessage] = []
         while True:
             method, properties, body = self.channel.basic_get(self.name, auto_ack=True)
             if method is None:

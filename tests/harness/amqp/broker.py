@@ -1,0 +1,94 @@
+"""The broker under test, for AMQP clients: an Imori process, or a RabbitMQ that is already running.
+
+Either can be ended and started again where it was.
+"""
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from harness.imori import Imori, running_imori
+
+IS_RABBITMQ = os.environ.get("BROKER") == "rabbitmq"
+
+
+class AmqpBroker(Protocol):
+    """Where a broker listens for AMQP 0-9-1."""
+
+    port: int
+
+    @property
+    def url(self) -> str:
+        """The address as clients take it."""
+
+    def restart(self) -> None:
+        """Ends the broker as an administrator does, and starts it on the same data and port."""
+
+
+class _Imori:
+    """Imori processes on one folder, one after the other."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, object]) -> None:
+        self.port = 0
+        self._folder = folder
+        self._settings = settings
+        self._stack = ExitStack()
+        self._start()
+
+    @property
+    def url(self) -> str:
+        return f"amqp://guest:guest@127.0.0.1:{self.port}/"
+
+    def restart(self) -> None:
+        self.end()
+        self._start()
+
+    def end(self) -> None:
+        """Ends the process, which has to end well."""
+        assert self._imori.stop() == 0, f"see `{self._imori.log}`"
+        self._stack.close()
+
+    def kill(self) -> None:
+        """Ends the process in any case."""
+        self._stack.close()
+
+    def _start(self) -> None:
+        self._imori: Imori = self._stack.enter_context(
+            running_imori(
+                self._folder,
+                settings=self._settings,
+                listen=(f"127.0.0.1:{self.port}",),
+                protocol="amqp",
+            )
+        )
+        self.port = self._imori.addresses[0][1]
+
+
+class _RabbitMq:
+    """A RabbitMQ that listens on its usual port and obeys `rabbitmqctl`."""
+
+    port = 5672
+    url = "amqp://guest:guest@127.0.0.1:5672/"
+
+    def restart(self) -> None:
+        for verb in ("stop_app", "start_app", "await_startup"):
+            subprocess.run(["rabbitmqctl", "-q", verb], check=True)
+
+
+@contextmanager
+def running_amqp(
+    folder: Path, settings: Mapping[str, object] | None = None
+) -> Iterator[AmqpBroker]:
+    """Gives the broker that the environment chooses; `folder` and `settings` are for an Imori."""
+    if IS_RABBITMQ:
+        yield _RabbitMq()
+        return
+    broker = _Imori(folder, settings or {})
+    try:
+        yield broker
+        broker.end()
+    finally:
+        broker.kill()

@@ -1,0 +1,45 @@
+"""Suites that the authors of a client wrote for it, run as they are."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from harness.imori import REPOSITORY
+
+# What tests/interop/amqp/install.sh has put in place.
+INSTALLED = REPOSITORY / ".tools/amqp"
+
+# A suite waits for much; one that needs longer than this hangs.
+SUITE_S = 600
+
+
+def need(*places: Path | str) -> None:
+    """Skips the test where a file, or a program on the path, is missing."""
+    for place in places:
+        if not (place.exists() if isinstance(place, Path) else shutil.which(place)):
+            pytest.skip(f"run `make setup`: `{place}` is missing")
+
+
+def run_suite(command: Sequence[object], folder: Path, environment: Mapping[str, str]) -> str:
+    """Runs a suite to its end, which has to be a good one, and returns what it printed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    ended = subprocess.run(
+        [str(word) for word in command],
+        cwd=folder,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        timeout=SUITE_S,
+        check=False,
+    )
+    (folder / "suite.log").write_text(ended.stdout)
+    said = "\n".join(ended.stdout.splitlines()[-200:])
+    assert ended.returncode == 0, f"it ended with {ended.returncode}:\n{said}"
+    return ended.stdout

@@ -1,0 +1,73 @@
+"""oslo.messaging's own functional tests, which come in its package.
+
+Two of its tests start a RabbitMQ of their own, and skip themselves.
+"""
+
+import re
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from harness.amqp.broker import IS_RABBITMQ, running_amqp
+from harness.amqp.suite import INSTALLED, SUITE_S, need, run_suite
+
+pytestmark = pytest.mark.timeout(SUITE_S)
+
+OSLO = INSTALLED / "oslo"
+_VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
+PACKAGES = OSLO / "lib" / _VERSION / "site-packages"
+
+# Its tests of calls and casts. One of the others listens on a fixed port, so that it is run once.
+CALLS_AND_CASTS = r"test_functional\.(Call|Cast)TestCase"
+
+# Options of the driver that change which queues and exchanges it declares, and how it logs in.
+OPTIONS = {
+    "durable": "amqp_durable_queues=true&rabbit_login_method=PLAIN",
+    "auto-delete": "amqp_auto_delete=true&enable_cancel_on_failover=true",
+    "quorum": "rabbit_quorum_queue=true&rabbit_quorum_delivery_limit=3"
+    "&rabbit_quorum_max_memory_length=1000&rabbit_quorum_max_memory_bytes=1000000",
+    "transient-quorum": "rabbit_quorum_queue=true&rabbit_transient_quorum_queue=true"
+    "&rabbit_stream_fanout=false",
+}
+
+
+def functional_tests(folder: Path, options: str, at_once: int, *chosen: str) -> dict[str, int]:
+    """Runs the tests whose names fit `chosen`, and returns how many ended in which way.
+
+    The exchange of calls and that of notifications have one name, but the options go to calls
+    alone: a broker for each.
+    """
+    need(OSLO / "bin/stestr")
+    with ExitStack() as stack:
+        calls, notifications = (
+            stack.enter_context(running_amqp(folder / name)).url.replace("amqp:", "rabbit:")
+            for name in ("calls", "notifications")
+        )
+        run = folder / "run"
+        command = [OSLO / "bin/stestr", "--repo-url", run, "--top-dir", PACKAGES]
+        command += ["--test-path", PACKAGES / "oslo_messaging/tests/functional"]
+        printed = run_suite(
+            [*command, "run", "--concurrency", str(at_once), *chosen],
+            run,
+            {
+                "PATH": f"{OSLO}/bin:/usr/bin:/bin",
+                "RPC_TRANSPORT_URL": f"{calls}?{options}",
+                "NOTIFY_TRANSPORT_URL": notifications,
+            },
+        )
+    counts = re.findall(r"^ - (\w+): (\d+)$", printed, re.MULTILINE)
+    return {how: int(count) for how, count in counts}
+
+
+def test_functional_tests(tmp_path: Path) -> None:
+    ended = functional_tests(tmp_path, "", 11)
+    assert (ended["Passed"], ended["Skipped"], ended["Failed"]) == (31, 2, 0)
+
+
+@pytest.mark.skipif(IS_RABBITMQ, reason="it keeps the exchanges of the options before")
+@pytest.mark.parametrize("options", OPTIONS)
+def test_calls_and_casts_with_options(options: str, tmp_path: Path) -> None:
+    ended = functional_tests(tmp_path, OPTIONS[options], 4, CALLS_AND_CASTS)
+    assert (ended["Passed"], ended["Skipped"], ended["Failed"]) == (13, 0, 0)
