@@ -4,21 +4,23 @@ use std::collections::BTreeMap;
 
 use imori_core::id::ReaderId;
 
+use crate::codec::method::MethodId;
 use crate::content::Unfinished;
+use crate::protocol_error::ProtocolError;
 use crate::transaction::Transaction;
 
 /// A channel.
 ///
 /// ```text
-///        channel.open           an exception, told by channel.close
-///  none ──────────────► Open ──────────────────────────────────────► Closing
-///   ▲                    │ channel.close, answered                      │ channel.close-ok
-///   └────────────────────┴──────────────────────────────────────────────┘
+///        channel.open         an exception              told by channel.close
+///  none ──────────────► Open ──────────────► Ending ──────────────────────► Told
+///   ▲                    │ channel.close, answered                          │ channel.close-ok
+///   └────────────────────┴──────────────────────────────────────────────────┘
 /// ```
 #[derive(Debug, Default)]
 pub(crate) struct Channel {
-    /// The broker has closed it and waits for the client to notice. Nothing else on it counts.
-    pub(crate) is_closing: bool,
+    /// The broker closes it. Nothing else on it counts.
+    pub(crate) closing: Option<Closing>,
     /// The consumers by their tags.
     pub(crate) consumers: BTreeMap<Box<str>, ReaderId>,
     /// The number of the last publish, where publishes are confirmed.
@@ -35,6 +37,22 @@ pub(crate) struct Channel {
     pub(crate) last_queue: Box<str>,
     /// The message of which not all frames have come.
     pub(crate) unfinished: Option<Unfinished>,
+}
+
+/// The end of a channel that the broker closes.
+#[derive(Debug)]
+pub(crate) enum Closing {
+    /// Its session gives back what it has, a part a turn. Then the client is told this.
+    Ending(Refusal),
+    /// The client was told, and is to notice.
+    Told,
+}
+
+/// An exception, and the method that it is about.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) error: ProtocolError,
+    pub(crate) id: MethodId,
 }
 
 /// The consumer of direct reply-to: the tag under which replies come, and the address that stands for it elsewhere.

@@ -19,14 +19,14 @@ use imori_core::time::Time;
 use imori_core::turn::{Budget, ClientFacts, Next, Notice, Peer};
 use imori_core::world::World;
 
-use crate::channel::Channel;
+use crate::channel::{Channel, Closing, Refusal};
 use crate::client::Client;
 use crate::codec::frame::{
     FRAME_BYTES, Frame, FrameType, PROTOCOL_HEADER, Step, decode, protocol_header, push_heartbeat,
     push_method,
 };
 use crate::codec::method::{MethodFields, MethodId};
-use crate::codec::methods::{Method, channel, connection};
+use crate::codec::methods::{Method, connection};
 use crate::codec::table::Table;
 use crate::commands::login::{LOCALES, MECHANISMS, log_in, open, server_properties, tune};
 use crate::commands::publish::publish;
@@ -122,12 +122,14 @@ impl Inbound for Connection {
         let frame = match decode(input, self.payload_bytes_max()) {
             Ok(Step::Frame(frame)) => frame,
             Ok(Step::Incomplete { frame_bytes }) => return Taken::Incomplete { frame_bytes },
-            Err(error) => return self.refuse(world, 0, MethodId::default(), &error.into(), 0),
+            Err(error) => return self.refuse_frame(world, 0, MethodId::default(), error.into(), 0),
         };
         let method = match frame.kind {
             FrameType::Method => match Method::decode(frame.payload) {
                 Ok(method) => Some(method),
-                Err(error) => return self.refuse(world, 0, MethodId::default(), &error.into(), frame.len()),
+                Err(error) => {
+                    return self.refuse_frame(world, 0, MethodId::default(), error.into(), frame.len());
+                }
             },
             FrameType::Header | FrameType::Body | FrameType::Heartbeat => None,
         };
@@ -136,7 +138,7 @@ impl Inbound for Connection {
             Action::Channel => self.take_of_channel(world, &frame, method, unread, budget),
             other => self.take_of_connection(world, other, &frame, method, budget),
         };
-        taken.unwrap_or_else(|error| self.refuse(world, frame.channel, id, &error, frame.len()))
+        taken.unwrap_or_else(|error| self.refuse_frame(world, frame.channel, id, error, frame.len()))
     }
 
     fn replay<W: World>(
@@ -148,25 +150,24 @@ impl Inbound for Connection {
     ) -> Performed {
         let Ok(Step::Frame(frame)) = decode(parked, usize::MAX) else { return Performed::Done };
         let Ok(method) = Method::decode(frame.payload) else { return Performed::Done };
-        let performed = match (
-            method,
-            behind(parked.get(frame.len()..).unwrap_or_default(), frame.channel, usize::MAX),
-        ) {
+        let rest = parked.get(frame.len()..).unwrap_or_default();
+        let channel = self.client.channels.get(&frame.channel);
+        let performed = match (method, behind(rest, frame.channel, usize::MAX)) {
             // The last of all lines: the others are through unless they wait for a queue.
             (Method::ConnectionClose(_), _) if self.intake.parking.has_parked() => Ok(Performed::Held),
-            (Method::ConnectionClose(_), _) => {
-                self.leave(world);
-                Ok(Performed::Done)
+            (Method::ConnectionClose(_), _) => Ok(self.leave(world)),
+            (method, _) if channel.is_none() => {
+                self.open_channel(world, frame.channel, Some(method)).map(|()| Performed::Done)
+            }
+            (method, _) if channel.is_some_and(|channel| channel.closing.is_some()) => {
+                Ok(self.take_of_closing(world, frame.channel, Some(method)))
             }
             (Method::BasicPublish(op), Behind::Whole { content, .. }) => {
                 publish(&mut self.client, world, frame.channel, &op, &content, None, budget)
             }
             (method, _) => self.perform(world, frame.channel, &method, budget),
         };
-        performed.unwrap_or_else(|error| {
-            self.refuse(world, frame.channel, method.id(), &error, 0);
-            Performed::Done
-        })
+        performed.unwrap_or_else(|error| self.refuse(world, frame.channel, method.id(), error))
     }
 
     fn replayed(&mut self, _: SessionId) {}
@@ -289,7 +290,10 @@ impl Connection {
                 self.intake.parking.push(SessionId::FIRST, bytes, world.gauge());
                 self.state = State::Leaving;
             }
-            (Action::Leave, _) => self.leave(world),
+            (Action::Leave, _) if self.leave(world) == Performed::Partly => {
+                return Ok(Taken::Left(Next::Again));
+            }
+            (Action::Leave, _) => {}
             (Action::UpdateSecret, _) => {
                 self.client.answer(world, 0, Confirm::NOW, &connection::UpdateSecretOk);
             }
@@ -307,37 +311,51 @@ impl Connection {
         Ok(Taken::Bytes(frame.len()))
     }
 
-    /// Ends the connection as the client asked for.
-    fn leave<W: World>(&mut self, world: &W) {
+    /// Ends the connection as the client asked for, or does a part of that.
+    fn leave<W: World>(&mut self, world: &W) -> Performed {
         // AMQP 0-9-1, queue.declare: they go when the connection closes, which people take for before its answer.
-        broker::delete_exclusive(world, &self.client.actor());
+        if !broker::delete_exclusive(world, &self.client.actor()) {
+            return Performed::Partly;
+        }
         world.with_outbound(self.client.connection, |outbound| {
             Outbound::finish(outbound);
             outbound.answer(SessionId::FIRST, Confirm::NOW, |out| push_method(out, 0, &connection::CloseOk));
         });
         self.close();
+        Performed::Done
     }
 
-    /// Says why a channel ends, or the connection; `len` are the bytes of the frame.
+    /// Refuses a frame of so many bytes, which stays in the input until all of its channel is given back.
     #[cold]
-    fn refuse<W: World>(
+    fn refuse_frame<W: World>(
         &mut self,
         world: &W,
         number: u16,
         id: MethodId,
-        error: &ProtocolError,
+        error: ProtocolError,
         len: usize,
     ) -> Taken {
-        self.note_refusal(error);
+        match self.refuse(world, number, id, error) {
+            Performed::Partly => Taken::Left(Next::Again),
+            _ => Taken::Bytes(len),
+        }
+    }
+
+    /// Says why a channel ends, or the connection.
+    #[cold]
+    fn refuse<W: World>(&mut self, world: &W, number: u16, id: MethodId, error: ProtocolError) -> Performed {
+        self.note_refusal(&error);
+        let channel = self.client.channels.get_mut(&number).filter(|channel| channel.closing.is_none());
+        if let Some(channel) = channel
+            && !error.code().ends_connection()
+        {
+            let closing = Some(Closing::Ending(Refusal { error, id }));
+            *channel = Channel { closing, ..Channel::default() };
+            return self.end_refused(world, number);
+        }
         let (code, text) = (error.code(), error.text());
         let (reply_code, reply_text) = (code.number(), text.as_str());
         let (class_id, method_id) = (id.class, id.method);
-        let is_open = self.client.channels.get(&number).is_some_and(|channel| !channel.is_closing);
-        if is_open && !code.ends_connection() {
-            self.client.channels.insert(number, Channel { is_closing: true, ..Channel::default() });
-            self.end_channel(world, number, &channel::Close { reply_code, reply_text, class_id, method_id });
-            return Taken::Bytes(len);
-        }
         let close = connection::Close { reply_code, reply_text, class_id, method_id };
         // RabbitMQ: a client that does not know of it is not told of a refused login.
         let is_told = self.state != State::Starting
@@ -350,7 +368,7 @@ impl Connection {
             }
         });
         self.close();
-        Taken::Bytes(len)
+        Performed::Done
     }
 
     #[cold]

@@ -65,16 +65,16 @@ pub const SEEN_BYTES_MAX: usize = 64 << 10;
 /// publish is refused.
 pub const DELAY_MS_MAX: u64 = u32::MAX as u64;
 
-/// Readers that one step of ending a connection or a session forgets: under one lock of the topology, for which others
-/// wait. More: another step.
+/// Readers that one step of ending a connection or a session forgets, under one lock of the topology, for which others
+/// wait; or exclusive queues that it deletes. More: another step.
 pub const READERS_AT_ONCE: usize = 16;
 
 /// Sessions of one connection, the first included: what AMQP clients may ask for in RabbitMQ, which has 2,047 channels
 /// a connection. An idle one costs about 300 bytes. More: opening one is refused.
 pub const SESSIONS_MAX: u16 = 2048;
 
-/// Deliveries that one command settles at a time, with what their queues give out instead: about 7 ms. More: the rest
-/// is settled after others had their turns.
+/// Deliveries that one command settles at a time, or one step of an end gives back, with what their queues give out
+/// instead: about 7 ms. More: the rest is settled after others had their turns.
 pub const SETTLES_AT_ONCE: usize = 1024;
 
 /// Commands that one turn of a connection works off, so that others get theirs.

@@ -1,8 +1,9 @@
 //! `queue.declare`, `bind`, `unbind`, `purge` and `delete`.
 
-use imori_core::broker::{self, DeleteOptions};
+use imori_core::broker::{self, Actor, DeleteOptions};
 use imori_core::confirm::Confirm;
 use imori_core::error::BrokerError;
+use imori_core::id::QueueId;
 use imori_core::name::Name;
 use imori_core::outbound::{Outbound, Source};
 use imori_core::queue::QueueSettings;
@@ -163,39 +164,43 @@ pub(crate) fn delete<W: World>(
     delete: &queue::Delete<'_>,
     queue: &str,
 ) -> Result<(), ProtocolError> {
-    let own =
-        if delete.if_unused || delete.if_empty { Vec::new() } else { take_consumers(client, world, queue) };
     let options = DeleteOptions { if_unused: delete.if_unused, if_empty: delete.if_empty };
-    let deleted = broker::delete_queue_if(world, &client.actor(), queue.as_bytes(), options);
-    let (count, confirm) = match deleted {
-        Ok(deleted) => (deleted.ready, deleted.confirm),
-        Err(BrokerError::NoQueue(_)) => (0, Confirm::NOW),
+    let (identity, vhost) = (client.identity.clone(), client.vhost);
+    let actor = Actor { identity: &identity, connection: client.connection, vhost };
+    let deleted = broker::delete_queue_if(world, &actor, queue.as_bytes(), options, |deleted| {
+        let own = take_consumers(client, world, deleted.queue);
+        if !delete.no_wait {
+            let message_count = u32::try_from(deleted.ready).unwrap_or(u32::MAX);
+            client.answer(world, channel, deleted.confirm, &queue::DeleteOk { message_count });
+        }
+        for (channel, tag) in own.iter().filter(|_| client.capabilities.is_told_of_cancels) {
+            let cancel = basic::Cancel { consumer_tag: tag, no_wait: true };
+            client.answer(world, *channel, Confirm::NOW, &cancel);
+        }
+    });
+    match deleted {
+        Ok(_) => Ok(()),
+        Err(BrokerError::NoQueue(_)) => {
+            if !delete.no_wait {
+                client.answer(world, channel, Confirm::NOW, &queue::DeleteOk { message_count: 0 });
+            }
+            Ok(())
+        }
         Err(BrokerError::InUse(name)) => {
             let text = format_args!("queue '{name}' in vhost '{}' in use", client.vhost_name);
-            return Err(ProtocolError::new(Code::PreconditionFailed, text));
+            Err(ProtocolError::new(Code::PreconditionFailed, text))
         }
-        Err(error) => return Err(client.error(&error)),
-    };
-    if !delete.no_wait {
-        let answer = queue::DeleteOk { message_count: u32::try_from(count).unwrap_or(u32::MAX) };
-        client.answer(world, channel, confirm, &answer);
+        Err(error) => Err(client.error(&error)),
     }
-    for (channel, tag) in own.iter().filter(|_| client.capabilities.is_told_of_cancels) {
-        let cancel = basic::Cancel { consumer_tag: tag, no_wait: true };
-        client.answer(world, *channel, Confirm::NOW, &cancel);
-    }
-    Ok(())
 }
 
-/// Ends the consumers that this connection has of a queue which is about to be deleted whatever is in it; gives the
-/// channel and the tag of each. The queue itself does not notice.
-fn take_consumers<W: World>(client: &mut Client, world: &W, queue: &str) -> Vec<(u16, Box<str>)> {
-    let Ok(id) = broker::find_queue(world, &client.actor(), queue.as_bytes()) else { return Vec::new() };
+/// Ends the consumers that this connection has of a queue which is gone; gives the channel and the tag of each.
+fn take_consumers<W: World>(client: &mut Client, world: &W, queue: QueueId) -> Vec<(u16, Box<str>)> {
     let mut taken = Vec::new();
     for (number, channel) in &mut client.channels {
         let of_queue = channel.consumers.extract_if(.., |_, reader| {
             let reads = |outbound: &mut Outbound| {
-                let is_its = outbound.source(*reader) == Some(&Source::Queue(id));
+                let is_its = outbound.source(*reader) == Some(&Source::Queue(queue));
                 is_its && outbound.remove_reader(*reader).is_some()
             };
             world.with_outbound(client.connection, reads) == Some(true)

@@ -10,7 +10,7 @@ use imori_core::turn::{Budget, Next};
 use imori_core::world::World;
 
 use super::Connection;
-use crate::channel::Channel;
+use crate::channel::{Channel, Closing};
 use crate::codec::frame::Frame;
 use crate::codec::method::{MethodFields, MethodId};
 use crate::codec::methods::{Method, basic, channel};
@@ -34,9 +34,11 @@ impl Connection {
             budget.spend(1, 0, None);
             return self.open_channel(world, number, method).map(|()| Taken::Bytes(frame.len()));
         };
-        if channel.is_closing {
-            self.take_of_closing(world, number, method);
-            return Ok(Taken::Bytes(frame.len()));
+        if channel.closing.is_some() {
+            return Ok(match self.take_of_closing(world, number, method) {
+                Performed::Partly => Taken::Left(Next::Again),
+                _ => Taken::Bytes(frame.len()),
+            });
         }
         match (method, &channel.unfinished) {
             (Some(Method::BasicPublish(op)), None) => {
@@ -80,7 +82,7 @@ impl Connection {
         if is_content { basic::Publish::ID } else { MethodId::default() }
     }
 
-    fn open_channel<W: World>(
+    pub(super) fn open_channel<W: World>(
         &mut self,
         world: &W,
         number: u16,
@@ -103,20 +105,29 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes a frame of a channel that the broker has closed.
+    /// Takes a frame of a channel that the broker closes.
     #[cold]
-    fn take_of_closing<W: World>(&mut self, world: &W, number: u16, method: Option<Method<'_>>) {
-        match method {
-            Some(Method::ChannelCloseOk(_)) => {
+    pub(super) fn take_of_closing<W: World>(
+        &mut self,
+        world: &W,
+        number: u16,
+        method: Option<Method<'_>>,
+    ) -> Performed {
+        let channel = self.client.channels.get(&number);
+        match (method, channel.and_then(|channel| channel.closing.as_ref())) {
+            // The frame that is refused.
+            (_, Some(Closing::Ending(_))) => return self.end_refused(world, number),
+            (Some(Method::ChannelCloseOk(_)), _) => {
                 self.client.channels.remove(&number);
             }
             // Both ends close it at once.
-            Some(Method::ChannelClose(_)) => {
+            (Some(Method::ChannelClose(_)), _) => {
                 self.client.answer(world, number, Confirm::NOW, &channel::CloseOk);
             }
             // Frames that were under way.
             _ => {}
         }
+        Performed::Done
     }
 
     /// Publishes a message that is whole in the input, or lets it wait; gives what follows where it stays there.

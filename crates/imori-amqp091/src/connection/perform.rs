@@ -9,8 +9,8 @@ use imori_core::turn::Budget;
 use imori_core::world::World;
 
 use super::Connection;
+use crate::channel::{Closing, Refusal};
 use crate::client::Client;
-use crate::codec::method::MethodFields;
 use crate::codec::methods::{Method, basic, channel, confirm};
 use crate::commands::consume::{cancel, consume, get, qos};
 use crate::commands::settle::{recover, refused, settle};
@@ -107,8 +107,11 @@ impl Connection {
             }
             Method::ChannelFlow(_) => return Err(ProtocolError::new(Code::NotImplemented, "active=false")),
             Method::ChannelClose(_) => {
+                if !self.end_session(world, number) {
+                    return Ok(Performed::Partly);
+                }
                 self.client.channels.remove(&number);
-                self.end_channel(world, number, &channel::CloseOk);
+                self.client.answer(world, number, Confirm::NOW, &channel::CloseOk);
             }
             Method::ChannelOpen(_) => {
                 return Err(ProtocolError::new(Code::ChannelError, "second 'channel.open' seen"));
@@ -118,12 +121,28 @@ impl Connection {
         Ok(Performed::Done)
     }
 
-    /// Ends the session of a channel, and says so behind all that the channel was answered.
-    pub(super) fn end_channel<'a, W: World>(&mut self, world: &W, number: u16, last: &impl MethodFields<'a>) {
+    /// Ends the session of a channel, or does a part of that; tells whether that was all. What follows is told behind
+    /// all that the channel was answered.
+    fn end_session<W: World>(&mut self, world: &W, number: u16) -> bool {
         self.intake.parking.clear_of(SessionId(number));
-        let actor = self.client.actor();
-        while !broker::end_session(world, &actor, SessionId(number), HeldAnswers::Keep) {}
-        self.client.answer(world, number, Confirm::NOW, last);
+        broker::end_session(world, &self.client.actor(), SessionId(number), HeldAnswers::Keep)
+    }
+
+    /// Goes on with the end of a channel that was refused, and says why once nothing is left of it.
+    #[cold]
+    pub(super) fn end_refused<W: World>(&mut self, world: &W, number: u16) -> Performed {
+        if !self.end_session(world, number) {
+            return Performed::Partly;
+        }
+        let channel = self.client.channels.get_mut(&number);
+        let closing = channel.and_then(|channel| channel.closing.replace(Closing::Told));
+        if let Some(Closing::Ending(Refusal { error, id })) = closing {
+            let (reply_code, text) = (error.code().number(), error.text());
+            let (class_id, method_id) = (id.class, id.method);
+            let close = channel::Close { reply_code, reply_text: &text, class_id, method_id };
+            self.client.answer(world, number, Confirm::NOW, &close);
+        }
+        Performed::Done
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use imori_amqp091::connection::Connection;
 use imori_amqp091::header_reader;
 use imori_amqp091::settings::Settings;
-use imori_core::limits::{SETTLES_AT_ONCE, TURN_COMMANDS_MAX};
+use imori_core::limits::{READERS_AT_ONCE, SETTLES_AT_ONCE, TURN_COMMANDS_MAX};
 use imori_core::turn::{Budget, Next};
 use imori_testkit::{Client, TestWorld};
 
@@ -39,6 +39,62 @@ fn a_turn_ends_after_its_budget() {
         let received = client.turn(&world, rest, &mut Budget::default());
         assert_eq!((received.consumed, received.next), (rest.len(), Next::More { frame_bytes: None }));
     }
+}
+
+/// Gives a connection turns with this input until it is taken; says how many.
+fn turns(client: &mut Client<Connection>, world: &TestWorld, input: &[u8]) -> usize {
+    let (mut turns, mut consumed) = (0, 0);
+    while consumed < input.len() {
+        consumed += client.turn(world, &input[consumed..], &mut Budget::default()).consumed;
+        turns += 1;
+    }
+    turns
+}
+
+/// SECURITY LIM-10: whatever a channel leaves behind is given back in parts, and nothing behind its end counts.
+#[test]
+fn channels_and_connections_end_in_parts() {
+    let deliveries = 2 * SETTLES_AT_ONCE + 5;
+    let consumers = 5 * READERS_AT_ONCE;
+    let publish = "1 basic.publish routing-key=q\n1 header 0\n";
+    let consume: String =
+        (0..consumers).map(|tag| format!("1 basic.consume queue=q consumer-tag={tag}\n")).collect();
+    for (end, answer) in [
+        ("1 channel.close reply-code=200", "1 channel.close-ok"),
+        ("1 basic.ack delivery-tag=99999", "1 channel.close reply-code=406"),
+        ("1 basic.publish exchange=none\n1 header 1\n1 body x", "1 channel.close reply-code=404"),
+        (
+            "1 basic.publish exchange=none\n1 header 2\n1 body x\n2 basic.qos\n1 body x",
+            "1 channel.close reply-code=404",
+        ),
+    ] {
+        let world = TestWorld::reading(header_reader);
+        let mut client = client(&world, "1 channel.open\n2 channel.open\n1 queue.declare queue=q");
+        client.send(&world, &said(&consume));
+        client.send(&world, &said(&publish.repeat(deliveries)));
+        client.output(&world);
+        assert_eq!(world.depth("q"), Some((0, deliveries)), "all are with their consumers");
+        let taken = turns(&mut client, &world, &said(end));
+        assert!(taken > deliveries / SETTLES_AT_ONCE + consumers / READERS_AT_ONCE - 2, "{end}: {taken}");
+        assert_eq!(world.depth("q"), Some((deliveries, 0)), "{end}");
+        let answers = lines(&client.output(&world));
+        assert!(answers.iter().any(|line| line.starts_with(answer)), "{end}: {answers:?}");
+        client.leave(&world);
+    }
+}
+
+/// A client that says goodbye has its answer when its queues are gone.
+#[test]
+fn exclusive_queues_go_in_parts() {
+    let world = TestWorld::reading(header_reader);
+    let mut client = client(&world, "1 channel.open");
+    let count = 3 * READERS_AT_ONCE;
+    let declare = |number| format!("1 queue.declare queue=q{number} exclusive\n");
+    client.send(&world, &said(&(0..count).map(declare).collect::<String>()));
+    client.output(&world);
+    assert_eq!(turns(&mut client, &world, &said("0 connection.close reply-code=200")), 3);
+    assert_eq!(world.queues_len(), 0);
+    assert_eq!(lines(&client.output(&world)), ["0 connection.close-ok"]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::authorize::{Action, Actor, Object, authorize};
 use crate::definitions::remove_queue;
 use crate::delivery::Outcome;
 use crate::error::BrokerError;
-use crate::limits::READERS_AT_ONCE;
+use crate::limits::{READERS_AT_ONCE, SETTLES_AT_ONCE};
 use crate::outbound::{HeldAnswers, SessionId, SessionRefusal};
 use crate::world::World;
 
@@ -16,35 +16,32 @@ use crate::world::World;
 /// whether that was all; if not, the caller comes back after others had their turn.
 #[must_use]
 pub fn disconnect<W: World>(world: &W, actor: &Actor<'_>) -> bool {
-    let closed = world.with_outbound(actor.connection, |outbound| outbound.close(READERS_AT_ONCE));
+    let closed =
+        world.with_outbound(actor.connection, |outbound| outbound.close(READERS_AT_ONCE, SETTLES_AT_ONCE));
     let Some(remains) = closed else {
         return true;
     };
     // The readers go first, so that nothing released is offered to them again.
     forget_readers(world, actor, &remains.readers);
     resume_publishers(world, &remains.throttled);
-    if !remains.is_all {
-        return false;
-    }
-    settle_in_queues(
-        world,
-        actor.connection,
-        remains.unsettled,
-        Vec::new(),
-        Outcome::Release { failed: true },
-    );
-    delete_exclusive(world, actor);
-    true
+    let outcome = Outcome::Release { failed: true };
+    settle_in_queues(world, actor.connection, remains.unsettled, Vec::new(), outcome);
+    remains.is_all && delete_exclusive(world, actor)
 }
 
 /// Deletes the queues that belong to the actor's connection alone, as its end does. A client that says goodbye and is
 /// answered may take them for gone.
-pub fn delete_exclusive<W: World>(world: &W, actor: &Actor<'_>) {
+///
+/// Returns whether those were all. If not, the caller comes back after others had their turn.
+#[must_use]
+pub fn delete_exclusive<W: World>(world: &W, actor: &Actor<'_>) -> bool {
     let exclusive = world.with_topology(|topology| topology.exclusive_to(actor.connection));
-    for queue in exclusive {
+    let (now, later) = exclusive.split_at(exclusive.len().min(READERS_AT_ONCE));
+    for queue in now {
         // It has no conditions.
-        let _ = remove_queue(world, queue, |_| Ok(()));
+        let _ = remove_queue(world, *queue, |_| Ok(()), |_| ());
     }
+    later.is_empty()
 }
 
 /// Opens a session of the actor's connection. The first is open from the start.
@@ -69,19 +66,17 @@ pub fn open_session<W: World>(world: &W, actor: &Actor<'_>, session: SessionId) 
 /// Returns whether that was all. If not, the caller comes back after others had their turn.
 #[must_use]
 pub fn end_session<W: World>(world: &W, actor: &Actor<'_>, session: SessionId, held: HeldAnswers) -> bool {
-    let ended = world
-        .with_outbound(actor.connection, |outbound| outbound.end_session(session, held, READERS_AT_ONCE));
+    let ended = world.with_outbound(actor.connection, |outbound| {
+        outbound.end_session(session, held, READERS_AT_ONCE, SETTLES_AT_ONCE)
+    });
     let Some(remains) = ended else {
         return true;
     };
     // The readers go first, so that nothing released is offered to them again.
     forget_readers(world, actor, &remains.readers);
-    if !remains.is_all {
-        return false;
-    }
     let outcome = Outcome::Release { failed: true };
     settle_in_queues(world, actor.connection, remains.unsettled, Vec::new(), outcome);
-    true
+    remains.is_all
 }
 
 /// Lets so many deliveries of a session be unsettled at once, or any number, beside the credit of each reader.

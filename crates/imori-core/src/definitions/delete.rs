@@ -26,6 +26,8 @@ pub struct DeleteOptions {
 /// A queue that was deleted.
 #[derive(Debug, Clone, Copy)]
 pub struct Deleted {
+    /// Its id, by which its readers know it.
+    pub queue: QueueId,
     /// Messages that waited in it.
     pub ready: usize,
     /// The confirm after which no crash brings it back.
@@ -37,10 +39,11 @@ pub struct Deleted {
 /// # Errors
 /// [`BrokerError::Refused`], [`BrokerError::Locked`] or [`BrokerError::NoQueue`].
 pub fn delete_queue<W: World>(world: &W, actor: &Actor<'_>, name: &[u8]) -> Result<usize, BrokerError> {
-    delete_queue_if(world, actor, name, DeleteOptions::default()).map(|deleted| deleted.ready)
+    delete_queue_if(world, actor, name, DeleteOptions::default(), |_| ()).map(|deleted| deleted.ready)
 }
 
-/// Deletes a queue with its messages, if the conditions hold, and tells its consumers.
+/// Deletes a queue with its messages, if the conditions hold, and tells its consumers. Before these are told, `answer`
+/// is called.
 ///
 /// # Errors
 /// As [`delete_queue`], and [`BrokerError::InUse`] or [`BrokerError::NotEmpty`].
@@ -49,6 +52,7 @@ pub fn delete_queue_if<W: World>(
     actor: &Actor<'_>,
     name: &[u8],
     options: DeleteOptions,
+    answer: impl FnOnce(&Deleted),
 ) -> Result<Deleted, BrokerError> {
     authorize(actor.identity, Action::Delete, actor.vhost, Object::Queue(name))?;
     let id = find_queue(world, actor, name)?;
@@ -61,10 +65,10 @@ pub fn delete_queue_if<W: World>(
         }
         Ok(())
     };
-    remove_queue(world, id, may_go)?.ok_or_else(|| BrokerError::NoQueue(Name::new(name)))
+    remove_queue(world, id, may_go, answer)?.ok_or_else(|| BrokerError::NoQueue(Name::new(name)))
 }
 
-/// Takes a queue away that `may_go`, and tells its consumers; `None` where it is gone already.
+/// Takes a queue away that `may_go`, calls `answer` and tells its consumers; `None` where it is gone already.
 ///
 /// # Errors
 /// As `may_go` says.
@@ -72,6 +76,7 @@ pub(crate) fn remove_queue<W: World>(
     world: &W,
     id: QueueId,
     may_go: impl Fn(&Queue) -> Result<(), BrokerError>,
+    answer: impl FnOnce(&Deleted),
 ) -> Result<Option<Deleted>, BrokerError> {
     // Before it is recorded that the queue is gone, and with it all that it holds.
     let Some(unsent) = world.with_queue(id, |queue| {
@@ -96,10 +101,12 @@ pub(crate) fn remove_queue<W: World>(
     give_up(world, id, queue.take_pages());
     unthrottle(world, queue.unthrottle());
     unthrottle(world, queue.take_askers());
+    let deleted = Deleted { queue: id, ready: queue.ready_len(), confirm };
+    answer(&deleted);
     for reader in queue.consumers() {
         world.with_outbound(reader.connection, |outbound| outbound.cancel_reader(reader.id, queue.name()));
     }
-    Ok(Some(Deleted { ready: queue.ready_len(), confirm }))
+    Ok(Some(deleted))
 }
 
 /// Takes a queue out of the topology and out of the world, and records that it is gone, and with it all that it holds.

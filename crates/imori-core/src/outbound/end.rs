@@ -6,7 +6,7 @@ use super::backlog::Backlog;
 use super::encoder::{AfterCancel, CutReason};
 use super::outbound::Outbound;
 use super::readers::Source;
-use super::session::{Session, Unsettled};
+use super::session::{Numbers, Unsettled};
 use crate::id::{ConnectionId, ReaderId};
 use crate::name::Name;
 
@@ -70,9 +70,9 @@ impl Outbound {
 
     /// Closes the connection: it takes nothing any more, and returns what it leaves behind.
     ///
-    /// At most `readers_max` readers are returned at a time. Called again it returns the next, and with the last of
-    /// them the unsettled deliveries.
-    pub fn close(&mut self, readers_max: usize) -> Remains {
+    /// At most `readers_max` readers are returned at a time. Called again it returns the next, and from the last of them
+    /// on the unsettled deliveries, at most `unsettled_max` at a time.
+    pub fn close(&mut self, readers_max: usize, unsettled_max: usize) -> Remains {
         self.is_closed = true;
         self.buffer.discard();
         self.backlog = Backlog::default();
@@ -90,8 +90,12 @@ impl Outbound {
             is_all: self.readers.len() == 0,
         };
         if remains.is_all {
-            self.unsettled = 0;
-            remains.unsettled = self.sessions.iter_mut().flat_map(Session::settle_all).collect();
+            for session in self.sessions.iter_mut() {
+                let max = unsettled_max - remains.unsettled.len();
+                remains.unsettled.extend(session.settle(Numbers::All, max).0);
+            }
+            self.unsettled -= remains.unsettled.len();
+            remains.is_all = self.unsettled == 0;
         }
         self.charge_change();
         remains
@@ -113,7 +117,7 @@ impl Outbound {
 mod tests {
     use super::super::deliver::WAITING_BODY_MIN;
     use super::super::test_stage::{QUEUE, Stage, long, synced};
-    use super::super::{Credit, Live, Numbers, SessionId, Settled};
+    use super::super::{Credit, Live, SessionId, Settled};
     use super::*;
     use crate::confirm::{Confirm, Level, Lsn};
     use crate::delivery::Taken;
@@ -197,12 +201,12 @@ mod tests {
         stage.settle(Numbers::One(2));
         let (bytes, _) = stage.outbound.take_unsent().unwrap();
         let mut readers: Vec<ReaderId> = Vec::new();
-        for is_all in [false, true] {
-            let remains = stage.outbound.close(1);
+        for (is_all, left) in [(false, vec![]), (false, vec![1]), (true, vec![3])] {
+            let remains = stage.outbound.close(1, 1);
             readers.extend(remains.readers.iter().map(|(id, _)| *id));
             let numbers: Vec<u64> = remains.unsettled.iter().map(|unsettled| unsettled.number).collect();
             // Not before the last reader is gone, or what is released would be offered to it.
-            assert_eq!((remains.is_all, numbers), if is_all { (true, vec![1, 3]) } else { (false, vec![]) });
+            assert_eq!((remains.is_all, numbers), (is_all, left));
         }
         assert_eq!(readers, [live, reader]);
         assert_eq!(stage.offer(reader, 9, "m"), Taken::Gone);
@@ -211,7 +215,7 @@ mod tests {
         assert_eq!(stage.outbound.put_back(bytes, 1), Some(Vec::new()));
         assert_eq!(stage.outbound.take_unsent(), None);
         assert!(!stage.outbound.has_unsent());
-        let again = stage.outbound.close(9);
+        let again = stage.outbound.close(9, 9);
         assert!(again.unsettled.is_empty() && again.readers.is_empty());
         assert_eq!(stage.gauge.bytes(), 0);
     }

@@ -2,6 +2,7 @@
 
 use super::end::Remains;
 use super::outbound::Outbound;
+use super::session::Numbers;
 use crate::id::{ReaderId, SessionId};
 
 /// Why a session cannot be opened.
@@ -73,10 +74,16 @@ impl Outbound {
 
     /// Ends a session: it gets nothing any more, and what it had is returned.
     ///
-    /// At most `readers_max` readers are returned at a time. Called again it returns the next, and with the last of
-    /// them the unsettled deliveries. The first session ends with its connection alone, so that nothing is done to
+    /// At most `readers_max` readers are returned at a time. Called again it returns the next, and from the last of them
+    /// on the unsettled deliveries, at most `unsettled_max` at a time. The first session ends with its connection alone, so that nothing is done to
     /// it.
-    pub fn end_session(&mut self, id: SessionId, held: HeldAnswers, readers_max: usize) -> Remains {
+    pub fn end_session(
+        &mut self,
+        id: SessionId,
+        held: HeldAnswers,
+        readers_max: usize,
+        unsettled_max: usize,
+    ) -> Remains {
         let mut remains = Remains { is_all: true, ..Remains::default() };
         let Some(slot) = self.sessions.slot(id).filter(|_| id != SessionId::FIRST) else {
             return remains;
@@ -101,8 +108,9 @@ impl Outbound {
         remains.is_all = session.readers.is_empty();
         if remains.is_all {
             // Not before the last reader is gone, or what is released would be offered to it.
-            remains.unsettled = session.settle_all();
-            self.unsettled -= remains.unsettled.len();
+            let (unsettled, has_more) = session.settle(Numbers::All, unsettled_max);
+            self.unsettled -= unsettled.len();
+            (remains.unsettled, remains.is_all) = (unsettled, !has_more);
         }
         if held == HeldAnswers::Drop || self.has_last_word() {
             self.sessions.clear_answers_of(slot);

@@ -227,12 +227,6 @@ impl Session {
         let last = self.unsettled.partition_point(|(number, _)| *number <= last).checked_sub(1)?;
         (first <= last).then_some(first..=last)
     }
-
-    /// Takes all that are not settled.
-    pub(super) fn settle_all(&mut self) -> Vec<Unsettled> {
-        self.unsettled_len = 0;
-        self.unsettled.drain(..).filter_map(|(_, unsettled)| unsettled).collect()
-    }
 }
 
 #[cfg(test)]
@@ -308,7 +302,7 @@ mod tests {
             }
             assert_eq!(numbers(&session.settle(meant, usize::MAX).0), expected, "{meant:?}");
             assert_eq!(session.unsettled_len(), 4 - expected.len(), "{meant:?}");
-            assert_eq!(session.settle_all().len(), 4 - expected.len(), "{meant:?}");
+            assert_eq!(session.settle(Numbers::All, usize::MAX).0.len(), 4 - expected.len(), "{meant:?}");
             assert_eq!((session.unsettled_len(), session.next_number()), (0, 7));
         }
     }
@@ -398,7 +392,7 @@ mod tests {
                 prop_assert_eq!(session.unsettled_len(), model.len());
                 prop_assert!(session.unsettled.len() <= 2 * model.len() + HOLES_MAX);
             }
-            prop_assert_eq!(numbers(&session.settle_all()), model.into_keys().collect::<Vec<u64>>());
+            prop_assert_eq!(numbers(&session.settle(Numbers::All, usize::MAX).0), model.into_keys().collect::<Vec<u64>>());
         }
     }
 }

@@ -174,7 +174,7 @@ mod tests {
 
         stage.send(reader, &long("x"));
         assert!(stage.outbound.throttle(two));
-        assert_eq!(stage.outbound.close(9).throttled, [two], "also when it is gone");
+        assert_eq!(stage.outbound.close(9, usize::MAX).throttled, [two], "also when it is gone");
         assert!(!stage.outbound.throttle(one));
     }
 
@@ -238,7 +238,7 @@ mod tests {
         stage.send(live, "two");
         let appended = stage.outbound.appended();
         assert_eq!((stage.outbound.delivered(), appended), (2, "q#1?:one;live#2:two;".len() as u64));
-        stage.outbound.close(usize::MAX);
+        stage.outbound.close(usize::MAX, usize::MAX);
         assert_eq!((stage.outbound.delivered(), stage.outbound.appended()), (2, appended));
         assert_eq!(stage.outbound.unsent(), 0);
     }

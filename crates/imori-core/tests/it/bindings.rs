@@ -205,7 +205,7 @@ fn a_queue_that_is_gone_is_neither_bound_nor_unbound() {
     let client = world.connect(1);
     let queue = client.declare_with("q", &durable()).unwrap();
     bind(&client, "amq.direct", &Arguments::NONE, queue);
-    broker::delete_queue_if(&world, &client.actor(), b"q", DeleteOptions::default()).unwrap();
+    broker::delete_queue_if(&world, &client.actor(), b"q", DeleteOptions::default(), |_| ()).unwrap();
     let before = journal(&world).len();
     assert_eq!(bind(&client, "amq.direct", &Arguments::NONE, queue), Confirm::NOW);
     assert_eq!(unbind(&client, "amq.direct", &Arguments::NONE, queue), Confirm::NOW);

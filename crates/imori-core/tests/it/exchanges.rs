@@ -205,7 +205,7 @@ fn a_queue_is_deleted_only_if_the_conditions_hold() {
             assert_eq!(world.depth("q"), Some((0, 0)));
         }
         let options = DeleteOptions { if_unused, if_empty };
-        let deleted = delete_queue_if(&world, &client.actor(), b"q", options);
+        let deleted = delete_queue_if(&world, &client.actor(), b"q", options, |_| ());
         assert_eq!(deleted.as_ref().map(|deleted| deleted.ready).map_err(Clone::clone), expected);
         let is_gone = expected.is_ok();
         assert_eq!(world.depth("q").is_none(), is_gone);

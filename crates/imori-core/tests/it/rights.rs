@@ -55,9 +55,9 @@ fn exclusive_queues_go_before_their_connection() {
     let mine = QueueSettings { exclusive_to: Some(client.id), ..QueueSettings::default() };
     client.declare_with("mine", &mine).unwrap();
     other.declare("shared");
-    broker::delete_exclusive(&world, &other.actor());
+    assert!(broker::delete_exclusive(&world, &other.actor()));
     assert!(world.depth("mine").is_some());
-    broker::delete_exclusive(&world, &client.actor());
+    assert!(broker::delete_exclusive(&world, &client.actor()));
     assert_eq!((world.depth("mine"), world.depth("shared").is_some()), (None, true));
 }
 

@@ -89,7 +89,7 @@ pub(super) async fn delete_queue(
     let is_set = |name: &str| pairs.iter().any(|(known, value)| known == name && value == "true");
     let options = DeleteOptions { if_unused: is_set("if-unused"), if_empty: is_set("if-empty") };
     let deleted = on_cell(&broker.shared, 0, move |cell| {
-        delete_queue_if(cell, &operator(&identity, vhost), name.as_bytes(), options)
+        delete_queue_if(cell, &operator(&identity, vhost), name.as_bytes(), options, |_| ())
     });
     match deleted.await {
         Some(Ok(_)) => done(),

@@ -152,7 +152,7 @@ fn an_inbox_opens_to_its_secret_alone() {
     }
     assert_eq!(stage.written(), "A#1:m;B#2:m;");
     assert!(address.to_key().starts_with(INBOX_PREFIX));
-    stage.outbound.close(9);
+    stage.outbound.close(9, usize::MAX);
     assert_eq!(stage.reply(&address, "m"), Reply::Gone);
     assert!(!stage.outbound.has_inbox(&address));
 }

@@ -48,7 +48,7 @@ fn sessions_open_up_to_the_limit_and_their_ids_may_have_gaps() {
     assert!(!stage.outbound.has_session(SessionId(2)));
     for id in ids {
         assert!(stage.outbound.has_session(SessionId(id)));
-        assert!(stage.outbound.end_session(SessionId(id), HeldAnswers::Drop, 9).is_all);
+        assert!(stage.outbound.end_session(SessionId(id), HeldAnswers::Drop, 9, usize::MAX).is_all);
         assert!(!stage.outbound.has_session(SessionId(id)));
         assert_eq!(stage.outbound.open_session(SessionId(id)), Ok(()), "its id may be used again");
     }
@@ -119,7 +119,7 @@ fn a_session_that_ends_leaves_behind_its_own_and_nothing_of_others() {
     stage.written();
     let mut gone = Vec::new();
     for is_all in [false, true] {
-        let remains = stage.outbound.end_session(SEVEN, HeldAnswers::Drop, 2);
+        let remains = stage.outbound.end_session(SEVEN, HeldAnswers::Drop, 2, usize::MAX);
         gone.extend(readers(&remains));
         let released = numbers(&remains);
         assert_eq!((remains.is_all, released), if is_all { (true, vec![1, 3, 4]) } else { (false, vec![]) });
@@ -136,17 +136,17 @@ fn a_session_that_ends_leaves_behind_its_own_and_nothing_of_others() {
     assert_eq!(stage.offer(kept, 6, "m"), Taken::Unsettled);
     assert_eq!(stage.written(), "65535/k#4?:m;");
     assert_eq!(stage.outbound.delivered(), 8, "those of a session that is gone count too");
-    let again = stage.outbound.end_session(SEVEN, HeldAnswers::Drop, 2);
+    let again = stage.outbound.end_session(SEVEN, HeldAnswers::Drop, 2, usize::MAX);
     assert!(again.is_all && again.readers.is_empty() && again.unsettled.is_empty());
-    assert!(stage.outbound.end_session(FIRST, HeldAnswers::Drop, 2).is_all);
+    assert!(stage.outbound.end_session(FIRST, HeldAnswers::Drop, 2, usize::MAX).is_all);
     assert!(stage.outbound.has_session(FIRST), "it ends with the connection");
     // The connection may end while a session does.
     stage.outbound.open_session(SEVEN).unwrap();
     let reader = stage.consume_in(SEVEN, "c", QUEUE, true, Credit::Unlimited);
     stage.consume_in(SEVEN, "d", QUEUE, true, Credit::Unlimited);
     stage.offer(reader, 7, "m");
-    assert!(!stage.outbound.end_session(SEVEN, HeldAnswers::Drop, 1).is_all);
-    let remains = stage.outbound.close(9);
+    assert!(!stage.outbound.end_session(SEVEN, HeldAnswers::Drop, 1, usize::MAX).is_all);
+    let remains = stage.outbound.close(9, usize::MAX);
     assert_eq!((remains.is_all, remains.unsettled.len(), remains.readers.len()), (true, 5, 2));
 }
 
@@ -161,7 +161,7 @@ fn a_backlog_of_a_session_that_ended_is_not_written() {
         stage.send(reader, &"b".repeat(600));
     }
     assert_eq!(stage.reply(&inbox, "reply"), Reply::Taken);
-    assert!(stage.outbound.end_session(SEVEN, HeldAnswers::Drop, 9).is_all);
+    assert!(stage.outbound.end_session(SEVEN, HeldAnswers::Drop, 9, usize::MAX).is_all);
     stage.outbound.open_session(SEVEN).unwrap();
     // A new one in the old one's place does not get its mail.
     let again = stage.outbound.inbox(SEVEN, b"i", || (b"j".as_slice().into(), [2; 16])).unwrap();
@@ -180,7 +180,7 @@ fn an_inbox_ends_with_its_session() {
     assert_ne!(first, seven, "sessions have names of their own");
     assert_eq!(stage.outbound.inbox(FIRST, b"j", || unreachable!("LIM: two")), None);
     assert_eq!(stage.reply(&seven, "m"), Reply::Taken);
-    assert!(stage.outbound.end_session(SEVEN, HeldAnswers::Keep, 9).is_all);
+    assert!(stage.outbound.end_session(SEVEN, HeldAnswers::Keep, 9, usize::MAX).is_all);
     assert_eq!(stage.reply(&seven, "late"), Reply::Gone);
     assert_eq!(stage.reply(&first, "m"), Reply::Taken);
     assert_eq!(stage.written(), "7/2#1:m;1#1:m;");
@@ -195,7 +195,7 @@ fn answers_of_a_session_that_ends_are_dropped_or_leave_before_its_last() {
     for (held, expected) in [(HeldAnswers::Drop, "bye;"), (HeldAnswers::Keep, "")] {
         let mut stage = stage_with(&[SEVEN]);
         answer(&mut stage, SEVEN, waiting(2), "a;");
-        assert!(stage.outbound.end_session(SEVEN, held, 9).is_all);
+        assert!(stage.outbound.end_session(SEVEN, held, 9, usize::MAX).is_all);
         answer(&mut stage, SEVEN, Confirm::NOW, "bye;");
         assert_eq!(stage.written(), expected);
         let is_kept = held == HeldAnswers::Keep;
