@@ -1,11 +1,18 @@
-"""One Imori with clients of two protocols, byte for byte, and the tables that say what crosses."""
+"""One Imori with clients of three protocols, and the tables that say what crosses.
+
+Those of STOMP and NATS are read byte by byte; AMQP is spoken by pika.
+"""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import pika
 
 from harness.broker import Broker, broker_of
+from harness.deadline import DEADLINE_S
 from harness.frame import Frame
 from harness.imori import REPOSITORY, running_imori
 from harness.nats.behaviour import IMORI
@@ -29,6 +36,7 @@ class Row:
     what: str
     stomp: str
     nats: str
+    amqp: str = ""
 
 
 def rows(section: str) -> list[Row]:
@@ -63,12 +71,50 @@ def _bare(cell: str) -> str:
     return cell
 
 
+@dataclass(frozen=True)
+class AmqpMessage:
+    """A message as pika read it."""
+
+    exchange: str
+    key: str
+    properties: Any
+    body: bytes
+
+    @property
+    def headers(self) -> dict[str, Any]:
+        """Its headers, of which there may be none."""
+        return self.properties.headers or {}
+
+
+@dataclass(frozen=True)
+class AmqpQueue:
+    """A queue that one channel of pika reads."""
+
+    channel: Any
+    name: str
+
+    def messages(self) -> list[AmqpMessage]:
+        """Takes the messages that have come."""
+        found: list[AmqpMessage] = []
+        while True:
+            method, properties, body = self.channel.basic_get(self.name, auto_ack=True)
+            if method is None:
+                return found
+            found.append(AmqpMessage(method.exchange, method.routing_key, properties, body))
+
+    def one(self) -> AmqpMessage:
+        """Takes the only message that has come."""
+        (message,) = self.messages()
+        return message
+
+
 @dataclass
 class World:
     """A broker of its own, and the clients of a test."""
 
     stomp_broker: Broker
     nats_broker: NatsBroker
+    amqp_address: tuple[str, int]
     stack: ExitStack
 
     def stomp(self, version: str = "1.2") -> RawClient:
@@ -83,6 +129,22 @@ class World:
         raw.login({"headers": headers, "no_responders": headers})
         assert raw.until_pong() == b""
         return raw
+
+    def amqp(self) -> Any:  # noqa: ANN401
+        """Opens a channel of pika, on a connection of its own."""
+        host, port = self.amqp_address
+        parameters = pika.ConnectionParameters(host, port, socket_timeout=DEADLINE_S)
+        return self.stack.enter_context(pika.BlockingConnection(parameters)).channel()
+
+    def listen_amqp(self, exchange: str, key: str) -> "AmqpQueue":
+        """Binds a queue of its own to an exchange; of the default one it is the queue `key`."""
+        channel = self.amqp()
+        if exchange == "":
+            channel.queue_declare(key, durable=True)
+            return AmqpQueue(channel, key)
+        queue = channel.queue_declare("", exclusive=True).method.queue
+        channel.queue_bind(queue, exchange, key)
+        return AmqpQueue(channel, queue)
 
     def listen_stomp(
         self, destination: str, *, version: str = "1.2", ack: str = "auto"
@@ -104,11 +166,12 @@ class World:
 
 @contextmanager
 def running_world(folder: Path) -> Iterator[World]:
-    """Starts a broker that listens for both; its clients are gone afterwards."""
-    with running_imori(folder, nats=True) as imori, ExitStack() as stack:
+    """Starts a broker that listens for all; its clients are gone afterwards."""
+    with running_imori(folder, nats=True, amqp=True) as imori, ExitStack() as stack:
         assert imori.nats is not None
+        assert imori.amqp is not None
         nats = NatsBroker(*imori.nats, IMORI, imori.process, LAME_DUCK_SIGNAL)
-        yield World(broker_of(imori), nats, stack)
+        yield World(broker_of(imori), nats, imori.amqp, stack)
 
 
 def send(raw: RawClient, lines: bytes, body: bytes = b"body") -> None:

@@ -5,7 +5,9 @@ that its client gave it, and close it.
 """
 
 import json
+import shutil
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -397,3 +399,36 @@ def test_a_list_of_thousands_is_whole(imori: Imori) -> None:
         answer = ask(imori, "/api/queues/other?columns=name&name=many-")
         names = [row["name"] for row in json.loads(answer.body)]
         assert names == [f"many-{index:05}" for index in range(count)]
+
+
+@pytest.mark.skipif(shutil.which("rabbitmqadmin") is None, reason="rabbitmqadmin is not installed")
+def test_rabbitmqadmin_lists_and_changes(imori: Imori) -> None:
+    assert imori.admin is not None
+    port = str(imori.admin[1])
+
+    def run(*arguments: str) -> list[list[str]]:
+        command = ["rabbitmqadmin", "-P", port, "-V", "/", "-f", "tsv", *arguments]
+        ended = subprocess.run(
+            command, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+        )
+        assert ended.returncode == 0, f"{arguments}: {ended.stdout} {ended.stderr}"
+        return [line.split("\t") for line in ended.stdout.splitlines()]
+
+    connection = connect(imori, "tool")
+    channel = connection.channel()
+    channel.queue_declare("tool", durable=True, arguments={"x-max-length": 9})
+    channel.basic_publish("", "tool", b"x")
+    queues = run("list", "queues", "name", "messages", "durable", "arguments.x-max-length")
+    assert ["tool", "1", "True", "9"] in queues
+    for listed in ["queues", "exchanges", "bindings", "connections", "channels", "vhosts", "nodes"]:
+        assert len(run("list", listed)) > 1, listed
+    assert run("show", "overview")[1][0]
+    assert run("purge", "queue", "name=tool") == [["queue purged"]]
+    assert ["tool", "0"] in run("list", "queues", "name", "messages")
+    assert run("delete", "queue", "name=tool") == [["queue deleted"]]
+    names = {
+        given: name for name, given in run("list", "connections", "name", "user_provided_name")
+    }
+    run("close", "connection", f"name={names['tool']}")
+    with pytest.raises(pika.exceptions.ConnectionClosedByBroker):
+        channel.queue_declare("after")

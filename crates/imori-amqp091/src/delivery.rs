@@ -25,7 +25,7 @@ use crate::codec::push::{
     push_value,
 };
 use crate::codec::table::{FieldValue, Table};
-use crate::header_block::{BASIC, PERSISTENT};
+use crate::header_block::{BASIC, PERSISTENT, is_of_deaths};
 use crate::protocol_error::{Code, ProtocolError};
 use crate::settings::Settings;
 
@@ -318,11 +318,6 @@ fn push_any(out: &mut Vec<u8>, value: &Value<'_>) {
         }
     };
     push_value(out, field);
-}
-
-/// Tells whether the broker writes this header of a dead letter itself.
-fn is_of_deaths(name: &[u8]) -> bool {
-    name == b"x-death" || name.starts_with(b"x-first-death-") || name.starts_with(b"x-last-death-")
 }
 
 /// Writes the history of a dead letter as RabbitMQ does: `x-death`, and the first and last death apart.

@@ -152,8 +152,15 @@ impl HeaderReader for BasicHeaders {
     fn visit_headers<'t>(&self, text: &'t [u8], visit: &mut dyn FnMut(Cow<'t, [u8]>, Value<'t>)) {
         // It was read when it came.
         let Ok(BasicProperties { headers: Some(headers), .. }) = BasicProperties::read(text) else { return };
-        headers.iter().for_each(|(name, field)| visit(Cow::Borrowed(name), value(field)));
+        // SECURITY AUTH-08: the history of a dead letter is the broker's to tell.
+        let own = headers.iter().filter(|(name, _)| !is_of_deaths(name));
+        own.for_each(|(name, field)| visit(Cow::Borrowed(name), value(field)));
     }
+}
+
+/// Tells whether the broker writes this header of a dead letter itself.
+pub(crate) fn is_of_deaths(name: &[u8]) -> bool {
+    name == b"x-death" || name.starts_with(b"x-first-death-") || name.starts_with(b"x-last-death-")
 }
 
 /// The value of a field as all protocols see it. Tables in each other are as deep as the codec lets them be.

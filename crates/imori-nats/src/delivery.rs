@@ -4,7 +4,7 @@
 //! protocol is written as a block. A client that asked for no headers gets none.
 
 use imori_core::delivery::Delivery;
-use imori_core::message::{Deaths, HeaderReaders, MessageView, OriginId, Origins, Property, Value};
+use imori_core::message::{Deaths, HeaderReaders, MessageView, OriginId, Origins, Property};
 use imori_core::name::Name;
 use imori_core::outbound::{AfterCancel, CutReason, Encoder, EncoderKind, Recipient, SharedHeaders};
 
@@ -211,7 +211,9 @@ impl DeliveryEncoder {
         } else if !self.is_native(message.properties.origin) {
             push_properties(&mut out, message, delivery.deaths.is_some());
             let reader = (self.header_readers)(message.properties.origin);
-            reader.visit_headers(message.text, &mut |name, value| push_value(&mut out, &name, &value));
+            reader.visit_headers(message.text, &mut |name, value| {
+                push_header(&mut out, &name, &value.to_text());
+            });
         }
         if let Some(deaths) = delivery.deaths {
             push_deaths(&mut out, deaths);
@@ -237,23 +239,6 @@ fn push_properties(out: &mut Vec<u8>, message: &MessageView<'_>, is_dead: bool) 
             push_header(out, name.as_bytes(), number.to_string().as_bytes());
         }
     }
-}
-
-/// Writes a user header; lists and maps have no form.
-fn push_value(out: &mut Vec<u8>, name: &[u8], value: &Value<'_>) {
-    let written = match value {
-        Value::Text(bytes) | Value::Binary(bytes) => {
-            push_header(out, name, bytes);
-            return;
-        }
-        Value::Null => String::new(),
-        Value::Bool(value) => value.to_string(),
-        Value::Int(value) | Value::Timestamp(value) => value.to_string(),
-        Value::Uint(value) => value.to_string(),
-        Value::Float(value) => value.to_string(),
-        Value::List(_) | Value::Map(_) => return,
-    };
-    push_header(out, name, written.as_bytes());
 }
 
 /// Writes the history of a dead letter: its first and latest death, and how many there were.

@@ -4,7 +4,7 @@
 //! protocol the properties are written, and its user headers as far as they have a form.
 
 use imori_core::delivery::Delivery;
-use imori_core::message::{DEFAULT_EXCHANGE, Deaths, HeaderReaders, MessageView, Origins, Property, Value};
+use imori_core::message::{DEFAULT_EXCHANGE, Deaths, HeaderReaders, MessageView, Origins, Property};
 use imori_core::name::Name;
 use imori_core::outbound::{AfterCancel, CutReason, Encoder, EncoderKind, Recipient, SharedHeaders};
 use memchr::memchr;
@@ -248,7 +248,7 @@ impl DeliveryEncoder {
         reader.visit_headers(message.text, &mut |name, value| {
             // SECURITY XPI-01: what STOMP itself gives a meaning is not for others to say.
             if !is_taken(&name) {
-                self.push_value(out, &name, &value);
+                self.push_header(out, &name, &value.to_text());
             }
         });
     }
@@ -262,23 +262,6 @@ impl DeliveryEncoder {
         out.extend_from_slice(b"reply-to:");
         push_destination(self.escaping, out, exchange, key);
         out.push(b'\n');
-    }
-
-    /// Writes a user header; lists and maps have no form.
-    fn push_value(&self, out: &mut Vec<u8>, name: &[u8], value: &Value<'_>) {
-        let written = match value {
-            Value::Text(bytes) | Value::Binary(bytes) => {
-                self.push_header(out, name, bytes);
-                return;
-            }
-            Value::Null => String::new(),
-            Value::Bool(value) => value.to_string(),
-            Value::Int(value) | Value::Timestamp(value) => value.to_string(),
-            Value::Uint(value) => value.to_string(),
-            Value::Float(value) => value.to_string(),
-            Value::List(_) | Value::Map(_) => return,
-        };
-        self.push_header(out, name, written.as_bytes());
     }
 
     /// Writes the properties that are no text.
@@ -348,6 +331,7 @@ mod tests {
     use imori_core::delivery::About;
     use imori_core::message::{
         Address, AddressParts, AddressView, DeathReason, HeaderReader, OriginId, Properties, Publication,
+        Value,
     };
     use imori_core::time::Time;
 

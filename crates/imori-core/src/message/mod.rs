@@ -9,7 +9,7 @@ mod view;
 mod properties;
 mod envelope;
 mod address;
-mod json;
+mod text;
 mod value;
 
 pub use address::{

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use imori_core::delivery::About;
 use imori_core::message::{
-    Address, AddressParts, AddressView, DeathReason, HeaderReader, Properties, Publication, Span,
+    Address, AddressParts, AddressView, DeathReason, HeaderReader, Properties, Publication, Span, Value,
 };
 use imori_core::time::Time;
 
@@ -128,7 +128,7 @@ fn headers_of_another_protocol_become_a_block() {
         (
             true,
             "amq.topic/r",
-            "HMSG a.b 7 r 69 71\r\nNATS/1.0\r\npriority: 4\r\nexpiration: 1000\r\nplain: value\r\nnumber: -1\r\n\r\nhi\r\n",
+            "HMSG a.b 7 r 79 81\r\nNATS/1.0\r\npriority: 4\r\nexpiration: 1000\r\nplain: value\r\nnumber: -1\r\nlist: []\r\n\r\nhi\r\n",
         ),
         (false, "/q q", "MSG a.b 7 imori.queue.q%20q 2\r\nhi\r\n"),
         (false, "amq.topic/a\r\nb", "MSG a.b 7 2\r\nhi\r\n"),
@@ -219,8 +219,8 @@ fn fits(has_headers: bool, origin: OriginId, body_len: usize, deaths: Option<Dea
 
 #[test]
 fn delivery_over_max_payload_has_no_form() {
-    // The first line, `plain: value` and `number: -1` with their line ends, and the empty one.
-    let block = b"NATS/1.0\r\nplain: value\r\nnumber: -1\r\n\r\n".len();
+    // The first line, three headers with their line ends, and the empty one.
+    let block = b"NATS/1.0\r\nplain: value\r\nnumber: -1\r\nlist: []\r\n\r\n".len();
     for (has_headers, body_len, expected) in [
         (false, 1000, true),
         (false, 1001, false),

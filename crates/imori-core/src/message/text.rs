@@ -1,13 +1,27 @@
-//! Values as JSON, for readers that know text alone.
+//! Values as text and as JSON, for readers that know no more.
 //!
 //! The text is for people and programs that read, and is never turned back: types that JSON does not know are written
 //! as the nearest one that it does.
 
+use std::borrow::Cow;
 use std::fmt::{Display, Write};
 
 use super::value::Value;
 
 impl Value<'_> {
+    /// The value as a header of text has it: texts and bytes as they are, no value as nothing, all else as JSON.
+    pub fn to_text(&self) -> Cow<'_, [u8]> {
+        match self {
+            Value::Text(bytes) | Value::Binary(bytes) => Cow::Borrowed(bytes),
+            Value::Null => Cow::Borrowed(b""),
+            other => {
+                let mut out = String::new();
+                other.push_json(&mut out);
+                Cow::Owned(out.into_bytes())
+            }
+        }
+    }
+
     /// Appends the value on one line. Bytes that are no UTF-8 are replaced, and of a number that JSON has no form for
     /// nothing is left but `null`. A time is its seconds since the UNIX epoch, as AMQP counts them.
     pub fn push_json(&self, out: &mut String) {
@@ -69,9 +83,23 @@ fn push(out: &mut String, value: impl Display) {
 
 #[cfg(test)]
 mod tests {
-    use std::borrow::Cow;
-
     use super::*;
+
+    #[test]
+    fn a_header_of_text_has_texts_as_they_are_and_all_else_as_json() {
+        for (value, expected) in [
+            (Value::text(b"a \"b\"\xff"), &b"a \"b\"\xff"[..]),
+            (Value::Binary(Cow::Borrowed(b"\0")), b"\0"),
+            (Value::Null, b""),
+            (Value::Bool(true), b"true"),
+            (Value::Int(-7), b"-7"),
+            (Value::Float(0.5), b"0.5"),
+            (Value::Timestamp(1_700_000_000_000), b"1700000000"),
+            (Value::List(vec![Value::text(b"a"), Value::Null]), br#"["a",null]"#),
+        ] {
+            assert_eq!(&*value.to_text(), expected, "{value:?}");
+        }
+    }
 
     #[test]
     fn every_value_has_a_text_that_json_readers_take() {
