@@ -32,6 +32,7 @@ def environment_of(imori: Imori) -> dict[str, str]:
 def command_of(block: Block, imori: Imori) -> list[str]:
     """Returns the command that runs a block against this broker."""
     text = block.text.replace("target/release/imori", BINARY)
+    text = text.replace(".openstack/bin", str(REPOSITORY / ".tools/amqp/oslo/bin"))
     ports = {
         "61613": imori.addresses[0],
         "4222": imori.nats,

@@ -5,6 +5,7 @@ Either can be ended and started again where it was.
 
 import os
 import subprocess
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -68,27 +69,51 @@ class _Imori:
 
 
 class _RabbitMq:
-    """A RabbitMQ that listens on its usual port and obeys `rabbitmqctl`."""
+    """A vhost of a RabbitMQ that listens on its usual port and obeys `rabbitmqctl`."""
 
     port = 5672
-    url = "amqp://guest:guest@127.0.0.1:5672/"
+
+    def __init__(self, vhost: str | None) -> None:
+        self.vhost = vhost or f"test-{uuid.uuid4().hex[:12]}"
+        self._is_own = vhost is None
+        if self._is_own:
+            _rabbitmqctl("add_vhost", self.vhost)
+            _rabbitmqctl("set_permissions", "-p", self.vhost, "guest", ".*", ".*", ".*")
+
+    @property
+    def url(self) -> str:
+        return f"amqp://guest:guest@127.0.0.1:{self.port}/{self.vhost.removeprefix('/')}"
 
     def restart(self) -> None:
         for verb in ("stop_app", "start_app", "await_startup"):
-            subprocess.run(["rabbitmqctl", "-q", verb], check=True)
+            _rabbitmqctl(verb)
+
+    def end(self) -> None:
+        """Removes what the tests made."""
+        if self._is_own:
+            _rabbitmqctl("delete_vhost", self.vhost)
+
+
+def _rabbitmqctl(*words: str) -> None:
+    subprocess.run(["rabbitmqctl", "-q", *words], check=True)
 
 
 @contextmanager
 def running_amqp(
-    folder: Path, settings: Mapping[str, object] | None = None
+    folder: Path, settings: Mapping[str, object] | None = None, vhost: str | None = None
 ) -> Iterator[AmqpBroker]:
-    """Gives the broker that the environment chooses; `folder` and `settings` are for an Imori."""
+    """Gives the broker that the environment chooses; `folder` and `settings` are for an Imori.
+
+    A RabbitMQ gets a vhost of its own, unless the client knows no other than `vhost`.
+    """
     if IS_RABBITMQ:
-        yield _RabbitMq()
+        rabbitmq = _RabbitMq(vhost)
+        yield rabbitmq
+        rabbitmq.end()
         return
-    broker = _Imori(folder, settings or {})
+    imori = _Imori(folder, settings or {})
     try:
-        yield broker
-        broker.end()
+        yield imori
+        imori.end()
     finally:
-        broker.kill()
+        imori.kill()

@@ -120,7 +120,7 @@ impl Through {
         let up_to = |reader| self.0.get(&(session, reader)).copied().unwrap_or(0);
         match numbers {
             Numbers::One(_) => 0,
-            Numbers::UpTo(_) | Numbers::Range(..) | Numbers::All => up_to(None),
+            Numbers::UpTo(_) | Numbers::InRow(..) | Numbers::Range(..) | Numbers::All => up_to(None),
             Numbers::UpToOf(_, reader) => up_to(None).max(up_to(Some(reader))),
         }
     }
@@ -128,7 +128,7 @@ impl Through {
     /// Notes a step that settles what is meant up to the number `last`.
     fn note(&mut self, session: SessionId, numbers: Numbers, last: u64) {
         let reader = match numbers {
-            Numbers::One(_) | Numbers::Range(..) => return,
+            Numbers::One(_) | Numbers::InRow(..) | Numbers::Range(..) => return,
             Numbers::UpTo(_) | Numbers::All => None,
             Numbers::UpToOf(_, reader) => Some(reader),
         };
