@@ -65,6 +65,12 @@ ROWS = (
     Row("nats: reply", "imori-nats", "connection", "reply:"),
     Row("nats: reply, its subject used once", "imori-nats", "connection", "used once"),
     Row("nats: HPUB to HMSG", "imori-nats", "connection", "HPUB"),
+    Row("amqp: publish to deliver", "imori-amqp091", "connection", "publish to deliver"),
+    Row("amqp: publish to nobody", "imori-amqp091", "connection", "publish to nobody"),
+    Row("amqp: publish to 10 queues", "imori-amqp091", "connection", "publish to 10 queues"),
+    Row("amqp: publish with confirm", "imori-amqp091", "connection", "publish with confirm"),
+    Row("amqp: publish, deliver, ack", "imori-amqp091", "connection", "publish, deliver, ack"),
+    Row("amqp: publish, properties differ", "imori-amqp091", "connection", "properties differ"),
     Row("stomp: SEND, MESSAGE, ACK", "imori-stomp", "connection", "SEND, ACK of 1"),
 )
 

@@ -39,6 +39,14 @@ pub(crate) struct Channel {
     pub(crate) unfinished: Option<Unfinished>,
 }
 
+impl Channel {
+    /// Tells whether a publish on it is sent on at once: it is open, no message is half there, and no transaction gathers.
+    #[inline]
+    pub(crate) fn only_publishes(&self) -> bool {
+        self.closing.is_none() && self.unfinished.is_none() && self.transaction.is_none()
+    }
+}
+
 /// The end of a channel that the broker closes.
 #[derive(Debug)]
 pub(crate) enum Closing {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use imori_core::broker::{self, Actor};
 use imori_core::confirm::Confirm;
 use imori_core::id::ConnectionId;
-use imori_core::inbound::{Inbound, Intake, Keepalive, Performed, Phase, Taken, Unread};
+use imori_core::inbound::{Inbound, Intake, Keepalive, Performed, Phase, Repeat, Taken, Unread};
 use imori_core::outbound::{Encoder, Outbound, SessionId};
 use imori_core::room::Room;
 use imori_core::time::Time;
@@ -44,6 +44,8 @@ pub struct Connection {
     intake: Intake<Box<[u8]>>,
     client: Client,
     keepalive: Keepalive,
+    /// Publishes as far as they repeat each other.
+    repeat: Repeat,
     /// The client was told that it is blocked, and not yet that it is not.
     is_blocked: bool,
 }
@@ -60,6 +62,7 @@ impl Inbound for Connection {
             intake: Intake::new(peer, settings.login_timeout, settings.parked_bytes_max, now),
             client: Client::new(settings, id),
             keepalive: Keepalive::new(now),
+            repeat: Repeat::default(),
             is_blocked: false,
         }
     }
@@ -118,6 +121,9 @@ impl Inbound for Connection {
         }
         if self.is_blocked && !Self::must_wait(world) {
             self.unblock(world);
+        }
+        if let Some(bytes) = self.publish_again(world, input, budget) {
+            return Taken::Bytes(bytes);
         }
         let frame = match decode(input, self.payload_bytes_max()) {
             Ok(Step::Frame(frame)) => frame,

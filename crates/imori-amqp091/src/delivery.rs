@@ -3,15 +3,20 @@
 //! A client gets the properties of another AMQP client as that wrote them, byte for byte. Those of another protocol,
 //! or of a dead letter, are written anew.
 
+use std::borrow::Cow;
+
 use imori_core::delivery::Delivery;
-use imori_core::message::{DEFAULT_EXCHANGE, Deaths, HeaderReaders, MessageView, Origins, Property, Value};
+use imori_core::message::{
+    DEFAULT_EXCHANGE, Deaths, HeaderReaders, MessageView, Origins, Property, Value, address_key,
+};
 use imori_core::name::Name;
 use imori_core::outbound::{
     AfterCancel, Confirmed, CutReason, Encoder, EncoderKind, Recipient, SharedHeaders,
 };
 
 use crate::codec::frame::{
-    FRAME_BYTES, FRAME_END, FrameType, push_body, push_content_header, push_frame, push_head, push_method,
+    FRAME_BYTES, FRAME_END, FrameType, HEAD_BYTES, push_body, push_content_header, push_frame, push_head,
+    push_method,
 };
 use crate::codec::method::MethodFields;
 use crate::codec::methods::{basic, connection};
@@ -22,6 +27,7 @@ use crate::codec::push::{
 };
 use crate::codec::table::{FieldValue, Table};
 use crate::header_block::{BASIC, PERSISTENT, is_of_deaths};
+use crate::limits::FRAME_BYTES_MIN;
 use crate::protocol_error::{Code, ProtocolError};
 use crate::settings::Settings;
 
@@ -35,6 +41,9 @@ pub struct DeliveryEncoder {
     origins: Origins,
     header_readers: HeaderReaders,
 }
+
+/// Bytes of a payload that every client takes.
+const SMALLEST_PAYLOAD: usize = FRAME_BYTES_MIN as usize - FRAME_BYTES;
 
 /// The first octet of a label: deliveries go to a consumer, or answer a `basic.get`.
 const CONSUMER: u8 = 0;
@@ -94,25 +103,52 @@ impl DeliveryEncoder {
         // Behind the kind of the label and the channel.
         let tag = recipient.label.get(3..).unwrap_or_default();
         let (exchange, subject) = (short(delivery.address.exchange()), short(delivery.address.subject()));
-        let len = 4 + tag.len() + 8 + 1 + 1 + exchange.len() + 1 + subject.len();
-        push_head(out, FrameType::Method, recipient.session.0, len as u32);
-        push_id::<basic::Deliver<'_>>(out);
+        let names_len = 1 + exchange.len() + 1 + subject.len();
+        let body = delivery.message.body;
+        let [channel1, channel2] = recipient.session.0.to_be_bytes();
+        let [len1, len2, len3, len4] = ((4 + tag.len() + 8 + 1 + names_len) as u32).to_be_bytes();
+        let [class1, class2] = basic::Deliver::ID.class.to_be_bytes();
+        let [method1, method2] = basic::Deliver::ID.method.to_be_bytes();
+        out.extend_from_slice(&[
+            FrameType::Method as u8,
+            channel1,
+            channel2,
+            len1,
+            len2,
+            len3,
+            len4,
+            class1,
+            class2,
+            method1,
+            method2,
+        ]);
         out.extend_from_slice(tag);
-        out.extend_from_slice(&recipient.number.to_be_bytes());
-        out.push(u8::from(delivery.is_redelivered));
+        let [tag1, tag2, tag3, tag4, tag5, tag6, tag7, tag8] = recipient.number.to_be_bytes();
+        let redelivered = u8::from(delivery.is_redelivered);
+        out.extend_from_slice(&[tag1, tag2, tag3, tag4, tag5, tag6, tag7, tag8, redelivered]);
+        // A body that fits into the smallest frame is one for every receiver, so that its head is shared too.
+        let is_one = (1..=SMALLEST_PAYLOAD).contains(&body.len());
         let begin = out.len();
         shared.append(self.kind, out, |out| {
             push_short_bytes(out, exchange);
             push_short_bytes(out, subject);
             out.push(FRAME_END);
             self.push_header(out, 0, delivery);
+            if is_one {
+                push_head(out, FrameType::Body, 0, body.len() as u32);
+            }
         });
-        // The shared part has a place for the channel: behind the type of the header frame.
-        let place = begin + 1 + exchange.len() + 1 + subject.len() + 1 + 1;
-        if let Some(channel) = out.get_mut(place..place + 2) {
-            channel.copy_from_slice(&recipient.session.0.to_be_bytes());
+        // The shared part has places for the channel, behind the types of its frames.
+        put(out, begin + names_len + 2, [channel1, channel2]);
+        if is_one {
+            let body_head = out.len() - HEAD_BYTES;
+            put(out, body_head + 1, [channel1, channel2]);
+            out.reserve(body.len() + 1);
+            out.extend_from_slice(body);
+            out.push(FRAME_END);
+        } else {
+            push_body(out, recipient.session.0, body, self.payload_bytes_max);
         }
-        push_body(out, recipient.session.0, delivery.message.body, self.payload_bytes_max);
     }
 
     #[cold]
@@ -147,8 +183,9 @@ impl DeliveryEncoder {
                 .for_each(|(name, value)| push_field(&mut headers, name, value));
         } else {
             let reader = (self.header_readers)(message.properties.origin);
-            reply_to = reader.reply_address(message).filter(|(exchange, _)| **exchange == *DEFAULT_EXCHANGE);
-            let key = reply_to.as_ref().map(|(_, key)| &**key);
+            reply_to =
+                reader.reply_address(message).and_then(|(exchange, subject)| reply_key(&exchange, subject));
+            let key = reply_to.as_deref();
             expiration = message.properties.expiration_ms.map(|ms| ms.to_string());
             basic.expiration = expiration.as_ref().map(|text| TextProperty::new(text.as_bytes()));
             basic.reply_to = key.filter(|key| key.len() <= SHORT_STR_BYTES_MAX).map(TextProperty::new);
@@ -181,6 +218,20 @@ impl Encoder for DeliveryEncoder {
             Some(&GET) => self.push_get_ok(out, recipient, delivery),
             _ => self.push_deliver(out, recipient, delivery, shared),
         }
+    }
+
+    /// A body in one frame ends with that frame; an empty one has none.
+    #[inline]
+    fn run_end(&self, body_len: usize) -> Option<&'static [u8]> {
+        (1..=self.payload_bytes_max).contains(&body_len).then_some(&[FRAME_END])
+    }
+
+    #[inline]
+    fn renumber(&mut self, headers: &mut [u8], recipient: &Recipient<'_>) -> bool {
+        let [CONSUMER, _, _, tag @ ..] = recipient.label else { return false };
+        let begin = HEAD_BYTES + 2 + 2 + tag.len();
+        let place = headers.get_mut(begin..).and_then(<[u8]>::first_chunk_mut);
+        place.map(|place| *place = recipient.number.to_be_bytes()).is_some()
     }
 
     fn confirmed(&mut self, out: &mut Vec<u8>, confirmed: Confirmed) {
@@ -238,6 +289,14 @@ pub(crate) fn push_return(
     push_body(out, channel, body, payload_bytes_max);
 }
 
+/// Writes a channel over a place that was left for it.
+#[inline]
+fn put(out: &mut [u8], at: usize, channel: [u8; 2]) {
+    if let Some(place) = out.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
+        *place = channel;
+    }
+}
+
 fn push_id<'a, M: MethodFields<'a>>(out: &mut Vec<u8>) {
     out.extend_from_slice(&M::ID.class.to_be_bytes());
     out.extend_from_slice(&M::ID.method.to_be_bytes());
@@ -246,6 +305,14 @@ fn push_id<'a, M: MethodFields<'a>>(out: &mut Vec<u8>) {
 /// A name as far as it fits into a short string. The names of other protocols may be longer; the whole is a header then.
 fn short(name: &[u8]) -> &[u8] {
     name.get(..SHORT_STR_BYTES_MAX).unwrap_or(name)
+}
+
+/// The routing key of the default exchange under which a reply gets to an address.
+fn reply_key<'a>(exchange: &[u8], subject: Cow<'a, [u8]>) -> Option<Cow<'a, [u8]>> {
+    if *exchange == *DEFAULT_EXCHANGE {
+        return Some(subject);
+    }
+    address_key(exchange, &subject).map(Cow::Owned)
 }
 
 /// The properties of a message of another protocol. A text that is too long for a property becomes a header.

@@ -63,10 +63,10 @@ impl fmt::Display for Level {
 pub struct Given([usize; Level::ALL.len()]);
 
 impl Given {
-    /// Counts one more confirm that left.
-    pub(crate) fn add(&mut self, level: Level) {
+    /// Counts confirms that left.
+    pub(crate) fn add(&mut self, level: Level, more: usize) {
         if let Some(count) = self.0.get_mut(level as usize) {
-            *count += 1;
+            *count += more;
         }
     }
 
@@ -152,7 +152,7 @@ mod tests {
         let mut given = Given::default();
         assert_eq!(given.by_level().count(), 0);
         for level in [Level::Disk, Level::Memory, Level::Disk] {
-            given.add(level);
+            given.add(level, 1);
         }
         assert_eq!(given.by_level().collect::<Vec<_>>(), [(Level::Memory, 1), (Level::Disk, 2)]);
     }

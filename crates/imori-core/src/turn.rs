@@ -97,6 +97,11 @@ impl Budget {
         self.changes = self.changes.saturating_sub(1);
     }
 
+    /// How many commands it allows, at least one.
+    pub fn commands(&self) -> usize {
+        self.commands.max(1)
+    }
+
     /// How many messages of a publisher that repeats itself it allows, each going to so many; where that is
     /// not known, one.
     pub fn messages_to(&self, receivers: Option<usize>) -> usize {

@@ -151,7 +151,7 @@ impl Encoder for DeliveryEncoder {
     }
 
     #[inline]
-    fn run_end(&self) -> Option<&'static [u8]> {
+    fn run_end(&self, _body_len: usize) -> Option<&'static [u8]> {
         Some(b"\0")
     }
 

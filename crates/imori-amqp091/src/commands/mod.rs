@@ -1,8 +1,10 @@
 //! The work of each method, in the order in which users meet them.
 
 pub(crate) mod login;
+pub(crate) mod repeat;
 pub(crate) mod publish;
 pub(crate) mod publish_headers;
+pub(crate) mod confirm;
 pub(crate) mod consume;
 pub(crate) mod transaction;
 pub(crate) mod settle;

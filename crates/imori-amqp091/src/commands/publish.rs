@@ -1,5 +1,7 @@
 //! `basic.publish`: a message comes in.
 
+use std::slice;
+
 use bytes::Bytes;
 use imori_core::broker::{self, PublishReport};
 use imori_core::confirm::Confirm;
@@ -13,6 +15,7 @@ use imori_core::world::World;
 use crate::client::Client;
 use crate::codec::frame::FRAME_BYTES;
 use crate::codec::methods::basic;
+use crate::commands::confirm;
 use crate::commands::publish_headers::PublishHeaders;
 use crate::commands::transaction::add_publish;
 use crate::content::Content;
@@ -61,29 +64,18 @@ pub(crate) fn publish<W: World>(
     };
     budget.spend(1 + copies.len(), report.receivers, report.slow_reader);
     let is_returned = publish.mandatory && report.is_unroutable();
-    let number = client.channels.get_mut(&channel).and_then(|channel| channel.confirms.as_mut());
-    let number = number.map(|number| {
-        *number += 1;
-        *number
-    });
-    if !is_returned && number.is_none() {
-        return Ok(Performed::Done);
-    }
-    let payload_bytes_max = (client.frame_bytes_max as usize).saturating_sub(FRAME_BYTES);
-    world.with_outbound(client.connection, |outbound| {
-        let session = SessionId(channel);
-        if is_returned {
-            // RabbitMQ, publisher confirms: the return comes before the confirm.
-            outbound.answer(session, Confirm::NOW, |out| {
+    if is_returned {
+        let payload_bytes_max = (client.frame_bytes_max as usize).saturating_sub(FRAME_BYTES);
+        // RabbitMQ, publisher confirms: the return comes before the confirm.
+        world.with_outbound(client.connection, |outbound| {
+            outbound.answer(SessionId(channel), Confirm::NOW, |out| {
                 push_return(out, channel, publish, content.properties, content.body, payload_bytes_max);
             });
-        }
-        match (number, &report.refused_by) {
-            (Some(number), Some(_)) => outbound.refuse(session, number),
-            (Some(number), None) => outbound.confirm(session, number, report.confirm, report.confirm.level),
-            (None, _) => true,
-        }
-    });
+        });
+    }
+    if let Some(number) = confirm::count(client, channel, 1) {
+        confirm::answer(world, client.connection, channel, number, slice::from_ref(&report));
+    }
     Ok(Performed::Done)
 }
 

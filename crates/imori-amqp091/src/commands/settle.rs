@@ -28,6 +28,22 @@ pub(crate) fn settle<W: World>(
     }
 }
 
+/// Accepts deliveries whose acknowledgements came one after the other: the first, and those that follow it as far as they
+/// are unsettled. Gives how many that were.
+pub(crate) fn accept_in_row<W: World>(
+    client: &Client,
+    world: &W,
+    channel: u16,
+    (first, last): (u64, u64),
+    budget: &mut Budget,
+) -> Result<usize, ProtocolError> {
+    let numbers = Numbers::InRow(first, last);
+    let report = broker::settle(world, &client.actor(), SessionId(channel), numbers, Outcome::Accept)
+        .map_err(|error| client.error(&error))?;
+    budget.spend(report.settled, report.settled, None);
+    Ok(report.settled)
+}
+
 /// The outcome of a delivery that is not accepted: back to its queue, or dead-lettered.
 pub(crate) fn refused(is_requeued: bool) -> Outcome {
     if is_requeued { Outcome::Release { failed: true } } else { Outcome::Reject }

@@ -4,21 +4,59 @@ use bytes::Bytes;
 use imori_core::broker;
 use imori_core::confirm::Confirm;
 use imori_core::inbound::{Inbound, Performed, Taken, Unread};
+use imori_core::limits::SETTLES_AT_ONCE;
 use imori_core::message::BODY_SHARED_MIN;
 use imori_core::outbound::SessionId;
 use imori_core::turn::{Budget, Next};
 use imori_core::world::World;
 
 use super::Connection;
+use super::state::State;
 use crate::channel::{Channel, Closing};
-use crate::codec::frame::Frame;
+use crate::codec::frame::{Frame, HEAD_BYTES};
 use crate::codec::method::{MethodFields, MethodId};
 use crate::codec::methods::{Method, basic, channel};
+use crate::commands::confirm;
 use crate::commands::publish::{check_len, publish};
+use crate::commands::repeat::note;
+use crate::commands::settle::accept_in_row;
 use crate::content::{Behind, Content, ContentError, Unfinished, behind, frames, frames_of_method};
 use crate::protocol_error::{Code, ProtocolError};
 
 impl Connection {
+    /// Publishes the messages that the input begins with, if their frames are like some seen before; gives their bytes.
+    #[inline]
+    pub(super) fn publish_again<W: World>(
+        &mut self,
+        world: &W,
+        input: &[u8],
+        budget: &mut Budget,
+    ) -> Option<usize> {
+        if self.state != State::Running || !self.repeat.is_known() {
+            return None;
+        }
+        let &[_, channel1, channel2, ..] = input else { return None };
+        let number = u16::from_be_bytes([channel1, channel2]);
+        let channel = self.client.channels.get(&number)?;
+        let has_parked = self.intake.parking.has_parked_of(SessionId(number));
+        if !channel.only_publishes() || has_parked || Self::must_wait(world) {
+            return None;
+        }
+        if channel.confirms.is_none() {
+            let sent = self.repeat.publish(world, &self.client.actor(), input, budget)?;
+            budget.spend(sent.frames, sent.report.receivers, sent.report.slow_reader);
+            return Some(sent.bytes);
+        }
+        let sent = self.repeat.publish_each(world, &self.client.actor(), input, budget)?;
+        let receivers = sent.report.iter().map(|report| report.receivers).sum();
+        let slow_reader = sent.report.iter().find_map(|report| report.slow_reader);
+        budget.spend(sent.frames, receivers, slow_reader);
+        if let Some(first) = confirm::count(&mut self.client, number, sent.frames) {
+            confirm::answer(world, self.client.connection, number, first, &sent.report);
+        }
+        Some(sent.bytes)
+    }
+
     /// Takes a frame of a channel.
     #[inline]
     pub(super) fn take_of_channel<W: World>(
@@ -47,8 +85,16 @@ impl Connection {
                     Behind::Whole { content, bytes, end } => {
                         let len = frame.len() + bytes;
                         let shared = unread.kept_body(len - end, content.body.len());
-                        let left = self.take_message(world, frame, &op, &content, shared.as_ref(), budget)?;
-                        Ok(left.map_or(Taken::Bytes(len), Taken::Left))
+                        if let Some(next) =
+                            self.take_message(world, frame, &op, &content, shared.as_ref(), budget)?
+                        {
+                            return Ok(Taken::Left(next));
+                        }
+                        if !self.intake.parking.has_parked_of(SessionId(number)) {
+                            let bytes = unread.bytes().get(..len).unwrap_or_default();
+                            note(&mut self.repeat, &self.client, &op, &content, bytes);
+                        }
+                        Ok(Taken::Bytes(len))
                     }
                     Behind::Incomplete { bytes } => {
                         Ok(Taken::Incomplete { frame_bytes: bytes.map(|bytes| frame.len() + bytes) })
@@ -58,6 +104,14 @@ impl Connection {
                         Ok(Taken::Bytes(frame.len()))
                     }
                 }
+            }
+            (Some(Method::BasicAck(ack)), None)
+                if !ack.multiple && channel.transaction.is_none() && ack.delivery_tag > 0 =>
+            {
+                let max = budget.commands().min(SETTLES_AT_ONCE);
+                let last = last_in_row(unread.bytes(), frame.len(), ack.delivery_tag, max);
+                let accepted = accept_in_row(&self.client, world, number, (ack.delivery_tag, last), budget)?;
+                Ok(Taken::Bytes(frame.len() * accepted))
             }
             (Some(method), None) => {
                 let left = self.take_method(world, frame, &method, budget)?;
@@ -237,6 +291,28 @@ impl Connection {
         self.intake.parking.push(session, waiting, world.gauge());
         Ok(None)
     }
+}
+
+/// The tag of the last acknowledgement of those that the input begins with, each of one delivery and of the next one.
+/// Their frames differ in nothing but the tag; there are `max` at most.
+fn last_in_row(input: &[u8], frame_len: usize, first: u64, max: usize) -> u64 {
+    let mut last = first;
+    let mut frames = input.chunks_exact(frame_len).take(max);
+    let Some((before, _, behind)) = frames.next().and_then(around_tag) else { return last };
+    for (front, tag, end) in frames.map_while(around_tag) {
+        if front != before || end != behind || last.checked_add(1) != Some(u64::from_be_bytes(*tag)) {
+            break;
+        }
+        last += 1;
+    }
+    last
+}
+
+/// The bytes of the frame of a `basic.ack` in front of the delivery tag, the tag, and the bytes behind it.
+fn around_tag(frame: &[u8]) -> Option<(&[u8], &[u8; 8], &[u8])> {
+    let (before, rest) = frame.split_at_checked(HEAD_BYTES + 2 + 2)?;
+    let (tag, behind) = rest.split_first_chunk()?;
+    Some((before, tag, behind))
 }
 
 #[cold]

@@ -5,6 +5,7 @@
 //! transaction, no inbox.
 
 use crate::broker::{self, Actor, PublishReport, Repetition};
+use crate::error::BrokerError;
 use crate::id::ConnectionId;
 use crate::message::{Address, Properties, Publication};
 use crate::turn::Budget;
@@ -43,13 +44,13 @@ pub struct RepeatedHead {
 
 /// Frames that were published without being read.
 #[derive(Debug)]
-pub struct Repeated {
+pub struct Repeated<R> {
     /// Bytes of the frames.
     pub bytes: usize,
     /// Number of frames.
     pub frames: usize,
-    /// Result of publishing them.
-    pub report: PublishReport,
+    /// Result of publishing them: of all together, or of each.
+    pub report: R,
 }
 
 impl Repeat {
@@ -65,7 +66,38 @@ impl Repeat {
         actor: &Actor<'_>,
         input: &[u8],
         budget: &Budget,
-    ) -> Option<Repeated> {
+    ) -> Option<Repeated<PublishReport>> {
+        // What a full queue refused was published, and is perhaps a dead letter by now.
+        let reaches = |report: &PublishReport| !report.is_unroutable();
+        self.publish_run(world, input, budget, reaches, |address, run, repetition| {
+            broker::publish_again(world, actor, address, run, repetition)
+        })
+    }
+
+    /// Publishes frames as [`Repeat::publish`] does, and gives the result of each.
+    #[inline]
+    pub fn publish_each<W: World>(
+        &mut self,
+        world: &W,
+        actor: &Actor<'_>,
+        input: &[u8],
+        budget: &Budget,
+    ) -> Option<Repeated<Vec<PublishReport>>> {
+        let reaches = |reports: &Vec<PublishReport>| !reports.iter().any(PublishReport::is_unroutable);
+        self.publish_run(world, input, budget, reaches, |address, run, repetition| {
+            broker::publish_each(world, actor, address, run, repetition)
+        })
+    }
+
+    #[inline]
+    fn publish_run<W: World, R>(
+        &mut self,
+        world: &W,
+        input: &[u8],
+        budget: &Budget,
+        reaches: impl FnOnce(&R) -> bool,
+        publish: impl FnOnce(&Address, &[Publication<'_>], &mut Repetition) -> Result<R, BrokerError>,
+    ) -> Option<Repeated<R>> {
         let known = self.known.as_mut()?;
         let (first, mut rest) = known.body(input)?;
         if known.repetition.is_throttled(world) {
@@ -85,11 +117,8 @@ impl Repeat {
             rest = after;
         }
         let (frames, bytes) = (run.len(), input.len() - rest.len());
-        match broker::publish_again(world, actor, &known.address, &run, &mut known.repetition) {
-            // What a full queue refused was published, and is perhaps a dead letter by now.
-            Ok(report) if !known.declares || !report.is_unroutable() => {
-                Some(Repeated { bytes, frames, report })
-            }
+        match publish(&known.address, &run, &mut known.repetition) {
+            Ok(report) if !known.declares || reaches(&report) => Some(Repeated { bytes, frames, report }),
             _ => {
                 self.known = None;
                 None
@@ -107,6 +136,12 @@ impl Repeat {
             self.last.clear();
             self.last.extend_from_slice(head);
         }
+    }
+
+    /// Tells whether a head is known, so that frames like it need not be read.
+    #[inline]
+    pub fn is_known(&self) -> bool {
+        self.known.is_some()
     }
 
     /// Forgets everything, because the client has changed its options.

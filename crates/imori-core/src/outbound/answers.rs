@@ -10,8 +10,32 @@ use crate::id::ReaderId;
 pub(super) enum Answer {
     /// Frames that the protocol wrote.
     Bytes(Vec<u8>),
-    /// The answer to the publish with this number, to be written with others like it.
-    Publish { number: u64, is_refused: bool },
+    /// The answer to publishes, to be written with others like it.
+    Publishes(AnsweredPublishes),
+}
+
+/// Publishes whose numbers follow each other and that have the same answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct AnsweredPublishes {
+    pub(super) first: u64,
+    pub(super) last: u64,
+    pub(super) is_refused: bool,
+}
+
+impl AnsweredPublishes {
+    /// How many they are.
+    pub(super) fn count(&self) -> usize {
+        usize::try_from(self.last.saturating_sub(self.first)).unwrap_or(usize::MAX).saturating_add(1)
+    }
+
+    /// Adds those that follow, if they have the same answer; false where they do not.
+    pub(super) fn join(&mut self, next: AnsweredPublishes) -> bool {
+        let joins = self.last.checked_add(1) == Some(next.first) && self.is_refused == next.is_refused;
+        if joins {
+            self.last = next.last;
+        }
+        joins
+    }
 }
 
 /// An answer that waits.

@@ -117,9 +117,9 @@ pub trait Encoder: Send {
         shared: &mut SharedHeaders,
     );
 
-    /// The bytes behind the body, where a frame is headers, the body and these, and a run differs in no more than bodies
-    /// and what [`Encoder::renumber`] changes. `None` where it differs in more.
-    fn run_end(&self) -> Option<&'static [u8]> {
+    /// The bytes behind bodies of this length, where a delivery is headers, the body and these, and a run differs in no
+    /// more than bodies and what [`Encoder::renumber`] changes. `None` where it differs in more.
+    fn run_end(&self, _body_len: usize) -> Option<&'static [u8]> {
         None
     }
 
@@ -145,8 +145,9 @@ pub trait Encoder: Send {
         self.deliver(out, &recipient, &about.fresh(first.view()), shared);
         // The others are about as long, so that the room for them is made once.
         out.reserve(((out.len() - start) * rest.len()).min(room));
-        let end = self.run_end();
-        let behind_headers = first.view().body.len() + end.map_or(0, <[u8]>::len);
+        let body_len = first.view().body.len();
+        let end = self.run_end(body_len);
+        let behind_headers = body_len + end.map_or(0, <[u8]>::len);
         let mut headers = start..out.len().saturating_sub(behind_headers);
         for (delivered, publication) in (1..).zip(rest) {
             let next = out.len();

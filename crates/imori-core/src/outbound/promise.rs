@@ -1,19 +1,14 @@
 //! Answers of a connection's own protocol, which leave in the order of their session and once what they promise is so.
 
-use super::answers::{Answer, Held};
+use std::ops::RangeInclusive;
+
+use super::answers::{Answer, AnsweredPublishes, Held};
 use super::encoder::{Confirmed, CutReason};
 use super::outbound::{Outbound, Wake};
 use super::sessions::FIRST_SLOT;
 use crate::confirm::{Confirm, Given, Level, Progress};
 use crate::id::ReaderId;
 use crate::id::SessionId;
-
-/// Answers to publishes that leave together: their numbers follow each other.
-struct Run {
-    first: u64,
-    last: u64,
-    is_refused: bool,
-}
 
 impl Outbound {
     /// Sends an answer once `confirm` is reached, behind all earlier answers of its session. One of a session that is
@@ -34,16 +29,29 @@ impl Outbound {
         self.send_or_hold(session, confirm, Some(level), write)
     }
 
-    /// Confirms the publish with this number, counted by the protocol from 1 in each session, once `confirm` is
-    /// reached; tells whether that left at once. Confirms that wait and leave together are told as one where no number
-    /// is left out.
-    pub fn confirm(&mut self, session: SessionId, number: u64, confirm: Confirm, level: Level) -> bool {
-        self.answer_publish(session, number, false, confirm, Some(level))
+    /// Confirms publishes by their numbers, counted by the protocol from 1 in each session, once `confirm` is reached for
+    /// all of them; tells whether that left at once. Confirms that leave together are told as one where no number is left
+    /// out.
+    pub fn confirm(
+        &mut self,
+        session: SessionId,
+        numbers: RangeInclusive<u64>,
+        confirm: Confirm,
+        level: Level,
+    ) -> bool {
+        let (first, last) = numbers.into_inner();
+        self.answer_publishes(
+            session,
+            AnsweredPublishes { first, last, is_refused: false },
+            confirm,
+            Some(level),
+        )
     }
 
     /// Says that the broker takes no responsibility for the publish with this number, behind all earlier answers.
     pub fn refuse(&mut self, session: SessionId, number: u64) -> bool {
-        self.answer_publish(session, number, true, Confirm::NOW, None)
+        let refused = AnsweredPublishes { first: number, last: number, is_refused: true };
+        self.answer_publishes(session, refused, Confirm::NOW, None)
     }
 
     fn send_or_hold(
@@ -67,11 +75,10 @@ impl Outbound {
         false
     }
 
-    fn answer_publish(
+    fn answer_publishes(
         &mut self,
         session: SessionId,
-        number: u64,
-        is_refused: bool,
+        answered: AnsweredPublishes,
         confirm: Confirm,
         promised: Option<Level>,
     ) -> bool {
@@ -79,10 +86,10 @@ impl Outbound {
             return false;
         };
         if self.may_pass(slot, confirm) {
-            self.write_run(slot, &Run { first: number, last: number, is_refused });
+            self.write_answered(slot, answered);
             return true;
         }
-        self.hold(slot, Held { confirm, promised, answer: Answer::Publish { number, is_refused } });
+        self.hold(slot, Held { confirm, promised, answer: Answer::Publishes(answered) });
         false
     }
 
@@ -117,31 +124,31 @@ impl Outbound {
     }
 
     fn release(&mut self, slot: u16, wakes: &mut Vec<Wake>, given: &mut Given) {
-        let mut run: Option<Run> = None;
+        let mut run: Option<AnsweredPublishes> = None;
         while self.ended.is_none()
             && let Some(session) = self.sessions.at_mut(slot)
             && let Some(held) = session.answers.pop(self.journal)
         {
-            held.promised.into_iter().for_each(|level| given.add(level));
-            match (held.answer, &mut run) {
-                (Answer::Publish { number, is_refused }, Some(run))
-                    if run.last.checked_add(1) == Some(number) && run.is_refused == is_refused =>
-                {
-                    run.last = number;
+            let count = match &held.answer {
+                Answer::Publishes(answered) => answered.count(),
+                Answer::Bytes(_) => 1,
+            };
+            held.promised.into_iter().for_each(|level| given.add(level, count));
+            match held.answer {
+                Answer::Publishes(answered) => {
+                    if !run.as_mut().is_some_and(|run| run.join(answered)) {
+                        run.replace(answered).into_iter().for_each(|run| self.write_answered(slot, run));
+                    }
                 }
-                (Answer::Publish { number, is_refused }, _) => {
-                    let begun = Run { first: number, last: number, is_refused };
-                    run.replace(begun).into_iter().for_each(|run| self.write_run(slot, &run));
-                }
-                (Answer::Bytes(bytes), _) => {
-                    run.take().into_iter().for_each(|run| self.write_run(slot, &run));
+                Answer::Bytes(bytes) => {
+                    run.take().into_iter().for_each(|run| self.write_answered(slot, run));
                     if self.ended.is_none() {
                         self.append(|out| out.extend_from_slice(&bytes));
                     }
                 }
             }
         }
-        run.into_iter().for_each(|run| self.write_run(slot, &run));
+        run.into_iter().for_each(|run| self.write_answered(slot, run));
         while let Some(id) = self.sessions.at_mut(slot).and_then(|session| session.answers.pop_started()) {
             if let Some(record) = self.readers.get_mut(id) {
                 record.is_held = false;
@@ -151,10 +158,10 @@ impl Outbound {
         self.sessions.forget_if_over(slot);
     }
 
-    /// Answers publishes whose numbers follow each other: as one where none before them is unanswered.
-    fn write_run(&mut self, slot: u16, run: &Run) {
+    /// Answers publishes: as one where none before them is unanswered.
+    fn write_answered(&mut self, slot: u16, answered: AnsweredPublishes) {
         let Some(session) = self.sessions.at_mut(slot).filter(|_| self.ended.is_none()) else { return };
-        let Run { first, last, is_refused } = *run;
+        let AnsweredPublishes { first, last, is_refused } = answered;
         let is_next = session.answers.answered_through.checked_add(1) == Some(first);
         if is_next {
             session.answers.answered_through = last;

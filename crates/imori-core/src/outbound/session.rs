@@ -30,6 +30,9 @@ pub enum Numbers {
     UpTo(u64),
     /// This one and all before it of one reader.
     UpToOf(u64, ReaderId),
+    /// The one of the first number, and those after it to the last number, as far as none of them is settled or has a
+    /// number left out before it.
+    InRow(u64, u64),
     /// The unsettled deliveries from the first number to the last, if there are any.
     Range(u64, u64),
     /// All of the session, if there are any.
@@ -40,7 +43,10 @@ impl Numbers {
     /// The number that has to be unsettled, or nothing is meant; `None` where none has to be.
     pub fn named(self) -> Option<u64> {
         match self {
-            Numbers::One(number) | Numbers::UpTo(number) | Numbers::UpToOf(number, _) => Some(number),
+            Numbers::One(number)
+            | Numbers::UpTo(number)
+            | Numbers::UpToOf(number, _)
+            | Numbers::InRow(number, _) => Some(number),
             Numbers::Range(..) | Numbers::All => None,
         }
     }
@@ -48,7 +54,9 @@ impl Numbers {
     /// Tells whether a delivery in the range of these numbers is meant.
     fn mean(self, unsettled: &Unsettled) -> bool {
         match self {
-            Numbers::One(_) | Numbers::UpTo(_) | Numbers::Range(..) | Numbers::All => true,
+            Numbers::One(_) | Numbers::UpTo(_) | Numbers::InRow(..) | Numbers::Range(..) | Numbers::All => {
+                true
+            }
             Numbers::UpToOf(_, reader) => unsettled.reader == reader,
         }
     }
@@ -214,10 +222,21 @@ impl Session {
 
     fn range(&self, numbers: Numbers) -> Option<RangeInclusive<usize>> {
         if let Some(named) = numbers.named() {
-            let last = self.unsettled.binary_search_by_key(&named, |(number, _)| *number).ok()?;
-            self.unsettled.get(last)?.1.as_ref()?;
-            let first = if matches!(numbers, Numbers::One(_)) { last } else { 0 };
-            return Some(first..=last);
+            let place = self.unsettled.binary_search_by_key(&named, |(number, _)| *number).ok()?;
+            self.unsettled.get(place)?.1.as_ref()?;
+            return Some(match numbers {
+                Numbers::One(_) => place..=place,
+                Numbers::InRow(first, last) => {
+                    let in_row = (first..=last).zip(self.unsettled.range(place..));
+                    let count = in_row
+                        .take_while(|(expected, (number, unsettled))| {
+                            expected == number && unsettled.is_some()
+                        })
+                        .count();
+                    place..=place + count.saturating_sub(1)
+                }
+                _ => 0..=place,
+            });
         }
         let (first, last) = match numbers {
             Numbers::Range(first, last) => (first, last),
@@ -280,6 +299,14 @@ mod tests {
             (Numbers::UpToOf(6, reader(2)), &[2, 4, 6]),
             (Numbers::UpToOf(4, reader(1)), &[1]),
             (Numbers::UpToOf(4, reader(9)), &[]),
+            (Numbers::InRow(1, 4), &[1, 2]),
+            (Numbers::InRow(1, 1), &[1]),
+            (Numbers::InRow(4, 6), &[4]),
+            (Numbers::InRow(6, 9), &[6]),
+            (Numbers::InRow(3, 4), &[]),
+            (Numbers::InRow(5, 6), &[]),
+            (Numbers::InRow(4, 2), &[4]),
+            (Numbers::InRow(u64::MAX, u64::MAX), &[]),
             (Numbers::Range(2, 4), &[2, 4]),
             (Numbers::Range(3, 3), &[]),
             (Numbers::Range(5, 9), &[6]),
@@ -329,6 +356,7 @@ mod tests {
         One(u64),
         UpTo(u64),
         UpToOf(u64, u32),
+        InRow(u64, u64),
         Range(u64, u64),
         All,
     }
@@ -340,6 +368,7 @@ mod tests {
             4 => any::<u64>().prop_map(Step::One),
             1 => any::<u64>().prop_map(Step::UpTo),
             1 => (any::<u64>(), 0..3_u32).prop_map(|(number, slot)| Step::UpToOf(number, slot)),
+            1 => any::<(u64, u64)>().prop_map(|(first, last)| Step::InRow(first, last)),
             1 => any::<(u64, u64)>().prop_map(|(first, last)| Step::Range(first, last)),
             1 => Just(Step::All),
         ]
@@ -368,6 +397,7 @@ mod tests {
                     Step::One(number) => Numbers::One(near(number)),
                     Step::UpTo(number) => Numbers::UpTo(near(number)),
                     Step::UpToOf(number, slot) => Numbers::UpToOf(near(number), reader(slot)),
+                    Step::InRow(first, last) => Numbers::InRow(near(first), near(last)),
                     Step::Range(first, last) => Numbers::Range(near(first), near(last)),
                     Step::All => Numbers::All,
                 };
@@ -380,6 +410,10 @@ mod tests {
                         Numbers::UpToOf(_, of) => {
                             model.contains_key(&named) && **number <= named && reader(**slot) == of
                         }
+                        Numbers::InRow(first, last) => {
+                            (first..=last.max(first)).contains(*number)
+                                && (first..**number).all(|before| model.contains_key(&before))
+                        }
                         Numbers::Range(first, last) => (first..=last).contains(*number),
                         Numbers::All => true,
                     })
@@ -387,7 +421,12 @@ mod tests {
                     .collect();
                 prop_assert_eq!(session.find(named).is_some(), model.contains_key(&named));
                 prop_assert_eq!(numbers(&session.meant(meant, 0)), expected.clone());
-                prop_assert_eq!(settled_in_pieces(&mut session, meant), expected.clone());
+                // The rest of a row has another first.
+                let settled = match meant {
+                    Numbers::InRow(..) => numbers(&session.settle(meant, usize::MAX).0),
+                    meant => settled_in_pieces(&mut session, meant),
+                };
+                prop_assert_eq!(settled, expected.clone());
                 model.retain(|number, _| !expected.contains(number));
                 prop_assert_eq!(session.unsettled_len(), model.len());
                 prop_assert!(session.unsettled.len() <= 2 * model.len() + HOLES_MAX);

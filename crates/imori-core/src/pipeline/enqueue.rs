@@ -25,6 +25,9 @@ pub(crate) fn enqueue<W: World>(
     match queues {
         [] => {}
         [queue] => enqueue_in(world, *queue, batch, shared, reports, dead),
+        queues if batch.messages.len() > 1 && are_read_apart(world, queues) => {
+            queues.iter().for_each(|queue| enqueue_in(world, *queue, batch, shared, reports, dead));
+        }
         // Message by message, as somebody may read several of them in one session.
         queues => {
             for (index, batch) in batch.each() {
@@ -33,6 +36,24 @@ pub(crate) fn enqueue<W: World>(
             }
         }
     }
+}
+
+/// Tells whether each of these queues has no more than one consumer, and no two of them are of one connection. One that
+/// comes meanwhile reads a queue in which messages waited already.
+fn are_read_apart<W: World>(world: &W, queues: &[QueueId]) -> bool {
+    let mut connections = Vec::with_capacity(queues.len());
+    for queue in queues {
+        let sole = world.with_queue(*queue, |queue| {
+            (queue.consumers_len() <= 1).then(|| queue.consumers().next().map(|reader| reader.connection))
+        });
+        match sole {
+            Some(Some(Some(connection))) if connections.contains(&connection) => return false,
+            Some(Some(Some(connection))) => connections.push(connection),
+            Some(Some(None)) | None => {}
+            Some(None) => return false,
+        }
+    }
+    true
 }
 
 fn enqueue_in<W: World>(

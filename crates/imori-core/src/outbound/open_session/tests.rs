@@ -288,9 +288,9 @@ fn room_that_comes_back_with_a_full_window_wakes_when_the_window_opens() {
 fn confirms_that_leave_together_are_one_where_no_number_is_left_out() {
     let mut stage = stage_with(&[SEVEN]);
     let confirm = |stage: &mut Stage, number, lsn| {
-        stage.outbound.confirm(SEVEN, number, waiting(lsn), Level::Disk);
+        stage.outbound.confirm(SEVEN, number..=number, waiting(lsn), Level::Disk);
     };
-    assert!(stage.outbound.confirm(SEVEN, 1, Confirm::NOW, Level::Memory), "it leaves at once");
+    assert!(stage.outbound.confirm(SEVEN, 1..=1, Confirm::NOW, Level::Memory), "it leaves at once");
     for number in 2..6 {
         confirm(&mut stage, number, number);
     }
@@ -320,9 +320,9 @@ fn confirms_that_leave_together_are_one_where_no_number_is_left_out() {
             [0, 1, 2, 1, 1, 4][[1, 2, 4, 7, 8, 13].iter().position(|at| *at == lsn).unwrap()]
         );
     }
-    stage.outbound.confirm(SEVEN, 10, Confirm::NOW, Level::Memory);
+    stage.outbound.confirm(SEVEN, 10..=10, Confirm::NOW, Level::Memory);
     assert_eq!(stage.written(), "7+10;");
-    assert!(!stage.outbound.confirm(SessionId(8), 1, Confirm::NOW, Level::Memory), "it is not open");
+    assert!(!stage.outbound.confirm(SessionId(8), 1..=1, Confirm::NOW, Level::Memory), "it is not open");
     assert_eq!(stage.written(), "");
 }
 
@@ -331,7 +331,7 @@ fn confirms_that_nobody_reads_end_the_connection_and_nothing_follows() {
     let mut stage = stage_with(&[SEVEN, LAST]);
     for session in [SEVEN, LAST] {
         answer(&mut stage, session, waiting(1), &"x".repeat(9_999));
-        stage.outbound.confirm(session, 1, waiting(1), Level::Disk);
+        stage.outbound.confirm(session, 1..=1, waiting(1), Level::Disk);
         answer(&mut stage, session, waiting(1), "y;");
     }
     let _ = stage.outbound.confirmed(synced(1));

@@ -1,0 +1,49 @@
+//! Confirms: the answers to publishes on a channel that asked for them.
+
+use imori_core::broker::PublishReport;
+use imori_core::confirm::Confirm;
+use imori_core::id::ConnectionId;
+use imori_core::outbound::{Outbound, SessionId};
+use imori_core::world::{Counter, World};
+
+use crate::client::Client;
+
+/// Counts publishes of a channel, which go by numbers from 1, and gives the number of the first of them. `None` where
+/// publishes are not confirmed.
+#[inline]
+pub(crate) fn count(client: &mut Client, channel: u16, publishes: usize) -> Option<u64> {
+    let last = client.channels.get_mut(&channel)?.confirms.as_mut()?;
+    let first = *last + 1;
+    *last += publishes as u64;
+    Some(first)
+}
+
+/// Answers publishes, of which the first has this number: those that a full queue refused one by one, the others as few
+/// as possible.
+pub(crate) fn answer<W: World>(
+    world: &W,
+    connection: ConnectionId,
+    channel: u16,
+    first: u64,
+    reports: &[PublishReport],
+) {
+    let session = SessionId(channel);
+    let mut next = first;
+    for run in reports.chunk_by(|one, other| one.refused_by.is_some() == other.refused_by.is_some()) {
+        let numbers = next..=next + (run.len() as u64).saturating_sub(1);
+        next = numbers.end() + 1;
+        if run.first().is_some_and(|report| report.refused_by.is_some()) {
+            world.with_outbound(connection, |outbound| {
+                for number in numbers {
+                    outbound.refuse(session, number);
+                }
+            });
+            continue;
+        }
+        let confirm = run.iter().map(|report| report.confirm).reduce(Confirm::and).unwrap_or(Confirm::NOW);
+        let confirmed = |outbound: &mut Outbound| outbound.confirm(session, numbers, confirm, confirm.level);
+        if world.with_outbound(connection, confirmed) == Some(true) {
+            world.count_many(Counter::confirmed(confirm.level), run.len());
+        }
+    }
+}
