@@ -1,9 +1,13 @@
 """pika against the broker: what its users meet in their first hours, and what crosses to STOMP."""
 
+import asyncio
+import queue
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import nats
 import pika
 import pika.exceptions
 import pytest
@@ -337,3 +341,65 @@ def test_durable_messages_outlive_the_broker(tmp_path: Path) -> None:
 def _first(imori: Imori) -> pika.BlockingConnection:
     host, port = imori.addresses[0]
     return pika.BlockingConnection(pika.ConnectionParameters(host, port))
+
+
+@pytest.mark.parametrize("is_by_topic", [True, False])
+def test_a_nats_requester_with_an_inbox_of_its_own_is_answered(
+    tmp_path: Path, is_by_topic: bool
+) -> None:
+    with running_imori(tmp_path, nats=True, amqp=True) as imori, connection(imori) as responder:
+        channel = responder.channel()
+        channel.queue_declare("add.one")
+        if is_by_topic:
+            channel.queue_bind("add.one", "amq.topic", "add.one")
+        seen: list[str] = []
+
+        def answer(channel: Any, method: Any, properties: Any, body: bytes) -> None:  # noqa: ANN401
+            seen.append(properties.reply_to)
+            channel.basic_publish("", properties.reply_to, str(int(body) + 1).encode())
+            channel.basic_ack(method.delivery_tag)
+
+        channel.basic_consume("add.one", answer)
+
+        async def ask() -> list[bytes]:
+            assert imori.nats is not None
+            client = await nats.connect(f"nats://127.0.0.1:{imori.nats[1]}")
+            subject = "add.one" if is_by_topic else "imori.queue.add.one"
+            timeout = DEADLINE_S
+            replies = [await client.request(subject, b"%d" % n, timeout=timeout) for n in range(5)]
+            await client.close()
+            return [reply.data for reply in replies]
+
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(asyncio.run, ask())
+            while not asked.done():
+                responder.process_data_events(0.01)
+            assert asked.result() == [b"1", b"2", b"3", b"4", b"5"]
+        assert all(key.startswith("imori.address.amq.topic/_INBOX.") for key in seen)
+
+        # The requester has gone: who asked for it is told that nobody has the answer.
+        channel.confirm_delivery()
+        with pytest.raises(pika.exceptions.UnroutableError):
+            channel.basic_publish("", seen[0], b"late", mandatory=True)
+
+
+def test_a_reply_goes_to_the_topic_that_a_stomp_requester_named(imori: Imori) -> None:
+    client = stomp.Connection12([imori.addresses[0]])
+    answers: queue.Queue[str] = queue.Queue()
+
+    class Listener(stomp.ConnectionListener):  # type: ignore[misc]
+        def on_message(self, frame: Any) -> None:  # noqa: ANN401
+            answers.put(frame.body)
+
+    client.set_listener("", Listener())
+    client.connect("guest", "guest", wait=True)
+    client.subscribe("/topic/answers.mine", id="a", ack="auto")
+    with connection(imori) as responder:
+        channel = responder.channel()
+        channel.queue_declare("asked")
+        client.send("/queue/asked", "5", headers={"reply-to": "/topic/answers.mine"})
+        _, properties, body = next_message(channel, "asked")
+        assert properties.reply_to == "imori.address.amq.topic/answers.mine"
+        channel.basic_publish("", properties.reply_to, body + b"0")
+        assert answers.get(timeout=DEADLINE_S) == "50"
+    client.disconnect()

@@ -3,8 +3,12 @@
 //! A client gets the properties of another AMQP client as that wrote them, byte for byte. Those of another protocol,
 //! or of a dead letter, are written anew.
 
+use std::borrow::Cow;
+
 use imori_core::delivery::Delivery;
-use imori_core::message::{DEFAULT_EXCHANGE, Deaths, HeaderReaders, MessageView, Origins, Property, Value};
+use imori_core::message::{
+    DEFAULT_EXCHANGE, Deaths, HeaderReaders, MessageView, Origins, Property, Value, address_key,
+};
 use imori_core::name::Name;
 use imori_core::outbound::{
     AfterCancel, Confirmed, CutReason, Encoder, EncoderKind, Recipient, SharedHeaders,
@@ -179,8 +183,9 @@ impl DeliveryEncoder {
                 .for_each(|(name, value)| push_field(&mut headers, name, value));
         } else {
             let reader = (self.header_readers)(message.properties.origin);
-            reply_to = reader.reply_address(message).filter(|(exchange, _)| **exchange == *DEFAULT_EXCHANGE);
-            let key = reply_to.as_ref().map(|(_, key)| &**key);
+            reply_to =
+                reader.reply_address(message).and_then(|(exchange, subject)| reply_key(&exchange, subject));
+            let key = reply_to.as_deref();
             expiration = message.properties.expiration_ms.map(|ms| ms.to_string());
             basic.expiration = expiration.as_ref().map(|text| TextProperty::new(text.as_bytes()));
             basic.reply_to = key.filter(|key| key.len() <= SHORT_STR_BYTES_MAX).map(TextProperty::new);
@@ -300,6 +305,14 @@ fn push_id<'a, M: MethodFields<'a>>(out: &mut Vec<u8>) {
 /// A name as far as it fits into a short string. The names of other protocols may be longer; the whole is a header then.
 fn short(name: &[u8]) -> &[u8] {
     name.get(..SHORT_STR_BYTES_MAX).unwrap_or(name)
+}
+
+/// The routing key of the default exchange under which a reply gets to an address.
+fn reply_key<'a>(exchange: &[u8], subject: Cow<'a, [u8]>) -> Option<Cow<'a, [u8]>> {
+    if *exchange == *DEFAULT_EXCHANGE {
+        return Some(subject);
+    }
+    address_key(exchange, &subject).map(Cow::Owned)
 }
 
 /// The properties of a message of another protocol. A text that is too long for a property becomes a header.

@@ -22,6 +22,13 @@ if ! is_current oslo oslo/requirements.txt; then
     note oslo oslo/requirements.txt
 fi
 
+# Go includes a module's tests, so that they are compiled from there and run beside their data.
+if command -v go >/dev/null; then
+    (cd go && go build -o "$installed/driver-go" .)
+    (cd go && go test -c -tags integration -o "$installed/amqp091-go.test" github.com/rabbitmq/amqp091-go)
+    ln -sfn "$(cd go && go list -m -f '{{.Dir}}' github.com/rabbitmq/amqp091-go)" "$installed/amqp091-go"
+fi
+
 # kombu's tests of brokers are in its source distribution alone. Its code stays there: the installed one is tested.
 kombu=$(sed -n 's/^kombu==//p' ../requirements.txt)
 if [ ! -d "$installed/kombu-$kombu" ]; then

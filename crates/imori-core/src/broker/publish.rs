@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::authorize::Actor;
 use crate::error::BrokerError;
-use crate::message::{Address, AddressView, Publication};
+use crate::message::{Address, AddressView, Publication, meant_address};
 use crate::name::Name;
 use crate::outbound::SharedHeaders;
 use crate::pipeline::{
@@ -27,6 +27,7 @@ pub fn publish<W: World>(
     subject: &[u8],
     publication: &Publication<'_>,
 ) -> Result<PublishReport, BrokerError> {
+    let (exchange, subject) = meant_address(exchange, subject);
     if is_inbox(exchange, subject) {
         authorize_reply(actor, subject, publication.view().properties)?;
         world.count(Counter::Published);
@@ -50,13 +51,12 @@ pub fn publish_with_copies<W: World>(
     (subject, copies): (&[u8], &[Name]),
     publication: &Publication<'_>,
 ) -> Result<PublishReport, BrokerError> {
-    if copies.is_empty() || is_inbox(exchange, subject) {
+    let (meant, key) = meant_address(exchange, subject);
+    if copies.is_empty() || is_inbox(meant, key) {
         return publish(world, actor, exchange, subject, publication);
     }
-    for subject in copies.iter().map(Name::as_bytes).chain([subject]) {
-        authorize_publish(actor, exchange, subject)?;
-    }
-    let route = resolve_all(world, actor.vhost, exchange, (subject, copies), &publication.view())?;
+    let route = resolve_all(world, actor, exchange, (subject, copies), &publication.view())?;
+    let subject = key;
     publish_to(world, actor, subject, &Resolved::own(route), publication)
 }
 
@@ -71,6 +71,7 @@ pub fn publish_to_queue<W: World>(
     subject: &[u8],
     publication: &Publication<'_>,
 ) -> Result<Option<PublishReport>, BrokerError> {
+    let (exchange, subject) = meant_address(exchange, subject);
     authorize_publish(actor, exchange, subject)?;
     let found = resolve(world, actor.vhost, exchange, subject, &publication.view())?;
     if found.route.queues.is_empty() {
@@ -197,7 +198,7 @@ fn publish_run<W: World>(
     reports: &mut Reports<'_>,
 ) -> Result<(), BrokerError> {
     let Some(first) = run.first() else { return Ok(()) };
-    let (exchange, subject) = (address.exchange.as_bytes(), address.subject.as_bytes());
+    let (exchange, subject) = meant_address(address.exchange.as_bytes(), address.subject.as_bytes());
     let properties = first.view().properties;
     let version = world.with_router(|_, table| table.version());
     let route = match &repetition.route {

@@ -7,10 +7,10 @@ use crate::authorize::{Action, Actor, Object, authorize};
 use crate::delivery::{Outcome, QueuePosition};
 use crate::error::BrokerError;
 use crate::id::{QueueId, ReaderId};
-use crate::message::{Address, Message, Property, Publication};
+use crate::message::{Address, Message, Property, Publication, meant_address};
 use crate::name::Name;
 use crate::outbound::{Numbers, SessionId};
-use crate::pipeline::{authorize_publish, authorize_reply, check_kept, is_inbox, resolve_all};
+use crate::pipeline::{authorize_reply, check_kept, is_inbox, resolve_all};
 use crate::route::Route;
 use crate::world::World;
 
@@ -74,16 +74,14 @@ pub(super) fn check<'a, W: World>(
     for step in steps {
         match step {
             Step::Publish { address, copies, message } => {
-                let (exchange, subject) = (address.exchange.as_bytes(), address.subject.as_bytes());
+                let (asked, asked_subject) = (address.exchange.as_bytes(), address.subject.as_bytes());
+                let (exchange, subject) = meant_address(asked, asked_subject);
                 let route = if is_inbox(exchange, subject) {
                     authorize_reply(actor, subject, message.view().properties)?;
                     None
                 } else {
-                    for subject in copies.iter().map(Name::as_bytes).chain([subject]) {
-                        authorize_publish(actor, exchange, subject)?;
-                    }
-                    let to = (subject, copies.as_slice());
-                    let route = resolve_all(world, actor.vhost, exchange, to, &message.view())?;
+                    let to = (asked_subject, copies.as_slice());
+                    let route = resolve_all(world, actor, asked, to, &message.view())?;
                     check_kept(message.view().properties, &route.queues, subject)?;
                     Some(route)
                 };

@@ -6,7 +6,7 @@
 use super::steps::Step;
 use crate::authorize::Actor;
 use crate::id::QueueId;
-use crate::message::MessageView;
+use crate::message::{MessageView, meant_address};
 use crate::name::Name;
 use crate::pipeline::{authorize_publish, is_inbox, resolve};
 use crate::world::{Counter, World};
@@ -49,6 +49,7 @@ fn is_throttled<W: World>(
     subject: &[u8],
     view: &MessageView<'_>,
 ) -> bool {
+    let (exchange, subject) = meant_address(exchange, subject);
     if is_inbox(exchange, subject) {
         return false;
     }

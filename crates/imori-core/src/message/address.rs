@@ -11,6 +11,32 @@ pub const DEFAULT_EXCHANGE: &[u8] = b"";
 /// The exchange in which NATS subjects, MQTT topics and STOMP `/topic/` live.
 pub const TOPIC_EXCHANGE: &[u8] = b"amq.topic";
 
+/// How a routing key of the default exchange begins that stands for an address of any exchange. No queue has such a name.
+pub const ADDRESS_KEY_PREFIX: &[u8] = b"imori.address.";
+
+/// The routing key of the default exchange that stands for an address, for protocols whose reply addresses are nothing
+/// else. `None` where the exchange has a slash in its name, behind which the subject begins.
+pub fn address_key(exchange: &[u8], subject: &[u8]) -> Option<Vec<u8>> {
+    let is_plain = !exchange.contains(&b'/');
+    is_plain.then(|| [ADDRESS_KEY_PREFIX, exchange, b"/", subject].concat())
+}
+
+/// Exchange and subject that a publisher means: those behind a key that [`address_key`] made, or else its own.
+#[inline]
+pub fn meant_address<'a>(exchange: &'a [u8], subject: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+    if exchange.is_empty() && subject.starts_with(ADDRESS_KEY_PREFIX) {
+        return behind_key(subject).unwrap_or((exchange, subject));
+    }
+    (exchange, subject)
+}
+
+#[cold]
+fn behind_key(key: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = key.strip_prefix(ADDRESS_KEY_PREFIX)?;
+    let slash = rest.iter().position(|byte| *byte == b'/')?;
+    Some((rest.get(..slash)?, rest.get(slash + 1..)?))
+}
+
 /// An exchange and a subject (AMQP's routing key) in it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Address {
@@ -74,6 +100,27 @@ impl<'a> AddressView<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_stands_for_any_address() {
+        for (exchange, subject) in [("amq.topic", "_INBOX.1"), ("x", "a/b"), ("", "q"), ("", ""), ("x", "")] {
+            let (exchange, subject) = (exchange.as_bytes(), subject.as_bytes());
+            let key = address_key(exchange, subject).unwrap();
+            assert_eq!(meant_address(b"", &key), (exchange, subject));
+            assert_eq!(
+                meant_address(b"other", &key),
+                (&b"other"[..], &*key),
+                "it is a key of the default exchange"
+            );
+            // What stands behind it is taken as it is.
+            let twice = address_key(b"", &key).unwrap();
+            assert_eq!(meant_address(b"", &twice), (&b""[..], &*key));
+        }
+        assert_eq!(address_key(b"a/b", b"c"), None);
+        for own in [&b"imori.address.x"[..], b"imori.addres", b"q"] {
+            assert_eq!(meant_address(b"", own), (&b""[..], own));
+        }
+    }
 
     #[test]
     fn all_who_keep_a_passing_address_share_it() {

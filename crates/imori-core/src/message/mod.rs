@@ -12,7 +12,9 @@ mod address;
 mod text;
 mod value;
 
-pub use address::{Address, AddressView, DEFAULT_EXCHANGE, TOPIC_EXCHANGE};
+pub use address::{
+    ADDRESS_KEY_PREFIX, Address, AddressView, DEFAULT_EXCHANGE, TOPIC_EXCHANGE, address_key, meant_address,
+};
 pub use envelope::{Death, DeathReason, Deaths, Envelope};
 pub use properties::{OriginId, Origins, Properties, Property, Span};
 pub use publication::Publication;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::authorize::{Action, Actor, Object, authorize};
 use crate::error::BrokerError;
 use crate::id::{QueueId, VhostId};
-use crate::message::{AddressView, HeaderReader, MessageView, Properties, Value};
+use crate::message::{AddressView, HeaderReader, MessageView, Properties, Value, meant_address};
 use crate::name::Name;
 use crate::outbound::INBOX_PREFIX;
 use crate::route::{Headers, Route, Way};
@@ -115,25 +115,31 @@ pub(crate) fn resolve_own<W: World>(
         .with_router(|router, table| Ok(Arc::clone(router.route(table, vhost, exchange, subject, &headers)?)))
 }
 
-/// Finds the receivers of several subjects of an exchange together. The message is published to the first of them.
+/// Finds the receivers of several subjects of an exchange together, for an actor who may publish to all of them. The
+/// message is published to the first.
 ///
 /// # Errors
-/// [`BrokerError::Route`].
+/// [`BrokerError::Refused`] or [`BrokerError::Route`].
 pub(crate) fn resolve_all<W: World>(
     world: &W,
-    vhost: VhostId,
+    actor: &Actor<'_>,
     exchange: &[u8],
     (subject, copies): (&[u8], &[Name]),
     view: &MessageView<'_>,
 ) -> Result<Arc<Route>, BrokerError> {
-    let route = resolve_own(world, vhost, exchange, subject, view)?;
+    let one = |subject| {
+        let (exchange, subject) = meant_address(exchange, subject);
+        authorize_publish(actor, exchange, subject)?;
+        resolve_own(world, actor.vhost, exchange, subject, view)
+    };
+    let route = one(subject)?;
     if copies.is_empty() {
         return Ok(route);
     }
     let address = Arc::clone(&route.address);
     let mut routes = vec![route];
     for copy in copies {
-        routes.push(resolve_own(world, vhost, exchange, copy.as_bytes(), view)?);
+        routes.push(one(copy.as_bytes())?);
     }
     Ok(Arc::new(Route::together(address, &routes)))
 }
@@ -149,6 +155,7 @@ pub(crate) fn resolve_from_broker<W: World>(
     subject: &[u8],
     view: &MessageView<'_>,
 ) -> Result<Route, BrokerError> {
+    let (exchange, subject) = meant_address(exchange, subject);
     let headers = ViewHeaders { reader: world.header_reader(view.properties.origin), text: view.text };
     world.with_router(|_, table| Ok(table.route_from_broker(vhost, exchange, subject, &headers)?))
 }
