@@ -31,4 +31,32 @@ DRIVERS = [
         source=FOLDER / "go/main.go",
         scenario=r'^\t"(\w+)":',
     ),
+    Driver(
+        client="amqplib",
+        command=("node", str(FOLDER / "js/driver.mjs")),
+        needs=(_program("node"), FOLDER / "js/node_modules"),
+        source=FOLDER / "js/driver.mjs",
+        scenario=r"^  async (\w+)\(",
+    ),
+    Driver(
+        client="bunny",
+        command=("ruby", str(FOLDER / "ruby/driver.rb")),
+        needs=(_program("ruby"), INSTALLED / "bunny"),
+        source=FOLDER / "ruby/driver.rb",
+        scenario=r"^  (\w+): lambda",
+    ),
+    Driver(
+        client="php-amqplib",
+        command=("php", str(FOLDER / "php/driver.php")),
+        needs=(_program("php"), INSTALLED / "php-amqplib"),
+        source=FOLDER / "php/driver.php",
+        scenario=r"^    '(\w+)' => function",
+    ),
+    Driver(
+        client="amqp-client",
+        command=("java", "-cp", f"{INSTALLED}/java:{INSTALLED}/java/*", "Driver"),
+        needs=(_program("java"), INSTALLED / "java/Driver.class"),
+        source=FOLDER / "java/Driver.java",
+        scenario=r'^        scenarios\.put\("(\w+)"',
+    ),
 ]

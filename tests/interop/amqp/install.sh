@@ -37,3 +37,18 @@ if [ ! -d "$installed/kombu-$kombu" ]; then
     tar -xzf "$fetched/kombu-$kombu.tar.gz" -C "$installed" "kombu-$kombu/t" "kombu-$kombu/setup.cfg"
     rm -r "$fetched"
 fi
+
+if command -v npm >/dev/null; then
+    (cd js && { [ node_modules -nt package-lock.json ] || { npm ci --silent --no-fund --no-audit && touch node_modules; }; })
+fi
+
+if command -v mvn >/dev/null && command -v javac >/dev/null && ! is_current java java/pom.xml java/Driver.java; then
+    rm -rf "$installed/java"
+    mvn -q -B -f java/pom.xml dependency:copy-dependencies -DoutputDirectory="$installed/java"
+    javac -d "$installed/java" -cp "$installed/java/*" java/Driver.java
+    note java java/pom.xml java/Driver.java
+fi
+
+# These come as packages of Debian; the marks say that they are here.
+ruby -e 'require "bunny"' 2>/dev/null && touch "$installed/bunny" || rm -f "$installed/bunny"
+php -r 'require "PhpAmqpLib/autoload.php";' 2>/dev/null && touch "$installed/php-amqplib" || rm -f "$installed/php-amqplib"
