@@ -23,8 +23,12 @@ command -v cc >/dev/null || packages+=(build-essential)
 if [ "$what" != check ]; then
     ruby -e 'require "stomp"' 2>/dev/null || packages+=(ruby ruby-stomp)
     perl -MNet::Stomp -e 1 2>/dev/null || packages+=(perl libnet-stomp-perl)
+    ruby -e 'require "bunny"' 2>/dev/null || packages+=(ruby-bunny)
+    php -r 'require "PhpAmqpLib/autoload.php";' 2>/dev/null || packages+=(php-cli php-amqplib)
+    command -v mvn >/dev/null && command -v javac >/dev/null || packages+=(maven default-jdk-headless)
     # What lets a broker's disk fail; without them those tests are skipped.
     has() { PATH="$PATH:/usr/sbin:/sbin" command -v "$1" >/dev/null; }
+    has ip || packages+=(iproute2)
     has strace || packages+=(strace)
     has mkfs.ext4 || packages+=(e2fsprogs)
     has mkfs.xfs || packages+=(xfsprogs)

@@ -3,9 +3,9 @@
 import asyncio
 from pathlib import Path
 
-from harness.durability.roles import PERSISTENT, Address
+from harness.durability.roles import PERSISTENT
 from harness.durability.server import Server
-from harness.durability.wire import Connections
+from harness.durability.wire import Address, Connections
 
 DEADLINE_S = 5.0
 

@@ -22,10 +22,10 @@ import pytest
 from harness.deadline import DEADLINE_S
 from harness.durability.damage import DEEDS, WITHIN, Damage, Deed, Store, truncate
 from harness.durability.ledger import Copy, Kind, Ledger, identity, message, summary
-from harness.durability.roles import PERSISTENT, Address, Role
+from harness.durability.roles import PERSISTENT, Role
 from harness.durability.server import IMORI, SETTINGS, Server, StartError, toy
 from harness.durability.traffic import Traffic
-from harness.durability.wire import Connection, Connections
+from harness.durability.wire import Address, Connection, Connections
 
 FLIPS = int(os.environ.get("FLIPS", "400"))
 SEED = int(os.environ.get("SEED", "1"))

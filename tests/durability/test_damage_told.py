@@ -10,7 +10,7 @@ import pytest
 from harness.deadline import DEADLINE_S
 from harness.durability.roles import PERSISTENT
 from harness.durability.server import IMORI, SETTINGS, Server, StartError
-from harness.durability.wire import Connections
+from harness.durability.wire import Address, Connections
 from harness.monitor import asked, metric, page
 
 PROGRAM = (*IMORI, "--listen", "nats-monitor=127.0.0.1:0")
@@ -42,7 +42,7 @@ def live_files(server: Server) -> int:
     return int(page(server, "/storez")["journal"]["live_files"])
 
 
-async def received(address: tuple[str, int]) -> int:
+async def received(address: Address) -> int:
     """How many messages the queue has."""
     count = 0
     end: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from harness.deadline import DEADLINE_S
-from harness.durability.roles import PERSISTENT, Address
+from harness.durability.roles import PERSISTENT
 from harness.durability.server import IMORI, Server
-from harness.durability.wire import Connection, Connections
+from harness.durability.wire import Address, Connection, Connections
 from harness.monitor import page
 
 SOON_MS = 6000

@@ -13,12 +13,12 @@ from harness.deadline import DEADLINE_S
 from harness.durability.filler import ROOM_S, SILENCE_S, Filler, leave_free, small_disk
 from harness.durability.ledger import Ledger, summary
 from harness.durability.mounts import tmpfs, unable
-from harness.durability.roles import Address, Reader, Role
+from harness.durability.roles import Reader, Role
 from harness.durability.rpc import Rpc
 from harness.durability.server import Server
 from harness.durability.steady import Steady
 from harness.durability.traffic import Traffic
-from harness.durability.wire import Connections
+from harness.durability.wire import Address, Connections
 
 DISK_BYTES = 96 << 20
 QUEUES = 2

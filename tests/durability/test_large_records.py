@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from harness.deadline import DEADLINE_S
-from harness.durability.roles import PERSISTENT, Address
+from harness.durability.roles import PERSISTENT
 from harness.durability.server import Server
-from harness.durability.wire import Connections
+from harness.durability.wire import Address, Connections
 
 # Their numbers take more room than a journal file has beyond the longest message.
 QUEUES = 4_000

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from harness.deadline import DEADLINE_S
-from harness.durability.roles import PERSISTENT, Address
+from harness.durability.roles import PERSISTENT
 from harness.durability.server import SETTINGS, Server
-from harness.durability.wire import Connections
+from harness.durability.wire import Address, Connections
 
 # More than a segment has pages.
 QUEUES = 4_200

@@ -71,7 +71,7 @@ async def publish_and_leave(server: Server, seen: Seen) -> None:
     """Publishes to the queue while it presses, as one who reads too, and goes without a word."""
     while not seen.is_over and not await is_pressing(server):
         pass
-    reader, writer = await asyncio.open_connection(*server.address)
+    reader, writer = await asyncio.open_connection(server.address.host, server.address.port)
     writer.write(b"CONNECT\naccept-version:1.2\nhost:/\n\n\0")
     writer.write(b"SUBSCRIBE\nid:1\ndestination:/queue/silent\nreceipt:s\n\n\0")
     await reader.readuntil(b"receipt-id:s")

@@ -64,17 +64,22 @@ def running_imori(
     amqp: bool = False,
     websocket: str | None = None,
     files_max: int | None = None,
+    also: Sequence[str] = (),
+    prefix: Sequence[str] = (),
 ) -> Iterator[Imori]:
     """Starts a broker with `settings`, by dotted key; afterwards it has ended in any case.
 
     It listens for `protocol` alone; beside it, where that is asked for, for readers of its monitor,
-    for its operators, for NATS, for AMQP 0-9-1, and at an address for WebSocket.
+    for its operators, for NATS, for AMQP 0-9-1, at an address for WebSocket, and as `also` says in
+    the words of `--listen`. What is in `prefix` stands before the command.
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "imori.log"
-    command = [BINARY, "serve", "--data-dir", str(folder / "data")]
+    command = [*prefix, BINARY, "serve", "--data-dir", str(folder / "data")]
     for address in listen:
         command += ["--listen", f"{protocol}={address}"]
+    for listener in also:
+        command += ["--listen", listener]
     if monitor:
         command += ["--listen", "nats-monitor=127.0.0.1:0"]
     if admin:

@@ -11,9 +11,10 @@ import pytest
 
 from conftest import StartImori
 from harness.broker import broker_of
+from harness.driver import Driver
 from harness.imori import Imori, running_imori
 from harness.nats.broker import port_to_come_back_to
-from harness.nats.driver import DRIVERS, Driver
+from harness.nats.driver import DRIVERS
 from harness.process import running
 from harness.raw import RawClient
 from harness.websocket import PING, PONG, Frame, RawWebSocket

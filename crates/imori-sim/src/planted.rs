@@ -209,11 +209,13 @@ pub enum Bug {
     WindowShared,
     /// The answer to a session's end leaves ahead of its last confirm.
     CloseOvertakes,
+    /// An AMQP consumer is made without the prefetch count that its client set before.
+    PrefetchForgotten,
 }
 
 impl Bug {
     /// Every planted bug with the properties of which one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 102] = [
+    pub const ALL: [(Bug, &'static [Property]); 103] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -316,5 +318,6 @@ impl Bug {
         (Bug::NeighbourReleased, &[Property::Release, Property::Duplication, Property::Framing]),
         (Bug::WindowShared, &[Property::Starvation, Property::Credit]),
         (Bug::CloseOvertakes, &[Property::Receipts]),
+        (Bug::PrefetchForgotten, &[Property::Credit]),
     ];
 }

@@ -12,8 +12,6 @@ from types import MappingProxyType
 from harness.durability.ledger import Ledger, message
 from harness.durability.wire import Connection, Connections, Headers
 
-Address = tuple[str, int]
-
 # Receipts that a publisher leaves unanswered, and messages by which it is ahead of its reader.
 WINDOW = 48
 AHEAD = 300

@@ -14,12 +14,13 @@ from types import TracebackType
 from typing import Self
 
 from harness.deadline import DEADLINE_S
+from harness.durability.wire import Address
 from harness.imori import BINARY
 from harness.process import lines_of
 
 TESTS = Path(__file__).resolve().parents[2]
 
-IMORI = (BINARY, "serve")
+IMORI = (BINARY, "serve", "--listen", "amqp=127.0.0.1:0")
 
 
 def toy(fault: str = "none") -> tuple[str, ...]:
@@ -29,6 +30,9 @@ def toy(fault: str = "none") -> tuple[str, ...]:
 
 # Small files, so that a short test rolls them.
 SETTINGS: Mapping[str, object] = {"journal.file_bytes": "2MiB", "limits.message_bytes": "1MiB"}
+
+# Before the first start.
+NOWHERE = Address("127.0.0.1", 0)
 
 
 class StartError(Exception):
@@ -47,7 +51,7 @@ class Server:
     data: Path = field(init=False)
     starts: int = 0
     process: subprocess.Popen[str] | None = None
-    address: tuple[str, int] = ("127.0.0.1", 0)
+    address: Address = NOWHERE
     # Where its monitor listens, if the command says that it does.
     monitor: tuple[str, int] | None = None
     # How long the last start took.
@@ -112,7 +116,9 @@ class Server:
                 )
             if line.startswith("listening stomp "):
                 host, port = line.rsplit(" ", 1)[1].rsplit(":", 1)
-                self.address = (host, int(port))
+                self.address = Address(host, int(port))
+            if line.startswith("listening amqp "):
+                self.address = self.address._replace(amqp=int(line.rsplit(":", 1)[1]))
             if line.startswith("listening nats-monitor "):
                 host, port = line.rsplit(" ", 1)[1].rsplit(":", 1)
                 self.monitor = (host, int(port))

@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from harness.deadline import DEADLINE_S
+from harness.durability.amqp_roles import AmqpBatches, AmqpDurable, AmqpTransfer
 from harness.durability.ledger import Kind, Ledger
 from harness.durability.moves import Batches, DeadLetters, Perishing, Transfer
-from harness.durability.roles import Address, Durable, Names, Reader, Role
+from harness.durability.roles import Durable, Names, Reader, Role
 from harness.durability.rpc import Rpc
-from harness.durability.wire import Connection, Connections, Headers
+from harness.durability.wire import Address, Connection, Connections, Headers
 
 # For how long what dies on a disk with little room may be on its way to its grave.
 LINGERS_S = 2.0
@@ -30,7 +31,7 @@ class Traffic:
 
     @classmethod
     def of_all_kinds(cls, ledger: Ledger) -> Traffic:
-        """Durable queues of several kinds, transactions, dead letters, calls."""
+        """Durable queues of several kinds, transactions, dead letters, calls, by STOMP and AMQP."""
         roles: list[Role] = [
             Durable(ledger),
             Durable(ledger, "hoard", publishers=1, reads=False),
@@ -41,6 +42,9 @@ class Traffic:
             DeadLetters(ledger),
             Perishing(ledger, "aging", {"x-message-ttl": "60"}),
             Perishing(ledger, "overflowing", {"x-max-length": "20"}),
+            AmqpDurable(ledger),
+            AmqpBatches(ledger),
+            AmqpTransfer(ledger),
             Rpc(),
         ]
         return cls(ledger, roles)

@@ -1,4 +1,7 @@
-"""A STOMP connection that is fast enough to be a load, and knows nothing of ledgers."""
+"""A STOMP connection that is fast enough to be a load, and what all connections have.
+
+Nothing here knows of ledgers.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from socket import SO_LINGER, SOL_SOCKET
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from harness.frame import Frame, frame_bytes, frame_in
 
@@ -20,66 +23,36 @@ Headers = Mapping[str, str]
 Answered = Callable[[Headers], None]
 
 
-class Connection(asyncio.Protocol):
-    """Writes frames, and calls back for each that comes.
+class Address(NamedTuple):
+    """Where a broker listens: for STOMP, and at another port, if there is one, for AMQP."""
 
-    The broker promises receipts in the order of their frames; one that is not is `disorder`.
-    """
+    host: str
+    port: int
+    amqp: int = 0
+
+
+class Wire(asyncio.Protocol):
+    """A connection of any protocol: its end, and the room that its socket has."""
 
     def __init__(self) -> None:
-        self.on_message: Callable[[Headers, bytes], None] | None = None
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.connected: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.error: str | None = None
         self.disorder: list[str] = []
+        self.buffer = bytearray()
         self._transport: asyncio.WriteTransport | None = None
-        self._buffer = bytearray()
-        self._connected: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting: deque[tuple[str, Answered]] = deque()
-        self._count = 0
         self._room = asyncio.Event()
         self._room.set()
-
-    async def login(self) -> None:
-        """Says who it is, and returns when the broker has answered."""
-        headers = {"accept-version": "1.2", "host": "/", "login": "guest", "passcode": "guest"}
-        self.send("CONNECT", headers)
-        await self._connected
 
     @property
     def is_lost(self) -> bool:
         """Whether the connection is gone."""
         return self.lost.done()
 
-    @property
-    def unanswered(self) -> int:
-        """Receipts that are still to come."""
-        return len(self._waiting)
-
-    def send(
-        self, command: str, headers: Headers, body: bytes = b"", answered: Answered | None = None
-    ) -> None:
-        """Writes a frame; with `answered` it asks for a receipt."""
-        sent = dict(headers)
-        if answered is not None:
-            self._count += 1
-            receipt = str(self._count)
-            self._waiting.append((receipt, answered))
-            sent["receipt"] = receipt
-        if body:
-            sent["content-length"] = str(len(body))
+    def write(self, data: bytes) -> None:
+        """Writes bytes, unless the connection is about to be gone."""
         if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(frame_bytes(command, sent, body))
-
-    async def ask(self, command: str, headers: Headers, body: bytes = b"") -> Headers:
-        """Writes a frame and returns the headers of its receipt."""
-        answer: asyncio.Future[Headers] = asyncio.get_running_loop().create_future()
-
-        def answered(headers: Headers) -> None:
-            if not answer.done():
-                answer.set_result(headers)
-
-        self.send(command, headers, body, answered)
-        return await self.unless_lost(answer)
+            self._transport.write(data)
 
     async def unless_lost(self, future: asyncio.Future[T]) -> T:
         """Waits for `future`, and no longer than the connection lives."""
@@ -118,8 +91,8 @@ class Connection(asyncio.Protocol):
         self._room.set()
         if not self.lost.done():
             self.lost.set_result(None)
-        if not self._connected.done():
-            self._connected.set_exception(ConnectionError(self.error or "the broker is gone"))
+        if not self.connected.done():
+            self.connected.set_exception(ConnectionError(self.error or "the broker is gone"))
 
     def pause_writing(self) -> None:
         """Called when too much waits for the socket."""
@@ -129,9 +102,58 @@ class Connection(asyncio.Protocol):
         """Called when it is written."""
         self._room.set()
 
+
+class Connection(Wire):
+    """Writes frames, and calls back for each that comes.
+
+    The broker promises receipts in the order of their frames; one that is not is `disorder`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.on_message: Callable[[Headers, bytes], None] | None = None
+        self._waiting: deque[tuple[str, Answered]] = deque()
+        self._count = 0
+
+    async def login(self) -> None:
+        """Says who it is, and returns when the broker has answered."""
+        headers = {"accept-version": "1.2", "host": "/", "login": "guest", "passcode": "guest"}
+        self.send("CONNECT", headers)
+        await self.connected
+
+    @property
+    def unanswered(self) -> int:
+        """Receipts that are still to come."""
+        return len(self._waiting)
+
+    def send(
+        self, command: str, headers: Headers, body: bytes = b"", answered: Answered | None = None
+    ) -> None:
+        """Writes a frame; with `answered` it asks for a receipt."""
+        sent = dict(headers)
+        if answered is not None:
+            self._count += 1
+            receipt = str(self._count)
+            self._waiting.append((receipt, answered))
+            sent["receipt"] = receipt
+        if body:
+            sent["content-length"] = str(len(body))
+        self.write(frame_bytes(command, sent, body))
+
+    async def ask(self, command: str, headers: Headers, body: bytes = b"") -> Headers:
+        """Writes a frame and returns the headers of its receipt."""
+        answer: asyncio.Future[Headers] = asyncio.get_running_loop().create_future()
+
+        def answered(headers: Headers) -> None:
+            if not answer.done():
+                answer.set_result(headers)
+
+        self.send(command, headers, body, answered)
+        return await self.unless_lost(answer)
+
     def data_received(self, data: bytes) -> None:
         """Called with what came."""
-        buffer = self._buffer
+        buffer = self.buffer
         buffer += data
         begin = 0
         while True:
@@ -152,7 +174,7 @@ class Connection(asyncio.Protocol):
             case "RECEIPT":
                 self._answer(frame.headers)
             case "CONNECTED":
-                self._connected.set_result(None)
+                self.connected.set_result(None)
             case "ERROR":
                 self.error = (
                     f"{frame.headers.get('message')}: {frame.body.decode(errors='replace')}"
@@ -172,9 +194,9 @@ class Connection(asyncio.Protocol):
 class Connections:
     """Connections to one broker; whatever becomes of them, none is left behind."""
 
-    def __init__(self, address: tuple[str, int]) -> None:
+    def __init__(self, address: Address) -> None:
         self.address = address
-        self.all: list[Connection] = []
+        self.all: list[Wire] = []
 
     async def __aenter__(self) -> Self:
         return self
@@ -190,7 +212,9 @@ class Connections:
     async def open(self) -> Connection:
         """Connects and logs in."""
         loop = asyncio.get_running_loop()
-        _, connection = await loop.create_connection(Connection, *self.address)
+        _, connection = await loop.create_connection(
+            Connection, self.address.host, self.address.port
+        )
         self.all.append(connection)
         await connection.login()
         return connection

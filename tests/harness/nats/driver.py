@@ -1,80 +1,14 @@
-"""Programs that use one client library each, and run one scenario each time they are started.
+"""The program for each client library of NATS."""
 
-    PROGRAM SCENARIO URL NAME
-
-A scenario ends well with status 0. It prints one word a line when the test has to do something.
-"""
-
-import re
 import shutil
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from queue import SimpleQueue
 
-from harness.deadline import DEADLINE_S
+from harness.driver import Driver
 from harness.imori import REPOSITORY
-from harness.process import lines_of
 
 FOLDER = REPOSITORY / "tests/interop/nats"
 BUILT = REPOSITORY / ".tools/nats"
-
-
-@dataclass(frozen=True)
-class Driver:
-    """The program for one client library."""
-
-    client: str
-    command: tuple[str, ...]
-    # The first of these that is missing makes the tests of this client be skipped.
-    needs: tuple[Path, ...]
-    source: Path
-    # What a scenario looks like in the source.
-    scenario: str
-
-    def missing(self) -> Path | None:
-        """Returns what has to be installed first."""
-        return next((path for path in self.needs if not path.exists()), None)
-
-    def scenarios(self) -> list[str]:
-        """Returns the scenarios that the program knows."""
-        return re.findall(self.scenario, self.source.read_text(), re.MULTILINE)
-
-    @contextmanager
-    def running(self, scenario: str, url: str, name: str) -> Iterator["Run"]:
-        """Starts a scenario; it has ended afterwards."""
-        command = [*self.command, scenario, url, name]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            try:
-                yield Run(process, lines_of(process.stdout))
-            finally:
-                process.kill()
-
-    def run(self, scenario: str, url: str, name: str) -> None:
-        """Runs a scenario that needs nobody."""
-        with self.running(scenario, url, name) as run:
-            run.end()
-
-
-@dataclass(frozen=True)
-class Run:
-    """A scenario under way."""
-
-    process: subprocess.Popen[str]
-    lines: SimpleQueue[str | None]
-
-    def wait_for(self, word: str) -> None:
-        """Returns once the program has printed `word`."""
-        assert self.lines.get(timeout=DEADLINE_S) == word
-
-    def end(self) -> None:
-        """Returns once the scenario has ended well."""
-        assert self.process.wait(DEADLINE_S) == 0, "see what the program said"
-
 
 DRIVERS = [
     Driver(

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.imori import running_imori
+from harness.network import network
 from harness.stalls import means
 from harness.stalls.bench import Load, at_random, inject, regularly
 from harness.stalls.causes import Cause, dropped, flagged, frozen, hogged, rationed, stopped, told
 from harness.stalls.group import group
-from harness.stalls.parts import echo, file_system, network, part, slow_sync
+from harness.stalls.parts import echo, file_system, part, slow_sync
 from harness.stalls.score import Score, score
 
 # Lengths of stalls in seconds. A disk is asked ten times a second, so that what is shorter than

@@ -7,8 +7,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from harness.network import network
 from harness.stalls.group import root
-from harness.stalls.parts import file_system, network
+from harness.stalls.parts import file_system
 
 # Ways to drop every packet, the best first; kernels are built with few of them.
 DISCIPLINES = (

@@ -68,21 +68,6 @@ def echo() -> Iterator[int]:
 
 
 @contextmanager
-def network() -> Iterator[list[str]]:
-    """A network of its own with nothing but loopback; gives how to run a command in it."""
-    script = "ip link set lo up && echo up && exec sleep 1000"
-    with subprocess.Popen(
-        ["unshare", "-n", "sh", "-c", script], stdout=subprocess.PIPE, text=True
-    ) as holder:
-        assert holder.stdout is not None
-        try:
-            assert holder.stdout.readline() == "up\n"
-            yield ["nsenter", "-t", str(holder.pid), "-n"]
-        finally:
-            holder.kill()
-
-
-@contextmanager
 def file_system(folder: Path, size: int = 32 << 20) -> Iterator[Path]:
     """An ext4 in a file; gives where it is mounted."""
     image, mount = folder / "image", folder / "mount"

@@ -22,6 +22,13 @@ if ! is_current oslo oslo/requirements.txt; then
     note oslo oslo/requirements.txt
 fi
 
+# Go includes a module's tests, so that they are compiled from there and run beside their data.
+if command -v go >/dev/null; then
+    (cd go && go build -o "$installed/driver-go" .)
+    (cd go && go test -c -tags integration -o "$installed/amqp091-go.test" github.com/rabbitmq/amqp091-go)
+    ln -sfn "$(cd go && go list -m -f '{{.Dir}}' github.com/rabbitmq/amqp091-go)" "$installed/amqp091-go"
+fi
+
 # kombu's tests of brokers are in its source distribution alone. Its code stays there: the installed one is tested.
 kombu=$(sed -n 's/^kombu==//p' ../requirements.txt)
 if [ ! -d "$installed/kombu-$kombu" ]; then
@@ -30,3 +37,18 @@ if [ ! -d "$installed/kombu-$kombu" ]; then
     tar -xzf "$fetched/kombu-$kombu.tar.gz" -C "$installed" "kombu-$kombu/t" "kombu-$kombu/setup.cfg"
     rm -r "$fetched"
 fi
+
+if command -v npm >/dev/null; then
+    (cd js && { [ node_modules -nt package-lock.json ] || { npm ci --silent --no-fund --no-audit && touch node_modules; }; })
+fi
+
+if command -v mvn >/dev/null && command -v javac >/dev/null && ! is_current java java/pom.xml java/Driver.java; then
+    rm -rf "$installed/java"
+    mvn -q -B -f java/pom.xml dependency:copy-dependencies -DoutputDirectory="$installed/java"
+    javac -d "$installed/java" -cp "$installed/java/*" java/Driver.java
+    note java java/pom.xml java/Driver.java
+fi
+
+# These come as packages of Debian; the marks say that they are here.
+ruby -e 'require "bunny"' 2>/dev/null && touch "$installed/bunny" || rm -f "$installed/bunny"
+php -r 'require "PhpAmqpLib/autoload.php";' 2>/dev/null && touch "$installed/php-amqplib" || rm -f "$installed/php-amqplib"

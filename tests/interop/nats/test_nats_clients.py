@@ -3,8 +3,9 @@
 import pytest
 
 from conftest import StartNats
+from harness.driver import Driver
 from harness.nats.broker import NatsBroker, Settings
-from harness.nats.driver import DRIVERS, Driver
+from harness.nats.driver import DRIVERS
 
 # Scenarios in which the test does something to the broker; they have tests of their own.
 STEERED = {"reconnect", "lame_duck", "right_token"}

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from conftest import StartNats
+from harness.driver import Driver
 from harness.nats.broker import port_to_come_back_to, running_nats
-from harness.nats.driver import DRIVERS, Driver
+from harness.nats.driver import DRIVERS
 
 pytestmark = pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: driver.client)
 

@@ -110,8 +110,12 @@ impl Connection {
             {
                 let max = budget.commands().min(SETTLES_AT_ONCE);
                 let last = last_in_row(unread.bytes(), frame.len(), ack.delivery_tag, max);
-                let accepted = accept_in_row(&self.client, world, number, (ack.delivery_tag, last), budget)?;
-                Ok(Taken::Bytes(frame.len() * accepted))
+                let accepted = accept_in_row(&self.client, world, number, (ack.delivery_tag, last), budget);
+                if accepted.is_err() && self.intake.parking.has_parked_of(SessionId(number)) {
+                    let left = self.take_method(world, frame, &Method::BasicAck(ack), budget)?;
+                    return Ok(left.map_or(Taken::Bytes(frame.len()), Taken::Left));
+                }
+                Ok(Taken::Bytes(frame.len() * accepted?))
             }
             (Some(method), None) => {
                 let left = self.take_method(world, frame, &method, budget)?;
@@ -274,14 +278,18 @@ impl Connection {
             self.client.channels.get(&frame.channel).is_some_and(|channel| channel.transaction.is_some());
         // What settles deliveries frees memory, and nothing before it can change what it means but a commit.
         let settles = matches!(method, Method::BasicAck(_) | Method::BasicNack(_) | Method::BasicReject(_));
-        let is_behind = self.intake.parking.has_parked_of(session) && (is_transactional || !settles);
+        let has_parked = self.intake.parking.has_parked_of(session);
+        let is_behind = has_parked && (is_transactional || !settles);
         if matches!(method, Method::TxCommit(_)) && Self::must_wait(world) {
             self.block(world);
         } else if !is_behind {
-            match self.perform(world, frame.channel, method, budget)? {
-                Performed::Done => return Ok(None),
-                Performed::Partly => return Ok(Some(Next::Again)),
-                Performed::Held => self.intake.parking.wait_for_queue(session, world.gauge()),
+            match self.perform(world, frame.channel, method, budget) {
+                Ok(Performed::Done) => return Ok(None),
+                Ok(Performed::Partly) => return Ok(Some(Next::Again)),
+                Ok(Performed::Held) => self.intake.parking.wait_for_queue(session, world.gauge()),
+                // A refusal ends the channel, so that it comes behind what the client sent before.
+                Err(_) if has_parked => {}
+                Err(error) => return Err(error),
             }
         }
         let waiting = frames_of_method(frame.channel, frame.payload);

@@ -2,8 +2,7 @@
 
 use super::client::{Client, Unsettled};
 use super::commands::NewSubscription;
-use super::outgoing::Outgoing;
-use super::place::Place;
+use super::outgoing::{Outgoing, Place};
 use crate::machine::Shared;
 use crate::model::{MessageRecord, Mode, Model, Outcome, Reads, RouteRecord, RouteState, To};
 use crate::workload::{Action, QueueSpec, Workload, pattern, subject};
@@ -84,6 +83,9 @@ impl Client {
     }
 
     fn subscribe_topic(&mut self, shared: &Shared, model: &mut Model) {
+        if !self.abilities.reads_topics {
+            return;
+        }
         let mut pattern = pattern(&shared.random);
         let mut group = None;
         if self.abilities.has_groups {

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use super::client::{Awaited, Client, OwnSubscription, Transaction, Unconfirmed, Unsettled};
-use super::outgoing::{Outgoing, body, message_name};
-use super::place::Place;
+use super::outgoing::{Outgoing, Place, body, message_name};
 use super::protocol::{
     CancelDelayed, ClientProtocol, Disconnect, HeaderUse, Open, Operate, Publish, Settle, Subscribe,
     Transact, Unsubscribe,
@@ -151,6 +150,7 @@ impl Client {
 
     /// Publishes a message; one of a transaction counts as sent with its commit.
     pub(crate) fn publish(&mut self, shared: &Shared, model: &mut Model, outgoing: &Outgoing<'_>) {
+        self.commit_before(shared, model, outgoing.is_in_transaction);
         let message = model.messages.len();
         let has_headers = outgoing.has_headers && self.abilities.headers != HeaderUse::Never;
         let outgoing = &Outgoing { has_headers, ..outgoing.clone() };
@@ -242,6 +242,7 @@ impl Client {
         outcome: Outcome,
         is_in_transaction: bool,
     ) {
+        self.commit_before(shared, model, is_in_transaction);
         let mode = model.subscription(last.subscription).mode;
         let is_meant = |other: &Unsettled| match mode {
             Mode::Client => other.subscription == last.subscription && other.number <= last.number,
@@ -264,7 +265,8 @@ impl Client {
         }
         // A delivery that was rejected, and is known to be, may wait for room among the dead letters.
         let part = if outcome == Outcome::Reject { 2 } else { 1 };
-        let wants_confirm = shared.random.chance(part, 3) || !self.abilities.confirms_all;
+        let may_confirm = self.abilities.confirms_settles;
+        let wants_confirm = may_confirm && (shared.random.chance(part, 3) || !self.abilities.confirms_all);
         let confirm = wants_confirm.then(|| match name {
             Some(_) => self.ask_late_confirm(Awaited::Other),
             None => self.ask_confirm(Awaited::Other),
@@ -287,8 +289,10 @@ impl Client {
             {
                 last.outcome = outcome;
             }
-            let settled = Unconfirmed::Settled(unsettled.message, unsettled.queue, unsettled.number);
-            self.unconfirmed.push_back((command, settled));
+            if self.abilities.confirms_settles {
+                let settled = Unconfirmed::Settled(unsettled.message, unsettled.queue, unsettled.number);
+                self.unconfirmed.push_back((command, settled));
+            }
         }
     }
 
@@ -299,6 +303,13 @@ impl Client {
         let name = format!("t{}", self.commands);
         self.command(shared, |protocol, out| protocol.transact(out, Transact::Begin, &name, None));
         self.transaction = Some(Transaction { name, ..Transaction::default() });
+    }
+
+    /// Ends an open transaction before something that does not belong to it, where it would.
+    fn commit_before(&mut self, shared: &Shared, model: &mut Model, is_in_transaction: bool) {
+        if self.abilities.transacts_all && !is_in_transaction {
+            self.commit(shared, model);
+        }
     }
 
     pub(crate) fn commit(&mut self, shared: &Shared, model: &mut Model) {
@@ -393,7 +404,7 @@ impl Client {
     pub(crate) fn leave(&mut self, shared: &Shared, model: &mut Model) {
         self.note_leaving(shared, model);
         // Only of several sessions one can be ended so that the broker says what it dropped.
-        let is_at_once = self.channel().is_some() && shared.random.chance(1, 3);
+        let is_at_once = self.abilities.closes_at_once && shared.random.chance(1, 3);
         let confirm = self.ask_confirm(Awaited::Disconnect { is_at_once });
         let disconnect = Disconnect { is_at_once, confirm: &confirm };
         self.command(shared, |protocol, out| protocol.disconnect(out, &disconnect));

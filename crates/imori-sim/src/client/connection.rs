@@ -1,6 +1,7 @@
 //! The client's end of a connection, which one session has for itself or several share.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 
 /// The client's end of a connection.
 #[derive(Debug)]
@@ -15,6 +16,8 @@ pub(crate) struct Connection {
     pub(super) sessions: Cell<usize>,
     /// Bytes of which it is not known yet which session they are for.
     pub(super) input: RefCell<Vec<u8>>,
+    /// Channels that the broker closed, and that nobody opened again, in a protocol where that is answered.
+    pub(super) closed_by_broker: RefCell<BTreeSet<u16>>,
 }
 
 impl Connection {
@@ -27,6 +30,7 @@ impl Connection {
             is_gone: Cell::new(false),
             sessions: Cell::new(0),
             input: RefCell::default(),
+            closed_by_broker: RefCell::default(),
         }
     }
 

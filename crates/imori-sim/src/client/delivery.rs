@@ -1,8 +1,7 @@
 //! A delivery comes: it is as it was sent, and may be answered.
 
 use super::client::{Client, Unsettled};
-use super::outgoing::{Outgoing, body};
-use super::place::Place;
+use super::outgoing::{Outgoing, Place, body};
 use super::protocol::{Delivered, NumberHeader};
 use crate::machine::Shared;
 use crate::model::{Arrived, Mode, Model, Outcome, Reads, To};

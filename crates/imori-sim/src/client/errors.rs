@@ -13,6 +13,8 @@ pub(super) fn complaint(reason: &str) -> String {
         }
         _ if reason.contains("shutting down") => "Server shutting down",
         _ if reason.starts_with("there is no unsettled delivery `0`") => "No such delivery",
+        "unknown delivery tag 0" => "No such delivery",
+        _ if reason.starts_with("Login was refused") => "Bad CONNECT",
         _ if reason.starts_with("user or password are not right") => "Bad CONNECT",
         other => other,
     };

@@ -7,8 +7,7 @@ use imori_core::outbound::INBOX_PREFIX;
 use imori_server::protocol_numbers::header_reader;
 
 use super::errors::complaint;
-use super::outgoing::{Outgoing, shared_name};
-use super::place::Place;
+use super::outgoing::{Outgoing, Place, shared_name};
 use super::protocol::{
     Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, HeaderUse, NumberHeader, Operate,
     Publish, Settle, Subscribe, Unsubscribe,
@@ -59,14 +58,18 @@ impl ClientProtocol for InternalClient {
     fn abilities(&self) -> Abilities {
         Abilities {
             reads_queues: true,
+            reads_topics: true,
             declares: false,
             operates: true,
             delays: false,
             persists: true,
             transacts: false,
+            transacts_all: false,
             has_named_confirms: false,
             confirms_all: false,
             confirms_apart: false,
+            confirms_settles: true,
+            closes_at_once: false,
             has_groups: false,
             headers: HeaderUse::Sometimes,
         }

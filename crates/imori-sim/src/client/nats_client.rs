@@ -7,8 +7,7 @@ use imori_nats::codec::headers::{BLOCK_END, Headers, VERSION_LINE, push_header, 
 use imori_nats::codec::operation::{self, Message, ServerOp};
 use imori_nats::limits::Limits;
 
-use super::outgoing::shared_name;
-use super::place::Place;
+use super::outgoing::{Place, shared_name};
 use super::protocol::{
     Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, HeaderUse, NumberHeader, Publish,
     Subscribe, Unsubscribe,
@@ -59,14 +58,18 @@ impl ClientProtocol for NatsClient {
     fn abilities(&self) -> Abilities {
         Abilities {
             reads_queues: false,
+            reads_topics: true,
             declares: false,
             operates: false,
             delays: false,
             persists: false,
             transacts: false,
+            transacts_all: false,
             has_named_confirms: false,
             confirms_all: true,
             confirms_apart: false,
+            confirms_settles: true,
+            closes_at_once: false,
             has_groups: true,
             headers: if self.has_headers { HeaderUse::Sometimes } else { HeaderUse::Never },
         }

@@ -1,8 +1,8 @@
-//! A message before it is sent, and what its body is.
+//! A message before it is sent, the place it goes to, and what its body is.
 
-use super::place::Place;
 pub(crate) use crate::message_text::{body, shared_name};
 use crate::model::To;
+use crate::workload::QueueSpec;
 
 /// A message to send.
 #[derive(Debug, Clone)]
@@ -44,6 +44,29 @@ impl Outgoing<'_> {
             is_in_transaction: false,
             is_persistent: false,
             is_too_large: false,
+        }
+    }
+}
+
+/// A place of the broker, whatever a protocol calls it.
+#[derive(Debug, Clone)]
+pub(crate) enum Place {
+    /// A queue, which is declared by use where the protocol can.
+    Queue(String),
+    /// A queue that is there.
+    DeclaredQueue(String),
+    /// A subject of the topic exchange, or a pattern with the wildcards of AMQP.
+    Topic(String),
+    /// An address for replies, as a delivery named it.
+    Reply(String),
+}
+
+impl Place {
+    /// The place of a queue of the run.
+    pub(crate) fn of(spec: &QueueSpec) -> Place {
+        match spec.pattern {
+            Some(_) => Place::DeclaredQueue(spec.name.clone()),
+            None => Place::Queue(spec.name.clone()),
         }
     }
 }

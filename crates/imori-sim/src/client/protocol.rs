@@ -2,8 +2,7 @@
 //!
 //! A client's memory of what it sent, and every check, is the same for all protocols; only this differs.
 
-use super::outgoing::Outgoing;
-use super::place::Place;
+use super::outgoing::{Outgoing, Place};
 use crate::model::{Mode, Outcome};
 
 /// A protocol as its clients speak it.
@@ -70,6 +69,8 @@ pub(crate) trait ClientProtocol {
 pub(crate) struct Abilities {
     /// Queues are read, and what comes from them is settled.
     pub(crate) reads_queues: bool,
+    /// Messages are heard as they are published.
+    pub(crate) reads_topics: bool,
     /// Queues are declared by use; otherwise they have to be there.
     pub(crate) declares: bool,
     /// Clients purge queues, look them up and ask for single messages.
@@ -80,12 +81,18 @@ pub(crate) struct Abilities {
     pub(crate) persists: bool,
     /// Publishes and settles may be part of a transaction.
     pub(crate) transacts: bool,
+    /// While a transaction is open, everything belongs to it.
+    pub(crate) transacts_all: bool,
     /// A confirm names its command and says how safe a message is.
     pub(crate) has_named_confirms: bool,
     /// A confirm tells of all commands before its own too.
     pub(crate) confirms_all: bool,
     /// Every publish is confirmed by its number in the session, apart from other commands.
     pub(crate) confirms_apart: bool,
+    /// A settle is confirmed. Otherwise nobody ever knows how safe it is.
+    pub(crate) confirms_settles: bool,
+    /// A session may end so that what it waits for is dropped.
+    pub(crate) closes_at_once: bool,
     /// Subscriptions may form groups, and end after a number of deliveries.
     pub(crate) has_groups: bool,
     /// Messages bear headers.

@@ -1,8 +1,7 @@
 //! Publishing to queues, with the properties that chance adds.
 
 use super::client::Client;
-use super::outgoing::Outgoing;
-use super::place::Place;
+use super::outgoing::{Outgoing, Place};
 use super::protocol::HeaderUse;
 use crate::broker_end::EndKind;
 use crate::machine::Shared;

@@ -7,8 +7,7 @@ use imori_stomp::codec::frame::{Frame, HeaderTable};
 use imori_stomp::codec::version::Version;
 use imori_stomp::limits::Limits;
 
-use super::outgoing::{message_name, shared_name};
-use super::place::Place;
+use super::outgoing::{Place, message_name, shared_name};
 use super::protocol::{
     Abilities, CancelDelayed, ClientProtocol, Confirmed, Delivered, Disconnect, Event, HeaderUse,
     NumberHeader, Publish, Settle, Subscribe, Transact, Unsubscribe,
@@ -85,14 +84,18 @@ impl ClientProtocol for StompClient {
     fn abilities(&self) -> Abilities {
         Abilities {
             reads_queues: true,
+            reads_topics: true,
             declares: true,
             operates: false,
             delays: true,
             persists: true,
             transacts: true,
+            transacts_all: false,
             has_named_confirms: true,
             confirms_all: true,
             confirms_apart: false,
+            confirms_settles: true,
+            closes_at_once: false,
             has_groups: false,
             headers: HeaderUse::Always,
         }

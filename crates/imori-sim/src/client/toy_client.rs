@@ -6,7 +6,7 @@ use imori_core::outbound::SessionId;
 use imori_testkit::toy::{Fields, Frame, Kind, PAYLOAD_BYTES_MAX, decode, push};
 
 use super::errors::complaint;
-use super::place::Place;
+use super::outgoing::Place;
 use super::protocol::{
     Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, HeaderUse, NumberHeader, Open,
     Publish, Published, Settle, Subscribe, Unsubscribe,
@@ -116,14 +116,18 @@ impl ClientProtocol for ToyClient {
     fn abilities(&self) -> Abilities {
         Abilities {
             reads_queues: true,
+            reads_topics: true,
             declares: false,
             operates: false,
             delays: false,
             persists: true,
             transacts: false,
+            transacts_all: false,
             has_named_confirms: false,
             confirms_all: false,
             confirms_apart: true,
+            confirms_settles: true,
+            closes_at_once: true,
             has_groups: false,
             headers: HeaderUse::Never,
         }

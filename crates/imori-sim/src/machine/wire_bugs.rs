@@ -16,6 +16,9 @@ pub(crate) fn read_instead(bug: Option<Bug>, bytes: &[u8]) -> Option<Vec<u8>> {
         let (before, rest) = bytes.split_at(at);
         return Some([before, rest.get(HEADER.len()..).unwrap_or_default()].concat());
     }
+    if bug == Some(Bug::PrefetchForgotten) {
+        return without_prefetch(bytes);
+    }
     let line_end = bytes.windows(2).position(|two| two == b"\r\n")?;
     let (line, rest) = bytes.split_at(line_end);
     let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
@@ -34,6 +37,17 @@ pub(crate) fn read_instead(bug: Option<Bug>, bytes: &[u8]) -> Option<Vec<u8>> {
         _ => return None,
     };
     Some([&line, rest].concat())
+}
+
+/// A `basic.qos` for the consumers that follow, with no number.
+fn without_prefetch(bytes: &[u8]) -> Option<Vec<u8>> {
+    // The length of its payload, its class and its method, and no number of bytes.
+    const QOS: &[u8] = &[0, 0, 0, 11, 0, 60, 0, 10, 0, 0, 0, 0];
+    let count = bytes.windows(QOS.len()).position(|part| part == QOS)? + QOS.len();
+    let is_of_channel = bytes.get(count + 2) == Some(&1);
+    let mut instead = bytes.to_vec();
+    instead.get_mut(count..count + 2).filter(|_| !is_of_channel)?.fill(0);
+    Some(instead)
 }
 
 /// The bytes that a connection writes instead of these.

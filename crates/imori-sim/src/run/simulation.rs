@@ -12,7 +12,9 @@ use imori_stomp::codec::version::Version;
 use imori_store::disk::sim_disk::SimDisk;
 
 use crate::cell::CellWorld;
-use crate::client::{Client, ClientProtocol, Connection, InternalClient, NatsClient, StompClient, ToyClient};
+use crate::client::{
+    AmqpClient, Client, ClientProtocol, Connection, InternalClient, NatsClient, StompClient, ToyClient,
+};
 use crate::journal::{Definitions, Device, Store};
 use crate::machine::STORE_THREADS;
 use crate::machine::{Board, CHANNELS_MAX, Shared, Spoken};
@@ -119,10 +121,10 @@ impl Simulation {
 
     fn connect_by(&mut self, name: ProtocolName, actions: usize) {
         // First: the last of the clients is the one that is asked for.
-        self.connect_intruder(name, |session| match name {
+        self.connect_intruder(name, |session, _| match name {
             ProtocolName::Stomp => Box::new(StompClient::new(Version::V12)),
             ProtocolName::Nats => Box::new(NatsClient::new(session, true)),
-            ProtocolName::Amqp => unreachable!("the simulator has no client of AMQP"),
+            ProtocolName::Amqp => unreachable!("its clients have channels"),
         });
         let connection = self.open(name);
         let session = self.model.begin_session(connection.pipe);
@@ -133,7 +135,7 @@ impl Simulation {
                 Box::new(StompClient::new(version))
             }
             ProtocolName::Nats => Box::new(NatsClient::new(session, random.chance(3, 4))),
-            ProtocolName::Amqp => unreachable!("the simulator has no client of AMQP"),
+            ProtocolName::Amqp => unreachable!("its clients have channels"),
         };
         self.begin(Client::new(session, connection, protocol, actions));
     }
@@ -150,8 +152,10 @@ impl Simulation {
 
     /// Connects a client that has channels, which share its actions.
     fn connect_channels(&mut self, actions: usize) {
-        self.connect_intruder(Spoken::Toy, |_| Box::new(ToyClient::new(1)));
-        let connection = self.open(Spoken::Toy);
+        let speaks_amqp = self.shared.random.chance(1, 2);
+        let spoken = if speaks_amqp { ProtocolName::Amqp.into() } else { Spoken::Toy };
+        self.connect_intruder(spoken.clone(), |_, connection| channel_client(connection, &spoken, 1, false));
+        let connection = self.open(spoken.clone());
         let channels = self.shared.random.between(2, CHANNELS_MAX);
         for channel in 1..=channels {
             let share = actions / channels + usize::from(channel <= actions % channels);
@@ -163,7 +167,11 @@ impl Simulation {
     pub(crate) fn open_channel(&mut self, connection: &Rc<Connection>, channel: u16, actions: usize) {
         let session = self.model.begin_session(connection.pipe);
         let is_first = connection.is_new();
-        let protocol = Box::new(ToyClient::new(channel));
+        let spoken = self.shared.network.pipe(connection.pipe).spoken.clone();
+        // What a full queue refuses ends a channel with transactions.
+        let may_transact = !self.model.queues.iter().any(|queue| queue.refuses);
+        let is_transactional = may_transact && self.shared.random.chance(1, 3);
+        let protocol = channel_client(connection, &spoken, channel, is_transactional);
         let mut client = Client::new(session, Rc::clone(connection), protocol, actions);
         if is_first {
             client.connect(&self.shared);
@@ -178,14 +186,15 @@ impl Simulation {
     fn connect_intruder(
         &mut self,
         spoken: impl Into<Spoken>,
-        protocol: impl FnOnce(usize) -> Box<dyn ClientProtocol>,
+        protocol: impl FnOnce(usize, &Rc<Connection>) -> Box<dyn ClientProtocol>,
     ) {
         if !self.workload.has_slow_logins || !self.shared.random.chance(1, 3) {
             return;
         }
         let connection = self.open(spoken);
         let session = self.model.begin_session(connection.pipe);
-        let mut client = Client::new(session, connection, protocol(session), 0);
+        let protocol = protocol(session, &connection);
+        let mut client = Client::new(session, connection, protocol, 0);
         client.is_intruder = true;
         self.begin(client);
     }
@@ -203,6 +212,19 @@ impl Simulation {
     fn begin(&mut self, mut client: Client) {
         client.connect(&self.shared);
         self.clients.push(client);
+    }
+}
+
+/// The client of a channel, in the language of its connection.
+fn channel_client(
+    connection: &Rc<Connection>,
+    spoken: &Spoken,
+    channel: u16,
+    is_transactional: bool,
+) -> Box<dyn ClientProtocol> {
+    match spoken {
+        Spoken::Product(_) => Box::new(AmqpClient::new(connection, channel, is_transactional)),
+        Spoken::Toy | Spoken::Internal(_) => Box::new(ToyClient::new(channel)),
     }
 }
 

@@ -1,0 +1,364 @@
+//! AMQP 0-9-1 as clients speak it, for one channel of a connection: frames out, frames in.
+//!
+//! A channel confirms publishes by their numbers, or it is transactional: then whatever is in no larger transaction is
+//! one of its own.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use imori_amqp091::codec::frame::{
+    FRAME_BYTES, Frame, FrameType, PROTOCOL_HEADER, Step, decode, push_body, push_content_header, push_method,
+};
+use imori_amqp091::codec::method::{MethodFields, MethodId};
+use imori_amqp091::codec::methods::{Method, basic, channel, confirm, connection, tx};
+use imori_amqp091::codec::properties::ContentHeader;
+use imori_amqp091::codec::push::{push_field, push_table_field};
+use imori_amqp091::codec::table::{FieldValue, Table};
+
+use super::connection::Connection;
+use super::errors::complaint;
+use super::outgoing::Place;
+use super::protocol::{
+    Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, HeaderUse, NumberHeader, Open,
+    Publish, Published, Settle, Subscribe, Transact, Unsubscribe,
+};
+use crate::model::Outcome;
+
+/// Bytes of a frame: small ones, so that bodies have several.
+const FRAME_BYTES_MAX: u32 = 4096;
+
+/// The properties of a message: the flag that says how long it is kept, and the number for as long as it is needed.
+const PERSISTENT: [u8; 3] = [0x10, 0, 2];
+const TRANSIENT: [u8; 2] = [0, 0];
+
+/// A client of one channel.
+pub(crate) struct AmqpClient {
+    connection: Rc<Connection>,
+    channel: u16,
+    is_transactional: bool,
+    /// Answers that are to come, each with the names of the confirms that come with it.
+    asked: VecDeque<(MethodId, Vec<String>)>,
+    /// Confirms that come with the next commit.
+    uncommitted: Vec<String>,
+    /// Confirms that came with an answer that was read.
+    confirmed: VecDeque<String>,
+    /// A delivery whose body is not whole, and the bytes that are missing; `None` before its header came.
+    unfinished: Option<(Delivered, Option<usize>)>,
+    /// The broker has said its last on this channel.
+    is_closed: bool,
+}
+
+impl AmqpClient {
+    /// A client of this channel of a connection.
+    pub(crate) fn new(connection: &Rc<Connection>, channel: u16, is_transactional: bool) -> AmqpClient {
+        AmqpClient {
+            connection: Rc::clone(connection),
+            channel,
+            is_transactional,
+            asked: VecDeque::new(),
+            uncommitted: Vec::new(),
+            confirmed: VecDeque::new(),
+            unfinished: None,
+            is_closed: false,
+        }
+    }
+
+    /// Writes a method that is answered by one of type `A`.
+    fn ask<'a, A: MethodFields<'a>>(
+        &mut self,
+        out: &mut Vec<u8>,
+        method: &impl MethodFields<'a>,
+        names: Vec<String>,
+    ) {
+        self.asked.push_back((A::ID, names));
+        push_method(out, self.channel, method);
+    }
+
+    /// Ends the transaction that a command is, unless it belongs to a larger one.
+    fn commit(&mut self, out: &mut Vec<u8>, confirm: Option<&str>, is_in_larger: bool) {
+        self.uncommitted.extend(confirm.map(String::from));
+        if !is_in_larger {
+            let names = std::mem::take(&mut self.uncommitted);
+            self.ask::<tx::CommitOk>(out, &tx::Commit, names);
+        }
+    }
+
+    fn event(&mut self, frame: &Frame<'_>) -> Result<Event, String> {
+        match frame.kind {
+            FrameType::Heartbeat => Ok(Event::Nothing),
+            FrameType::Header => {
+                let header = ContentHeader::decode(frame.payload).map_err(|error| error.to_string())?;
+                match self.unfinished.take() {
+                    Some((delivered, None)) => Ok(self.add(delivered, header.body_len as usize, b"")),
+                    unfinished => Err(format!("a header comes, and {unfinished:?} is not whole")),
+                }
+            }
+            FrameType::Body => match self.unfinished.take() {
+                Some((delivered, Some(missing))) if frame.payload.len() <= missing => {
+                    Ok(self.add(delivered, missing, frame.payload))
+                }
+                unfinished => Err(format!("a body is longer than announced: {unfinished:?}")),
+            },
+            FrameType::Method => {
+                let method = Method::decode(frame.payload).map_err(|error| error.to_string())?;
+                if frame.channel == 0 {
+                    return Ok(self.of_connection(&method));
+                }
+                if self.is_closed || self.unfinished.is_some() {
+                    return Err(format!("{method:?} comes, and {:?} is not whole", self.unfinished));
+                }
+                self.of_channel(&method)
+            }
+        }
+    }
+
+    fn of_connection(&self, method: &Method<'_>) -> Event {
+        match method {
+            Method::ConnectionClose(close) if !self.is_closed => refused(close.reply_text),
+            _ => Event::Nothing,
+        }
+    }
+
+    fn of_channel(&mut self, method: &Method<'_>) -> Result<Event, String> {
+        match *method {
+            Method::BasicDeliver(deliver) => {
+                let delivered = Delivered {
+                    subscription: String::from(deliver.consumer_tag),
+                    number: Some(deliver.delivery_tag),
+                    ack: deliver.delivery_tag.to_string(),
+                    body: Vec::new(),
+                    number_header: NumberHeader::Hidden,
+                    is_redelivered: deliver.redelivered,
+                    text_bytes: 0,
+                    death: None,
+                    reply_to: None,
+                };
+                self.unfinished = Some((delivered, None));
+                Ok(Event::Nothing)
+            }
+            Method::BasicAck(basic::Ack { delivery_tag, multiple }) => {
+                Ok(published(delivery_tag, multiple, false))
+            }
+            Method::BasicNack(basic::Nack { delivery_tag, multiple, .. }) => {
+                Ok(published(delivery_tag, multiple, true))
+            }
+            Method::ChannelClose(close) => {
+                self.is_closed = true;
+                self.connection.closed_by_broker.borrow_mut().insert(self.channel);
+                Ok(refused(close.reply_text))
+            }
+            _ => {
+                self.is_closed = matches!(method, Method::ChannelCloseOk(_));
+                match self.asked.pop_front() {
+                    Some((id, names)) if id == method.id() => self.confirmed.extend(names),
+                    other => return Err(format!("{method:?} for {other:?}")),
+                }
+                Ok(self.next_confirmed().unwrap_or(Event::Nothing))
+            }
+        }
+    }
+
+    fn next_confirmed(&mut self) -> Option<Event> {
+        let name = Some(self.confirmed.pop_front()?);
+        Some(Event::Confirmed(Confirmed { name, level: None, count: None }))
+    }
+
+    /// Adds bytes to the body of a delivery, of which so many are missing.
+    fn add(&mut self, mut delivered: Delivered, missing: usize, bytes: &[u8]) -> Event {
+        delivered.body.extend_from_slice(bytes);
+        match missing - bytes.len() {
+            0 => Event::Delivered(delivered),
+            missing => {
+                self.unfinished = Some((delivered, Some(missing)));
+                Event::Nothing
+            }
+        }
+    }
+}
+
+impl ClientProtocol for AmqpClient {
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            reads_queues: true,
+            reads_topics: false,
+            declares: false,
+            operates: false,
+            delays: false,
+            persists: true,
+            transacts: self.is_transactional,
+            transacts_all: self.is_transactional,
+            has_named_confirms: false,
+            confirms_all: false,
+            confirms_apart: !self.is_transactional,
+            confirms_settles: self.is_transactional,
+            closes_at_once: false,
+            has_groups: false,
+            headers: HeaderUse::Never,
+        }
+    }
+
+    fn connect(&mut self, out: &mut Vec<u8>, is_intruder: bool) {
+        let response: &[u8] = if is_intruder { b"\0guest\0wrong" } else { b"\0guest\0guest" };
+        let mut properties = Vec::new();
+        push_table_field(&mut properties, b"capabilities", |out| {
+            push_field(out, b"authentication_failure_close", FieldValue::Bool(true));
+        });
+        let client_properties = Table::new(&properties).expect("it was just written");
+        let start_ok =
+            connection::StartOk { client_properties, mechanism: "PLAIN", response, locale: "en_US" };
+        out.extend_from_slice(PROTOCOL_HEADER);
+        push_method(out, 0, &start_ok);
+        push_method(
+            out,
+            0,
+            &connection::TuneOk { channel_max: 16, frame_max: FRAME_BYTES_MAX, heartbeat: 0 },
+        );
+        push_method(out, 0, &connection::Open { virtual_host: "/" });
+    }
+
+    fn open(&mut self, out: &mut Vec<u8>, open: &Open<'_>) {
+        // A channel of this number that the broker closed is free when that is answered.
+        if self.connection.closed_by_broker.borrow_mut().remove(&self.channel) {
+            push_method(out, self.channel, &channel::CloseOk);
+        }
+        self.ask::<channel::OpenOk>(out, &channel::Open, Vec::new());
+        if let Some(window) = open.window {
+            let prefetch_count = u16::try_from(window).unwrap_or(u16::MAX);
+            let qos = basic::Qos { prefetch_size: 0, prefetch_count, global: true };
+            self.ask::<basic::QosOk>(out, &qos, Vec::new());
+        }
+        let names = vec![String::from(open.confirm)];
+        match self.is_transactional {
+            true => self.ask::<tx::SelectOk>(out, &tx::Select, names),
+            false => self.ask::<confirm::SelectOk>(out, &confirm::Select { no_wait: false }, names),
+        }
+    }
+
+    fn subscribe(&mut self, out: &mut Vec<u8>, subscribe: &Subscribe<'_>) {
+        let (Place::Queue(queue) | Place::DeclaredQueue(queue)) = subscribe.place else { return };
+        let prefetch_count = u16::try_from(subscribe.prefetch).unwrap_or(u16::MAX);
+        let qos = basic::Qos { prefetch_size: 0, prefetch_count, global: false };
+        self.ask::<basic::QosOk>(out, &qos, Vec::new());
+        let mut arguments = Vec::new();
+        if let Some(priority) = subscribe.priority {
+            push_field(&mut arguments, b"x-priority", FieldValue::I64(priority as i64));
+        }
+        let consume = basic::Consume {
+            queue,
+            consumer_tag: subscribe.id,
+            arguments: Table::new(&arguments).expect("it was just written"),
+            ..basic::Consume::default()
+        };
+        self.asked.push_back((basic::ConsumeOk::ID, vec![String::from(subscribe.confirm)]));
+        push_method(out, self.channel, &consume);
+    }
+
+    fn unsubscribe(&mut self, out: &mut Vec<u8>, unsubscribe: &Unsubscribe<'_>) {
+        let cancel = basic::Cancel { consumer_tag: unsubscribe.id, no_wait: false };
+        self.asked.push_back((basic::CancelOk::ID, vec![String::from(unsubscribe.confirm)]));
+        push_method(out, self.channel, &cancel);
+    }
+
+    fn publish(&mut self, out: &mut Vec<u8>, publish: &Publish<'_>) -> Option<usize> {
+        let (exchange, routing_key) = match &publish.outgoing.place {
+            Place::Queue(queue) | Place::DeclaredQueue(queue) => ("", queue),
+            Place::Topic(subject) | Place::Reply(subject) => ("amq.topic", subject),
+        };
+        let to = basic::Publish { exchange, routing_key, mandatory: false, immediate: false };
+        let properties = if publish.outgoing.is_persistent { &PERSISTENT[..] } else { &TRANSIENT };
+        push_method(out, self.channel, &to);
+        push_content_header(out, self.channel, publish.body.len(), properties);
+        push_body(out, self.channel, publish.body, FRAME_BYTES_MAX as usize - FRAME_BYTES);
+        if self.is_transactional {
+            self.commit(out, publish.confirm, publish.transaction.is_some());
+        }
+        Some(properties.len())
+    }
+
+    fn settle(&mut self, out: &mut Vec<u8>, settle: &Settle<'_>) {
+        let delivery_tag: u64 = settle.ack.parse().unwrap_or_default();
+        match settle.outcome {
+            Outcome::Open | Outcome::Auto | Outcome::Accept => {
+                push_method(out, self.channel, &basic::Ack { delivery_tag, multiple: false });
+            }
+            Outcome::Release => {
+                let nack = basic::Nack { delivery_tag, multiple: false, requeue: true };
+                push_method(out, self.channel, &nack);
+            }
+            Outcome::Reject => {
+                push_method(out, self.channel, &basic::Reject { delivery_tag, requeue: false });
+            }
+        }
+        if self.is_transactional {
+            self.commit(out, settle.confirm, settle.transaction.is_some());
+        }
+    }
+
+    /// The transaction is there from the start, and after each commit another one.
+    fn transact(&mut self, out: &mut Vec<u8>, step: Transact, _name: &str, confirm: Option<&str>) {
+        match step {
+            Transact::Begin => {}
+            Transact::Commit => self.commit(out, confirm, false),
+            Transact::Abort => {
+                self.uncommitted.clear();
+                self.ask::<tx::RollbackOk>(out, &tx::Rollback, Vec::new());
+            }
+        }
+    }
+
+    fn disconnect(&mut self, out: &mut Vec<u8>, disconnect: &Disconnect<'_>) {
+        let close = channel::Close { reply_code: 200, ..channel::Close::default() };
+        self.asked.push_back((channel::CloseOk::ID, vec![String::from(disconnect.confirm)]));
+        push_method(out, self.channel, &close);
+    }
+
+    fn channel(&self) -> Option<u16> {
+        Some(self.channel)
+    }
+
+    fn part(&self, input: &[u8]) -> Option<(usize, Option<u16>)> {
+        match decode(input, usize::MAX) {
+            Ok(Step::Frame(frame)) => {
+                Some((frame.len(), Some(frame.channel).filter(|channel| *channel != 0)))
+            }
+            Ok(Step::Incomplete { .. }) => None,
+            // Whoever reads it says why it is none.
+            Err(_) => (!input.is_empty()).then_some((input.len(), None)),
+        }
+    }
+
+    fn text_of(&self, bytes: &[u8]) -> String {
+        let mut rest = bytes.strip_prefix(PROTOCOL_HEADER).unwrap_or(bytes);
+        let mut text = String::new();
+        while let Ok(Step::Frame(frame)) = decode(rest, usize::MAX) {
+            let shown = match (frame.kind, Method::decode(frame.payload)) {
+                (FrameType::Method, Ok(method)) => format!("{method:?}"),
+                (kind, _) => format!("{kind:?} {}", frame.payload.escape_ascii()),
+            };
+            text.push_str(&format!("{} {shown} | ", frame.channel));
+            rest = rest.get(frame.len()..).unwrap_or_default();
+        }
+        text
+    }
+
+    fn read(&mut self, input: &[u8]) -> Result<Option<(usize, Event)>, String> {
+        if let Some(event) = self.next_confirmed() {
+            return Ok(Some((0, event)));
+        }
+        match decode(input, usize::MAX) {
+            Ok(Step::Frame(frame)) => Ok(Some((frame.len(), self.event(&frame)?))),
+            Ok(Step::Incomplete { .. }) => Ok(None),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+fn published(number: u64, is_multiple: bool, is_refused: bool) -> Event {
+    Event::Published(Published { number, is_multiple, is_refused })
+}
+
+/// A reason behind the name of its code.
+fn refused(reply_text: &str) -> Event {
+    let reason = reply_text.split_once(" - ").map_or(reply_text, |(_, reason)| reason);
+    Event::Refused { message: complaint(reason), text: reason.as_bytes().to_vec() }
+}

@@ -1,0 +1,45 @@
+"""amqp091-go's own tests with a broker, from its module.
+
+Some ask for connections by RabbitMQ's management API on its usual port, so that they have a network
+to themselves.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from harness.amqp.suite import INSTALLED, SUITE_S, need, run_suite
+from harness.imori import running_imori
+from harness.network import network
+
+pytestmark = pytest.mark.timeout(SUITE_S)
+
+TESTS = INSTALLED / "amqp091-go.test"
+ENDED = re.compile(r"^--- (PASS|FAIL|SKIP): (\S+)", re.MULTILINE)
+
+# Its tests of recovery wait for most of their time.
+HALVES = {"recovery": ("run", 19), "all-else": ("skip", 227)}
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_amqp091_go(half: str, tmp_path: Path) -> None:
+    need(TESTS, "ip")
+    choice, passed = HALVES[half]
+    with (
+        network() as within,
+        running_imori(
+            tmp_path,
+            listen=("127.0.0.1:5672",),
+            protocol="amqp",
+            also=("admin=127.0.0.1:15672",),
+            prefix=within,
+        ),
+    ):
+        printed = run_suite(
+            [*within, TESTS, "-test.v", f"-test.{choice}=Recovery"],
+            INSTALLED / "amqp091-go",
+            {"AMQP_URL": "amqp://guest:guest@127.0.0.1:5672/"},
+        )
+    ended = [how for how, _ in ENDED.findall(printed)]
+    assert (ended.count("PASS"), ended.count("FAIL")) == (passed, 0)
