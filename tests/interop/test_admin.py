@@ -11,6 +11,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pika
@@ -432,3 +433,15 @@ def test_rabbitmqadmin_lists_and_changes(imori: Imori) -> None:
     run("close", "connection", f"name={names['tool']}")
     with pytest.raises(pika.exceptions.ConnectionClosedByBroker):
         channel.queue_declare("after")
+
+
+def test_a_queue_that_is_deleted_does_not_come_back(tmp_path: Path) -> None:
+    for number in range(6):
+        with running_imori(tmp_path, amqp=True, admin=True) as imori:
+            with connect(imori) as connection:
+                names = [row["name"] for row in read(imori, "/api/queues/%2F")]
+                assert names == [], "the end of the broker before came right behind the answer"
+                connection.channel().queue_declare(f"gone-{number}", durable=True)
+            path = f"/api/queues/%2F/gone-{number}"
+            assert ask(imori, path, method="DELETE").status == 204
+            imori.process.kill()

@@ -25,6 +25,7 @@ from harness.crossing import (
     rows,
     running_world,
     send,
+    wait_for_message,
 )
 from harness.deadline import DEADLINE_S
 from harness.nats.message import messages_in, publish_bytes
@@ -549,9 +550,7 @@ def test_pika_answers_stomp_and_nats(world: World) -> None:
     def answer() -> None:
         request = responder.one()
         reply = Properties(correlation_id=request.properties.correlation_id)
-        responder.channel.basic_publish(
-            "", request.properties.reply_to, request.body * 2, reply, mandatory=True
-        )
+        responder.channel.basic_publish("", request.properties.reply_to, request.body * 2, reply)
 
     stomp = world.stomp()
     for number in range(5):
@@ -560,8 +559,20 @@ def test_pika_answers_stomp_and_nats(world: World) -> None:
         answer()
         frame = stomp.read()
         assert (frame.body, frame["correlation-id"]) == (b"%d" % number * 2, str(number))
-    # A requester of NATS that has an inbox of the broker's making, as one of STOMP gave it.
-    owner, address = inbox(world)
-    publish(world.nats(), publish_bytes("imori.queue.double", b"7", reply=address))
+    # A requester of NATS waits at a subject of its own.
+    nats = world.listen_nats("_INBOX.own.*")
+    for number in range(5):
+        block = f"correlation-id: {number}\r\n".encode()
+        request = publish_bytes(
+            "imori.queue.double", b"%d" % number, reply=f"_INBOX.own.{number}", headers=block
+        )
+        publish(nats, request)
+        answer()
+        message = wait_for_message(nats)
+        assert (message.subject, message.body) == (f"_INBOX.own.{number}", b"%d" % number * 2)
+        assert message.header("correlation-id") == str(number)
+    # A requester of STOMP that hears a topic.
+    listener = world.listen_stomp("/topic/answers.here")
+    send(world.stomp(), b"destination:/queue/double\nreply-to:/topic/answers.here\n", b"7")
     answer()
-    assert owner.read().body == b"77"
+    assert listener.read().body == b"77"

@@ -34,13 +34,14 @@ const CHANNEL: u16 = 1;
 
 fn main() {
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
-    let row = Row { key: "q", consumers: 1, acks: false, confirms: false, correlates: false };
+    let row = Row { key: "q", consumers: 1, channels: 1, acks: false, confirms: false, correlates: false };
     for (name, row) in [
         ("publish to deliver, no ack", row),
         ("publish to nobody", Row { key: "nobody", ..row }),
         ("publish to 10 queues", Row { key: "fan", consumers: 10, ..row }),
         ("publish with confirm", Row { confirms: true, ..row }),
         ("publish, deliver, ack", Row { acks: true, ..row }),
+        ("publish to deliver, 2,000 channels in turn", Row { channels: 2_000, ..row }),
         ("publish, properties differ", Row { correlates: true, ..row }),
     ] {
         if only.as_ref().is_none_or(|only| name.contains(only.as_str())) {
@@ -54,7 +55,10 @@ fn main() {
 struct Row {
     /// The routing key: of the queue `q`, of `amq.fanout`, or of nobody.
     key: &'static str,
+    /// Connections that consume, each from a queue of its own.
     consumers: usize,
+    /// Channels of each of them, each with a consumer.
+    channels: u16,
     acks: bool,
     confirms: bool,
     /// Each publish has a correlation of its own.
@@ -137,16 +141,21 @@ fn queue_and_consumer(row: Row, exchange: &str, number: usize) -> Vec<u8> {
             };
             push_method(out, CHANNEL, &bind);
         }
-        let consume = basic::Consume {
-            queue: &name,
-            consumer_tag: &name,
-            no_local: false,
-            no_ack: !row.acks,
-            exclusive: false,
-            no_wait: false,
-            arguments: Table::EMPTY,
-        };
-        push_method(out, CHANNEL, &consume);
+        for number in CHANNEL..CHANNEL + row.channels {
+            if number > CHANNEL {
+                push_method(out, number, &channel::Open);
+            }
+            let consume = basic::Consume {
+                queue: &name,
+                consumer_tag: &name,
+                no_local: false,
+                no_ack: !row.acks,
+                exclusive: false,
+                no_wait: false,
+                arguments: Table::EMPTY,
+            };
+            push_method(out, number, &consume);
+        }
     })
 }
 
@@ -194,9 +203,13 @@ impl Bench {
         (client, id)
     }
 
-    fn feed(&self, client: &mut Connection, input: &[u8]) {
-        let received = client.receive(&self.world, &mut (), input, None, &mut Budget::default());
-        assert_eq!(received.consumed, input.len(), "{:?}", received.next);
+    /// Takes as many turns as the input asks for.
+    fn feed(&self, client: &mut Connection, mut input: &[u8]) {
+        while !input.is_empty() {
+            let received = client.receive(&self.world, &mut (), input, None, &mut Budget::default());
+            assert_ne!(received.consumed, 0, "{:?}", received.next);
+            input = input.get(received.consumed..).unwrap_or_default();
+        }
     }
 
     /// Takes what is unsent, as a writer does.

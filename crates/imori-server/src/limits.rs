@@ -91,8 +91,12 @@ pub(crate) const HTTP_HEADERS_MAX: usize = 32;
 /// How long a request's head may take, the time before it included. Longer: the connection is closed.
 pub(crate) const HTTP_HEAD_MAX: Duration = Duration::from_secs(10);
 
-/// Threads that check logins of HTTP which take longer than a moment. More: they wait for one.
-pub(crate) const HTTP_LOGIN_THREADS_MAX: usize = 2;
+/// Threads for requests of HTTP that wait: for the check of a login, or for the disk. There is one for each connection
+/// that may be there.
+pub(crate) const HTTP_WAITING_THREADS_MAX: usize = 2 * HTTP_CONNECTIONS_MAX;
+
+/// How often a request that waits for the disk looks whether the broker still runs.
+pub(crate) const ADMIN_LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// How long a connection of HTTP lives; what is being answered then is finished.
 pub(crate) const HTTP_LIFE_MAX: Duration = Duration::from_secs(60);

@@ -28,7 +28,7 @@ pub(crate) fn enqueue<W: World>(
         queues if batch.messages.len() > 1 && are_read_apart(world, queues) => {
             queues.iter().for_each(|queue| enqueue_in(world, *queue, batch, shared, reports, dead));
         }
-        // Message by message, as somebody may read several of them in one session.
+        // Message by message, as somebody may read several of them in one session (decision 0072).
         queues => {
             for (index, batch) in batch.each() {
                 let mut reports = reports.one(index);

@@ -1,12 +1,17 @@
 //! Changes are jobs for a cell, as only a cell runs the broker's verbs.
 
+use std::sync::Arc;
+
 use imori_core::authorize::Identity;
 use imori_core::broker::Actor;
+use imori_core::confirm::Confirm;
 use imori_core::id::{ConnectionId, VhostId};
 use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
 
 use crate::cell::Cell;
-use crate::shared::{Arrival, Shared};
+use crate::limits::ADMIN_LOOK_EVERY;
+use crate::shared::{Arrival, Phase, Shared};
 
 /// The connection in whose name an operator acts: no client has it, so that nothing is exclusive to it.
 pub(super) const OPERATOR: ConnectionId =
@@ -36,4 +41,18 @@ pub(super) async fn on_cell<R: Send + 'static>(
 /// An operator with the rights of this user.
 pub(super) fn operator(identity: &Identity, vhost: VhostId) -> Actor<'_> {
     Actor { identity, connection: OPERATOR, vhost }
+}
+
+/// Waits on another thread until no power cut takes a change back; false where the broker has come to its end. A level
+/// below the disk's promises less, and waits for nothing.
+pub(super) async fn is_kept(shared: &Arc<Shared>, confirm: Confirm) -> bool {
+    if confirm.synced <= shared.journal.waiters().progress().synced {
+        return true;
+    }
+    let shared = Arc::clone(shared);
+    let wait = move || {
+        let is_hopeless = || shared.journal.has_failed() || *shared.phase.borrow() == Phase::Ended;
+        shared.journal.waiters().await_synced(confirm.synced, ADMIN_LOOK_EVERY, is_hopeless)
+    };
+    spawn_blocking(wait).await.unwrap_or(false)
 }

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use super::administered::Administered;
 use super::answer::{done, ended, json_with, not_found, refused};
 use super::list::{Columns, ListQuery, list};
-use super::on_cell::{on_cell, operator};
+use super::on_cell::{is_kept, on_cell, operator};
 use crate::clock::millis;
 use crate::shared::queue_key;
 
@@ -92,7 +92,8 @@ pub(super) async fn delete_queue(
         delete_queue_if(cell, &operator(&identity, vhost), name.as_bytes(), options, |_| ())
     });
     match deleted.await {
-        Some(Ok(_)) => done(),
+        Some(Ok(deleted)) if is_kept(&broker.shared, deleted.confirm).await => done(),
+        Some(Ok(_)) => ended(),
         Some(Err(refusal)) => refused(&refusal),
         None => ended(),
     }
@@ -108,7 +109,8 @@ pub(super) async fn purge_queue(
     let purged =
         on_cell(&broker.shared, 0, move |cell| purge(cell, &operator(&identity, vhost), name.as_bytes()));
     match purged.await {
-        Some(Ok(_)) => done(),
+        Some(Ok((_, confirm))) if is_kept(&broker.shared, confirm).await => done(),
+        Some(Ok(_)) => ended(),
         Some(Err(refusal)) => refused(&refusal),
         None => ended(),
     }

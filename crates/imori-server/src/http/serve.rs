@@ -23,7 +23,7 @@ use super::places::{Place, Places};
 use crate::config::Service;
 use crate::limits::{
     ACCEPT_PAUSE, HTTP_CONNECTIONS_MAX, HTTP_HEAD_BYTES_MAX, HTTP_HEAD_MAX, HTTP_HEADERS_MAX, HTTP_LIFE_MAX,
-    HTTP_LOGIN_THREADS_MAX, LINGER_MAX,
+    HTTP_WAITING_THREADS_MAX, LINGER_MAX,
 };
 use crate::shared::Phase;
 
@@ -54,7 +54,7 @@ fn run(listeners: Vec<HttpListener>, mut phase: watch::Receiver<Phase>) {
     let runtime = runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
-        .max_blocking_threads(HTTP_LOGIN_THREADS_MAX)
+        .max_blocking_threads(HTTP_WAITING_THREADS_MAX)
         .build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
