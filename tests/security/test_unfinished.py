@@ -12,6 +12,7 @@ from contextlib import ExitStack
 import pytest
 
 from conftest import ConnectRaw, StartImori
+from harness.amqp import frames as amqp
 from harness.broker import broker_of
 from harness.deadline import DEADLINE_S
 from harness.frame import Frame, frame_bytes
@@ -38,16 +39,20 @@ class Sender(ByteStream):
     """A client that sends large messages, as far as it is let."""
 
     def __init__(self, imori: Imori, protocol: str) -> None:
-        address = imori.nats if protocol == "nats" else imori.addresses[0]
+        address = {"nats": imori.nats, "amqp": imori.amqp}.get(protocol, imori.addresses[0])
         assert address is not None
         super().__init__(address)
         self._protocol = protocol
         self._chunk = b"x" * MIB
         self.left = 0
+        self._unsent = b""
         self.is_answered = False
         if protocol == "nats":
             self.write(b'CONNECT {"verbose":false}\r\nPING\r\n')
             self.must_read(b"PONG\r\n")
+        elif protocol == "amqp":
+            self.write(amqp.LOGIN + amqp.CHANNEL_OPEN + amqp.CONFIRM_SELECT)
+            self.must_read(amqp.CONFIRM_SELECT_OK)
         else:
             self.write(frame_bytes("CONNECT", {"accept-version": "1.2", "host": "/"}))
             self.must_read(b"\0")
@@ -55,6 +60,11 @@ class Sender(ByteStream):
     def declare(self) -> None:
         """Sends all that comes before a body."""
         self.left = PART
+        if self._protocol == "amqp":
+            self._unsent = amqp.body_frames(PART)
+            self.left = len(self._unsent)
+            self.write(amqp.publish(BODY))
+            return
         length = f"content-length:{BODY}\n" if self._protocol == "stomp" else ""
         head = f"SEND\ndestination:/topic/none\nreceipt:r\n{length}\n"
         self.write(f"PUB none {BODY}\r\n".encode() if self._protocol == "nats" else head.encode())
@@ -63,7 +73,7 @@ class Sender(ByteStream):
         """Sends of the part what the socket takes now; tells whether that was anything."""
         self._socket.setblocking(False)
         try:
-            sent = self._socket.send(self._chunk[: self.left]) if self.left else 0
+            sent = self._socket.send(self._next_chunk()) if self.left else 0
         except BlockingIOError:
             sent = 0
         finally:
@@ -71,8 +81,20 @@ class Sender(ByteStream):
         self.left -= sent
         return sent > 0
 
+    def _next_chunk(self) -> bytes:
+        if self._protocol != "amqp":
+            return self._chunk[: self.left]
+        begin = len(self._unsent) - self.left
+        return self._unsent[begin : begin + MIB]
+
     def finish(self) -> None:
         """Sends the rest, however long that takes, and waits for the answer."""
+        if self._protocol == "amqp":
+            rest = self._unsent[len(self._unsent) - self.left :]
+            self.write(rest + amqp.body_frames(BODY - PART))
+            self.must_read(amqp.ACK_OF_FIRST)
+            self.is_answered = True
+            return
         body = b"x" * (BODY - PART + self.left)
         if self._protocol == "nats":
             self.write(body + b"\r\nPING\r\n")
@@ -96,7 +118,7 @@ class Sender(ByteStream):
 @pytest.fixture
 def imori(start_imori: StartImori) -> Imori:
     """A broker whose memory mark is soon reached."""
-    return start_imori(settings=SETTINGS, monitor=True, nats=True)
+    return start_imori(settings=SETTINGS, monitor=True, nats=True, amqp=True)
 
 
 @pytest.fixture
@@ -141,7 +163,7 @@ def echo(client: RawClient, count: int, size: int) -> list[Frame]:
     return [client.read() for _ in range(count)]
 
 
-@pytest.mark.parametrize("protocol", ["stomp", "stomp without length", "nats"])
+@pytest.mark.parametrize("protocol", ["stomp", "stomp without length", "nats", "amqp"])
 def test_half_bodies_hold_a_share_of_the_mark_and_nobody_waits_for_them(
     imori: Imori, connect_raw: ConnectRaw, stack: ExitStack, protocol: str
 ) -> None:
@@ -168,7 +190,7 @@ def test_half_bodies_hold_a_share_of_the_mark_and_nobody_waits_for_them(
     assert [len(frame.body) for frame in echo(client, 2, BODY)] == [BODY, BODY]
 
 
-@pytest.mark.parametrize("protocol", ["stomp", "stomp without length", "nats"])
+@pytest.mark.parametrize("protocol", ["stomp", "stomp without length", "nats", "amqp"])
 def test_bodies_that_do_not_all_fit_come_through_one_after_the_other(
     imori: Imori, stack: ExitStack, protocol: str
 ) -> None:
@@ -185,7 +207,7 @@ def test_bodies_that_do_not_all_fit_come_through_one_after_the_other(
     assert imori.rss_bytes() - before < metric(imori, MARK) + 4 * BODY
 
 
-@pytest.mark.parametrize("protocol", ["stomp", "nats"])
+@pytest.mark.parametrize("protocol", ["stomp", "nats", "amqp"])
 def test_declarations_alone_cost_little(imori: Imori, stack: ExitStack, protocol: str) -> None:
     before = imori.rss_bytes()
     found = senders(stack, imori, protocol, 1000)
@@ -196,17 +218,23 @@ def test_declarations_alone_cost_little(imori: Imori, stack: ExitStack, protocol
     assert metric(imori, HELD) == 0
 
 
-def test_who_stops_within_a_body_is_cut_while_others_wait(imori: Imori, stack: ExitStack) -> None:
-    stopped = senders(stack, imori, "stomp", int(metric(imori, MARK)) // 2 // BODY + 1)
+@pytest.mark.parametrize(
+    ("protocol", "told_by"),
+    [("stomp", b"message:Message not finished"), ("amqp", b"RESOURCE_ERROR - ")],
+)
+def test_who_stops_within_a_body_is_cut_while_others_wait(
+    imori: Imori, stack: ExitStack, protocol: str, told_by: bytes
+) -> None:
+    stopped = senders(stack, imori, protocol, int(metric(imori, MARK)) // 2 // BODY + 1)
     send_parts(imori, stopped)
     assert metric(imori, WAITING) == 0
-    (other,) = senders(stack, imori, "stomp", 1)
+    (other,) = senders(stack, imori, protocol, 1)
     send_parts(imori, [other])
     assert metric(imori, WAITING) == 1
     other.finish()
     assert metric(imori, "imori_cut_unfinished_total") > 0
     (told, *_) = [sender for sender in stopped if sender.is_told()]
-    told.must_read(b"message:Message not finished")
+    told.must_read(told_by)
 
 
 def test_an_ack_behind_a_body_is_heard_in_an_alarm(

@@ -17,6 +17,7 @@ use crate::channel::Channel;
 use crate::codec::frame::push_method;
 use crate::codec::method::MethodFields;
 use crate::codec::table::{FieldValue, Table};
+use crate::content::Unfinished;
 use crate::limits::FRAME_BYTES_MIN;
 use crate::protocol_error::ProtocolError;
 use crate::settings::Settings;
@@ -36,6 +37,8 @@ pub(crate) struct Client {
     /// Channels, as agreed on.
     pub(crate) channel_max: u16,
     pub(crate) channels: BTreeMap<u16, Channel>,
+    /// Some channel may have a message of which not all frames have come.
+    pub(crate) has_unfinished: bool,
 }
 
 /// The answers of the broker that a client says it understands.
@@ -76,8 +79,14 @@ impl Client {
             frame_bytes_max: FRAME_BYTES_MIN,
             channel_max: settings.channel_max,
             channels: BTreeMap::new(),
+            has_unfinished: false,
             settings,
         }
+    }
+
+    /// The messages of which not all frames have come.
+    pub(crate) fn unfinished(&self) -> impl Iterator<Item = &Unfinished> {
+        self.channels.values().filter_map(|channel| channel.unfinished.as_ref())
     }
 
     /// On whose behalf the broker acts.

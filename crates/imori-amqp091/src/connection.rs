@@ -30,7 +30,7 @@ use crate::codec::methods::{Method, connection};
 use crate::codec::table::Table;
 use crate::commands::login::{LOCALES, MECHANISMS, log_in, open, server_properties, tune};
 use crate::commands::publish::publish;
-use crate::content::{Behind, behind, frames_of_method};
+use crate::content::{Behind, Unfinished, behind, frames_of_method};
 use crate::delivery::DeliveryEncoder;
 use crate::limits::{FRAME_BYTES_FORGIVEN, FRAME_BYTES_MIN, LOGIN_FRAME_BYTES_MAX};
 use crate::protocol_error::{Code, ProtocolError};
@@ -182,6 +182,15 @@ impl Inbound for Connection {
     fn does_more_than_publish<W: World>(&self, world: &W) -> bool {
         let reads = |outbound: &mut Outbound| outbound.readers_len() > 0 || outbound.unsettled_len() > 0;
         self.client.channels.len() > 1 || world.with_outbound(self.client.connection, reads) == Some(true)
+    }
+
+    #[inline]
+    fn gathered_bytes(&self, free_bytes: usize) -> usize {
+        if !self.client.has_unfinished {
+            return 0;
+        }
+        let came: usize = self.client.unfinished().map(Unfinished::came_bytes).sum();
+        if came < free_bytes { 0 } else { self.client.unfinished().map(Unfinished::whole_bytes).sum() }
     }
 
     fn keepalive_deadline(&self) -> Option<Time> {

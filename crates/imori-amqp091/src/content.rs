@@ -3,8 +3,6 @@
 //! Nearly always all of them stand behind each other in the input, with one body frame at most: then nothing is
 //! copied. Else the frames are gathered, as frames of other channels may come in between.
 
-use imori_core::memory::Gauge;
-
 use crate::codec::error::DecodeError;
 use crate::codec::frame::{
     FRAME_BYTES, FrameType, HEAD_BYTES, Step, decode, push_body, push_content_header, push_frame,
@@ -96,7 +94,11 @@ fn next(
     }
 }
 
-/// A message of which not all frames have come. Its bytes are charged to the memory gauge.
+/// Bytes of a body that have come when memory for all of it is taken. What is read next is then charged for: a turn
+/// reads less, and charges after 64 KiB.
+const RESERVED_AFTER_BYTES: usize = 256 * 1024;
+
+/// A message of which not all frames have come.
 #[derive(Debug)]
 pub(crate) struct Unfinished {
     /// The payload of the method.
@@ -104,7 +106,6 @@ pub(crate) struct Unfinished {
     /// The properties, and bytes that the body will have.
     header: Option<(Box<[u8]>, usize)>,
     body: Vec<u8>,
-    gauge: Gauge,
 }
 
 /// A message whose frames have all come.
@@ -143,16 +144,24 @@ pub(crate) enum ContentError {
 
 impl Unfinished {
     /// The beginning of a message: its method.
-    pub(crate) fn new(method: &[u8], gauge: &Gauge) -> Unfinished {
-        Unfinished { method: method.into(), header: None, body: Vec::new(), gauge: gauge.clone() }
+    pub(crate) fn new(method: &[u8]) -> Unfinished {
+        Unfinished { method: method.into(), header: None, body: Vec::new() }
     }
 
-    /// Bytes of its body that have come.
-    pub(crate) fn body_len(&self) -> usize {
-        self.body.len()
+    /// Bytes that have come.
+    pub(crate) fn came_bytes(&self) -> usize {
+        let properties = self.header.as_ref().map_or(0, |(properties, _)| properties.len());
+        self.method.len() + properties + self.body.len()
     }
 
-    /// Adds a frame; true once the message is whole. No more memory is taken for a body than has come of it.
+    /// Bytes that it will have, as soon as some of its body has come.
+    pub(crate) fn whole_bytes(&self) -> usize {
+        let missing = self.header.as_ref().map_or(0, |(_, len)| len - self.body.len());
+        self.came_bytes() + if self.body.is_empty() { 0 } else { missing }
+    }
+
+    /// Adds a frame; true once the message is whole. At the beginning no more memory is taken for a body than has come
+    /// of it.
     pub(crate) fn add(
         &mut self,
         kind: FrameType,
@@ -171,8 +180,10 @@ impl Unfinished {
                 let bytes = self.body.len() + payload.len();
                 let too_long = ContentError::BodyTooLong { bytes, announced: *len };
                 let missing = len.checked_sub(bytes).ok_or(too_long)?;
+                if bytes >= RESERVED_AFTER_BYTES {
+                    self.body.reserve_exact(payload.len() + missing);
+                }
                 self.body.extend_from_slice(payload);
-                self.gauge.add(payload.len());
                 missing
             }
             (None, _) => return Err(ContentError::NoHeader),
@@ -184,16 +195,8 @@ impl Unfinished {
     /// The whole message; nothing while frames are missing.
     pub(crate) fn finish(mut self) -> Option<Finished> {
         let (properties, len) = self.header.take()?;
-        let body = std::mem::take(&mut self.body);
-        self.gauge.sub(body.len());
-        let method = std::mem::take(&mut self.method);
+        let Unfinished { method, body, .. } = self;
         (body.len() == len).then_some(Finished { method, properties, body })
-    }
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        self.gauge.sub(self.body.len());
     }
 }
 

@@ -177,6 +177,12 @@ impl Protocol {
         each!(self, inbound => inbound.has_place_to_park(world, frame_bytes))
     }
 
+    /// Bytes that the messages will have of which a part has been taken, once `free_bytes` have come.
+    #[inline]
+    pub fn gathered_bytes(&self, free_bytes: usize) -> usize {
+        each!(self, inbound => inbound.gathered_bytes(free_bytes))
+    }
+
     /// Notes that a part of a long frame came.
     pub fn came(&mut self, now: Time) {
         each!(self, inbound => inbound.came(now));

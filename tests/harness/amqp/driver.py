@@ -59,4 +59,11 @@ DRIVERS = [
         source=FOLDER / "java/Driver.java",
         scenario=r'^        scenarios\.put\("(\w+)"',
     ),
+    Driver(
+        client="lapin",
+        command=(str(INSTALLED / "driver-lapin"),),
+        needs=(INSTALLED / "driver-lapin",),
+        source=FOLDER / "rust/src/main.rs",
+        scenario=r'^        "(\w+)" =>',
+    ),
 ]

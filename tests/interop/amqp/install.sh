@@ -29,6 +29,20 @@ if command -v go >/dev/null; then
     ln -sfn "$(cd go && go list -m -f '{{.Dir}}' github.com/rabbitmq/amqp091-go)" "$installed/amqp091-go"
 fi
 
+# A crate includes its tests too. What they and the program depend on is compiled once.
+if command -v cargo >/dev/null; then
+    lapin=$installed/lapin-$(sed -n 's/^lapin = .*"=\([0-9.]*\)".*/\1/p' rust/Cargo.toml)
+    export CARGO_TARGET_DIR=$installed/target CARGO_PROFILE_DEV_DEBUG=false CARGO_INCREMENTAL=0
+    cargo build -q --locked --manifest-path rust/Cargo.toml
+    ln -sf target/debug/driver-lapin "$installed/driver-lapin"
+    if [ ! -d "$lapin" ]; then
+        crate=$(cargo metadata --format-version 1 --locked --manifest-path rust/Cargo.toml |
+            python3 -c 'import json, sys; print(*(p["manifest_path"] for p in json.load(sys.stdin)["packages"] if p["name"] == "lapin"))')
+        cp -r "$(dirname "$crate")" "$lapin"
+    fi
+    (cd "$lapin" && cargo test -q --locked --no-default-features --features tokio --tests --no-run)
+fi
+
 # kombu's tests of brokers are in its source distribution alone. Its code stays there: the installed one is tested.
 kombu=$(sed -n 's/^kombu==//p' ../requirements.txt)
 if [ ! -d "$installed/kombu-$kombu" ]; then

@@ -100,7 +100,7 @@ impl Connection {
                         Ok(Taken::Incomplete { frame_bytes: bytes.map(|bytes| frame.len() + bytes) })
                     }
                     Behind::Apart => {
-                        channel.unfinished = Some(Unfinished::new(frame.payload, world.gauge()));
+                        channel.unfinished = Some(Unfinished::new(frame.payload));
                         Ok(Taken::Bytes(frame.len()))
                     }
                 }
@@ -226,13 +226,7 @@ impl Connection {
         budget: &mut Budget,
     ) -> Result<(), ProtocolError> {
         let (number, body_bytes_max) = (frame.channel, self.client.settings.body_bytes_max);
-        let unfinished_bytes: usize = self
-            .client
-            .channels
-            .values()
-            .filter_map(|channel| channel.unfinished.as_ref())
-            .map(Unfinished::body_len)
-            .sum();
+        let unfinished_bytes: usize = self.client.unfinished().map(Unfinished::came_bytes).sum();
         let unfinished_bytes_max = self.client.settings.unfinished_bytes_max;
         if unfinished_bytes + frame.payload.len() > unfinished_bytes_max {
             let text = format_args!(
@@ -242,11 +236,14 @@ impl Connection {
         }
         let channel = self.client.channels.entry(number).or_default();
         let Some(unfinished) = channel.unfinished.as_mut() else { return Ok(()) };
+        self.client.has_unfinished = true;
         let is_whole = unfinished.add(frame.kind, frame.payload, body_bytes_max);
         if !is_whole.map_err(|error| content_error(&error, body_bytes_max))? {
             return Ok(());
         }
         let Some(finished) = channel.unfinished.take().and_then(Unfinished::finish) else { return Ok(()) };
+        let has_unfinished = self.client.unfinished().next().is_some();
+        self.client.has_unfinished = has_unfinished;
         let Ok(Method::BasicPublish(op)) = Method::decode(&finished.method) else { return Ok(()) };
         let (session, body) = (SessionId(number), Bytes::from(finished.body));
         let content = Content { properties: &finished.properties, body: &body };

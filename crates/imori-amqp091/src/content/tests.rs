@@ -1,5 +1,3 @@
-use imori_core::memory::Gauge;
-
 use super::*;
 
 const MAX: usize = 100;
@@ -55,16 +53,16 @@ fn a_content_with_other_frames_in_between_comes_apart() {
 }
 
 #[test]
-fn frames_that_come_apart_are_gathered_and_charged() {
-    let gauge = Gauge::default();
-    let mut unfinished = Unfinished::new(b"method", &gauge);
+fn frames_that_come_apart_are_gathered() {
+    let mut unfinished = Unfinished::new(b"method");
     let add = |unfinished: &mut Unfinished, kind, payload: &[u8]| unfinished.add(kind, payload, MAX);
     assert_eq!(add(&mut unfinished, FrameType::Body, b"x"), Err(ContentError::NoHeader));
     let payload = &header(1, 5)[7..];
     assert_eq!(add(&mut unfinished, FrameType::Header, &payload[..payload.len() - 1]), Ok(false));
     assert_eq!(add(&mut unfinished, FrameType::Header, b""), Err(ContentError::NoBody));
+    assert_eq!((unfinished.came_bytes(), unfinished.whole_bytes()), (8, 8), "a declaration alone is nothing");
     assert_eq!(add(&mut unfinished, FrameType::Body, b"abc"), Ok(false));
-    assert_eq!((unfinished.body_len(), gauge.bytes()), (3, 3));
+    assert_eq!((unfinished.came_bytes(), unfinished.whole_bytes()), (11, 13));
     let too_long = ContentError::BodyTooLong { bytes: 6, announced: 5 };
     assert_eq!(add(&mut unfinished, FrameType::Body, b"def"), Err(too_long));
     assert_eq!(add(&mut unfinished, FrameType::Body, b"de"), Ok(true));
@@ -73,19 +71,29 @@ fn frames_that_come_apart_are_gathered_and_charged() {
         (&*finished.method, &*finished.properties, &*finished.body),
         (&b"method"[..], &b"\0\0"[..], &b"abcde"[..])
     );
-    assert_eq!(gauge.bytes(), 0);
-    let mut dropped = Unfinished::new(b"method", &gauge);
-    assert_eq!(add(&mut dropped, FrameType::Header, &payload[..payload.len() - 1]), Ok(false));
-    assert_eq!(add(&mut dropped, FrameType::Body, b"ab"), Ok(false));
-    assert!(gauge.bytes() > 0);
-    drop(dropped);
-    assert_eq!(gauge.bytes(), 0);
+}
+
+/// SECURITY LIM-07: a declared length takes no memory before much of it has come.
+#[test]
+fn a_long_body_gets_all_its_memory_once() {
+    let (part, parts) = (vec![b'x'; 64 * 1024], 16);
+    let len = part.len() * parts;
+    let mut unfinished = Unfinished::new(b"method");
+    let payload = [&[0, 60, 0, 0][..], &(len as u64).to_be_bytes(), &[0, 0]].concat();
+    assert_eq!(unfinished.add(FrameType::Header, &payload, len), Ok(false));
+    for number in 1..=parts {
+        assert_eq!(unfinished.add(FrameType::Body, &part, len), Ok(number == parts));
+        let (came, capacity) = (unfinished.body.len(), unfinished.body.capacity());
+        let expected = if came < RESERVED_AFTER_BYTES { 2 * came } else { len };
+        assert!(capacity <= expected, "{capacity} bytes for {came}");
+    }
+    assert_eq!(unfinished.finish().unwrap().body.capacity(), len, "it can be kept without a copy");
 }
 
 #[test]
 fn a_body_over_the_limit_is_refused_before_it_comes() {
     for bytes in [MAX as u64 + 1, u64::from(u32::MAX) + 1, u64::MAX] {
-        let mut unfinished = Unfinished::new(b"method", &Gauge::default());
+        let mut unfinished = Unfinished::new(b"method");
         let payload = [&[0, 60, 0, 0][..], &bytes.to_be_bytes(), &[0, 0]].concat();
         let refused = unfinished.add(FrameType::Header, &payload, MAX);
         assert_eq!(refused, Err(ContentError::BodyOverLimit { bytes }));

@@ -192,6 +192,14 @@ pub trait Inbound: Debug + Sized {
         self.intake().has_place_for(frame_bytes) && self.does_more_than_publish(world)
     }
 
+    /// Bytes that the messages will have of which the protocol has taken a part and awaits the rest. Nothing is said of
+    /// them before `free_bytes` have come.
+    #[inline]
+    fn gathered_bytes(&self, free_bytes: usize) -> usize {
+        let _ = free_bytes;
+        0
+    }
+
     /// Notes that a part of a long frame came, which is not shown to [`Inbound::receive`] before it is whole.
     fn came(&mut self, now: Time) {
         self.intake_mut().reading.received(now);

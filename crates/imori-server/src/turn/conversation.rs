@@ -44,6 +44,9 @@ pub trait Conversation {
     /// Says that a frame of so many bytes would be parked in an alarm, so that what comes behind it can be read.
     fn has_place_to_park<H: Host>(&self, host: &H, frame_bytes: usize) -> bool;
 
+    /// Bytes that the messages will have of which a part has been taken, once `free_bytes` have come.
+    fn gathered_bytes(&self, free_bytes: usize) -> usize;
+
     /// Notes that a part of a long frame came.
     fn came(&mut self, now: Time);
 
@@ -114,6 +117,10 @@ macro_rules! as_of {
 
         fn has_place_to_park<H: Host>(&self, host: &H, frame_bytes: usize) -> bool {
             $($of)+::has_place_to_park(self, host, frame_bytes)
+        }
+
+        fn gathered_bytes(&self, free_bytes: usize) -> usize {
+            $($of)+::gathered_bytes(self, free_bytes)
         }
 
         fn came(&mut self, now: Time) {

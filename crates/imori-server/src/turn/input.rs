@@ -22,6 +22,8 @@ pub(super) struct Input {
     frame_bytes: Option<usize>,
     /// Bytes of memory that the carry is charged with, as it is a long frame.
     charged: usize,
+    /// Bytes of memory that the protocol is charged with for messages of which it has a part.
+    gathered: usize,
     /// The connection is in the line of those that wait for memory for a long frame.
     waits_for_room: bool,
     /// When it was looked last how much of a long frame has come, and bytes since.
@@ -54,6 +56,9 @@ impl Input {
         transport: &mut impl Transport,
         protocol: &mut impl Conversation,
     ) -> Poll<Read> {
+        if !self.charge_gathered(host, id, protocol) {
+            return Poll::Ready(Read::NoRoom);
+        }
         let cell_scratch = host.cell_scratch();
         let (carried, read_bytes) = (self.carry.len(), cell_scratch.read_bytes());
         let is_small = self.frame_bytes.is_some_and(|bytes| bytes <= 2 * read_bytes);
@@ -72,6 +77,7 @@ impl Input {
         if let Some(front) = buffer.get_mut(..carried) {
             front.copy_from_slice(&self.carry);
         }
+        self.came += read;
         let input = buffer.get(..carried + read).unwrap_or_default();
         let (consumed, next) = self.receive(host, protocol, input);
         let rest = input.get(consumed..).unwrap_or_default();
@@ -81,6 +87,7 @@ impl Input {
         } else {
             self.carry.extend_from_slice(rest);
         }
+        self.discharge_gathered(host, id, protocol);
         self.discharge_unless_long(host, id);
         Poll::Ready(Read::Worked(next, read == room_bytes))
     }
@@ -125,6 +132,39 @@ impl Input {
         Poll::Ready(Read::Worked(self.work(host, id, protocol), has_more))
     }
 
+    /// Charges the protocol with all bytes of the messages of which it has a part; false where the connection has to
+    /// wait.
+    #[inline]
+    fn charge_gathered<H: Host>(
+        &mut self,
+        host: &H,
+        id: ConnectionId,
+        protocol: &mut impl Conversation,
+    ) -> bool {
+        let bytes = protocol.gathered_bytes(host.memory().long_frames().free_bytes());
+        if bytes <= self.gathered {
+            return true;
+        }
+        let is_charged = self.charge_more(host, id, protocol, bytes - self.gathered, bytes);
+        if is_charged {
+            self.gathered = bytes;
+        }
+        is_charged
+    }
+
+    /// Gives back the memory of messages that the protocol has whole now.
+    #[inline]
+    fn discharge_gathered<H: Host>(&mut self, host: &H, id: ConnectionId, protocol: &impl Conversation) {
+        if self.gathered == 0 {
+            return;
+        }
+        let bytes = protocol.gathered_bytes(0);
+        if bytes < self.gathered {
+            host.memory().long_frames().give_back(id, self.gathered - bytes);
+            self.gathered = bytes;
+        }
+    }
+
     /// Charges the carry with so many bytes; false where the connection has to wait.
     fn charge<H: Host>(
         &mut self,
@@ -133,12 +173,27 @@ impl Input {
         protocol: &mut impl Conversation,
         bytes: usize,
     ) -> bool {
-        let (memory, more) = (host.memory(), bytes - self.charged);
+        let is_charged = self.charge_more(host, id, protocol, bytes - self.charged, bytes);
+        if is_charged {
+            self.charged = bytes;
+        }
+        is_charged
+    }
+
+    /// Charges the connection with so many bytes more, for a frame or message of `bytes`; false where it has to wait.
+    fn charge_more<H: Host>(
+        &mut self,
+        host: &H,
+        id: ConnectionId,
+        protocol: &mut impl Conversation,
+        more: usize,
+        bytes: usize,
+    ) -> bool {
+        let memory = host.memory();
         let is_charged = memory.charge_long_frame(id, more)
             || memory.charge_long_frame_or_wait(id, more, protocol.has_place_to_park(host, bytes));
         self.waits_for_room = !is_charged;
         if is_charged {
-            self.charged = bytes;
             self.look_again(host.now());
         }
         is_charged
@@ -156,7 +211,7 @@ impl Input {
 
     /// When it is to be looked how much of a long frame has come.
     pub(super) fn next_look(&self) -> Option<Time> {
-        (self.charged > 0).then(|| self.looked_at.after(LONG_FRAME_STALL_MAX))
+        (self.charged + self.gathered > 0).then(|| self.looked_at.after(LONG_FRAME_STALL_MAX))
     }
 
     /// Tells whether less of a long frame has come since the last look than a turn reads, and looks again later.
@@ -170,6 +225,7 @@ impl Input {
     pub(super) fn clear<H: Host>(&mut self, host: &H, id: ConnectionId) {
         self.carry = BytesMut::new();
         self.frame_bytes = None;
+        self.charged += std::mem::take(&mut self.gathered);
         self.discharge(host, id);
         if std::mem::take(&mut self.waits_for_room) {
             host.memory().long_frames().leave(id);
@@ -198,6 +254,7 @@ impl Input {
                 next
             }
         };
+        self.discharge_gathered(host, id, protocol);
         self.discharge_unless_long(host, id);
         next
     }

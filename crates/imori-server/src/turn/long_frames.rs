@@ -97,11 +97,16 @@ impl LongFrames {
         false
     }
 
-    /// Gives back all that a connection was charged with.
+    /// Gives back some of what a connection was charged with, first of all what goes beyond the share.
     pub(super) fn give_back(&self, id: ConnectionId, bytes: usize) {
         let mut held = unpoisoned(self.held.lock());
-        let beyond = held.beyond.take_if(|(beyond, _)| *beyond == id).map_or(0, |(_, bytes)| bytes);
-        held.bytes = held.bytes.saturating_sub(bytes.saturating_sub(beyond));
+        let mut within = bytes;
+        if let Some((_, beyond)) = held.beyond.as_mut().filter(|(beyond, _)| *beyond == id) {
+            within -= bytes.min(*beyond);
+            *beyond -= bytes - within;
+        }
+        held.beyond.take_if(|(_, bytes)| *bytes == 0);
+        held.bytes = held.bytes.saturating_sub(within);
     }
 
     /// Forgets that a connection waits.
@@ -213,6 +218,18 @@ mod tests {
             let given = asked(&frames, rest, &[1, 2, 3, 4, 5].map(|slot| (slot, bytes, false)));
             assert_eq!(given.len(), expected, "{bytes} bytes each, {free_bytes} are free");
             assert_eq!((frames.bytes(), frames.waiting()), (expected * bytes, 5 - expected));
+        }
+    }
+
+    #[test]
+    fn a_part_is_given_back_from_beyond_the_share_first() {
+        let frames = LongFrames::new(SHARE, 0);
+        assert_eq!(asked(&frames, FREE, &[(1, 90, false), (2, 40, false), (2, 10, false)]), [1, 2, 2]);
+        assert_eq!(asked(&frames, FREE, &[(3, 50, false)]), [] as [u32; 0]);
+        for (bytes, left, next) in [(30, 110, None), (20, 90, Some(3)), (40, 50, Some(3)), (50, 0, Some(3))] {
+            let who = if left >= 90 { 2 } else { 1 };
+            frames.give_back(connection(who), bytes);
+            assert_eq!((frames.bytes(), frames.next(FREE)), (left, next.map(connection)), "{bytes}");
         }
     }
 

@@ -1,0 +1,169 @@
+"""Counts calls of oslo.messaging a second, and the CPU of each broker a call, of brokers in turns.
+
+Its client is the limit, so that the broker's CPU is the figure to look at. Server and callers are processes
+of their own, each with the threads of oslo.messaging.
+
+    .tools/amqp/oslo/bin/python bench/oslo.py imori:amqp rabbitmq:amqp --callers 1 16 --time 10
+
+The brokers are run by `imori bench peers`, which starts them with fresh folders on free ports.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+TICKS = os.sysconf("SC_CLK_TCK")
+TOPIC = "bench"
+
+
+def main() -> int:
+    """Runs what the command line asks for: a comparison, or one side of a call."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("peers", nargs="+", help="words of `imori bench peers`")
+    parser.add_argument("--callers", type=int, nargs="+", default=[1, 16], help="callers at once")
+    parser.add_argument("--time", type=float, default=10.0, help="seconds of each measurement")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of each peer")
+    parser.add_argument("--imori", default=str(ROOT / "target/release/imori"))
+    parser.add_argument("--role", choices=["server", "caller"], help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.role == "server":
+        return serve(arguments.peers[0])
+    if arguments.role == "caller":
+        return call(arguments.peers[0], arguments.callers[0], arguments.time)
+    rows: dict[tuple[int, str], list[tuple[float, float, float]]] = {}
+    for _ in range(arguments.rounds):
+        for peer in arguments.peers:
+            with running(arguments.imori, peer) as (url, pid):
+                for callers in arguments.callers:
+                    measured = measure(url, pid, callers, arguments.time)
+                    rows.setdefault((callers, peer), []).append(measured)
+    print("| callers | broker | calls a second | p50, ms | broker CPU-s per thousand calls |")
+    print("|---|---|---|---|---|")
+    for (callers, peer), measured in sorted(rows.items()):
+        rate, p50, cpu = (statistics.median(column) for column in zip(*measured, strict=True))
+        print(f"| {callers} | {peer} | {rate:.0f} | {p50:.2f} | {cpu:.3f} |")
+    return 0
+
+
+@contextmanager
+def running(imori: str, peer: str) -> Iterator[tuple[str, int]]:
+    """Runs a broker by hand; gives its URL for oslo.messaging and its process."""
+    command = [imori, "bench", "peers", peer]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        try:
+            said = ""
+            while not (found := re.search(r"127\.0\.0\.1:(\d+) --pid (\d+)", said)):
+                assert process.stdout is not None
+                line = process.stdout.readline()
+                if not line:
+                    sys.exit(f"`{peer}` does not run: {said}")
+                said += line
+            yield f"rabbit://guest:guest@127.0.0.1:{found[1]}/", int(found[2])
+        finally:
+            process.send_signal(2)
+            process.wait()
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time of a process."""
+    words = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(words[11]) + int(words[12])) / TICKS
+
+
+def measure(url: str, pid: int, callers: int, seconds: float) -> tuple[float, float, float]:
+    """Calls a second, their median in milliseconds, and the broker's CPU-seconds a thousand calls."""
+    me = [sys.executable, __file__, url, "--time", str(seconds)]
+    with subprocess.Popen([*me, "--role", "server"], stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            server.stdout.readline()
+            with subprocess.Popen(
+                [*me, "--role", "caller", "--callers", str(callers)], stdout=subprocess.PIPE, text=True
+            ) as caller:
+                assert caller.stdout is not None
+                caller.stdout.readline()
+                before = cpu_seconds(pid)
+                result = json.loads(caller.stdout.readline())
+                used = cpu_seconds(pid) - before
+        finally:
+            server.kill()
+    return result["rate"], result["p50_ms"], used / result["calls"] * 1_000
+
+
+def transport(url: str) -> Any:
+    """A transport for calls, without a configuration file."""
+    import oslo_messaging
+    from oslo_config import cfg
+
+    cfg.CONF([], default_config_files=[])
+    return oslo_messaging.get_rpc_transport(cfg.CONF, url=url)
+
+
+class Endpoint:
+    """Answers with what it was asked."""
+
+    def echo(self, _context: dict[str, Any], value: int) -> int:
+        return value
+
+
+def serve(url: str) -> int:
+    """Answers calls until it is killed."""
+    import oslo_messaging
+
+    target = oslo_messaging.Target(topic=TOPIC, server="bench")
+    server = oslo_messaging.get_rpc_server(transport(url), target, [Endpoint()], executor="threading")
+    server.start()
+    print("ready", flush=True)
+    server.wait()
+    return 0
+
+
+def call(url: str, callers: int, seconds: float) -> int:
+    """Calls from so many threads; prints when it begins to count, and the result."""
+    import threading
+
+    import oslo_messaging
+
+    client = oslo_messaging.get_rpc_client(transport(url), oslo_messaging.Target(topic=TOPIC))
+    times: list[list[float]] = [[] for _ in range(callers)]
+    begins = threading.Barrier(callers + 1)
+
+    def one(mine: list[float]) -> None:
+        client.call({}, "echo", value=0)
+        begins.wait()
+        end = time.monotonic() + seconds
+        while (begin := time.monotonic()) < end:
+            value = len(mine)
+            if client.call({}, "echo", value=value) != value:
+                raise ValueError("the answer is another call's")
+            mine.append(time.monotonic() - begin)
+
+    threads = [threading.Thread(target=one, args=[mine]) for mine in times]
+    for thread in threads:
+        thread.start()
+    begins.wait()
+    print("begin", flush=True)
+    for thread in threads:
+        thread.join()
+    took = [took for mine in times for took in mine]
+    result = {"rate": len(took) / seconds, "calls": len(took), "p50_ms": statistics.median(took) * 1_000}
+    print(json.dumps(result), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
