@@ -196,6 +196,8 @@ def test_queues_are_shown_with_what_they_hold(imori: Imori) -> None:
     with connect(imori) as connection:
         channel = connection.channel()
         arguments = {"x-max-length": 100, "x-message-ttl": 60_000, "x-overflow": "reject-publish"}
+        # It has no effect, and is shown all the same.
+        arguments["x-queue-mode"] = "lazy"
         channel.queue_declare("held", durable=True, arguments=arguments)
         for _ in range(5):
             channel.basic_publish("", "held", b"x")
@@ -282,11 +284,19 @@ def test_exchanges_and_bindings_are_shown(imori: Imori) -> None:
             "internal": True,
             "arguments": {"alternate-exchange": "in"},
         }
+        channel.exchange_declare(
+            "late", "x-delayed-message", arguments={"x-delayed-type": "direct"}
+        )
+        late = read(imori, "/api/exchanges/other/late")
+        assert (late["type"], late["arguments"]) == (
+            "x-delayed-message",
+            {"x-delayed-type": "direct"},
+        )
         exchanges = {row["name"]: row["type"] for row in read(imori, "/api/exchanges/other")}
         assert exchanges[""] == "direct"
         assert exchanges["in"] == "headers"
         assert read(imori, "/api/exchanges/other/amq.default")["type"] == "direct"
-        assert len(read(imori, "/api/exchanges")) == 2 * 6 + 2
+        assert len(read(imori, "/api/exchanges")) == 2 * 6 + 3
         bindings = {
             (row["source"], row["destination_type"], row["destination"]): row
             for row in read(imori, "/api/bindings/other")
