@@ -221,6 +221,11 @@ def test_queues_are_shown_with_what_they_hold(imori: Imori) -> None:
         assert expected.items() <= row.items()
         assert row["messages_ready"] + row["messages_unacknowledged"] == 5
         assert row["messages_unacknowledged"] >= 2
+        quorum = {"x-queue-type": "quorum"}
+        channel.queue_declare("of-quorum", durable=True, arguments=quorum)
+        row = read(imori, "/api/queues/%2F/of-quorum")
+        assert row["type"] == "quorum"
+        assert quorum.items() <= row["arguments"].items()
         names = [row["name"] for row in read(imori, "/api/queues/%2F")]
         assert names == sorted(names)
         assert "held" in names
