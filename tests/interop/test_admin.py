@@ -22,6 +22,9 @@ import stomp
 from harness.admin import ask, read, segment
 from harness.deadline import DEADLINE_S
 from harness.imori import Imori, running_imori
+from harness.nats.behaviour import IMORI
+from harness.nats.broker import LAME_DUCK_SIGNAL, NatsBroker
+from harness.nats.raw import RawNats
 
 NOT_FOUND = {"error": "Object Not Found", "reason": "Not Found"}
 
@@ -97,6 +100,23 @@ def test_a_stomp_connection_is_shown_too(imori: Imori) -> None:
         assert [(row["user"], row["vhost"], row["channels"]) for row in rows] == [("guest", "/", 0)]
     finally:
         connection.disconnect()
+
+
+def test_a_nats_connection_is_shown_by_the_name_that_it_gives(tmp_path: Path) -> None:
+    with running_imori(tmp_path, protocol="nats", admin=True) as imori:
+        broker = NatsBroker(*imori.addresses[0], IMORI, imori.process, LAME_DUCK_SIGNAL)
+        with RawNats(broker) as raw:
+            login = {"user": "guest", "pass": "guest"}
+            raw.login({"name": "reader", "lang": "go", "version": "1.2", **login})
+            assert raw.until_pong() == b""
+            (row,) = read(imori, "/api/connections")
+            assert (row["protocol"], row["user_provided_name"]) == ("NATS", "reader")
+            said = {"connection_name": "reader", "platform": "go", "version": "1.2"}
+            assert row["client_properties"] == said
+            path = f"/api/connections/{segment(row['name'])}"
+            assert ask(imori, path, method="DELETE").status == 204
+            # Clients that lose a connection without a word connect again.
+            assert raw.until_closed() == b""
 
 
 @pytest.mark.parametrize(
@@ -176,6 +196,8 @@ def test_queues_are_shown_with_what_they_hold(imori: Imori) -> None:
     with connect(imori) as connection:
         channel = connection.channel()
         arguments = {"x-max-length": 100, "x-message-ttl": 60_000, "x-overflow": "reject-publish"}
+        # It has no effect, and is shown all the same.
+        arguments["x-queue-mode"] = "lazy"
         channel.queue_declare("held", durable=True, arguments=arguments)
         for _ in range(5):
             channel.basic_publish("", "held", b"x")
@@ -262,11 +284,19 @@ def test_exchanges_and_bindings_are_shown(imori: Imori) -> None:
             "internal": True,
             "arguments": {"alternate-exchange": "in"},
         }
+        channel.exchange_declare(
+            "late", "x-delayed-message", arguments={"x-delayed-type": "direct"}
+        )
+        late = read(imori, "/api/exchanges/other/late")
+        assert (late["type"], late["arguments"]) == (
+            "x-delayed-message",
+            {"x-delayed-type": "direct"},
+        )
         exchanges = {row["name"]: row["type"] for row in read(imori, "/api/exchanges/other")}
         assert exchanges[""] == "direct"
         assert exchanges["in"] == "headers"
         assert read(imori, "/api/exchanges/other/amq.default")["type"] == "direct"
-        assert len(read(imori, "/api/exchanges")) == 2 * 6 + 2
+        assert len(read(imori, "/api/exchanges")) == 2 * 6 + 3
         bindings = {
             (row["source"], row["destination_type"], row["destination"]): row
             for row in read(imori, "/api/bindings/other")

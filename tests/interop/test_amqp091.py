@@ -403,3 +403,33 @@ def test_a_reply_goes_to_the_topic_that_a_stomp_requester_named(imori: Imori) ->
         channel.basic_publish("", properties.reply_to, body + b"0")
         assert answers.get(timeout=DEADLINE_S) == "50"
     client.disconnect()
+
+
+def test_declarations_outlive_the_broker_with_all_their_arguments(tmp_path: Path) -> None:
+    arguments = {"x-queue-type": "quorum", "x-quorum-initial-group-size": 3, "x-delivery-limit": 5}
+    delayed = {"x-delayed-type": "topic"}
+    with running_imori(tmp_path, amqp=True) as imori:
+        with connection(imori) as before:
+            channel = before.channel()
+            channel.confirm_delivery()
+            channel.exchange_declare("late", "x-delayed-message", durable=True, arguments=delayed)
+            channel.queue_declare("safe", durable=True, arguments=arguments)
+            channel.queue_bind("safe", "late", "a.*")
+            later = Properties(delivery_mode=2, headers={"x-delay": 1500})
+            channel.basic_publish("late", "a.b", b"delayed", later)
+        assert imori.stop() == 0
+    with running_imori(tmp_path, amqp=True) as imori, connection(imori) as after:
+        channel = after.channel()
+        channel.exchange_declare("late", "x-delayed-message", durable=True, arguments=delayed)
+        channel.queue_declare("safe", durable=True, arguments=arguments)
+        with pytest.raises(pika.exceptions.ChannelClosedByBroker) as refused:
+            channel.queue_declare("safe", durable=True, arguments={**arguments, "x-max-length": 1})
+        assert "inequivalent arg 'x-max-length'" in refused.value.reply_text
+        channel = after.channel()
+        fewer = {"x-queue-type": "quorum", "x-delivery-limit": 5}
+        with pytest.raises(pika.exceptions.ChannelClosedByBroker) as refused:
+            channel.queue_declare("safe", durable=True, arguments=fewer)
+        assert "inequivalent arg 'x-quorum-initial-group-size'" in refused.value.reply_text
+        method, properties, body = next_message(after.channel(), "safe")
+        assert (method.exchange, method.routing_key, body) == ("late", "a.b", b"delayed")
+        assert properties.headers == {"x-delay": -1500}

@@ -12,3 +12,6 @@ pub(crate) fn body(message: usize, size: usize) -> Vec<u8> {
     body.resize(size.max(8), letter);
     body
 }
+
+/// The reason that an operator gives for closing a connection.
+pub(crate) const OPERATORS_REASON: &str = "Closed via management plugin";

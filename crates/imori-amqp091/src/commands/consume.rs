@@ -10,7 +10,7 @@ use crate::client::Client;
 use crate::codec::frame::push_method;
 use crate::codec::methods::basic;
 use crate::codec::table::Table;
-use crate::commands::arguments::integer;
+use crate::commands::arguments::{integer, type_name};
 use crate::commands::direct_reply;
 use crate::commands::token::{DIRECT_REPLY_TO, named};
 use crate::delivery::{consumer_label, get_label};
@@ -69,7 +69,7 @@ pub(crate) fn consume<W: World>(
             _ if consume.no_ack => Credit::Unlimited,
             count => Credit::window(count.into()),
         },
-        priority: priority(consume.arguments)?,
+        priority: priority(client, consume.arguments, queue)?,
         is_exclusive: consume.exclusive,
     };
     let actor = client.actor();
@@ -101,14 +101,26 @@ fn is_in_use<W: World>(client: &Client, world: &W, channel: u16, tag: &str) -> b
         })
 }
 
-/// Reads `x-priority`.
-fn priority(arguments: Table<'_>) -> Result<i32, ProtocolError> {
+/// Reads `x-priority`; arguments that readers of streams have are refused.
+fn priority(client: &Client, arguments: Table<'_>, queue: &str) -> Result<i32, ProtocolError> {
+    let refused = |name: &str, why: String| {
+        let (queue, vhost) = (queue.escape_default(), &client.vhost_name);
+        let text = format_args!("invalid arg '{name}' for queue '{queue}' in vhost '{vhost}'{why}");
+        Err(ProtocolError::new(Code::PreconditionFailed, text))
+    };
+    for of_streams in ["x-stream-offset", "x-stream-filter", "x-stream-match-unfiltered"] {
+        if arguments.find(of_streams).is_some() {
+            return refused(of_streams, " of queue type rabbit_classic_queue".to_string());
+        }
+    }
     let Some(value) = arguments.find("x-priority") else { return Ok(0) };
-    let number = integer(value).and_then(|number| i32::try_from(number).ok());
-    number.ok_or_else(|| {
-        let text = "invalid arg 'x-priority': write a whole number of 32 bits";
-        ProtocolError::new(Code::PreconditionFailed, text)
-    })
+    let Some(number) = integer(value) else {
+        return refused("x-priority", format!(": \"expected integer, got {}\"", type_name(value)));
+    };
+    match i32::try_from(number) {
+        Ok(number) => Ok(number),
+        Err(_) => refused("x-priority", format!(": {{value_too_large,{number}}}")),
+    }
 }
 
 /// Ends a consumer. Deliveries that it has not settled stay with the channel.

@@ -67,3 +67,10 @@ pub(super) fn refused(refusal: &BrokerError) -> Response {
 fn error(status: StatusCode, error: &str, reason: &str) -> Response {
     json_with(status, &json!({"error": error, "reason": reason}))
 }
+
+/// The value of an argument as JSON.
+pub(super) fn shown(value: &imori_core::message::Value<'_>) -> Value {
+    let mut text = String::new();
+    value.push_json(&mut text);
+    serde_json::from_str(&text).unwrap_or_default()
+}

@@ -11,10 +11,13 @@ use imori_core::route::{Arguments, Exchange, Table, Target};
 use serde_json::{Map, Value, json};
 
 use super::administered::Administered;
-use super::answer::{json_with, not_found};
+use super::answer::{json_with, not_found, shown};
 use super::list::{ListQuery, list, rest_at};
 use super::queues::queue_ids;
 use crate::shared::queue_key;
+
+/// The kind of an exchange that delays messages, as RabbitMQ's plugin names it.
+pub(super) const DELAYED: &str = "x-delayed-message";
 
 type Broker = State<Arc<Administered>>;
 type Pairs = Query<Vec<(String, String)>>;
@@ -137,16 +140,18 @@ async fn push_bindings(table: &Table, vhost: VhostId, keys: &mut Vec<BindingKey>
 
 fn exchange_row(broker: &Administered, vhost: VhostId, exchange: &Exchange) -> Value {
     let settings = exchange.settings();
-    let alternate =
-        settings.alternate.as_ref().map(|name| (String::from("alternate-exchange"), json!(name.to_string())));
+    let kind = exchange.kind().name();
+    let alternate = settings.alternate.as_ref().map(|name| ("alternate-exchange", json!(name.to_string())));
+    let delayed = settings.is_delayed.then(|| ("x-delayed-type", json!(kind)));
+    let arguments = alternate.into_iter().chain(delayed).map(|(name, value)| (name.to_owned(), value));
     json!({
         "name": exchange.name().to_string(),
         "vhost": broker.vhost_name(vhost),
-        "type": exchange.kind().name(),
+        "type": if settings.is_delayed { DELAYED } else { kind },
         "durable": settings.is_durable,
         "auto_delete": settings.is_auto_delete,
         "internal": settings.is_internal,
-        "arguments": alternate.into_iter().collect::<Map<String, Value>>(),
+        "arguments": arguments.collect::<Map<String, Value>>(),
     })
 }
 
@@ -170,10 +175,4 @@ fn binding_row(broker: &Administered, binding: &BindingKey) -> Option<Value> {
         "arguments": arguments,
         "properties_key": if key.is_empty() { String::from("~") } else { Printable(key.as_bytes()).to_string() },
     }))
-}
-
-fn shown(value: &imori_core::message::Value<'_>) -> Value {
-    let mut text = String::new();
-    value.push_json(&mut text);
-    serde_json::from_str(&text).unwrap_or_default()
 }

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::administered::Administered;
 use super::answer::{json_with, not_found};
 use super::connections::connection_ids;
+use super::exchanges::DELAYED;
 use super::list::rest_at;
 use super::vhosts::Totals;
 use crate::clock::millis;
@@ -44,7 +45,9 @@ pub(super) async fn overview(State(broker): Broker) -> Response {
     let queues: usize = vhosts.iter().map(|vhost| table.queues(*vhost).count()).sum();
     let published: u64 = broker.cells().map(|cell| cell.counters.get(Counter::Published)).sum();
     let kinds = [ExchangeKind::Direct, ExchangeKind::Fanout, ExchangeKind::Headers, ExchangeKind::Topic];
-    let kinds = kinds.map(|kind| json!({"name": kind.name(), "description": "", "enabled": true}));
+    let names = kinds.into_iter().map(ExchangeKind::name).chain([DELAYED]);
+    let kinds: Vec<Value> =
+        names.map(|name| json!({"name": name, "description": "", "enabled": true})).collect();
     let answer = json!({
         "management_version": RABBITMQ_VERSION,
         "rabbitmq_version": RABBITMQ_VERSION,

@@ -16,7 +16,7 @@ use imori_core::queue::{Overflow, Queue, QueueSettings};
 use serde_json::{Map, Value, json};
 
 use super::administered::Administered;
-use super::answer::{done, ended, json_with, not_found, refused};
+use super::answer::{done, ended, json_with, not_found, refused, shown};
 use super::list::{Columns, ListQuery, list};
 use super::on_cell::{is_kept, on_cell, operator};
 use crate::clock::millis;
@@ -120,16 +120,17 @@ pub(super) async fn purge_queue(
 fn row(broker: &Administered, id: QueueId) -> Option<Value> {
     let seen = broker.shared.queues.with(queue_key(id), |queue| Seen::of(queue))?;
     let Seen { vhost, name, settings, ready, unsettled, delayed, consumers } = seen;
+    let arguments = arguments(&settings);
     let mut row = json!({
         "name": name.to_string(),
         "vhost": broker.vhost_name(vhost),
         "node": broker.node,
-        "type": "classic",
+        "type": arguments.get("x-queue-type").cloned().unwrap_or_else(|| json!("classic")),
         "state": "running",
         "durable": settings.is_durable,
         "auto_delete": settings.is_auto_delete,
         "exclusive": settings.exclusive_to.is_some(),
-        "arguments": arguments(&settings),
+        "arguments": arguments,
         "consumers": consumers,
         "messages": ready + unsettled,
         "messages_ready": ready,
@@ -202,5 +203,6 @@ fn arguments(settings: &QueueSettings) -> Map<String, Value> {
     ]
     .into_iter()
     .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+    .chain(settings.others.entries().iter().map(|(name, value)| (name.to_string(), shown(value))))
     .collect()
 }

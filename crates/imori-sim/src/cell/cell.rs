@@ -1,6 +1,8 @@
 //! The endless loop of a virtual cell.
 
 use imori_core::broker::{queue_restored, queue_woken};
+use imori_core::outbound::CutReason;
+use imori_core::world::World;
 use imori_server::login::{Authenticator, BuiltInUser};
 use imori_server::turn::{Host, Signal, give_signal};
 
@@ -9,11 +11,14 @@ use crate::broker_end::Phase;
 use crate::machine::Status;
 use crate::machine::Task;
 use crate::machine::{CellState, Shared};
+use crate::message_text::OPERATORS_REASON;
 use crate::planted::Bug;
 
 /// Something that a cell can do next.
 enum Work {
     Accept,
+    /// An operator closes a connection.
+    Close,
     /// The broker stops.
     TellStopping,
     Task(usize),
@@ -34,6 +39,7 @@ impl CellState {
     pub(crate) fn has_work(&self, shared: &Shared) -> bool {
         let phase = shared.phase.get();
         !self.arrivals.borrow().is_empty() && phase == Phase::Serving
+            || !self.closures.borrow().is_empty()
             || phase == Phase::Stopping && !self.has_told.get()
             || phase > Phase::Stopping
             || self.is_woken.get()
@@ -98,6 +104,9 @@ impl CellWorld<'_> {
         if !state.arrivals.borrow().is_empty() && phase == Phase::Serving {
             choices.push(Work::Accept);
         }
+        if !state.closures.borrow().is_empty() {
+            choices.push(Work::Close);
+        }
         if state.is_woken.get() {
             choices.push(Work::Journal);
         }
@@ -130,6 +139,19 @@ impl CellWorld<'_> {
                     let task = Task::new(self, pipe);
                     self.state().tasks.borrow_mut().push(task);
                 }
+            }
+            Work::Close => {
+                self.begin_turn();
+                let pipe = self.state().closures.borrow_mut().pop_front();
+                let id = {
+                    let tasks = self.state().tasks.borrow();
+                    tasks.iter().find(|task| Some(task.pipe) == pipe).map(|task| task.task.id())
+                };
+                if let Some(id) = id {
+                    let reason = CutReason::ClosedByOperator { reason: OPERATORS_REASON.into() };
+                    self.with_outbound(id, |outbound| outbound.cut(reason));
+                }
+                self.end_turn();
             }
             Work::TellStopping => {
                 self.state().has_told.set(true);

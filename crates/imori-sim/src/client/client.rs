@@ -119,6 +119,11 @@ impl Client {
         self.abilities.operates
     }
 
+    /// Tells whether its session is one of this connection.
+    pub(crate) fn is_on(&self, connection: &Rc<Connection>) -> bool {
+        Rc::ptr_eq(&self.connection, connection)
+    }
+
     /// The channel of its session, in a protocol that has several on a connection.
     pub(crate) fn channel(&self) -> Option<u16> {
         self.protocol.channel()

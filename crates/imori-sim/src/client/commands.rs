@@ -421,6 +421,13 @@ impl Client {
         self.is_leaving = true;
     }
 
+    /// An operator closes its connection: the client says no more, and waits for the end.
+    pub(crate) fn await_end(&mut self, shared: &Shared, model: &mut Model) {
+        self.note_leaving(shared, model);
+        self.connection.is_unwanted.set(true);
+        self.is_leaving = true;
+    }
+
     /// From here on the broker may end the session.
     fn note_leaving(&mut self, shared: &Shared, model: &mut Model) {
         model.session(self.session).left_at = Some(shared.step.get());

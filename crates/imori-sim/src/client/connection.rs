@@ -12,6 +12,8 @@ pub(crate) struct Connection {
     pub(crate) is_reading: Cell<bool>,
     /// The client closed it, or noticed its end, so that none of its sessions is there any more.
     pub(super) is_gone: Cell<bool>,
+    /// An operator closes it.
+    pub(super) is_unwanted: Cell<bool>,
     /// Sessions that have not ended.
     pub(super) sessions: Cell<usize>,
     /// Bytes of which it is not known yet which session they are for.
@@ -28,6 +30,7 @@ impl Connection {
             cell,
             is_reading: Cell::new(true),
             is_gone: Cell::new(false),
+            is_unwanted: Cell::new(false),
             sessions: Cell::new(0),
             input: RefCell::default(),
             closed_by_broker: RefCell::default(),

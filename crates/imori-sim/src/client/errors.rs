@@ -2,6 +2,7 @@
 
 use super::client::{Awaited, Client, Unconfirmed};
 use crate::machine::Shared;
+use crate::message_text::OPERATORS_REASON;
 use crate::model::Model;
 use crate::property::Property;
 
@@ -14,6 +15,7 @@ pub(super) fn complaint(reason: &str) -> String {
         _ if reason.contains("shutting down") => "Server shutting down",
         _ if reason.starts_with("there is no unsettled delivery `0`") => "No such delivery",
         "unknown delivery tag 0" => "No such delivery",
+        OPERATORS_REASON => "Connection closed",
         _ if reason.starts_with("Login was refused") => "Bad CONNECT",
         _ if reason.starts_with("user or password are not right") => "Bad CONNECT",
         other => other,
@@ -37,6 +39,7 @@ impl Client {
             }
             "No such delivery" => self.is_refused_by_rule(shared),
             "Server shutting down" => model.has_stopped,
+            "Connection closed" => self.connection.is_unwanted.get(),
             "resource_error" if self.has_sent_too_large(model) => {
                 self.check_refusal(shared, model, text);
                 true

@@ -84,6 +84,8 @@ pub(crate) struct CellState {
     pub(crate) tasks: RefCell<Vec<Task>>,
     /// Transports for it to take over.
     pub(crate) arrivals: RefCell<VecDeque<usize>>,
+    /// Transports of its connections that an operator wants to be closed.
+    pub(crate) closures: RefCell<VecDeque<usize>>,
     pub(crate) cell_scratch: CellScratch,
     pub(crate) timers: RefCell<BinaryHeap<Reverse<(Time, QueueId)>>>,
     /// Queues that were restored and are to be looked after.
@@ -115,6 +117,7 @@ impl CellState {
             links: Slots::default(),
             tasks: RefCell::default(),
             arrivals: RefCell::default(),
+            closures: RefCell::default(),
             cell_scratch: CellScratch::new(read_bytes),
             timers: RefCell::default(),
             awakenings: RefCell::default(),

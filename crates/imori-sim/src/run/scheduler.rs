@@ -20,6 +20,9 @@ const STEPS_MAX: u64 = 300_000;
 /// Ends of the broker after which they are looked at less often, and after as many more again.
 const POINTS_PER_RARITY: usize = 8;
 
+/// So many actions of a client that has a channel come to one of an operator that closes its connection.
+const CLOSURE_RARITY: usize = 80;
+
 impl Simulation {
     /// Lets everything happen until nothing does; `None` where that showed a violation.
     pub(crate) fn rest(&mut self, phase: &str) -> Option<()> {
@@ -198,12 +201,32 @@ impl Simulation {
             let pipe = client.connection.pipe;
             let bytes: Vec<u8> = shared.network.pipe(pipe).to_client.drain(..len).collect();
             receive(&mut self.clients, &shared, &mut self.model, pipe, &bytes);
+        } else if acts && client.channel().is_some() && shared.random.chance(1, CLOSURE_RARITY) {
+            self.close_by_operator(index);
         } else if acts {
             client.act(&shared, &mut self.model, &self.workload);
         } else if is_closed {
             client.close(&shared, &mut self.model);
         }
         self.follow(index);
+    }
+
+    /// An operator closes a client's connection, if its cell has taken it over.
+    fn close_by_operator(&mut self, index: usize) {
+        let Some(connection) = self.clients.get(index).map(|client| Rc::clone(&client.connection)) else {
+            return;
+        };
+        let cell = self.shared.cell(connection.cell);
+        let is_of_cell = cell.tasks.borrow().iter().any(|task| task.pipe == connection.pipe);
+        if !is_of_cell || self.clients.iter().any(|other| other.is_intruder && other.is_on(&connection)) {
+            return;
+        }
+        for client in self.clients.iter_mut().filter(|client| client.is_on(&connection)) {
+            if !client.is_silent() {
+                client.await_end(&self.shared, &mut self.model);
+            }
+        }
+        cell.closures.borrow_mut().push_back(connection.pipe);
     }
 
     /// Others follow the sessions that ended in a turn of this client, with the actions that these had left: on the same
