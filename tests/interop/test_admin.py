@@ -22,6 +22,9 @@ import stomp
 from harness.admin import ask, read, segment
 from harness.deadline import DEADLINE_S
 from harness.imori import Imori, running_imori
+from harness.nats.behaviour import IMORI
+from harness.nats.broker import LAME_DUCK_SIGNAL, NatsBroker
+from harness.nats.raw import RawNats
 
 NOT_FOUND = {"error": "Object Not Found", "reason": "Not Found"}
 
@@ -97,6 +100,23 @@ def test_a_stomp_connection_is_shown_too(imori: Imori) -> None:
         assert [(row["user"], row["vhost"], row["channels"]) for row in rows] == [("guest", "/", 0)]
     finally:
         connection.disconnect()
+
+
+def test_a_nats_connection_is_shown_by_the_name_that_it_gives(tmp_path: Path) -> None:
+    with running_imori(tmp_path, protocol="nats", admin=True) as imori:
+        broker = NatsBroker(*imori.addresses[0], IMORI, imori.process, LAME_DUCK_SIGNAL)
+        with RawNats(broker) as raw:
+            login = {"user": "guest", "pass": "guest"}
+            raw.login({"name": "reader", "lang": "go", "version": "1.2", **login})
+            assert raw.until_pong() == b""
+            (row,) = read(imori, "/api/connections")
+            assert (row["protocol"], row["user_provided_name"]) == ("NATS", "reader")
+            said = {"connection_name": "reader", "platform": "go", "version": "1.2"}
+            assert row["client_properties"] == said
+            path = f"/api/connections/{segment(row['name'])}"
+            assert ask(imori, path, method="DELETE").status == 204
+            # Clients that lose a connection without a word connect again.
+            assert raw.until_closed() == b""
 
 
 @pytest.mark.parametrize(

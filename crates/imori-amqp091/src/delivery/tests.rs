@@ -140,6 +140,14 @@ fn confirms_and_goodbyes_are_methods() {
     );
     let Method::ConnectionClose(close) = methods[3].1 else { panic!("{methods:?}") };
     assert_eq!((close.reply_code, &close.reply_text[..20]), (320, "CONNECTION_FORCED - "));
+    let mut out = Vec::new();
+    let reason = "reason ".repeat(99).into();
+    encoder().cut(&mut out, &CutReason::ClosedByOperator { reason });
+    let Ok(Method::ConnectionClose(close)) = Method::decode(&out[7..out.len() - 1]) else {
+        panic!("{out:?}")
+    };
+    assert_eq!((close.reply_code, close.reply_text.len()), (320, 255), "as much as a short string holds");
+    assert!(close.reply_text.starts_with("CONNECTION_FORCED - reason reason"), "{}", close.reply_text);
     let mut silent = Vec::new();
     let unaware = DeliveryEncoder::new(4096, false, &Settings::default());
     { unaware }.cancelled(&mut silent, &consumer_label(4, "tag"), &Name::from("q"));

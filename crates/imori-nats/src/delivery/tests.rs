@@ -191,6 +191,7 @@ fn only_a_slow_consumer_is_told_why_it_is_cut() {
     for (reason, expected) in [
         (CutReason::TooSlow { unsent_max: 1 }, "-ERR 'Slow Consumer'\r\n"),
         (CutReason::Unfinished { seconds: 1 }, "-ERR 'Stale Connection'\r\n"),
+        (CutReason::ClosedByOperator { reason: "x".into() }, ""),
         (CutReason::ShuttingDown, ""),
         (CutReason::Fault, ""),
     ] {
