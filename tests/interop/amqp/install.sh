@@ -16,53 +16,84 @@ note() {
 }
 
 # oslo.messaging's tests patch the standard library, so that no other client may be beside them.
-if ! is_current oslo oslo/requirements.txt; then
-    python3 -m venv --clear "$installed/oslo"
-    "$installed/oslo/bin/pip" install -q --disable-pip-version-check -r oslo/requirements.txt
-    note oslo oslo/requirements.txt
-fi
-
-# Go includes a module's tests, so that they are compiled from there and run beside their data.
-if command -v go >/dev/null; then
-    (cd go && go build -o "$installed/driver-go" .)
-    (cd go && go test -c -tags integration -o "$installed/amqp091-go.test" github.com/rabbitmq/amqp091-go)
-    ln -sfn "$(cd go && go list -m -f '{{.Dir}}' github.com/rabbitmq/amqp091-go)" "$installed/amqp091-go"
-fi
-
-# A crate includes its tests too. What they and the program depend on is compiled once.
-if command -v cargo >/dev/null; then
-    lapin=$installed/lapin-$(sed -n 's/^lapin = .*"=\([0-9.]*\)".*/\1/p' rust/Cargo.toml)
-    export CARGO_TARGET_DIR=$installed/target CARGO_PROFILE_DEV_DEBUG=false CARGO_INCREMENTAL=0
-    cargo build -q --locked --manifest-path rust/Cargo.toml
-    ln -sf target/debug/driver-lapin "$installed/driver-lapin"
-    if [ ! -d "$lapin" ]; then
-        crate=$(cargo metadata --format-version 1 --locked --manifest-path rust/Cargo.toml |
-            python3 -c 'import json, sys; print(*(p["manifest_path"] for p in json.load(sys.stdin)["packages"] if p["name"] == "lapin"))')
-        cp -r "$(dirname "$crate")" "$lapin"
+oslo() {
+    if ! is_current oslo oslo/requirements.txt; then
+        python3 -m venv --clear "$installed/oslo"
+        "$installed/oslo/bin/pip" install -q --disable-pip-version-check -r oslo/requirements.txt
+        note oslo oslo/requirements.txt
     fi
-    (cd "$lapin" && cargo test -q --locked --no-default-features --features tokio --tests --no-run)
-fi
+}
 
 # kombu's tests of brokers are in its source distribution alone. Its code stays there: the installed one is tested.
-kombu=$(sed -n 's/^kombu==//p' ../requirements.txt)
-if [ ! -d "$installed/kombu-$kombu" ]; then
-    fetched=$(mktemp -d)
-    ../../../.venv/bin/pip download -q --disable-pip-version-check --no-deps --no-binary kombu -d "$fetched" "kombu==$kombu"
-    tar -xzf "$fetched/kombu-$kombu.tar.gz" -C "$installed" "kombu-$kombu/t" "kombu-$kombu/setup.cfg"
-    rm -r "$fetched"
-fi
+kombu() {
+    local version fetched
+    version=$(sed -n 's/^kombu==//p' ../requirements.txt)
+    if [ ! -d "$installed/kombu-$version" ]; then
+        fetched=$(mktemp -d)
+        ../../../.venv/bin/pip download -q --disable-pip-version-check --no-deps --no-binary kombu -d "$fetched" "kombu==$version"
+        tar -xzf "$fetched/kombu-$version.tar.gz" -C "$installed" "kombu-$version/t" "kombu-$version/setup.cfg"
+        rm -r "$fetched"
+    fi
+}
 
-if command -v npm >/dev/null; then
-    (cd js && { [ node_modules -nt package-lock.json ] || { npm ci --silent --no-fund --no-audit && touch node_modules; }; })
-fi
+# Go includes a module's tests, so that they are compiled from there and run beside their data.
+amqp091_go() {
+    if command -v go >/dev/null; then
+        cd go
+        go build -o "$installed/driver-go" .
+        go test -c -tags integration -o "$installed/amqp091-go.test" github.com/rabbitmq/amqp091-go
+        ln -sfn "$(go list -m -f '{{.Dir}}' github.com/rabbitmq/amqp091-go)" "$installed/amqp091-go"
+    fi
+}
 
-if command -v mvn >/dev/null && command -v javac >/dev/null && ! is_current java java/pom.xml java/Driver.java; then
-    rm -rf "$installed/java"
-    mvn -q -B -f java/pom.xml dependency:copy-dependencies -DoutputDirectory="$installed/java"
-    javac -d "$installed/java" -cp "$installed/java/*" java/Driver.java
-    note java java/pom.xml java/Driver.java
-fi
+# A crate includes its tests too. What they and the program depend on is compiled once.
+lapin() {
+    local folder crate
+    if command -v cargo >/dev/null; then
+        folder=$installed/lapin-$(sed -n 's/^lapin = .*"=\([0-9.]*\)".*/\1/p' rust/Cargo.toml)
+        export CARGO_TARGET_DIR=$installed/target CARGO_PROFILE_DEV_DEBUG=false CARGO_INCREMENTAL=0
+        cargo build -q --locked --manifest-path rust/Cargo.toml
+        ln -sf target/debug/driver-lapin "$installed/driver-lapin"
+        if [ ! -d "$folder" ]; then
+            crate=$(cargo metadata --format-version 1 --locked --manifest-path rust/Cargo.toml |
+                python3 -c 'import json, sys; print(*(p["manifest_path"] for p in json.load(sys.stdin)["packages"] if p["name"] == "lapin"))')
+            cp -r "$(dirname "$crate")" "$folder"
+        fi
+        cd "$folder"
+        cargo test -q --locked --no-default-features --features tokio --tests --no-run
+    fi
+}
+
+amqplib() {
+    if command -v npm >/dev/null && ! [ js/node_modules -nt js/package-lock.json ]; then
+        npm ci --prefix js --silent --no-fund --no-audit
+        touch js/node_modules
+    fi
+}
+
+amqp_client() {
+    if command -v mvn >/dev/null && command -v javac >/dev/null && ! is_current java java/pom.xml java/Driver.java; then
+        rm -rf "$installed/java"
+        mvn -q -B -f java/pom.xml dependency:copy-dependencies -DoutputDirectory="$installed/java"
+        javac -d "$installed/java" -cp "$installed/java/*" java/Driver.java
+        note java java/pom.xml java/Driver.java
+    fi
+}
 
 # These come as packages of Debian; the marks say that they are here.
-ruby -e 'require "bunny"' 2>/dev/null && touch "$installed/bunny" || rm -f "$installed/bunny"
-php -r 'require "PhpAmqpLib/autoload.php";' 2>/dev/null && touch "$installed/php-amqplib" || rm -f "$installed/php-amqplib"
+of_debian() {
+    rm -f "$installed/bunny" "$installed/php-amqplib"
+    ruby -e 'require "bunny"' 2>/dev/null && touch "$installed/bunny"
+    php -r 'require "PhpAmqpLib/autoload.php";' 2>/dev/null && touch "$installed/php-amqplib"
+    true
+}
+
+# All at once, as most of them wait for what they fetch.
+running=()
+for part in oslo kombu amqp091_go lapin amqplib amqp_client of_debian; do
+    "$part" &
+    running+=("$!")
+done
+for part in "${running[@]}"; do
+    wait "$part"
+done
