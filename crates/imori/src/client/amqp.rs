@@ -268,7 +268,7 @@ impl Client for Amqp {
                 "prefetch-count" => prefetch = Some(value.parse().map_err(|_| prefetch_error(value))?),
                 "x-priority" => push_field(&mut of_consumer, name.as_bytes(), FieldValue::written(value)),
                 _ if name.starts_with("x-") => {
-                    push_field(&mut of_queue, name.as_bytes(), FieldValue::written(value))
+                    push_field(&mut of_queue, name.as_bytes(), FieldValue::written(value));
                 }
                 _ => return Err(argument_error(name)),
             }
