@@ -3,6 +3,7 @@
 mod command;
 mod config;
 mod client;
+mod admin;
 mod reload;
 mod log;
 mod log_writer;

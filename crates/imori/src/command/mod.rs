@@ -5,10 +5,13 @@ mod publish;
 mod subscribe;
 mod call;
 mod respond;
+mod queue;
+mod connection;
 mod config;
 mod verify;
 mod store;
 mod version;
+mod listing;
 mod argument;
 
 use clap::{Parser, Subcommand};
@@ -35,6 +38,8 @@ enum Command {
     Sub(subscribe::Sub),
     Call(call::Call),
     Respond(respond::Respond),
+    Queue(queue::Queue),
+    Connection(connection::Connection),
     /// Put load on a broker, this one or another, and check everything that comes back.
     ///
     /// Exit codes: 0 done, 1 could not run, 2 the command line is wrong, 3 a message was lost or altered, 4 the run is
@@ -57,6 +62,8 @@ impl Cli {
             Command::Sub(subscribe) => subscribe.run(),
             Command::Call(call) => call.run(),
             Command::Respond(respond) => respond.run(),
+            Command::Queue(queue) => queue.run(),
+            Command::Connection(connection) => connection.run(),
             Command::Config(config) => config.run(),
             Command::Verify(verify) => return verify.run(),
             Command::Store(store) => store.run(),

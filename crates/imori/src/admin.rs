@@ -1,0 +1,130 @@
+//! The admin listener of a broker, as the command line asks it.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::Value;
+use ureq::http::{Method, Request};
+
+/// How long an answer may take: the list of a hundred thousand queues takes seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The admin listener of a broker.
+#[derive(Debug)]
+pub(crate) struct Admin {
+    agent: ureq::Agent,
+    /// Scheme, host and port.
+    base: String,
+    /// The value of `Authorization`.
+    login: Option<String>,
+}
+
+impl Admin {
+    /// The listener at `http://user:password@host:port`.
+    pub(crate) fn at(url: &str) -> anyhow::Result<Admin> {
+        let Some(rest) = url.strip_prefix("http://") else {
+            bail!(
+                "`{}` is no address of an admin listener; write `http://user:password@host:port`",
+                shown(url)
+            );
+        };
+        let rest = rest.trim_end_matches('/');
+        let (login, place) =
+            rest.rsplit_once('@').map_or((None, rest), |(login, place)| (Some(login), place));
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(PATIENCE))
+            .proxy(None);
+        Ok(Admin {
+            agent: config.build().into(),
+            base: format!("http://{place}"),
+            login: login.map(|login| format!("Basic {}", BASE64_STANDARD.encode(login))),
+        })
+    }
+
+    /// The JSON at a path; `what` names it for a refusal.
+    pub(crate) fn get(&self, path: &str, what: &str) -> anyhow::Result<Value> {
+        let text = self.ask(Method::GET, path, what, None)?;
+        serde_json::from_str(&text).with_context(|| format!("what `{}` answers is not JSON", self.base))
+    }
+
+    /// Deletes what is at a path, for a reason that it may be told.
+    pub(crate) fn delete(&self, path: &str, what: &str, reason: Option<&str>) -> anyhow::Result<()> {
+        self.ask(Method::DELETE, path, what, reason).map(drop)
+    }
+
+    fn ask(&self, method: Method, path: &str, what: &str, reason: Option<&str>) -> anyhow::Result<String> {
+        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.base));
+        if let Some(login) = &self.login {
+            request = request.header("authorization", login);
+        }
+        if let Some(reason) = reason {
+            request = request.header("x-reason", reason);
+        }
+        let mut answer = self.agent.run(request.body(())?).with_context(|| {
+            format!(
+                "no admin listener answers at `{}`; start the broker, or name another with `--admin`",
+                self.base
+            )
+        })?;
+        let text = answer.body_mut().with_config().limit(u64::MAX).read_to_string()?;
+        match answer.status().as_u16() {
+            200..300 => Ok(text),
+            401 => bail!("`{}` refuses the login; correct `--admin`", self.base),
+            404 => bail!("there is no {what}"),
+            status => {
+                let said: Option<Value> = serde_json::from_str(&text).ok();
+                let reason = said.as_ref().and_then(|said| said["reason"].as_str());
+                bail!("refused: {}", reason.map_or_else(|| format!("HTTP status {status}"), str::to_owned))
+            }
+        }
+    }
+}
+
+/// A segment of a path.
+pub(crate) fn segment(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+            byte => {
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    out
+}
+
+/// A URL without its password.
+fn shown(url: &str) -> &str {
+    url.rsplit_once('@').map_or(url, |(_, place)| place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_are_escaped() {
+        for (text, expected) in
+            [("orders", "orders"), ("/", "%2F"), ("a b%", "a%20b%25"), ("井", "%E4%BA%95")]
+        {
+            assert_eq!(segment(text), expected);
+        }
+    }
+
+    // SECURITY OPS-02
+    #[test]
+    fn what_is_no_address_is_refused_without_its_password() {
+        let error = Admin::at("https://guest:secret@h:1").unwrap_err().to_string();
+        assert!(error.contains("`h:1` is no address") && !error.contains("secret"), "{error}");
+        let admin = Admin::at("http://guest:guest@127.0.0.1:15672/").unwrap();
+        assert_eq!(
+            (admin.base.as_str(), admin.login.as_deref()),
+            ("http://127.0.0.1:15672", Some("Basic Z3Vlc3Q6Z3Vlc3Q="))
+        );
+    }
+}

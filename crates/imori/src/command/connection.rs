@@ -1,0 +1,81 @@
+//! `imori connection`: the clients of a broker.
+
+use clap::{Args, Subcommand};
+
+use super::listing::Asked;
+use crate::admin::segment;
+use crate::output::print_line;
+
+/// Show and close connections of clients.
+#[derive(Debug, Args)]
+pub(crate) struct Connection {
+    #[command(subcommand)]
+    command: ConnectionCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ConnectionCommand {
+    /// List the clients of all protocols.
+    Ls {
+        #[command(flatten)]
+        asked: Asked,
+    },
+    /// Show one connection.
+    Show(Named),
+    /// Close a connection; its client is told why.
+    Close {
+        #[command(flatten)]
+        connection: Named,
+        /// The reason that the client is told.
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+}
+
+/// One connection.
+#[derive(Debug, Args)]
+struct Named {
+    #[command(flatten)]
+    asked: Asked,
+    /// The name of the connection as the list shows it: `127.0.0.1:51000 -> 127.0.0.1:5672`.
+    name: String,
+}
+
+impl Named {
+    fn path(&self) -> String {
+        format!("/api/connections/{}", segment(&self.name))
+    }
+
+    fn what(&self) -> String {
+        format!("connection `{}`", self.name)
+    }
+}
+
+impl Connection {
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        match self.command {
+            ConnectionCommand::Ls { asked } => {
+                let rows = asked.admin()?.get("/api/connections", "list of connections")?;
+                let columns = [
+                    ("NAME", "name"),
+                    ("PROTOCOL", "protocol"),
+                    ("USER", "user"),
+                    ("VHOST", "vhost"),
+                    ("CHANNELS", "channels"),
+                    ("STATE", "state"),
+                    ("CLIENT", "user_provided_name"),
+                ];
+                asked.print_rows(&rows, &columns)
+            }
+            ConnectionCommand::Show(connection) => {
+                let shown = connection.asked.admin()?.get(&connection.path(), &connection.what())?;
+                connection.asked.print_one(&shown)
+            }
+            ConnectionCommand::Close { connection, reason } => {
+                let (path, what) = (connection.path(), connection.what());
+                connection.asked.admin()?.delete(&path, &what, reason.as_deref())?;
+                print_line(&format!("{what} is closed"))
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Rows of JSON as people read them, or as programs do.
+
+use clap::Args;
+use imori_core::name::Printable;
+use serde_json::Value;
+
+use crate::admin::Admin;
+use crate::output::print_line;
+
+/// Which broker to ask, and how to print the answer.
+#[derive(Debug, Args)]
+pub(super) struct Asked {
+    /// The admin listener of the broker: `http://user:password@host:port`.
+    ///
+    /// Other users of this host see what stands on a command line, so put a password that matters
+    /// into the variable.
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "IMORI_ADMIN",
+        hide_env_values = true,
+        default_value = "http://guest:guest@127.0.0.1:15672"
+    )]
+    admin: String,
+    /// Print JSON, as the broker gives it.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Asked {
+    pub(super) fn admin(&self) -> anyhow::Result<Admin> {
+        Admin::at(&self.admin)
+    }
+
+    /// Prints rows, of which people see these fields, each under its title.
+    pub(super) fn print_rows(&self, rows: &Value, columns: &[(&str, &str)]) -> anyhow::Result<()> {
+        if self.json {
+            return print_line(&serde_json::to_string_pretty(rows)?);
+        }
+        let titles = columns.iter().map(|(title, _)| (*title).to_owned()).collect::<Vec<String>>();
+        let cells =
+            |row: &Value| columns.iter().map(|(_, field)| text(&row[*field])).collect::<Vec<String>>();
+        let rows = rows.as_array().map_or(&[][..], Vec::as_slice).iter().map(cells);
+        let lines: Vec<Vec<String>> = std::iter::once(titles).chain(rows).collect();
+        let width = |column: usize| {
+            lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max()
+        };
+        let widths: Vec<usize> = (0..columns.len()).filter_map(width).collect();
+        for line in &lines {
+            let padded = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+            print_line(padded.collect::<Vec<String>>().join("  ").trim_end())?;
+        }
+        Ok(())
+    }
+
+    /// Prints the fields of one thing, a line each.
+    pub(super) fn print_one(&self, one: &Value) -> anyhow::Result<()> {
+        if self.json {
+            return print_line(&serde_json::to_string_pretty(one)?);
+        }
+        for (name, value) in one.as_object().into_iter().flatten() {
+            print_line(&format!("{name}: {}", text(value)))?;
+        }
+        Ok(())
+    }
+}
+
+/// A value on one line, safe for a terminal.
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => Printable(text.as_bytes()).to_string(),
+        other => other.to_string(),
+    }
+}

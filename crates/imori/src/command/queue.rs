@@ -1,0 +1,103 @@
+//! `imori queue`: the queues of a broker.
+
+use clap::{Args, Subcommand};
+
+use super::listing::Asked;
+use crate::admin::segment;
+use crate::output::print_line;
+
+/// Show, purge and delete queues.
+#[derive(Debug, Args)]
+pub(crate) struct Queue {
+    #[command(subcommand)]
+    command: QueueCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum QueueCommand {
+    /// List queues: what waits in them, what is delivered and not settled, and who reads them.
+    Ls {
+        #[command(flatten)]
+        asked: Asked,
+        /// The queues of this vhost; of all without it.
+        #[arg(long, value_name = "NAME")]
+        vhost: Option<String>,
+        /// The queues whose names have this part.
+        part: Option<String>,
+    },
+    /// Show one queue with its arguments.
+    Show(Named),
+    /// Drop the messages of a queue that wait; those that are delivered and not settled stay.
+    Purge(Named),
+    /// Delete a queue with its messages.
+    Delete {
+        #[command(flatten)]
+        queue: Named,
+        /// Only if nobody reads it.
+        #[arg(long)]
+        if_unused: bool,
+        /// Only if nothing waits in it.
+        #[arg(long)]
+        if_empty: bool,
+    },
+}
+
+/// One queue.
+#[derive(Debug, Args)]
+struct Named {
+    #[command(flatten)]
+    asked: Asked,
+    /// The vhost of the queue.
+    #[arg(long, value_name = "NAME", default_value = "/")]
+    vhost: String,
+    /// The name of the queue.
+    name: String,
+}
+
+impl Named {
+    fn path(&self) -> String {
+        format!("/api/queues/{}/{}", segment(&self.vhost), segment(&self.name))
+    }
+
+    fn what(&self) -> String {
+        format!("queue `{}` in vhost `{}`", self.name, self.vhost)
+    }
+}
+
+impl Queue {
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        match self.command {
+            QueueCommand::Ls { asked, vhost, part } => {
+                let vhost = vhost.as_deref();
+                let place = vhost.map(|vhost| format!("/{}", segment(vhost))).unwrap_or_default();
+                let part = part.map(|part| format!("?name={}", segment(&part))).unwrap_or_default();
+                let what = format!("vhost `{}`", vhost.unwrap_or_default());
+                let rows = asked.admin()?.get(&format!("/api/queues{place}{part}"), &what)?;
+                let columns = [
+                    ("VHOST", "vhost"),
+                    ("NAME", "name"),
+                    ("READY", "messages_ready"),
+                    ("UNSETTLED", "messages_unacknowledged"),
+                    ("CONSUMERS", "consumers"),
+                    ("DURABLE", "durable"),
+                    ("TYPE", "type"),
+                ];
+                asked.print_rows(&rows, &columns)
+            }
+            QueueCommand::Show(queue) => {
+                let shown = queue.asked.admin()?.get(&queue.path(), &queue.what())?;
+                queue.asked.print_one(&shown)
+            }
+            QueueCommand::Purge(queue) => {
+                let path = format!("{}/contents", queue.path());
+                queue.asked.admin()?.delete(&path, &queue.what(), None)?;
+                print_line(&format!("{} is purged", queue.what()))
+            }
+            QueueCommand::Delete { queue, if_unused, if_empty } => {
+                let path = format!("{}?if-unused={if_unused}&if-empty={if_empty}", queue.path());
+                queue.asked.admin()?.delete(&path, &queue.what(), None)?;
+                print_line(&format!("{} is deleted", queue.what()))
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+"""`imori queue` and `imori connection`: what an operator does from the command line."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pika
+import pika.exceptions
+import pytest
+
+from harness.deadline import DEADLINE_S
+from harness.imori import BINARY, Imori, running_imori
+
+
+@pytest.fixture(scope="module")
+def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
+    """A broker that listens for AMQP and operators."""
+    with running_imori(tmp_path_factory.mktemp("operator"), amqp=True, admin=True) as imori:
+        yield imori
+        assert imori.stop() == 0
+
+
+@contextmanager
+def channel_of(imori: Imori) -> Iterator[Any]:
+    assert imori.amqp is not None
+    host, port = imori.amqp
+    with pika.BlockingConnection(pika.ConnectionParameters(host, port)) as connection:
+        yield connection.channel()
+
+
+def run(imori: Imori, *arguments: str, login: str = "guest:guest@") -> tuple[int, str, str]:
+    """Runs a command; its exit code and what it printed."""
+    assert imori.admin is not None
+    host, port = imori.admin
+    command = [BINARY, *arguments, "--admin", f"http://{login}{host}:{port}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+    return done.returncode, done.stdout, done.stderr
+
+
+def table(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines()]
+
+
+def test_queues_are_listed_shown_purged_and_deleted(imori: Imori) -> None:
+    with channel_of(imori) as channel:
+        channel.queue_declare("orders", durable=True, arguments={"x-max-length": 9})
+        channel.queue_declare("invoices/2026")
+        for _ in range(3):
+            channel.basic_publish("", "orders", b"x")
+        channel.basic_get("orders")
+        code, listed, _ = run(imori, "queue", "ls", "orde")
+        assert (code, table(listed)[1:]) == (
+            0,
+            [["/", "orders", "2", "1", "0", "true", "classic"]],
+        )
+        code, shown, _ = run(imori, "queue", "show", "orders", "--json")
+        assert (code, json.loads(shown)["arguments"]) == (0, {"x-max-length": 9})
+        code, shown, _ = run(imori, "queue", "show", "invoices/2026")
+        assert (code, "name: invoices/2026" in shown.splitlines()) == (0, True)
+        assert run(imori, "queue", "delete", "orders", "--if-empty")[0] == 1
+        assert run(imori, "queue", "purge", "orders")[0] == 0
+        assert run(imori, "queue", "ls", "orde", "--vhost", "/")[1].split()[9] == "0"
+    assert run(imori, "queue", "delete", "orders")[:2] == (
+        0,
+        "queue `orders` in vhost `/` is deleted\n",
+    )
+    code, _, said = run(imori, "queue", "delete", "orders")
+    assert (code, said) == (1, "imori: there is no queue `orders` in vhost `/`\n")
+
+
+def test_a_connection_is_listed_and_closed(imori: Imori) -> None:
+    properties = {"connection_name": "stuck worker"}
+    assert imori.amqp is not None
+    host, port = imori.amqp
+    parameters = pika.ConnectionParameters(host, port, client_properties=properties)
+    client = pika.BlockingConnection(parameters)
+    rows = json.loads(run(imori, "connection", "ls", "--json")[1])
+    [name] = [row["name"] for row in rows if row["user_provided_name"] == "stuck worker"]
+    assert "stuck worker" in run(imori, "connection", "ls")[1]
+    code, said, _ = run(imori, "connection", "close", name, "--reason", "it is stuck")
+    assert (code, said) == (0, f"connection `{name}` is closed\n")
+    with pytest.raises(pika.exceptions.ConnectionClosedByBroker) as closed:
+        client.process_data_events(time_limit=DEADLINE_S)
+    assert closed.value.reply_code == 320
+    assert "it is stuck" in closed.value.reply_text
+    code, _, said = run(imori, "connection", "show", name)
+    assert (code, said) == (1, f"imori: there is no connection `{name}`\n")
+
+
+def test_one_sentence_says_what_is_wrong(imori: Imori) -> None:
+    code, _, said = run(imori, "queue", "ls", login="guest:wrong@")
+    assert (code, "refuses the login; correct `--admin`" in said) == (1, True)
+    command = [BINARY, "queue", "ls", "--admin", "http://guest:guest@127.0.0.1:1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+    assert done.returncode == 1
+    assert "no admin listener answers at `http://127.0.0.1:1`; start the broker" in done.stderr
+    assert "guest" not in done.stderr
