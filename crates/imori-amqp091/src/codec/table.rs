@@ -57,7 +57,17 @@ pub enum FieldValue<'a> {
     Void,
 }
 
-impl FieldValue<'_> {
+impl<'a> FieldValue<'a> {
+    /// A value as people write it: a whole number and a truth value are what they look like, all else is text.
+    pub fn written(text: &'a str) -> FieldValue<'a> {
+        match (text, text.parse()) {
+            (_, Ok(number)) => FieldValue::I64(number),
+            ("true", _) => FieldValue::Bool(true),
+            ("false", _) => FieldValue::Bool(false),
+            _ => FieldValue::Text(text.as_bytes()),
+        }
+    }
+
     /// The octet that stands for its type.
     pub fn octet(&self) -> u8 {
         match self {

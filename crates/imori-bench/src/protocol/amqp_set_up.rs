@@ -104,19 +104,9 @@ pub(super) fn push_barrier(out: &mut Vec<u8>) {
 fn push_queue(out: &mut Vec<u8>, queue: &Queue) {
     let mut arguments = Vec::new();
     for (name, value) in &queue.arguments {
-        push_field(&mut arguments, name.as_bytes(), argument(value));
+        push_field(&mut arguments, name.as_bytes(), FieldValue::written(value));
     }
     push_method(out, CHANNEL, &named(&queue.name, table(&arguments)));
-}
-
-/// An argument as people write it: a number and a truth value are what they look like.
-fn argument(text: &str) -> FieldValue<'_> {
-    match (text, text.parse()) {
-        (_, Ok(number)) => FieldValue::I64(number),
-        ("true", _) => FieldValue::Bool(true),
-        ("false", _) => FieldValue::Bool(false),
-        _ => FieldValue::Text(text.as_bytes()),
-    }
 }
 
 fn named<'a>(name: &'a str, arguments: Table<'a>) -> queue::Declare<'a> {

@@ -4,17 +4,17 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use imori_amqp091::codec::frame::{
-    FRAME_BYTES, Frame, FrameType, PROTOCOL_HEADER, Step, decode, push_body, push_content_header, push_method,
+    FRAME_BYTES, PROTOCOL_HEADER, push_body, push_content_header, push_method,
 };
-use imori_amqp091::codec::method::{MethodFields, MethodId};
-use imori_amqp091::codec::methods::{Method, basic, channel, confirm, connection, queue};
-use imori_amqp091::codec::properties::{BasicProperties, ContentHeader};
+use imori_amqp091::codec::method::MethodFields;
+use imori_amqp091::codec::methods::{basic, channel, confirm, connection, queue};
 use imori_amqp091::codec::push::{push_field, push_table_field};
 use imori_amqp091::codec::table::{FieldValue, Table};
 use imori_amqp091::limits::FRAME_BYTES_MAX;
 use imori_bench::Url;
 
-use super::amqp_message::{Address, DELIVERY_TAG, properties, received};
+use super::amqp_incoming::{Incoming, take};
+use super::amqp_message::{Address, DELIVERY_TAG, properties};
 use super::conversation::{Ack, Client, Header, Message, Received, Subscription, expiration};
 use super::error::ClientError;
 use super::transport::{PATIENCE, Transport};
@@ -40,18 +40,6 @@ pub(super) struct Amqp {
     published: Option<u64>,
     /// Whether the acknowledgement of a message is for all before it too.
     is_ack_multiple: bool,
-}
-
-/// One thing that a broker says.
-enum Incoming {
-    Delivery(Received),
-    /// All messages until this one are taken.
-    Taken(u64),
-    /// The broker ends a channel, with a code and a text.
-    ChannelClosed(u16, String),
-    /// Another method.
-    Answer(MethodId),
-    Nothing,
 }
 
 impl Amqp {
@@ -278,8 +266,10 @@ impl Client for Amqp {
         for Header { name, value } in subscription.headers {
             match name.as_str() {
                 "prefetch-count" => prefetch = Some(value.parse().map_err(|_| prefetch_error(value))?),
-                "x-priority" => push_field(&mut of_consumer, name.as_bytes(), argument(value)),
-                _ if name.starts_with("x-") => push_field(&mut of_queue, name.as_bytes(), argument(value)),
+                "x-priority" => push_field(&mut of_consumer, name.as_bytes(), FieldValue::written(value)),
+                _ if name.starts_with("x-") => {
+                    push_field(&mut of_queue, name.as_bytes(), FieldValue::written(value));
+                }
                 _ => return Err(argument_error(name)),
             }
         }
@@ -335,81 +325,6 @@ impl Client for Amqp {
     fn disconnect(mut self: Box<Self>) -> Result<(), ClientError> {
         let close = connection::Close { reply_code: 200, reply_text: "", class_id: 0, method_id: 0 };
         self.call::<_, connection::CloseOk>(0, &close)
-    }
-}
-
-/// The first thing in the input and how many bytes it has, once it is whole.
-fn take(input: &[u8]) -> Result<Option<(Incoming, usize)>, ClientError> {
-    let Some(first) = frame(input, 0)? else { return Ok(None) };
-    if first.kind != FrameType::Method {
-        return Ok(Some((Incoming::Nothing, first.len())));
-    }
-    let incoming = match Method::decode(first.payload).map_err(wrong)? {
-        Method::BasicDeliver(deliver) => return take_delivery(&deliver, input, first.len()),
-        Method::BasicReturn(returned) => {
-            return Err(ClientError::Refused(format!(
-                "no queue gets the message ({} {})",
-                returned.reply_code, returned.reply_text
-            )));
-        }
-        Method::BasicAck(ack) => Incoming::Taken(ack.delivery_tag),
-        Method::BasicNack(_) => {
-            return Err(ClientError::Refused(String::from("the queue takes no message now")));
-        }
-        Method::BasicCancel(_) => {
-            return Err(ClientError::Refused(String::from("the queue is gone, and its consumers with it")));
-        }
-        Method::ConnectionClose(close) => {
-            return Err(ClientError::Refused(String::from(close.reply_text)));
-        }
-        Method::ChannelClose(close) => {
-            Incoming::ChannelClosed(close.reply_code, String::from(close.reply_text))
-        }
-        method => Incoming::Answer(method.id()),
-    };
-    Ok(Some((incoming, first.len())))
-}
-
-/// The delivery that begins the input, once its header and its body are there.
-fn take_delivery(
-    deliver: &basic::Deliver<'_>,
-    input: &[u8],
-    mut used: usize,
-) -> Result<Option<(Incoming, usize)>, ClientError> {
-    let Some(header) = frame(input, used)? else { return Ok(None) };
-    used += header.len();
-    let content = ContentHeader::decode(header.payload).map_err(wrong)?;
-    let properties = BasicProperties::read(content.properties).map_err(wrong)?;
-    let mut parts: Vec<&[u8]> = Vec::new();
-    let mut len = 0;
-    while len < content.body_len {
-        let Some(part) = frame(input, used)? else { return Ok(None) };
-        used += part.len();
-        len += part.payload.len() as u64;
-        parts.push(part.payload);
-    }
-    Ok(Some((Incoming::Delivery(received(deliver, &properties, parts.concat())), used)))
-}
-
-/// The frame at a place of the input, once it is whole.
-fn frame(input: &[u8], at: usize) -> Result<Option<Frame<'_>>, ClientError> {
-    match decode(input.get(at..).unwrap_or_default(), FRAME_BYTES_MAX as usize).map_err(wrong)? {
-        Step::Frame(frame) => Ok(Some(frame)),
-        Step::Incomplete { .. } => Ok(None),
-    }
-}
-
-fn wrong(error: imori_amqp091::codec::error::DecodeError) -> ClientError {
-    ClientError::Decode("AMQP 0-9-1", error.to_string().into())
-}
-
-/// An argument as people write it: a number and a truth value are what they look like.
-fn argument(text: &str) -> FieldValue<'_> {
-    match (text, text.parse()) {
-        (_, Ok(number)) => FieldValue::I64(number),
-        ("true", _) => FieldValue::Bool(true),
-        ("false", _) => FieldValue::Bool(false),
-        _ => FieldValue::Text(text.as_bytes()),
     }
 }
 

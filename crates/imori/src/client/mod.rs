@@ -5,6 +5,7 @@
 mod stomp;
 mod nats;
 mod amqp;
+mod amqp_incoming;
 mod amqp_message;
 mod conversation;
 mod transport;

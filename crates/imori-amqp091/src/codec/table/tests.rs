@@ -222,3 +222,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn people_write_numbers_truth_and_text() {
+    for (text, expected) in [
+        ("-5", FieldValue::I64(-5)),
+        ("true", FieldValue::Bool(true)),
+        ("false", FieldValue::Bool(false)),
+        ("quorum", FieldValue::Text(b"quorum")),
+        ("1.5", FieldValue::Text(b"1.5")),
+        ("", FieldValue::Text(b"")),
+    ] {
+        assert_eq!(FieldValue::written(text), expected);
+    }
+}
