@@ -274,13 +274,15 @@ impl Connection {
         budget: &mut Budget,
     ) -> Result<Option<Next>, ProtocolError> {
         let session = SessionId(frame.channel);
-        let is_transactional =
-            self.client.channels.get(&frame.channel).is_some_and(|channel| channel.transaction.is_some());
+        let transaction = self.client.channels.get(&frame.channel).and_then(|it| it.transaction.as_ref());
+        let is_transactional = transaction.is_some();
+        // A commit that publishes nothing frees memory and room, as what it settles does.
+        let publishes = transaction.is_some_and(|transaction| !transaction.mandatory.is_empty());
         // What settles deliveries frees memory, and nothing before it can change what it means but a commit.
         let settles = matches!(method, Method::BasicAck(_) | Method::BasicNack(_) | Method::BasicReject(_));
         let has_parked = self.intake.parking.has_parked_of(session);
         let is_behind = has_parked && (is_transactional || !settles);
-        if matches!(method, Method::TxCommit(_)) && Self::must_wait(world) {
+        if matches!(method, Method::TxCommit(_)) && publishes && Self::must_wait(world) {
             self.block(world);
         } else if !is_behind {
             match self.perform(world, frame.channel, method, budget) {
