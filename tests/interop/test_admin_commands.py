@@ -89,6 +89,26 @@ def test_a_connection_is_listed_and_closed(imori: Imori) -> None:
     assert (code, said) == (1, f"imori: there is no connection `{name}`\n")
 
 
+def test_routes_and_the_broker_at_a_glance_are_shown(imori: Imori) -> None:
+    with channel_of(imori) as channel:
+        channel.exchange_declare("routes", "topic", durable=True)
+        channel.queue_declare("routed", durable=True)
+        channel.queue_bind("routed", "routes", "a.#")
+    code, listed, _ = run(imori, "exchange", "ls", "--vhost", "/")
+    assert code == 0
+    assert ["/", "routes", "topic", "true", "false", "{}"] in table(listed)
+    code, listed, _ = run(imori, "binding", "ls")
+    assert code == 0
+    assert ["/", "routes", "a.#", "queue", "routed", "{}"] in table(listed)
+    code, _, said = run(imori, "binding", "ls", "--vhost", "nowhere")
+    assert (code, said) == (1, "imori: there is no vhost `nowhere`\n")
+    code, shown, _ = run(imori, "status")
+    assert code == 0
+    fields = dict(line.split(": ", 1) for line in shown.splitlines())
+    assert int(fields["queues"]) >= 1
+    assert "amqp 127.0.0.1:" in fields["listeners"]
+
+
 def test_one_sentence_says_what_is_wrong(imori: Imori) -> None:
     code, _, said = run(imori, "queue", "ls", login="guest:wrong@")
     assert (code, "refuses the login; correct `--admin`" in said) == (1, True)

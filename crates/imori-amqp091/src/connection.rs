@@ -4,6 +4,7 @@
 //! holds up no other.
 
 mod channels;
+mod acks;
 mod perform;
 mod state;
 

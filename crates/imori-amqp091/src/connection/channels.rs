@@ -4,7 +4,6 @@ use bytes::Bytes;
 use imori_core::broker;
 use imori_core::confirm::Confirm;
 use imori_core::inbound::{Inbound, Performed, Taken, Unread};
-use imori_core::limits::SETTLES_AT_ONCE;
 use imori_core::message::BODY_SHARED_MIN;
 use imori_core::outbound::SessionId;
 use imori_core::turn::{Budget, Next};
@@ -13,13 +12,12 @@ use imori_core::world::World;
 use super::Connection;
 use super::state::State;
 use crate::channel::{Channel, Closing};
-use crate::codec::frame::{Frame, HEAD_BYTES};
+use crate::codec::frame::Frame;
 use crate::codec::method::{MethodFields, MethodId};
 use crate::codec::methods::{Method, basic, channel};
 use crate::commands::confirm;
 use crate::commands::publish::{check_len, publish};
 use crate::commands::repeat::note;
-use crate::commands::settle::accept_in_row;
 use crate::content::{Behind, Content, ContentError, Unfinished, behind, frames, frames_of_method};
 use crate::protocol_error::{Code, ProtocolError};
 
@@ -108,14 +106,7 @@ impl Connection {
             (Some(Method::BasicAck(ack)), None)
                 if !ack.multiple && channel.transaction.is_none() && ack.delivery_tag > 0 =>
             {
-                let max = budget.commands().min(SETTLES_AT_ONCE);
-                let last = last_in_row(unread.bytes(), frame.len(), ack.delivery_tag, max);
-                let accepted = accept_in_row(&self.client, world, number, (ack.delivery_tag, last), budget);
-                if accepted.is_err() && self.intake.parking.has_parked_of(SessionId(number)) {
-                    let left = self.take_method(world, frame, &Method::BasicAck(ack), budget)?;
-                    return Ok(left.map_or(Taken::Bytes(frame.len()), Taken::Left));
-                }
-                Ok(Taken::Bytes(frame.len() * accepted?))
+                self.take_acks(world, frame, ack, unread.bytes(), budget)
             }
             (Some(method), None) => {
                 let left = self.take_method(world, frame, &method, budget)?;
@@ -266,7 +257,7 @@ impl Connection {
 
     /// Does what a method asks for, unless earlier ones of its channel wait; gives what follows where it stays in the
     /// input.
-    fn take_method<W: World>(
+    pub(super) fn take_method<W: World>(
         &mut self,
         world: &W,
         frame: &Frame<'_>,
@@ -298,28 +289,6 @@ impl Connection {
         self.intake.parking.push(session, waiting, world.gauge());
         Ok(None)
     }
-}
-
-/// The tag of the last acknowledgement of those that the input begins with, each of one delivery and of the next one.
-/// Their frames differ in nothing but the tag; there are `max` at most.
-fn last_in_row(input: &[u8], frame_len: usize, first: u64, max: usize) -> u64 {
-    let mut last = first;
-    let mut frames = input.chunks_exact(frame_len).take(max);
-    let Some((before, _, behind)) = frames.next().and_then(around_tag) else { return last };
-    for (front, tag, end) in frames.map_while(around_tag) {
-        if front != before || end != behind || last.checked_add(1) != Some(u64::from_be_bytes(*tag)) {
-            break;
-        }
-        last += 1;
-    }
-    last
-}
-
-/// The bytes of the frame of a `basic.ack` in front of the delivery tag, the tag, and the bytes behind it.
-fn around_tag(frame: &[u8]) -> Option<(&[u8], &[u8; 8], &[u8])> {
-    let (before, rest) = frame.split_at_checked(HEAD_BYTES + 2 + 2)?;
-    let (tag, behind) = rest.split_first_chunk()?;
-    Some((before, tag, behind))
 }
 
 #[cold]

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use imori_core::name::Printable;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::admin::Admin;
 use crate::output::print_line;
@@ -55,13 +55,18 @@ impl Asked {
 
     /// Prints the fields of one thing, a line each.
     pub(super) fn print_one(&self, one: &Value) -> anyhow::Result<()> {
+        let fields = one.as_object().into_iter().flatten();
+        self.print_fields(fields.map(|(name, value)| (name.as_str(), value.clone())).collect())
+    }
+
+    /// Prints fields in this order, a line each.
+    pub(super) fn print_fields(&self, fields: Vec<(&str, Value)>) -> anyhow::Result<()> {
         if self.json {
-            return print_line(&serde_json::to_string_pretty(one)?);
+            let one: Map<String, Value> =
+                fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+            return print_line(&serde_json::to_string_pretty(&one)?);
         }
-        for (name, value) in one.as_object().into_iter().flatten() {
-            print_line(&format!("{name}: {}", text(value)))?;
-        }
-        Ok(())
+        fields.iter().try_for_each(|(name, value)| print_line(&format!("{name}: {}", text(value))))
     }
 }
 

@@ -6,7 +6,9 @@ mod subscribe;
 mod call;
 mod respond;
 mod queue;
+mod exchange;
 mod connection;
+mod status;
 mod config;
 mod verify;
 mod store;
@@ -39,7 +41,10 @@ enum Command {
     Call(call::Call),
     Respond(respond::Respond),
     Queue(queue::Queue),
+    Exchange(exchange::Exchange),
+    Binding(exchange::Binding),
     Connection(connection::Connection),
+    Status(status::Status),
     /// Put load on a broker, this one or another, and check everything that comes back.
     ///
     /// Exit codes: 0 done, 1 could not run, 2 the command line is wrong, 3 a message was lost or altered, 4 the run is
@@ -63,7 +68,10 @@ impl Cli {
             Command::Call(call) => call.run(),
             Command::Respond(respond) => respond.run(),
             Command::Queue(queue) => queue.run(),
+            Command::Exchange(exchange) => exchange.run(),
+            Command::Binding(binding) => binding.run(),
             Command::Connection(connection) => connection.run(),
+            Command::Status(status) => status.run(),
             Command::Config(config) => config.run(),
             Command::Verify(verify) => return verify.run(),
             Command::Store(store) => store.run(),
