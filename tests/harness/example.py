@@ -22,11 +22,14 @@ INTERPRETERS = {
 
 def environment_of(imori: Imori) -> dict[str, str]:
     """Returns what examples find in their environment, so that clients talk to this broker."""
-    return {
+    environment = {
         **os.environ,
         "IMORI_URL": f"stomp://guest:guest@127.0.0.1:{imori.addresses[0][1]}/",
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
+    if imori.admin is not None:
+        environment["IMORI_ADMIN"] = f"http://guest:guest@127.0.0.1:{imori.admin[1]}"
+    return environment
 
 
 def command_of(block: Block, imori: Imori) -> list[str]:
