@@ -237,6 +237,8 @@ def test_queues_are_shown_with_what_they_hold(imori: Imori) -> None:
 def test_queues_are_purged_and_deleted(imori: Imori) -> None:
     with connect(imori) as connection:
         channel = connection.channel()
+        # A publish that is confirmed is there before the operator asks.
+        channel.confirm_delivery()
         channel.queue_declare("gone", durable=True)
         for _ in range(3):
             channel.basic_publish("", "gone", b"x")
@@ -452,6 +454,7 @@ def test_rabbitmqadmin_lists_and_changes(imori: Imori) -> None:
 
     connection = connect(imori, "tool")
     channel = connection.channel()
+    channel.confirm_delivery()
     channel.queue_declare("tool", durable=True, arguments={"x-max-length": 9})
     channel.basic_publish("", "tool", b"x")
     queues = run("list", "queues", "name", "messages", "durable", "arguments.x-max-length")
