@@ -15,7 +15,7 @@ from harness.imori import Imori
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of a request."""
+    """An answer to a request."""
 
     status: int
     headers: Message

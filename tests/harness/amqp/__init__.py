@@ -1,1 +1,1 @@
-"""What the tests of AMQP 0-9-1 share."""
+"""The parts that tests of AMQP 0-9-1 share."""

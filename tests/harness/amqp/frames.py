@@ -26,7 +26,7 @@ def long(data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + data
 
 
-# What a client says to have a connection, in one piece.
+# All frames by which a client gets a connection, in one piece.
 LOGIN = (
     b"AMQP\x00\x00\x09\x01"
     + method(0, 10, 11, long(b"") + short("PLAIN") + long(b"\0guest\0guest") + short("en_US"))

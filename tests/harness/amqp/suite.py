@@ -10,7 +10,7 @@ import pytest
 
 from harness.imori import REPOSITORY
 
-# What tests/interop/amqp/install.sh has put in place.
+# The folder that tests/interop/amqp/install.sh fills.
 INSTALLED = REPOSITORY / ".tools/amqp"
 
 # A suite waits for much; one that needs longer than this hangs.

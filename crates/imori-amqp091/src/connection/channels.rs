@@ -196,16 +196,34 @@ impl Connection {
             self.intake.parking.push(session, waiting(), world.gauge());
             return Ok(None);
         }
-        if Self::must_wait(world) {
-            self.block(world);
-        } else {
-            let performed = publish(&mut self.client, world, frame.channel, op, content, shared, budget)?;
-            if performed == Performed::Done {
-                return Ok(None);
-            }
-            self.intake.parking.wait_for_queue(session, world.gauge());
+        if self.publish_now(world, frame.channel, op, content, shared, budget)? {
+            return Ok(None);
         }
         Ok(self.park(world, session, waiting))
+    }
+
+    /// Publishes a message of a channel on which nothing waits; false where it has to wait, for the end of an alarm or
+    /// for a queue.
+    #[inline]
+    fn publish_now<W: World>(
+        &mut self,
+        world: &W,
+        number: u16,
+        op: &basic::Publish<'_>,
+        content: &Content<'_>,
+        shared: Option<&Bytes>,
+        budget: &mut Budget,
+    ) -> Result<bool, ProtocolError> {
+        if Self::must_wait(world) {
+            self.block(world);
+            return Ok(false);
+        }
+        let performed = publish(&mut self.client, world, number, op, content, shared, budget)?;
+        if performed == Performed::Done {
+            return Ok(true);
+        }
+        self.intake.parking.wait_for_queue(SessionId(number), world.gauge());
+        Ok(false)
     }
 
     /// Takes a frame of a message whose frames come apart.
@@ -238,17 +256,11 @@ impl Connection {
         let Ok(Method::BasicPublish(op)) = Method::decode(&finished.method) else { return Ok(()) };
         let (session, body) = (SessionId(number), Bytes::from(finished.body));
         let content = Content { properties: &finished.properties, body: &body };
-        if !self.intake.parking.has_parked_of(session) {
-            if Self::must_wait(world) {
-                self.block(world);
-            } else {
-                let shared = (body.len() >= BODY_SHARED_MIN).then_some(&body);
-                let performed = publish(&mut self.client, world, number, &op, &content, shared, budget)?;
-                if performed == Performed::Done {
-                    return Ok(());
-                }
-                self.intake.parking.wait_for_queue(session, world.gauge());
-            }
+        let shared = (body.len() >= BODY_SHARED_MIN).then_some(&body);
+        if !self.intake.parking.has_parked_of(session)
+            && self.publish_now(world, number, &op, &content, shared, budget)?
+        {
+            return Ok(());
         }
         let waiting = frames(number, &finished.method, &content);
         self.intake.parking.push(session, waiting, world.gauge());

@@ -43,14 +43,13 @@ pub(crate) fn enqueue<W: World>(
 fn are_read_apart<W: World>(world: &W, queues: &[QueueId]) -> bool {
     let mut connections = Vec::with_capacity(queues.len());
     for queue in queues {
-        let sole = world.with_queue(*queue, |queue| {
-            (queue.consumers_len() <= 1).then(|| queue.consumers().next().map(|reader| reader.connection))
-        });
-        match sole {
-            Some(Some(Some(connection))) if connections.contains(&connection) => return false,
-            Some(Some(Some(connection))) => connections.push(connection),
-            Some(Some(None)) | None => {}
-            Some(None) => return false,
+        let readers = world.with_queue(*queue, |queue| (queue.consumers_len(), queue.consumers().next()));
+        match readers {
+            None | Some((0, _)) => {}
+            Some((1, Some(reader))) if !connections.contains(&reader.connection) => {
+                connections.push(reader.connection);
+            }
+            Some(_) => return false,
         }
     }
     true

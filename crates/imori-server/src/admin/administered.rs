@@ -36,6 +36,14 @@ impl Administered {
         found.map(|(name, id)| (name, *id))
     }
 
+    /// The vhosts of a list: all of them, or that of this name. `None` where there is no such vhost.
+    pub(super) fn listed(&self, vhost: Option<&str>) -> Option<Vec<VhostId>> {
+        match vhost {
+            None => Some(self.vhosts.iter().map(|(_, vhost)| *vhost).collect()),
+            Some(name) => self.vhost(name).map(|(_, vhost)| vec![vhost]),
+        }
+    }
+
     /// The name of a vhost.
     pub(super) fn vhost_name(&self, id: VhostId) -> String {
         let found = self.vhosts.iter().find(|(_, known)| *known == id);

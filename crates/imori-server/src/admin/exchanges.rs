@@ -22,20 +22,15 @@ pub(super) const DELAYED: &str = "x-delayed-message";
 type Broker = State<Arc<Administered>>;
 type Pairs = Query<Vec<(String, String)>>;
 
-/// The list of all exchanges.
-pub(super) async fn exchanges(State(broker): Broker, Query(pairs): Pairs) -> Response {
-    let vhosts: Vec<VhostId> = broker.vhosts.iter().map(|(_, vhost)| *vhost).collect();
-    answer_list(broker, &vhosts, &pairs).await
-}
-
-/// The list of the exchanges of a vhost.
-pub(super) async fn exchanges_of(
+/// The list of all exchanges, or of those of a vhost.
+pub(super) async fn exchanges(
     State(broker): Broker,
-    Path(vhost): Path<String>,
+    vhost: Option<Path<String>>,
     Query(pairs): Pairs,
 ) -> Response {
-    match broker.vhost(&vhost) {
-        Some((_, vhost)) => answer_list(broker, &[vhost], &pairs).await,
+    let vhost = vhost.as_ref().map(|Path(name)| name.as_str());
+    match broker.listed(vhost) {
+        Some(vhosts) => answer_list(broker, &vhosts, &pairs).await,
         None => not_found(),
     }
 }
@@ -66,20 +61,16 @@ pub(super) async fn exchange(State(broker): Broker, Path((vhost, name)): Path<(S
     }
 }
 
-/// The list of all bindings of queues and exchanges, those of the default exchange too.
-pub(super) async fn bindings(State(broker): Broker, Query(pairs): Pairs) -> Response {
-    let vhosts: Vec<VhostId> = broker.vhosts.iter().map(|(_, vhost)| *vhost).collect();
-    answer_bindings(broker, &vhosts, &pairs).await
-}
-
-/// The list of the bindings of a vhost.
-pub(super) async fn bindings_of(
+/// The list of all bindings of queues and exchanges, or of those of a vhost; those of the default exchange are among
+/// them.
+pub(super) async fn bindings(
     State(broker): Broker,
-    Path(vhost): Path<String>,
+    vhost: Option<Path<String>>,
     Query(pairs): Pairs,
 ) -> Response {
-    match broker.vhost(&vhost) {
-        Some((_, vhost)) => answer_bindings(broker, &[vhost], &pairs).await,
+    let vhost = vhost.as_ref().map(|Path(name)| name.as_str());
+    match broker.listed(vhost) {
+        Some(vhosts) => answer_bindings(broker, &vhosts, &pairs).await,
         None => not_found(),
     }
 }

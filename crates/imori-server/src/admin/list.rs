@@ -44,7 +44,7 @@ impl ListQuery {
     /// Reads the parameters; those that are not known change nothing.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The sentence that says what is wrong with them.
     pub(super) fn read(pairs: &[(String, String)]) -> Result<ListQuery, String> {
         let text = |name| pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
         let number = |name, max| match text(name).map(str::parse::<usize>) {

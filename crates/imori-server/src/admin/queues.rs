@@ -25,20 +25,15 @@ use crate::shared::queue_key;
 type Broker = State<Arc<Administered>>;
 type Pairs = Query<Vec<(String, String)>>;
 
-/// The list of all queues.
-pub(super) async fn queues(State(broker): Broker, Query(pairs): Pairs) -> Response {
-    let vhosts: Vec<VhostId> = broker.vhosts.iter().map(|(_, vhost)| *vhost).collect();
-    answer_list(broker, &vhosts, &pairs).await
-}
-
-/// The list of the queues of a vhost.
-pub(super) async fn queues_of(
+/// The list of all queues, or of those of a vhost.
+pub(super) async fn queues(
     State(broker): Broker,
-    Path(vhost): Path<String>,
+    vhost: Option<Path<String>>,
     Query(pairs): Pairs,
 ) -> Response {
-    match broker.vhost(&vhost) {
-        Some((_, vhost)) => answer_list(broker, &[vhost], &pairs).await,
+    let vhost = vhost.as_ref().map(|Path(name)| name.as_str());
+    match broker.listed(vhost) {
+        Some(vhosts) => answer_list(broker, &vhosts, &pairs).await,
         None => not_found(),
     }
 }
