@@ -7,11 +7,13 @@ A scenario ends well with status 0. It prints one word a line when the test has 
 
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
+
+import pytest
 
 from harness.deadline import DEADLINE_S
 from harness.process import lines_of
@@ -32,6 +34,13 @@ class Driver:
     def missing(self) -> Path | None:
         """Returns what has to be installed first."""
         return next((path for path in self.needs if not path.exists()), None)
+
+    def need(self, scenario: str, not_offered: Mapping[str, set[str]]) -> None:
+        """Skips a scenario that its library does not offer or that cannot be run here."""
+        if scenario in not_offered.get(self.client, set()):
+            pytest.skip(f"{self.client} does not offer it")
+        if (missing := self.missing()) is not None:
+            pytest.skip(f"run `make setup`: `{missing}` is missing")
 
     def scenarios(self) -> list[str]:
         """Returns the scenarios that the program knows."""

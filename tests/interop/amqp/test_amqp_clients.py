@@ -25,14 +25,6 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AmqpBroker]:
         yield broker
 
 
-def need(driver: Driver, scenario: str) -> None:
-    """Skips what cannot be run with this client here."""
-    if scenario in NOT_OFFERED.get(driver.client, set()):
-        pytest.skip(f"{driver.client} does not offer it")
-    if (missing := driver.missing()) is not None:
-        pytest.skip(f"run `make setup`: `{missing}` is missing")
-
-
 def test_every_client_has_every_scenario() -> None:
     expected = set(DRIVERS[0].scenarios())
     for driver in DRIVERS:
@@ -43,7 +35,7 @@ def test_every_client_has_every_scenario() -> None:
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: driver.client)
 def test_client(broker: AmqpBroker, name: str, driver: Driver, scenario: str) -> None:
-    need(driver, scenario)
+    driver.need(scenario, NOT_OFFERED)
     driver.run(scenario, broker.url.removesuffix("/"), name)
 
 
@@ -51,7 +43,7 @@ def test_client(broker: AmqpBroker, name: str, driver: Driver, scenario: str) ->
 def test_client_recovers_when_the_broker_restarts(
     tmp_path: Path, name: str, driver: Driver
 ) -> None:
-    need(driver, "restart")
+    driver.need("restart", NOT_OFFERED)
     with (
         running_amqp(tmp_path) as broker,
         driver.running("restart", broker.url.removesuffix("/"), name) as run,

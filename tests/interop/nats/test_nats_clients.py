@@ -20,14 +20,6 @@ SCENARIOS = [scenario for scenario in DRIVERS[0].scenarios() if scenario not in 
 TOKEN = Settings(nats_server="authorization { token: secret }", imori=None)
 
 
-def need(driver: Driver, scenario: str) -> None:
-    """Skips what cannot be run with this client here."""
-    if scenario in NOT_OFFERED.get(driver.client, set()):
-        pytest.skip(f"{driver.client} does not offer it")
-    if (missing := driver.missing()) is not None:
-        pytest.skip(f"run `make setup`: `{missing}` is missing")
-
-
 def test_every_client_has_every_scenario() -> None:
     expected = set(DRIVERS[0].scenarios())
     for driver in DRIVERS:
@@ -38,7 +30,7 @@ def test_every_client_has_every_scenario() -> None:
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: driver.client)
 def test_client(nats: NatsBroker, name: str, driver: Driver, scenario: str) -> None:
-    need(driver, scenario)
+    driver.need(scenario, NOT_OFFERED)
     driver.run(scenario, nats.url, name)
 
 
@@ -47,5 +39,5 @@ def test_client(nats: NatsBroker, name: str, driver: Driver, scenario: str) -> N
 def test_a_broker_that_wants_a_token(
     start_nats: StartNats, name: str, driver: Driver, scenario: str
 ) -> None:
-    need(driver, scenario)
+    driver.need(scenario, NOT_OFFERED)
     driver.run(scenario, start_nats(TOKEN).url, name)
