@@ -1,9 +1,9 @@
 //! Clients that came to the port of another protocol, told by the first bytes that they send.
 
-use crate::config::ProtocolName;
+use crate::config::{ListenerName, ProtocolName, Service};
 
 /// Bytes by which protocols are told apart.
-const BYTES_MAX: usize = 9;
+pub(crate) const BYTES_MAX: usize = 9;
 
 /// How requests of HTTP begin.
 const HTTP: [&[u8]; 6] = [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS "];
@@ -34,14 +34,23 @@ impl FirstBytes {
         }
     }
 
+    /// Tells whether they begin TLS.
+    pub(crate) fn is_tls(&self) -> bool {
+        self.bytes.get(..self.len).unwrap_or_default().starts_with(&[0x16, 3])
+    }
+
     /// Gives the log a guess at what a refused client speaks, at a port of this protocol; none where it may speak that.
-    pub(crate) fn hint(&self, protocol: ProtocolName) -> Option<&'static str> {
+    pub(crate) fn hint(&self, listener: ListenerName) -> Option<&'static str> {
         let first = self.bytes.get(..self.len).unwrap_or_default();
         let begins = |forms: &[&[u8]]| forms.iter().any(|form| first.starts_with(form));
+        let is_tls = self.is_tls();
+        let protocol = match listener.service {
+            _ if listener.is_tls && is_tls => return None,
+            _ if is_tls => return Some(tls_hint(listener.service)),
+            Service::Messages(protocol) => protocol,
+            Service::WebSocket | Service::NatsMonitor | Service::Admin => return None,
+        };
         match protocol {
-            _ if first.starts_with(&[0x16, 3]) => {
-                Some("it begins with TLS, which is not spoken here; connect without it")
-            }
             _ if begins(&HTTP) => Some(
                 "it speaks HTTP; that is at `listeners.ws`, the monitor at `listeners.nats_monitor`, administration at `listeners.admin`",
             ),
@@ -58,6 +67,30 @@ impl FirstBytes {
                 Some("it said nothing; a client of NATS waits for the broker to begin, at `listeners.nats`")
             }
             _ => None,
+        }
+    }
+}
+
+/// Where a client finds TLS that began it at a listener without.
+fn tls_hint(service: Service) -> &'static str {
+    match service {
+        Service::Messages(ProtocolName::Stomp) => {
+            "it begins with TLS, which is spoken at `listeners.stomp_tls`; connect there, or without TLS"
+        }
+        Service::Messages(ProtocolName::Nats) => {
+            "it begins with TLS, which is spoken at `listeners.nats_tls`; connect there, or without TLS"
+        }
+        Service::Messages(ProtocolName::Amqp) => {
+            "it begins with TLS, which is spoken at `listeners.amqp_tls`; connect there, or without TLS"
+        }
+        Service::WebSocket => {
+            "it begins with TLS, which is spoken at `listeners.ws_tls`; connect there, or with `ws://`"
+        }
+        Service::NatsMonitor => {
+            "it begins with TLS, which is spoken at `listeners.nats_monitor_tls`; connect there, or with `http://`"
+        }
+        Service::Admin => {
+            "it begins with TLS, which is spoken at `listeners.admin_tls`; connect there, or with `http://`"
         }
     }
 }
@@ -94,7 +127,7 @@ mod tests {
             let mut cut = FirstBytes::default();
             first.chunks(2).for_each(|part| cut.note(part));
             for noted in [whole, cut] {
-                let hint = noted.hint(protocol);
+                let hint = noted.hint(ListenerName::plain(Service::Messages(protocol)));
                 assert_eq!(hint.is_some(), expected.is_some(), "{}", first.escape_ascii());
                 assert!(hint.unwrap_or_default().contains(expected.unwrap_or_default()), "{hint:?}");
             }
