@@ -182,21 +182,17 @@ fn check(what: &str, min: u32, max: u32, value: u32) -> Result<(), ProtocolError
     Err(ProtocolError::new(Code::NotAllowed, text))
 }
 
-/// Enters a vhost.
+/// Enters a vhost. One that the user may not enter is answered as one that is not there (SECURITY AUTH-14).
 pub(crate) fn open(client: &mut Client, open: &connection::Open<'_>) -> Result<(), ProtocolError> {
     let name = open.virtual_host;
     let known = client.settings.vhosts.iter().find(|(vhost, _)| vhost.as_bytes() == name.as_bytes());
-    let Some((name, id)) = known else {
+    let Some((name, id)) = known.filter(|(_, id)| may_enter(&client.identity, *id)) else {
         let text = format_args!("vhost {} not found", name.escape_default());
         return Err(ProtocolError::new(Code::NotAllowed, text));
     };
-    if may_enter(&client.identity, *id) {
-        (client.vhost, client.vhost_name) = (*id, name.clone());
-        (client.facts.vhost, client.facts.user) = (Some(*id), client.identity.user.to_string());
-        return Ok(());
-    }
-    let text = format_args!("access to vhost '{name}' refused for user '{}'", client.identity.user);
-    Err(ProtocolError::new(Code::NotAllowed, text))
+    (client.vhost, client.vhost_name) = (*id, name.clone());
+    (client.facts.vhost, client.facts.user) = (Some(*id), client.identity.user.to_string());
+    Ok(())
 }
 
 fn may_enter(identity: &Identity, vhost: imori_core::id::VhostId) -> bool {

@@ -1,146 +1,11 @@
-//! Decides who may do what; nothing else in the broker does.
+//! The decision.
 
-use std::fmt;
-
-use crate::id::{ConnectionId, VhostId};
-use crate::name::{Name, Printable};
-
-/// The user that a connection speaks for, with the rules for that user.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
-    /// The user's name.
-    pub user: Name,
-    /// Which rules apply.
-    pub policy: Policy,
-}
-
-/// A set of rules. Until users are configured there is one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Policy {
-    /// All messaging in every vhost, no administration.
-    Guest,
-    /// Nothing at all.
-    Nobody,
-}
-
-impl Identity {
-    /// The identity in which the broker's own services act.
-    pub fn broker() -> Identity {
-        Identity { user: Name::from("imori"), policy: Policy::Guest }
-    }
-
-    /// The identity of `guest`, which comes from loopback addresses only.
-    pub fn guest() -> Identity {
-        Identity { user: Name::from("guest"), policy: Policy::Guest }
-    }
-}
-
-/// Somebody on whose behalf the broker does something.
-#[derive(Debug, Clone, Copy)]
-pub struct Actor<'a> {
-    /// The name they go by, and their rights.
-    pub identity: &'a Identity,
-    /// Their connection.
-    pub connection: ConnectionId,
-    /// The vhost they are in.
-    pub vhost: VhostId,
-}
-
-/// An action of a client that needs permission.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    /// Enter a vhost.
-    Enter,
-    /// Publish to an exchange with a subject.
-    Publish,
-    /// Answer to an inbox.
-    Reply,
-    /// Have an inbox.
-    Receive,
-    /// Read from a queue.
-    Consume,
-    /// Read what is published to an exchange with subjects that match a pattern.
-    Subscribe,
-    /// Bind a queue or an exchange to an exchange, or unbind it.
-    Bind,
-    /// Declare a queue or an exchange.
-    Declare,
-    /// Declare a queue under a name that the broker makes.
-    DeclareUnnamed,
-    /// Delete a queue or an exchange.
-    Delete,
-    /// Drop what waits in a queue.
-    Purge,
-    /// Ask whether a queue or an exchange is there, and what it has.
-    Inspect,
-    /// Accept, release or reject.
-    Settle,
-}
-
-impl fmt::Display for Action {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Action::Enter => "enter",
-            Action::Publish => "publish to",
-            Action::Reply => "reply to",
-            Action::Receive => "receive replies at",
-            Action::Consume => "consume from",
-            Action::Subscribe => "subscribe to",
-            Action::Bind => "bind",
-            Action::Declare => "declare",
-            Action::DeclareUnnamed => "leave to the broker the name of",
-            Action::Delete => "delete",
-            Action::Purge => "purge",
-            Action::Inspect => "inspect",
-            Action::Settle => "settle deliveries of",
-        })
-    }
-}
-
-/// The object of an action.
-#[derive(Debug, Clone, Copy)]
-pub enum Object<'a> {
-    /// A vhost as a whole.
-    Vhost,
-    /// A subject or a pattern in an exchange.
-    Exchange {
-        /// The exchange.
-        exchange: &'a [u8],
-        /// The subject or pattern.
-        subject: &'a [u8],
-    },
-    /// A queue.
-    Queue(&'a [u8]),
-    /// An inbox.
-    Inbox,
-}
-
-impl fmt::Display for Object<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Object::Vhost => f.write_str("this vhost"),
-            Object::Exchange { exchange, subject } => {
-                write!(f, "exchange `{}` with `{}`", Printable(exchange), Printable(subject))
-            }
-            Object::Queue(queue) => write!(f, "queue `{}`", Printable(queue)),
-            Object::Inbox => f.write_str("an inbox"),
-        }
-    }
-}
-
-/// Why it is not allowed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    reason: String,
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.reason)
-    }
-}
-
-impl std::error::Error for Refusal {}
+use super::action::{Action, Object};
+use super::grants::Tag;
+use super::identity::Identity;
+use super::refusal::{Access, Refusal, shown};
+use super::rights::{Extent, VhostRights};
+use crate::id::VhostId;
 
 /// Names that clients do not give to things of their own (SECURITY AUTH-05).
 const RESERVED: [&[u8]; 2] = [b"amq.", b"imori."];
@@ -157,64 +22,90 @@ pub fn authorize(
     vhost: VhostId,
     object: Object<'_>,
 ) -> Result<(), Refusal> {
-    match (identity.policy, action) {
-        (Policy::Nobody, _) => Err(refuse(identity, action, vhost, object)),
-        (Policy::Guest, Action::Declare | Action::Delete) => match object {
-            // A queue with such a name is one that the broker named for a client, who may delete it.
-            Object::Queue(_) if action == Action::Delete => Ok(()),
-            Object::Queue(name) | Object::Exchange { exchange: name, .. } if is_reserved(name) => {
-                Err(reserved(name))
-            }
-            _ => Ok(()),
-        },
-        (Policy::Guest, _) => Ok(()),
+    // A queue with such a name is one that the broker named for a client, who may delete it.
+    if let (Action::Create, Object::Queue(name))
+    | (Action::Create | Action::Delete, Object::Exchange { exchange: name, .. }) = (action, object)
+        && RESERVED.iter().any(|prefix| name.starts_with(prefix))
+    {
+        return Err(Refusal::reserved(&identity.user, name));
+    }
+    let right = right(action);
+    if let Right::Tags(tags, in_vhost) = right {
+        return decide_role(identity, (tags, in_vhost), action, vhost, object);
+    }
+    let rights = match identity.rights.in_vhost(vhost) {
+        Extent::All => return Ok(()),
+        Extent::Nothing => return Err(Refusal::outside(&identity.user, action, object)),
+        Extent::Some(rights) => rights,
+    };
+    match right {
+        Right::Access(access) if !is_allowed(rights, access, object) => {
+            Err(Refusal::access(&identity.user, access, action, object))
+        }
+        _ => Ok(()),
     }
 }
 
-fn is_reserved(name: &[u8]) -> bool {
-    RESERVED.iter().any(|prefix| name.starts_with(prefix))
+/// The right that an action needs.
+#[derive(Debug, Clone, Copy)]
+enum Right {
+    /// An entry for the vhost.
+    Entry,
+    /// An entry for the vhost, and a right to the object.
+    Access(Access),
+    /// One of these tags, and if so said an entry for the vhost.
+    Tags(&'static [Tag], bool),
 }
 
-#[cold]
-fn reserved(name: &[u8]) -> Refusal {
-    let reason = format!(
-        "the name `{}` begins with a reserved prefix; choose one that does not begin with `amq.` or `imori.`",
-        Printable(name)
-    );
-    Refusal { reason }
+/// The table of rights, as RabbitMQ has them.
+#[inline]
+fn right(action: Action) -> Right {
+    match action {
+        Action::Enter | Action::Receive | Action::Inspect | Action::Settle => Right::Entry,
+        Action::Declare | Action::DeclareUnnamed | Action::Create | Action::Delete => {
+            Right::Access(Access::Configure)
+        }
+        Action::Publish | Action::Reply | Action::Bind | Action::Forward => Right::Access(Access::Write),
+        Action::Consume | Action::Subscribe | Action::BindTo | Action::ForwardFrom | Action::Purge => {
+            Right::Access(Access::Read)
+        }
+        Action::Manage => Right::Tags(&[Tag::Management, Tag::Policymaker, Tag::Monitoring], false),
+        Action::Monitor => Right::Tags(&[Tag::Monitoring], false),
+        Action::SetPolicy => Right::Tags(&[Tag::Policymaker], true),
+        Action::Administer => Right::Tags(&[], false),
+    }
 }
 
-#[cold]
-fn refuse(identity: &Identity, action: Action, _: VhostId, object: Object<'_>) -> Refusal {
-    Refusal { reason: format!("user `{}` may not {action} {object}; ask for the right to", identity.user) }
+fn decide_role(
+    identity: &Identity,
+    (tags, in_vhost): (&[Tag], bool),
+    action: Action,
+    vhost: VhostId,
+    object: Object<'_>,
+) -> Result<(), Refusal> {
+    let may_enter = !in_vhost || !matches!(identity.rights.in_vhost(vhost), Extent::Nothing);
+    let is_administrator = identity.rights.has_tag_among(&[]);
+    if is_administrator || may_enter && identity.rights.has_tag_among(tags) {
+        return Ok(());
+    }
+    Err(Refusal::outside(&identity.user, action, object))
+}
+
+#[inline]
+fn is_allowed(rights: &VhostRights, access: Access, object: Object<'_>) -> bool {
+    let expression = match access {
+        Access::Configure => &rights.configure,
+        Access::Write => &rights.write,
+        Access::Read => &rights.read,
+    };
+    match object {
+        Object::Queue(name) => expression.is_match(name),
+        Object::Exchange { exchange, .. } => expression.is_match(shown(exchange)),
+        // Inboxes are reached by the default exchange.
+        Object::Inbox => expression.is_match(shown(b"")),
+        Object::Vhost | Object::Broker => true,
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn guest_sends_and_reads_but_takes_no_reserved_name() {
-        let vhost = VhostId(0);
-        let guest = Identity::guest();
-        for (action, object, allowed) in [
-            (Action::Publish, Object::Exchange { exchange: b"amq.topic", subject: b"a" }, true),
-            (Action::Consume, Object::Queue(b"orders"), true),
-            (Action::Declare, Object::Queue(b"orders"), true),
-            (Action::Declare, Object::Queue(b"amq.gen-1"), false),
-            (Action::DeclareUnnamed, Object::Queue(b"amq.gen-1"), true),
-            (Action::Delete, Object::Queue(b"amq.gen-1"), true),
-            (Action::Delete, Object::Exchange { exchange: b"amq.topic", subject: b"" }, false),
-            (Action::Declare, Object::Queue(b"imori.inbox.x"), false),
-        ] {
-            assert_eq!(authorize(&guest, action, vhost, object).is_ok(), allowed, "{action} {object}");
-        }
-    }
-
-    #[test]
-    fn nobody_may_do_anything() {
-        let nobody = Identity { user: Name::from("eve"), policy: Policy::Nobody };
-        let refusal = authorize(&nobody, Action::Consume, VhostId(0), Object::Queue(b"q")).unwrap_err();
-        assert_eq!(refusal.to_string(), "user `eve` may not consume from queue `q`; ask for the right to");
-    }
-}
+mod tests;

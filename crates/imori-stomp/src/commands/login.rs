@@ -89,17 +89,15 @@ fn vhost(settings: &Settings, identity: &Identity, host: Option<&[u8]>) -> Resul
         Some(name) => named(name),
         None => named(host).or_else(|| if is_own_name(settings, host) { named(b"/") } else { None }),
     };
-    let may_enter = |id| authorize(identity, Action::Enter, id, Object::Vhost);
-    match found {
-        Some(id) => match may_enter(id) {
-            Ok(()) => Ok(id),
-            Err(refusal) => Err(ProtocolError::last("Bad CONNECT", refusal)),
-        },
+    let may_enter = |id: &VhostId| authorize(identity, Action::Enter, *id, Object::Vhost).is_ok();
+    // SECURITY AUTH-14: one that the user may not enter is answered as one that is not there.
+    match found.filter(may_enter) {
+        Some(id) => Ok(id),
         None => {
             let open: Vec<String> = settings
                 .vhosts
                 .iter()
-                .filter(|(_, id)| may_enter(*id).is_ok())
+                .filter(|(_, id)| may_enter(id))
                 .map(|(name, _)| format!("`{name}`"))
                 .collect();
             let text = format_args!(
