@@ -16,6 +16,7 @@ pub mod topology;
 pub mod error;
 pub mod login;
 pub mod authorize;
+pub mod certificate;
 pub mod paging;
 pub mod queue;
 pub mod entries;

@@ -1,6 +1,9 @@
 //! The contract between a protocol's connection and the cell that runs it: the peer, the budget of a turn, and the
 //! next step.
 
+use std::sync::Arc;
+
+use crate::certificate::Certificate;
 use crate::id::{ConnectionId, VhostId};
 use crate::limits::{
     TURN_CHANGES_BESIDE_OTHERS_MAX, TURN_CHANGES_MAX, TURN_COMMANDS_MAX, TURN_RECEIVERS_MAX,
@@ -15,6 +18,17 @@ pub struct Peer {
     pub is_loopback: bool,
     /// Its address, as people write it.
     pub address: String,
+    /// The transport is one of TLS.
+    pub is_encrypted: bool,
+    /// The certificate that the peer showed and that was verified, if any.
+    pub certificate: Option<Arc<Certificate>>,
+}
+
+impl Peer {
+    /// A peer without TLS.
+    pub fn plain(number: u64, is_loopback: bool, address: String) -> Peer {
+        Peer { number, is_loopback, address, is_encrypted: false, certificate: None }
+    }
 }
 
 /// The facts that a client tells about itself when it logs in; empty where it tells none.

@@ -66,7 +66,13 @@ impl<F: AsRef<[u8]>> Intake<F> {
             LoginProgress::Decided(verdict) => return Some(verdict),
             LoginProgress::Asked => {}
             LoginProgress::Idle => {
-                let login = Login { connection, is_local: self.peer.is_loopback, credentials };
+                let login = Login {
+                    connection,
+                    is_local: self.peer.is_loopback,
+                    is_encrypted: self.peer.is_encrypted,
+                    certificate: self.peer.certificate.clone(),
+                    credentials,
+                };
                 if let Verification::Done(verdict) = world.verify(login) {
                     return Some(verdict);
                 }

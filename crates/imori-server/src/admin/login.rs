@@ -28,7 +28,12 @@ pub(super) async fn log_in(
     let source = request.extensions().get::<Source>();
     let is_loopback = source.is_some_and(|Source(source)| source.ip().to_canonical().is_loopback());
     let is_local = broker.trusts_network || is_loopback;
-    match verdict(&broker, Login { connection: OPERATOR, is_local, credentials }).await {
+    match verdict(
+        &broker,
+        Login { connection: OPERATOR, is_local, is_encrypted: false, certificate: None, credentials },
+    )
+    .await
+    {
         Verdict::Granted(identity) => {
             request.extensions_mut().insert(identity);
             next.run(request).await

@@ -256,11 +256,8 @@ impl Drop for Served {
 
 /// The task of a connection whose protocol is known. Its time to log in began when it was accepted.
 fn task(cell: &Cell, ids: &Ids, protocol: ProtocolName) -> Task {
-    let peer = Peer {
-        number: ids.number,
-        is_loopback: cell.settings.trusts_network || is_loopback(ids.source.ip()),
-        address: ids.source.to_string(),
-    };
+    let is_loopback = cell.settings.trusts_network || is_loopback(ids.source.ip());
+    let peer = Peer::plain(ids.number, is_loopback, ids.source.to_string());
     let protocol = Protocol::new(protocol, &cell.settings.protocols, ids.id, peer, ids.since);
     Task::new(cell, ids.id, Arc::clone(&ids.signals), protocol)
 }
