@@ -296,7 +296,7 @@ impl Connection {
                 self.state = State::Opening;
             }
             (Action::Enter, Some(Method::ConnectionOpen(op))) => {
-                open(&mut self.client, &op)?;
+                open(&mut self.client, world, &op)?;
                 self.client.answer(world, 0, Confirm::NOW, &connection::OpenOk);
                 self.intake.reading.logged_in();
                 self.state = State::Running;

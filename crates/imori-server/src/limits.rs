@@ -269,3 +269,6 @@ pub(crate) const INTERNAL_PARKED_MAX: usize = 1024;
 
 /// Pings that wait for the broker's own responder. More wait in its outbound half.
 pub(crate) const PINGS_WAITING_MAX: usize = 64;
+
+/// Vhosts of a broker: each has a routing table and a responder of its own, and a share of the places for queues.
+pub(crate) const VHOSTS_MAX: usize = 256;

@@ -95,7 +95,7 @@ impl Server {
             0 => available_parallelism().map_or(1, usize::from),
             count => usize::from(count),
         };
-        let Prepared { shared, vhosts, opened, awakenings } = prepare(config, count, authenticator)?;
+        let Prepared { shared, nats_vhost, opened, awakenings } = prepare(config, count, authenticator)?;
         let shared = Arc::new(shared);
         let named = Arc::downgrade(&shared);
         shared.pager.name_queues(Box::new(move |id| {
@@ -107,7 +107,7 @@ impl Server {
         let space = SpaceWatch::begin(&shared, config.journal.reserve_bytes.as_usize() as u64);
         let mark_bytes = shared.memory.mark_bytes();
         let settings =
-            Arc::new(settings(config, vhosts, mark_bytes, &server_id, client_address, tls.clone()));
+            Arc::new(settings(config, nats_vhost, mark_bytes, &server_id, client_address, tls.clone()));
         let (sender, requests) = channel();
         let mut server = Server {
             listeners,
@@ -303,7 +303,6 @@ impl Server {
             unsent_bytes_max: settings.outbound.unsent_bytes_max,
             login_timeout: config.limits.login_timeout_s.duration(),
             stalled_flush: config.journal.stalled_flush_ms.duration(),
-            vhosts: settings.protocols.stomp.vhosts.clone(),
             cores: available_parallelism().map_or(1, usize::from),
             started: self.shared.clock.now(),
             cpu: CpuMeter::start(),
@@ -319,7 +318,6 @@ impl Server {
         let administered = Administered {
             host_names: config.broker.host_names.clone().into(),
             trusts_network: settings.trusts_network,
-            vhosts: settings.protocols.stomp.vhosts.clone(),
             listeners: self.listeners.clone(),
             node: format!("{}@localhost", settings.protocols.nats.server_name),
             cores: available_parallelism().map_or(1, usize::from),

@@ -26,7 +26,7 @@ type Broker = State<Arc<Administered>>;
 
 /// The broker and its sums.
 pub(super) async fn overview(State(broker): Broker) -> Response {
-    let vhosts: Vec<VhostId> = broker.vhosts.iter().map(|(_, vhost)| *vhost).collect();
+    let vhosts: Vec<VhostId> = broker.vhosts().iter().map(|(_, vhost)| *vhost).collect();
     let Totals { ready, unsettled } = Totals::of(&broker, &vhosts).await;
     let (mut connections, mut channels, mut consumers) = (0, 0, 0);
     for (index, id) in connection_ids(&broker).into_iter().enumerate() {

@@ -93,7 +93,8 @@ sections! {
         /// The folder of everything that outlives a restart. A relative path starts where the
         /// broker was started.
         data_dir: PathBuf = PathBuf::from(".data");
-        /// The vhosts that exist. A client that names none enters `/`.
+        /// Vhosts that a start makes where they are missing. Others can be made while the broker runs. A client that
+        /// names none enters `/`.
         vhosts: Names = Names::one("/");
         /// Names of this host. A client that gives one of them instead of a vhost enters `/`, as
         /// it does with `localhost` or an IP address.
