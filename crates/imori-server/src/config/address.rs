@@ -82,7 +82,7 @@ impl fmt::Display for Service {
 pub struct ListenerName {
     /// Its purpose.
     pub service: Service,
-    /// It speaks TLS from the first byte.
+    /// Whether TLS is spoken there from the first byte.
     pub is_tls: bool,
 }
 

@@ -55,10 +55,10 @@ pub(crate) fn start(
     tls: Option<Arc<TlsAcceptor>>,
     phase: watch::Receiver<Phase>,
 ) -> io::Result<JoinHandle<()>> {
-    Builder::new().name(String::from("admin")).spawn(move || run(listeners, tls, phase))
+    Builder::new().name(String::from("admin")).spawn(move || run(listeners, tls.as_ref(), phase))
 }
 
-fn run(listeners: Vec<HttpListener>, tls: Option<Arc<TlsAcceptor>>, mut phase: watch::Receiver<Phase>) {
+fn run(listeners: Vec<HttpListener>, tls: Option<&Arc<TlsAcceptor>>, mut phase: watch::Receiver<Phase>) {
     let runtime = runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
@@ -72,7 +72,7 @@ fn run(listeners: Vec<HttpListener>, tls: Option<Arc<TlsAcceptor>>, mut phase: w
         for HttpListener { sockets, router } in listeners {
             let places = Places::new(HTTP_CONNECTIONS_MAX);
             for (listener, socket) in sockets {
-                let tls = tls.clone().filter(|_| listener.name.is_tls);
+                let tls = tls.cloned().filter(|_| listener.name.is_tls);
                 tokio::spawn(accept(listener.name, tls, socket, router.clone(), Arc::clone(&places)));
             }
         }
@@ -137,7 +137,7 @@ async fn begin(
     };
     // SECURITY LIM-04: who speaks no TLS is not answered.
     if !bytes.is_tls() {
-        return warn!(source = %source.0, %listener, "client was refused, as it does not begin with TLS");
+        return warn!(source = %source.0, %listener, hint = bytes.hint(listener), "client was refused");
     }
     let handshake = timeout(HTTP_HANDSHAKE_MAX, TlsStreamAcceptor::from(tls.config()).accept(stream));
     let outcome = tokio::select! {

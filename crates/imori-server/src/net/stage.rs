@@ -26,7 +26,6 @@ const HANDSHAKE: u8 = 22;
 ///      │  greeted     │ TLS          other bytes
 ///      └─────────► StartTls ───────────────────┘
 /// ```
-#[expect(clippy::large_enum_variant, reason = "nearly all are the large one")]
 pub(super) enum Stage {
     /// Nothing is begun.
     Accepted,
@@ -54,7 +53,7 @@ impl Stage {
 /// A handshake of TLS.
 pub(super) struct Handshake {
     pub(super) session: Arc<TlsSession>,
-    /// It has to be over by then.
+    /// The end of its time.
     pub(super) until: Pin<Box<Sleep>>,
     /// The task of a client that was greeted before.
     pub(super) greeted: Option<Task>,

@@ -43,10 +43,9 @@ impl FirstBytes {
     pub(crate) fn hint(&self, listener: ListenerName) -> Option<&'static str> {
         let first = self.bytes.get(..self.len).unwrap_or_default();
         let begins = |forms: &[&[u8]]| forms.iter().any(|form| first.starts_with(form));
-        let is_tls = self.is_tls();
         let protocol = match listener.service {
-            _ if listener.is_tls && is_tls => return None,
-            _ if is_tls => return Some(tls_hint(listener.service)),
+            _ if listener.is_tls => return self.hint_at_tls(),
+            _ if self.is_tls() => return Some(tls_hint(listener.service)),
             Service::Messages(protocol) => protocol,
             Service::WebSocket | Service::NatsMonitor | Service::Admin => return None,
         };
@@ -67,6 +66,25 @@ impl FirstBytes {
                 Some("it said nothing; a client of NATS waits for the broker to begin, at `listeners.nats`")
             }
             _ => None,
+        }
+    }
+}
+
+impl FirstBytes {
+    /// Gives the log a guess at what a client speaks that does not begin with TLS where it has to.
+    fn hint_at_tls(&self) -> Option<&'static str> {
+        let first = self.bytes.get(..self.len).unwrap_or_default();
+        let begins = |forms: &[&[u8]]| forms.iter().any(|form| first.starts_with(form));
+        match first {
+            [] => None,
+            _ if self.is_tls() => None,
+            _ if begins(&STOMP) => Some("it speaks STOMP without TLS; that is at `listeners.stomp`"),
+            _ if begins(&NATS) => Some("it speaks NATS without TLS; that is at `listeners.nats`"),
+            _ if begins(&AMQP) => Some("it speaks AMQP without TLS; that is at `listeners.amqp`"),
+            _ if begins(&HTTP) => {
+                Some("it speaks HTTP without TLS; that is at the listeners without `tls` in their names")
+            }
+            _ => Some("it does not begin with TLS; connect with it"),
         }
     }
 }
@@ -127,6 +145,13 @@ mod tests {
             let mut cut = FirstBytes::default();
             first.chunks(2).for_each(|part| cut.note(part));
             for noted in [whole, cut] {
+                let at_tls = noted.hint(ListenerName::tls(Service::Messages(protocol)));
+                assert_eq!(
+                    at_tls.is_some(),
+                    !first.is_empty() && first[0] != 0x16,
+                    "{}",
+                    first.escape_ascii()
+                );
                 let hint = noted.hint(ListenerName::plain(Service::Messages(protocol)));
                 assert_eq!(hint.is_some(), expected.is_some(), "{}", first.escape_ascii());
                 assert!(hint.unwrap_or_default().contains(expected.unwrap_or_default()), "{hint:?}");

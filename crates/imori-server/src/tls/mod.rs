@@ -1,11 +1,13 @@
 //! TLS below the protocols: certificates that can be renewed, and sessions that any turn of a connection's cell reads
 //! and writes.
 
+mod stream;
+mod session;
 mod acceptor;
 mod files;
-mod session;
 mod identity;
-mod stream;
+#[cfg(test)]
+mod tests;
 
 pub use acceptor::TlsAcceptor;
 pub use files::{TlsError, TlsFiles};

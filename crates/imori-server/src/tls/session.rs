@@ -68,9 +68,9 @@ struct Record {
 pub(crate) enum HandshakeError {
     /// The client left before it was done.
     Gone,
-    /// It did not come to an end in its time.
+    /// The handshake did not come to an end in its time.
     TooLong,
-    /// It broke the rules, or either side refused the other.
+    /// The client broke the rules, or either side refused the other.
     Refused(rustls::Error),
 }
 

@@ -18,7 +18,8 @@ use crate::reload::Reload;
 
 /// Run the broker until SIGTERM, SIGINT or SIGUSR2; a second one ends it at once.
 ///
-/// SIGHUP reads the configuration again, takes over `log.level`, and logs which other changes need a restart. SIGUSR1
+/// SIGHUP reads the configuration and the files of `tls` again, takes over `log.level` and new certificates, and logs
+/// which other changes need a restart. SIGUSR1
 /// opens the file of the log anew.
 ///
 /// Prints `listening PROTOCOL ADDRESS` for each listener and then `ready` to the standard output;
@@ -44,7 +45,7 @@ pub(crate) struct Serve {
     /// Write the line `ready` to this inherited file descriptor, a pipe or file, when clients can connect, and close it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..))]
     ready_fd: Option<u32>,
-    /// Listen beyond loopback although there are no users, so that anyone can do anything.
+    /// Listen beyond loopback without TLS, and take clients from there for local ones, so that anyone can do anything.
     #[arg(long)]
     insecure_dev: bool,
 }
