@@ -5,12 +5,30 @@ use std::sync::Arc;
 
 use super::expression::{Expression, ExpressionError};
 use super::grants::{AllowDeny, SubjectGrants, TopicGrant};
-use super::rights::GrantFault;
 use crate::limits::SUBJECT_GRANTS_MAX;
 use crate::name::Name;
 use crate::responses::Responses;
 use crate::route::pattern::push_step;
-use crate::route::{BindingKey, Pattern, SubjectFilter, SubjectSet, Syntax};
+use crate::route::{BindingKey, Pattern, PatternError, SubjectFilter, SubjectSet, Syntax};
+
+/// A fault in one grant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum GrantFault {
+    /// A text is no regular expression.
+    Expression(ExpressionError),
+    /// A text is no pattern of subjects.
+    Pattern(String, PatternError),
+    /// There are more than this.
+    TooMany(usize),
+    /// There are two for one exchange.
+    Twice,
+}
+
+impl From<ExpressionError> for GrantFault {
+    fn from(error: ExpressionError) -> GrantFault {
+        GrantFault::Expression(error)
+    }
+}
 
 /// The variables of topic rights.
 const USERNAME: &str = "{username}";

@@ -3,12 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::expression::{Expression, ExpressionError};
+use super::expression::Expression;
 use super::grants::{Grants, Tag, Tags};
-use super::keys::{SubjectRights, TopicRight};
+use super::keys::{GrantFault, SubjectRights, TopicRight};
 use crate::id::VhostId;
 use crate::name::{Name, Printable};
-use crate::route::PatternError;
 
 /// The rights of a user, compiled from grants. All connections of the user share them; a change makes new ones.
 #[derive(Debug)]
@@ -55,25 +54,6 @@ pub struct RightsError {
     /// The grant, by the name of its field.
     grant: String,
     fault: GrantFault,
-}
-
-/// A fault in one grant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum GrantFault {
-    /// A text is no regular expression.
-    Expression(ExpressionError),
-    /// A text is no pattern of subjects.
-    Pattern(String, PatternError),
-    /// There are more than this.
-    TooMany(usize),
-    /// There are two for one exchange.
-    Twice,
-}
-
-impl From<ExpressionError> for GrantFault {
-    fn from(error: ExpressionError) -> GrantFault {
-        GrantFault::Expression(error)
-    }
 }
 
 impl fmt::Display for RightsError {

@@ -310,7 +310,7 @@ impl Outbound {
         match (responses, &mut self.answers) {
             (Some(responses), Some(open)) => open.set(responses),
             (responses, answers) => {
-                *answers = responses.map(|responses| Box::new(OpenAnswers::new(responses)))
+                *answers = responses.map(|responses| Box::new(OpenAnswers::new(responses)));
             }
         }
     }
