@@ -1,6 +1,7 @@
 //! Rows of JSON as people read them, or as programs do.
 
 use clap::Args;
+use imori_bench::Trust;
 use imori_core::name::Printable;
 use serde_json::{Map, Value};
 
@@ -10,7 +11,7 @@ use crate::output::print_line;
 /// Which broker to ask, and how to print the answer.
 #[derive(Debug, Args)]
 pub(super) struct Asked {
-    /// The admin listener of the broker: `http://user:password@host:port`.
+    /// The admin listener of the broker: `http://user:password@host:port`, or `https://…` with TLS.
     ///
     /// Other users of this host see what stands on a command line, so put a password that matters
     /// into the variable.
@@ -22,6 +23,8 @@ pub(super) struct Asked {
         default_value = "http://guest:guest@127.0.0.1:15672"
     )]
     admin: String,
+    #[command(flatten)]
+    trust: Trust,
     /// Print JSON, as the broker gives it.
     #[arg(long)]
     json: bool,
@@ -29,7 +32,7 @@ pub(super) struct Asked {
 
 impl Asked {
     pub(super) fn admin(&self) -> anyhow::Result<Admin> {
-        Admin::at(&self.admin)
+        Admin::at(&self.admin, &self.trust)
     }
 
     /// Prints rows, of which people see these fields, each under its title.
