@@ -20,6 +20,7 @@ pub mod paging;
 pub mod queue;
 pub mod entries;
 pub mod outbound;
+pub mod activity;
 pub mod delivery;
 pub mod route;
 pub mod message;

@@ -5,6 +5,8 @@ mod operator;
 mod start;
 mod admin;
 mod monitor;
+mod metrics;
+mod health;
 mod http;
 mod thread;
 mod internal;

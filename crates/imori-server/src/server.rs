@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle, available_parallelism};
 use std::time::Duration;
 
 use axum::Router;
 use imori_core::broker::queue_restored;
+use imori_core::message::DeathReason;
 use imori_core::restore::Awakening;
 use imori_core::world::Counter;
 use tokio::sync::mpsc;
@@ -21,7 +22,8 @@ use crate::config::{Config, ProtocolName, Service};
 use crate::http::{self, HttpListener};
 use crate::internal::{InternalClients, start_responders};
 use crate::login::{Authenticator, BuiltInUser};
-use crate::monitor::{self, CpuMeter, Monitored, Requests, Shown, server_id};
+use crate::metrics::{CpuMeter, Metrics};
+use crate::monitor::{self, Monitored, Requests, Shown, server_id};
 use crate::net::listener::{Listener, accept, bind};
 use crate::operator::{OperatorRequest, Signals, stop};
 use crate::settings::Settings;
@@ -122,10 +124,11 @@ impl Server {
         server.start_cells(count, config, &settings, first)?;
         server.start_watch(config, space)?;
         server.start_checkpointer()?;
-        let monitor = server.monitor(config, &settings, server_id, client_address);
+        let metrics = server.metrics(config, &settings);
+        let monitor = server.monitor(config, &settings, server_id, client_address, &metrics);
         let monitor =
             monitor.map(|router| HttpListener { service: Service::NatsMonitor, sockets: monitors, router });
-        let admin = server.admin(config, &settings);
+        let admin = server.admin(config, &settings, metrics);
         let admin = HttpListener { service: Service::Admin, sockets: admins, router: admin };
         server.start_http(monitor.into_iter().chain([admin]).collect())?;
         Ok(server)
@@ -188,7 +191,7 @@ impl Server {
             published = counted(Counter::Published),
             unroutable = counted(Counter::Unroutable),
             replies_dropped = counted(Counter::ReplyDropped),
-            dead_lettered = counted(Counter::DeadLettered),
+            dead_lettered = DeathReason::ALL.map(Counter::dead_lettered).map(counted).iter().sum::<u64>(),
             cut_too_slow = counted(Counter::CutTooSlow),
             faults = counted(Counter::Fault),
             "stopped"
@@ -261,6 +264,19 @@ impl Server {
         Ok(())
     }
 
+    /// Makes the source of the numbers for Prometheus.
+    fn metrics(&self, config: &Config, settings: &Settings) -> Arc<Metrics> {
+        Arc::new(Metrics {
+            node: node_name(settings),
+            vhosts: settings.protocols.stomp.vhosts.clone(),
+            disk_reserve_bytes: config.journal.reserve_bytes.as_usize() as u64,
+            started: self.shared.clock.now(),
+            started_s: Metrics::now_s(),
+            told: Mutex::default(),
+            shared: Arc::clone(&self.shared),
+        })
+    }
+
     /// Makes the answers of the monitor, if it listens anywhere.
     fn monitor(
         &self,
@@ -268,6 +284,7 @@ impl Server {
         settings: &Settings,
         server_id: String,
         client_address: SocketAddr,
+        metrics: &Arc<Metrics>,
     ) -> Option<Router> {
         let is_monitor = |listener: &&Listener| listener.service == Service::NatsMonitor;
         let &Listener { address: http_address, .. } = self.listeners.iter().find(is_monitor)?;
@@ -289,6 +306,7 @@ impl Server {
             started: self.shared.clock.now(),
             cpu: CpuMeter::start(),
             requests: Requests::default(),
+            metrics: Arc::clone(metrics),
             shown: Shown::default(),
             shared: Arc::clone(&self.shared),
         };
@@ -296,15 +314,17 @@ impl Server {
     }
 
     /// Makes the answers of the admin listener.
-    fn admin(&self, config: &Config, settings: &Settings) -> Router {
+    fn admin(&self, config: &Config, settings: &Settings, metrics: Arc<Metrics>) -> Router {
         let administered = Administered {
             host_names: config.broker.host_names.clone().into(),
             trusts_network: settings.trusts_network,
             vhosts: settings.protocols.stomp.vhosts.clone(),
             listeners: self.listeners.clone(),
-            node: format!("{}@localhost", settings.protocols.nats.server_name),
+            node: node_name(settings),
             cores: available_parallelism().map_or(1, usize::from),
             started: self.shared.clock.now(),
+            stalled_flush: config.journal.stalled_flush_ms.duration(),
+            metrics,
             shared: Arc::clone(&self.shared),
         };
         admin::routes(Arc::new(administered))
@@ -325,6 +345,11 @@ impl Server {
         }
         Ok(())
     }
+}
+
+/// The broker's name, as nodes of RabbitMQ are named.
+fn node_name(settings: &Settings) -> String {
+    format!("{}@localhost", settings.protocols.nats.server_name)
 }
 
 fn address_of(listeners: &[Listener], protocol: ProtocolName) -> Option<&Listener> {

@@ -15,20 +15,29 @@ use super::answer::{busy, not_authorized};
 use super::on_cell::OPERATOR;
 use crate::http::Source;
 
+/// The paths that answer without a login, and then without details (SECURITY WEB-01).
+const OPEN_PATHS: [&str; 4] = ["/livez", "/livez/", "/readyz", "/readyz/"];
+
 /// Lets a request through with the [`Identity`](imori_core::authorize::Identity) of its user among its extensions, or
-/// answers why not.
+/// answers why not. An open path needs none.
 pub(super) async fn log_in(
     State(broker): State<Arc<Administered>>,
     mut request: Request,
     next: Next,
 ) -> Response {
+    let is_open = OPEN_PATHS.contains(&request.uri().path());
+    if is_open && !request.headers().contains_key(AUTHORIZATION) {
+        return next.run(request).await;
+    }
     let Some(credentials) = basic(request.headers()) else {
         return not_authorized();
     };
     let source = request.extensions().get::<Source>();
     let is_loopback = source.is_some_and(|Source(source)| source.ip().to_canonical().is_loopback());
     let is_local = broker.trusts_network || is_loopback;
-    match verdict(&broker, Login { connection: OPERATOR, is_local, credentials }).await {
+    let verdict = verdict(&broker, Login { connection: OPERATOR, is_local, credentials }).await;
+    broker.shared.logins.count(None, &verdict);
+    match verdict {
         Verdict::Granted(identity) => {
             request.extensions_mut().insert(identity);
             next.run(request).await

@@ -10,8 +10,8 @@ use imori_core::name::Name;
 use imori_core::time::Time;
 use imori_core::world::Counter;
 
-use super::process::CpuMeter;
 use crate::config::HostName;
+use crate::metrics::{CpuMeter, Metrics};
 use crate::shared::{CellHandle, Shared};
 
 /// A broker as the monitor sees it.
@@ -42,6 +42,7 @@ pub(crate) struct Monitored {
     pub(crate) started: Time,
     pub(crate) cpu: CpuMeter,
     pub(crate) requests: Requests,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) shown: Shown,
 }
 
