@@ -181,7 +181,7 @@ impl Bench {
     fn connect(&mut self) -> (Connection, ConnectionId) {
         let settings = Arc::new(Settings::default());
         let id = self.world.open(Connection::encoder(&settings));
-        let peer = Peer { number: 1, is_loopback: true, address: "127.0.0.1:50000".to_string() };
+        let peer = Peer::plain(1, true, "127.0.0.1:50000".to_string());
         let mut client = Connection::new(settings, id, peer, self.world.now());
         let login = written(|out| {
             out.extend_from_slice(PROTOCOL_HEADER);

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use imori_core::id::VhostId;
 use imori_core::message::{HeaderReaders, Origins};
-use imori_core::name::Name;
 use imori_core::outbound::EncoderKinds;
 
 use crate::header_block::{SOLE_ORIGINS, header_reader};
@@ -21,8 +19,6 @@ pub const RABBITMQ_VERSION: &str = "4.1.0";
 pub struct Settings {
     /// The broker's own name and version, which clients show to people.
     pub platform: String,
-    /// The vhosts there are.
-    pub vhosts: Vec<(Name, VhostId)>,
     /// Time between heartbeats that the broker proposes.
     pub heartbeat: Duration,
     /// Channels of a connection.
@@ -50,7 +46,6 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             platform: concat!("Imori ", env!("CARGO_PKG_VERSION")).to_string(),
-            vhosts: vec![(Name::from("/"), VhostId(0))],
             heartbeat: HEARTBEAT,
             channel_max: CHANNEL_MAX,
             frame_bytes_max: FRAME_BYTES_MAX,

@@ -13,6 +13,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use imori_core::id::{ConnectionId, QueueId, Reader, ReaderId, VhostId};
+use imori_core::name::Name;
 use imori_core::route::hamt::Seed;
 use imori_core::route::{Arguments, BindingKey, NoHeaders, Router, Syntax, Table, TableLimits, Target};
 
@@ -82,7 +83,7 @@ fn target(number: u32) -> Target {
 
 fn empty_table() -> Table {
     let mut table = Table::new(Seed(1), TableLimits::default());
-    table.add_vhost(VHOST);
+    table.add_vhost(VHOST, Name::from("/"));
     table
 }
 

@@ -4,8 +4,10 @@
 //! at once or later.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::authorize::Identity;
+use crate::certificate::Certificate;
 use crate::id::ConnectionId;
 
 /// Name and password of the only user until users are configured, as in RabbitMQ; a client that names none means it.
@@ -18,6 +20,10 @@ pub struct Login {
     pub connection: ConnectionId,
     /// The client is on this machine.
     pub is_local: bool,
+    /// Nobody on the way can read what the client sends: its connection is one of TLS.
+    pub is_encrypted: bool,
+    /// The certificate that the client showed and that its connection's listener verified, if any.
+    pub certificate: Option<Arc<Certificate>>,
     /// The client's proof of who it is.
     pub credentials: Credentials,
 }
@@ -32,6 +38,12 @@ pub enum Credentials {
         /// The user's password.
         password: Option<Box<[u8]>>,
     },
+    /// The certificate of its connection, which names a user.
+    Certificate {
+        /// The user that the client asks to be, if it names one. It is the one of the certificate by the time that
+        /// anybody decides.
+        user: Option<Box<[u8]>>,
+    },
     /// A token, a signature or a claim of a kind that no protocol here understands.
     Unsupported,
 }
@@ -41,6 +53,7 @@ impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Credentials::Password { .. } => f.write_str("Password"),
+            Credentials::Certificate { .. } => f.write_str("Certificate"),
             Credentials::Unsupported => f.write_str("Unsupported"),
         }
     }

@@ -35,6 +35,16 @@ impl Topology {
         &self.table
     }
 
+    /// Adds an empty vhost of this name; says whether it is new.
+    pub fn add_vhost(&mut self, vhost: VhostId, name: Name) -> bool {
+        self.table.add_vhost(vhost, name)
+    }
+
+    /// Takes out a vhost without queues, with its exchanges and their bindings; says whether it was there.
+    pub fn remove_vhost(&mut self, vhost: VhostId) -> bool {
+        self.table.remove_vhost(vhost)
+    }
+
     pub(crate) fn add_queue(
         &mut self,
         vhost: VhostId,

@@ -164,7 +164,7 @@ impl Bench {
 fn connect(world: &TestWorld) -> (Connection, ConnectionId) {
     let settings = Arc::new(Settings::default());
     let id = world.open(Connection::encoder(&settings));
-    let peer = Peer { number: 1, is_loopback: true, address: "127.0.0.1:50000".to_string() };
+    let peer = Peer::plain(1, true, "127.0.0.1:50000".to_string());
     let mut connection = Connection::new(settings, id, peer, world.now());
     connection.greet(world);
     feed(world, &mut connection, b"CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":true}\r\n");

@@ -115,7 +115,7 @@ impl Bench {
     fn connect(&mut self) -> (Connection, ConnectionId) {
         let settings = Arc::new(Settings::default());
         let id = self.world.open(Connection::encoder(&settings));
-        let peer = Peer { number: 1, is_loopback: true, address: String::new() };
+        let peer = Peer::plain(1, true, String::new());
         let mut connection = Connection::new(settings, id, peer, self.world.now());
         self.feed(&mut connection, b"CONNECT\naccept-version:1.2\nhost:/\n\n\0");
         self.drain(id);

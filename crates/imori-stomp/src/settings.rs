@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use imori_core::id::VhostId;
 use imori_core::message::{HeaderReaders, Origins};
 use imori_core::name::Name;
 use imori_core::outbound::EncoderKinds;
@@ -18,8 +17,6 @@ use crate::limits::{
 pub struct Settings {
     /// Limits of frames and transactions.
     pub limits: Limits,
-    /// The vhosts there are.
-    pub vhosts: Vec<(Name, VhostId)>,
     /// Names of this host, by which a client that names no vhost means `/`.
     pub host_names: Vec<Name>,
     /// The heart-beats that the broker offers and would like.
@@ -48,7 +45,6 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             limits: Limits::default(),
-            vhosts: vec![(Name::from("/"), VhostId(0))],
             host_names: Vec::new(),
             heart_beat: HeartBeat { sends: HEART_BEAT_MIN, wants: HEART_BEAT_MIN },
             keeps_open_after_error: false,

@@ -52,7 +52,7 @@ impl<C: Inbound> Client<C> {
     pub fn new(world: &TestWorld, settings: &Arc<C::Settings>, is_loopback: bool) -> Client<C> {
         let id = world.open(C::encoder(settings));
         let address = if is_loopback { "127.0.0.1:50000" } else { "192.0.2.1:50000" };
-        let peer = Peer { number: u64::from(id.slot) + 1, is_loopback, address: address.to_string() };
+        let peer = Peer::plain(u64::from(id.slot) + 1, is_loopback, address.to_string());
         let mut connection = C::new(Arc::clone(settings), id, peer, world.now());
         connection.greet(world);
         let next = Next::More { frame_bytes: None };

@@ -15,6 +15,7 @@ use imori_core::limits::RECORD_SLACK_BYTES;
 use imori_core::login::{Credentials, Login, Verdict, Verification};
 use imori_core::memory::Gauge;
 use imori_core::message::{DeathReason, HeaderReader, OriginId};
+use imori_core::name::Name;
 use imori_core::outbound::{Encoder, Outbound, OutboundLimits};
 use imori_core::paging::PageWork;
 use imori_core::queue::Queue;
@@ -112,8 +113,8 @@ impl TestWorld {
     #[must_use]
     pub fn new() -> TestWorld {
         let mut table = Table::new(Seed(1), TableLimits::default());
-        table.add_vhost(VHOST);
-        table.add_vhost(VhostId(1));
+        table.add_vhost(VHOST, Name::from("/"));
+        table.add_vhost(VhostId(1), Name::from("tenant"));
         TestWorld {
             now: Cell::new(Time(1_000_000)),
             secrets: Cell::new(0),

@@ -2,7 +2,8 @@
 
 use imori_core::authorize::{Action, Identity, Object, authorize};
 use imori_core::login::{Credentials, Verdict};
-use imori_core::turn::ClientFacts;
+use imori_core::name::Name;
+use imori_core::turn::{ClientFacts, Peer};
 use imori_core::world::World;
 
 use crate::client::{Capabilities, Client};
@@ -15,8 +16,13 @@ use crate::limits::{FRAME_BYTES_MIN, SHOWN_PROPERTIES_BYTES_MAX};
 use crate::protocol_error::{Code, ProtocolError};
 use crate::settings::{RABBITMQ_VERSION, Settings};
 
-/// Mechanisms of logging in, separated by spaces.
-pub(crate) const MECHANISMS: &[u8] = b"PLAIN AMQPLAIN";
+/// Mechanisms of logging in, separated by spaces. EXTERNAL is one of them where the client's certificate names a user.
+pub(crate) fn mechanisms(peer: &Peer) -> &'static [u8] {
+    match peer.certified_user() {
+        Some(_) => b"EXTERNAL PLAIN AMQPLAIN",
+        None => b"PLAIN AMQPLAIN",
+    }
+}
 
 /// Languages of reply texts.
 pub(crate) const LOCALES: &[u8] = b"en_US";
@@ -65,6 +71,7 @@ pub(crate) fn log_in(
     let credentials = match start_ok.mechanism {
         "PLAIN" => plain(start_ok.response),
         "AMQPLAIN" => amqplain(start_ok.response),
+        "EXTERNAL" => Some(external(start_ok.response)),
         other => {
             let text = format_args!("unknown authentication mechanism '{}'", other.escape_default());
             return Err(ProtocolError::new(Code::CommandInvalid, text));
@@ -98,6 +105,11 @@ fn plain(response: &[u8]) -> Option<Credentials> {
     let mut parts = response.split(|byte| *byte == 0);
     let (_, user, password) = (parts.next()?, parts.next()?, parts.next()?);
     parts.next().is_none().then(|| Credentials::password(Some(user), Some(password)))
+}
+
+/// RFC 4422, appendix A: the user that the client asks to be, or nothing.
+fn external(response: &[u8]) -> Credentials {
+    Credentials::Certificate { user: (!response.is_empty()).then(|| response.into()) }
 }
 
 /// A table without its length, with `LOGIN` and `PASSWORD`.
@@ -182,21 +194,21 @@ fn check(what: &str, min: u32, max: u32, value: u32) -> Result<(), ProtocolError
     Err(ProtocolError::new(Code::NotAllowed, text))
 }
 
-/// Enters a vhost.
-pub(crate) fn open(client: &mut Client, open: &connection::Open<'_>) -> Result<(), ProtocolError> {
+/// Enters a vhost. One that the user may not enter is answered as one that is not there (SECURITY AUTH-14).
+pub(crate) fn open<W: World>(
+    client: &mut Client,
+    world: &W,
+    open: &connection::Open<'_>,
+) -> Result<(), ProtocolError> {
     let name = open.virtual_host;
-    let known = client.settings.vhosts.iter().find(|(vhost, _)| vhost.as_bytes() == name.as_bytes());
-    let Some((name, id)) = known else {
+    let known = world.with_router(|_, table| table.vhost_named(name.as_bytes()));
+    let Some(id) = known.filter(|id| may_enter(&client.identity, *id)) else {
         let text = format_args!("vhost {} not found", name.escape_default());
         return Err(ProtocolError::new(Code::NotAllowed, text));
     };
-    if may_enter(&client.identity, *id) {
-        (client.vhost, client.vhost_name) = (*id, name.clone());
-        (client.facts.vhost, client.facts.user) = (Some(*id), client.identity.user.to_string());
-        return Ok(());
-    }
-    let text = format_args!("access to vhost '{name}' refused for user '{}'", client.identity.user);
-    Err(ProtocolError::new(Code::NotAllowed, text))
+    (client.vhost, client.vhost_name) = (id, Name::from(name));
+    (client.facts.vhost, client.facts.user) = (Some(id), client.identity.user.to_string());
+    Ok(())
 }
 
 fn may_enter(identity: &Identity, vhost: imori_core::id::VhostId) -> bool {

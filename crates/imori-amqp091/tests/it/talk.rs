@@ -6,9 +6,7 @@ use std::path::Path;
 
 use imori_amqp091::connection::Connection;
 use imori_amqp091::settings::Settings;
-use imori_core::id::VhostId;
 use imori_core::message::{HeaderReader, OriginId};
-use imori_core::name::Name;
 use imori_testkit::{Client, Dialogue, Talk, TestWorld, check_conversations};
 
 use crate::text::{bytes, lines};
@@ -36,11 +34,7 @@ impl Dialogue for Amqp {
     }
 
     fn settings() -> Settings {
-        Settings {
-            vhosts: vec![(Name::from("/"), VhostId(0)), (Name::from("tenant"), VhostId(1))],
-            platform: "Imori 0".to_string(),
-            ..Settings::default()
-        }
+        Settings { platform: "Imori 0".to_string(), ..Settings::default() }
     }
 
     fn input(line: &str) -> Vec<u8> {

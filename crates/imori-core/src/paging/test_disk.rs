@@ -227,7 +227,7 @@ pub(crate) fn restored(
     let limits =
         TableLimits { queues_max: 9, bindings_max: 9, subscriptions_max: 9, ..TableLimits::default() };
     let mut table = Table::new(Seed(1), limits);
-    table.add_vhost(VHOST);
+    table.add_vhost(VHOST, Name::from("/"));
     let mut queues = Vec::new();
     let (awakenings, _) = restore.finish(&mut Topology::new(table), &mut |queue| {
         queues.push(queue);

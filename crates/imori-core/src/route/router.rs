@@ -217,7 +217,7 @@ mod tests {
 
     fn table() -> Table {
         let mut table = Table::new(Seed(3), TableLimits::default());
-        table.add_vhost(VHOST);
+        table.add_vhost(VHOST, Name::from("/"));
         table
     }
 
@@ -328,7 +328,7 @@ mod tests {
     fn addresses_with_the_same_letters_are_told_apart() {
         let mut table = table();
         let mut router = Router::new();
-        table.add_vhost(VhostId(1));
+        table.add_vhost(VhostId(1), Name::from("other"));
         table.declare_exchange(VHOST, b"a", crate::route::ExchangeKind::Fanout, Default::default()).unwrap();
         table.declare_exchange(VHOST, b"ab", crate::route::ExchangeKind::Fanout, Default::default()).unwrap();
         for _ in 0..2 {

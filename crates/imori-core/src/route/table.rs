@@ -112,8 +112,8 @@ impl Table {
         self.version
     }
 
-    /// Adds a vhost with the default exchange and those that are always there; says whether it is new.
-    pub fn add_vhost(&mut self, id: VhostId) -> bool {
+    /// Adds a vhost of this name with the default exchange and those that are always there; says whether it is new.
+    pub fn add_vhost(&mut self, id: VhostId, name: Name) -> bool {
         let place = id.0 as usize;
         let vhosts = Arc::make_mut(&mut self.vhosts);
         if vhosts.len() <= place {
@@ -122,9 +122,25 @@ impl Table {
         let Some(vhost @ None) = vhosts.get_mut(place) else {
             return false;
         };
-        *vhost = Some(Arc::new(Vhost::new(self.seed)));
+        *vhost = Some(Arc::new(Vhost::new(self.seed, name)));
         self.version += 1;
         true
+    }
+
+    /// All vhosts with their names, by rising number.
+    pub fn vhosts(&self) -> impl Iterator<Item = (VhostId, &Name)> {
+        let numbered = (0..).map(VhostId).zip(self.vhosts.iter());
+        numbered.filter_map(|(id, vhost)| vhost.as_ref().map(|vhost| (id, vhost.name())))
+    }
+
+    /// The vhost of this name, which a client enters.
+    pub fn vhost_named(&self, name: &[u8]) -> Option<VhostId> {
+        self.vhosts().find(|(_, known)| known.as_bytes() == name).map(|(id, _)| id)
+    }
+
+    /// The name of a vhost, if there is such a vhost.
+    pub fn vhost_name(&self, id: VhostId) -> Option<&Name> {
+        self.known(id).map(Vhost::name)
     }
 
     /// Takes out a vhost with all it has; says whether it was there.

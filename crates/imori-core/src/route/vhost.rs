@@ -25,6 +25,7 @@ const PREDECLARED: [(&str, ExchangeKind); 5] = [
 /// One namespace of exchanges and queues.
 #[derive(Debug, Clone)]
 pub(crate) struct Vhost {
+    name: Name,
     exchanges: Hamt<Name, Arc<Exchange>>,
     queues: Hamt<Name, QueueId>,
     /// For each queue and exchange, the bindings that lead to it.
@@ -42,8 +43,9 @@ struct Incoming {
 }
 
 impl Vhost {
-    pub(crate) fn new(seed: Seed) -> Vhost {
+    pub(crate) fn new(seed: Seed, name: Name) -> Vhost {
         let mut vhost = Vhost {
+            name,
             exchanges: Hamt::default(),
             queues: Hamt::default(),
             incoming: Hamt::default(),
@@ -56,6 +58,10 @@ impl Vhost {
             vhost.add_exchange(seed, Exchange::new(Name::from(name), kind, durable.clone()));
         }
         vhost
+    }
+
+    pub(crate) fn name(&self) -> &Name {
+        &self.name
     }
 
     pub(crate) fn exchange(&self, seed: Seed, name: &[u8]) -> Option<&Exchange> {

@@ -19,7 +19,6 @@ pub(crate) struct Administered {
     pub(crate) host_names: Arc<[HostName]>,
     /// Clients from elsewhere count as local.
     pub(crate) trusts_network: bool,
-    pub(crate) vhosts: Vec<(Name, VhostId)>,
     pub(crate) listeners: Vec<Listener>,
     /// The broker's name, as nodes of RabbitMQ are named.
     pub(crate) node: String,
@@ -35,23 +34,29 @@ impl Administered {
         self.shared.cells.get().into_iter().flatten()
     }
 
+    /// All vhosts by name.
+    pub(super) fn vhosts(&self) -> Vec<(Name, VhostId)> {
+        let table = self.shared.table.load();
+        let mut vhosts: Vec<_> = table.vhosts().map(|(id, name)| (name.clone(), id)).collect();
+        vhosts.sort_unstable();
+        vhosts
+    }
+
     /// The vhost of this name.
-    pub(super) fn vhost(&self, name: &str) -> Option<(&Name, VhostId)> {
-        let found = self.vhosts.iter().find(|(known, _)| known.as_bytes() == name.as_bytes());
-        found.map(|(name, id)| (name, *id))
+    pub(super) fn vhost(&self, name: &str) -> Option<VhostId> {
+        self.shared.table.load().vhost_named(name.as_bytes())
     }
 
     /// The vhosts of a list: all of them, or that of this name. `None` where there is no such vhost.
     pub(super) fn listed(&self, vhost: Option<&str>) -> Option<Vec<VhostId>> {
         match vhost {
-            None => Some(self.vhosts.iter().map(|(_, vhost)| *vhost).collect()),
-            Some(name) => self.vhost(name).map(|(_, vhost)| vec![vhost]),
+            None => Some(self.vhosts().into_iter().map(|(_, vhost)| vhost).collect()),
+            Some(name) => self.vhost(name).map(|vhost| vec![vhost]),
         }
     }
 
-    /// The name of a vhost.
+    /// The name of a vhost; empty where it is deleted meanwhile.
     pub(super) fn vhost_name(&self, id: VhostId) -> String {
-        let found = self.vhosts.iter().find(|(_, known)| *known == id);
-        found.map(|(name, _)| name.to_string()).unwrap_or_default()
+        self.shared.table.load().vhost_name(id).map(ToString::to_string).unwrap_or_default()
     }
 }

@@ -52,7 +52,7 @@ async fn answer_list(broker: Arc<Administered>, vhosts: &[VhostId], pairs: &[(St
 
 /// One exchange.
 pub(super) async fn exchange(State(broker): Broker, Path((vhost, name)): Path<(String, String)>) -> Response {
-    let Some((_, vhost)) = broker.vhost(&vhost) else { return not_found() };
+    let Some(vhost) = broker.vhost(&vhost) else { return not_found() };
     // RabbitMQ's name for the default exchange in paths.
     let name = if name == "amq.default" { "" } else { &name };
     let table = broker.shared.table.load();

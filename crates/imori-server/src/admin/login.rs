@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 use super::administered::Administered;
 use super::answer::{busy, not_authorized};
 use super::on_cell::OPERATOR;
-use crate::http::Source;
+use crate::http::{Encrypted, Source};
 
 /// The paths that answer without a login, and then without details (SECURITY WEB-01).
 const OPEN_PATHS: [&str; 4] = ["/livez", "/livez/", "/readyz", "/readyz/"];
@@ -35,7 +35,9 @@ pub(super) async fn log_in(
     let source = request.extensions().get::<Source>();
     let is_loopback = source.is_some_and(|Source(source)| source.ip().to_canonical().is_loopback());
     let is_local = broker.trusts_network || is_loopback;
-    let verdict = verdict(&broker, Login { connection: OPERATOR, is_local, credentials }).await;
+    let is_encrypted = request.extensions().get::<Encrypted>().is_some_and(|Encrypted(is)| *is);
+    let login = Login { connection: OPERATOR, is_local, is_encrypted, certificate: None, credentials };
+    let verdict = verdict(&broker, login).await;
     broker.shared.logins.count(None, &verdict);
     match verdict {
         Verdict::Granted(identity) => {

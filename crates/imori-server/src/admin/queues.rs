@@ -66,7 +66,7 @@ pub(super) async fn queue(
 ) -> Response {
     let columns = pairs.iter().find(|(name, _)| name == "columns").map(|(_, columns)| columns.as_str());
     let found =
-        broker.vhost(&vhost).and_then(|(_, vhost)| broker.shared.table.load().queue(vhost, name.as_bytes()));
+        broker.vhost(&vhost).and_then(|vhost| broker.shared.table.load().queue(vhost, name.as_bytes()));
     match found.and_then(|id| row(&broker, id)) {
         Some(row) => json_with(StatusCode::OK, &Columns::read(columns.unwrap_or_default()).of(row)),
         None => not_found(),
@@ -80,7 +80,7 @@ pub(super) async fn delete_queue(
     Path((vhost, name)): Path<(String, String)>,
     Query(pairs): Pairs,
 ) -> Response {
-    let Some((_, vhost)) = broker.vhost(&vhost) else { return not_found() };
+    let Some(vhost) = broker.vhost(&vhost) else { return not_found() };
     let is_set = |name: &str| pairs.iter().any(|(known, value)| known == name && value == "true");
     let options = DeleteOptions { if_unused: is_set("if-unused"), if_empty: is_set("if-empty") };
     let deleted = on_cell(&broker.shared, 0, move |cell| {
@@ -100,7 +100,7 @@ pub(super) async fn purge_queue(
     Extension(identity): Extension<Identity>,
     Path((vhost, name)): Path<(String, String)>,
 ) -> Response {
-    let Some((_, vhost)) = broker.vhost(&vhost) else { return not_found() };
+    let Some(vhost) = broker.vhost(&vhost) else { return not_found() };
     let purged =
         on_cell(&broker.shared, 0, move |cell| purge(cell, &operator(&identity, vhost), name.as_bytes()));
     match purged.await {

@@ -46,8 +46,8 @@ pub(super) async fn vhosts(
     Query(pairs): Query<Vec<(String, String)>>,
 ) -> Response {
     let mut rows = Vec::new();
-    for (name, id) in &broker.vhosts {
-        rows.push((name.to_string(), row(&broker, &name.to_string(), *id).await));
+    for (name, id) in broker.vhosts() {
+        rows.push((name.to_string(), row(&broker, &name.to_string(), id).await));
     }
     list(ListQuery::read(&pairs), rows, |(name, _)| Some(name.clone()), |(_, row)| Some(row.clone())).await
 }
@@ -55,7 +55,7 @@ pub(super) async fn vhosts(
 /// One vhost.
 pub(super) async fn vhost(State(broker): State<Arc<Administered>>, Path(name): Path<String>) -> Response {
     match broker.vhost(&name) {
-        Some((_, id)) => json_with(StatusCode::OK, &row(&broker, &name, id).await),
+        Some(id) => json_with(StatusCode::OK, &row(&broker, &name, id).await),
         None => not_found(),
     }
 }

@@ -7,4 +7,4 @@ mod gathered;
 
 pub(crate) use gathered::{gathered, rest_at};
 pub(crate) use guard::guard;
-pub(crate) use serve::{HttpListener, Source, start};
+pub(crate) use serve::{Encrypted, HttpListener, Source, start};

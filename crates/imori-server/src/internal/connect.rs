@@ -48,9 +48,8 @@ impl fmt::Debug for InternalClients {
 }
 
 fn connect(cell: &Cell, identity: Identity, vhost: &Name) -> Result<InternalClient, InternalError> {
-    let vhosts = &cell.settings.protocols.stomp.vhosts;
-    let found = vhosts.iter().find(|(name, _)| name == vhost);
-    let (_, id) = found.ok_or_else(|| InternalError::NoVhost(vhost.clone()))?;
-    authorize(&identity, Action::Enter, *id, Object::Vhost).map_err(BrokerError::from)?;
-    start(cell, identity, *id).ok_or(InternalError::TooMany)
+    let found = cell.shared.table.load().vhost_named(vhost.as_bytes());
+    let id = found.ok_or_else(|| InternalError::NoVhost(vhost.clone()))?;
+    authorize(&identity, Action::Enter, id, Object::Vhost).map_err(BrokerError::from)?;
+    start(cell, identity, id).ok_or(InternalError::TooMany)
 }

@@ -1,6 +1,7 @@
 //! The broker's own responder. Its reply shows that the broker answers, its version and its uptime.
 
 use imori_core::authorize::Identity;
+use imori_core::id::VhostId;
 use imori_core::internal::OutgoingMessage;
 use imori_core::message::{Property, TOPIC_EXCHANGE};
 use imori_core::route::{BindingKey, Syntax};
@@ -29,14 +30,18 @@ struct Pong<'a> {
 
 /// Starts the responder in each vhost of this thread's cell.
 pub(crate) fn start_responders(cell: &Cell) {
-    for (_, vhost) in &cell.settings.protocols.stomp.vhosts {
-        match start(cell, Identity::broker(), *vhost) {
-            Some(client) => {
-                let server_id = cell.settings.protocols.nats.server_id.clone();
-                tokio::spawn(answer_pings(client, cell.shared.clock, server_id));
-            }
-            None => warn!("there is no place for the broker's own responder in every vhost"),
+    let table = cell.shared.table.load_full();
+    table.vhosts().for_each(|(vhost, _)| start_responder(cell, vhost));
+}
+
+/// Starts the responder of a vhost, on this thread's cell.
+pub(crate) fn start_responder(cell: &Cell, vhost: VhostId) {
+    match start(cell, Identity::broker(), vhost) {
+        Some(client) => {
+            let server_id = cell.settings.protocols.nats.server_id.clone();
+            tokio::spawn(answer_pings(client, cell.shared.clock, server_id));
         }
+        None => warn!("there is no place for the broker's own responder in every vhost"),
     }
 }
 

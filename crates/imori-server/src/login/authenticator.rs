@@ -64,12 +64,21 @@ mod tests {
         ];
         for (user, password, is_local, expected) in rows {
             let credentials = Credentials::password(user.map(str::as_bytes), password.map(str::as_bytes));
-            let verdict = BuiltInUser.verify_now(&Login { connection, is_local, credentials });
+            let verdict = BuiltInUser.verify_now(&Login {
+                connection,
+                is_local,
+                is_encrypted: false,
+                certificate: None,
+                credentials,
+            });
             let is_granted = verdict == Some(Verdict::Granted(Identity::guest()));
             assert_eq!(is_granted, expected, "{user:?} {password:?} {is_local}");
         }
-        let login = Login { connection, is_local: true, credentials: Credentials::Unsupported };
-        assert_eq!(BuiltInUser.verify_now(&login), Some(Verdict::Refused));
+        for credentials in [Credentials::Unsupported, Credentials::Certificate { user: None }] {
+            let login =
+                Login { connection, is_local: true, is_encrypted: false, certificate: None, credentials };
+            assert_eq!(BuiltInUser.verify_now(&login), Some(Verdict::Refused));
+        }
     }
 
     #[test]

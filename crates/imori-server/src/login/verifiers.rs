@@ -188,7 +188,13 @@ mod tests {
 
     fn login(slot: u32) -> Login {
         let connection = ConnectionId { cell: 0, slot, generation: 0 };
-        Login { connection, is_local: true, credentials: Credentials::Unsupported }
+        Login {
+            connection,
+            is_local: true,
+            is_encrypted: false,
+            certificate: None,
+            credentials: Credentials::Unsupported,
+        }
     }
 
     #[test]

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use imori_core::id::{QueueId, VhostId};
-use imori_core::name::Name;
+use imori_core::id::QueueId;
 
 use super::exposition::Exposition;
 use super::families::{QUEUE_FAMILIES, QueueFamily};
@@ -32,13 +31,9 @@ pub(crate) fn detailed(metrics: &Arc<Metrics>, parameters: &[(String, String)]) 
     let queues = if families.is_empty() { Vec::new() } else { metrics.queue_ids(&vhosts) };
     let mut page = Exposition::default();
     metrics.push_identity(&mut page, "detailed");
-    let chosen: Vec<&(Name, VhostId)> = metrics
-        .vhosts
-        .iter()
-        .filter(|(name, _)| vhosts.is_empty() || vhosts.contains(&name.to_string()))
-        .collect();
+    let chosen = metrics.vhosts(&vhosts);
     if has("vhost_status") {
-        let samples = chosen.iter().map(|(name, _)| (name.to_string(), 1.0));
+        let samples = chosen.iter().map(|(name, _)| (name.as_str(), 1.0));
         page.each(
             "gauge",
             (&format!("{CLUSTER}vhost_status"), "Whether a vhost is there."),
@@ -55,8 +50,7 @@ pub(crate) fn detailed(metrics: &Arc<Metrics>, parameters: &[(String, String)]) 
                 table.exchanges(*vhost).map(|exchange| exchange.name().to_string()).collect();
             names.sort_unstable();
             for exchange in names {
-                let vhost = vhost_name.to_string();
-                page.sample(&name, &[("vhost", vhost.as_str()), ("exchange", exchange.as_str())], 1.0);
+                page.sample(&name, &[("vhost", vhost_name.as_str()), ("exchange", exchange.as_str())], 1.0);
             }
         }
     }

@@ -88,12 +88,10 @@ impl Metrics {
     pub(super) fn queue_ids(&self, vhosts: &[String]) -> Vec<QueueId> {
         let table = self.shared.table.load_full();
         let mut ids = Vec::new();
-        for (name, vhost) in &self.vhosts {
-            if vhosts.is_empty() || vhosts.contains(&name.to_string()) {
-                let mut of_vhost: Vec<(&Name, QueueId)> = table.queues(*vhost).collect();
-                of_vhost.sort_unstable();
-                ids.extend(of_vhost.into_iter().map(|(_, id)| id));
-            }
+        for (_, vhost) in self.vhosts(vhosts) {
+            let mut of_vhost: Vec<(&Name, QueueId)> = table.queues(vhost).collect();
+            of_vhost.sort_unstable();
+            ids.extend(of_vhost.into_iter().map(|(_, id)| id));
         }
         ids
     }
@@ -105,8 +103,7 @@ impl Metrics {
     }
 
     pub(super) fn vhost_name(&self, id: VhostId) -> String {
-        let found = self.vhosts.iter().find(|(_, known)| *known == id);
-        found.map(|(name, _)| name.to_string()).unwrap_or_default()
+        self.shared.table.load().vhost_name(id).map(ToString::to_string).unwrap_or_default()
     }
 }
 

@@ -6,7 +6,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use imori_core::activity::ConnectionActivity;
 use imori_core::confirm::Level;
 use imori_core::id::{ConnectionId, VhostId};
-use imori_core::name::Name;
 use imori_core::time::Time;
 use imori_core::world::{Counter, Latency};
 
@@ -21,7 +20,6 @@ pub(crate) struct Metrics {
     pub(crate) shared: Arc<Shared>,
     /// The broker's name, as nodes of RabbitMQ are named.
     pub(crate) node: String,
-    pub(crate) vhosts: Vec<(Name, VhostId)>,
     /// Bytes of the disk that are kept free.
     pub(crate) disk_reserve_bytes: u64,
     /// When the broker began, by its own clock.
@@ -45,6 +43,15 @@ pub(super) struct Traffic {
 }
 
 impl Metrics {
+    /// The vhosts of these names, or all, by name.
+    pub(super) fn vhosts(&self, names: &[String]) -> Vec<(String, VhostId)> {
+        let table = self.shared.table.load();
+        let named = table.vhosts().map(|(id, name)| (name.to_string(), id));
+        let mut vhosts: Vec<_> = named.filter(|(name, _)| names.is_empty() || names.contains(name)).collect();
+        vhosts.sort_unstable();
+        vhosts
+    }
+
     /// Seconds since 1970.
     pub(crate) fn now_s() -> f64 {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())

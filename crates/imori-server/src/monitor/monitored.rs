@@ -5,8 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use imori_core::id::VhostId;
-use imori_core::name::Name;
 use imori_core::time::Time;
 use imori_core::world::Counter;
 
@@ -36,8 +34,6 @@ pub(crate) struct Monitored {
     pub(crate) login_timeout: Duration,
     /// A flush that takes longer makes the broker unhealthy.
     pub(crate) stalled_flush: Duration,
-    /// The vhosts, by the numbers that queues have of them.
-    pub(crate) vhosts: Vec<(Name, VhostId)>,
     pub(crate) cores: usize,
     pub(crate) started: Time,
     pub(crate) cpu: CpuMeter,

@@ -297,10 +297,9 @@ fn queues(monitored: &Monitored, page: Page) -> (usize, Vec<Queue>) {
     (total, queues)
 }
 
-/// The name of a vhost; its number where the configuration does not name it any more.
+/// The name of a vhost; empty where it is deleted meanwhile.
 fn vhost_name(monitored: &Monitored, id: VhostId) -> String {
-    let name = monitored.vhosts.iter().find(|(_, known)| *known == id).map(|(name, _)| name.to_string());
-    name.unwrap_or_else(|| format!("vhost {}", id.0))
+    monitored.shared.table.load().vhost_name(id).map(ToString::to_string).unwrap_or_default()
 }
 
 fn shown(stall: &Stall) -> ShownStall {

@@ -46,7 +46,7 @@ fn another_protocol_is_a_line_in_the_table() {
     let connect = b"CONNECT\naccept-version:1.2\nhost:/\n\n\0".to_vec();
     for (name, said) in [(ProtocolName::Stomp, connect), (ProtocolName::Toy, login)] {
         let id = world.open(Protocol::encoder(name, &settings));
-        let peer = Peer { number: 1, is_loopback: true, address: String::new() };
+        let peer = Peer::plain(1, true, String::new());
         let mut protocol = Protocol::new(name, &settings, id, peer, world.now());
         let scratch = &mut Scratch::default();
         let received = protocol.receive(&world, scratch, &said, None, &mut Budget::default());

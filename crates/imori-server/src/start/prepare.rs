@@ -22,7 +22,9 @@ use tracing::{info, warn};
 
 use crate::clock::Clock;
 use crate::config::{Config, DamagePolicy, ProtocolName, Service};
-use crate::limits::{BUILT_IN_SUBSCRIPTIONS, INBOXES_MAX, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES};
+use crate::limits::{
+    BUILT_IN_SUBSCRIPTIONS, INBOXES_MAX, UNSENT_SHARE_OF_MARK, VHOSTS_MAX, WEBSOCKET_SLACK_BYTES,
+};
 use crate::login::{Authenticator, LoginCounts, Verifiers};
 use crate::peers::admission::{Admission, AdmissionLimits, descriptors_max};
 use crate::peers::log_limit::PeerLogLimit;
@@ -36,13 +38,15 @@ use crate::start::small_disk::{SmallDisk, small_disk};
 use crate::start::start_error::StartError;
 use crate::store::rate_limited_log::RateLimitedLog;
 use crate::store::{self, OpenedStore, Opening};
+use crate::tls::TlsAcceptor;
 use crate::turn::Memory;
 use crate::websocket::UpgradePolicy;
 
 /// The state that all cells share, and the parts of the store that the start still needs.
 pub(crate) struct Prepared {
     pub(crate) shared: Shared,
-    pub(crate) vhosts: Vec<(Name, VhostId)>,
+    /// The vhost of NATS clients.
+    pub(crate) nats_vhost: VhostId,
     pub(crate) opened: Opened<File>,
     pub(crate) awakenings: Vec<Awakening>,
 }
@@ -70,18 +74,15 @@ pub(crate) fn prepare(
     let (clock, memory) = (Clock::start(), Memory::new(mark_bytes).with_places(places));
     let OpenedStore { journal, checkpointer, pager, damages, opened, restore, vhosts } =
         open_store(config, cells, &clock, &memory)?;
-    let of_store = restore.vhosts();
-    for vhost in vhosts.iter().map(|(_, vhost)| *vhost).chain(of_store.iter().copied()) {
-        table.add_vhost(vhost);
+    let nameless = restore.vhosts().into_iter().filter(|id| !vhosts.iter().any(|(_, vhost)| vhost == id));
+    let nameless: Vec<_> = nameless.map(|id| (Name::from(format!("vhost-{}", id.0).as_str()), id)).collect();
+    for (name, _) in &nameless {
+        warn!(vhost = %name, "the name of a vhost is lost; its queues are in one that is named by its number");
     }
-    let unserved = of_store.iter().filter(|id| !vhosts.iter().any(|(_, vhost)| vhost == *id)).count();
-    if unserved > 0 {
-        warn!(
-            vhosts = unserved,
-            "queues are kept of vhosts that `broker.vhosts` does not name; nobody can reach them"
-        );
+    for (name, id) in vhosts.iter().chain(&nameless) {
+        table.add_vhost(*id, name.clone());
     }
-    let queues = Slots::new(limits.queues as usize * vhosts.len().max(1) + limits.queues as usize * unserved);
+    let queues = Slots::new(limits.queues as usize * VHOSTS_MAX);
     let mut topology = Topology::new(table);
     let mut add_queue = |queue| {
         let SlotKey { slot, generation } = queues.insert(|_| queue)?;
@@ -119,7 +120,8 @@ pub(crate) fn prepare(
         phase: watch::Sender::new(Phase::Serving),
         fault: Mutex::new(None),
     };
-    Ok(Prepared { shared, vhosts, opened, awakenings })
+    let nats_vhost = vhosts.first().map_or(VhostId(0), |(_, vhost)| *vhost);
+    Ok(Prepared { shared, nats_vhost, opened, awakenings })
 }
 
 fn open_store(
@@ -161,10 +163,11 @@ fn warn_of_small_disk(config: &Config) {
 /// Makes the settings of connections from the configuration.
 pub(crate) fn settings(
     config: &Config,
-    vhosts: Vec<(Name, VhostId)>,
+    nats_vhost: VhostId,
     mark_bytes: usize,
     server_id: &str,
     client_address: SocketAddr,
+    tls: Option<Arc<TlsAcceptor>>,
 ) -> Settings {
     let limits = &config.limits;
     let nats = imori_nats::settings::Settings {
@@ -182,7 +185,7 @@ pub(crate) fn settings(
         parked_bytes_max: limits.parked_publish_bytes.as_usize(),
         login_timeout: limits.login_timeout_s.duration(),
         lame_duck: config.nats.lame_duck_ms.duration(),
-        vhost: vhosts.first().map_or(VhostId(0), |(_, vhost)| *vhost),
+        vhost: nats_vhost,
         server_name: config.nats.server_name.clone(),
         ..imori_nats::settings::Settings::default()
     };
@@ -195,7 +198,6 @@ pub(crate) fn settings(
             transaction_count_max: config.stomp.transactions as usize,
             transaction_action_count_max: config.stomp.transaction_actions as usize,
         },
-        vhosts: vhosts.clone(),
         host_names: config.broker.host_names.iter().map(|name| Name::from(name.as_str())).collect(),
         heart_beat: HeartBeat {
             sends: config.stomp.heart_beat_send_ms.duration(),
@@ -208,7 +210,6 @@ pub(crate) fn settings(
         ..imori_stomp::settings::Settings::default()
     };
     let amqp = imori_amqp091::settings::Settings {
-        vhosts,
         body_bytes_max: limits.message_bytes.as_usize(),
         parked_bytes_max: limits.parked_publish_bytes.as_usize(),
         login_timeout: limits.login_timeout_s.duration(),
@@ -225,13 +226,16 @@ pub(crate) fn settings(
         },
         write: config.cells.write,
         upgrade_policy: Arc::new(upgrade_policy(config)),
+        tls,
+        login_timeout: limits.login_timeout_s.duration(),
+        handshake_timeout: config.tls.handshake_timeout_s.duration(),
         spin: Duration::from_micros(u64::from(config.cells.spin_us)),
         trusts_network: config.insecure_dev,
     }
 }
 
 fn upgrade_policy(config: &Config) -> UpgradePolicy {
-    let is_on = |protocol: &ProtocolName| !config.listeners.of(Service::Messages(*protocol)).is_empty();
+    let is_on = |protocol: &ProtocolName| config.listeners.has(Service::Messages(*protocol));
     let message_bytes = config.limits.message_bytes.as_usize() + config.limits.header_bytes.as_usize();
     UpgradePolicy {
         protocols: ProtocolName::ALL.into_iter().filter(is_on).collect(),

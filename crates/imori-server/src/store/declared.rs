@@ -21,14 +21,14 @@ pub(super) struct Declared {
     pub(super) definitions: Definitions,
     /// The rows that it has of what the core declares.
     pub(super) keys: BTreeSet<(Table, Vec<u8>)>,
-    /// The vhosts of the configuration, with their numbers.
+    /// All vhosts with their numbers, those of the configuration first.
     pub(super) vhosts: Vec<(Name, VhostId)>,
     /// Some rows were lost, now or before, and are not made anew yet.
     lacks_rows: bool,
 }
 
 impl Declared {
-    /// Opens them, and gives each vhost of the configuration its number.
+    /// Opens them, and makes the vhosts of the configuration that are not there yet.
     pub(super) fn open(
         folder: &StoreFolder,
         vhost_names: &[Name],
@@ -120,5 +120,7 @@ fn vhosts(
     if !changes.is_empty() {
         definitions.apply(definitions.applied(), &changes)?;
     }
+    let others = known.iter().filter(|(key, _)| !names.iter().any(|name| name.as_bytes() == key));
+    vhosts.extend(others.filter_map(|(key, value)| Some((Name::new(key), VhostId(number(value)?)))));
     Ok(vhosts)
 }

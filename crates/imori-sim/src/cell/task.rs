@@ -47,8 +47,7 @@ impl Task {
             Link::new(outbound, wire, Arc::clone(&signals))
         });
         let id = ConnectionId { cell: number, slot, generation };
-        let peer =
-            Peer { number: u64::from(id.slot) + 1, is_loopback: true, address: String::from("127.0.0.1") };
+        let peer = Peer::plain(u64::from(id.slot) + 1, true, String::from("127.0.0.1"));
         cell.begin_turn();
         let task = match spoken {
             Spoken::Product(name) => {

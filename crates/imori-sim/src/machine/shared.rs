@@ -13,6 +13,7 @@ use imori_core::delivery::RecordRef;
 use imori_core::id::{ConnectionId, QueueId, VhostId};
 use imori_core::login::Login;
 use imori_core::message::Origins;
+use imori_core::name::Name;
 use imori_core::outbound::{EncoderKinds, OutboundLimits};
 use imori_core::queue::Queue;
 use imori_core::restore::Awakening;
@@ -205,7 +206,7 @@ impl Shared {
         store: Store,
     ) -> Shared {
         let mut table = Table::new(Seed(1), TableLimits::default());
-        table.add_vhost(VhostId(0));
+        table.add_vhost(VhostId(0), Name::from("/"));
         let stomp = StompSettings { parked_bytes_max: PARKED_BYTES_MAX, ..StompSettings::default() };
         let nats = NatsSettings {
             parked_bytes_max: PARKED_BYTES_MAX,

@@ -42,7 +42,7 @@ pub(crate) fn log_in<W: World>(
         }
         None => return Ok(None),
     };
-    let vhost = vhost(&client.settings, &identity, headers.raw("host"))?;
+    let vhost = vhost(&client.settings, world, &identity, headers.raw("host"))?;
     let offered = HeartBeat::parse(headers.raw("heart-beat"))
         .map_err(|error| ProtocolError::last(PROCESSING_ERROR, error))?;
     let agreed = client.settings.heart_beat.agree(offered);
@@ -80,36 +80,30 @@ fn refused(login: &[u8]) -> ProtocolError {
     ProtocolError::last("Bad CONNECT", text)
 }
 
-/// Finds the vhost that `host` means (ARCHITECTURE, vhost selection).
-fn vhost(settings: &Settings, identity: &Identity, host: Option<&[u8]>) -> Result<VhostId, ProtocolError> {
-    let named =
-        |name: &[u8]| settings.vhosts.iter().find(|(vhost, _)| vhost.as_bytes() == name).map(|(_, id)| *id);
+/// Finds the vhost that `host` means (ARCHITECTURE, vhost selection). The answer is the same for one that is not there
+/// and for one that is closed to the user (SECURITY AUTH-14).
+fn vhost<W: World>(
+    settings: &Settings,
+    world: &W,
+    identity: &Identity,
+    host: Option<&[u8]>,
+) -> Result<VhostId, ProtocolError> {
+    let named = |name: &[u8]| world.with_router(|_, table| table.vhost_named(name));
     let host = host.unwrap_or(b"/");
     let found = match host.strip_prefix(b"vhost:") {
         Some(name) => named(name),
         None => named(host).or_else(|| if is_own_name(settings, host) { named(b"/") } else { None }),
     };
-    let may_enter = |id| authorize(identity, Action::Enter, id, Object::Vhost);
-    match found {
-        Some(id) => match may_enter(id) {
-            Ok(()) => Ok(id),
-            Err(refusal) => Err(ProtocolError::last("Bad CONNECT", refusal)),
-        },
-        None => {
-            let open: Vec<String> = settings
-                .vhosts
-                .iter()
-                .filter(|(_, id)| may_enter(*id).is_ok())
-                .map(|(name, _)| format!("`{name}`"))
-                .collect();
-            let text = format_args!(
-                "there is no vhost `{}`; send one of {} in `host`, or leave it out for `/`",
-                Printable(host.get(..64).unwrap_or(host)),
-                open.join(", ")
-            );
-            Err(ProtocolError::last("Bad CONNECT", text))
-        }
-    }
+    let may_enter = |id: &VhostId| authorize(identity, Action::Enter, *id, Object::Vhost).is_ok();
+    // SECURITY AUTH-14: one that the user may not enter is answered as one that is not there.
+    found.filter(may_enter).ok_or_else(|| {
+        let text = format_args!(
+            "there is no vhost `{}` that user `{}` may enter; send another in `host`, or leave it out for `/`",
+            Printable(host.get(..64).unwrap_or(host)),
+            identity.user
+        );
+        ProtocolError::last("Bad CONNECT", text)
+    })
 }
 
 /// Tells whether a host name is that of this host, whatever vhosts there are.
@@ -125,21 +119,16 @@ fn is_own_name(settings: &Settings, host: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use imori_core::name::Name;
+    use imori_testkit::TestWorld;
 
     use super::*;
 
     /// ARCHITECTURE, vhost selection.
     #[test]
     fn host_selects_a_vhost() {
-        let settings = Settings {
-            vhosts: vec![
-                (Name::from("/"), VhostId(0)),
-                (Name::from("tenant"), VhostId(1)),
-                (Name::from("localhost"), VhostId(2)),
-            ],
-            host_names: vec![Name::from("mq.example.org")],
-            ..Settings::default()
-        };
+        let settings = Settings { host_names: vec![Name::from("mq.example.org")], ..Settings::default() };
+        let world = TestWorld::new();
+        world.with_topology(|topology| topology.add_vhost(VhostId(2), Name::from("localhost")));
         for (host, expected) in [
             (None, Some(0)),
             (Some("/"), Some(0)),
@@ -157,12 +146,12 @@ mod tests {
             (Some("Tenant"), None),
             (Some("elsewhere"), None),
         ] {
-            let found = vhost(&settings, &Identity::guest(), host.map(str::as_bytes));
+            let found = vhost(&settings, &world, &Identity::guest(), host.map(str::as_bytes));
             assert_eq!(found.ok(), expected.map(VhostId), "{host:?}");
         }
-        let error = vhost(&settings, &Identity::guest(), Some(b"elsewhere")).unwrap_err();
-        let expected = "there is no vhost `elsewhere`; send one of `/`, `tenant`, `localhost` in `host`, or leave it \
-                        out for `/`";
+        let error = vhost(&settings, &world, &Identity::guest(), Some(b"elsewhere")).unwrap_err();
+        let expected = "there is no vhost `elsewhere` that user `guest` may enter; send another in `host`, or leave \
+                        it out for `/`";
         assert_eq!(error.text(), expected);
     }
 }

@@ -89,8 +89,13 @@ fn the_time_to_log_in_runs_while_a_login_is_checked() {
 fn a_verdict_that_nobody_asked_for_is_worth_nothing() {
     let world = slow_world();
     let mut client = Client::new(&world, &Arc::new(Settings::default()), true);
-    let stray =
-        Login { connection: client.id, is_local: true, credentials: Credentials::password(None, None) };
+    let stray = Login {
+        connection: client.id,
+        is_local: true,
+        is_encrypted: false,
+        certificate: None,
+        credentials: Credentials::password(None, None),
+    };
     client.verified(&world, verdict(&stray));
     client.send(&world, CONNECT);
     assert_eq!(client.next, Next::Verify, "its own credentials are checked");

@@ -5,9 +5,7 @@
 use std::path::Path;
 
 use imori_core::broker;
-use imori_core::id::VhostId;
 use imori_core::message::{HeaderReader, OriginId};
-use imori_core::name::Name;
 use imori_core::route::ExchangeKind;
 use imori_stomp::connection::Connection;
 use imori_stomp::settings::Settings;
@@ -28,11 +26,7 @@ impl Dialogue for Stomp {
     }
 
     fn settings() -> Settings {
-        Settings {
-            vhosts: vec![(Name::from("/"), VhostId(0)), (Name::from("tenant"), VhostId(1))],
-            server: "imori/0".to_string(),
-            ..Settings::default()
-        }
+        Settings { server: "imori/0".to_string(), ..Settings::default() }
     }
 
     fn input(line: &str) -> Vec<u8> {

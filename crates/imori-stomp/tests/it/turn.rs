@@ -20,7 +20,7 @@ use crate::client::{Client, world};
 fn connected(world: &TestWorld) -> (Connection, HeaderTable) {
     let settings = Arc::new(Settings::default());
     let id = world.open(Connection::encoder(&settings));
-    let peer = Peer { number: 1, is_loopback: true, address: String::new() };
+    let peer = Peer::plain(1, true, String::new());
     let mut connection = Connection::new(settings, id, peer, world.now());
     let mut table = HeaderTable::default();
     let connect = b"CONNECT\naccept-version:1.2\nhost:/\n\n\0";

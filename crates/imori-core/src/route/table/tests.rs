@@ -14,7 +14,7 @@ const VHOST: VhostId = VhostId(0);
 
 fn table() -> Table {
     let mut table = Table::new(Seed(11), TableLimits::default());
-    table.add_vhost(VHOST);
+    table.add_vhost(VHOST, Name::from("/"));
     table
 }
 

@@ -1,0 +1,200 @@
+//! The compiled rights of a user.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::expression::Expression;
+use super::grants::{Grants, Tag, Tags};
+use super::keys::{GrantFault, SubjectRights, TopicRight};
+use crate::id::VhostId;
+use crate::name::{Name, Printable};
+
+/// The rights of a user, compiled from grants. All connections of the user share them; a change makes new ones.
+#[derive(Debug)]
+pub struct Rights {
+    tags: Tags,
+    scope: Scope,
+}
+
+#[derive(Debug)]
+enum Scope {
+    /// All messaging in every vhost.
+    Everywhere,
+    /// These vhosts, by rising id.
+    Vhosts(Box<[VhostRights]>),
+}
+
+/// The rights in one vhost.
+#[derive(Debug)]
+pub(super) struct VhostRights {
+    vhost: VhostId,
+    pub(super) configure: Expression,
+    pub(super) write: Expression,
+    pub(super) read: Expression,
+    /// By exchange, in the order of names.
+    pub(super) topics: Box<[TopicRight]>,
+    pub(super) subjects: Option<SubjectRights>,
+}
+
+/// How far a user may go in a vhost.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Extent<'a> {
+    /// Not in.
+    Nothing,
+    /// As far as these say.
+    Some(&'a VhostRights),
+    /// Everywhere.
+    All,
+}
+
+/// Why grants are not rights.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RightsError {
+    vhost: Name,
+    /// The grant, by the name of its field.
+    grant: String,
+    fault: GrantFault,
+}
+
+impl fmt::Display for RightsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RightsError { vhost, grant, fault } = self;
+        write!(f, "{grant} in vhost `{vhost}`: ")?;
+        match fault {
+            GrantFault::Expression(error) => write!(f, "{error}"),
+            GrantFault::Pattern(text, error) => write!(f, "`{}`: {error}", Printable(text.as_bytes())),
+            GrantFault::TooMany(max) => write!(f, "there are too many; give at most {max}"),
+            GrantFault::Twice => f.write_str("there are two for the exchange; leave one of them out"),
+        }
+    }
+}
+
+impl std::error::Error for RightsError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.fault {
+            GrantFault::Expression(error) => Some(error),
+            GrantFault::Pattern(_, error) => Some(error),
+            GrantFault::TooMany(_) | GrantFault::Twice => None,
+        }
+    }
+}
+
+impl Rights {
+    /// Compiles the rights of a user from tags and the grants in each vhost that the user may enter. Of two
+    /// entries for one vhost the first counts.
+    ///
+    /// # Errors
+    /// The first grant that is no regular expression or no pattern, or is larger than `limits.rs` allows.
+    pub fn new<'a>(
+        user: &Name,
+        tags: Tags,
+        vhosts: impl IntoIterator<Item = (VhostId, &'a Name, &'a Grants)>,
+    ) -> Result<Rights, RightsError> {
+        let mut compiled = Vec::new();
+        for (id, name, grants) in vhosts {
+            compiled.push(VhostRights::new(user, id, name, grants)?);
+        }
+        compiled.sort_by_key(|rights| rights.vhost);
+        compiled.dedup_by_key(|rights| rights.vhost);
+        Ok(Rights { tags, scope: Scope::Vhosts(compiled.into()) })
+    }
+
+    /// All messaging in every vhost.
+    pub(super) fn all_messaging() -> Rights {
+        Rights { tags: Tags::NONE, scope: Scope::Everywhere }
+    }
+
+    /// Nothing.
+    pub(super) fn nothing() -> Rights {
+        Rights { tags: Tags::NONE, scope: Scope::Vhosts(Box::default()) }
+    }
+
+    /// These rights for a client that gives itself a name, which stands for `{client_id}` in topic rights.
+    pub(super) fn for_client(self: &Arc<Rights>, client: &[u8]) -> Arc<Rights> {
+        match &self.scope {
+            Scope::Vhosts(vhosts)
+                if vhosts.iter().any(|rights| rights.topics.iter().any(TopicRight::names_client)) =>
+            {
+                let vhosts = vhosts.iter().map(|rights| rights.for_client(client)).collect();
+                Arc::new(Rights { tags: self.tags, scope: Scope::Vhosts(vhosts) })
+            }
+            Scope::Vhosts(_) | Scope::Everywhere => Arc::clone(self),
+        }
+    }
+
+    /// The user's tags, to be shown. Whether they allow something is decided by [`authorize`](super::authorize).
+    pub fn tags(&self) -> Tags {
+        self.tags
+    }
+
+    /// Says that the user has one of these tags, or is an administrator.
+    pub(super) fn has_tag_among(&self, tags: &[Tag]) -> bool {
+        self.tags.has(Tag::Administrator) || tags.iter().any(|tag| self.tags.has(*tag))
+    }
+
+    /// The rights in a vhost.
+    #[inline]
+    pub(super) fn in_vhost(&self, vhost: VhostId) -> Extent<'_> {
+        let vhosts = match &self.scope {
+            Scope::Everywhere => return Extent::All,
+            Scope::Vhosts(vhosts) => vhosts,
+        };
+        match &**vhosts {
+            [only] if only.vhost == vhost => Extent::Some(only),
+            vhosts => match vhosts.binary_search_by_key(&vhost, |rights| rights.vhost) {
+                Ok(at) => vhosts.get(at).map_or(Extent::Nothing, Extent::Some),
+                Err(_) => Extent::Nothing,
+            },
+        }
+    }
+}
+
+impl VhostRights {
+    fn new(user: &Name, vhost: VhostId, name: &Name, grants: &Grants) -> Result<VhostRights, RightsError> {
+        let fault = |grant: String, fault| RightsError { vhost: name.clone(), grant, fault };
+        let compile = |grant: &str, text: &str| {
+            Expression::new(text).map_err(|error| fault(format!("`{grant}`"), error.into()))
+        };
+        let mut topics = Vec::new();
+        for grant in &grants.topics {
+            let topic = TopicRight::new(grant, user, name);
+            let named = |error| fault(format!("topic right to exchange `{}`", grant.exchange), error);
+            topics.push(topic.map_err(|error| named(error.into()))?);
+            if grants.topics.iter().filter(|other| other.exchange == grant.exchange).count() > 1 {
+                return Err(named(GrantFault::Twice));
+            }
+        }
+        topics.sort_by(|a, b| a.exchange.cmp(&b.exchange));
+        let subjects = grants.subjects.as_ref().map(SubjectRights::new).transpose();
+        Ok(VhostRights {
+            vhost,
+            configure: compile("configure", &grants.configure)?,
+            write: compile("write", &grants.write)?,
+            read: compile("read", &grants.read)?,
+            topics: topics.into(),
+            subjects: subjects.map_err(|(grant, error)| fault(String::from(grant), error))?,
+        })
+    }
+
+    /// The right by routing key to an exchange, if there is one.
+    #[inline]
+    pub(super) fn topic(&self, exchange: &[u8]) -> Option<&TopicRight> {
+        if self.topics.is_empty() {
+            return None;
+        }
+        let found = self.topics.binary_search_by(|topic| topic.exchange.as_bytes().cmp(exchange));
+        found.ok().and_then(|at| self.topics.get(at))
+    }
+
+    /// These rights for a client with a name of its own.
+    fn for_client(&self, client: &[u8]) -> VhostRights {
+        VhostRights {
+            vhost: self.vhost,
+            configure: self.configure.clone(),
+            write: self.write.clone(),
+            read: self.read.clone(),
+            topics: self.topics.iter().map(|topic| topic.for_client(client)).collect(),
+            subjects: self.subjects.clone(),
+        }
+    }
+}
