@@ -1,6 +1,7 @@
 //! The inbound half of a connection as its task sees it, whatever protocol it speaks.
 
 use bytes::Bytes;
+use imori_core::authorize::Renewal;
 use imori_core::inbound::Inbound;
 use imori_core::login::Verdict;
 use imori_core::time::Time;
@@ -67,6 +68,10 @@ pub trait Conversation {
 
     /// Goes on with a login whose check took longer than a turn.
     fn verified(&mut self, verdict: Verdict) -> Next;
+
+    /// Takes a change of a user, if that is the client's. Says whether the connection has ended.
+    #[must_use]
+    fn renew<H: Host>(&mut self, host: &H, renewal: &Renewal) -> bool;
 
     /// Tells the client that the broker begins to stop.
     fn stopping<H: Host>(&mut self, host: &H);
@@ -149,6 +154,10 @@ macro_rules! as_of {
 
         fn verified(&mut self, verdict: Verdict) -> Next {
             $($of)+::verified(self, verdict)
+        }
+
+        fn renew<H: Host>(&mut self, host: &H, renewal: &Renewal) -> bool {
+            $($of)+::renew(self, host, renewal)
         }
 
         fn stopping<H: Host>(&mut self, host: &H) {
