@@ -16,4 +16,6 @@ pub struct Certificate {
     pub emails: Vec<String>,
     /// RFC 5280, 4.2.1.6: every `uniformResourceIdentifier`.
     pub uris: Vec<String>,
+    /// The name of the user that it is for, where the operator chose a field that names one and it is there once.
+    pub user: Option<String>,
 }

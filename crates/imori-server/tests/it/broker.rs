@@ -86,7 +86,7 @@ impl Broker {
 
     pub(crate) fn address(&self, protocol: ProtocolName) -> SocketAddr {
         let listeners = self.server().listeners();
-        let found = listeners.iter().find(|listener| listener.service == Service::Messages(protocol));
+        let found = listeners.iter().find(|listener| listener.name.service == Service::Messages(protocol));
         found.expect("each protocol has a listener").address
     }
 

@@ -10,6 +10,7 @@ mod exchange;
 mod connection;
 mod status;
 mod config;
+mod cert;
 mod verify;
 mod store;
 mod version;
@@ -51,6 +52,7 @@ enum Command {
     /// invalid or cannot tell, 5 an objective was missed, or a number is worse than it may be.
     Bench(imori_bench::BenchArgs),
     Config(config::Config),
+    Cert(cert::Cert),
     Verify(verify::Verify),
     Store(store::Store),
     /// Print the version.
@@ -73,6 +75,7 @@ impl Cli {
             Command::Connection(connection) => connection.run(),
             Command::Status(status) => status.run(),
             Command::Config(config) => config.run(),
+            Command::Cert(cert) => cert.run(),
             Command::Verify(verify) => return verify.run(),
             Command::Store(store) => store.run(),
             Command::Version => version::run(),
