@@ -39,7 +39,7 @@ pub use checkpoint::host::CheckpointHost;
 pub use internal::{InternalClient, InternalClients, InternalError};
 pub use net::listener::Listener;
 pub use operator::OperatorRequest;
-pub use server::{Server, StopHandle};
+pub use server::{LiveUsers, Server, StopHandle};
 pub use shared::ServeError;
 pub use start::small_disk::{SmallDisk, small_disk};
 pub use start::start_error::StartError;

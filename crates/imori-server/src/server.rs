@@ -8,8 +8,10 @@ use std::thread::{Builder, JoinHandle, available_parallelism};
 use std::time::Duration;
 
 use axum::Router;
+use imori_core::authorize::Identity;
 use imori_core::broker::queue_restored;
 use imori_core::message::DeathReason;
+use imori_core::name::Name;
 use imori_core::restore::Awakening;
 use imori_core::turn::StartTls;
 use imori_core::world::Counter;
@@ -51,6 +53,25 @@ pub struct Server {
 /// Stops a server from anywhere.
 #[derive(Clone)]
 pub struct StopHandle(Arc<Shared>);
+
+/// The users of live connections.
+#[derive(Clone)]
+pub struct LiveUsers(Arc<Shared>);
+
+impl LiveUsers {
+    /// Gives every live connection of a user its new identity, or ends it where there is none. Readers that the new
+    /// rights do not allow are ended, and clients told, within moments. A login that is being checked meanwhile is
+    /// changed too.
+    pub fn renew_identity(&self, user: &Name, identity: Option<Identity>) {
+        self.0.renew_identity(user, identity);
+    }
+}
+
+impl fmt::Debug for LiveUsers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LiveUsers").finish_non_exhaustive()
+    }
+}
 
 impl StopHandle {
     /// Asks the server to stop: connections may finish what they have begun. A second call ends it at once.
@@ -153,6 +174,11 @@ impl Server {
     /// Gives the handle by which others stop the server.
     pub fn stop_handle(&self) -> StopHandle {
         StopHandle(Arc::clone(&self.shared))
+    }
+
+    /// The users of live connections, to tell them of changes.
+    pub fn live_users(&self) -> LiveUsers {
+        LiveUsers(Arc::clone(&self.shared))
     }
 
     /// Gives the factory of clients inside the process.

@@ -10,8 +10,10 @@ use std::task::Waker;
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
+use imori_core::authorize::{Identity, Renewal};
 use imori_core::id::{ConnectionId, QueueId};
 use imori_core::login::Verdict;
+use imori_core::name::Name;
 use imori_core::queue::Queue;
 use imori_core::room::{Reserve, Room, RoomState};
 use imori_core::route::Table;
@@ -297,6 +299,26 @@ impl Shared {
     /// Tells a connection's task something and wakes it.
     pub(crate) fn signal(&self, id: ConnectionId, signal: Signal) {
         self.with_link(id, |link| link.signal(signal));
+    }
+
+    /// Tells every live connection of a user that the user has changed: it goes on with this identity, or ends where
+    /// there is none. A client that is logging in meanwhile has the new identity too.
+    pub(crate) fn renew_identity(&self, user: &Name, identity: Option<Identity>) {
+        let shown = user.to_string();
+        let renewal = Renewal { user: user.clone(), identity };
+        for handle in self.cells.get().into_iter().flatten() {
+            for key in handle.connections.keys() {
+                handle.connections.with(key, |link| {
+                    let Client { facts, protocol, .. } = &link.wire.client;
+                    // A client of NATS may become somebody else at any time.
+                    let may_be =
+                        facts.user.is_empty() || facts.user == shown || *protocol == Some(ProtocolName::Nats);
+                    if may_be {
+                        link.renew(renewal.clone());
+                    }
+                });
+            }
+        }
     }
 
     /// Ends the broker because of a fault in its core.

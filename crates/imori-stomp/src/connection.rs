@@ -6,8 +6,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use imori_core::broker::Actor;
+use imori_core::authorize::Identity;
+use imori_core::broker::{Actor, Revoked};
 use imori_core::confirm::Confirm;
+use imori_core::error::BrokerError;
 use imori_core::id::ConnectionId;
 use imori_core::inbound::{Inbound, Intake, Keepalive, Performed, Phase, Repeat, Repeated, Taken, Unread};
 use imori_core::outbound::{Encoder, Outbound, SessionId};
@@ -167,6 +169,22 @@ impl Inbound for Connection {
         self.intake.parking.clear();
         self.marks = ParkedMarks::default();
         self.client.transactions.clear();
+    }
+
+    fn set_identity(&mut self, identity: Identity) {
+        self.client.set_identity(identity);
+        self.repeat.clear();
+    }
+
+    /// As whatever is refused, this ends the connection.
+    fn readers_revoked<W: World>(&mut self, world: &W, revoked: Vec<Revoked>) {
+        let is_gone = |reader| revoked.iter().any(|revoked| revoked.reader == reader);
+        self.client.subscriptions.retain(|_, subscription| !is_gone(subscription.reader));
+        for Revoked { refusal, .. } in revoked {
+            if self.state != State::Closed {
+                self.refuse(world, &ProtocolError::from(BrokerError::from(refusal)), None);
+            }
+        }
     }
 
     fn is_logged_in(&self) -> bool {

@@ -313,6 +313,11 @@ impl Outbound {
         }
     }
 
+    /// Its consumers and live subscriptions.
+    pub fn readers(&self) -> impl Iterator<Item = (ReaderId, &ReaderSpec)> {
+        self.readers.iter().map(|(id, record)| (id, &record.spec))
+    }
+
     /// Keeps subjects from a live subscription that its rights do not allow, or none.
     pub fn set_filter(&mut self, id: ReaderId, filter: Option<SubjectFilter>) {
         if let Some(record) = self.readers.get_mut(id) {
