@@ -9,14 +9,19 @@ use axum::routing::{MethodRouter, delete, get};
 use super::administered::Administered;
 use super::answer::{not_allowed, not_found};
 use super::login::log_in;
-use super::{channels, connections, exchanges, health, overview, queues, vhosts};
+use super::{channels, connections, exchanges, health, overview, probes, queues, vhosts};
 use crate::http::guard;
 
-/// The paths of the admin listener, each with and without a slash at its end. Every one of them asks for a login.
+/// The paths of the admin listener, each with and without a slash at its end. Every one of them asks for a login, except
+/// `/livez` and `/readyz`.
 pub(crate) fn routes(broker: Arc<Administered>) -> Router {
     let connection = get(connections::connection).delete(connections::close_connection);
     let queue = get(queues::queue).delete(queues::delete_queue);
-    let paths: [(&str, MethodRouter<Arc<Administered>>); 26] = [
+    let paths: [(&str, MethodRouter<Arc<Administered>>); 30] = [
+        ("/livez", get(probes::livez)),
+        ("/readyz", get(probes::readyz)),
+        ("/metrics", get(probes::metrics)),
+        ("/metrics/detailed", get(probes::detailed)),
         ("/api/overview", get(overview::overview)),
         ("/api/nodes", get(overview::nodes)),
         ("/api/nodes/{node}", get(overview::node)),

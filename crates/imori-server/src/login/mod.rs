@@ -5,6 +5,8 @@
 
 mod verifiers;
 mod authenticator;
+mod login_counts;
 
 pub use authenticator::{Authenticator, BuiltInUser};
+pub(crate) use login_counts::{LoginCounts, OUTCOMES};
 pub use verifiers::{Verdicts, Verifiers};
