@@ -65,7 +65,7 @@ impl Scenario {
         }
     }
 
-    /// What its connections trust.
+    /// The trust of its connections.
     fn trust(&self) -> &Trust {
         match self {
             Scenario::Rpc(options) => &options.broker.trust,

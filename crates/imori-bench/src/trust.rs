@@ -10,7 +10,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
-/// What a client of TLS trusts, and the certificate that it shows.
+/// The CAs that a client of TLS trusts, and the certificate that it shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct Trust {
     /// Trust the CAs in this file, in PEM, instead of those of the system; for URLs with TLS.

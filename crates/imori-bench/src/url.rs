@@ -51,7 +51,7 @@ const TLS: [(&str, Scheme); 4] =
 pub struct Url {
     /// The protocol.
     pub scheme: Scheme,
-    /// It is spoken inside TLS.
+    /// Whether the protocol is spoken inside TLS.
     pub is_tls: bool,
     /// Name or address of the machine.
     pub host: String,

@@ -72,7 +72,7 @@ impl<S> Wire<S> {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
-    /// The same session on another kind of socket.
+    /// Puts the session onto another kind of socket.
     pub fn map<T>(self, f: impl FnOnce(S) -> T) -> Wire<T> {
         Wire { socket: f(self.socket), tls: self.tls }
     }

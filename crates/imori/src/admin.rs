@@ -93,7 +93,7 @@ impl Admin {
     }
 }
 
-/// What a session with the listener begins with.
+/// The settings of sessions of TLS with the listener.
 fn tls_config(scheme: &str, trust: &Trust) -> anyhow::Result<TlsConfig> {
     let mut config =
         TlsConfig::builder().unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()));

@@ -30,7 +30,7 @@ pub struct BrokerOptions {
     /// `amqp://user:password@host:port/vhost`; with TLS `stomps://`, `tls://` and `amqps://`.
     #[arg(long, default_value = "stomp://127.0.0.1:61613")]
     pub url: Url,
-    /// What connections with TLS trust.
+    /// The trust of connections with TLS.
     #[command(flatten)]
     pub trust: Trust,
     /// How this broker wants queues and topics named, with STOMP.

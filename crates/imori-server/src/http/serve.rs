@@ -39,7 +39,7 @@ pub(crate) struct HttpListener {
     pub(crate) router: Router,
 }
 
-/// What connections of HTTP begin with.
+/// The means by which connections of HTTP begin.
 #[derive(Debug, Clone)]
 pub(crate) struct Security {
     /// The certificates of listeners with TLS.
@@ -52,7 +52,7 @@ pub(crate) struct Security {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source(pub(crate) SocketAddr);
 
-/// Who could read a request on its way, among its extensions.
+/// Tells who could read a request on its way, among its extensions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Secrecy {
     /// The request came inside TLS.

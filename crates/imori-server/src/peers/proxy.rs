@@ -32,7 +32,7 @@ const SSL_USED: u8 = 1;
 pub(crate) struct Proxied {
     /// Where it connects from; `None` where the proxy connects for itself.
     pub(crate) source: Option<SocketAddr>,
-    /// It speaks TLS with the proxy.
+    /// Whether it speaks TLS with the proxy.
     pub(crate) is_encrypted: bool,
 }
 

@@ -114,10 +114,9 @@ fn a_client_that_names_no_user_is_refused_as_the_built_in_one() {
 /// SECURITY AUTH-09, AUTH-11.
 #[test]
 fn a_client_without_a_login_is_the_user_of_its_certificate() {
-    let by_certificate = Credentials::Certificate { user: None };
     let (named, nobody) = (Some("orders"), None);
     for (user, login, expected) in [
-        (named, "", by_certificate.clone()),
+        (named, "", Credentials::Certificate { user: None }),
         (named, "login:guest\npasscode:guest\n", Credentials::password(Some(b"guest"), Some(b"guest"))),
         (named, "login:orders\n", Credentials::password(Some(b"orders"), None)),
         (nobody, "", Credentials::password(None, None)),
