@@ -1,6 +1,7 @@
 //! The contract between a protocol's connection and the cell that runs it: the peer, the budget of a turn, and the
 //! next step.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::certificate::Certificate;
@@ -28,6 +29,11 @@ impl Peer {
     /// A peer without TLS.
     pub fn plain(number: u64, is_loopback: bool, address: String) -> Peer {
         Peer { number, is_loopback, address, is_encrypted: false, certificate: None }
+    }
+
+    /// The host of its address, where that is one of the network.
+    pub fn source(&self) -> Option<IpAddr> {
+        self.address.parse().ok().map(|address: SocketAddr| address.ip().to_canonical())
     }
 }
 

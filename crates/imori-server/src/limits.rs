@@ -251,5 +251,20 @@ pub(crate) const INTERNAL_PARKED_MAX: usize = 1024;
 /// Pings that wait for the broker's own responder. More wait in its outbound half.
 pub(crate) const PINGS_WAITING_MAX: usize = 64;
 
+/// How long a change of what an operator sets may take to become durable.
+pub(crate) const DEFINITION_ROWS_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Bytes of the name of a user, a vhost, a policy.
+pub(crate) const OBJECT_NAME_BYTES_MAX: usize = 255;
+
+/// A wrong login is forgiven after this long: so often may one source, or one user, go on to be wrong.
+pub(crate) const LOGIN_ATTEMPT_EVERY: Duration = Duration::from_secs(1);
+
+/// Wrong logins of one source, or of one user, that are checked one after the other.
+pub(crate) const LOGIN_ATTEMPTS_BURST: u32 = 20;
+
+/// Sources, and users, whose wrong logins are remembered.
+pub(crate) const LOGIN_ATTEMPTS_KNOWN_MAX: usize = 4096;
+
 /// Vhosts of a broker: each has a routing table and a responder of its own, and a share of the places for queues.
 pub(crate) const VHOSTS_MAX: usize = 256;

@@ -14,13 +14,14 @@ use imori_core::world::Counter;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
+use crate::access::{FirstPassword, make_admin};
 use crate::admin::{self, Administered};
 use crate::cell::Cell;
 use crate::checkpoint::checkpointer::run_checkpointer;
 use crate::config::{Config, ProtocolName, Service};
 use crate::http::{self, HttpListener};
 use crate::internal::{InternalClients, start_responders};
-use crate::login::{Authenticator, BuiltInUser};
+use crate::login::Authenticator;
 use crate::monitor::{self, CpuMeter, Monitored, Requests, Shown, server_id};
 use crate::net::listener::{Listener, accept, bind};
 use crate::operator::{OperatorRequest, Signals, stop};
@@ -41,6 +42,7 @@ pub struct Server {
     watch: Option<JoinHandle<()>>,
     checkpointer: Option<JoinHandle<()>>,
     requests: Receiver<OperatorRequest>,
+    first_password: Option<FirstPassword>,
 }
 
 /// Stops a server from anywhere.
@@ -60,7 +62,7 @@ impl Server {
     /// # Errors
     /// The configuration exposes a listener, an address cannot be listened on, or a thread cannot be started.
     pub fn start(config: &Config) -> Result<Server, StartError> {
-        Server::start_with(config, Arc::new(BuiltInUser))
+        Server::start_all(config, None)
     }
 
     /// Does as [`Server::start`], with something else that checks credentials.
@@ -68,6 +70,13 @@ impl Server {
     /// # Errors
     /// As those of [`Server::start`].
     pub fn start_with(config: &Config, authenticator: Arc<dyn Authenticator>) -> Result<Server, StartError> {
+        Server::start_all(config, Some(authenticator))
+    }
+
+    fn start_all(
+        config: &Config,
+        authenticator: Option<Arc<dyn Authenticator>>,
+    ) -> Result<Server, StartError> {
         config.check().map_err(StartError::Config)?;
         let mut listeners = Vec::new();
         let mut sockets = Vec::new();
@@ -99,6 +108,8 @@ impl Server {
         let ends = Arc::downgrade(&shared);
         let end = move |why: &str| ends.upgrade().into_iter().for_each(|shared| shared.fail_of_disk(why));
         shared.journal.start(opened, Box::new(end)).map_err(StartError::Thread)?;
+        let first_password = make_admin(&shared.access, config.users.admin_password_file.as_deref())
+            .map_err(|error| StartError::FirstUser(error.to_string()))?;
         let space = SpaceWatch::begin(&shared, config.journal.reserve_bytes.as_usize() as u64);
         let settings =
             Arc::new(settings(config, nats_vhost, shared.memory.mark_bytes(), &server_id, client_address));
@@ -111,6 +122,7 @@ impl Server {
             watch: None,
             checkpointer: None,
             requests,
+            first_password,
         };
         let first = FirstCell {
             sockets,
@@ -134,6 +146,11 @@ impl Server {
     /// The listeners that were bound.
     pub fn listeners(&self) -> &[Listener] {
         &self.listeners
+    }
+
+    /// Gives the password of `admin` once, where this start made it.
+    pub fn take_first_password(&mut self) -> Option<FirstPassword> {
+        self.first_password.take()
     }
 
     /// Gives the handle by which others stop the server.

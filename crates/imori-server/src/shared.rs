@@ -21,6 +21,7 @@ use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::{Notify, mpsc, watch};
 use tracing::warn;
 
+use crate::access::Access;
 use crate::cell_state::counters::Counters;
 use crate::cell_state::load::Load;
 use crate::cell_state::pulse::Pulse;
@@ -198,6 +199,8 @@ pub(crate) struct Shared {
     pub(crate) peer_log_limit: PeerLogLimit,
     /// Deliveries that their receiver's protocol cannot have.
     pub(crate) no_form_log: RateLimitedLog,
+    /// Users, vhosts and permissions.
+    pub(crate) access: Arc<Access>,
     pub(crate) verifiers: Verifiers,
     pub(crate) memory: Memory,
     pub(crate) journal: Journal,

@@ -30,7 +30,14 @@ pub(super) async fn log_in(
     let is_local = broker.trusts_network || is_loopback;
     match verdict(
         &broker,
-        Login { connection: OPERATOR, is_local, is_encrypted: false, certificate: None, credentials },
+        Login {
+            connection: OPERATOR,
+            is_local,
+            source: None,
+            is_encrypted: false,
+            certificate: None,
+            credentials,
+        },
     )
     .await
     {

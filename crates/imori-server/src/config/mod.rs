@@ -23,6 +23,7 @@ pub use log_output::LogOutput;
 pub use origin::{NotAnOrigin, Origin};
 pub use quantity::{Bytes, Millis, Seconds};
 pub use sections::{
-    Broker, Cells, Config, DamagePolicy, Limits, Listeners, Log, LogFormat, LogLevel, Stomp, WritePolicy,
+    Broker, Cells, Config, DamagePolicy, GuestLogin, Limits, Listeners, Log, LogFormat, LogLevel, Stomp,
+    WritePolicy,
 };
 pub use setting::{Names, Setting, Value};

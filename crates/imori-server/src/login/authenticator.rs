@@ -67,6 +67,7 @@ mod tests {
             let verdict = BuiltInUser.verify_now(&Login {
                 connection,
                 is_local,
+                source: None,
                 is_encrypted: false,
                 certificate: None,
                 credentials,
@@ -75,8 +76,14 @@ mod tests {
             assert_eq!(is_granted, expected, "{user:?} {password:?} {is_local}");
         }
         for credentials in [Credentials::Unsupported, Credentials::Certificate { user: None }] {
-            let login =
-                Login { connection, is_local: true, is_encrypted: false, certificate: None, credentials };
+            let login = Login {
+                connection,
+                is_local: true,
+                source: None,
+                is_encrypted: false,
+                certificate: None,
+                credentials,
+            };
             assert_eq!(BuiltInUser.verify_now(&login), Some(Verdict::Refused));
         }
     }
