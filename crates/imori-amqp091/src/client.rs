@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use imori_core::authorize::{Identity, Policy};
+use imori_core::authorize::Identity;
 use imori_core::broker::Actor;
 use imori_core::confirm::Confirm;
 use imori_core::error::BrokerError;
@@ -71,7 +71,7 @@ impl Client {
     pub(crate) fn new(settings: Arc<Settings>, connection: ConnectionId) -> Client {
         Client {
             connection,
-            identity: Identity { user: Name::from(""), policy: Policy::Nobody },
+            identity: Identity::nobody(),
             vhost: VhostId(0),
             vhost_name: Name::from("/"),
             facts: ClientFacts::default(),

@@ -123,3 +123,14 @@ pub const RECORD_SLACK_BYTES: usize = 64;
 /// Messages in one record of settlements or delivery counts, at most 24 bytes each: the record fits into the smallest
 /// journal file.
 pub const RECORD_ENTRIES_MAX: usize = 16_384;
+
+/// Bytes of a regular expression in a right, as in RabbitMQ. More: the right is refused.
+pub const EXPRESSION_BYTES_MAX: usize = 1024;
+
+/// Bytes of a compiled expression of a right, and of the states that it remembers: a thousand users have several each.
+/// More: the right is refused.
+pub const EXPRESSION_COMPILED_BYTES_MAX: usize = 256 << 10;
+
+/// Parts of an expression of a right within each other: reading it takes as many nested calls. More: the right is
+/// refused.
+pub const EXPRESSION_NESTING_MAX: u32 = 32;

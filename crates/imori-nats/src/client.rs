@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use imori_core::authorize::{Identity, Policy};
+use imori_core::authorize::Identity;
 use imori_core::broker::Actor;
 use imori_core::confirm::Confirm;
 use imori_core::id::ConnectionId;
@@ -40,7 +40,7 @@ impl Client {
         Self {
             settings,
             connection,
-            identity: Identity { user: Name::from(""), policy: Policy::Nobody },
+            identity: Identity::nobody(),
             options: ConnectOptions::default(),
             exchange: Name::new(TOPIC_EXCHANGE),
             sids: Sids::default(),

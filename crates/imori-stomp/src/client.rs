@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use imori_core::authorize::{Action, Identity, Object, Policy, authorize};
+use imori_core::authorize::{Action, Identity, Object, authorize};
 use imori_core::broker::Actor;
 use imori_core::confirm::Confirm;
 use imori_core::error::BrokerError;
@@ -67,7 +67,7 @@ impl Client {
         Self {
             settings,
             connection,
-            identity: Identity { user: Name::from(""), policy: Policy::Nobody },
+            identity: Identity::nobody(),
             vhost: VhostId(0),
             version: Version::V10,
             client_id: None,

@@ -183,28 +183,21 @@ fn check(what: &str, min: u32, max: u32, value: u32) -> Result<(), ProtocolError
     Err(ProtocolError::new(Code::NotAllowed, text))
 }
 
-/// Enters a vhost.
+/// Enters a vhost. One that the user may not enter is answered as one that is not there (SECURITY AUTH-14).
 pub(crate) fn open<W: World>(
     client: &mut Client,
     world: &W,
     open: &connection::Open<'_>,
 ) -> Result<(), ProtocolError> {
     let name = open.virtual_host;
-    let Some(id) = world.with_router(|_, table| table.vhost_named(name.as_bytes())) else {
+    let known = world.with_router(|_, table| table.vhost_named(name.as_bytes()));
+    let Some(id) = known.filter(|id| may_enter(&client.identity, *id)) else {
         let text = format_args!("vhost {} not found", name.escape_default());
         return Err(ProtocolError::new(Code::NotAllowed, text));
     };
-    if may_enter(&client.identity, id) {
-        (client.vhost, client.vhost_name) = (id, Name::from(name));
-        (client.facts.vhost, client.facts.user) = (Some(id), client.identity.user.to_string());
-        return Ok(());
-    }
-    let text = format_args!(
-        "access to vhost '{}' refused for user '{}'",
-        name.escape_default(),
-        client.identity.user
-    );
-    Err(ProtocolError::new(Code::NotAllowed, text))
+    (client.vhost, client.vhost_name) = (id, Name::from(name));
+    (client.facts.vhost, client.facts.user) = (Some(id), client.identity.user.to_string());
+    Ok(())
 }
 
 fn may_enter(identity: &Identity, vhost: imori_core::id::VhostId) -> bool {

@@ -41,8 +41,6 @@ pub fn bind_exchange<W: World>(
     arguments: &Arguments,
     to: &[u8],
 ) -> Result<Confirm, BrokerError> {
-    let object = Object::Exchange { exchange: to, subject: b"" };
-    authorize(actor.identity, Action::Bind, actor.vhost, object)?;
     bind(world, actor, exchange, key, arguments, &Target::Exchange(Name::new(to)))
 }
 
@@ -75,8 +73,6 @@ pub fn unbind_exchange<W: World>(
     arguments: &Arguments,
     to: &[u8],
 ) -> Result<Confirm, BrokerError> {
-    let object = Object::Exchange { exchange: to, subject: b"" };
-    authorize(actor.identity, Action::Bind, actor.vhost, object)?;
     unbind(world, actor, exchange, key, arguments, &Target::Exchange(Name::new(to)))
 }
 
@@ -88,7 +84,7 @@ fn bind<W: World>(
     arguments: &Arguments,
     target: &Target,
 ) -> Result<Confirm, BrokerError> {
-    authorize_bind(actor, exchange, key)?;
+    authorize_bind(world, actor, exchange, key, target)?;
     world.with_topology(|topology| {
         let definition = definition(world, topology, actor, exchange, key, arguments, target);
         if definition.is_some()
@@ -115,7 +111,7 @@ fn unbind<W: World>(
     arguments: &Arguments,
     target: &Target,
 ) -> Result<Confirm, BrokerError> {
-    authorize_bind(actor, exchange, key)?;
+    authorize_bind(world, actor, exchange, key, target)?;
     world.with_topology(|topology| {
         let definition = definition(world, topology, actor, exchange, key, arguments, target);
         let removal = topology.unbind(actor.vhost, exchange, key, arguments, target)?;
@@ -129,9 +125,26 @@ fn unbind<W: World>(
     })
 }
 
-fn authorize_bind(actor: &Actor<'_>, exchange: &[u8], key: &BindingKey) -> Result<(), BrokerError> {
-    let object = Object::Exchange { exchange, subject: key.text.as_bytes() };
-    Ok(authorize(actor.identity, Action::Bind, actor.vhost, object)?)
+/// Checks the rights to both ends of a binding: messages come from `exchange` to the target.
+fn authorize_bind<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    exchange: &[u8],
+    key: &BindingKey,
+    target: &Target,
+) -> Result<(), BrokerError> {
+    let bind = |object: Object<'_>| authorize(actor.identity, Action::Bind, actor.vhost, object);
+    match target {
+        Target::Queue(id) => {
+            let name = world.with_queue(*id, |queue| queue.name().clone());
+            name.map_or(Ok(()), |name| bind(Object::Queue(name.as_bytes())))?;
+        }
+        Target::Exchange(name) => bind(Object::Exchange { exchange: name.as_bytes(), subject: b"" })?,
+        // The subscriber itself is the other end.
+        Target::Subscription(_) | Target::Member { .. } => {}
+    }
+    let from = Object::Exchange { exchange, subject: key.text.as_bytes() };
+    Ok(authorize(actor.identity, Action::BindTo, actor.vhost, from)?)
 }
 
 /// The definition of a binding if both of its ends outlive the broker.

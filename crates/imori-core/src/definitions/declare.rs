@@ -59,6 +59,7 @@ fn declare_by<W: World>(
     settings: &QueueSettings,
     must_match: bool,
 ) -> Result<Declared, BrokerError> {
+    authorize(actor.identity, action, actor.vhost, Object::Queue(name))?;
     let now = world.now();
     let declared = world.with_topology(|topology| {
         if let Some(id) = topology.table().queue(actor.vhost, name) {
@@ -75,7 +76,7 @@ fn declare_by<W: World>(
             // Both the table and the queues change under the topology's lock, so it is there.
             return checked.unwrap_or(Ok(None)).map(|durability| (id, durability, None));
         }
-        authorize(actor.identity, action, actor.vhost, Object::Queue(name))?;
+        authorize_new_queue(actor, (name, action), settings)?;
         let name = Name::new(name);
         if settings.survives() {
             check_room(world, &name)?;
@@ -105,6 +106,24 @@ fn declare_by<W: World>(
     Ok(Declared { id, confirm })
 }
 
+/// Checks the rights that only a queue needs which is not there.
+fn authorize_new_queue(
+    actor: &Actor<'_>,
+    (name, action): (&[u8], Action),
+    settings: &QueueSettings,
+) -> Result<(), BrokerError> {
+    let queue = Object::Queue(name);
+    if action != Action::DeclareUnnamed {
+        authorize(actor.identity, Action::Create, actor.vhost, queue)?;
+    }
+    if let Some(target) = &settings.dead_letter {
+        authorize(actor.identity, Action::ForwardFrom, actor.vhost, queue)?;
+        let to = Object::Exchange { exchange: target.exchange.as_bytes(), subject: b"" };
+        authorize(actor.identity, Action::Forward, actor.vhost, to)?;
+    }
+    Ok(())
+}
+
 fn add_queue<W: World>(world: &W, topology: &mut Topology, queue: Queue) -> Result<QueueId, BrokerError> {
     let (vhost, name, owner) = (queue.vhost(), queue.name().clone(), queue.settings().exclusive_to);
     let id = world.add_queue(queue).ok_or(BrokerError::TooManyQueues)?;
@@ -128,15 +147,19 @@ pub fn declare_exchange<W: World>(
     settings: Settings,
 ) -> Result<Confirm, BrokerError> {
     let object = Object::Exchange { exchange: name, subject: b"" };
-    authorize(actor.identity, Action::Inspect, actor.vhost, object)?;
+    authorize(actor.identity, Action::Declare, actor.vhost, object)?;
     let definition = settings.is_durable.then(|| {
         let (vhost, name, settings) = (actor.vhost, Name::new(name), settings.clone());
         Definition::Exchange { vhost, name, kind, settings }
     });
     world.with_topology(|topology| {
-        // Whoever declares an exchange as it is changes nothing and needs no right to.
         if topology.table().exchange(actor.vhost, name).is_none() {
-            authorize(actor.identity, Action::Declare, actor.vhost, object)?;
+            authorize(actor.identity, Action::Create, actor.vhost, object)?;
+            if let Some(alternate) = &settings.alternate {
+                authorize(actor.identity, Action::ForwardFrom, actor.vhost, object)?;
+                let to = Object::Exchange { exchange: alternate.as_bytes(), subject: b"" };
+                authorize(actor.identity, Action::Forward, actor.vhost, to)?;
+            }
             if definition.is_some() {
                 check_room(world, &Name::new(name))?;
             }

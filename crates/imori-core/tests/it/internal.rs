@@ -1,4 +1,4 @@
-use imori_core::authorize::{Identity, Policy};
+use imori_core::authorize::Identity;
 use imori_core::broker;
 use imori_core::delivery::Outcome;
 use imori_core::error::BrokerError;
@@ -153,7 +153,7 @@ fn requests_that_wait_have_a_limit() {
 #[test]
 fn rights_are_those_of_its_identity() {
     let world = world();
-    let nobody = Identity { user: "nobody".into(), policy: Policy::Nobody };
+    let nobody = Identity::nobody();
     let mut inside = Inside::of(&world, nobody);
     let key = BindingKey::new(Syntax::Nats, b"a");
     let message = OutgoingMessage::new("m");

@@ -86,8 +86,7 @@ fn who_has_no_right_to_a_queue_purges_nothing() {
     client.send("mine", "a");
     assert_eq!(purge(&other, "mine"), Err(BrokerError::Locked("mine".into())));
     assert_eq!(purge(&other, "none"), Err(BrokerError::NoQueue("none".into())));
-    let nobody =
-        imori_core::authorize::Identity { user: "eve".into(), policy: imori_core::authorize::Policy::Nobody };
+    let nobody = imori_core::authorize::Identity::nobody();
     let eve = Actor { identity: &nobody, ..client.actor() };
     assert!(matches!(broker::purge(&world, &eve, b"mine"), Err(BrokerError::Refused(_))));
     assert_eq!(world.depth("mine"), Some((1, 0)));

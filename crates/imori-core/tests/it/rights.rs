@@ -1,9 +1,8 @@
-use imori_core::authorize::{Identity, Policy};
+use imori_core::authorize::Identity;
 use imori_core::broker::{self, Actor, ConsumeOptions, Step, SubscribeOptions};
 use imori_core::delivery::Outcome;
 use imori_core::error::BrokerError;
 use imori_core::message::{Address, OriginId, Properties, Publication};
-use imori_core::name::Name;
 use imori_core::outbound::{Credit, Numbers, SessionId};
 use imori_core::queue::QueueSettings;
 use imori_core::route::{Arguments, BindingKey, ExchangeKind, Settings, Syntax};
@@ -71,7 +70,7 @@ fn who_has_no_rights_does_nothing() {
     let inbox = client.inbox("i");
     client.read();
     // SECURITY AUTH-01.
-    let nobody = Identity { user: Name::from("eve"), policy: Policy::Nobody };
+    let nobody = Identity::nobody();
     let eve = Actor { identity: &nobody, connection: client.id, vhost: VHOST };
     let properties = Properties::new(OriginId::BROKER);
     let publication = Publication::new(&properties, b"", b"m");

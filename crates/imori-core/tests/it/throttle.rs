@@ -1,6 +1,6 @@
 //! Publishers of a queue that grows faster than the disk takes its pages wait, and nobody else does.
 
-use imori_core::authorize::{Identity, Policy};
+use imori_core::authorize::Identity;
 use imori_core::broker::{
     self, Actor, Step, must_commit_wait_for_queue, must_wait_for_queue, page_failed, page_written,
     pages_copied,
@@ -9,7 +9,6 @@ use imori_core::entries::PagePlace;
 use imori_core::id::QueueId;
 use imori_core::internal::{Client, OutgoingMessage, Published};
 use imori_core::message::{Address, MessageView, OriginId, Properties, Publication};
-use imori_core::name::Name;
 use imori_core::paging::{PageDraft, PageWork};
 use imori_core::queue::QueueSettings;
 use imori_core::world::{Counter, World};
@@ -88,7 +87,7 @@ fn publishers_of_a_throttling_queue_wait_and_no_others() {
     ] {
         assert_eq!(must_wait(&world, &other, exchange, subject), expected, "{exchange} {subject}");
     }
-    let nobody = Identity { user: Name::from("eve"), policy: Policy::Nobody };
+    let nobody = Identity::nobody();
     let eve = Actor { identity: &nobody, ..other.actor() };
     assert!(!must_wait_as(&world, &eve, "", "long"), "they are refused at once");
     assert_eq!(world.counted(Counter::Throttled), 2);

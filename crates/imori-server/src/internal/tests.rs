@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use imori_core::authorize::{Identity, Policy};
+use imori_core::authorize::Identity;
 use imori_core::delivery::Outcome;
 use imori_core::error::BrokerError;
 use imori_core::internal::{IncomingMessage, OutgoingMessage};
@@ -132,7 +132,7 @@ fn refusals_say_why() {
     with_broker(async |clients| {
         let no_vhost = clients.connect(Identity::guest(), b"none").await.map(drop);
         assert_eq!(no_vhost, Err(InternalError::NoVhost("none".into())));
-        let nobody = Identity { user: "nobody".into(), policy: Policy::Nobody };
+        let nobody = Identity::nobody();
         let refused = clients.connect(nobody, b"/").await.map(drop);
         assert!(matches!(refused, Err(InternalError::Broker(BrokerError::Refused(_)))), "{refused:?}");
         let client = connected(&clients).await;

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use imori_core::authorize::{Identity, Policy};
+use imori_core::authorize::Identity;
 use imori_core::delivery::Delivery;
 use imori_core::id::ConnectionId;
 use imori_core::limits::TURN_COMMANDS_MAX;
@@ -307,7 +307,7 @@ impl Authenticator for Slow {
         match &login.credentials {
             Credentials::Password { user: Some(user), password } if Some(user) == password.as_ref() => {
                 let user = Name::new(user);
-                Verdict::Granted(Identity { user, policy: Policy::Guest })
+                Verdict::Granted(Identity { user, ..Identity::guest() })
             }
             Credentials::Password { user: Some(user), .. } if **user == *b"fault" => panic!("planted"),
             _ => Verdict::Refused,

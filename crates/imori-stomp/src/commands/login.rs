@@ -95,6 +95,7 @@ fn vhost<W: World>(
         None => named(host).or_else(|| if is_own_name(settings, host) { named(b"/") } else { None }),
     };
     let may_enter = |id: &VhostId| authorize(identity, Action::Enter, *id, Object::Vhost).is_ok();
+    // SECURITY AUTH-14: one that the user may not enter is answered as one that is not there.
     found.filter(may_enter).ok_or_else(|| {
         let text = format_args!(
             "there is no vhost `{}` that user `{}` may enter; send another in `host`, or leave it out for `/`",

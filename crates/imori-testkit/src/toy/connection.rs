@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use imori_core::authorize::{Identity, Policy};
+use imori_core::authorize::Identity;
 use imori_core::broker::{self, Actor, ConsumeOptions, SubscribeOptions};
 use imori_core::confirm::Confirm;
 use imori_core::delivery::Outcome;
@@ -12,7 +12,6 @@ use imori_core::id::{ConnectionId, ReaderId, VhostId};
 use imori_core::inbound::{Inbound, Intake, Performed, Phase, Taken, Unread};
 use imori_core::login::{Credentials, Verdict};
 use imori_core::message::{Origins, Properties, Publication, TOPIC_EXCHANGE};
-use imori_core::name::Name;
 use imori_core::outbound::{Credit, Encoder, EncoderKinds, HeldAnswers, Numbers, Outbound, SessionId};
 use imori_core::queue::QueueSettings;
 use imori_core::route::{BindingKey, Syntax};
@@ -95,7 +94,7 @@ impl Inbound for Connection {
 
     fn new(settings: Arc<Settings>, id: ConnectionId, peer: Peer, now: Time) -> Connection {
         let intake = Intake::new(peer, Duration::from_secs(10), settings.parked_bytes_max, now);
-        let identity = Identity { user: Name::from(""), policy: Policy::Nobody };
+        let identity = Identity::nobody();
         Connection { state: State::Greeting, intake, settings, id, identity, channels: BTreeMap::new() }
     }
 

@@ -1,0 +1,60 @@
+//! The one on whose behalf the broker does something.
+
+use std::sync::{Arc, LazyLock};
+
+use super::rights::Rights;
+use crate::id::{ConnectionId, VhostId};
+use crate::name::Name;
+
+/// The user that a connection speaks for, with that user's rights. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// The user's name.
+    pub user: Name,
+    /// The user's rights, which all connections of the user share.
+    pub rights: Arc<Rights>,
+}
+
+/// Somebody on whose behalf the broker does something.
+#[derive(Debug, Clone, Copy)]
+pub struct Actor<'a> {
+    /// The name they go by, and their rights.
+    pub identity: &'a Identity,
+    /// Their connection.
+    pub connection: ConnectionId,
+    /// The vhost they are in.
+    pub vhost: VhostId,
+}
+
+/// The rights of those who may use all messaging.
+static MESSAGING: LazyLock<Arc<Rights>> = LazyLock::new(|| Arc::new(Rights::all_messaging()));
+
+/// The rights of those who may do nothing.
+static NOTHING: LazyLock<Arc<Rights>> = LazyLock::new(|| Arc::new(Rights::nothing()));
+
+impl Identity {
+    /// The identity in which the broker's own services act: all messaging in every vhost.
+    pub fn broker() -> Identity {
+        Identity { user: Name::from("imori"), rights: Arc::clone(&MESSAGING) }
+    }
+
+    /// The identity of `guest`, which comes from loopback addresses only: all messaging in every vhost, and no
+    /// administration.
+    pub fn guest() -> Identity {
+        Identity { user: Name::from("guest"), rights: Arc::clone(&MESSAGING) }
+    }
+
+    /// The identity of a client that has not logged in. It has no name and may do nothing.
+    pub fn nobody() -> Identity {
+        Identity { user: Name::from(""), rights: Arc::clone(&NOTHING) }
+    }
+}
+
+impl PartialEq for Identity {
+    /// Rights are equal that were compiled together: an identity that was renewed is another one.
+    fn eq(&self, other: &Identity) -> bool {
+        self.user == other.user && Arc::ptr_eq(&self.rights, &other.rights)
+    }
+}
+
+impl Eq for Identity {}

@@ -1,0 +1,20 @@
+//! Decides who may do what; nothing else in the broker does.
+//!
+//! A user's rights are compiled once, from grants, and shared by all connections of that user. They are the same for
+//! every protocol: a protocol names an action and its object, and never reads a right.
+
+mod decide;
+mod identity;
+mod refusal;
+mod action;
+mod rights;
+mod grants;
+mod expression;
+
+pub use action::{Action, Object};
+pub use decide::authorize;
+pub use expression::ExpressionError;
+pub use grants::{AllowDeny, Grants, Responses, SubjectGrants, Tag, Tags, TopicGrant};
+pub use identity::{Actor, Identity};
+pub use refusal::{Access, Cause, Refusal, Resource};
+pub use rights::{Rights, RightsError};
