@@ -30,11 +30,12 @@ def channel_of(imori: Imori) -> Iterator[Any]:
         yield connection.channel()
 
 
-def run(imori: Imori, *arguments: str, login: str = "guest:guest@") -> tuple[int, str, str]:
+def run(imori: Imori, *arguments: str, login: str = "") -> tuple[int, str, str]:
     """Runs a command; its exit code and what it printed."""
     assert imori.admin is not None
     host, port = imori.admin
     command = [BINARY, *arguments, "--admin", f"http://{login}{host}:{port}"]
+    command += ["--data-dir", str(imori.log.parent / "data")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
     return done.returncode, done.stdout, done.stderr
 

@@ -1,7 +1,7 @@
 //! The contract between a protocol's connection and the cell that runs it: the peer, the budget of a turn, and the
 //! next step.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use crate::certificate::Certificate;

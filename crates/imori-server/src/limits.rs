@@ -95,6 +95,9 @@ pub(crate) const HTTP_HEAD_MAX: Duration = Duration::from_secs(10);
 /// that may be there.
 pub(crate) const HTTP_WAITING_THREADS_MAX: usize = 2 * HTTP_CONNECTIONS_MAX;
 
+/// Bytes of the body of a request to the admin listener, as in RabbitMQ. More: it is refused.
+pub(crate) const ADMIN_BODY_BYTES_MAX: u64 = 10 * 1024 * 1024;
+
 /// How often a request that waits for the disk looks whether the broker still runs.
 pub(crate) const ADMIN_LOOK_EVERY: Duration = Duration::from_millis(250);
 
@@ -268,3 +271,9 @@ pub(crate) const LOGIN_ATTEMPTS_KNOWN_MAX: usize = 4096;
 
 /// Vhosts of a broker: each has a routing table and a responder of its own, and a share of the places for queues.
 pub(crate) const VHOSTS_MAX: usize = 256;
+
+/// How often the deletion of a vhost looks whether its connections have ended.
+pub(crate) const VHOST_LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How many times it looks before it gives up.
+pub(crate) const VHOST_LOOKS_MAX: usize = 100;

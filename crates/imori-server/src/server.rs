@@ -14,13 +14,14 @@ use imori_core::world::Counter;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
-use crate::access::{FirstPassword, make_admin};
+use crate::access::{FirstPassword, make_admin, make_operator};
 use crate::admin::{self, Administered};
 use crate::cell::Cell;
 use crate::checkpoint::checkpointer::run_checkpointer;
 use crate::config::{Config, ProtocolName, Service};
-use crate::http::{self, HttpListener};
+use crate::http::{self, Guarded, HttpListener};
 use crate::internal::{InternalClients, start_responders};
+use crate::limits::ADMIN_BODY_BYTES_MAX;
 use crate::login::Authenticator;
 use crate::monitor::{self, CpuMeter, Monitored, Requests, Shown, server_id};
 use crate::net::listener::{Listener, accept, bind};
@@ -108,6 +109,8 @@ impl Server {
         let ends = Arc::downgrade(&shared);
         let end = move |why: &str| ends.upgrade().into_iter().for_each(|shared| shared.fail_of_disk(why));
         shared.journal.start(opened, Box::new(end)).map_err(StartError::Thread)?;
+        let operator = make_operator(&config.broker.data_dir);
+        shared.access.admit_operator(operator.map_err(|error| StartError::FirstUser(error.to_string()))?);
         let first_password = make_admin(&shared.access, config.users.admin_password_file.as_deref())
             .map_err(|error| StartError::FirstUser(error.to_string()))?;
         let space = SpaceWatch::begin(&shared, config.journal.reserve_bytes.as_usize() as u64);
@@ -293,7 +296,7 @@ impl Server {
             server_id,
             client_address,
             http_address,
-            host_names: config.broker.host_names.clone().into(),
+            guarded: Arc::new(Guarded { host_names: config.broker.host_names.clone(), body_bytes_max: 0 }),
             nats: has_nats.then(|| Arc::clone(&settings.protocols.nats)),
             server_name: settings.protocols.nats.server_name.clone(),
             connections_max: config.limits.connections,
@@ -314,7 +317,10 @@ impl Server {
     /// Makes the answers of the admin listener.
     fn admin(&self, config: &Config, settings: &Settings) -> Router {
         let administered = Administered {
-            host_names: config.broker.host_names.clone().into(),
+            guarded: Arc::new(Guarded {
+                host_names: config.broker.host_names.clone(),
+                body_bytes_max: ADMIN_BODY_BYTES_MAX,
+            }),
             trusts_network: settings.trusts_network,
             listeners: self.listeners.clone(),
             node: format!("{}@localhost", settings.protocols.nats.server_name),

@@ -16,11 +16,12 @@ use tracing::{debug, warn};
 use super::attempts::Attempts;
 use super::draft::Draft;
 use super::objects::Objects;
+use super::operator::OPERATOR;
 use super::password::PasswordHash;
 use super::refusal::AccessError;
 use super::verified::Verified;
 use crate::config::GuestLogin;
-use crate::login::{Authenticator, BuiltInUser};
+use crate::login::{Authenticator, BuiltInUser, is_equal};
 use crate::slots::unpoisoned;
 use crate::store::DefinitionRows;
 
@@ -40,6 +41,7 @@ pub(crate) struct Access {
     attempts: Attempts,
     guest: GuestLogin,
     renew: OnceLock<Renew>,
+    operator_password: OnceLock<String>,
 }
 
 /// A snapshot.
@@ -84,12 +86,18 @@ impl Access {
             attempts: Attempts::default(),
             guest,
             renew: OnceLock::new(),
+            operator_password: OnceLock::new(),
         }
     }
 
     /// Sets what tells live connections of changes. The first one stays.
     pub(crate) fn renew_with(&self, renew: Renew) {
         let _ = self.renew.set(renew);
+    }
+
+    /// Sets the password of the operator on this machine. The first one stays.
+    pub(crate) fn admit_operator(&self, password: String) {
+        let _ = self.operator_password.set(password);
     }
 
     /// The objects as they are now.
@@ -190,6 +198,16 @@ impl Authenticator for Access {
         let Ok(name) = str::from_utf8(user) else { return Some(Verdict::Refused) };
         if user == BUILT_IN_USER && state.is_guest_there {
             return BuiltInUser.verify_now(login);
+        }
+        if name == OPERATOR && !state.objects.users.contains_key(OPERATOR) {
+            let is_right =
+                self.operator_password.get().is_some_and(|right| is_equal(password, right.as_bytes()));
+            let verdict = if is_right && login.is_local {
+                Verdict::Granted(Identity::operator())
+            } else {
+                Verdict::Refused
+            };
+            return Some(verdict);
         }
         if self.verified.as_ref().is_some_and(|verified| verified.has(name, password)) {
             return state.identities.get(name).cloned().map(Verdict::Granted);

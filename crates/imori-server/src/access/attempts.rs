@@ -9,7 +9,7 @@ use std::time::Instant;
 use crate::limits::{LOGIN_ATTEMPT_EVERY, LOGIN_ATTEMPTS_BURST, LOGIN_ATTEMPTS_KNOWN_MAX};
 use crate::slots::unpoisoned;
 
-/// Who failed lately.
+/// Sources and users that failed lately.
 #[derive(Debug, Default)]
 pub(super) struct Attempts {
     of_sources: Mutex<Failures<IpAddr>>,

@@ -8,14 +8,8 @@ use std::path::Path;
 
 use super::access::{Access, FIRST_USER};
 use super::objects::{Permission, User};
-use super::password::PasswordHash;
+use super::password::{PasswordHash, random_password};
 use super::refusal::AccessError;
-
-/// Characters of a password that is made: easy to read aloud, 32 of them.
-const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-
-/// Characters of such a password: 125 random bits.
-const PASSWORD_CHARACTERS: usize = 25;
 
 /// A password that was made for `admin`, to be shown once.
 pub struct FirstPassword(String);
@@ -44,7 +38,7 @@ pub(crate) fn make_admin(
     let (password, made) = match given {
         Some(password) => (password, None),
         None if is_first => {
-            let made = random_password()?;
+            let made = random_password().ok_or(AccessError::NoRandomness)?;
             (made.clone(), Some(FirstPassword(made)))
         }
         None => return Ok(None),
@@ -86,12 +80,4 @@ fn read_secret(path: &Path) -> Result<String, AccessError> {
             String::from("its first line is empty; write the password there"),
         )),
     }
-}
-
-fn random_password() -> Result<String, AccessError> {
-    let mut random = [0; PASSWORD_CHARACTERS];
-    getrandom::fill(&mut random)
-        .map_err(|error| AccessError::bad(format_args!("the system gives no random bytes: {error}")))?;
-    let character = |byte: u8| ALPHABET.get(usize::from(byte % 32)).copied().map_or('a', char::from);
-    Ok(random.into_iter().map(character).collect())
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use argon2::Argon2;
 use argon2::password_hash::phc;
-use argon2::password_hash::{CustomizedPasswordHasher as _, PasswordHasher as _, PasswordVerifier as _};
+use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,12 @@ use sha2::{Digest as _, Sha256, Sha512};
 
 /// Bytes of the salt that RabbitMQ puts before a hash.
 const RABBITMQ_SALT_BYTES: usize = 4;
+
+/// Characters of a password that is made: 32 that are easy to read aloud.
+const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+
+/// Characters of such a password.
+const PASSWORD_CHARACTERS: usize = 25;
 
 /// The function that made a hash, under RabbitMQ's names where RabbitMQ knows it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,16 +79,6 @@ impl PasswordHash {
         is_one.then(|| PasswordHash { text: text.to_owned(), algorithm })
     }
 
-    /// The hash as its algorithm writes it.
-    pub(crate) fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// The function that made it.
-    pub(crate) fn algorithm(&self) -> Algorithm {
-        self.algorithm
-    }
-
     /// Says that a login with the right password should replace the hash by one of argon2id.
     pub(crate) fn is_foreign(&self) -> bool {
         self.algorithm != Algorithm::Argon2id
@@ -108,6 +104,14 @@ impl PasswordHash {
     }
 }
 
+/// Makes a password of 125 random bits. `None` where the system has none.
+pub(super) fn random_password() -> Option<String> {
+    let mut random = [0; PASSWORD_CHARACTERS];
+    getrandom::fill(&mut random).ok()?;
+    let character = |byte: u8| ALPHABET.get(usize::from(byte % 32)).copied().map_or('a', char::from);
+    Some(random.into_iter().map(character).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,7 +121,7 @@ mod tests {
         let hash = PasswordHash::of(b"secret").unwrap();
         assert!(hash.verify(b"secret") && !hash.verify(b"Secret") && !hash.verify(b""));
         assert_ne!(hash, PasswordHash::of(b"secret").unwrap(), "each has a salt of its own");
-        assert!(hash.text().starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{}", hash.text());
+        assert!(hash.text.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{}", hash.text);
         assert!(!hash.is_foreign());
         // SECURITY OPS-02
         assert!(!format!("{hash:?}").contains("$argon2id"));

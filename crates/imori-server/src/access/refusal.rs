@@ -10,6 +10,8 @@ pub(crate) enum AccessError {
     Missing(&'static str, String),
     /// The request contradicts itself or what is there; the sentence says how to mend it.
     Bad(String),
+    /// The system gives no random bytes for a password.
+    NoRandomness,
     /// The file with a secret cannot be taken, and why.
     Secret(PathBuf, String),
     /// The disk has no room for it, or the broker has come to its end.
@@ -28,6 +30,7 @@ impl fmt::Display for AccessError {
         match self {
             AccessError::Missing(kind, name) => write!(f, "there is no {kind} `{}`", name.escape_debug()),
             AccessError::Bad(reason) => f.write_str(reason),
+            AccessError::NoRandomness => f.write_str("the system gives no random bytes for a password"),
             AccessError::Secret(path, why) => {
                 write!(f, "the secret in `{}` is not taken: {why}", path.display())
             }

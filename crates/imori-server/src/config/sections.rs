@@ -64,7 +64,7 @@ sections! {
         memory_mark_percent: u8 = 40, in 1..=90;
     }
 
-    /// Who may log in. Users are made with `imori user` or over HTTP, and are kept in the data folder.
+    /// Logins. Users are made with `imori user` or over HTTP, and are kept in the data folder.
     users: Users {
         /// How long the built-in user `guest` with the password `guest` is there. It may use all messaging, administer
         /// nothing, and log in from this machine alone.

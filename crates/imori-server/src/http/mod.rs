@@ -4,5 +4,5 @@ mod serve;
 mod places;
 mod guard;
 
-pub(crate) use guard::guard;
+pub(crate) use guard::{Guarded, guard};
 pub(crate) use serve::{HttpListener, Source, start};

@@ -36,7 +36,7 @@ impl Authenticator for BuiltInUser {
 }
 
 /// Compares in a time that depends on the length of `given` only.
-fn is_equal(given: &[u8], expected: &[u8]) -> bool {
+pub(crate) fn is_equal(given: &[u8], expected: &[u8]) -> bool {
     let expected_len = expected.len();
     let expected = expected.iter().copied().chain(std::iter::repeat(0));
     let difference = given.iter().zip(expected).fold(0, |difference, (a, b)| difference | (a ^ b));

@@ -6,5 +6,6 @@
 mod verifiers;
 mod authenticator;
 
+pub(crate) use authenticator::is_equal;
 pub use authenticator::{Authenticator, BuiltInUser};
 pub use verifiers::{Verdicts, Verifiers};

@@ -39,7 +39,7 @@ pub(crate) fn routes(monitored: Arc<Monitored>) -> Router {
         .route(Path::Livez.text(), get(livez))
         .route(Path::Storez.text(), get(storez))
         .route(Path::Metrics.text(), get(metrics))
-        .layer(from_fn_with_state(Arc::clone(&monitored.host_names), guard))
+        .layer(from_fn_with_state(Arc::clone(&monitored.guarded), guard))
         .with_state(monitored)
 }
 

@@ -168,7 +168,7 @@ fn run(
             }
         }
         // Whoever asked may have given up.
-        direct.iter().for_each(|direct| drop(direct.done.try_send(())));
+        direct.iter().for_each(|direct| _ = direct.done.try_send(()));
         let mut state = inbox.lock();
         let applied: usize = state.waiting.drain(..due.len()).map(|(_, payload)| payload.len()).sum();
         state.waiting_bytes -= applied;

@@ -20,7 +20,7 @@ pub enum Table {
     Bindings,
     /// Notes of the store's owner.
     Meta,
-    /// What an operator sets: users, permissions, policies, limits.
+    /// Objects of operators: users, permissions, policies, limits.
     Objects,
 }
 
