@@ -445,7 +445,8 @@ def test_rabbitmqadmin_lists_and_changes(imori: Imori) -> None:
     port = str(imori.admin[1])
 
     def run(*arguments: str) -> list[list[str]]:
-        command = ["rabbitmqadmin", "-P", port, "-V", "/", "-f", "tsv", *arguments]
+        login = ["-u", "operator", "-p", imori.operator_password()]
+        command = ["rabbitmqadmin", "-P", port, *login, "-V", "/", "-f", "tsv", *arguments]
         ended = subprocess.run(
             command, capture_output=True, text=True, timeout=DEADLINE_S, check=False
         )

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import socket
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -50,15 +51,10 @@ def put(imori: Imori, path: str, body: object, status: int = 201) -> None:
 
 
 def may_log_in(imori: Imori, user: str, password: str, vhost: str = "/") -> bool:
-    try:
-        with channel(imori, user, password, vhost):
-            return True
-    except (
-        pika.exceptions.ProbableAuthenticationError,
-        pika.exceptions.ProbableAccessDeniedError,
-        pika.exceptions.ConnectionClosedByBroker,
-    ):
-        return False
+    with socket.create_connection(imori.addresses[0], DEADLINE_S) as stream:
+        login = f"login:{user}\npasscode:{password}\nhost:vhost:{vhost}\n"
+        stream.sendall(f"CONNECT\naccept-version:1.2\n{login}\n\0".encode())
+        return stream.recv(4096).startswith(b"CONNECTED")
 
 
 def test_a_user_logs_in_with_the_right_password_and_where_it_may(imori: Imori) -> None:

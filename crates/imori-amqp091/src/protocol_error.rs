@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Display};
 
+use imori_core::authorize::{Cause, Refusal, Resource};
 use imori_core::error::BrokerError;
 use imori_core::name::Name;
 use imori_core::route::RouteError;
@@ -130,7 +131,7 @@ impl ProtocolError {
                 new(Code::PreconditionFailed, format_args!("unknown delivery tag {number}"))
             }
             BrokerError::Route(error) => ProtocolError::of_route(error, vhost),
-            BrokerError::Refused(_) => ProtocolError::new(Code::AccessRefused, error),
+            BrokerError::Refused(refusal) => ProtocolError::of_refusal(refusal, vhost),
             BrokerError::SingleActive(_)
             | BrokerError::Inequivalent { .. }
             | BrokerError::NotKept(_)
@@ -146,6 +147,24 @@ impl ProtocolError {
                 ProtocolError::new(Code::PreconditionFailed, error)
             }
         }
+    }
+
+    /// A right that the user lacks, in RabbitMQ's words.
+    #[cold]
+    fn of_refusal(refusal: &Refusal, vhost: &Name) -> ProtocolError {
+        let user = refusal.user();
+        let Cause::Access(access, resource) = refusal.cause() else {
+            return ProtocolError::new(Code::AccessRefused, refusal);
+        };
+        let text = match resource {
+            Resource::Queue(name) => format!("{access} access to queue '{name}'"),
+            Resource::Exchange(name) => format!("{access} access to exchange '{name}'"),
+            Resource::Topic { exchange, key } => {
+                format!("{access} access to topic '{key}' in exchange '{exchange}'")
+            }
+        };
+        let text = format_args!("{text} in vhost '{vhost}' refused for user '{user}'");
+        ProtocolError::new(Code::AccessRefused, text)
     }
 
     #[cold]

@@ -3,7 +3,7 @@
 /// A client's certificate, whose chain and validity were verified when the connection began.
 ///
 /// Each text is what the certificate says, undone of its encoding and nothing else: no case is folded, no part is cut
-/// out. A field that is there more than once names nobody (SECURITY AUTH-11), so all of its values are kept.
+/// out. A field that is there more than once names nobody, so all of its values are kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Certificate {
     /// The whole subject, as RFC 4514 writes it: most specific part first.

@@ -134,3 +134,10 @@ pub const EXPRESSION_COMPILED_BYTES_MAX: usize = 256 << 10;
 /// Parts of an expression of a right within each other: reading it takes as many nested calls. More: the right is
 /// refused.
 pub const EXPRESSION_NESTING_MAX: u32 = 32;
+
+/// Patterns of subjects in one list of a user's rights, 100 to 200 bytes each. More: the right is refused.
+pub const SUBJECT_GRANTS_MAX: usize = 10_000;
+
+/// Messages of a connection whose answers are a right of their own and did not come yet, about 150 bytes each. More: the
+/// one that came first can no longer be answered.
+pub const OPEN_ANSWERS_MAX: usize = 4096;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::name::Printable;
+use crate::route::BindingKey;
 
 /// An action of a client that needs permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub enum Action {
     Publish,
     /// Answer to an inbox.
     Reply,
+    /// Publish the answer to a message that the client received.
+    Answer,
     /// Have an inbox.
     Receive,
     /// Read from a queue.
@@ -57,6 +60,7 @@ impl fmt::Display for Action {
             Action::Enter => "enter",
             Action::Publish => "publish to",
             Action::Reply => "reply to",
+            Action::Answer => "answer to",
             Action::Receive => "receive replies at",
             Action::Consume => "consume from",
             Action::Subscribe => "subscribe to",
@@ -86,12 +90,29 @@ pub enum Object<'a> {
     Broker,
     /// A vhost as a whole.
     Vhost,
-    /// A subject or a pattern in an exchange.
-    Exchange {
+    /// An exchange as a whole, with all subjects.
+    Exchange(&'a [u8]),
+    /// A subject in an exchange.
+    Subject {
         /// The exchange.
         exchange: &'a [u8],
-        /// The subject or pattern.
+        /// The subject.
         subject: &'a [u8],
+        /// The exchange is of the kind topic. False will do where [`Identity::is_limited_by_key`] says so.
+        ///
+        /// [`Identity::is_limited_by_key`]: super::Identity::is_limited_by_key
+        is_topic: bool,
+    },
+    /// A pattern in an exchange.
+    Pattern {
+        /// The exchange.
+        exchange: &'a [u8],
+        /// The pattern, as the key of a binding.
+        key: &'a BindingKey,
+        /// The group among whose members messages are shared.
+        group: Option<&'a [u8]>,
+        /// As that of [`Object::Subject`].
+        is_topic: bool,
     },
     /// A queue.
     Queue(&'a [u8]),
@@ -104,9 +125,12 @@ impl fmt::Display for Object<'_> {
         match self {
             Object::Broker => f.write_str("the broker"),
             Object::Vhost => f.write_str("this vhost"),
-            Object::Exchange { exchange, subject: b"" } => write!(f, "exchange `{}`", Printable(exchange)),
-            Object::Exchange { exchange, subject } => {
+            Object::Exchange(exchange) => write!(f, "exchange `{}`", Printable(exchange)),
+            Object::Subject { exchange, subject, .. } => {
                 write!(f, "exchange `{}` with `{}`", Printable(exchange), Printable(subject))
+            }
+            Object::Pattern { exchange, key, .. } => {
+                write!(f, "exchange `{}` with `{}`", Printable(exchange), key.text)
             }
             Object::Queue(queue) => write!(f, "queue `{}`", Printable(queue)),
             Object::Inbox => f.write_str("an inbox"),

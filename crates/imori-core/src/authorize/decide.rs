@@ -3,9 +3,13 @@
 use super::action::{Action, Object};
 use super::grants::Tag;
 use super::identity::Identity;
+use super::keys::{SubjectRights, TopicRight};
 use super::refusal::{Access, Refusal, shown};
 use super::rights::{Extent, VhostRights};
 use crate::id::VhostId;
+use crate::message::TOPIC_EXCHANGE;
+use crate::responses::Responses;
+use crate::route::{BindingKey, SubjectFilter};
 
 /// Names that clients do not give to things of their own (SECURITY AUTH-05).
 const RESERVED: [&[u8]; 2] = [b"amq.", b"imori."];
@@ -23,8 +27,8 @@ pub fn authorize(
     object: Object<'_>,
 ) -> Result<(), Refusal> {
     // A queue with such a name is one that the broker named for a client, who may delete it.
-    if let (Action::Create, Object::Queue(name))
-    | (Action::Create | Action::Delete, Object::Exchange { exchange: name, .. }) = (action, object)
+    if let (Action::Create, Object::Queue(name)) | (Action::Create | Action::Delete, Object::Exchange(name)) =
+        (action, object)
         && RESERVED.iter().any(|prefix| name.starts_with(prefix))
     {
         return Err(Refusal::reserved(&identity.user, name));
@@ -39,8 +43,14 @@ pub fn authorize(
         Extent::Some(rights) => rights,
     };
     match right {
+        Right::Answer if !may_answer(rights, object) => {
+            Err(Refusal::access(&identity.user, (Access::Write, true), action, object))
+        }
         Right::Access(access) if !is_allowed(rights, access, object) => {
-            Err(Refusal::access(&identity.user, access, action, object))
+            Err(Refusal::access(&identity.user, (access, false), action, object))
+        }
+        Right::Access(access) if !is_key_allowed(rights, (access, action), object) => {
+            Err(Refusal::access(&identity.user, (access, true), action, object))
         }
         _ => Ok(()),
     }
@@ -53,6 +63,8 @@ enum Right {
     Entry,
     /// An entry for the vhost, and a right to the object.
     Access(Access),
+    /// An entry for the vhost, and the right to answer.
+    Answer,
     /// One of these tags, and if so said an entry for the vhost.
     Tags(&'static [Tag], bool),
 }
@@ -65,6 +77,7 @@ fn right(action: Action) -> Right {
         Action::Declare | Action::DeclareUnnamed | Action::Create | Action::Delete => {
             Right::Access(Access::Configure)
         }
+        Action::Answer => Right::Answer,
         Action::Publish | Action::Reply | Action::Bind | Action::Forward => Right::Access(Access::Write),
         Action::Consume | Action::Subscribe | Action::BindTo | Action::ForwardFrom | Action::Purge => {
             Right::Access(Access::Read)
@@ -100,11 +113,77 @@ fn is_allowed(rights: &VhostRights, access: Access, object: Object<'_>) -> bool 
     };
     match object {
         Object::Queue(name) => expression.is_match(name),
-        Object::Exchange { exchange, .. } => expression.is_match(shown(exchange)),
+        Object::Exchange(name)
+        | Object::Subject { exchange: name, .. }
+        | Object::Pattern { exchange: name, .. } => expression.is_match(shown(name)),
         // Inboxes are reached by the default exchange.
         Object::Inbox => expression.is_match(shown(b"")),
         Object::Vhost | Object::Broker => true,
     }
+}
+
+/// Tells whether answers to messages may go to an object. Who sent the message chose the place: an inbox, or a subject
+/// where subjects are limited. As in nats-server not even a deny keeps answers from it.
+fn may_answer(rights: &VhostRights, object: Object<'_>) -> bool {
+    let may_answer = rights.subjects.as_ref().is_some_and(|subjects| subjects.responses.is_some());
+    may_answer
+        && match object {
+            Object::Inbox => true,
+            Object::Subject { exchange, subject, is_topic } => {
+                let topic = rights.topic(exchange).filter(|_| is_topic);
+                exchange == TOPIC_EXCHANGE
+                    && is_allowed(rights, Access::Write, object)
+                    && topic.is_none_or(|topic| topic.may_write(subject))
+            }
+            _ => false,
+        }
+}
+
+/// Decides by the routing keys of the object, for a user who has the right to the exchange.
+#[inline]
+fn is_key_allowed(rights: &VhostRights, (access, action): (Access, Action), object: Object<'_>) -> bool {
+    match (access, object) {
+        (Access::Write, Object::Subject { exchange, subject, is_topic }) => {
+            let topic = rights.topic(exchange).filter(|_| is_topic);
+            let subjects = rights.subjects.as_ref().filter(|_| exchange == TOPIC_EXCHANGE);
+            topic.is_none_or(|topic| topic.may_write(subject))
+                && subjects.is_none_or(|subjects| subjects.may_publish(subject))
+        }
+        // Whatever comes that way has any key, and the exchange may be of any kind by then.
+        (Access::Write, Object::Exchange(exchange)) => {
+            let subjects = rights.subjects.as_ref().filter(|_| exchange == TOPIC_EXCHANGE);
+            rights.topic(exchange).is_none_or(TopicRight::may_write_all)
+                && subjects.is_none_or(SubjectRights::may_publish_all)
+        }
+        (Access::Read, Object::Pattern { exchange, key, group, is_topic }) => {
+            let topic = rights.topic(exchange).filter(|_| is_topic);
+            let subjects = rights.subjects.as_ref().filter(|_| exchange == TOPIC_EXCHANGE);
+            topic.is_none_or(|topic| topic.may_read(key))
+                && subjects
+                    .is_none_or(|subjects| subjects.may_subscribe(key, group, action == Action::BindTo))
+        }
+        _ => true,
+    }
+}
+
+/// The filter that a live subscription of `identity` needs, where it may have some of what its pattern matches and
+/// not the rest (SECURITY AUTH-03).
+pub fn filter(
+    identity: &Identity,
+    vhost: VhostId,
+    exchange: &[u8],
+    key: &BindingKey,
+    group: Option<&[u8]>,
+) -> Option<SubjectFilter> {
+    let Extent::Some(rights) = identity.rights.in_vhost(vhost) else { return None };
+    let subjects = rights.subjects.as_ref().filter(|_| exchange == TOPIC_EXCHANGE)?;
+    subjects.filter(key, group)
+}
+
+/// How `identity` may answer the messages that it receives, where that is a right of its own.
+pub fn responses(identity: &Identity, vhost: VhostId) -> Option<Responses> {
+    let Extent::Some(rights) = identity.rights.in_vhost(vhost) else { return None };
+    rights.subjects.as_ref()?.responses
 }
 
 #[cfg(test)]

@@ -46,19 +46,37 @@ impl fmt::Display for ExpressionError {
 
 impl std::error::Error for ExpressionError {}
 
+impl ExpressionError {
+    /// This error as one of another text.
+    pub(super) fn of(self, text: &str) -> ExpressionError {
+        ExpressionError { text: abridged(text), ..self }
+    }
+}
+
+/// The beginning of a text that may be long.
+fn abridged(text: &str) -> String {
+    if text.len() <= EXPRESSION_BYTES_MAX {
+        return String::from(text);
+    }
+    format!("{}…", text.get(..text.floor_char_boundary(64)).unwrap_or_default())
+}
+
 impl Expression {
-    /// Compiles an expression. An empty one matches the empty name alone, as in RabbitMQ.
+    /// Compiles an expression that an operator wrote. An empty one matches the empty name alone, as in RabbitMQ.
     pub(super) fn new(text: &str) -> Result<Expression, ExpressionError> {
+        // SECURITY LIM-12: its length, its nesting and the size of what it becomes are bounded.
+        if text.len() > EXPRESSION_BYTES_MAX {
+            let problem = format!("has too many bytes; use at most {EXPRESSION_BYTES_MAX}");
+            return Err(ExpressionError { text: abridged(text), at: None, problem });
+        }
+        Expression::compile(text)
+    }
+
+    /// Compiles an expression of any length.
+    pub(super) fn compile(text: &str) -> Result<Expression, ExpressionError> {
         let error = |at, problem: String| ExpressionError { text: String::from(text), at, problem };
         if text.is_empty() {
             return Ok(Expression::Exact(Box::default()));
-        }
-        // SECURITY LIM-12: its length, its nesting and the size of what it becomes are bounded.
-        if text.len() > EXPRESSION_BYTES_MAX {
-            let shown = text.floor_char_boundary(64);
-            let text = format!("{}…", text.get(..shown).unwrap_or_default());
-            let problem = format!("has too many bytes; use at most {EXPRESSION_BYTES_MAX}");
-            return Err(ExpressionError { text, at: None, problem });
         }
         // As RabbitMQ's engine does, bytes are looked at, unless the expression itself has others than ASCII.
         let is_unicode = !text.is_ascii();

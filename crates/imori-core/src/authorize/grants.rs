@@ -1,8 +1,7 @@
 //! Grants: rights as an operator writes them.
 
-use std::time::Duration;
-
 use crate::name::Name;
+use crate::responses::Responses;
 
 /// The rights of a user in one vhost, as in RabbitMQ. An expression is searched for in the name of a queue or an
 /// exchange, so that `a` matches `banana`; an empty one matches the empty name alone. The default exchange is
@@ -53,15 +52,6 @@ pub struct AllowDeny {
     pub allow: Option<Vec<String>>,
     /// Patterns that are denied, whatever is allowed.
     pub deny: Vec<String>,
-}
-
-/// How a user may answer messages that have a reply subject.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Responses {
-    /// Answers to one message; 0 for any number.
-    pub count: u32,
-    /// Time in which the answers are due; zero for any time.
-    pub expires: Duration,
 }
 
 /// A role of a user towards the admin API, as in RabbitMQ.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::rights::Rights;
+use super::rights::{Extent, Rights};
 use crate::id::{ConnectionId, VhostId};
 use crate::name::Name;
 
@@ -50,6 +50,21 @@ impl Identity {
     /// The identity of the operator on the broker's own machine: all messaging in every vhost, and all administration.
     pub fn operator() -> Identity {
         Identity { user: Name::from("operator"), rights: Arc::clone(&EVERYTHING) }
+    }
+
+    /// This identity for a client that gives itself a name: it stands for `{client_id}` in topic rights, as a value.
+    #[must_use]
+    pub fn with_client_id(self, client: &[u8]) -> Identity {
+        Identity { rights: self.rights.for_client(client), user: self.user }
+    }
+
+    /// Tells whether the rights to an exchange depend on routing keys, if that is of the kind topic.
+    #[inline]
+    pub fn is_limited_by_key(&self, vhost: VhostId, exchange: &[u8]) -> bool {
+        match self.rights.in_vhost(vhost) {
+            Extent::Some(rights) => rights.topic(exchange).is_some(),
+            Extent::All | Extent::Nothing => false,
+        }
     }
 
     /// The identity of a client that has not logged in. It has no name and may do nothing.

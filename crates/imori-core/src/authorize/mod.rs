@@ -8,13 +8,15 @@ mod identity;
 mod refusal;
 mod action;
 mod rights;
+mod keys;
 mod grants;
 mod expression;
 
+pub use crate::responses::Responses;
 pub use action::{Action, Object};
-pub use decide::authorize;
+pub use decide::{authorize, filter, responses};
 pub use expression::ExpressionError;
-pub use grants::{AllowDeny, Grants, Responses, SubjectGrants, Tag, Tags, TopicGrant};
+pub use grants::{AllowDeny, Grants, SubjectGrants, Tag, Tags, TopicGrant};
 pub use identity::{Actor, Identity};
 pub use refusal::{Access, Cause, Refusal, Resource};
 pub use rights::{Rights, RightsError};

@@ -52,22 +52,38 @@ pub enum Resource {
     Queue(Name),
     /// An exchange.
     Exchange(Name),
+    /// A routing key, subject or pattern of an exchange.
+    Topic {
+        /// The exchange.
+        exchange: Name,
+        /// The key.
+        key: Name,
+    },
 }
 
 impl Refusal {
-    /// The user lacks the right to the object.
+    /// The user lacks the right to the object, or as `is_key` says to the key of an exchange.
     #[cold]
-    pub(super) fn access(user: &Name, access: Access, action: Action, object: Object<'_>) -> Refusal {
-        let cause = match object {
-            Object::Queue(name) => Cause::Access(access, Resource::Queue(Name::new(name))),
-            Object::Exchange { exchange, .. } => {
-                Cause::Access(access, Resource::Exchange(Name::new(shown(exchange))))
-            }
-            Object::Inbox => Cause::Access(access, Resource::Exchange(Name::new(shown(b"")))),
-            Object::Broker | Object::Vhost => Cause::Outside,
+    pub(super) fn access(
+        user: &Name,
+        (access, is_key): (Access, bool),
+        action: Action,
+        object: Object<'_>,
+    ) -> Refusal {
+        let exchange = |name| Resource::Exchange(Name::new(shown(name)));
+        let topic = |exchange, key| Resource::Topic { exchange: Name::new(shown(exchange)), key };
+        let resource = match object {
+            Object::Queue(name) => Resource::Queue(Name::new(name)),
+            Object::Subject { exchange, subject, .. } if is_key => topic(exchange, Name::new(subject)),
+            Object::Pattern { exchange, key, .. } if is_key => topic(exchange, key.text.clone()),
+            Object::Exchange(name)
+            | Object::Subject { exchange: name, .. }
+            | Object::Pattern { exchange: name, .. } => exchange(name),
+            Object::Inbox => exchange(b""),
+            Object::Broker | Object::Vhost => return Refusal::outside(user, action, object),
         };
         let reason = format!("user `{user}` may not {action} {object}; ask for the right to {access} it");
-        Refusal { user: user.clone(), reason, cause }
+        Refusal { user: user.clone(), reason, cause: Cause::Access(access, resource) }
     }
 
     /// The user is not in the vhost, or has not the tag.

@@ -1,11 +1,13 @@
 //! The compiled rights of a user.
 
 use std::fmt;
+use std::sync::Arc;
 
-use super::expression::{Expression, ExpressionError};
+use super::expression::Expression;
 use super::grants::{Grants, Tag, Tags};
+use super::keys::{GrantFault, SubjectRights, TopicRight};
 use crate::id::VhostId;
-use crate::name::Name;
+use crate::name::{Name, Printable};
 
 /// The rights of a user, compiled from grants. All connections of the user share them; a change makes new ones.
 #[derive(Debug)]
@@ -29,6 +31,9 @@ pub(super) struct VhostRights {
     pub(super) configure: Expression,
     pub(super) write: Expression,
     pub(super) read: Expression,
+    /// By exchange, in the order of names.
+    pub(super) topics: Box<[TopicRight]>,
+    pub(super) subjects: Option<SubjectRights>,
 }
 
 /// How far a user may go in a vhost.
@@ -46,21 +51,31 @@ pub(super) enum Extent<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RightsError {
     vhost: Name,
-    /// Which grant.
+    /// The grant, by the name of its field.
     grant: String,
-    error: ExpressionError,
+    fault: GrantFault,
 }
 
 impl fmt::Display for RightsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let RightsError { vhost, grant, error } = self;
-        write!(f, "{grant} in vhost `{vhost}`: {error}")
+        let RightsError { vhost, grant, fault } = self;
+        write!(f, "{grant} in vhost `{vhost}`: ")?;
+        match fault {
+            GrantFault::Expression(error) => write!(f, "{error}"),
+            GrantFault::Pattern(text, error) => write!(f, "`{}`: {error}", Printable(text.as_bytes())),
+            GrantFault::TooMany(max) => write!(f, "there are too many; give at most {max}"),
+            GrantFault::Twice => f.write_str("there are two for the exchange; leave one of them out"),
+        }
     }
 }
 
 impl std::error::Error for RightsError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.error)
+        match &self.fault {
+            GrantFault::Expression(error) => Some(error),
+            GrantFault::Pattern(_, error) => Some(error),
+            GrantFault::TooMany(_) | GrantFault::Twice => None,
+        }
     }
 }
 
@@ -69,7 +84,7 @@ impl Rights {
     /// entries for one vhost the first counts.
     ///
     /// # Errors
-    /// The first grant that is no regular expression, or a larger one than `limits.rs` allows.
+    /// The first grant that is no regular expression or no pattern, or is larger than `limits.rs` allows.
     pub fn new<'a>(
         user: &Name,
         tags: Tags,
@@ -97,6 +112,19 @@ impl Rights {
     /// Nothing.
     pub(super) fn nothing() -> Rights {
         Rights { tags: Tags::NONE, scope: Scope::Vhosts(Box::default()) }
+    }
+
+    /// These rights for a client that gives itself a name, which stands for `{client_id}` in topic rights.
+    pub(super) fn for_client(self: &Arc<Rights>, client: &[u8]) -> Arc<Rights> {
+        match &self.scope {
+            Scope::Vhosts(vhosts)
+                if vhosts.iter().any(|rights| rights.topics.iter().any(TopicRight::names_client)) =>
+            {
+                let vhosts = vhosts.iter().map(|rights| rights.for_client(client)).collect();
+                Arc::new(Rights { tags: self.tags, scope: Scope::Vhosts(vhosts) })
+            }
+            Scope::Vhosts(_) | Scope::Everywhere => Arc::clone(self),
+        }
     }
 
     /// The user's tags, to be shown. Whether they allow something is decided by [`authorize`](super::authorize).
@@ -127,16 +155,51 @@ impl Rights {
 }
 
 impl VhostRights {
-    fn new(_: &Name, vhost: VhostId, name: &Name, grants: &Grants) -> Result<VhostRights, RightsError> {
+    fn new(user: &Name, vhost: VhostId, name: &Name, grants: &Grants) -> Result<VhostRights, RightsError> {
+        let fault = |grant: String, fault| RightsError { vhost: name.clone(), grant, fault };
         let compile = |grant: &str, text: &str| {
-            let error = |error| RightsError { vhost: name.clone(), grant: String::from(grant), error };
-            Expression::new(text).map_err(error)
+            Expression::new(text).map_err(|error| fault(format!("`{grant}`"), error.into()))
         };
+        let mut topics = Vec::new();
+        for grant in &grants.topics {
+            let topic = TopicRight::new(grant, user, name);
+            let named = |error| fault(format!("topic right to exchange `{}`", grant.exchange), error);
+            topics.push(topic.map_err(|error| named(error.into()))?);
+            if grants.topics.iter().filter(|other| other.exchange == grant.exchange).count() > 1 {
+                return Err(named(GrantFault::Twice));
+            }
+        }
+        topics.sort_by(|a, b| a.exchange.cmp(&b.exchange));
+        let subjects = grants.subjects.as_ref().map(SubjectRights::new).transpose();
         Ok(VhostRights {
             vhost,
-            configure: compile("`configure`", &grants.configure)?,
-            write: compile("`write`", &grants.write)?,
-            read: compile("`read`", &grants.read)?,
+            configure: compile("configure", &grants.configure)?,
+            write: compile("write", &grants.write)?,
+            read: compile("read", &grants.read)?,
+            topics: topics.into(),
+            subjects: subjects.map_err(|(grant, error)| fault(String::from(grant), error))?,
         })
+    }
+
+    /// The right by routing key to an exchange, if there is one.
+    #[inline]
+    pub(super) fn topic(&self, exchange: &[u8]) -> Option<&TopicRight> {
+        if self.topics.is_empty() {
+            return None;
+        }
+        let found = self.topics.binary_search_by(|topic| topic.exchange.as_bytes().cmp(exchange));
+        found.ok().and_then(|at| self.topics.get(at))
+    }
+
+    /// These rights for a client with a name of its own.
+    fn for_client(&self, client: &[u8]) -> VhostRights {
+        VhostRights {
+            vhost: self.vhost,
+            configure: self.configure.clone(),
+            write: self.write.clone(),
+            read: self.read.clone(),
+            topics: self.topics.iter().map(|topic| topic.for_client(client)).collect(),
+            subjects: self.subjects.clone(),
+        }
     }
 }

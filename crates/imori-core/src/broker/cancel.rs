@@ -22,7 +22,7 @@ pub fn cancel_delayed<W: World>(
     queue: &[u8],
     message: &[u8],
 ) -> Result<(usize, Confirm), BrokerError> {
-    let object = Object::Exchange { exchange: DEFAULT_EXCHANGE, subject: queue };
+    let object = Object::Subject { exchange: DEFAULT_EXCHANGE, subject: queue, is_topic: false };
     authorize(actor.identity, Action::Publish, actor.vhost, object)?;
     let id = find_queue(world, actor, queue)?;
     let now = world.now();

@@ -3,13 +3,14 @@
 use std::num::NonZeroU32;
 
 use super::deliver::change_and_deliver;
-use crate::authorize::{Action, Actor, Object, authorize};
+use crate::authorize::{Action, Actor, Object, authorize, filter, responses};
 use crate::definitions::delete_unused;
 use crate::definitions::record_auto_deleted;
 use crate::error::BrokerError;
 use crate::id::{QueueId, Reader, ReaderId};
 use crate::name::Name;
 use crate::outbound::{Credit, Outbound, ReaderSpec, SessionId, Source, Subscription};
+use crate::pipeline::is_topic;
 use crate::queue::ConsumeRefusal;
 use crate::route::{BindingKey, RouteError};
 use crate::world::World;
@@ -120,13 +121,18 @@ pub fn subscribe_all<W: World>(
     wishes: impl IntoIterator<Item = (BindingKey, SubscribeOptions)>,
 ) -> Vec<Result<ReaderId, BrokerError>> {
     let mut added: Vec<Result<(ReaderId, Subscription), BrokerError>> = Vec::new();
+    let is_topic = is_topic(world, actor, exchange.as_bytes());
+    let responses = responses(actor.identity, actor.vhost);
     let is_there = world.with_outbound(actor.connection, |outbound| {
+        outbound.set_responses(responses);
         for (key, options) in wishes {
-            let object = Object::Exchange { exchange: exchange.as_bytes(), subject: key.text.as_bytes() };
+            let group = options.group.as_ref().map(Name::as_bytes);
+            let object = Object::Pattern { exchange: exchange.as_bytes(), key: &key, group, is_topic };
             if let Err(refusal) = authorize(actor.identity, Action::Subscribe, actor.vhost, object) {
                 added.push(Err(refusal.into()));
                 continue;
             }
+            let filter = filter(actor.identity, actor.vhost, exchange.as_bytes(), &key, group);
             let subscription = Subscription { exchange: exchange.clone(), key, group: options.group };
             let id = outbound.add_reader(ReaderSpec {
                 session: options.session,
@@ -135,6 +141,9 @@ pub fn subscribe_all<W: World>(
                 settles: false,
                 credit: Credit::Unlimited,
             });
+            if let (Some(id), Some(filter)) = (id, filter) {
+                outbound.set_filter(id, Some(filter));
+            }
             added.push(id.map(|id| (id, subscription)).ok_or(BrokerError::NoSession(options.session)));
         }
     });

@@ -24,7 +24,7 @@ pub use crate::definitions::{
     declare_queue, declare_unnamed_queue, delete_exchange, delete_queue, delete_queue_if, find_queue,
     look_up_exchange, look_up_queue, unbind_exchange, unbind_queue,
 };
-pub use crate::pipeline::{PublishReport, renew_seen, renew_some_seen};
+pub use crate::pipeline::{PublishReport, may_publish, renew_seen, renew_some_seen};
 pub use crate::queue::Got;
 
 pub use cancel::cancel_delayed;

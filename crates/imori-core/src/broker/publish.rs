@@ -9,8 +9,8 @@ use crate::message::{Address, AddressView, Publication, meant_address};
 use crate::name::Name;
 use crate::outbound::SharedHeaders;
 use crate::pipeline::{
-    Batch, PublishReport, Reports, Resolved, authorize_publish, authorize_reply, check_kept, is_inbox,
-    live_receivers, reply, resolve, resolve_all, resolve_own, send, send_to_own,
+    Batch, PublishReport, Reports, Resolved, authorize_publish, authorize_reply, authorize_run, check_kept,
+    is_inbox, live_receivers, reply, resolve, resolve_all, resolve_own, send, send_to_own,
 };
 use crate::route::Route;
 use crate::world::{Counter, World};
@@ -29,12 +29,12 @@ pub fn publish<W: World>(
 ) -> Result<PublishReport, BrokerError> {
     let (exchange, subject) = meant_address(exchange, subject);
     if is_inbox(exchange, subject) {
-        authorize_reply(actor, subject, publication.view().properties)?;
+        authorize_reply(world, actor, subject, publication.view().properties)?;
         world.count(Counter::Published);
         let receivers = usize::from(reply(world, subject, publication));
         return Ok(PublishReport { receivers, ..PublishReport::default() });
     }
-    authorize_publish(actor, exchange, subject)?;
+    authorize_publish(world, actor, exchange, subject)?;
     let found = resolve(world, actor.vhost, exchange, subject, &publication.view())?;
     publish_to(world, actor, subject, &found, publication)
 }
@@ -72,7 +72,7 @@ pub fn publish_to_queue<W: World>(
     publication: &Publication<'_>,
 ) -> Result<Option<PublishReport>, BrokerError> {
     let (exchange, subject) = meant_address(exchange, subject);
-    authorize_publish(actor, exchange, subject)?;
+    authorize_publish(world, actor, exchange, subject)?;
     let found = resolve(world, actor.vhost, exchange, subject, &publication.view())?;
     if found.route.queues.is_empty() {
         return Ok(None);
@@ -206,7 +206,8 @@ fn publish_run<W: World>(
         _ => {
             repetition.route = None;
             if is_inbox(exchange, subject) {
-                authorize_reply(actor, subject, properties)?;
+                authorize_run(world, actor, exchange, subject)?;
+                check_kept(properties, &[], subject)?;
                 reply_each(world, subject, run, reports);
                 return Ok(());
             }
@@ -216,7 +217,7 @@ fn publish_run<W: World>(
             repetition.route.insert(route)
         }
     };
-    authorize_publish(actor, exchange, subject)?;
+    authorize_run(world, actor, exchange, subject)?;
     if repetition.makes_queue && route.queues.is_empty() {
         return Ok(());
     }

@@ -77,7 +77,7 @@ pub(super) fn check<'a, W: World>(
                 let (asked, asked_subject) = (address.exchange.as_bytes(), address.subject.as_bytes());
                 let (exchange, subject) = meant_address(asked, asked_subject);
                 let route = if is_inbox(exchange, subject) {
-                    authorize_reply(actor, subject, message.view().properties)?;
+                    authorize_reply(world, actor, subject, message.view().properties)?;
                     None
                 } else {
                     let to = (asked_subject, copies.as_slice());

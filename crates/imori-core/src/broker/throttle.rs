@@ -8,7 +8,7 @@ use crate::authorize::Actor;
 use crate::id::QueueId;
 use crate::message::{MessageView, meant_address};
 use crate::name::Name;
-use crate::pipeline::{authorize_publish, is_inbox, resolve};
+use crate::pipeline::{is_inbox, may_publish, resolve};
 use crate::world::{Counter, World};
 
 /// Tells whether a message that is about to be published has to wait, as a queue is too long that would get it. The
@@ -53,7 +53,7 @@ fn is_throttled<W: World>(
     if is_inbox(exchange, subject) {
         return false;
     }
-    if authorize_publish(actor, exchange, subject).is_err() {
+    if !may_publish(world, actor, exchange, subject) {
         return false;
     }
     let Ok(found) = resolve(world, actor.vhost, exchange, subject, view) else { return false };

@@ -7,6 +7,7 @@ use crate::confirm::{Confirm, Level};
 use crate::error::BrokerError;
 use crate::id::QueueId;
 use crate::name::Name;
+use crate::pipeline::is_topic;
 use crate::record::{BindingDefinition, BindingTarget, Definition};
 use crate::route::{Arguments, BindingKey, Target};
 use crate::topology::Topology;
@@ -139,11 +140,12 @@ fn authorize_bind<W: World>(
             let name = world.with_queue(*id, |queue| queue.name().clone());
             name.map_or(Ok(()), |name| bind(Object::Queue(name.as_bytes())))?;
         }
-        Target::Exchange(name) => bind(Object::Exchange { exchange: name.as_bytes(), subject: b"" })?,
+        Target::Exchange(name) => bind(Object::Exchange(name.as_bytes()))?,
         // The subscriber itself is the other end.
         Target::Subscription(_) | Target::Member { .. } => {}
     }
-    let from = Object::Exchange { exchange, subject: key.text.as_bytes() };
+    let is_topic = is_topic(world, actor, exchange);
+    let from = Object::Pattern { exchange, key, group: None, is_topic };
     Ok(authorize(actor.identity, Action::BindTo, actor.vhost, from)?)
 }
 

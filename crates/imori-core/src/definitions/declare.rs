@@ -118,8 +118,15 @@ fn authorize_new_queue(
     }
     if let Some(target) = &settings.dead_letter {
         authorize(actor.identity, Action::ForwardFrom, actor.vhost, queue)?;
-        let to = Object::Exchange { exchange: target.exchange.as_bytes(), subject: b"" };
-        authorize(actor.identity, Action::Forward, actor.vhost, to)?;
+        let exchange = target.exchange.as_bytes();
+        match &target.routing_key {
+            // Whatever kind the exchange is of when letters come to it.
+            Some(key) => {
+                let to = Object::Subject { exchange, subject: key.as_bytes(), is_topic: true };
+                authorize(actor.identity, Action::Publish, actor.vhost, to)?;
+            }
+            None => authorize(actor.identity, Action::Forward, actor.vhost, Object::Exchange(exchange))?,
+        }
     }
     Ok(())
 }
@@ -146,7 +153,7 @@ pub fn declare_exchange<W: World>(
     kind: ExchangeKind,
     settings: Settings,
 ) -> Result<Confirm, BrokerError> {
-    let object = Object::Exchange { exchange: name, subject: b"" };
+    let object = Object::Exchange(name);
     authorize(actor.identity, Action::Declare, actor.vhost, object)?;
     let definition = settings.is_durable.then(|| {
         let (vhost, name, settings) = (actor.vhost, Name::new(name), settings.clone());
@@ -157,7 +164,7 @@ pub fn declare_exchange<W: World>(
             authorize(actor.identity, Action::Create, actor.vhost, object)?;
             if let Some(alternate) = &settings.alternate {
                 authorize(actor.identity, Action::ForwardFrom, actor.vhost, object)?;
-                let to = Object::Exchange { exchange: alternate.as_bytes(), subject: b"" };
+                let to = Object::Exchange(alternate.as_bytes());
                 authorize(actor.identity, Action::Forward, actor.vhost, to)?;
             }
             if definition.is_some() {

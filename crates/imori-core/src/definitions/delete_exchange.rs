@@ -22,7 +22,7 @@ pub fn delete_exchange<W: World>(
     name: &[u8],
     if_unused: bool,
 ) -> Result<Confirm, BrokerError> {
-    let object = Object::Exchange { exchange: name, subject: b"" };
+    let object = Object::Exchange(name);
     authorize(actor.identity, Action::Delete, actor.vhost, object)?;
     world.with_topology(|topology| {
         let Some(exchange) = topology.table().exchange(actor.vhost, name) else {

@@ -60,7 +60,7 @@ pub fn look_up_exchange<W: World>(
     actor: &Actor<'_>,
     name: &[u8],
 ) -> Result<(ExchangeKind, Settings), BrokerError> {
-    let object = Object::Exchange { exchange: name, subject: b"" };
+    let object = Object::Exchange(name);
     authorize(actor.identity, Action::Inspect, actor.vhost, object)?;
     let found = world.with_router(|_, table| {
         let exchange = table.exchange(actor.vhost, name)?;

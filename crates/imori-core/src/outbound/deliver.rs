@@ -37,6 +37,8 @@ pub enum Live {
     },
     /// Its protocol has no form for the message.
     NoForm,
+    /// Its rights do not allow the subject of the message.
+    Denied,
     /// Its reader was cut, because too much waited for it.
     Cut,
     /// There is no such subscription any more.
@@ -143,6 +145,9 @@ impl Outbound {
         let Some(record) = self.readers.get_mut(id) else { return Live::Gone };
         if self.sessions.at(record.session).is_none_or(|session| session.is_ended) {
             return Live::Gone;
+        }
+        if record.filter.as_ref().is_some_and(|filter| filter.denies(about.address.subject())) {
+            return Live::Denied;
         }
         let left = record.left();
         let run = left.and_then(|left| run.get(..left)).unwrap_or(run);

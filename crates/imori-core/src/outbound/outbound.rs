@@ -18,6 +18,9 @@ use crate::id::SessionId;
 use crate::id::{ConnectionId, QueueId, ReaderId};
 use crate::memory::Gauge;
 use crate::message::{Address, DEFAULT_EXCHANGE};
+use crate::responses::{OpenAnswers, Responses};
+use crate::route::SubjectFilter;
+use crate::time::Time;
 
 /// Bytes that may wait without being charged: charging each delivery would make all cells write to
 /// one counter.
@@ -70,6 +73,8 @@ pub struct Outbound {
     pub(super) exhausted: Vec<ReaderId>,
     /// By index; `None` where an inbox ended with its session.
     pub(super) inboxes: Vec<Option<Inbox>>,
+    /// The answers that its client may publish, where that is a right of its own.
+    pub(super) answers: Option<Box<OpenAnswers>>,
     /// Inboxes that there ever were.
     pub(super) inbox_serial: u32,
     /// How far the journal has come, as far as it was told.
@@ -110,6 +115,7 @@ impl Outbound {
             unsettled: 0,
             readers: Readers::default(),
             exhausted: Vec::new(),
+            answers: None,
             inboxes: Vec::new(),
             inbox_serial: 0,
             journal: Progress::default(),
@@ -284,6 +290,52 @@ impl Outbound {
         if let Some(session) = self.sessions.at_mut(slot).filter(|_| closed.is_some()) {
             session.inboxes -= 1;
         }
+    }
+
+    /// Keeps subjects from a live subscription that its rights do not allow, or none.
+    pub fn set_filter(&mut self, id: ReaderId, filter: Option<SubjectFilter>) {
+        if let Some(record) = self.readers.get_mut(id) {
+            record.filter = filter;
+        }
+    }
+
+    /// Tells whether a live subscription does not get messages with this subject.
+    pub fn denies(&self, id: ReaderId, subject: &[u8]) -> bool {
+        let filter = self.readers.get(id).and_then(|record| record.filter.as_ref());
+        filter.is_some_and(|filter| filter.denies(subject))
+    }
+
+    /// Lets its client answer the messages that its live subscriptions receive from now on, as far as these say.
+    pub fn set_responses(&mut self, responses: Option<Responses>) {
+        match (responses, &mut self.answers) {
+            (Some(responses), Some(open)) => open.set(responses),
+            (responses, answers) => {
+                *answers = responses.map(|responses| Box::new(OpenAnswers::new(responses)));
+            }
+        }
+    }
+
+    /// Says that it has to be told of messages that can be answered.
+    #[inline]
+    pub fn notes_requests(&self) -> bool {
+        self.answers.is_some()
+    }
+
+    /// Notes that its client received a message that is to be answered to this exchange and subject.
+    pub fn note_request(&mut self, to: (&[u8], &[u8]), now: Time) {
+        if let Some(open) = &mut self.answers {
+            open.note(to, now);
+        }
+    }
+
+    /// Tells whether its client may publish an answer to an exchange and a subject.
+    pub fn may_answer(&mut self, to: (&[u8], &[u8]), now: Time) -> bool {
+        self.answers.as_mut().is_some_and(|open| open.is_open(to, now))
+    }
+
+    /// Uses up one of the answers that its client may publish to an exchange and a subject; false where there is none.
+    pub fn spend_answer(&mut self, to: (&[u8], &[u8]), now: Time) -> bool {
+        self.answers.as_mut().is_some_and(|open| open.spend(to, now))
     }
 
     /// Tells whether the address is that of one of its inboxes.

@@ -6,6 +6,7 @@ use super::credit::Credit;
 use crate::id::SessionId;
 use crate::id::{QueueId, ReaderId};
 use crate::name::Name;
+use crate::route::SubjectFilter;
 
 /// The source of a reader's messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +61,8 @@ pub(super) struct Record {
     pub(super) delivered: u32,
     /// Live deliveries it may have in all.
     pub(super) delivered_max: Option<NonZeroU32>,
+    /// Subjects that its rights keep from it, though its pattern matches them.
+    pub(super) filter: Option<SubjectFilter>,
 }
 
 impl Record {
@@ -91,6 +94,7 @@ impl Readers {
             is_held: false,
             delivered: 0,
             delivered_max: None,
+            filter: None,
         });
         if let Some(slot) = self.free.pop()
             && let Some((generation, place)) = self.slots.get_mut(slot as usize)

@@ -6,8 +6,8 @@ use super::batch::Batch;
 use super::report::{PublishReport, Reports};
 use crate::delivery::About;
 use crate::id::{ConnectionId, Reader};
-use crate::message::Publication;
-use crate::outbound::{InboxAddress, Live, Reply, SharedHeaders};
+use crate::message::{Publication, meant_address};
+use crate::outbound::{InboxAddress, Live, Outbound, Reply, SharedHeaders};
 use crate::route::Route;
 use crate::world::{Counter, World};
 
@@ -134,6 +134,17 @@ fn send_to_one<W: World>(
     }
 }
 
+/// Notes where the receiver of messages may send answers, which is all that it may publish to.
+#[cold]
+fn note_requests<W: World>(world: &W, outbound: &mut Outbound, messages: &[Publication<'_>]) {
+    for view in messages.iter().map(Publication::view) {
+        let reader = world.header_reader(view.properties.origin);
+        if let Some((exchange, subject)) = reader.reply_address(&view) {
+            outbound.note_request(meant_address(&exchange, &subject), world.now());
+        }
+    }
+}
+
 /// Gives a batch to a reader; tells whether it is on its way.
 fn send<W: World>(
     world: &W,
@@ -144,8 +155,15 @@ fn send<W: World>(
 ) -> bool {
     let Batch { vhost, address, messages, deaths, .. } = *batch;
     let about = About { address, deaths };
-    let sent =
-        world.with_outbound(reader.connection, |outbound| outbound.send(reader.id, messages, about, shared));
+    let sent = world.with_outbound(reader.connection, |outbound| {
+        let sent = outbound.send(reader.id, messages, about, shared);
+        if outbound.notes_requests()
+            && matches!(sent, Live::Taken | Live::SlowReader | Live::Exhausted { .. })
+        {
+            note_requests(world, outbound, messages);
+        }
+        sent
+    });
     match sent {
         Some(Live::Taken) => reports.received(messages.len()),
         Some(Live::SlowReader) => {
@@ -164,7 +182,7 @@ fn send<W: World>(
             world.count(Counter::CutTooSlow);
             return false;
         }
-        Some(Live::Gone) | None => return false,
+        Some(Live::Denied | Live::Gone) | None => return false,
     }
     true
 }

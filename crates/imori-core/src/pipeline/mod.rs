@@ -31,7 +31,9 @@ pub(crate) use locked::{LockedPlan, LockedQueues};
 pub(crate) use record::{group_bytes, record_counts, record_effects};
 pub use report::PublishReport;
 pub(crate) use report::Reports;
+pub use resolve::may_publish;
 pub(crate) use resolve::{
-    Resolved, authorize_publish, authorize_reply, check_kept, is_inbox, resolve, resolve_all, resolve_own,
+    Resolved, authorize_publish, authorize_reply, authorize_run, check_kept, is_inbox, is_topic, resolve,
+    resolve_all, resolve_own,
 };
 pub(crate) use send::send;

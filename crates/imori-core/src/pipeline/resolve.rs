@@ -5,11 +5,14 @@ use std::sync::Arc;
 
 use crate::authorize::{Action, Actor, Object, authorize};
 use crate::error::BrokerError;
-use crate::id::{QueueId, VhostId};
-use crate::message::{AddressView, HeaderReader, MessageView, Properties, Value, meant_address};
+use crate::id::{QueueId, Reader, VhostId};
+use crate::message::{
+    AddressView, DEFAULT_EXCHANGE, HeaderReader, MessageView, Properties, Value, meant_address,
+};
 use crate::name::Name;
-use crate::outbound::INBOX_PREFIX;
-use crate::route::{Headers, Route, Way};
+use crate::outbound::{INBOX_PREFIX, Outbound};
+use crate::route::{ExchangeKind, Headers, Route, Way};
+use crate::time::Time;
 use crate::world::World;
 
 /// The receivers of a message, and where it was published to.
@@ -39,29 +42,99 @@ pub(crate) fn is_inbox(exchange: &[u8], subject: &[u8]) -> bool {
     exchange.is_empty() && subject.starts_with(INBOX_PREFIX)
 }
 
-/// Checks that a client may send a message with these properties to an inbox.
+/// Checks that a client may send a message with these properties to an inbox. The right to answer the messages that it
+/// received will do; one of these answers is then used up.
 #[inline]
-pub(crate) fn authorize_reply(
+pub(crate) fn authorize_reply<W: World>(
+    world: &W,
     actor: &Actor<'_>,
     subject: &[u8],
     properties: &Properties,
 ) -> Result<(), BrokerError> {
-    authorize(actor.identity, Action::Reply, actor.vhost, Object::Inbox)?;
+    if let Err(refusal) = authorize(actor.identity, Action::Reply, actor.vhost, Object::Inbox)
+        && !answers(world, actor, (DEFAULT_EXCHANGE, subject), Object::Inbox, Outbound::spend_answer)
+    {
+        return Err(refusal.into());
+    }
     check_kept(properties, &[], subject)
 }
 
-/// Checks that somebody may publish to an address.
+/// Checks that somebody may publish to an address. The right to answer the messages that they received will do; one of
+/// these answers is then used up.
 ///
 /// # Errors
 /// [`BrokerError::Refused`].
 #[inline]
-pub(crate) fn authorize_publish(
+pub(crate) fn authorize_publish<W: World>(
+    world: &W,
     actor: &Actor<'_>,
     exchange: &[u8],
     subject: &[u8],
 ) -> Result<(), BrokerError> {
-    authorize(actor.identity, Action::Publish, actor.vhost, Object::Exchange { exchange, subject })?;
-    Ok(())
+    let object = subject_of(world, actor, exchange, subject);
+    let Err(refusal) = authorize(actor.identity, Action::Publish, actor.vhost, object) else { return Ok(()) };
+    match answers(world, actor, (exchange, subject), object, Outbound::spend_answer) {
+        true => Ok(()),
+        false => Err(refusal.into()),
+    }
+}
+
+/// Checks that somebody may publish any number of messages to an address, which the right to answer does not allow.
+///
+/// # Errors
+/// [`BrokerError::Refused`].
+#[inline]
+pub(crate) fn authorize_run<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    exchange: &[u8],
+    subject: &[u8],
+) -> Result<(), BrokerError> {
+    let object = match is_inbox(exchange, subject) {
+        true => Object::Inbox,
+        false => subject_of(world, actor, exchange, subject),
+    };
+    Ok(authorize(actor.identity, Action::Publish, actor.vhost, object)?)
+}
+
+/// Tells whether a message to an address that is no inbox would be refused, and uses nothing up.
+pub fn may_publish<W: World>(world: &W, actor: &Actor<'_>, exchange: &[u8], subject: &[u8]) -> bool {
+    let object = subject_of(world, actor, exchange, subject);
+    authorize(actor.identity, Action::Publish, actor.vhost, object).is_ok()
+        || answers(world, actor, (exchange, subject), object, Outbound::may_answer)
+}
+
+fn subject_of<'a, W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    exchange: &'a [u8],
+    subject: &'a [u8],
+) -> Object<'a> {
+    Object::Subject { exchange, subject, is_topic: is_topic(world, actor, exchange) }
+}
+
+/// Tells whether this is the address for answers to a message that the actor's connection received, and the actor may
+/// answer.
+#[cold]
+fn answers<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    to: (&[u8], &[u8]),
+    object: Object<'_>,
+    look: impl FnOnce(&mut Outbound, (&[u8], &[u8]), Time) -> bool,
+) -> bool {
+    authorize(actor.identity, Action::Answer, actor.vhost, object).is_ok()
+        && world.with_outbound(actor.connection, |outbound| look(outbound, to, world.now())) == Some(true)
+}
+
+/// Tells whether an exchange is of the kind topic, for [`authorize`] and only as far as the actor's rights ask.
+#[inline]
+pub(crate) fn is_topic<W: World>(world: &W, actor: &Actor<'_>, exchange: &[u8]) -> bool {
+    if !actor.identity.is_limited_by_key(actor.vhost, exchange) {
+        return false;
+    }
+    let kind = world.with_router(|_, table| Some(table.exchange(actor.vhost, exchange)?.kind()));
+    kind == Some(ExchangeKind::Topic)
 }
 
 /// Checks that a delayed message has a queue to wait in: nobody else keeps it until it is due.
@@ -127,10 +200,11 @@ pub(crate) fn resolve_all<W: World>(
     (subject, copies): (&[u8], &[Name]),
     view: &MessageView<'_>,
 ) -> Result<Arc<Route>, BrokerError> {
-    let one = |subject| {
+    let one = |subject| -> Result<Arc<Route>, BrokerError> {
         let (exchange, subject) = meant_address(exchange, subject);
-        authorize_publish(actor, exchange, subject)?;
-        resolve_own(world, actor.vhost, exchange, subject, view)
+        authorize_publish(world, actor, exchange, subject)?;
+        let route = resolve_own(world, actor.vhost, exchange, subject, view)?;
+        Ok(if copies.is_empty() { route } else { without_denied(world, route, subject) })
     };
     let route = one(subject)?;
     if copies.is_empty() {
@@ -142,6 +216,19 @@ pub(crate) fn resolve_all<W: World>(
         routes.push(one(copy.as_bytes())?);
     }
     Ok(Arc::new(Route::together(address, &routes)))
+}
+
+/// The route without live readers that do not get what has this subject: it comes to them with another.
+fn without_denied<W: World>(world: &W, route: Arc<Route>, subject: &[u8]) -> Arc<Route> {
+    let hears = |reader: &Reader| {
+        let denies = |outbound: &mut Outbound| outbound.denies(reader.id, subject);
+        world.with_outbound(reader.connection, denies) != Some(true)
+    };
+    let members = route.groups.iter().flat_map(|group| group.members.iter());
+    if route.subscriptions.iter().chain(members).all(hears) {
+        return route;
+    }
+    Arc::new(route.only_to(hears))
 }
 
 /// Finds the receivers of a dead letter, which also reaches internal exchanges.

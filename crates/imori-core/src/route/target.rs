@@ -75,6 +75,15 @@ impl Route {
         found.into_route(address)
     }
 
+    /// The route with those of its live readers alone that are `wanted`.
+    pub(crate) fn only_to(&self, wanted: impl Fn(&Reader) -> bool) -> Route {
+        let mut route = Route { durability: OnceLock::new(), ..self.clone() };
+        route.subscriptions.retain(&wanted);
+        route.groups.iter_mut().for_each(|group| group.members.retain(&wanted));
+        route.groups.retain(|group| !group.members.is_empty());
+        route
+    }
+
     /// Splits the route in two: the first half of the queues, and all else. `None` where there are not two queues.
     pub fn halves(&self) -> Option<(Route, Route)> {
         let half = self.queues.len() / 2;

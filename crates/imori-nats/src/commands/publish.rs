@@ -3,9 +3,9 @@
 use std::mem;
 
 use bytes::Bytes;
-use imori_core::authorize::{Action, Object, authorize};
 use imori_core::broker::{self, PublishReport};
 use imori_core::message::{Properties, Publication, TOPIC_EXCHANGE};
+use imori_core::outbound::INBOX_PREFIX;
 use imori_core::world::World;
 
 use crate::address::{QUEUE_PREFIX, address, has_empty_token, is_literal};
@@ -68,8 +68,8 @@ fn publish_now<W: World>(
     if client.options.verbose {
         // The answer comes before what the message causes.
         let (exchange, subject) = address(publish.subject);
-        let object = Object::Exchange { exchange: &exchange, subject: &subject };
-        if authorize(&client.identity, Action::Publish, client.settings.vhost, object).is_err() {
+        let is_reply = subject.starts_with(INBOX_PREFIX);
+        if !is_reply && !broker::may_publish(world, &client.actor(), &exchange, &subject) {
             return Err(ProtocolError::PublishViolation(publish.subject.into()));
         }
         client.agree(world);

@@ -1,6 +1,10 @@
+use std::time::Duration;
+
 use super::*;
-use crate::authorize::{Grants, Rights, Tags};
+use crate::authorize::{AllowDeny, Cause, Grants, Resource, Rights, SubjectGrants, Tags, TopicGrant};
+use crate::limits::SUBJECT_GRANTS_MAX;
 use crate::name::Name;
+use crate::route::Syntax;
 
 const VHOST: VhostId = VhostId(3);
 
@@ -13,8 +17,12 @@ fn user(tags: Tags, configure: &str, write: &str, read: &str) -> Identity {
     Identity { user, rights: rights.into() }
 }
 
-fn exchange<'a>(exchange: &'a [u8]) -> Object<'a> {
-    Object::Exchange { exchange, subject: b"" }
+fn exchange(exchange: &[u8]) -> Object<'_> {
+    Object::Exchange(exchange)
+}
+
+fn subject<'a>(exchange: &'a [u8], subject: &'a [u8]) -> Object<'a> {
+    Object::Subject { exchange, subject, is_topic: false }
 }
 
 // SECURITY AUTH-05.
@@ -22,7 +30,7 @@ fn exchange<'a>(exchange: &'a [u8]) -> Object<'a> {
 fn guest_sends_and_reads_but_takes_no_reserved_name() {
     let guest = Identity::guest();
     for (action, object, allowed) in [
-        (Action::Publish, Object::Exchange { exchange: b"amq.topic", subject: b"a" }, true),
+        (Action::Publish, subject(b"amq.topic", b"a"), true),
         (Action::Consume, Object::Queue(b"orders"), true),
         (Action::Create, Object::Queue(b"orders"), true),
         (Action::Create, Object::Queue(b"amq.gen-1"), false),
@@ -94,10 +102,7 @@ fn the_default_exchange_has_a_name_in_rights() {
     assert!(authorize(&eve, Action::Reply, VHOST, Object::Inbox).is_ok());
     let eve = user(Tags::NONE, "", "^$", "");
     let refusal = authorize(&eve, Action::Publish, VHOST, exchange(b"")).unwrap_err();
-    let cause = super::super::Cause::Access(
-        Access::Write,
-        super::super::Resource::Exchange(Name::from("amq.default")),
-    );
+    let cause = Cause::Access(Access::Write, Resource::Exchange(Name::from("amq.default")));
     assert_eq!(*refusal.cause(), cause);
 }
 
@@ -122,4 +127,172 @@ fn tags_imply_each_other_as_in_rabbitmq() {
     assert!(authorize(&administrator, Action::SetPolicy, VhostId(4), Object::Vhost).is_ok());
     // A tag is no right to messages.
     assert!(authorize(&administrator, Action::Consume, VHOST, Object::Queue(b"q")).is_err());
+}
+
+/// A user with all rights but those by key.
+fn limited(topics: Vec<TopicGrant>, subjects: Option<SubjectGrants>) -> Identity {
+    let user = Name::from("eve+1");
+    let all = || String::from(".*");
+    let grants = Grants { configure: all(), write: all(), read: all(), topics, subjects };
+    let rights = Rights::new(&user, Tags::NONE, [(VHOST, &Name::from("shop"), &grants)]).unwrap();
+    Identity { user, rights: rights.into() }
+}
+
+fn topic(exchange: &str, write: &str, read: &str) -> TopicGrant {
+    TopicGrant { exchange: exchange.into(), write: write.into(), read: read.into() }
+}
+
+fn may_write(identity: &Identity, exchange: &str, key: &str, is_topic: bool) -> bool {
+    let (exchange, subject) = (exchange.as_bytes(), key.as_bytes());
+    authorize(identity, Action::Publish, VHOST, Object::Subject { exchange, subject, is_topic }).is_ok()
+}
+
+fn may_read(identity: &Identity, action: Action, exchange: &str, (syntax, key): (Syntax, &str)) -> bool {
+    let key = BindingKey::new(syntax, key.as_bytes());
+    let object = Object::Pattern { exchange: exchange.as_bytes(), key: &key, group: None, is_topic: true };
+    authorize(identity, action, VHOST, object).is_ok()
+}
+
+#[test]
+fn topic_rights_limit_the_keys_of_one_topic_exchange() {
+    let eve = limited(vec![topic("t", "^a", r"^a\.#$"), topic("amq.topic", "", "^b")], None);
+    for (exchange, key, is_topic, allowed) in [
+        ("t", "a.b", true, true),
+        ("t", "b.a", true, false),
+        ("t", "b.a", false, true),
+        ("u", "b.a", true, true),
+        ("amq.topic", "a", true, false),
+        ("amq.topic", "", true, true),
+    ] {
+        assert_eq!(may_write(&eve, exchange, key, is_topic), allowed, "{exchange} {key}");
+    }
+    for (exchange, syntax, key, allowed) in [
+        ("t", Syntax::Amqp, "a.#", true),
+        ("t", Syntax::Amqp, "a.*", false),
+        // One rule for all protocols: the key is compared as AMQP writes it.
+        ("t", Syntax::Nats, "a.>", true),
+        ("amq.topic", Syntax::Nats, ">", false),
+        ("amq.topic", Syntax::Mqtt, "b/+", true),
+    ] {
+        for action in [Action::Subscribe, Action::BindTo] {
+            assert_eq!(may_read(&eve, action, exchange, (syntax, key)), allowed, "{exchange} {key}");
+        }
+    }
+    let refusal = authorize(
+        &eve,
+        Action::Publish,
+        VHOST,
+        Object::Subject { exchange: b"t", subject: b"b", is_topic: true },
+    );
+    let resource = Resource::Topic { exchange: "t".into(), key: "b".into() };
+    assert_eq!(*refusal.unwrap_err().cause(), Cause::Access(Access::Write, resource));
+    // Whatever is forwarded has any key.
+    assert!(authorize(&eve, Action::Forward, VHOST, exchange(b"t")).is_err());
+    assert!(authorize(&eve, Action::Bind, VHOST, exchange(b"t")).is_err());
+    assert!(authorize(&eve, Action::Forward, VHOST, exchange(b"u")).is_ok());
+}
+
+// SECURITY AUTH-04: a name stands for itself in an expression.
+#[test]
+fn variables_stand_for_names_as_values() {
+    let pattern = "^{username}-{vhost}-{client_id}$";
+    let eve = limited(vec![topic("t", pattern, "")], None);
+    for (client, key, allowed) in [
+        (None, "eve+1-shop-{client_id}", true),
+        (None, "eve1-shop-{client_id}", false),
+        (Some("c"), "eve+1-shop-c", true),
+        (Some(".*"), "eve+1-shop-.*", true),
+        (Some(".*"), "eve+1-shop-c", false),
+        (Some("a|b"), "b", false),
+        (Some("{username}"), "eve+1-shop-{username}", true),
+        (Some("é\u{0}$"), "eve+1-shop-é\u{0}$", true),
+    ] {
+        let eve = client.map_or(eve.clone(), |client| eve.clone().with_client_id(client.as_bytes()));
+        assert_eq!(may_write(&eve, "t", key, true), allowed, "{client:?} {key}");
+    }
+    let huge = eve.with_client_id(&vec![b'x'; 1 << 20]);
+    assert!(!may_write(&huge, "t", "", true), "what cannot be compiled allows nothing");
+}
+
+fn subjects(publish: [&[&str]; 2], subscribe: [&[&str]; 2]) -> SubjectGrants {
+    let list = |texts: &[&str]| texts.iter().map(|text| String::from(*text)).collect::<Vec<_>>();
+    let rule = |[allow, deny]: [&[&str]; 2]| AllowDeny {
+        allow: (!allow.is_empty()).then(|| list(allow)),
+        deny: list(deny),
+    };
+    SubjectGrants { publish: rule(publish), subscribe: rule(subscribe), responses: None }
+}
+
+// SECURITY AUTH-03.
+#[test]
+fn a_deny_beats_an_allow_and_filters_what_it_covers_in_part() {
+    let grants = subjects([&["a.>", "b"], &["a.x.>"]], [&["a.>"], &["a.*.c", "a.d.>"]]);
+    let eve = limited(Vec::new(), Some(grants));
+    for (key, allowed) in
+        [("a.b", true), ("a.x", true), ("a.x.y", false), ("b", true), ("c", false), ("", false)]
+    {
+        assert_eq!(may_write(&eve, "amq.topic", key, true), allowed, "{key}");
+        assert!(may_write(&eve, "t", key, true), "{key}: subjects are those of one exchange");
+    }
+    for (pattern, live, stored, filtered) in [
+        ("a.b.>", true, false, true),
+        ("a.b.d", true, true, false),
+        ("a.b.c", false, false, false),
+        ("a.*.c", false, false, false),
+        ("a.d.e.>", false, false, false),
+        ("b", false, false, false),
+        (">", false, false, false),
+    ] {
+        let key = (Syntax::Nats, pattern);
+        assert_eq!(may_read(&eve, Action::Subscribe, "amq.topic", key), live, "{pattern}");
+        assert_eq!(may_read(&eve, Action::BindTo, "amq.topic", key), stored, "{pattern} to a queue");
+        let key = BindingKey::new(Syntax::Nats, pattern.as_bytes());
+        let filter = filter(&eve, VHOST, b"amq.topic", &key, None);
+        if live {
+            assert_eq!(filter.is_some(), filtered, "{pattern}");
+        }
+        if let Some(filter) = filter.filter(|_| live) {
+            assert!(filter.denies(b"a.b.c") && !filter.denies(b"a.b.d"));
+        }
+    }
+    assert!(authorize(&eve, Action::Forward, VHOST, exchange(b"amq.topic")).is_err());
+    assert!(
+        filter(&Identity::guest(), VHOST, b"amq.topic", &BindingKey::new(Syntax::Nats, b">"), None).is_none()
+    );
+}
+
+#[test]
+fn where_one_side_is_given_alone_the_rest_is_as_in_nats_server() {
+    let eve = limited(Vec::new(), Some(subjects([&[], &["a"]], [&[], &[]])));
+    assert!(may_write(&eve, "amq.topic", "b", true) && !may_write(&eve, "amq.topic", "a", true));
+    assert!(may_read(&eve, Action::Subscribe, "amq.topic", (Syntax::Nats, "a")));
+    let responses = Some(Responses { count: 1, expires: Duration::ZERO });
+    let grants = SubjectGrants { responses, ..subjects([&[], &[]], [&["q"], &[]]) };
+    let responder = limited(Vec::new(), Some(grants));
+    assert!(!may_write(&responder, "amq.topic", "_INBOX.1", true), "who may answer publishes nothing else");
+    let answer = Object::Subject { exchange: b"amq.topic", subject: b"_INBOX.1", is_topic: true };
+    assert!(authorize(&responder, Action::Answer, VHOST, answer).is_ok());
+    assert!(authorize(&eve, Action::Answer, VHOST, answer).is_err());
+}
+
+#[test]
+fn faults_in_grants_name_their_place() {
+    let user = Name::from("eve");
+    let check = |grants: Grants| {
+        Rights::new(&user, Tags::NONE, [(VHOST, &Name::from("/"), &grants)]).unwrap_err().to_string()
+    };
+    let expected = "`write` in vhost `/`: regular expression `(`, character 1: unclosed group";
+    assert_eq!(check(Grants { write: "(".into(), ..Grants::default() }), expected);
+    let expected = "topic right to exchange `t` in vhost `/`: regular expression `{username}(`, character 11: unclosed group";
+    assert_eq!(check(Grants { topics: vec![topic("t", "{username}(", "")], ..Grants::default() }), expected);
+    let twice = Grants { topics: vec![topic("t", "", ""), topic("t", "a", "")], ..Grants::default() };
+    assert!(check(twice).ends_with("there are two for the exchange; leave one of them out"));
+    let grants = Grants { subjects: Some(subjects([&["a..b"], &[]], [&[], &[]])), ..Grants::default() };
+    let expected = "`publish.allow` in vhost `/`: `a..b`: subject `a..b` has an empty token; put a name between the dots";
+    assert_eq!(check(grants), expected);
+    let many = vec![String::from("a"); SUBJECT_GRANTS_MAX + 1];
+    let rule = AllowDeny { allow: None, deny: many };
+    let grants = SubjectGrants { subscribe: rule, ..SubjectGrants::default() };
+    let expected = "`subscribe.deny` in vhost `/`: there are too many; give at most 10000";
+    assert_eq!(check(Grants { subjects: Some(grants), ..Grants::default() }), expected);
 }
