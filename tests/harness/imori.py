@@ -6,7 +6,7 @@ import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.deadline import DEADLINE_S
@@ -34,6 +34,8 @@ class Imori:
     amqp: tuple[str, int] | None = None
     # Host and port for WebSocket, if it was asked for.
     websocket: tuple[str, int] | None = None
+    # Host and port of the first listener of each name.
+    named: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     def rss_bytes(self) -> int:
         """Returns the memory that the process has."""
@@ -121,6 +123,7 @@ def running_imori(
                 nats=first.get("nats"),
                 amqp=first.get("amqp"),
                 websocket=first.get("ws"),
+                named=first,
             )
         finally:
             process.kill()

@@ -29,7 +29,7 @@ use crate::codec::frame::{
 use crate::codec::method::{MethodFields, MethodId};
 use crate::codec::methods::{Method, connection};
 use crate::codec::table::Table;
-use crate::commands::login::{LOCALES, MECHANISMS, log_in, open, server_properties, tune};
+use crate::commands::login::{LOCALES, log_in, mechanisms, open, server_properties, tune};
 use crate::commands::publish::publish;
 use crate::content::{Behind, Unfinished, behind, frames_of_method};
 use crate::delivery::DeliveryEncoder;
@@ -230,7 +230,7 @@ impl Connection {
                     version_major: 0,
                     version_minor: 9,
                     server_properties: Table::new(&properties).unwrap_or_default(),
-                    mechanisms: MECHANISMS,
+                    mechanisms: mechanisms(&self.intake.peer),
                     locales: LOCALES,
                 };
                 self.client.answer(world, 0, Confirm::NOW, &start);

@@ -41,9 +41,10 @@ pub enum Credentials {
         /// The user's password.
         password: Option<Box<[u8]>>,
     },
-    /// The certificate of its connection, as AMQP's EXTERNAL has it.
+    /// The certificate of its connection, which names a user.
     Certificate {
-        /// The user that the client asks to be, if it names one.
+        /// The user that the client asks to be, if it names one. It is the one of the certificate by the time that
+        /// anybody decides.
         user: Option<Box<[u8]>>,
     },
     /// A token, a signature or a claim of a kind that no protocol here understands.

@@ -23,18 +23,47 @@ pub struct Peer {
     pub is_encrypted: bool,
     /// The certificate that the peer showed and that was verified, if any.
     pub certificate: Option<Arc<Certificate>>,
+    /// Whether it may begin TLS in the course of its protocol.
+    pub start_tls: StartTls,
+    /// A password may come by this transport: nobody on the way reads it, or the operator accepts that.
+    pub may_send_password: bool,
 }
 
 impl Peer {
-    /// A peer without TLS.
+    /// A peer without TLS. From elsewhere it may send no password.
     pub fn plain(number: u64, is_loopback: bool, address: String) -> Peer {
-        Peer { number, is_loopback, address, is_encrypted: false, certificate: None }
+        Peer {
+            number,
+            is_loopback,
+            address,
+            is_encrypted: false,
+            certificate: None,
+            start_tls: StartTls::No,
+            may_send_password: is_loopback,
+        }
     }
 
     /// The host of its address, where that is one of the network.
     pub fn source(&self) -> Option<IpAddr> {
         self.address.parse().ok().map(|address: SocketAddr| address.ip().to_canonical())
     }
+
+    /// The user that its certificate names, if it showed one that names one.
+    pub fn certified_user(&self) -> Option<&str> {
+        self.certificate.as_ref()?.user.as_deref()
+    }
+}
+
+/// TLS that begins in the course of a protocol.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum StartTls {
+    /// There is none.
+    #[default]
+    No,
+    /// The peer may begin it.
+    Offered,
+    /// The peer has to begin it before it logs in.
+    Demanded,
 }
 
 /// The facts that a client tells about itself when it logs in; empty where it tells none.

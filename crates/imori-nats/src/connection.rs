@@ -14,7 +14,7 @@ use imori_core::id::ConnectionId;
 use imori_core::inbound::{Inbound, Intake, Performed, Phase, Repeat, Taken, Unread};
 use imori_core::outbound::{CutReason, Encoder, Outbound, SessionId};
 use imori_core::time::Time;
-use imori_core::turn::{Budget, ClientFacts, Next, Notice, Peer};
+use imori_core::turn::{Budget, ClientFacts, Next, Notice, Peer, StartTls};
 use imori_core::world::World;
 
 use crate::client::{Client, SESSION};
@@ -486,7 +486,8 @@ impl Connection {
 
     fn info(&self) -> Info {
         let settings = &self.client.settings;
-        let address = &self.intake.peer.address;
+        let peer = &self.intake.peer;
+        let address = &peer.address;
         Info {
             server_id: settings.server_id.clone(),
             server_name: settings.server_name.clone(),
@@ -497,7 +498,8 @@ impl Connection {
             headers: true,
             // Nobody but a guest on this machine is known.
             auth_required: !self.intake.peer.is_loopback,
-            tls_required: settings.tls_required,
+            tls_required: peer.is_encrypted || peer.start_tls == StartTls::Demanded,
+            tls_available: peer.start_tls == StartTls::Offered,
             max_payload: settings.limits.payload_bytes_max,
             client_id: self.intake.peer.number,
             client_ip: match address.parse::<SocketAddr>() {

@@ -29,8 +29,6 @@ pub struct Settings {
     pub host: String,
     /// Where it listens, as INFO says.
     pub port: u16,
-    /// Clients have to begin TLS.
-    pub tls_required: bool,
     /// Other addresses to connect to.
     pub connect_urls: Vec<String>,
     /// Time between PINGs of a client that says nothing.
@@ -63,7 +61,6 @@ impl Default for Settings {
             version: NATS_VERSION.to_string(),
             host: "0.0.0.0".to_string(),
             port: 4222,
-            tls_required: false,
             connect_urls: Vec::new(),
             ping_interval: PING_INTERVAL,
             pings_out_max: PINGS_OUT_MAX,

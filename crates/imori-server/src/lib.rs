@@ -21,6 +21,7 @@ pub mod protocol;
 pub mod protocol_numbers;
 mod pipe;
 mod websocket;
+pub mod tls;
 mod peers;
 mod stall;
 pub mod login;

@@ -65,6 +65,22 @@ pub(crate) const LONG_FRAME_STALL_MAX: Duration = Duration::from_secs(10);
 /// How often, while memory is short, the connections are looked at that may have stalled.
 pub(crate) const STALL_LOOK: Duration = Duration::from_secs(1);
 
+/// Bytes of TLS that are read at once, into memory that all sessions of a cell share.
+pub(crate) const TLS_READ_BYTES: usize = 64 * 1024;
+
+/// Bytes of TLS that are read at least: records of a few bytes would else be a system call each.
+pub(crate) const TLS_READ_BYTES_MIN: usize = 4 * 1024;
+
+/// Records of TLS without data, such as KeyUpdates, that a client may send in [`TLS_DRY_RECORDS_WINDOW`]. A library
+/// sends one in many gigabytes. More: the connection is closed, as each costs new keys.
+pub(crate) const TLS_DRY_RECORDS_MAX: u32 = 32;
+
+/// The time in which those are counted.
+pub(crate) const TLS_DRY_RECORDS_WINDOW: Duration = Duration::from_secs(1);
+
+/// How often the files of certificates are looked at. Both, certificate and key, have to rest for as long.
+pub(crate) const TLS_FILES_LOOK: Duration = Duration::from_secs(1);
+
 /// Lines of the log in a second about refused clients. More: they are counted in the next line.
 pub(crate) const PEER_LOG_LINES_MAX: usize = 8;
 
@@ -90,6 +106,9 @@ pub(crate) const HTTP_HEADERS_MAX: usize = 32;
 
 /// How long a request's head may take, the time before it included. Longer: the connection is closed.
 pub(crate) const HTTP_HEAD_MAX: Duration = Duration::from_secs(10);
+
+/// How long the handshake of TLS may take on a listener of HTTP. Longer: the connection is closed.
+pub(crate) const HTTP_HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 
 /// Threads for requests of HTTP that wait: for the check of a login, or for the disk. There is one for each connection
 /// that may be there.

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use imori_core::certificate::Certificate;
 use imori_core::id::ConnectionId;
 use imori_core::inbound::Inbound;
 use imori_core::login::Verdict;
@@ -132,6 +133,11 @@ impl ProtocolSettings {
 
 /// Each method does as the one of [`Inbound`] of its name.
 impl Protocol {
+    /// Notes that the peer has begun TLS, and the certificate that it showed.
+    pub fn secured(&mut self, certificate: Option<Arc<Certificate>>) {
+        each!(self, inbound => inbound.secured(certificate));
+    }
+
     /// Speaks first, in a protocol where the broker does.
     pub fn greet<W: World>(&mut self, world: &W) {
         each!(self, inbound => inbound.greet(world));

@@ -10,6 +10,7 @@ use std::time::Duration;
 use axum::Router;
 use imori_core::broker::queue_restored;
 use imori_core::restore::Awakening;
+use imori_core::turn::StartTls;
 use imori_core::world::Counter;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
@@ -18,7 +19,7 @@ use crate::access::{FirstPassword, make_admin, make_operator};
 use crate::admin::{self, Administered};
 use crate::cell::Cell;
 use crate::checkpoint::checkpointer::run_checkpointer;
-use crate::config::{Config, ProtocolName, Service};
+use crate::config::{Config, ListenerName, NatsTls, ProtocolName, Service};
 use crate::http::{self, Guarded, HttpListener};
 use crate::internal::{InternalClients, start_responders};
 use crate::limits::ADMIN_BODY_BYTES_MAX;
@@ -32,12 +33,14 @@ use crate::slots::unpoisoned;
 use crate::start::prepare::{Prepared, prepare, settings};
 use crate::start::start_error::StartError;
 use crate::thread;
+use crate::tls::{TlsAcceptor, TlsFiles};
 use crate::watch::{Marks, SpaceWatch, keep_watch};
 
 /// A running broker.
 pub struct Server {
     listeners: Vec<Listener>,
     shared: Arc<Shared>,
+    tls: Option<Arc<TlsAcceptor>>,
     cells: Vec<JoinHandle<()>>,
     http: Option<JoinHandle<()>>,
     watch: Option<JoinHandle<()>>,
@@ -79,20 +82,22 @@ impl Server {
         authenticator: Option<Arc<dyn Authenticator>>,
     ) -> Result<Server, StartError> {
         config.check().map_err(StartError::Config)?;
+        let tls = TlsFiles::of(&config.tls).map(TlsAcceptor::start).transpose().map_err(StartError::Tls)?;
+        let tls = tls.map(Arc::new);
         let mut listeners = Vec::new();
         let mut sockets = Vec::new();
-        for protocol in ProtocolName::ALL {
-            let bound = bind_all(Service::Messages(protocol), config, &mut listeners)?;
-            sockets.extend(bound.into_iter().map(|socket| (ListenerKind::Plain(protocol), socket)));
+        for service in ProtocolName::ALL.map(Service::Messages) {
+            bind_both(service, config, &mut listeners, &mut sockets)?;
         }
         let client_address = address_of(&listeners, ProtocolName::Nats).or(listeners.first());
         let Some(client_address) = client_address.map(|listener| listener.address) else {
             return Err(StartError::NoListener);
         };
-        let bound = bind_all(Service::WebSocket, config, &mut listeners)?;
-        sockets.extend(bound.into_iter().map(|socket| (ListenerKind::WebSocket, socket)));
-        let monitors = bind_all(Service::NatsMonitor, config, &mut listeners)?;
-        let admins = bind_all(Service::Admin, config, &mut listeners)?;
+        bind_both(Service::WebSocket, config, &mut listeners, &mut sockets)?;
+        let mut monitors = Vec::new();
+        bind_both(Service::NatsMonitor, config, &mut listeners, &mut monitors)?;
+        let mut admins = Vec::new();
+        bind_both(Service::Admin, config, &mut listeners, &mut admins)?;
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|error| StartError::Random(error.to_string()))?;
         let server_id = server_id(&random);
@@ -114,12 +119,14 @@ impl Server {
         let first_password = make_admin(&shared.access, config.users.admin_password_file.as_deref())
             .map_err(|error| StartError::FirstUser(error.to_string()))?;
         let space = SpaceWatch::begin(&shared, config.journal.reserve_bytes.as_usize() as u64);
+        let mark_bytes = shared.memory.mark_bytes();
         let settings =
-            Arc::new(settings(config, nats_vhost, shared.memory.mark_bytes(), &server_id, client_address));
+            Arc::new(settings(config, nats_vhost, mark_bytes, &server_id, client_address, tls.clone()));
         let (sender, requests) = channel();
         let mut server = Server {
             listeners,
             shared,
+            tls: tls.clone(),
             cells: Vec::new(),
             http: None,
             watch: None,
@@ -135,14 +142,13 @@ impl Server {
             requests: sender,
         };
         server.start_cells(count, config, &settings, first)?;
-        server.start_watch(config, space)?;
+        server.start_watch(config, space, tls.clone())?;
         server.start_checkpointer()?;
         let monitor = server.monitor(config, &settings, server_id, client_address);
-        let monitor =
-            monitor.map(|router| HttpListener { service: Service::NatsMonitor, sockets: monitors, router });
+        let monitor = monitor.map(|router| HttpListener { sockets: monitors, router });
         let admin = server.admin(config, &settings);
-        let admin = HttpListener { service: Service::Admin, sockets: admins, router: admin };
-        server.start_http(monitor.into_iter().chain([admin]).collect())?;
+        let admin = HttpListener { sockets: admins, router: admin };
+        server.start_http(monitor.into_iter().chain([admin]).collect(), tls)?;
         Ok(server)
     }
 
@@ -154,6 +160,11 @@ impl Server {
     /// Gives the password of `admin` once, where this start made it.
     pub fn take_first_password(&mut self) -> Option<FirstPassword> {
         self.first_password.take()
+    }
+
+    /// The certificates in force, where there are any.
+    pub fn certificates(&self) -> Option<Arc<TlsAcceptor>> {
+        self.tls.clone()
     }
 
     /// Gives the handle by which others stop the server.
@@ -265,13 +276,21 @@ impl Server {
         Ok(())
     }
 
-    fn start_watch(&mut self, config: &Config, space: SpaceWatch) -> Result<(), StartError> {
+    fn start_watch(
+        &mut self,
+        config: &Config,
+        space: SpaceWatch,
+        tls: Option<Arc<TlsAcceptor>>,
+    ) -> Result<(), StartError> {
         let shared = Arc::clone(&self.shared);
         let marks = Marks {
             slow_flush: config.journal.slow_flush_ms.duration(),
             stalled_flush: config.journal.stalled_flush_ms.duration(),
         };
-        match Builder::new().name(String::from("watch")).spawn(move || keep_watch(&shared, &marks, space)) {
+        match Builder::new()
+            .name(String::from("watch"))
+            .spawn(move || keep_watch(&shared, &marks, space, tls.as_deref()))
+        {
             Ok(thread) => self.watch = Some(thread),
             Err(error) => {
                 self.shared.phase.send_replace(Phase::Ended);
@@ -289,7 +308,7 @@ impl Server {
         server_id: String,
         client_address: SocketAddr,
     ) -> Option<Router> {
-        let is_monitor = |listener: &&Listener| listener.service == Service::NatsMonitor;
+        let is_monitor = |listener: &&Listener| listener.name.service == Service::NatsMonitor;
         let &Listener { address: http_address, .. } = self.listeners.iter().find(is_monitor)?;
         let has_nats = address_of(&self.listeners, ProtocolName::Nats).is_some();
         let monitored = Monitored {
@@ -332,12 +351,16 @@ impl Server {
     }
 
     /// Serves those of these listeners that have a socket.
-    fn start_http(&mut self, mut listeners: Vec<HttpListener>) -> Result<(), StartError> {
+    fn start_http(
+        &mut self,
+        mut listeners: Vec<HttpListener>,
+        tls: Option<Arc<TlsAcceptor>>,
+    ) -> Result<(), StartError> {
         listeners.retain(|listener| !listener.sockets.is_empty());
         if listeners.is_empty() {
             return Ok(());
         }
-        match http::start(listeners, self.shared.phase.subscribe()) {
+        match http::start(listeners, tls, self.shared.phase.subscribe()) {
             Ok(thread) => self.http = Some(thread),
             Err(error) => {
                 self.shared.phase.send_replace(Phase::Ended);
@@ -349,27 +372,39 @@ impl Server {
 }
 
 fn address_of(listeners: &[Listener], protocol: ProtocolName) -> Option<&Listener> {
-    listeners.iter().find(|listener| listener.service == Service::Messages(protocol))
+    listeners.iter().find(|listener| listener.name.service == Service::Messages(protocol))
 }
 
-/// Binds the addresses of a service. One of IPv6 may be left out where the host has none.
-fn bind_all(
+/// Binds the addresses of a service, without TLS and with it. One of IPv6 may be left out where the host has none.
+fn bind_both(
     service: Service,
     config: &Config,
     listeners: &mut Vec<Listener>,
-) -> Result<Vec<TcpListener>, StartError> {
-    let mut sockets = Vec::new();
-    for address in config.listeners.of(service) {
-        match bind(*address) {
-            Ok((socket, bound)) => {
-                listeners.push(Listener { service, address: bound });
-                sockets.push(socket);
+    sockets: &mut Vec<(ListenerKind, TcpListener)>,
+) -> Result<(), StartError> {
+    for name in [ListenerName::plain(service), ListenerName::tls(service)] {
+        for address in config.listeners.of(name) {
+            match bind(*address) {
+                Ok((socket, bound)) => {
+                    listeners.push(Listener { name, address: bound });
+                    sockets.push((listener_kind(name, config), socket));
+                }
+                Err(error) if address.is_left_out(&error) => {}
+                Err(error) => return Err(StartError::Bind { name, address: *address, error }),
             }
-            Err(error) if address.is_left_out(&error) => {}
-            Err(error) => return Err(StartError::Bind { service, address: *address, error }),
         }
     }
-    Ok(sockets)
+    Ok(())
+}
+
+fn listener_kind(name: ListenerName, config: &Config) -> ListenerKind {
+    let start_tls = match config.nats.tls {
+        _ if name != ListenerName::plain(Service::Messages(ProtocolName::Nats)) => StartTls::No,
+        NatsTls::None => StartTls::No,
+        NatsTls::Offered => StartTls::Offered,
+        NatsTls::Demanded => StartTls::Demanded,
+    };
+    ListenerKind { name, start_tls, accepts_plaintext: config.broker.accept_plaintext.contains(&name) }
 }
 
 /// A stop that takes longer than this is told of in the log.

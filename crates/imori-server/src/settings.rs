@@ -7,6 +7,7 @@ use imori_core::outbound::OutboundLimits;
 
 use crate::config::WritePolicy;
 use crate::protocol::ProtocolSettings;
+use crate::tls::TlsAcceptor;
 use crate::websocket::UpgradePolicy;
 
 /// The part of the configuration that connections need.
@@ -16,6 +17,12 @@ pub(crate) struct Settings {
     pub(crate) write: WritePolicy,
     /// The protocols and web pages that may connect by WebSocket.
     pub(crate) upgrade_policy: Arc<UpgradePolicy>,
+    /// The certificates of listeners with TLS, where there are such.
+    pub(crate) tls: Option<Arc<TlsAcceptor>>,
+    /// From accepting a connection to its login.
+    pub(crate) login_timeout: Duration,
+    /// Time for a handshake of TLS within that.
+    pub(crate) handshake_timeout: Duration,
     /// How long a cell looks for more to do before it sleeps.
     pub(crate) spin: Duration,
     /// Development on a network that is trusted: clients from elsewhere count as local.

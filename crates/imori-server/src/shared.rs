@@ -17,7 +17,7 @@ use imori_core::room::{Reserve, Room, RoomState};
 use imori_core::route::Table;
 use imori_core::time::Time;
 use imori_core::topology::Topology;
-use tokio::net::tcp::OwnedWriteHalf;
+use imori_core::turn::StartTls;
 use tokio::sync::{Notify, mpsc, watch};
 use tracing::warn;
 
@@ -27,7 +27,7 @@ use crate::cell_state::load::Load;
 use crate::cell_state::pulse::Pulse;
 use crate::cell_state::turn_counter::TurnCounter;
 use crate::clock::Clock;
-use crate::config::{ProtocolName, WritePolicy};
+use crate::config::{ListenerName, ProtocolName, Service, WritePolicy};
 use crate::limits::{DISK_FAILURE_GOODBYE, INTERNAL_CLIENTS_MAX};
 use crate::login::{Verdicts, Verifiers};
 use crate::peers::admission::{Admission, Ticket};
@@ -38,6 +38,7 @@ use crate::slots::{SlotKey, Slots, unpoisoned};
 use crate::stall::Stalls;
 use crate::store::rate_limited_log::RateLimitedLog;
 use crate::store::{Checkpointer, Damages, Journal, Pager};
+use crate::tls::ByteStream;
 use crate::turn::{Link, Memory, Signal, Wire};
 use crate::websocket::FramedWriter;
 
@@ -57,8 +58,8 @@ pub(crate) struct TcpWire {
 /// The way in which bytes reach a client.
 #[derive(Clone)]
 pub(crate) enum Writer {
-    /// The bytes as they are.
-    Plain(Arc<OwnedWriteHalf>),
+    /// The bytes as they are, or inside TLS, which its own cell alone speaks.
+    Stream(ByteStream),
     /// As messages of a WebSocket, which its own cell alone makes.
     Framed(Arc<FramedWriter>),
     /// To a client inside the process.
@@ -69,7 +70,7 @@ impl Writer {
     /// Writes as much as the socket takes now.
     pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Writer::Plain(socket) => socket.try_write(bytes),
+            Writer::Stream(stream) => stream.try_write(bytes),
             Writer::Framed(writer) => writer.write(bytes),
             Writer::Internal(pipe) => pipe.write(bytes),
         }
@@ -81,7 +82,11 @@ impl Wire for TcpWire {
 
     fn writer(&self, is_own_cell: bool) -> Option<Writer> {
         match (&self.writer, self.policy) {
-            (Writer::Framed(_), _) | (_, WritePolicy::Own) if !is_own_cell => None,
+            (Writer::Framed(_) | Writer::Stream(ByteStream::Tls(_)), _) | (_, WritePolicy::Own)
+                if !is_own_cell =>
+            {
+                None
+            }
             _ => Some(self.writer.clone()),
         }
     }
@@ -97,13 +102,24 @@ impl Wire for TcpWire {
     }
 }
 
-/// How a connection begins.
+/// How the connections of a listener begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ListenerKind {
-    /// With a protocol.
-    Plain(ProtocolName),
-    /// With the request for an upgrade to WebSocket, which names the protocol.
-    WebSocket,
+pub(crate) struct ListenerKind {
+    pub(crate) name: ListenerName,
+    /// TLS that may begin in the course of the protocol.
+    pub(crate) start_tls: StartTls,
+    /// Passwords are taken from other hosts without TLS.
+    pub(crate) accepts_plaintext: bool,
+}
+
+impl ListenerKind {
+    /// The protocol of its connections; `None` where a request for an upgrade to WebSocket names it.
+    pub(crate) fn protocol(self) -> Option<ProtocolName> {
+        match self.name.service {
+            Service::Messages(protocol) => Some(protocol),
+            Service::WebSocket | Service::NatsMonitor | Service::Admin => None,
+        }
+    }
 }
 
 /// Somebody for a cell to take over.

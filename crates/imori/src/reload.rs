@@ -1,11 +1,14 @@
 //! A configuration that is read again while the broker runs.
 
+use std::sync::Arc;
+
 use imori_server::config::{Config, LogLevel};
+use imori_server::tls::{TlsAcceptor, TlsFiles};
 use tracing::{info, warn};
 
 use crate::log;
 
-/// The key that can change while the broker runs.
+/// The key that can change while the broker runs, beside those of certificates.
 const CHANGEABLE: &str = "log.level";
 
 /// The configuration in force.
@@ -13,12 +16,13 @@ pub(crate) struct Reload {
     /// Every key of the start with its value then.
     started_with: Vec<(String, String)>,
     level: LogLevel,
+    certificates: Option<Arc<TlsAcceptor>>,
 }
 
 impl Reload {
     /// Begins with the configuration that the broker was started with.
-    pub(crate) fn of(config: &Config) -> Reload {
-        Reload { started_with: keys(config), level: config.log.level }
+    pub(crate) fn of(config: &Config, certificates: Option<Arc<TlsAcceptor>>) -> Reload {
+        Reload { started_with: keys(config), level: config.log.level, certificates }
     }
 
     /// Takes over of a configuration what can change, and logs what was done. One that is wrong changes nothing.
@@ -35,6 +39,9 @@ impl Reload {
             self.level = config.log.level;
             log::set_level(self.level);
         }
+        if let (Some(certificates), Some(files)) = (&self.certificates, TlsFiles::of(&config.tls)) {
+            certificates.reload(files);
+        }
         let waiting = self.waiting(&config);
         if !waiting.is_empty() {
             let keys = waiting.join(", ");
@@ -44,10 +51,16 @@ impl Reload {
         info!(changed, "the configuration was read again");
     }
 
+    /// Whether a key is taken over without a restart.
+    fn is_changeable(&self, key: &str) -> bool {
+        let is_file = key.starts_with("tls.") && key != "tls.handshake_timeout_s";
+        key == CHANGEABLE || (is_file && self.certificates.is_some())
+    }
+
     /// The keys that differ from those of the start, and cannot change before the next.
     fn waiting(&self, config: &Config) -> Vec<String> {
         let differ = |(old, new): (&(String, String), (String, String))| {
-            (old.1 != new.1 && new.0 != CHANGEABLE).then_some(new.0)
+            (old.1 != new.1 && !self.is_changeable(&new.0)).then_some(new.0)
         };
         self.started_with.iter().zip(keys(config)).filter_map(differ).collect()
     }
@@ -78,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_change_is_taken_over_or_named() {
-        let mut reload = Reload::of(&Config::default());
+        let mut reload = Reload::of(&Config::default(), None);
         let level = ("log", "level", Value::Text(String::from("debug")));
         let queues = ("limits", "queues", Value::Integer(7));
         assert_eq!(reload.waiting(&with(std::slice::from_ref(&level))), Vec::<String>::new());

@@ -3,7 +3,7 @@
 use imori_core::authorize::{Action, Identity, Object, authorize};
 use imori_core::login::{Credentials, Verdict};
 use imori_core::name::Name;
-use imori_core::turn::ClientFacts;
+use imori_core::turn::{ClientFacts, Peer};
 use imori_core::world::World;
 
 use crate::client::{Capabilities, Client};
@@ -16,8 +16,13 @@ use crate::limits::{FRAME_BYTES_MIN, SHOWN_PROPERTIES_BYTES_MAX};
 use crate::protocol_error::{Code, ProtocolError};
 use crate::settings::{RABBITMQ_VERSION, Settings};
 
-/// Mechanisms of logging in, separated by spaces.
-pub(crate) const MECHANISMS: &[u8] = b"PLAIN AMQPLAIN";
+/// Mechanisms of logging in, separated by spaces. EXTERNAL is one of them where the client's certificate names a user.
+pub(crate) fn mechanisms(peer: &Peer) -> &'static [u8] {
+    match peer.certified_user() {
+        Some(_) => b"EXTERNAL PLAIN AMQPLAIN",
+        None => b"PLAIN AMQPLAIN",
+    }
+}
 
 /// Languages of reply texts.
 pub(crate) const LOCALES: &[u8] = b"en_US";
@@ -66,6 +71,7 @@ pub(crate) fn log_in(
     let credentials = match start_ok.mechanism {
         "PLAIN" => plain(start_ok.response),
         "AMQPLAIN" => amqplain(start_ok.response),
+        "EXTERNAL" => Some(external(start_ok.response)),
         other => {
             let text = format_args!("unknown authentication mechanism '{}'", other.escape_default());
             return Err(ProtocolError::new(Code::CommandInvalid, text));
@@ -99,6 +105,11 @@ fn plain(response: &[u8]) -> Option<Credentials> {
     let mut parts = response.split(|byte| *byte == 0);
     let (_, user, password) = (parts.next()?, parts.next()?, parts.next()?);
     parts.next().is_none().then(|| Credentials::password(Some(user), Some(password)))
+}
+
+/// RFC 4422, appendix A: the user that the client asks to be, or nothing.
+fn external(response: &[u8]) -> Credentials {
+    Credentials::Certificate { user: (!response.is_empty()).then(|| response.into()) }
 }
 
 /// A table without its length, with `LOGIN` and `PASSWORD`.

@@ -9,6 +9,7 @@ use super::intake::Intake;
 use super::parking::Line;
 use super::unread::Unread;
 use crate::broker::{self, Actor};
+use crate::certificate::Certificate;
 use crate::id::ConnectionId;
 use crate::login::Verdict;
 use crate::outbound::{CutReason, Encoder, SessionId};
@@ -59,6 +60,14 @@ pub trait Inbound: Debug + Sized {
     /// Tells the monitor about the client's program.
     fn client(&self) -> ClientFacts {
         ClientFacts::default()
+    }
+
+    /// Notes that the peer has begun TLS, and the certificate that it showed.
+    fn secured(&mut self, certificate: Option<Arc<Certificate>>) {
+        let peer = &mut self.intake_mut().peer;
+        peer.is_encrypted = true;
+        peer.may_send_password = true;
+        peer.certificate = certificate;
     }
 
     /// Speaks first, in a protocol where the broker does. The connection is registered by then.

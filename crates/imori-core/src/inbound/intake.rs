@@ -66,6 +66,11 @@ impl<F: AsRef<[u8]>> Intake<F> {
             LoginProgress::Decided(verdict) => return Some(verdict),
             LoginProgress::Asked => {}
             LoginProgress::Idle => {
+                let credentials = self.by_certificate(credentials);
+                if let Some(notice) = self.refusal(&credentials) {
+                    self.notice = Some(notice);
+                    return Some(Verdict::Refused);
+                }
                 let login = Login {
                     connection,
                     is_local: self.peer.is_loopback,
@@ -81,6 +86,39 @@ impl<F: AsRef<[u8]>> Intake<F> {
         }
         self.progress = LoginProgress::Asked;
         None
+    }
+
+    /// A client that gives neither name nor password is the user that its certificate names, if it names one.
+    fn by_certificate(&self, credentials: Credentials) -> Credentials {
+        match credentials {
+            Credentials::Password { user: None, password: None } if self.peer.certified_user().is_some() => {
+                Credentials::Certificate { user: None }
+            }
+            credentials => credentials,
+        }
+    }
+
+    /// Why credentials prove nothing on this transport, if so (SECURITY AUTH-09).
+    fn refusal(&self, credentials: &Credentials) -> Option<Notice> {
+        match credentials {
+            Credentials::Password { .. } if !self.peer.may_send_password => Some(Notice::refused(
+                "password without TLS",
+                String::from(
+                    "a password came without TLS, where anyone on the way can read it; connect to a listener with \
+                     TLS, or name this one in `broker.accept_plaintext`",
+                ),
+            )),
+            Credentials::Certificate { user } => {
+                let certified = self.peer.certified_user().map(str::as_bytes);
+                let is_that =
+                    certified.is_some() && user.as_deref().is_none_or(|user| Some(user) == certified);
+                (!is_that).then(|| {
+                    let text = "the client's certificate names no user, or another one; see `tls.user_from`";
+                    Notice::refused("certificate of no user", String::from(text))
+                })
+            }
+            Credentials::Password { .. } | Credentials::Unsupported => None,
+        }
     }
 
     /// Notes the verdict that was asked for; any other is dropped.

@@ -29,6 +29,9 @@ pub struct Info {
     /// Clients have to begin TLS.
     #[serde(skip_serializing_if = "is_false")]
     pub tls_required: bool,
+    /// Clients may begin TLS.
+    #[serde(skip_serializing_if = "is_false")]
+    pub tls_available: bool,
     /// Bytes of headers and payload of a message.
     pub max_payload: usize,
     /// The number of the client's connection.

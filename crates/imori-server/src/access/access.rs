@@ -168,6 +168,22 @@ impl Access {
         }
     }
 
+    /// Finds the user whom a verified certificate names: by the name that certificates of the user carry, or else by the
+    /// user's own. A client that asks to be somebody has to be that one (SECURITY AUTH-11).
+    fn check_certificate(&self, login: &Login, wanted: Option<&[u8]>) -> Verdict {
+        let named = login.certificate.as_ref().and_then(|certificate| certificate.user.as_deref());
+        let Some(named) = named else { return Verdict::Refused };
+        let state = self.state.load();
+        let users = &state.objects.users;
+        let by_certificate = users.iter().find(|(_, user)| user.certificate.as_deref() == Some(named));
+        let own = || users.get_key_value(named).filter(|(_, user)| user.certificate.is_none());
+        let found = by_certificate.or_else(own).map(|(name, _)| name);
+        let is_wanted =
+            |name: &&String| wanted.is_none_or(|wanted| wanted.is_empty() || wanted == name.as_bytes());
+        let identity = found.filter(is_wanted).and_then(|name| state.identities.get(name));
+        identity.cloned().map_or(Verdict::Refused, Verdict::Granted)
+    }
+
     /// Checks a password at the price of a slow hash, whether the user is there or not.
     fn check(&self, user: &str, password: &[u8], source: Option<IpAddr>) -> Verdict {
         let state = self.state.load_full();
@@ -189,8 +205,10 @@ impl Access {
 
 impl Authenticator for Access {
     fn verify_now(&self, login: &Login) -> Option<Verdict> {
-        let Credentials::Password { user, password } = &login.credentials else {
-            return Some(Verdict::Refused);
+        let (user, password) = match &login.credentials {
+            Credentials::Password { user, password } => (user, password),
+            Credentials::Certificate { user } => return Some(self.check_certificate(login, user.as_deref())),
+            Credentials::Unsupported => return Some(Verdict::Refused),
         };
         let user = user.as_deref().unwrap_or(BUILT_IN_USER);
         let password = password.as_deref().unwrap_or(BUILT_IN_USER);

@@ -67,7 +67,7 @@ pub(super) async fn port_listener(State(broker): Broker, Path(port): Path<String
 
 /// Whether anything listens for a protocol.
 pub(super) async fn protocol_listener(State(broker): Broker, Path(wanted): Path<String>) -> Response {
-    let protocols: Vec<&str> = broker.listeners.iter().map(|listener| protocol(listener.service)).collect();
+    let protocols: Vec<&str> = broker.listeners.iter().map(|listener| protocol(listener.name)).collect();
     if protocols.contains(&wanted.as_str()) {
         return json_with(StatusCode::OK, &json!({"status": "ok", "protocol": wanted}));
     }

@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 use super::administered::Administered;
 use super::answer::{busy, not_authorized};
 use super::on_cell::OPERATOR;
-use crate::http::Source;
+use crate::http::{Encrypted, Source};
 
 /// Lets a request through with the [`Identity`](imori_core::authorize::Identity) of its user among its extensions, or
 /// answers why not.
@@ -28,13 +28,14 @@ pub(super) async fn log_in(
     let source = request.extensions().get::<Source>();
     let is_loopback = source.is_some_and(|Source(source)| source.ip().to_canonical().is_loopback());
     let is_local = broker.trusts_network || is_loopback;
+    let is_encrypted = request.extensions().get::<Encrypted>().is_some_and(|Encrypted(is)| *is);
     match verdict(
         &broker,
         Login {
             connection: OPERATOR,
             is_local,
-            source: None,
-            is_encrypted: false,
+            source: source.map(|Source(source)| source.ip().to_canonical()),
+            is_encrypted,
             certificate: None,
             credentials,
         },

@@ -21,7 +21,7 @@ use super::exchanges::DELAYED;
 use super::list::rest_at;
 use super::vhosts::Totals;
 use crate::clock::millis;
-use crate::config::{ProtocolName, Service};
+use crate::config::{ListenerName, ProtocolName, Service};
 use crate::monitor::memory_bytes;
 
 type Broker = State<Arc<Administered>>;
@@ -118,23 +118,29 @@ fn listeners(broker: &Administered) -> Vec<Value> {
     let row = |listener: &crate::net::listener::Listener| {
         json!({
             "node": broker.node,
-            "protocol": protocol(listener.service),
+            "protocol": protocol(listener.name),
             "ip_address": listener.address.ip(),
             "port": listener.address.port(),
-            "tls": false,
+            "tls": listener.name.is_tls,
         })
     };
     broker.listeners.iter().map(row).collect()
 }
 
 /// The protocol of a listener, by RabbitMQ's name where it has one.
-pub(super) fn protocol(service: Service) -> &'static str {
-    match service {
-        Service::Messages(ProtocolName::Amqp) => "amqp",
-        Service::Messages(ProtocolName::Stomp) => "stomp",
-        Service::Messages(ProtocolName::Nats) => "nats",
-        Service::WebSocket => "http/web-stomp",
-        Service::NatsMonitor => "http/nats-monitor",
-        Service::Admin => "http",
+pub(super) fn protocol(listener: ListenerName) -> &'static str {
+    match (listener.service, listener.is_tls) {
+        (Service::Messages(ProtocolName::Amqp), false) => "amqp",
+        (Service::Messages(ProtocolName::Amqp), true) => "amqp/ssl",
+        (Service::Messages(ProtocolName::Stomp), false) => "stomp",
+        (Service::Messages(ProtocolName::Stomp), true) => "stomp/ssl",
+        (Service::Messages(ProtocolName::Nats), false) => "nats",
+        (Service::Messages(ProtocolName::Nats), true) => "nats/ssl",
+        (Service::WebSocket, false) => "http/web-stomp",
+        (Service::WebSocket, true) => "https/web-stomp",
+        (Service::NatsMonitor, false) => "http/nats-monitor",
+        (Service::NatsMonitor, true) => "https/nats-monitor",
+        (Service::Admin, false) => "http",
+        (Service::Admin, true) => "https",
     }
 }

@@ -77,12 +77,78 @@ impl fmt::Display for Service {
     }
 }
 
-impl FromStr for Service {
+/// A listener: its purpose, and whether it speaks TLS from the first byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ListenerName {
+    /// Its purpose.
+    pub service: Service,
+    /// Whether TLS is spoken there from the first byte.
+    pub is_tls: bool,
+}
+
+impl ListenerName {
+    /// Every listener there can be.
+    pub fn all() -> impl Iterator<Item = ListenerName> {
+        Service::all().flat_map(|service| [ListenerName::plain(service), ListenerName::tls(service)])
+    }
+
+    /// The listener without TLS.
+    pub const fn plain(service: Service) -> ListenerName {
+        ListenerName { service, is_tls: false }
+    }
+
+    /// The listener with TLS.
+    pub const fn tls(service: Service) -> ListenerName {
+        ListenerName { service, is_tls: true }
+    }
+
+    /// Its name on the command line and in the log.
+    pub const fn name(self) -> &'static str {
+        match (self.service, self.is_tls) {
+            (service, false) => service.name(),
+            (Service::Messages(ProtocolName::Stomp), true) => "stomp-tls",
+            (Service::Messages(ProtocolName::Nats), true) => "nats-tls",
+            (Service::Messages(ProtocolName::Amqp), true) => "amqp-tls",
+            (Service::WebSocket, true) => "ws-tls",
+            (Service::NatsMonitor, true) => "nats-monitor-tls",
+            (Service::Admin, true) => "admin-tls",
+        }
+    }
+}
+
+impl fmt::Display for ListenerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for ListenerName {
     type Err = AddressError;
 
-    fn from_str(text: &str) -> Result<Service, AddressError> {
-        Service::all().find(|service| service.name() == text).ok_or(AddressError::UnknownProtocol)
+    fn from_str(text: &str) -> Result<ListenerName, AddressError> {
+        ListenerName::all().find(|listener| listener.name() == text).ok_or(AddressError::UnknownProtocol)
     }
+}
+
+impl Setting for ListenerName {
+    fn read(value: &Value) -> Option<ListenerName> {
+        match value {
+            Value::Text(text) => text.parse().ok(),
+            _ => None,
+        }
+    }
+
+    fn expected(_: Option<&RangeInclusive<ListenerName>>) -> String {
+        format!("one of `{}`", names().join("`, `"))
+    }
+
+    fn show(&self) -> String {
+        quoted(self.name())
+    }
+}
+
+fn names() -> Vec<&'static str> {
+    ListenerName::all().map(ListenerName::name).collect()
 }
 
 /// The error number by which Linux says that it was built without IPv6.
@@ -163,8 +229,7 @@ impl fmt::Display for AddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AddressError::UnknownProtocol => {
-                let names: Vec<&str> = Service::all().map(Service::name).collect();
-                write!(f, "unknown protocol; use one of `{}`", names.join("`, `"))
+                write!(f, "unknown protocol; use one of `{}`", names().join("`, `"))
             }
             AddressError::NotAnAddress => {
                 write!(f, "expected {}", ListenAddress::expected(None))
@@ -216,14 +281,13 @@ mod tests {
 
     #[test]
     fn protocols_are_found_by_name() {
-        assert_eq!("stomp".parse(), Ok(Service::Messages(ProtocolName::Stomp)));
-        assert_eq!("ws".parse(), Ok(Service::WebSocket));
-        assert_eq!("nats-monitor".parse(), Ok(Service::NatsMonitor));
-        assert_eq!("admin".parse(), Ok(Service::Admin));
-        assert_eq!("STOMP".parse::<Service>(), Err(AddressError::UnknownProtocol));
-        assert_eq!(
-            AddressError::UnknownProtocol.to_string(),
-            "unknown protocol; use one of `stomp`, `nats`, `amqp`, `ws`, `nats-monitor`, `admin`"
-        );
+        assert_eq!("stomp".parse(), Ok(ListenerName::plain(Service::Messages(ProtocolName::Stomp))));
+        assert_eq!("amqp-tls".parse(), Ok(ListenerName::tls(Service::Messages(ProtocolName::Amqp))));
+        assert_eq!("ws".parse(), Ok(ListenerName::plain(Service::WebSocket)));
+        assert_eq!("nats-monitor".parse(), Ok(ListenerName::plain(Service::NatsMonitor)));
+        assert_eq!("admin-tls".parse(), Ok(ListenerName::tls(Service::Admin)));
+        assert_eq!("STOMP".parse::<ListenerName>(), Err(AddressError::UnknownProtocol));
+        let told = AddressError::UnknownProtocol.to_string();
+        assert!(told.starts_with("unknown protocol; use one of `stomp`, `stomp-tls`, `nats`, "), "{told}");
     }
 }

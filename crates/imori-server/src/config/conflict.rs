@@ -3,27 +3,31 @@
 use std::error::Error;
 use std::fmt;
 
-use super::address::{ListenAddress, ProtocolName, Service};
+use super::address::{ListenAddress, ListenerName, ProtocolName, Service};
 use super::exposure::ExposedListener;
-use super::sections::Config;
+use super::sections::{ClientCertificates, Config, NatsTls};
 use crate::limits::JOURNAL_MESSAGE_SLACK_BYTES;
 
 /// Two or more values that contradict each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConfigConflict {
-    /// A listener is open to others than this machine, and there are no users.
+    /// A listener is open to others than this machine, and not safe.
     Exposed(ExposedListener),
     /// Messages can come in nowhere.
     NoListener,
     /// Two listeners want one port.
     SharedPort {
-        /// The service of the first.
-        first: Service,
-        /// The service of the second.
-        second: Service,
+        /// The first.
+        first: ListenerName,
+        /// The second.
+        second: ListenerName,
         /// The address that the second would listen on.
         address: ListenAddress,
     },
+    /// TLS is to be spoken, and there is no certificate or no key.
+    NoCertificate,
+    /// Certificates of clients are to be verified, and nothing says by which CA.
+    NoClientCa,
     /// The largest message does not fit into a journal file.
     FilesTooSmall {
         /// Bytes of a file.
@@ -40,15 +44,32 @@ impl Config {
     /// The first conflict that is found.
     pub fn check(&self) -> Result<(), ConfigConflict> {
         self.refuse_exposure().map_err(ConfigConflict::Exposed)?;
-        if ProtocolName::ALL.iter().all(|protocol| self.listeners.of(Service::Messages(*protocol)).is_empty())
-        {
+        if !ProtocolName::ALL.iter().any(|protocol| self.listeners.has(Service::Messages(*protocol))) {
             return Err(ConfigConflict::NoListener);
         }
+        self.refuse_half_tls()?;
         self.refuse_shared_port()?;
         let file_bytes = self.journal.file_bytes.as_usize();
         let message_bytes = self.limits.message_bytes.as_usize() + self.limits.header_bytes.as_usize();
         if message_bytes + JOURNAL_MESSAGE_SLACK_BYTES > file_bytes {
             return Err(ConfigConflict::FilesTooSmall { file_bytes, message_bytes });
+        }
+        Ok(())
+    }
+
+    /// Whether any listener speaks TLS.
+    pub fn speaks_tls(&self) -> bool {
+        self.nats.tls != NatsTls::None || self.listeners.all().any(|(listener, _)| listener.is_tls)
+    }
+
+    fn refuse_half_tls(&self) -> Result<(), ConfigConflict> {
+        let tls = &self.tls;
+        let (has_certificate, has_key) = (tls.certificate.path().is_some(), tls.key.path().is_some());
+        if has_certificate != has_key || (self.speaks_tls() && !has_certificate) {
+            return Err(ConfigConflict::NoCertificate);
+        }
+        if tls.client_certificates != ClientCertificates::Ignored && tls.client_ca.path().is_none() {
+            return Err(ConfigConflict::NoClientCa);
         }
         Ok(())
     }
@@ -90,6 +111,12 @@ impl fmt::Display for ConfigConflict {
                 f,
                 "listeners `{first}` and `{second}` both want `{address}`; give each a port of its own"
             ),
+            ConfigConflict::NoCertificate => {
+                f.write_str("TLS needs both a certificate and its key; set `tls.certificate` and `tls.key`")
+            }
+            ConfigConflict::NoClientCa => f.write_str(
+                "`tls.client_certificates` asks for certificates that nothing verifies; set `tls.client_ca`",
+            ),
             ConfigConflict::FilesTooSmall { file_bytes, message_bytes } => write!(
                 f,
                 "a message of `{message_bytes}` bytes with its headers does not fit into a journal file of \
@@ -104,18 +131,14 @@ impl Error for ConfigConflict {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Bytes;
+    use std::path::Path;
+
+    use crate::config::{Bytes, FilePath, Listeners};
 
     fn listening(stomp: &[&str], nats: &[&str]) -> Config {
         let parse = |addresses: &[&str]| addresses.iter().map(|address| address.parse().unwrap()).collect();
-        let mut config = Config { insecure_dev: true, ..Config::default() };
-        config.listeners.stomp = parse(stomp);
-        config.listeners.nats = parse(nats);
-        config.listeners.amqp.clear();
-        config.listeners.ws.clear();
-        config.listeners.nats_monitor.clear();
-        config.listeners.admin.clear();
-        config
+        let listeners = Listeners { stomp: parse(stomp), nats: parse(nats), ..Listeners::none() };
+        Config { insecure_dev: true, listeners, ..Config::default() }
     }
 
     #[test]
@@ -144,6 +167,26 @@ mod tests {
         let mut config = listening(&[], &[]);
         config.listeners.nats_monitor = vec!["127.0.0.1:1".parse().unwrap()];
         assert_eq!(config.check(), Err(ConfigConflict::NoListener));
+    }
+
+    #[test]
+    fn tls_is_configured_whole_or_not_at_all() {
+        let file = || FilePath::from(Path::new("/etc/imori/file.pem"));
+        let mut config = listening(&["127.0.0.1:1"], &[]);
+        config.tls.certificate = file();
+        assert_eq!(config.check(), Err(ConfigConflict::NoCertificate));
+        config.tls.key = file();
+        assert_eq!(config.check(), Ok(()));
+        config.tls.client_certificates = ClientCertificates::Asked;
+        assert_eq!(config.check(), Err(ConfigConflict::NoClientCa));
+        config.tls.client_ca = file();
+        assert_eq!(config.check(), Ok(()));
+        let mut config = listening(&["127.0.0.1:1"], &[]);
+        config.nats.tls = NatsTls::Offered;
+        assert_eq!(config.check(), Err(ConfigConflict::NoCertificate));
+        let mut config = listening(&[], &[]);
+        config.listeners.stomp_tls = vec!["127.0.0.1:1".parse().unwrap()];
+        assert_eq!(config.check(), Err(ConfigConflict::NoCertificate));
     }
 
     #[test]

@@ -70,7 +70,7 @@ macro_rules! sections {
         #[derive(Debug, Clone, PartialEq, Default)]
         pub struct Config {
             $( $(#[doc = $section_doc])+ pub $section: $Section, )+
-            /// Listen beyond loopback without users. Not a key: only the command line sets it.
+            /// Listen beyond loopback without TLS, for clients that count as local. Not a key: only the command line sets it.
             pub insecure_dev: bool,
         }
 

@@ -1,22 +1,22 @@
-//! Listeners are open to this host alone as long as every client may do everything.
+//! Beyond this host only listeners are open on which nobody on the way reads along.
 
 use std::error::Error;
 use std::fmt;
 
-use super::address::{ListenAddress, ProtocolName, Service};
-use super::sections::{Config, Listeners};
+use super::address::{ListenAddress, ListenerName, ProtocolName, Service};
+use super::sections::{Config, Listeners, NatsTls};
 
-/// A listener that other hosts could reach although no users are configured.
+/// A listener that other hosts could reach, and on which they would not be safe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExposedListener {
-    /// The purpose of the listener.
-    pub service: Service,
+    /// The listener.
+    pub listener: ListenerName,
     /// Where it would listen.
     pub address: ListenAddress,
 }
 
 impl Config {
-    /// Refuses listeners beyond loopback while no users are configured, unless development asks for it.
+    /// Refuses listeners beyond loopback that are not safe, unless development asks for it.
     ///
     /// # Errors
     /// The first listener that would be reachable from another host.
@@ -27,41 +27,107 @@ impl Config {
         }
     }
 
-    /// The first listener that other hosts could reach, if there is one.
+    /// The first listener that other hosts could reach without TLS or without a login, and that nobody accepted by
+    /// name, if there is one.
     pub fn exposed_listener(&self) -> Option<ExposedListener> {
         self.listeners
             .all()
-            .find(|(_, address)| !is_loopback(*address))
-            .map(|(service, address)| ExposedListener { service, address })
+            .find(|(listener, address)| !is_loopback(*address) && !self.is_safe(*listener))
+            .map(|(listener, address)| ExposedListener { listener, address })
+    }
+
+    /// The listeners beyond loopback that `broker.accept_plaintext` names.
+    pub fn accepted_listeners(&self) -> impl Iterator<Item = ExposedListener> {
+        let is_accepted = |listener: &ListenerName| self.broker.accept_plaintext.contains(listener);
+        let all = self.listeners.all();
+        all.filter(move |(listener, address)| !is_loopback(*address) && is_accepted(listener))
+            .map(|(listener, address)| ExposedListener { listener, address })
+    }
+
+    /// Whether other hosts may reach a listener (SECURITY OPS-01, WEB-01).
+    fn is_safe(&self, listener: ListenerName) -> bool {
+        let is_encrypted = listener.is_tls
+            || (listener.service == Service::Messages(ProtocolName::Nats)
+                && self.nats.tls == NatsTls::Demanded);
+        let has_login = listener.service != Service::NatsMonitor;
+        (is_encrypted && has_login) || self.broker.accept_plaintext.contains(&listener)
     }
 }
 
 impl Listeners {
-    /// Every address that is listened on, with the service there.
-    pub(super) fn all(&self) -> impl Iterator<Item = (Service, ListenAddress)> {
-        Service::all().flat_map(|service| self.of(service).iter().map(move |address| (service, *address)))
+    /// No listener at all.
+    pub fn none() -> Listeners {
+        let mut listeners = Listeners::default();
+        for name in ListenerName::all() {
+            listeners.of_mut(name).clear();
+        }
+        listeners
     }
 
-    /// Where a service listens.
-    pub fn of(&self, service: Service) -> &[ListenAddress] {
-        match service {
-            Service::Messages(ProtocolName::Stomp) => &self.stomp,
-            Service::Messages(ProtocolName::Nats) => &self.nats,
-            Service::Messages(ProtocolName::Amqp) => &self.amqp,
-            Service::WebSocket => &self.ws,
-            Service::NatsMonitor => &self.nats_monitor,
-            Service::Admin => &self.admin,
+    /// Every address that is listened on, with the listener there.
+    pub(super) fn all(&self) -> impl Iterator<Item = (ListenerName, ListenAddress)> {
+        ListenerName::all()
+            .flat_map(|listener| self.of(listener).iter().map(move |address| (listener, *address)))
+    }
+
+    /// Whether a service is listened for, with TLS or without.
+    pub fn has(&self, service: Service) -> bool {
+        !self.of(ListenerName::plain(service)).is_empty() || !self.of(ListenerName::tls(service)).is_empty()
+    }
+
+    /// Where a listener listens.
+    pub fn of(&self, listener: ListenerName) -> &[ListenAddress] {
+        match (listener.service, listener.is_tls) {
+            (Service::Messages(ProtocolName::Stomp), false) => &self.stomp,
+            (Service::Messages(ProtocolName::Stomp), true) => &self.stomp_tls,
+            (Service::Messages(ProtocolName::Nats), false) => &self.nats,
+            (Service::Messages(ProtocolName::Nats), true) => &self.nats_tls,
+            (Service::Messages(ProtocolName::Amqp), false) => &self.amqp,
+            (Service::Messages(ProtocolName::Amqp), true) => &self.amqp_tls,
+            (Service::WebSocket, false) => &self.ws,
+            (Service::WebSocket, true) => &self.ws_tls,
+            (Service::NatsMonitor, false) => &self.nats_monitor,
+            (Service::NatsMonitor, true) => &self.nats_monitor_tls,
+            (Service::Admin, false) => &self.admin,
+            (Service::Admin, true) => &self.admin_tls,
+        }
+    }
+
+    /// Where a listener listens, to be changed.
+    pub fn of_mut(&mut self, listener: ListenerName) -> &mut Vec<ListenAddress> {
+        match (listener.service, listener.is_tls) {
+            (Service::Messages(ProtocolName::Stomp), false) => &mut self.stomp,
+            (Service::Messages(ProtocolName::Stomp), true) => &mut self.stomp_tls,
+            (Service::Messages(ProtocolName::Nats), false) => &mut self.nats,
+            (Service::Messages(ProtocolName::Nats), true) => &mut self.nats_tls,
+            (Service::Messages(ProtocolName::Amqp), false) => &mut self.amqp,
+            (Service::Messages(ProtocolName::Amqp), true) => &mut self.amqp_tls,
+            (Service::WebSocket, false) => &mut self.ws,
+            (Service::WebSocket, true) => &mut self.ws_tls,
+            (Service::NatsMonitor, false) => &mut self.nats_monitor,
+            (Service::NatsMonitor, true) => &mut self.nats_monitor_tls,
+            (Service::Admin, false) => &mut self.admin,
+            (Service::Admin, true) => &mut self.admin_tls,
         }
     }
 }
 
 impl fmt::Display for ExposedListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (listener, address) = (self.listener, self.address);
+        if listener.service == Service::NatsMonitor {
+            return write!(
+                f,
+                "listener `{listener}={address}` can be reached from other hosts, and answers whoever asks; listen on \
+                 `127.0.0.1` or `[::1]`, or name `{listener}` in `broker.accept_plaintext`"
+            );
+        }
         write!(
             f,
-            "listener `{}={}` can be reached from other hosts, but no users are configured, so anyone there could \
-             do anything; listen on `127.0.0.1` or `[::1]`, or give `--insecure-dev` on a network that you trust",
-            self.service, self.address
+            "listener `{listener}={address}` can be reached from other hosts without TLS, so anyone on the way could \
+             read passwords and messages; use `{}` with a certificate, listen on `127.0.0.1` or `[::1]`, name \
+             `{listener}` in `broker.accept_plaintext`, or give `--insecure-dev` on a network that you trust",
+            ListenerName::tls(listener.service)
         )
     }
 }
@@ -106,6 +172,26 @@ mod tests {
             assert_eq!(config.refuse_exposure(), Ok(()), "{addresses:?}");
             assert_eq!(config.exposed_listener().is_some(), exposed.is_some(), "{addresses:?}");
         }
+    }
+
+    /// SECURITY OPS-01.
+    #[test]
+    fn beyond_loopback_a_listener_needs_tls_and_a_login() {
+        for listener in ListenerName::all() {
+            let mut config = Config::default();
+            *config.listeners.of_mut(listener) = vec!["0.0.0.0:1".parse().unwrap()];
+            let is_safe = listener.is_tls && listener.service != Service::NatsMonitor;
+            assert_eq!(config.exposed_listener().is_none(), is_safe, "{listener}");
+            config.broker.accept_plaintext = vec![listener];
+            assert_eq!(config.exposed_listener(), None, "{listener} is accepted by name");
+            assert_eq!(config.accepted_listeners().count(), 1, "{listener}");
+        }
+        let mut config = Config::default();
+        config.listeners.nats = vec!["0.0.0.0:1".parse().unwrap()];
+        config.nats.tls = NatsTls::Offered;
+        assert!(config.exposed_listener().is_some(), "a client need not begin TLS");
+        config.nats.tls = NatsTls::Demanded;
+        assert_eq!(config.exposed_listener(), None);
     }
 
     /// SECURITY WEB-01.

@@ -8,22 +8,26 @@ mod exposure;
 mod sections;
 mod declare;
 mod address;
+mod file_path;
 mod host;
 mod log_output;
+mod network;
 mod origin;
 mod quantity;
 mod setting;
 
-pub use address::{AddressError, ListenAddress, ProtocolName, Service};
+pub use address::{AddressError, ListenAddress, ListenerName, ProtocolName, Service};
 pub use conflict::ConfigConflict;
 pub use declare::{Key, Section, SetError, parse};
 pub use exposure::ExposedListener;
+pub use file_path::FilePath;
 pub use host::{HostAndPort, HostName, NotAHost};
 pub use log_output::LogOutput;
+pub use network::{Network, NotANetwork};
 pub use origin::{NotAnOrigin, Origin};
 pub use quantity::{Bytes, Millis, Seconds};
 pub use sections::{
-    Broker, Cells, Config, DamagePolicy, GuestLogin, Limits, Listeners, Log, LogFormat, LogLevel, Stomp,
-    WritePolicy,
+    Broker, Cells, ClientCertificates, Config, DamagePolicy, GuestLogin, Limits, Listeners, Log, LogFormat,
+    LogLevel, NatsTls, Stomp, Tls, TlsVersion, UserFrom, WritePolicy,
 };
 pub use setting::{Names, Setting, Value};

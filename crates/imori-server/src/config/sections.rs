@@ -2,16 +2,19 @@
 
 use std::path::PathBuf;
 
-use super::address::ListenAddress;
+use super::address::{ListenAddress, ListenerName};
 use super::declare::sections;
+use super::file_path::FilePath;
 use super::host::{HostAndPort, HostName};
 use super::log_output::LogOutput;
+use super::network::Network;
 use super::origin::Origin;
 use super::quantity::{Bytes, Millis, Seconds};
 use super::setting::{Names, choice};
 
 sections! {
-    /// Where clients connect. Before users exist only loopback addresses are accepted.
+    /// Where clients connect. Beyond loopback only listeners with TLS are opened, and those without it that
+    /// `broker.accept_plaintext` names.
     listeners: Listeners {
         /// Addresses that speak STOMP 1.0, 1.1 and 1.2. Port 0 takes a free port; an empty list
         /// switches the protocol off. An IPv6 address is left out, and that is no error, on a
@@ -30,6 +33,44 @@ sections! {
         /// Addresses that show, close, purge and delete over HTTP, at the paths and in the JSON of RabbitMQ's
         /// management, for those who log in. Otherwise as above.
         admin: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(15672), ListenAddress::loopback_v6(15672)];
+        /// Addresses that speak STOMP inside TLS, by the certificate of the section `tls`; the usual port is 61614.
+        /// Those below do likewise for the other protocols.
+        stomp_tls: Vec<ListenAddress> = Vec::new();
+        /// NATS inside TLS from the first byte, which its clients call TLS first. For TLS that begins behind INFO
+        /// there is `nats.tls`.
+        nats_tls: Vec<ListenAddress> = Vec::new();
+        /// AMQP 0-9-1 inside TLS; the usual port is 5671.
+        amqp_tls: Vec<ListenAddress> = Vec::new();
+        /// WebSocket inside TLS.
+        ws_tls: Vec<ListenAddress> = Vec::new();
+        /// Monitoring over HTTPS, still for whoever asks.
+        nats_monitor_tls: Vec<ListenAddress> = Vec::new();
+        /// Administration over HTTPS; the usual port is 15671.
+        admin_tls: Vec<ListenAddress> = Vec::new();
+    }
+
+    /// Certificates of the listeners with TLS. A file that is replaced is read again, and so are all of them at SIGHUP;
+    /// connections that are there keep theirs.
+    tls: Tls {
+        /// The certificate of this host and those between it and its CA, in PEM. Empty: nothing speaks TLS.
+        certificate: FilePath = FilePath::default();
+        /// The private key of the certificate, in PEM. Only its owner may write it, and nobody beyond its group may
+        /// read it.
+        key: FilePath = FilePath::default();
+        /// Certificates of the CAs that clients' certificates are verified by, in PEM.
+        client_ca: FilePath = FilePath::default();
+        /// Lists of clients' certificates that were revoked, in PEM.
+        client_crl: FilePath = FilePath::default();
+        /// Whether clients are asked for a certificate. With `asked` they may have none; with `demanded` a client
+        /// without one is refused.
+        client_certificates: ClientCertificates = ClientCertificates::Ignored;
+        /// The oldest version of TLS that is spoken.
+        min_version: TlsVersion = TlsVersion::Tls12;
+        /// The field of a client's certificate that is the name of its user, letter by letter. A certificate that has
+        /// it twice names nobody.
+        user_from: UserFrom = UserFrom::Nothing;
+        /// Time for the handshake, within `limits.login_timeout_s`.
+        handshake_timeout_s: Seconds = Seconds(5), in Seconds(1)..=Seconds(60);
     }
 
     /// The threads that own the connections.
@@ -60,6 +101,12 @@ sections! {
         host_names: Vec<HostName> = Vec::new();
         /// How long connections may finish what they have begun when the broker is asked to stop.
         shutdown_deadline_s: Seconds = Seconds(10), in Seconds(1)..=Seconds(3600);
+        /// Listeners without TLS that other hosts may reach, and log in at with a password that anybody on the way
+        /// can read: names such as `nats`.
+        accept_plaintext: Vec<ListenerName> = Vec::new();
+        /// Networks of proxies that begin each connection with a header of PROXY protocol 2, and are believed where
+        /// it came from. Whoever else sends one is refused.
+        proxy_from: Vec<Network> = Vec::new();
         /// Above this share of the memory that the process may use, publishers wait.
         memory_mark_percent: u8 = 40, in 1..=90;
     }
@@ -155,6 +202,8 @@ sections! {
 
     /// Settings of NATS alone.
     nats: Nats {
+        /// Whether clients may begin TLS behind INFO on `listeners.nats`. With `demanded` they have to.
+        tls: NatsTls = NatsTls::None;
         /// Bytes of headers and payload of a message, as INFO says. More: the connection is closed.
         max_payload: Bytes = Bytes::mib(1), in Bytes::kib(1)..=Bytes::mib(64);
         /// Bytes of a control line. More: the connection is closed.
@@ -211,6 +260,58 @@ choice! {
         Always = "always",
         /// Never.
         Never = "never",
+    }
+}
+
+choice! {
+    /// Whether clients are asked for a certificate.
+    ClientCertificates {
+        /// They are not.
+        Ignored = "ignored",
+        /// They are, and may have none.
+        Asked = "asked",
+        /// They are, and have to have one.
+        Demanded = "demanded",
+    }
+}
+
+choice! {
+    /// A version of TLS.
+    TlsVersion {
+        /// TLS 1.2.
+        Tls12 = "1.2",
+        /// TLS 1.3.
+        Tls13 = "1.3",
+    }
+}
+
+choice! {
+    /// The field of a certificate that names a user.
+    UserFrom {
+        /// None does.
+        Nothing = "nothing",
+        /// The common name of its subject.
+        CommonName = "cn",
+        /// A DNS name among its alternative names.
+        Dns = "dns",
+        /// A mail address among its alternative names.
+        Email = "email",
+        /// A URI among its alternative names.
+        Uri = "uri",
+        /// The whole subject, as RFC 4514 writes it.
+        Subject = "subject",
+    }
+}
+
+choice! {
+    /// TLS that begins behind INFO.
+    NatsTls {
+        /// There is none.
+        None = "none",
+        /// Clients may begin it.
+        Offered = "offered",
+        /// Clients have to begin it.
+        Demanded = "demanded",
     }
 }
 

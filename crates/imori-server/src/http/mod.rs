@@ -5,4 +5,4 @@ mod places;
 mod guard;
 
 pub(crate) use guard::{Guarded, guard};
-pub(crate) use serve::{HttpListener, Source, start};
+pub(crate) use serve::{Encrypted, HttpListener, Source, start};

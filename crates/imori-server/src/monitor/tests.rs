@@ -35,7 +35,7 @@ impl Running {
 
     fn address(&self, service: Service) -> SocketAddr {
         let listeners = self.server.as_ref().map(Server::listeners).unwrap_or_default();
-        listeners.iter().find(|listener| listener.service == service).expect("it was bound").address
+        listeners.iter().find(|listener| listener.name.service == service).expect("it was bound").address
     }
 
     fn connect(&self, service: Service) -> TcpStream {

@@ -4,26 +4,32 @@ use std::future::poll_fn;
 use std::io;
 use std::mem;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
+use imori_core::certificate::Certificate;
 use imori_core::id::ConnectionId;
 use imori_core::outbound::{Mute, Outbound};
 use imori_core::time::Time;
-use imori_core::turn::{ClientFacts, Peer};
+use imori_core::turn::{ClientFacts, Peer, StartTls};
 use imori_core::world::{Counter, World};
 use tokio::net::TcpStream;
+use tokio::time::Sleep;
 use tracing::{debug, error, warn};
 
 use crate::cell::Cell;
 use crate::config::ProtocolName;
 use crate::net::socket::{Socket, SocketTurn, come_back_after_others};
+use crate::net::stage::{Chose, Handshake, Stage, poll_start_tls};
 use crate::peers::client::{Client, Traffic};
 use crate::peers::stranger::FirstBytes;
 use crate::protocol::Protocol;
 use crate::shared::{Accepted, ListenerKind, TcpWire, Writer};
+use crate::tls::{ByteStream, HandshakeError, TlsSession};
 use crate::turn::{Link, Signals, Task};
-use crate::websocket::{Opened, Opening, WebSocketStream, open};
+use crate::websocket::{Opened, WebSocketStream, open};
 
 /// Takes a connection over and serves it on this cell.
 pub(crate) fn serve(accepted: Accepted) {
@@ -50,6 +56,7 @@ pub(crate) fn serve(accepted: Accepted) {
 /// A connection that is served.
 struct Served {
     ids: Ids,
+    listener: ListenerKind,
     stage: Stage,
     socket: Socket,
     traffic: Arc<Traffic>,
@@ -67,15 +74,6 @@ struct Ids {
     since: Time,
     source: SocketAddr,
     signals: Arc<Signals>,
-}
-
-/// How far a connection has come.
-#[expect(clippy::large_enum_variant, reason = "nearly all are the large one")]
-enum Stage {
-    /// The WebSocket's opening handshake is under way.
-    Opening(Opening),
-    /// The connection speaks its protocol.
-    Speaking(Task),
 }
 
 impl Served {
@@ -97,10 +95,8 @@ impl Served {
         let Some(handle) = cell.shared.cell(cell.id) else {
             return Ok(None);
         };
-        let protocol = match listener {
-            ListenerKind::Plain(protocol) => Some(protocol),
-            ListenerKind::WebSocket => None,
-        };
+        // Before TLS nothing is to be said in any protocol.
+        let protocol = listener.protocol().filter(|_| !listener.name.is_tls);
         let key = handle.connections.insert(|key| {
             let id = ConnectionId { cell: cell.id, slot: key.slot, generation: key.generation };
             let encoder = match protocol {
@@ -118,7 +114,7 @@ impl Served {
                 written_at: since,
                 traffic: Arc::clone(&traffic),
             };
-            let writer = Writer::Plain(Arc::clone(&writer));
+            let writer = Writer::Stream(ByteStream::Plain(Arc::clone(&writer)));
             let wire = TcpWire { writer, policy: settings.write, waker: None, client };
             Link::new(outbound, wire, Arc::clone(&signals))
         });
@@ -129,6 +125,7 @@ impl Served {
         let socket = Socket {
             reader,
             writer,
+            tls: None,
             source,
             websocket: None,
             ticket: None,
@@ -137,18 +134,55 @@ impl Served {
             gone: None,
             bytes_read: 0,
             has_logged_in: false,
-            protocol,
+            listener: listener.name,
             first: FirstBytes::default(),
         };
         let ids = Ids { id, number, since, source, signals };
-        let stage = match protocol {
-            Some(protocol) => Stage::Speaking(task(cell, &ids, protocol)),
-            None => Stage::Opening(Box::pin(open(
-                Arc::clone(&socket.writer),
-                Arc::clone(&settings.upgrade_policy),
-            ))),
+        let stage = Stage::Accepted;
+        let mut served = Served {
+            ids,
+            listener,
+            stage,
+            socket,
+            traffic,
+            has_waker: false,
+            is_over: false,
+            is_in_turn: false,
         };
-        Ok(Some(Served { ids, stage, socket, traffic, has_waker: false, is_over: false, is_in_turn: false }))
+        served.stage = if listener.name.is_tls { served.handshake(cell)? } else { served.begin(cell, None) };
+        Ok(Some(served))
+    }
+
+    /// The first stage behind TLS, or without it.
+    fn begin(&self, cell: &Cell, certificate: Option<Certificate>) -> Stage {
+        let Some(protocol) = self.listener.protocol() else {
+            let policy = Arc::clone(&cell.settings.upgrade_policy);
+            return Stage::Opening(certificate, Box::pin(open(self.socket.stream(), policy)));
+        };
+        let task = self.task(cell, protocol, certificate);
+        match self.listener.start_tls {
+            _ if self.socket.tls.is_some() => Stage::Speaking(task),
+            StartTls::No => Stage::Speaking(task),
+            StartTls::Offered | StartTls::Demanded => {
+                Stage::StartTls(task, self.until(cell, cell.settings.login_timeout))
+            }
+        }
+    }
+
+    /// Begins TLS: all that comes and goes from here on is inside.
+    fn handshake(&mut self, cell: &Cell) -> io::Result<Stage> {
+        let acceptor = cell.settings.tls.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        let session = TlsSession::new(acceptor, Arc::clone(&self.socket.writer)).map_err(io::Error::other)?;
+        let session = Arc::new(session);
+        let until = self.until(cell, cell.settings.handshake_timeout);
+        Ok(Stage::Handshake(Handshake { session, until, greeted: None }))
+    }
+
+    /// A sleep for so long, but not beyond the time to log in.
+    fn until(&self, cell: &Cell, time: Duration) -> Pin<Box<Sleep>> {
+        let login = self.ids.since.after(cell.settings.login_timeout);
+        let end = cell.now().after(time).min(login);
+        Box::pin(tokio::time::sleep_until(cell.shared.clock.instant(end).into()))
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -185,16 +219,18 @@ impl Served {
 
     fn transport_turn(&mut self, cell: &Cell, cx: &mut Context<'_>) -> Poll<()> {
         let id = self.ids.id;
-        if let Stage::Opening(opening) = &mut self.stage {
+        if !matches!(self.stage, Stage::Speaking(_)) {
             // Whoever is told anything before it has a protocol is told to go.
             if self.ids.signals.has_any() {
                 return Poll::Ready(());
             }
-            let opened = ready!(opening.as_mut().poll(cx));
-            let Some(task) = self.opened(cell, opened) else {
+            if !ready!(self.poll_stages(cell, cx)) {
                 return Poll::Ready(());
-            };
-            self.stage = Stage::Speaking(task);
+            }
+        }
+        if let Some(session) = &self.socket.tls {
+            // An error is met by the next read, too.
+            let _ = session.poll_flush(cx);
         }
         let Stage::Speaking(task) = &mut self.stage else {
             return Poll::Ready(());
@@ -211,6 +247,94 @@ impl Served {
         poll
     }
 
+    /// Goes from stage to stage until the connection speaks its protocol; false where it does not come to that.
+    fn poll_stages(&mut self, cell: &Cell, cx: &mut Context<'_>) -> Poll<bool> {
+        loop {
+            let next = match &mut self.stage {
+                Stage::Accepted => None,
+                Stage::Speaking(_) => return Poll::Ready(true),
+                Stage::StartTls(_, until) => {
+                    let chose = ready!(poll_start_tls(&mut self.socket.reader, until.as_mut(), cx));
+                    self.start_tls_chosen(cell, chose)
+                }
+                Stage::Handshake(handshake) => {
+                    let outcome = ready!(handshake.poll(&mut self.socket, cx));
+                    self.shaken(cell, outcome)
+                }
+                Stage::Opening(_, opening) => {
+                    let opened = ready!(opening.as_mut().poll(cx));
+                    self.opened(cell, opened).map(Stage::Speaking)
+                }
+            };
+            match next {
+                Some(next) => self.stage = next,
+                None => return Poll::Ready(false),
+            }
+        }
+    }
+
+    /// A client that was greeted has begun TLS, or something else.
+    fn start_tls_chosen(&mut self, cell: &Cell, chose: Chose) -> Option<Stage> {
+        let stage = mem::replace(&mut self.stage, Stage::Accepted);
+        let Stage::StartTls(task, until) = stage else { return None };
+        match chose {
+            Chose::Tls => {
+                let mut stage = self.handshake(cell).ok()?;
+                if let Stage::Handshake(handshake) = &mut stage {
+                    handshake.greeted = Some(task);
+                }
+                Some(stage)
+            }
+            Chose::Plain if self.listener.start_tls == StartTls::Offered => Some(Stage::Speaking(task)),
+            Chose::Plain => {
+                let text =
+                    "the client does not begin TLS, which `nats.tls` demands; give it the CA of the broker";
+                self.socket.log_refusal(cell, "TLS is demanded", text);
+                self.stage = Stage::StartTls(task, until);
+                None
+            }
+            Chose::Nothing => {
+                self.stage = Stage::StartTls(task, until);
+                None
+            }
+        }
+    }
+
+    /// A handshake is over; gives the stage that follows where it led to a session.
+    fn shaken(&mut self, cell: &Cell, outcome: Result<Option<Certificate>, HandshakeError>) -> Option<Stage> {
+        let stage = mem::replace(&mut self.stage, Stage::Accepted);
+        let Stage::Handshake(Handshake { session, greeted, .. }) = stage else { return None };
+        let certificate = match outcome {
+            Ok(certificate) => certificate,
+            Err(error) => {
+                if let Some(text) = error.text() {
+                    self.socket.log_refusal(cell, "TLS handshake failed", &text);
+                }
+                if let Some(task) = greeted {
+                    self.stage = Stage::Speaking(task);
+                }
+                return None;
+            }
+        };
+        self.socket.first = FirstBytes::default();
+        self.socket.tls = Some(Arc::clone(&session));
+        let settings = &cell.settings;
+        cell.shared.with_link(self.ids.id, |link| {
+            if let (Some(protocol), None) = (self.listener.protocol(), &greeted) {
+                link.outbound.set_encoder(Protocol::encoder(protocol, &settings.protocols));
+                link.wire.client.protocol = Some(protocol);
+            }
+            link.wire.writer = Writer::Stream(ByteStream::Tls(session));
+        });
+        Some(match greeted {
+            Some(mut task) => {
+                task.secured(certificate.map(Arc::new));
+                Stage::Speaking(task)
+            }
+            None => self.begin(cell, certificate),
+        })
+    }
+
     /// A request was answered; gives the task where it was granted.
     fn opened(&mut self, cell: &Cell, opened: Opened) -> Option<Task> {
         let (protocol, early) = match opened {
@@ -221,11 +345,15 @@ impl Served {
             }
             Opened::Gone => return None,
         };
+        let certificate = match &mut self.stage {
+            Stage::Opening(certificate, _) => certificate.take(),
+            _ => None,
+        };
         let settings = &cell.settings;
         let knows_text = protocol == ProtocolName::Stomp;
-        let socket = Arc::clone(&self.socket.writer);
+        let stream = self.socket.stream();
         let websocket =
-            WebSocketStream::new(socket, early, settings.upgrade_policy.message_bytes_max, knows_text);
+            WebSocketStream::new(stream, early, settings.upgrade_policy.message_bytes_max, knows_text);
         cell.shared.with_link(self.ids.id, |link| {
             link.outbound.set_encoder(Protocol::encoder(protocol, &settings.protocols));
             link.wire.writer = Writer::Framed(Arc::clone(websocket.writer()));
@@ -233,7 +361,24 @@ impl Served {
         });
         self.socket.websocket = Some(Box::new(websocket));
         debug!(%protocol, cid = self.ids.number, "connection upgraded to WebSocket");
-        Some(task(cell, &self.ids, protocol))
+        Some(self.task(cell, protocol, certificate))
+    }
+
+    /// The task of a connection whose protocol is known. Its time to log in began when it was accepted.
+    fn task(&self, cell: &Cell, protocol: ProtocolName, certificate: Option<Certificate>) -> Task {
+        let ids = &self.ids;
+        let is_loopback = cell.settings.trusts_network || is_loopback(ids.source.ip());
+        let is_encrypted = self.socket.tls.is_some();
+        let is_start_tls_heard = !is_encrypted && self.listener.protocol().is_some();
+        let peer = Peer {
+            is_encrypted,
+            certificate: certificate.map(Arc::new),
+            start_tls: if is_start_tls_heard { self.listener.start_tls } else { StartTls::No },
+            may_send_password: is_encrypted || is_loopback || self.listener.accepts_plaintext,
+            ..Peer::plain(ids.number, is_loopback, ids.source.to_string())
+        };
+        let protocol = Protocol::new(protocol, &cell.settings.protocols, ids.id, peer, ids.since);
+        Task::new(cell, ids.id, Arc::clone(&ids.signals), protocol)
     }
 }
 
@@ -245,21 +390,13 @@ impl Drop for Served {
                 cell.count(Counter::Fault);
                 error!(source = %self.ids.source, cid = self.ids.number, "a fault ended a connection; see the panic before");
             }
-            if let Stage::Speaking(task) = &mut self.stage {
+            if let Some(task) = self.stage.task() {
                 while !task.end(cell) {}
             }
             cell.remove_connection(self.ids.id);
             self.socket.ticket.iter().for_each(|ticket| cell.shared.admission.leave(ticket));
         });
     }
-}
-
-/// The task of a connection whose protocol is known. Its time to log in began when it was accepted.
-fn task(cell: &Cell, ids: &Ids, protocol: ProtocolName) -> Task {
-    let is_loopback = cell.settings.trusts_network || is_loopback(ids.source.ip());
-    let peer = Peer::plain(ids.number, is_loopback, ids.source.to_string());
-    let protocol = Protocol::new(protocol, &cell.settings.protocols, ids.id, peer, ids.since);
-    Task::new(cell, ids.id, Arc::clone(&ids.signals), protocol)
 }
 
 fn is_loopback(address: IpAddr) -> bool {

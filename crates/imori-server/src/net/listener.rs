@@ -11,7 +11,7 @@ use tokio::sync::mpsc::error::SendError;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
-use crate::config::{ListenAddress, Service};
+use crate::config::{ListenAddress, ListenerName};
 use crate::limits::{ACCEPT_BACKLOG, ACCEPT_PAUSE};
 use crate::peers::admission::{Ticket, Verdict};
 use crate::shared::{Accepted, Arrival, CellHandle, ListenerKind, Phase, Shared};
@@ -23,8 +23,8 @@ const PLACE_PATIENCE: Duration = Duration::from_millis(250);
 /// A bound listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listener {
-    /// The purpose of the listener.
-    pub service: Service,
+    /// Its name.
+    pub name: ListenerName,
     /// Where it listens, with the port that was taken for port 0.
     pub address: SocketAddr,
 }

@@ -1,7 +1,8 @@
 //! A TCP socket and a timer during a connection's turn, with or without a WebSocket on it.
 
 use std::future::Future;
-use std::net::{Shutdown, SocketAddr};
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -13,16 +14,17 @@ use imori_core::time::Time;
 use imori_core::turn::{Notice, NoticeKind};
 use imori_core::world::World;
 use tokio::io::{AsyncRead, AsyncReadExt, Interest, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::Sleep;
 use tracing::warn;
 
 use crate::cell::Cell;
-use crate::config::ProtocolName;
+use crate::config::ListenerName;
+use crate::limits::TLS_READ_BYTES;
 use crate::peers::admission::Ticket;
 use crate::peers::stranger::FirstBytes;
 use crate::shared::Phase;
+use crate::tls::{ByteStream, TlsSession};
 use crate::turn::Transport;
 use crate::websocket::WebSocketStream;
 
@@ -30,6 +32,8 @@ use crate::websocket::WebSocketStream;
 pub(crate) struct Socket {
     pub(crate) reader: OwnedReadHalf,
     pub(crate) writer: Arc<OwnedWriteHalf>,
+    /// The session of TLS, where there is one.
+    pub(crate) tls: Option<Arc<TlsSession>>,
     pub(crate) source: SocketAddr,
     /// The layer that undoes WebSocket frames, where the connection is a WebSocket.
     pub(crate) websocket: Option<Box<WebSocketStream>>,
@@ -42,8 +46,8 @@ pub(crate) struct Socket {
     pub(crate) bytes_read: u64,
     /// The client has logged in during this turn.
     pub(crate) has_logged_in: bool,
-    /// The protocol of its listener, where that has one.
-    pub(crate) protocol: Option<ProtocolName>,
+    /// The listener that it came to.
+    pub(crate) listener: ListenerName,
     pub(crate) first: FirstBytes,
 }
 
@@ -69,10 +73,8 @@ impl Transport for SocketTurn<'_, '_> {
         if let Some(instead) = websocket.and_then(|websocket| websocket.instead_of_read(self.cx)) {
             return self.come_back_unless_ready(instead);
         }
-        let (before, room) = (buffer.len(), buffer.capacity() - buffer.len());
-        let read = pin!(self.socket.reader.read_buf(buffer));
-        let bytes = ready!(read.poll(self.cx)).unwrap_or(0);
-        self.socket.bytes_read += bytes as u64;
+        let before = buffer.len();
+        let (bytes, room) = ready!(self.poll_read_into(buffer));
         if self.socket.websocket.is_none() {
             return Poll::Ready(bytes);
         }
@@ -82,8 +84,7 @@ impl Transport for SocketTurn<'_, '_> {
     }
 
     fn poll_writable(&mut self) -> Poll<bool> {
-        let stream: &TcpStream = self.socket.writer.as_ref().as_ref();
-        stream.poll_write_ready(self.cx).map(|ready| ready.is_ok())
+        self.socket.stream().poll_writable(self.cx).map(|ready| ready.is_ok())
     }
 
     fn poll_gone(&mut self) -> Poll<()> {
@@ -124,9 +125,7 @@ impl Transport for SocketTurn<'_, '_> {
         if let Some(websocket) = &self.socket.websocket {
             return websocket.close(*self.cell.shared.phase.borrow() > Phase::Serving);
         }
-        let stream: &TcpStream = self.socket.writer.as_ref().as_ref();
-        // A peer that is gone already needs no goodbye.
-        let _ = socket2::SockRef::from(stream).shutdown(Shutdown::Write);
+        self.socket.stream().shutdown();
     }
 
     fn logged_in(&mut self) {
@@ -145,12 +144,48 @@ impl Transport for SocketTurn<'_, '_> {
 impl SocketTurn<'_, '_> {
     #[inline]
     fn poll_read_plain(&mut self, room: &mut [u8]) -> Poll<usize> {
+        if self.socket.tls.is_some() {
+            return self.poll_read_tls(room);
+        }
         let mut buffer = ReadBuf::new(room);
         let read = ready!(Pin::new(&mut self.socket.reader).poll_read(self.cx, &mut buffer));
         let bytes = read.map_or(0, |()| buffer.filled().len());
         self.socket.first.note(buffer.filled());
         self.socket.bytes_read += bytes as u64;
         Poll::Ready(bytes)
+    }
+
+    fn poll_read_tls(&mut self, room: &mut [u8]) -> Poll<usize> {
+        let Socket { reader, tls, .. } = &mut *self.socket;
+        let Some(tls) = tls else { return Poll::Ready(0) };
+        let bytes = match ready!(tls.poll_read(room, |bytes| poll_read_socket(reader, self.cx, bytes))) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                if error.kind() == ErrorKind::Other {
+                    self.socket.log_refusal(self.cell, "TLS ended in a fault", &error.to_string());
+                }
+                0
+            }
+        };
+        self.socket.first.note(room.get(..bytes).unwrap_or_default());
+        self.socket.bytes_read += bytes as u64;
+        Poll::Ready(bytes)
+    }
+
+    /// Reads behind what a buffer holds; gives how much, and for how much there was room.
+    fn poll_read_into(&mut self, buffer: &mut BytesMut) -> Poll<(usize, usize)> {
+        let (before, room) = (buffer.len(), buffer.capacity() - buffer.len());
+        if self.socket.tls.is_some() {
+            let room = room.min(TLS_READ_BYTES);
+            buffer.resize(before + room, 0);
+            let read = self.poll_read_tls(buffer.get_mut(before..).unwrap_or_default());
+            buffer.truncate(before + if let Poll::Ready(bytes) = read { bytes } else { 0 });
+            return read.map(|bytes| (bytes, room));
+        }
+        let read = pin!(self.socket.reader.read_buf(buffer));
+        let bytes = ready!(read.poll(self.cx)).unwrap_or(0);
+        self.socket.bytes_read += bytes as u64;
+        Poll::Ready((bytes, room))
     }
 
     fn poll_read_framed(&mut self, room: &mut [u8]) -> Poll<usize> {
@@ -196,14 +231,33 @@ impl SocketTurn<'_, '_> {
     }
 }
 
+/// Reads the socket itself.
+pub(super) fn poll_read_socket(
+    reader: &mut OwnedReadHalf,
+    cx: &mut Context<'_>,
+    room: &mut [u8],
+) -> Poll<io::Result<usize>> {
+    let mut buffer = ReadBuf::new(room);
+    ready!(Pin::new(reader).poll_read(cx, &mut buffer))?;
+    Poll::Ready(Ok(buffer.filled().len()))
+}
+
 impl Socket {
+    /// Both directions, inside TLS where that is spoken.
+    pub(crate) fn stream(&self) -> ByteStream {
+        match &self.tls {
+            Some(session) => ByteStream::Tls(Arc::clone(session)),
+            None => ByteStream::Plain(Arc::clone(&self.writer)),
+        }
+    }
+
     /// Logs that a client was refused something, or is cut, unless there is too much of that.
     pub(crate) fn log_refusal(&self, cell: &Cell, message: &'static str, text: &str) {
         let source = self.source;
         let Some(folded) = cell.shared.peer_log_limit.admit(source.ip().to_canonical(), cell.now()) else {
             return;
         };
-        let hint = self.protocol.and_then(|protocol| self.first.hint(protocol));
+        let hint = self.first.hint(self.listener);
         warn!(%source, cid = self.cid(), reason = message, text, hint, folded, "client was refused");
     }
 

@@ -1,9 +1,9 @@
 //! Clients that came to the port of another protocol, told by the first bytes that they send.
 
-use crate::config::ProtocolName;
+use crate::config::{ListenerName, ProtocolName, Service};
 
 /// Bytes by which protocols are told apart.
-const BYTES_MAX: usize = 9;
+pub(crate) const BYTES_MAX: usize = 9;
 
 /// How requests of HTTP begin.
 const HTTP: [&[u8]; 6] = [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS "];
@@ -34,14 +34,22 @@ impl FirstBytes {
         }
     }
 
+    /// Tells whether they begin TLS.
+    pub(crate) fn is_tls(&self) -> bool {
+        self.bytes.get(..self.len).unwrap_or_default().starts_with(&[0x16, 3])
+    }
+
     /// Gives the log a guess at what a refused client speaks, at a port of this protocol; none where it may speak that.
-    pub(crate) fn hint(&self, protocol: ProtocolName) -> Option<&'static str> {
+    pub(crate) fn hint(&self, listener: ListenerName) -> Option<&'static str> {
         let first = self.bytes.get(..self.len).unwrap_or_default();
         let begins = |forms: &[&[u8]]| forms.iter().any(|form| first.starts_with(form));
+        let protocol = match listener.service {
+            _ if listener.is_tls => return self.hint_at_tls(),
+            _ if self.is_tls() => return Some(tls_hint(listener.service)),
+            Service::Messages(protocol) => protocol,
+            Service::WebSocket | Service::NatsMonitor | Service::Admin => return None,
+        };
         match protocol {
-            _ if first.starts_with(&[0x16, 3]) => {
-                Some("it begins with TLS, which is not spoken here; connect without it")
-            }
             _ if begins(&HTTP) => Some(
                 "it speaks HTTP; that is at `listeners.ws`, the monitor at `listeners.nats_monitor`, administration at `listeners.admin`",
             ),
@@ -58,6 +66,49 @@ impl FirstBytes {
                 Some("it said nothing; a client of NATS waits for the broker to begin, at `listeners.nats`")
             }
             _ => None,
+        }
+    }
+}
+
+impl FirstBytes {
+    /// Gives the log a guess at what a client speaks that does not begin with TLS where it has to.
+    fn hint_at_tls(&self) -> Option<&'static str> {
+        let first = self.bytes.get(..self.len).unwrap_or_default();
+        let begins = |forms: &[&[u8]]| forms.iter().any(|form| first.starts_with(form));
+        match first {
+            [] => None,
+            _ if self.is_tls() => None,
+            _ if begins(&STOMP) => Some("it speaks STOMP without TLS; that is at `listeners.stomp`"),
+            _ if begins(&NATS) => Some("it speaks NATS without TLS; that is at `listeners.nats`"),
+            _ if begins(&AMQP) => Some("it speaks AMQP without TLS; that is at `listeners.amqp`"),
+            _ if begins(&HTTP) => {
+                Some("it speaks HTTP without TLS; that is at the listeners without `tls` in their names")
+            }
+            _ => Some("it does not begin with TLS; connect with it"),
+        }
+    }
+}
+
+/// Where a client finds TLS that began it at a listener without.
+fn tls_hint(service: Service) -> &'static str {
+    match service {
+        Service::Messages(ProtocolName::Stomp) => {
+            "it begins with TLS, which is spoken at `listeners.stomp_tls`; connect there, or without TLS"
+        }
+        Service::Messages(ProtocolName::Nats) => {
+            "it begins with TLS, which is spoken at `listeners.nats_tls`; connect there, or without TLS"
+        }
+        Service::Messages(ProtocolName::Amqp) => {
+            "it begins with TLS, which is spoken at `listeners.amqp_tls`; connect there, or without TLS"
+        }
+        Service::WebSocket => {
+            "it begins with TLS, which is spoken at `listeners.ws_tls`; connect there, or with `ws://`"
+        }
+        Service::NatsMonitor => {
+            "it begins with TLS, which is spoken at `listeners.nats_monitor_tls`; connect there, or with `http://`"
+        }
+        Service::Admin => {
+            "it begins with TLS, which is spoken at `listeners.admin_tls`; connect there, or with `http://`"
         }
     }
 }
@@ -94,7 +145,14 @@ mod tests {
             let mut cut = FirstBytes::default();
             first.chunks(2).for_each(|part| cut.note(part));
             for noted in [whole, cut] {
-                let hint = noted.hint(protocol);
+                let at_tls = noted.hint(ListenerName::tls(Service::Messages(protocol)));
+                assert_eq!(
+                    at_tls.is_some(),
+                    !first.is_empty() && first[0] != 0x16,
+                    "{}",
+                    first.escape_ascii()
+                );
+                let hint = noted.hint(ListenerName::plain(Service::Messages(protocol)));
                 assert_eq!(hint.is_some(), expected.is_some(), "{}", first.escape_ascii());
                 assert!(hint.unwrap_or_default().contains(expected.unwrap_or_default()), "{hint:?}");
             }

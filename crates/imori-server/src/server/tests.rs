@@ -1,7 +1,9 @@
 //! A whole broker in this process, with faults planted where no client could reach.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -31,6 +33,14 @@ impl Running {
     }
 
     fn start_with(cells: u16, authenticator: Arc<dyn Authenticator>) -> Running {
+        Running::start_configured(cells, authenticator, |_| {})
+    }
+
+    fn start_configured(
+        cells: u16,
+        authenticator: Arc<dyn Authenticator>,
+        configure: impl FnOnce(&mut Config),
+    ) -> Running {
         let data = tempfile::tempdir().unwrap();
         let mut config = Config::default();
         config.broker.data_dir = data.path().to_owned();
@@ -43,6 +53,7 @@ impl Running {
         config.cells.count = cells;
         // So that every cell gets some of the connections.
         config.cells.busy_percent = 1;
+        configure(&mut config);
         Running { server: Some(Server::start_with(&config, authenticator).unwrap()), _data: data }
     }
 
@@ -376,4 +387,58 @@ fn who_goes_while_its_login_is_checked_leaves_its_verdict_to_nobody() {
     let mut right = running.connect();
     right.write(&connect("right", "right"));
     assert!(right.read().unwrap().starts_with("CONNECTED"), "the threads go on");
+}
+
+/// SECURITY LIM-04.
+#[test]
+fn a_flood_of_key_updates_ends_its_session_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = rcgen::CertificateParams::new(vec![String::from("localhost")]).unwrap();
+    let certificate = certificate.self_signed(&key).unwrap();
+    let (certificate_path, key_path) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
+    fs::write(&certificate_path, certificate.pem()).unwrap();
+    fs::write(&key_path, key.serialize_pem()).unwrap();
+    fs::set_permissions(&key_path, fs::Permissions::from_mode(0o600)).unwrap();
+    let running = Running::start_configured(1, Arc::new(BuiltInUser), |config| {
+        config.listeners.stomp_tls = vec!["127.0.0.1:0".parse().expect("an address")];
+        (config.tls.certificate, config.tls.key) = ((&*certificate_path).into(), (&*key_path).into());
+    });
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certificate.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = Arc::new(config.unwrap().with_root_certificates(roots).with_no_client_auth());
+    let listener = running.server().listeners().iter().find(|listener| listener.name.is_tls).unwrap();
+    let log_in = || {
+        let tls =
+            rustls::ClientConnection::new(Arc::clone(&config), "localhost".try_into().unwrap()).unwrap();
+        let socket = TcpStream::connect(listener.address).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let mut session = rustls::StreamOwned::new(tls, socket);
+        session.write_all(b"CONNECT\naccept-version:1.2\nhost:/\n\n\0").unwrap();
+        let mut answer = [0; 9];
+        session.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"CONNECTED");
+        session
+    };
+    let (mut good, mut bad) = (log_in(), log_in());
+    for _ in 0..1_000 {
+        // With data between them, which a limit on updates in a row would count from anew.
+        let sent = bad.conn.refresh_traffic_keys().is_ok() && bad.write_all(b"\n").is_ok();
+        if !sent || bad.flush().is_err() {
+            break;
+        }
+    }
+    let mut rest = Vec::new();
+    let ended = bad.read_to_end(&mut rest).err().map(|error| error.kind());
+    assert_ne!(ended, Some(std::io::ErrorKind::WouldBlock), "it is still open");
+    good.conn.refresh_traffic_keys().unwrap();
+    good.write_all(b"SUBSCRIBE\nid:1\ndestination:/topic/t\nreceipt:r\n\n\0").unwrap();
+    let mut answer = String::new();
+    while !answer.contains("receipt-id:r") {
+        let mut bytes = [0; 256];
+        let len = good.read(&mut bytes).unwrap();
+        answer.push_str(&String::from_utf8_lossy(&bytes[..len]));
+    }
 }

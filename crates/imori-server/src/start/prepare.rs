@@ -39,6 +39,7 @@ use crate::start::small_disk::{SmallDisk, small_disk};
 use crate::start::start_error::StartError;
 use crate::store::rate_limited_log::RateLimitedLog;
 use crate::store::{self, OpenedStore, Opening};
+use crate::tls::TlsAcceptor;
 use crate::turn::Memory;
 use crate::websocket::UpgradePolicy;
 
@@ -169,6 +170,7 @@ pub(crate) fn settings(
     mark_bytes: usize,
     server_id: &str,
     client_address: SocketAddr,
+    tls: Option<Arc<TlsAcceptor>>,
 ) -> Settings {
     let limits = &config.limits;
     let nats = imori_nats::settings::Settings {
@@ -227,13 +229,16 @@ pub(crate) fn settings(
         },
         write: config.cells.write,
         upgrade_policy: Arc::new(upgrade_policy(config)),
+        tls,
+        login_timeout: limits.login_timeout_s.duration(),
+        handshake_timeout: config.tls.handshake_timeout_s.duration(),
         spin: Duration::from_micros(u64::from(config.cells.spin_us)),
         trusts_network: config.insecure_dev,
     }
 }
 
 fn upgrade_policy(config: &Config) -> UpgradePolicy {
-    let is_on = |protocol: &ProtocolName| !config.listeners.of(Service::Messages(*protocol)).is_empty();
+    let is_on = |protocol: &ProtocolName| config.listeners.has(Service::Messages(*protocol));
     let message_bytes = config.limits.message_bytes.as_usize() + config.limits.header_bytes.as_usize();
     UpgradePolicy {
         protocols: ProtocolName::ALL.into_iter().filter(is_on).collect(),

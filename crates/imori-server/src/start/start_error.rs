@@ -4,8 +4,9 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
-use crate::config::{ConfigConflict, ListenAddress, Service};
+use crate::config::{ConfigConflict, ListenAddress, ListenerName};
 use crate::store::StoreError;
+use crate::tls::TlsError;
 
 /// Why a server does not start.
 #[derive(Debug)]
@@ -14,8 +15,8 @@ pub enum StartError {
     Config(ConfigConflict),
     /// An address cannot be listened on.
     Bind {
-        /// The purpose of the listener.
-        service: Service,
+        /// The listener.
+        name: ListenerName,
         /// The address.
         address: ListenAddress,
         /// The error of the system.
@@ -23,6 +24,8 @@ pub enum StartError {
     },
     /// No address is left to listen on.
     NoListener,
+    /// A certificate, a key or a CA cannot be used.
+    Tls(TlsError),
     /// The system gives no random bytes.
     Random(String),
     /// A thread cannot be started.
@@ -37,15 +40,16 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StartError::Config(conflict) => conflict.fmt(f),
-            StartError::Bind { service, address, error } => {
+            StartError::Bind { name, address, error } => {
                 write!(
                     f,
-                    "cannot listen on `{service}={address}`: {error}; stop what listens there or choose another port"
+                    "cannot listen on `{name}={address}`: {error}; stop what listens there or choose another port"
                 )
             }
             StartError::NoListener => {
                 f.write_str("there is no address to listen on; set `listeners.stomp`, `listeners.nats` or `listeners.amqp`")
             }
+            StartError::Tls(error) => error.fmt(f),
             StartError::Random(error) => write!(f, "the system gives no random bytes: {error}"),
             StartError::Thread(error) => {
                 write!(f, "a thread cannot be started: {error}; lower `cells.count`")

@@ -1,6 +1,9 @@
 //! The inbound half of a connection as its task sees it, whatever protocol it speaks.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
+use imori_core::certificate::Certificate;
 use imori_core::inbound::Inbound;
 use imori_core::login::Verdict;
 use imori_core::time::Time;
@@ -14,6 +17,9 @@ use crate::protocol::Protocol;
 /// The server's connections are of one type, [`Protocol`]. A protocol that is in no listener's table has a task all
 /// the same, as the simulator's own have.
 pub trait Conversation {
+    /// Notes that the peer has begun TLS, and the certificate that it showed.
+    fn secured(&mut self, certificate: Option<Arc<Certificate>>);
+
     /// Speaks first, in a protocol where the broker does.
     fn greet<H: Host>(&mut self, host: &H);
 
@@ -85,6 +91,10 @@ macro_rules! as_of {
     ($($of:tt)+) => {
         fn greet<H: Host>(&mut self, host: &H) {
             $($of)+::greet(self, host);
+        }
+
+        fn secured(&mut self, certificate: Option<Arc<Certificate>>) {
+            $($of)+::secured(self, certificate);
         }
 
         fn is_logged_in(&self) -> bool {

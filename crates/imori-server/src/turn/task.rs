@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
+use imori_core::certificate::Certificate;
 use imori_core::id::ConnectionId;
 use imori_core::outbound::{CutReason, Outbound};
 use imori_core::time::Time;
@@ -112,6 +113,11 @@ impl<P: Conversation> Task<P> {
     /// Whose task it is.
     pub fn id(&self) -> ConnectionId {
         self.id
+    }
+
+    /// Notes that the peer has begun TLS, and the certificate that it showed.
+    pub fn secured(&mut self, certificate: Option<Arc<Certificate>>) {
+        self.protocol.secured(certificate);
     }
 
     /// Gives the facts that the client told of itself.

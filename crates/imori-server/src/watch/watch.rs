@@ -13,6 +13,7 @@ use crate::clock::millis;
 use crate::limits::{CELL_LATE, STALL_WATCH_EVERY};
 use crate::shared::{Phase, Shared};
 use crate::stall::{Device, LateWork, Stall, Step, judge_cell, judge_flush};
+use crate::tls::TlsAcceptor;
 
 /// From when on what is told of.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +25,7 @@ pub(crate) struct Marks {
 }
 
 /// Runs until the broker ends.
-pub(crate) fn keep_watch(shared: &Arc<Shared>, marks: &Marks, space: SpaceWatch) {
+pub(crate) fn keep_watch(shared: &Arc<Shared>, marks: &Marks, space: SpaceWatch, tls: Option<&TlsAcceptor>) {
     let device = Device::of(shared.journal.folder().path());
     let cells = shared.cells.get().map_or(0, |cells| cells.len());
     let mut watch = Watch {
@@ -39,6 +40,7 @@ pub(crate) fn keep_watch(shared: &Arc<Shared>, marks: &Marks, space: SpaceWatch)
     while *shared.phase.borrow() < Phase::Ended {
         sleep(STALL_WATCH_EVERY);
         watch.look();
+        tls.into_iter().for_each(TlsAcceptor::look);
     }
 }
 

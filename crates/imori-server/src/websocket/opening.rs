@@ -1,18 +1,16 @@
 //! A connection before it is a WebSocket: its request is read and answered.
 
+use std::future::poll_fn;
 use std::io::ErrorKind;
-use std::net::Shutdown;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use bytes::BufMut;
-use tokio::net::TcpStream;
-use tokio::net::tcp::OwnedWriteHalf;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::upgrade_policy::{Refusal, UpgradePolicy};
 use crate::config::ProtocolName;
 use crate::limits::{LINGER_MAX, UPGRADE_BYTES_MAX};
+use crate::tls::ByteStream;
 
 /// A request that is being read and answered.
 pub(crate) type Opening = Pin<Box<dyn Future<Output = Opened> + Send>>;
@@ -33,19 +31,18 @@ pub(crate) enum Opened {
 }
 
 /// Reads the request and answers it, in so much time: nothing that the client sends extends it.
-pub(crate) async fn open(socket: Arc<OwnedWriteHalf>, policy: Arc<UpgradePolicy>) -> Opened {
-    let stream: &TcpStream = socket.as_ref().as_ref();
+pub(crate) async fn open(stream: ByteStream, policy: Arc<UpgradePolicy>) -> Opened {
     let end = Instant::now() + policy.login_timeout;
-    let refusal = match timeout_at(end, upgrade(stream, &policy)).await {
+    let refusal = match timeout_at(end, upgrade(&stream, &policy)).await {
         Ok(Some(Ok(opened))) => return opened,
         Ok(Some(Err(refusal))) => refusal,
         Ok(None) | Err(_) => return Opened::Gone,
     };
-    let _ = timeout(LINGER_MAX.min(policy.login_timeout), refuse(stream, refusal)).await;
+    let _ = timeout(LINGER_MAX.min(policy.login_timeout), refuse(&stream, refusal)).await;
     Opened::Refused(refusal.reason.trim_end())
 }
 
-async fn upgrade(stream: &TcpStream, policy: &UpgradePolicy) -> Option<Result<Opened, Refusal>> {
+async fn upgrade(stream: &ByteStream, policy: &UpgradePolicy) -> Option<Result<Opened, Refusal>> {
     let mut request = Vec::new();
     loop {
         // Whoever sends more behind its request than fits here did not wait for the answer.
@@ -66,9 +63,9 @@ async fn upgrade(stream: &TcpStream, policy: &UpgradePolicy) -> Option<Result<Op
 }
 
 /// Says why not, and waits until the client has read that: with a reset it might not.
-async fn refuse(stream: &TcpStream, refusal: Refusal) -> Option<()> {
+async fn refuse(stream: &ByteStream, refusal: Refusal) -> Option<()> {
     write(stream, &refusal.response()).await?;
-    socket2::SockRef::from(stream).shutdown(Shutdown::Write).ok()?;
+    stream.shutdown();
     let mut ignored = Vec::new();
     loop {
         read(stream, &mut ignored).await?;
@@ -77,28 +74,23 @@ async fn refuse(stream: &TcpStream, refusal: Refusal) -> Option<()> {
 }
 
 /// Reads behind what a buffer holds; `None` where the client has closed its side or is gone.
-async fn read(stream: &TcpStream, buffer: &mut Vec<u8>) -> Option<()> {
-    let room = UPGRADE_BYTES_MAX.saturating_sub(buffer.len());
-    buffer.reserve(room.min(1024));
-    loop {
-        stream.readable().await.ok()?;
-        match stream.try_read_buf(&mut (&mut *buffer).limit(room)) {
-            Ok(0) => return None,
-            Ok(_) => return Some(()),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            Err(_) => return None,
-        }
-    }
+async fn read(stream: &ByteStream, buffer: &mut Vec<u8>) -> Option<()> {
+    let len = buffer.len();
+    buffer.resize(UPGRADE_BYTES_MAX, 0);
+    let read = poll_fn(|cx| stream.poll_read(cx, buffer.get_mut(len..).unwrap_or_default())).await;
+    let read = read.ok().filter(|read| *read > 0);
+    buffer.truncate(len + read.unwrap_or(0));
+    read.map(|_| ())
 }
 
-async fn write(stream: &TcpStream, mut bytes: &[u8]) -> Option<()> {
+async fn write(stream: &ByteStream, mut bytes: &[u8]) -> Option<()> {
     while !bytes.is_empty() {
-        stream.writable().await.ok()?;
+        poll_fn(|cx| stream.poll_writable(cx)).await.ok()?;
         match stream.try_write(bytes) {
             Ok(len) => bytes = bytes.get(len..)?,
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(_) => return None,
         }
     }
-    Some(())
+    poll_fn(|cx| stream.poll_flush(cx)).await.ok()
 }

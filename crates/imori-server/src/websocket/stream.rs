@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tokio::net::tcp::OwnedWriteHalf;
 use tungstenite::protocol::frame::coding::CloseCode;
 
 use super::decode::{ControlFrame, Decoder, Violation};
 use super::writer::FramedWriter;
+use crate::tls::ByteStream;
 
 /// A WebSocket as a stream of bytes, between the socket and the protocol.
 #[derive(Debug)]
@@ -28,14 +28,14 @@ pub(crate) struct WebSocketStream {
 impl WebSocketStream {
     /// A connection whose upgrade was answered; `early` came behind the request for it.
     pub(crate) fn new(
-        socket: Arc<OwnedWriteHalf>,
+        stream: ByteStream,
         early: Vec<u8>,
         message_bytes_max: u64,
         knows_text: bool,
     ) -> WebSocketStream {
         WebSocketStream {
             decoder: Decoder::new(message_bytes_max),
-            writer: Arc::new(FramedWriter::new(socket)),
+            writer: Arc::new(FramedWriter::new(stream)),
             early,
             knows_text,
             violation: None,

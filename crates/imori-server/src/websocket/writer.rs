@@ -3,23 +3,21 @@
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::mem;
-use std::net::Shutdown;
 use std::str::from_utf8;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::task::{Context, Poll, Waker, ready};
 
-use tokio::net::TcpStream;
-use tokio::net::tcp::OwnedWriteHalf;
 use tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 use tungstenite::protocol::frame::{CloseFrame, Frame, FrameHeader};
 
 use crate::limits::{WEBSOCKET_CONTROL_BYTES_MAX, WEBSOCKET_MESSAGE_BYTES_MAX};
 use crate::slots::unpoisoned;
+use crate::tls::ByteStream;
 
 /// The writing half of a WebSocket. Its own cell alone uses it.
 #[derive(Debug)]
 pub(crate) struct FramedWriter {
-    socket: Arc<OwnedWriteHalf>,
+    stream: ByteStream,
     state: Mutex<State>,
 }
 
@@ -40,8 +38,8 @@ struct State {
 }
 
 impl FramedWriter {
-    pub(super) fn new(socket: Arc<OwnedWriteHalf>) -> FramedWriter {
-        FramedWriter { socket, state: Mutex::default() }
+    pub(super) fn new(stream: ByteStream) -> FramedWriter {
+        FramedWriter { stream, state: Mutex::default() }
     }
 
     /// Writes of the stream as much as the socket takes now.
@@ -53,7 +51,7 @@ impl FramedWriter {
         let payload = bytes.get(..state.left).unwrap_or(bytes);
         let mut written = 0;
         while written == 0 && !payload.is_empty() {
-            let sent = self.socket.try_write_vectored(&[IoSlice::new(&state.head), IoSlice::new(payload)])?;
+            let sent = self.stream.try_write_vectored(&[IoSlice::new(&state.head), IoSlice::new(payload)])?;
             if sent == 0 {
                 return Ok(0);
             }
@@ -81,8 +79,7 @@ impl FramedWriter {
                     return Poll::Ready(Ok(()));
                 }
             }
-            let stream: &TcpStream = self.socket.as_ref().as_ref();
-            ready!(stream.poll_write_ready(cx))?;
+            ready!(self.stream.poll_writable(cx))?;
         }
     }
 
@@ -122,16 +119,14 @@ impl FramedWriter {
         }
         state.take_control();
         while !state.head.is_empty() {
-            match self.socket.try_write(&state.head) {
+            match self.stream.try_write(&state.head) {
                 Ok(sent) => drop(state.head.drain(..sent)),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
                 Err(error) => return Err(error),
             }
         }
         if state.is_closing {
-            let stream: &TcpStream = self.socket.as_ref().as_ref();
-            // A peer that is gone already needs no goodbye.
-            let _ = socket2::SockRef::from(stream).shutdown(Shutdown::Write);
+            self.stream.shutdown();
         }
         Ok(true)
     }

@@ -23,7 +23,7 @@ enum Action {
     Check {
         /// The configuration file.
         file: PathBuf,
-        /// Allow listeners beyond loopback although there are no users, as `imori serve --insecure-dev` does.
+        /// Allow listeners beyond loopback without TLS, as `imori serve --insecure-dev` does.
         #[arg(long)]
         insecure_dev: bool,
     },

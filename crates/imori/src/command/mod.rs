@@ -6,6 +6,7 @@ mod subscribe;
 mod call;
 mod respond;
 mod config;
+mod cert;
 mod verify;
 mod store;
 mod version;
@@ -50,6 +51,7 @@ enum Command {
     /// invalid or cannot tell, 5 an objective was missed, or a number is worse than it may be.
     Bench(imori_bench::BenchArgs),
     Config(config::Config),
+    Cert(cert::Cert),
     Verify(verify::Verify),
     Store(store::Store),
     /// Print the version.
@@ -74,6 +76,7 @@ impl Cli {
             Command::Vhost(vhost) => vhost.run(),
             Command::Status(status) => status.run(),
             Command::Config(config) => config.run(),
+            Command::Cert(cert) => cert.run(),
             Command::Verify(verify) => return verify.run(),
             Command::Store(store) => store.run(),
             Command::Version => version::run(),

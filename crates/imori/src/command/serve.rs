@@ -6,9 +6,7 @@ use std::str::FromStr;
 
 use anyhow::Context as _;
 use clap::Args;
-use imori_server::config::{
-    AddressError, Config, ListenAddress, Listeners, LogLevel, ProtocolName, Service, parse,
-};
+use imori_server::config::{AddressError, Config, ListenAddress, ListenerName, Listeners, LogLevel, parse};
 use imori_server::{OperatorRequest, Server};
 use tracing::{info, warn};
 
@@ -20,7 +18,8 @@ use crate::reload::Reload;
 
 /// Run the broker until SIGTERM, SIGINT or SIGUSR2; a second one ends it at once.
 ///
-/// SIGHUP reads the configuration again, takes over `log.level`, and logs which other changes need a restart. SIGUSR1
+/// SIGHUP reads the configuration and the files of `tls` again, takes over `log.level` and new certificates, and logs
+/// which other changes need a restart. SIGUSR1
 /// opens the file of the log anew.
 ///
 /// Prints `listening PROTOCOL ADDRESS` for each listener and then `ready` to the standard output;
@@ -47,7 +46,7 @@ pub(crate) struct Serve {
     /// Write the line `ready` to this inherited file descriptor, a pipe or file, when clients can connect, and close it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..))]
     ready_fd: Option<u32>,
-    /// Listen beyond loopback although there are no users, so that anyone can do anything.
+    /// Listen beyond loopback without TLS, and take clients from there for local ones, so that anyone can do anything.
     #[arg(long)]
     insecure_dev: bool,
 }
@@ -55,7 +54,7 @@ pub(crate) struct Serve {
 /// The value of `--listen`.
 #[derive(Debug, Clone, Copy)]
 struct Listen {
-    service: Service,
+    name: ListenerName,
     address: ListenAddress,
 }
 
@@ -64,7 +63,7 @@ impl FromStr for Listen {
 
     fn from_str(text: &str) -> Result<Listen, AddressError> {
         let (protocol, address) = text.split_once('=').unwrap_or((text, ""));
-        Ok(Listen { service: protocol.parse()?, address: address.parse()? })
+        Ok(Listen { name: protocol.parse()?, address: address.parse()? })
     }
 }
 
@@ -76,9 +75,16 @@ impl Serve {
         log::start(&config.log).context("the log cannot be started")?;
         if let Some(exposed) = config.exposed_listener() {
             warn!(
-                listener = %exposed.service,
+                listener = %exposed.listener,
                 address = %exposed.address,
                 "`--insecure-dev` is on: anyone who can reach this listener can do anything"
+            );
+        }
+        for accepted in config.accepted_listeners() {
+            warn!(
+                listener = %accepted.listener,
+                address = %accepted.address,
+                "`broker.accept_plaintext` names a listener that other hosts reach without TLS"
             );
         }
         let mut server = Server::start(&config)?;
@@ -86,7 +92,7 @@ impl Serve {
             print_line(&format!("created user admin with password {}", password.reveal()))?;
         }
         for listener in server.listeners() {
-            print_line(&format!("listening {} {}", listener.service, listener.address))?;
+            print_line(&format!("listening {} {}", listener.name, listener.address))?;
         }
         // Who is told so may ask the log at once what the start found.
         log::flush();
@@ -96,7 +102,7 @@ impl Serve {
         }
         tell(State::Ready);
         info!(version = env!("CARGO_PKG_VERSION"), "ready");
-        let mut reload = Reload::of(&config);
+        let mut reload = Reload::of(&config, server.certificates());
         let outcome = server.serve(|request| match request {
             OperatorRequest::Reload => reload.run(self.load()),
             OperatorRequest::ReopenLog => log::reopen(),
@@ -129,23 +135,9 @@ impl Serve {
 }
 
 fn listeners(listens: &[Listen]) -> Listeners {
-    let mut listeners = Listeners {
-        stomp: Vec::new(),
-        nats: Vec::new(),
-        amqp: Vec::new(),
-        ws: Vec::new(),
-        nats_monitor: Vec::new(),
-        admin: Vec::new(),
-    };
+    let mut listeners = Listeners::none();
     for listen in listens {
-        match listen.service {
-            Service::WebSocket => listeners.ws.push(listen.address),
-            Service::NatsMonitor => listeners.nats_monitor.push(listen.address),
-            Service::Admin => listeners.admin.push(listen.address),
-            Service::Messages(ProtocolName::Stomp) => listeners.stomp.push(listen.address),
-            Service::Messages(ProtocolName::Nats) => listeners.nats.push(listen.address),
-            Service::Messages(ProtocolName::Amqp) => listeners.amqp.push(listen.address),
-        }
+        listeners.of_mut(listen.name).push(listen.address);
     }
     listeners
 }

@@ -52,7 +52,8 @@ fn a_wrong_command_line_is_exit_code_2() {
         (&["serv"], "serve"),
         (
             &["serve", "--listen", "mqtt=127.0.0.1:1883"],
-            "unknown protocol; use one of `stomp`, `nats`, `amqp`, `ws`, `nats-monitor`, `admin`",
+            "unknown protocol; use one of `stomp`, `stomp-tls`, `nats`, `nats-tls`, `amqp`, `amqp-tls`, `ws`, `ws-tls`, \
+             `nats-monitor`, `nats-monitor-tls`, `admin`, `admin-tls`",
         ),
         (
             &["serve", "--listen", "stomp=::1:61613"],
@@ -60,7 +61,8 @@ fn a_wrong_command_line_is_exit_code_2() {
         ),
         (
             &["serve", "--listen", "127.0.0.1:61613"],
-            "unknown protocol; use one of `stomp`, `nats`, `amqp`, `ws`, `nats-monitor`, `admin`",
+            "unknown protocol; use one of `stomp`, `stomp-tls`, `nats`, `nats-tls`, `amqp`, `amqp-tls`, `ws`, `ws-tls`, \
+             `nats-monitor`, `nats-monitor-tls`, `admin`, `admin-tls`",
         ),
         (&["serve", "--ready-fd", "2"], "3.."),
         (&["serve", "--log", "loud"], "expected one of `error`, `warn`"),

@@ -105,7 +105,7 @@ fn a_pipe_and_a_service_manager_are_told_when_clients_can_connect() {
 
 // SECURITY OPS-01
 #[test]
-fn listening_beyond_loopback_is_refused_until_there_are_users() {
+fn listening_beyond_loopback_without_tls_is_refused() {
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:61613"] {
         let listen = format!("stomp={address}");
         let run = run(&["serve", "--listen", &listen]);
@@ -113,9 +113,10 @@ fn listening_beyond_loopback_is_refused_until_there_are_users() {
         assert_eq!(
             run.stderr,
             format!(
-                "imori: listener `stomp={address}` can be reached from other hosts, but no users are configured, so \
-                 anyone there could do anything; listen on `127.0.0.1` or `[::1]`, or give `--insecure-dev` on a \
-                 network that you trust\n"
+                "imori: listener `stomp={address}` can be reached from other hosts without TLS, so anyone on the way \
+                 could read passwords and messages; use `stomp-tls` with a certificate, listen on `127.0.0.1` or \
+                 `[::1]`, name `stomp` in `broker.accept_plaintext`, or give `--insecure-dev` on a network that you \
+                 trust\n"
             )
         );
     }

@@ -1,0 +1,114 @@
+//! The certificates in force, which can be replaced while sessions live.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Instant, SystemTime};
+
+use arc_swap::ArcSwap;
+use rustls::{ServerConfig, ServerConnection};
+use tracing::{info, warn};
+
+use super::files::{Stamp, TlsError, TlsFiles};
+use crate::config::UserFrom;
+use crate::limits::TLS_FILES_LOOK;
+use crate::slots::unpoisoned;
+
+/// Begins sessions of TLS with the certificates in force. Sessions that have begun keep theirs.
+#[derive(Debug)]
+pub struct TlsAcceptor {
+    current: ArcSwap<InForce>,
+    watched: Mutex<Watched>,
+}
+
+#[derive(Debug)]
+struct InForce {
+    config: Arc<ServerConfig>,
+    user_from: UserFrom,
+}
+
+/// The files as they were seen last.
+#[derive(Debug)]
+struct Watched {
+    files: TlsFiles,
+    /// Of the files that were read last, whether they were good or not.
+    read: Stamp,
+    /// Of the last look.
+    seen: Stamp,
+    looked_at: Instant,
+    is_renewal_refused: bool,
+}
+
+impl TlsAcceptor {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// One of them cannot be used.
+    pub(crate) fn start(files: TlsFiles) -> Result<TlsAcceptor, TlsError> {
+        let stamp = files.stamp();
+        let config = Arc::new(files.load(SystemTime::now())?);
+        let current = InForce { config, user_from: files.user_from };
+        let watched = Watched {
+            files,
+            read: stamp.clone(),
+            seen: stamp,
+            looked_at: Instant::now(),
+            is_renewal_refused: false,
+        };
+        Ok(TlsAcceptor { current: ArcSwap::from_pointee(current), watched: Mutex::new(watched) })
+    }
+
+    /// Begins a session with a client that has sent nothing yet; gives the field too that names a user.
+    pub(super) fn accept(&self) -> Result<(ServerConnection, UserFrom), rustls::Error> {
+        let current = self.current.load();
+        Ok((ServerConnection::new(Arc::clone(&current.config))?, current.user_from))
+    }
+
+    /// The configuration for listeners that have a TLS library's own stream.
+    pub(crate) fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.current.load().config)
+    }
+
+    /// Reads other files, or those in force again; a fault leaves the certificates in force as they are, and is logged.
+    pub fn reload(&self, files: TlsFiles) {
+        let mut watched = unpoisoned(self.watched.lock());
+        watched.files = files;
+        self.read(&mut watched);
+    }
+
+    /// Looks now and then whether a file was replaced; reads them all once none of them changes any more.
+    pub(crate) fn look(&self) {
+        let mut watched = unpoisoned(self.watched.lock());
+        if watched.looked_at.elapsed() < TLS_FILES_LOOK {
+            return;
+        }
+        watched.looked_at = Instant::now();
+        let now = watched.files.stamp();
+        let is_still = now == watched.seen;
+        watched.seen = now;
+        // A certificate and its key are two files: both have to be there.
+        if is_still && watched.seen != watched.read {
+            self.read(&mut watched);
+        }
+    }
+
+    /// The last certificates that were to be taken over could not be used.
+    pub fn is_renewal_refused(&self) -> bool {
+        unpoisoned(self.watched.lock()).is_renewal_refused
+    }
+
+    fn read(&self, watched: &mut Watched) {
+        watched.read = watched.files.stamp();
+        watched.seen.clone_from(&watched.read);
+        match watched.files.load(SystemTime::now()) {
+            Ok(config) => {
+                let config = Arc::new(config);
+                self.current.store(Arc::new(InForce { config, user_from: watched.files.user_from }));
+                watched.is_renewal_refused = false;
+                info!("certificates were read again; new connections have them");
+            }
+            Err(error) => {
+                watched.is_renewal_refused = true;
+                warn!(%error, "new certificates are not taken over; those in force stay");
+            }
+        }
+    }
+}

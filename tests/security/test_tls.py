@@ -1,0 +1,252 @@
+"""TLS: who gets a session, who does not and why, and certificates that are renewed."""
+
+import shutil
+import signal
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from conftest import StartImori
+from harness.certificates import Certificates, certificates
+from harness.deadline import DEADLINE_S, wait_for
+from harness.imori import Imori
+
+CONNECT = b"CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\npasscode:guest\n\n\0"
+
+# What a client of each listener with TLS says first, and how the broker's answer begins.
+GREETINGS = {
+    "stomp-tls": (CONNECT, b"CONNECTED\n"),
+    "nats-tls": (b"", b"INFO {"),
+    "amqp-tls": (b"AMQP\x00\x00\x09\x01", b"\x01\x00\x00"),
+    "ws-tls": (b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n", b"HTTP/1.1 4"),
+    "admin-tls": (b"GET /api/overview HTTP/1.1\r\nHost: localhost\r\n\r\n", b"HTTP/1.1 401"),
+    "nats-monitor-tls": (b"GET /varz HTTP/1.1\r\nHost: localhost\r\n\r\n", b"HTTP/1.1 200"),
+}
+
+Start = Callable[..., Imori]
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """Certificates of this module's CA."""
+    return certificates(tmp_path_factory.mktemp("tls") / "certs", "mq.example")
+
+
+@pytest.fixture(scope="module")
+def foreign(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """Certificates of a CA that the broker does not know."""
+    return certificates(tmp_path_factory.mktemp("tls") / "foreign")
+
+
+@pytest.fixture
+def start(start_imori: StartImori, own: Certificates) -> Start:
+    """Starts a broker with every listener of TLS."""
+
+    def start_with(of: Certificates = own, **settings: object) -> Imori:
+        tls = {
+            key.removeprefix("tls_"): settings.pop(key) for key in [*settings] if key[:4] == "tls_"
+        }
+        also = [f"{name}=127.0.0.1:0" for name in GREETINGS]
+        dotted = {key.replace("__", "."): value for key, value in settings.items()}
+        return start_imori(settings={**of.settings(**tls), **dotted}, also=also, nats=True)
+
+    return start_with
+
+
+def connected(
+    imori: Imori, name: str, context: ssl.SSLContext, host: str = "localhost"
+) -> ssl.SSLSocket:
+    """Opens a session at the listener of this name."""
+    plain = socket.create_connection(imori.named[name], DEADLINE_S)
+    try:
+        return context.wrap_socket(plain, server_hostname=host)
+    except BaseException:
+        plain.close()
+        raise
+
+
+def logged(imori: Imori, *words: str) -> None:
+    """Returns once the log has a line with all these words."""
+    wait_for(lambda: any(all(word in line for word in words) for line in imori.log_lines()))
+
+
+def logged_in(imori: Imori, context: ssl.SSLContext) -> ssl.SSLSocket:
+    """Returns a session of STOMP that has logged in."""
+    session = connected(imori, "stomp-tls", context)
+    session.sendall(CONNECT)
+    assert session.recv(4096).startswith(b"CONNECTED\n")
+    return session
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("name", GREETINGS)
+def test_every_listener_speaks_tls(
+    start: Start, own: Certificates, name: str, version: ssl.TLSVersion
+) -> None:
+    # SECURITY OPS-04.
+    imori = start()
+    context = own.context()
+    context.minimum_version = context.maximum_version = version
+    says, answer = GREETINGS[name]
+    with connected(imori, name, context) as session:
+        session.sendall(says)
+        assert session.recv(4096).startswith(answer)
+
+
+def test_names_and_cas_are_verified(start: Start, own: Certificates, foreign: Certificates) -> None:
+    imori = start()
+    with connected(imori, "stomp-tls", own.context(), "mq.example"):
+        pass
+    with pytest.raises(ssl.SSLCertVerificationError, match=r"mq\.other"):
+        connected(imori, "stomp-tls", own.context(), "mq.other")
+    with pytest.raises(ssl.SSLCertVerificationError, match="verify failed"):
+        connected(imori, "stomp-tls", foreign.context())
+    logged(imori, "TLS handshake failed", "give it the CA of `tls.certificate`")
+
+
+def test_the_floor_is_tls_1_2_and_may_be_raised(start: Start, own: Certificates) -> None:
+    # SECURITY OPS-04.
+    imori = start(tls_min_version="1.3")
+    old = own.context()
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+    with pytest.raises(ssl.SSLError, match="version"):
+        connected(imori, "stomp-tls", old)
+    with connected(imori, "stomp-tls", own.context()) as session:
+        assert session.version() == "TLSv1.3"
+
+
+@pytest.mark.parametrize(
+    ("says", "hint"),
+    [
+        (CONNECT, "STOMP"),
+        (b"AMQP\x00\x00\x09\x01", "AMQP"),
+        (b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", "HTTP"),
+        (b"x" * 4096, "it does not begin with TLS"),
+    ],
+)
+@pytest.mark.parametrize("name", GREETINGS)
+def test_plaintext_at_a_listener_with_tls_is_closed_without_an_answer(
+    start: Start, name: str, says: bytes, hint: str
+) -> None:
+    # SECURITY LIM-04.
+    imori = start()
+    with socket.create_connection(imori.named[name], DEADLINE_S) as plain:
+        plain.sendall(says)
+        assert rest_of(plain) == b""
+    logged(imori, "client was refused", hint)
+
+
+@pytest.mark.parametrize("name", ["stomp", "nats"])
+def test_tls_at_a_listener_without_is_named_in_the_log(
+    start: Start, own: Certificates, name: str
+) -> None:
+    imori = start()
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        connected(imori, name, own.context())
+    logged(imori, "client was refused", f"listeners.{name}_tls")
+
+
+def test_half_a_handshake_is_cut_in_its_time(start: Start) -> None:
+    # SECURITY LIM-02, LIM-04: its own deadline, and no byte extends it.
+    imori = start(tls_handshake_timeout_s=1)
+    for name in ("stomp-tls", "nats-tls", "amqp-tls", "ws-tls"):
+        with socket.create_connection(imori.named[name], DEADLINE_S) as half:
+            # The head of a record of 512 bytes, which never come.
+            half.sendall(b"\x16\x03\x01\x02\x00\x01")
+            began = time.monotonic()
+            assert rest_of(half) == b""
+            assert 0.5 < time.monotonic() - began < DEADLINE_S
+    logged(imori, "TLS handshake failed", "in its time")
+
+
+def test_the_time_to_log_in_goes_on_behind_the_handshake(start: Start, own: Certificates) -> None:
+    # SECURITY LIM-02.
+    imori = start(limits__login_timeout_s=1)
+    with connected(imori, "stomp-tls", own.context()) as session:
+        assert rest_of(session) == b""
+
+
+def test_a_client_needs_its_certificate_where_it_is_demanded(
+    start: Start, own: Certificates
+) -> None:
+    imori = start(tls_client_certificates="demanded")
+    logged_in(imori, own.context(with_certificate=True)).close()
+    assert is_refused(imori, own.context())
+    logged(imori, "TLS handshake failed", "give the client a certificate of `tls.client_ca`")
+
+
+@pytest.mark.parametrize("word", ["asked", "demanded"])
+def test_a_certificate_of_another_ca_is_refused(
+    start: Start, own: Certificates, foreign: Certificates, word: str
+) -> None:
+    # SECURITY AUTH-09.
+    imori = start(tls_client_certificates=word)
+    of_another = own.context()
+    of_another.load_cert_chain(*foreign.client)
+    assert is_refused(imori, of_another)
+    logged(imori, "TLS handshake failed", "only certificates of `tls.client_ca` are taken")
+    # One that was never asked for is never looked at.
+    logged_in(start(), of_another).close()
+
+
+def test_a_renewed_certificate_is_taken_over_and_nobody_is_cut(
+    start: Start, own: Certificates, foreign: Certificates, tmp_path: Path
+) -> None:
+    # SECURITY OPS-04.
+    used = Certificates(tmp_path / "used")
+    shutil.copytree(own.folder, used.folder)
+    imori = start(used)
+    with ExitStack() as stack:
+        sessions = [stack.enter_context(logged_in(imori, own.context())) for _ in range(100)]
+        for file in ("server.pem", "server-key.pem"):
+            shutil.copy(foreign.folder / file, used.folder / file)
+        logged(imori, "certificates were read again")
+        stack.enter_context(logged_in(imori, foreign.context()))
+        (used.folder / "server.pem").write_text("broken")
+        logged(imori, "new certificates are not taken over", "`tls.certificate`")
+        stack.enter_context(logged_in(imori, foreign.context()))
+        shutil.copy(own.folder / "server-key.pem", used.folder / "server-key.pem")
+        shutil.copy(own.folder / "server.pem", used.folder / "server.pem")
+        imori.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: can_connect(imori, own))
+        for number, session in enumerate(sessions):
+            session.sendall(
+                f"SUBSCRIBE\nid:{number}\ndestination:/topic/t\nreceipt:r\n\n\0".encode()
+            )
+            assert session.recv(4096).startswith(b"RECEIPT\n")
+
+
+def can_connect(imori: Imori, of: Certificates) -> bool:
+    """Tells whether the broker shows a certificate of this CA."""
+    try:
+        connected(imori, "stomp-tls", of.context()).close()
+    except ssl.SSLError:
+        return False
+    return True
+
+
+def is_refused(imori: Imori, context: ssl.SSLContext) -> bool:
+    """Tells whether the broker ends a session before anybody can log in."""
+    try:
+        with connected(imori, "stomp-tls", context) as session:
+            session.sendall(CONNECT)
+            return rest_of(session) == b""
+    except (ssl.SSLError, ConnectionError):
+        return True
+
+
+def rest_of(stream: socket.socket) -> bytes:
+    """Returns what comes until the broker closes; a reset is an end too."""
+    stream.settimeout(DEADLINE_S)
+    rest = b""
+    try:
+        while piece := stream.recv(4096):
+            rest += piece
+    except ConnectionError:
+        pass
+    return rest
