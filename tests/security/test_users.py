@@ -89,6 +89,20 @@ def test_rights_hold_on_the_wire(imori: Imori) -> None:
         assert (refused.value.reply_code, "configure" in refused.value.reply_text) == (403, True)
 
 
+def test_a_user_that_is_deleted_is_cut_off(imori: Imori) -> None:
+    """SECURITY AUTH-12: also a connection that says nothing is ended."""
+    put(imori, "/api/users/joe", {"password": "secret", "tags": ""})
+    put(imori, "/api/permissions/%2F/joe", ALL)
+    with socket.create_connection(imori.addresses[0], DEADLINE_S) as stream:
+        stream.sendall(b"CONNECT\naccept-version:1.2\nlogin:joe\npasscode:secret\nhost:/\n\n\0")
+        assert stream.recv(4096).startswith(b"CONNECTED")
+        assert ask(imori, "/api/users/joe", method="DELETE").status == 204
+        said = b""
+        while part := stream.recv(4096):
+            said += part
+    assert said.startswith(b"ERROR\n")
+
+
 def test_vhosts_come_and_go_with_all_they_have(imori: Imori) -> None:
     put(imori, "/api/vhosts/blue", {"description": "of the blue team", "tags": "blue,team"})
     told = read(imori, "/api/vhosts/blue")

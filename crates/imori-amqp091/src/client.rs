@@ -89,6 +89,11 @@ impl Client {
         self.channels.values().filter_map(|channel| channel.unfinished.as_ref())
     }
 
+    /// Takes an identity, and the name that the client gives its connection into it.
+    pub(crate) fn set_identity(&mut self, identity: Identity) {
+        self.identity = identity.with_client_id(self.facts.name.as_bytes());
+    }
+
     /// On whose behalf the broker acts.
     #[inline]
     pub(crate) fn actor(&self) -> Actor<'_> {

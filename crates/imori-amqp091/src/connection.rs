@@ -10,7 +10,8 @@ mod state;
 
 use std::sync::Arc;
 
-use imori_core::broker::{self, Actor};
+use imori_core::authorize::Identity;
+use imori_core::broker::{self, Actor, Revoked};
 use imori_core::confirm::Confirm;
 use imori_core::id::ConnectionId;
 use imori_core::inbound::{Inbound, Intake, Keepalive, Performed, Phase, Repeat, Taken, Unread};
@@ -27,7 +28,7 @@ use crate::codec::frame::{
     push_method,
 };
 use crate::codec::method::{MethodFields, MethodId};
-use crate::codec::methods::{Method, connection};
+use crate::codec::methods::{Method, basic, connection};
 use crate::codec::table::Table;
 use crate::commands::login::{LOCALES, log_in, mechanisms, open, server_properties, tune};
 use crate::commands::publish::publish;
@@ -98,6 +99,32 @@ impl Inbound for Connection {
         self.state = State::Closed;
         self.intake.parking.clear();
         self.client.channels.clear();
+    }
+
+    fn set_identity(&mut self, identity: Identity) {
+        self.client.set_identity(identity);
+        self.repeat.clear();
+    }
+
+    /// A client that does not know of cancelled consumers loses their channels.
+    fn readers_revoked<W: World>(&mut self, world: &W, revoked: Vec<Revoked>) {
+        for Revoked { session: SessionId(number), reader, refusal, .. } in revoked {
+            let Some(channel) = self.client.channels.get_mut(&number) else { continue };
+            let tag =
+                channel.consumers.iter().find(|(_, other)| **other == reader).map(|(tag, _)| tag.clone());
+            let Some(tag) = tag else { continue };
+            channel.consumers.remove(&tag);
+            if self.client.capabilities.is_told_of_cancels {
+                let cancel = basic::Cancel { consumer_tag: &tag, no_wait: true };
+                self.client.answer(world, number, Confirm::NOW, &cancel);
+                continue;
+            }
+            let error = self.client.error(&refusal.into());
+            let mut ended = self.refuse(world, number, basic::Consume::ID, error);
+            while ended == Performed::Partly {
+                ended = self.end_refused(world, number);
+            }
+        }
     }
 
     fn is_logged_in(&self) -> bool {

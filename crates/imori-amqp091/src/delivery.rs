@@ -260,9 +260,10 @@ impl Encoder for DeliveryEncoder {
             CutReason::TooSlow { .. } | CutReason::Stalled { .. } | CutReason::Unfinished { .. } => {
                 Code::ResourceError
             }
-            CutReason::QueueDeleted { .. } | CutReason::ClosedByOperator { .. } | CutReason::ShuttingDown => {
-                Code::ConnectionForced
-            }
+            CutReason::QueueDeleted { .. }
+            | CutReason::ClosedByOperator { .. }
+            | CutReason::Revoked { .. }
+            | CutReason::ShuttingDown => Code::ConnectionForced,
             CutReason::Fault => Code::InternalError,
         };
         let text = ProtocolError::new(code, reason).text();

@@ -49,6 +49,12 @@ impl Client {
         }
     }
 
+    /// Takes an identity, and the name that the client gives itself into it.
+    pub(crate) fn set_identity(&mut self, identity: Identity) {
+        let name = self.options.name.as_deref().unwrap_or_default();
+        self.identity = identity.with_client_id(name.as_bytes());
+    }
+
     /// On whose behalf the broker acts.
     #[inline]
     pub(crate) fn actor(&self) -> Actor<'_> {

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use imori_core::broker::Actor;
+use imori_core::authorize::Identity;
+use imori_core::broker::{self, Actor, Revoked};
 use imori_core::confirm::Confirm;
 use imori_core::id::ConnectionId;
 use imori_core::inbound::{Inbound, Intake, Performed, Phase, Repeat, Taken, Unread};
-use imori_core::outbound::{CutReason, Encoder, Outbound, SessionId};
+use imori_core::outbound::{CutReason, Encoder, Outbound, SessionId, Source};
 use imori_core::time::Time;
 use imori_core::turn::{Budget, ClientFacts, Next, Notice, Peer, StartTls};
 use imori_core::world::World;
@@ -174,6 +175,24 @@ impl Inbound for Connection {
     fn close(&mut self) {
         self.state = State::Closed;
         self.intake.parking.clear();
+    }
+
+    fn set_identity(&mut self, identity: Identity) {
+        self.client.set_identity(identity);
+        self.repeat.clear();
+    }
+
+    /// The subscriptions are gone, and the connection goes on, as in nats-server.
+    fn readers_revoked<W: World>(&mut self, world: &W, revoked: Vec<Revoked>) {
+        for Revoked { label, source, .. } in revoked {
+            self.client.sids.remove(&label);
+            if let Source::Live(subscription) = source {
+                let group = subscription.group.as_ref().map(|group| group.as_bytes().into());
+                let subject = subscription.key.text.as_bytes().into();
+                let error = ProtocolError::SubscribeViolation(subject, group);
+                self.refuse(world, &error, "the rights of the user have changed");
+            }
+        }
     }
 
     fn is_logged_in(&self) -> bool {
@@ -469,6 +488,10 @@ impl Connection {
                     self.state = State::Open;
                     self.intake.reading.logged_in();
                     self.keepalive.logged_in(world.now());
+                } else {
+                    // The same connection may be somebody else's now.
+                    let revoked = broker::recheck_readers(world, &self.client.actor());
+                    self.readers_revoked(world, revoked);
                 }
                 if json.is_some() {
                     self.client.agree(world);

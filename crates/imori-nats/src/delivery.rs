@@ -163,6 +163,7 @@ impl Encoder for DeliveryEncoder {
         match reason {
             CutReason::TooSlow { .. } | CutReason::Stalled { .. } => push_error(out, "Slow Consumer"),
             CutReason::Unfinished { .. } => push_error(out, "Stale Connection"),
+            CutReason::Revoked { .. } => push_error(out, "User Authentication Revoked"),
             CutReason::QueueDeleted { .. }
             | CutReason::ClosedByOperator { .. }
             | CutReason::ShuttingDown

@@ -125,7 +125,7 @@ pub(crate) const HTTP_LIFE_MAX: Duration = Duration::from_secs(60);
 
 /// Rows of a list of the admin listener that are gathered at a time, about a kilobyte each. The rest is gathered when
 /// these are written and other requests had their turn.
-pub(crate) const ADMIN_ROWS_AT_ONCE: usize = 256;
+pub(crate) const HTTP_ROWS_AT_ONCE: usize = 256;
 
 /// Rows of a page of a list of the admin listener, as in RabbitMQ. More: the request is refused.
 pub(crate) const ADMIN_PAGE_ROWS_MAX: usize = 500;
@@ -287,6 +287,10 @@ pub(crate) const LOGIN_ATTEMPTS_BURST: u32 = 20;
 
 /// Sources, and users, whose wrong logins are remembered.
 pub(crate) const LOGIN_ATTEMPTS_KNOWN_MAX: usize = 4096;
+
+/// Queues of which `/metrics` has samples without being asked: half of them as they hold the most, half as they moved
+/// the most. With names of any length an answer stays below a mebibyte; the others are told of on request.
+pub(crate) const METRICS_QUEUES_MAX: usize = 64;
 
 /// Vhosts of a broker: each has a routing table and a responder of its own, and a share of the places for queues.
 pub(crate) const VHOSTS_MAX: usize = 256;

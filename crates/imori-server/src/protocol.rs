@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use imori_core::authorize::Renewal;
 use imori_core::certificate::Certificate;
 use imori_core::id::ConnectionId;
 use imori_core::inbound::Inbound;
@@ -222,6 +223,12 @@ impl Protocol {
     /// Goes on with a login whose check took longer than a turn.
     pub fn verified(&mut self, verdict: Verdict) -> Next {
         each!(self, inbound => inbound.verified(verdict))
+    }
+
+    /// Takes a change of a user, if that is the client's. Says whether the connection has ended.
+    #[must_use]
+    pub fn renew<W: World>(&mut self, world: &W, renewal: &Renewal) -> bool {
+        each!(self, inbound => inbound.renew(world, renewal))
     }
 
     /// Tells the client that the broker begins to stop.

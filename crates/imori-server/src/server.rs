@@ -2,13 +2,16 @@
 
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle, available_parallelism};
 use std::time::Duration;
 
 use axum::Router;
+use imori_core::authorize::Identity;
 use imori_core::broker::queue_restored;
+use imori_core::message::DeathReason;
+use imori_core::name::Name;
 use imori_core::restore::Awakening;
 use imori_core::turn::StartTls;
 use imori_core::world::Counter;
@@ -24,7 +27,8 @@ use crate::http::{self, Guarded, HttpListener};
 use crate::internal::{InternalClients, start_responders};
 use crate::limits::ADMIN_BODY_BYTES_MAX;
 use crate::login::Authenticator;
-use crate::monitor::{self, CpuMeter, Monitored, Requests, Shown, server_id};
+use crate::metrics::{CpuMeter, Metrics};
+use crate::monitor::{self, Monitored, Requests, Shown, server_id};
 use crate::net::listener::{Listener, accept, bind};
 use crate::operator::{OperatorRequest, Signals, stop};
 use crate::settings::Settings;
@@ -52,6 +56,25 @@ pub struct Server {
 /// Stops a server from anywhere.
 #[derive(Clone)]
 pub struct StopHandle(Arc<Shared>);
+
+/// The users of live connections.
+#[derive(Clone)]
+pub struct LiveUsers(Arc<Shared>);
+
+impl LiveUsers {
+    /// Gives every live connection of a user its new identity, or ends it where there is none. Readers that the new
+    /// rights do not allow are ended, and clients told, within moments. A login that is being checked meanwhile is
+    /// changed too.
+    pub fn renew_identity(&self, user: &Name, identity: Option<Identity>) {
+        self.0.renew_identity(user, identity);
+    }
+}
+
+impl fmt::Debug for LiveUsers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LiveUsers").finish_non_exhaustive()
+    }
+}
 
 impl StopHandle {
     /// Asks the server to stop: connections may finish what they have begun. A second call ends it at once.
@@ -114,6 +137,10 @@ impl Server {
         let ends = Arc::downgrade(&shared);
         let end = move |why: &str| ends.upgrade().into_iter().for_each(|shared| shared.fail_of_disk(why));
         shared.journal.start(opened, Box::new(end)).map_err(StartError::Thread)?;
+        let renewed = Arc::downgrade(&shared);
+        shared.access.renew_with(Box::new(move |user, identity| {
+            renewed.upgrade().iter().for_each(|shared| shared.renew_identity(user, identity.cloned()));
+        }));
         let operator = make_operator(&config.broker.data_dir);
         shared.access.admit_operator(operator.map_err(|error| StartError::FirstUser(error.to_string()))?);
         let first_password = make_admin(&shared.access, config.users.admin_password_file.as_deref())
@@ -144,9 +171,10 @@ impl Server {
         server.start_cells(count, config, &settings, first)?;
         server.start_watch(config, space, tls.clone())?;
         server.start_checkpointer()?;
-        let monitor = server.monitor(config, &settings, server_id, client_address);
+        let metrics = server.metrics(config, &settings);
+        let monitor = server.monitor(config, &settings, server_id, client_address, &metrics);
         let monitor = monitor.map(|router| HttpListener { sockets: monitors, router });
-        let admin = server.admin(config, &settings);
+        let admin = server.admin(config, &settings, metrics);
         let admin = HttpListener { sockets: admins, router: admin };
         server.start_http(monitor.into_iter().chain([admin]).collect(), tls)?;
         Ok(server)
@@ -170,6 +198,11 @@ impl Server {
     /// Gives the handle by which others stop the server.
     pub fn stop_handle(&self) -> StopHandle {
         StopHandle(Arc::clone(&self.shared))
+    }
+
+    /// The users of live connections, to tell them of changes.
+    pub fn live_users(&self) -> LiveUsers {
+        LiveUsers(Arc::clone(&self.shared))
     }
 
     /// Gives the factory of clients inside the process.
@@ -219,7 +252,7 @@ impl Server {
             published = counted(Counter::Published),
             unroutable = counted(Counter::Unroutable),
             replies_dropped = counted(Counter::ReplyDropped),
-            dead_lettered = counted(Counter::DeadLettered),
+            dead_lettered = DeathReason::ALL.map(Counter::dead_lettered).map(counted).iter().sum::<u64>(),
             cut_too_slow = counted(Counter::CutTooSlow),
             faults = counted(Counter::Fault),
             "stopped"
@@ -300,6 +333,18 @@ impl Server {
         Ok(())
     }
 
+    /// Makes the source of the numbers for Prometheus.
+    fn metrics(&self, config: &Config, settings: &Settings) -> Arc<Metrics> {
+        Arc::new(Metrics {
+            node: node_name(settings),
+            disk_reserve_bytes: config.journal.reserve_bytes.as_usize() as u64,
+            started: self.shared.clock.now(),
+            started_s: Metrics::now_s(),
+            told: Mutex::default(),
+            shared: Arc::clone(&self.shared),
+        })
+    }
+
     /// Makes the answers of the monitor, if it listens anywhere.
     fn monitor(
         &self,
@@ -307,6 +352,7 @@ impl Server {
         settings: &Settings,
         server_id: String,
         client_address: SocketAddr,
+        metrics: &Arc<Metrics>,
     ) -> Option<Router> {
         let is_monitor = |listener: &&Listener| listener.name.service == Service::NatsMonitor;
         let &Listener { address: http_address, .. } = self.listeners.iter().find(is_monitor)?;
@@ -327,6 +373,7 @@ impl Server {
             started: self.shared.clock.now(),
             cpu: CpuMeter::start(),
             requests: Requests::default(),
+            metrics: Arc::clone(metrics),
             shown: Shown::default(),
             shared: Arc::clone(&self.shared),
         };
@@ -334,7 +381,7 @@ impl Server {
     }
 
     /// Makes the answers of the admin listener.
-    fn admin(&self, config: &Config, settings: &Settings) -> Router {
+    fn admin(&self, config: &Config, settings: &Settings, metrics: Arc<Metrics>) -> Router {
         let administered = Administered {
             guarded: Arc::new(Guarded {
                 host_names: config.broker.host_names.clone(),
@@ -342,9 +389,11 @@ impl Server {
             }),
             trusts_network: settings.trusts_network,
             listeners: self.listeners.clone(),
-            node: format!("{}@localhost", settings.protocols.nats.server_name),
+            node: node_name(settings),
             cores: available_parallelism().map_or(1, usize::from),
             started: self.shared.clock.now(),
+            stalled_flush: config.journal.stalled_flush_ms.duration(),
+            metrics,
             shared: Arc::clone(&self.shared),
         };
         admin::routes(Arc::new(administered))
@@ -369,6 +418,11 @@ impl Server {
         }
         Ok(())
     }
+}
+
+/// The broker's name, as nodes of RabbitMQ are named.
+fn node_name(settings: &Settings) -> String {
+    format!("{}@localhost", settings.protocols.nats.server_name)
 }
 
 fn address_of(listeners: &[Listener], protocol: ProtocolName) -> Option<&Listener> {

@@ -10,8 +10,10 @@ use std::task::Waker;
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
+use imori_core::authorize::{Identity, Renewal};
 use imori_core::id::{ConnectionId, QueueId};
 use imori_core::login::Verdict;
+use imori_core::name::Name;
 use imori_core::queue::Queue;
 use imori_core::room::{Reserve, Room, RoomState};
 use imori_core::route::Table;
@@ -23,16 +25,18 @@ use tracing::warn;
 
 use crate::access::Access;
 use crate::cell_state::counters::Counters;
+use crate::cell_state::histogram::Latencies;
 use crate::cell_state::load::Load;
 use crate::cell_state::pulse::Pulse;
 use crate::cell_state::turn_counter::TurnCounter;
 use crate::clock::Clock;
 use crate::config::{ListenerName, ProtocolName, Service, WritePolicy};
 use crate::limits::{DISK_FAILURE_GOODBYE, INTERNAL_CLIENTS_MAX};
-use crate::login::{Verdicts, Verifiers};
+use crate::login::{LoginCounts, Verdicts, Verifiers};
 use crate::peers::admission::{Admission, Ticket};
-use crate::peers::client::{Client, Gone};
+use crate::peers::client::Client;
 use crate::peers::log_limit::PeerLogLimit;
+use crate::peers::sums::Gone;
 use crate::pipe::Pipe;
 use crate::slots::{SlotKey, Slots, unpoisoned};
 use crate::stall::Stalls;
@@ -148,6 +152,7 @@ pub(crate) struct CellHandle {
     pub(crate) turns: TurnCounter,
     pub(crate) pulse: Pulse,
     pub(crate) counters: Counters,
+    pub(crate) latencies: Latencies,
     /// The traffic of its connections that are gone.
     pub(crate) gone: Gone,
     /// Its last connection is gone.
@@ -164,6 +169,7 @@ impl CellHandle {
             turns: TurnCounter::default(),
             pulse: Pulse::default(),
             counters: Counters::default(),
+            latencies: Latencies::default(),
             gone: Gone::default(),
             emptied: Notify::new(),
         }
@@ -218,6 +224,7 @@ pub(crate) struct Shared {
     /// Users, vhosts and permissions.
     pub(crate) access: Arc<Access>,
     pub(crate) verifiers: Verifiers,
+    pub(crate) logins: LoginCounts,
     pub(crate) memory: Memory,
     pub(crate) journal: Journal,
     pub(crate) checkpointer: Checkpointer,
@@ -281,6 +288,12 @@ impl Shared {
         }
     }
 
+    /// Counts a login of a connection.
+    pub(crate) fn note_login(&self, connection: ConnectionId, verdict: &Verdict) {
+        let protocol = self.with_link(connection, |link| link.wire.client.protocol).flatten();
+        self.logins.count(protocol, verdict);
+    }
+
     /// Lends a connection under its lock, if it is there.
     pub(crate) fn with_link<R>(&self, id: ConnectionId, f: impl FnOnce(&mut TcpLink) -> R) -> Option<R> {
         self.cell(id.cell)?.connections.with(link_key(id), f)
@@ -289,6 +302,26 @@ impl Shared {
     /// Tells a connection's task something and wakes it.
     pub(crate) fn signal(&self, id: ConnectionId, signal: Signal) {
         self.with_link(id, |link| link.signal(signal));
+    }
+
+    /// Tells every live connection of a user that the user has changed: it goes on with this identity, or ends where
+    /// there is none. A client that is logging in meanwhile has the new identity too.
+    pub(crate) fn renew_identity(&self, user: &Name, identity: Option<Identity>) {
+        let shown = user.to_string();
+        let renewal = Renewal { user: user.clone(), identity };
+        for handle in self.cells.get().into_iter().flatten() {
+            for key in handle.connections.keys() {
+                handle.connections.with(key, |link| {
+                    let Client { facts, protocol, .. } = &link.wire.client;
+                    // A client of NATS may become somebody else at any time.
+                    let may_be =
+                        facts.user.is_empty() || facts.user == shown || *protocol == Some(ProtocolName::Nats);
+                    if may_be {
+                        link.renew(renewal.clone());
+                    }
+                });
+            }
+        }
     }
 
     /// Ends the broker because of a fault in its core.
@@ -316,6 +349,7 @@ impl Verdicts for LinkVerdicts {
 
     fn tell(&self, connection: ConnectionId, verdict: Verdict) {
         if let Some(shared) = self.0.upgrade() {
+            shared.note_login(connection, &verdict);
             shared.with_link(connection, |link| link.tell_verdict(verdict));
         }
     }

@@ -81,6 +81,11 @@ impl Client {
         }
     }
 
+    /// Takes an identity, and the `client-id` of the client into it.
+    pub(crate) fn set_identity(&mut self, identity: Identity) {
+        self.identity = identity.with_client_id(self.client_id.as_deref().unwrap_or_default());
+    }
+
     /// Notes what a frame's receipt would wait for; gives what it does wait for, those before it included.
     #[inline]
     pub(crate) fn confirm(&mut self, confirm: Confirm) -> Confirm {

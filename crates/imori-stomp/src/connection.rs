@@ -6,15 +6,17 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use imori_core::broker::Actor;
+use imori_core::authorize::Identity;
+use imori_core::broker::{Actor, Revoked};
 use imori_core::confirm::Confirm;
+use imori_core::error::BrokerError;
 use imori_core::id::ConnectionId;
 use imori_core::inbound::{Inbound, Intake, Keepalive, Performed, Phase, Repeat, Repeated, Taken, Unread};
 use imori_core::outbound::{Encoder, Outbound, SessionId};
 use imori_core::room::Room;
 use imori_core::time::Time;
 use imori_core::turn::{Budget, ClientFacts, Next, Notice, Peer};
-use imori_core::world::{Counter, World};
+use imori_core::world::World;
 
 use crate::client::{Client, SESSION};
 use crate::codec::command::Command;
@@ -167,6 +169,22 @@ impl Inbound for Connection {
         self.intake.parking.clear();
         self.marks = ParkedMarks::default();
         self.client.transactions.clear();
+    }
+
+    fn set_identity(&mut self, identity: Identity) {
+        self.client.set_identity(identity);
+        self.repeat.clear();
+    }
+
+    /// As whatever is refused, this ends the connection.
+    fn readers_revoked<W: World>(&mut self, world: &W, revoked: Vec<Revoked>) {
+        let is_gone = |reader| revoked.iter().any(|revoked| revoked.reader == reader);
+        self.client.subscriptions.retain(|_, subscription| !is_gone(subscription.reader));
+        for Revoked { refusal, .. } in revoked {
+            if self.state != State::Closed {
+                self.refuse(world, &ProtocolError::from(BrokerError::from(refusal)), None);
+            }
+        }
     }
 
     fn is_logged_in(&self) -> bool {
@@ -445,19 +463,11 @@ impl Connection {
     #[inline]
     fn give_receipt<W: World>(&mut self, world: &W, receipt: &[u8], confirm: Confirm, kind: ReceiptKind) {
         if !self.has_parked() {
-            let given = world.with_outbound(self.client.connection, |outbound| match kind.promises() {
-                true => {
-                    let write = |out: &mut Vec<u8>| push_receipt(out, receipt, kind, confirm.level);
-                    outbound.promise(SESSION, confirm, confirm.level, write)
-                }
-                false => {
-                    outbound.answer(SESSION, confirm, |out| push_receipt(out, receipt, kind, confirm.level));
-                    false
-                }
+            let write = |out: &mut Vec<u8>| push_receipt(out, receipt, kind, confirm.level);
+            world.with_outbound(self.client.connection, |outbound| match kind.promises() {
+                true => outbound.promise(SESSION, confirm, confirm.level, write),
+                false => outbound.answer(SESSION, confirm, write),
             });
-            if given == Some(true) {
-                world.count(Counter::confirmed(confirm.level));
-            }
         } else {
             self.intake.parking.push(SESSION, Parked::Receipt(receipt.into()), world.gauge());
         }

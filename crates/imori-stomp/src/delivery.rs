@@ -15,7 +15,7 @@ use crate::codec::escape::Escaping;
 use crate::codec::number::{Counter, push_u64};
 use crate::codec::version::Version;
 use crate::header_block::{BlockForm, Form, PROPERTIES, headers, is_property, lines_of};
-use crate::protocol_error::{ProtocolError, push_error};
+use crate::protocol_error::{ACCESS_REFUSED, ProtocolError, push_error};
 use crate::settings::Settings;
 
 /// Bytes of the name of a session.
@@ -181,6 +181,7 @@ impl Encoder for DeliveryEncoder {
             CutReason::Unfinished { .. } => "Message not finished",
             CutReason::QueueDeleted { .. } => "Server cancelled subscription",
             CutReason::ClosedByOperator { .. } => "Connection closed",
+            CutReason::Revoked { .. } => ACCESS_REFUSED,
             CutReason::ShuttingDown => "Server shutting down",
             CutReason::Fault => "Internal error",
         };

@@ -82,7 +82,7 @@ pub(crate) fn log_in(
         ProtocolError::new(Code::SyntaxError, text)
     })?;
     match verify(credentials) {
-        Some(Verdict::Granted(identity)) => client.identity = identity,
+        Some(Verdict::Granted(identity)) => client.set_identity(identity),
         // The answer is the same for an unknown user, a wrong password and a guest from elsewhere (SECURITY AUTH-09).
         Some(Verdict::Refused) => {
             let text = format_args!(

@@ -15,6 +15,15 @@ pub struct Identity {
     pub rights: Arc<Rights>,
 }
 
+/// A change of a user: what each live connection of that user is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renewal {
+    /// The user.
+    pub user: Name,
+    /// The user's identity from now on; `None` ends the connection.
+    pub identity: Option<Identity>,
+}
+
 /// Somebody on whose behalf the broker does something.
 #[derive(Debug, Clone, Copy)]
 pub struct Actor<'a> {

@@ -17,6 +17,6 @@ pub use action::{Action, Object};
 pub use decide::{authorize, filter, responses};
 pub use expression::ExpressionError;
 pub use grants::{AllowDeny, Grants, SubjectGrants, Tag, Tags, TopicGrant};
-pub use identity::{Actor, Identity};
+pub use identity::{Actor, Identity, Renewal};
 pub use refusal::{Access, Cause, Refusal, Resource};
 pub use rights::{Rights, RightsError};

@@ -13,6 +13,7 @@ mod disconnect;
 mod settle;
 mod purge;
 mod get;
+mod recheck;
 mod consume;
 mod expire;
 mod deliver;
@@ -42,6 +43,7 @@ pub use publish::{
     Repetition, notify, publish, publish_again, publish_each, publish_to_queue, publish_with_copies,
 };
 pub use purge::purge;
+pub use recheck::{Revoked, recheck_readers};
 pub use settle::{SettleReport, settle};
 pub use steps::Step;
 pub use throttle::{must_commit_wait_for_queue, must_wait_for_queue};

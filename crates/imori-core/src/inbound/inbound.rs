@@ -8,7 +8,8 @@ use bytes::Bytes;
 use super::intake::Intake;
 use super::parking::Line;
 use super::unread::Unread;
-use crate::broker::{self, Actor};
+use crate::authorize::{Action, Identity, Object, Renewal, authorize};
+use crate::broker::{self, Actor, Revoked};
 use crate::certificate::Certificate;
 use crate::id::ConnectionId;
 use crate::login::Verdict;
@@ -53,6 +54,12 @@ pub trait Inbound: Debug + Sized {
 
     /// Ends the conversation: drops what is parked, and nothing that comes later counts.
     fn close(&mut self);
+
+    /// Takes another identity of the same user.
+    fn set_identity(&mut self, identity: Identity);
+
+    /// Tells the client of readers that it has no longer, as its rights have changed.
+    fn readers_revoked<W: World>(&mut self, world: &W, revoked: Vec<Revoked>);
 
     /// Says that the client has logged in.
     fn is_logged_in(&self) -> bool;
@@ -165,6 +172,41 @@ pub trait Inbound: Debug + Sized {
         }
         self.intake_mut().decided(verdict);
         Next::Again
+    }
+
+    /// Takes a change of a user, if that is the client's. Readers that are not allowed any more end, and what is parked
+    /// is decided by the new rights. The connection ends where the user may not be in its vhost any more.
+    ///
+    /// Returns whether it has ended; [`Next::Close`] follows.
+    #[must_use]
+    fn renew<W: World>(&mut self, world: &W, renewal: &Renewal) -> bool {
+        self.intake_mut().renew(renewal);
+        let actor = self.actor();
+        if self.phase() == Phase::Closed
+            || actor.identity.user != renewal.user
+            || renewal.user.as_bytes().is_empty()
+        {
+            return false;
+        }
+        let may_stay = |identity: &&Identity| {
+            !self.is_logged_in() || authorize(identity, Action::Enter, actor.vhost, Object::Vhost).is_ok()
+        };
+        match renewal.identity.as_ref().filter(may_stay) {
+            Some(identity) => {
+                self.set_identity(identity.clone());
+                let revoked = broker::recheck_readers(world, &self.actor());
+                if !revoked.is_empty() {
+                    self.readers_revoked(world, revoked);
+                }
+            }
+            None => {
+                let reason = CutReason::Revoked { user: renewal.user.clone() };
+                self.intake_mut().notice = Some(Notice::refused("login revoked", reason.to_string()));
+                world.with_outbound(self.actor().connection, |outbound| outbound.cut(reason));
+                self.close();
+            }
+        }
+        self.phase() == Phase::Closed
     }
 
     /// Gives the last notice once, for the log.

@@ -4,6 +4,7 @@ use std::mem;
 use std::time::Duration;
 
 use super::parking::Parking;
+use crate::authorize::Renewal;
 use crate::id::ConnectionId;
 use crate::login::{Credentials, Login, Verdict, Verification};
 use crate::time::Time;
@@ -125,6 +126,15 @@ impl<F: AsRef<[u8]>> Intake<F> {
     pub(super) fn decided(&mut self, verdict: Verdict) {
         if matches!(self.progress, LoginProgress::Asked) {
             self.progress = LoginProgress::Decided(verdict);
+        }
+    }
+
+    /// Changes a verdict that has not been taken yet, as its user has changed since.
+    pub(super) fn renew(&mut self, renewal: &Renewal) {
+        if let LoginProgress::Decided(verdict) = &mut self.progress
+            && matches!(verdict, Verdict::Granted(identity) if identity.user == renewal.user)
+        {
+            *verdict = renewal.identity.clone().map_or(Verdict::Refused, Verdict::Granted);
         }
     }
 

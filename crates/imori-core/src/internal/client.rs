@@ -62,6 +62,12 @@ impl Client {
         Actor { identity: &self.identity, connection: self.connection, vhost: self.vhost }
     }
 
+    /// Takes another identity of the same user. The readers that it does not allow are ended by
+    /// [`broker::recheck_readers`].
+    pub fn set_identity(&mut self, identity: Identity) {
+        self.identity = identity;
+    }
+
     /// Publishes a message. Where `confirm` has a number, [`Incoming::Confirmed`](super::Incoming::Confirmed) comes
     /// with it once the message is as safe as its queues promise.
     ///
@@ -103,7 +109,7 @@ impl Client {
     /// earlier ones: for verbs that are called with [`Client::actor`].
     pub fn confirm<W: World>(&self, world: &W, confirm: Confirm, number: u64) {
         world.with_outbound(self.connection, |outbound| {
-            outbound.promise(SessionId::FIRST, confirm, confirm.level, |out| push_confirmed(out, number))
+            outbound.promise(SessionId::FIRST, confirm, confirm.level, |out| push_confirmed(out, number));
         });
     }
 

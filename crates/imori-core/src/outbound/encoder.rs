@@ -37,6 +37,11 @@ pub enum CutReason {
         /// The operator's reason.
         reason: Box<str>,
     },
+    /// Its user was taken away, or the right to enter the vhost.
+    Revoked {
+        /// The user.
+        user: Name,
+    },
     /// The broker stops.
     ShuttingDown,
     /// A fault in the broker's own code was met on this connection.
@@ -62,6 +67,12 @@ impl fmt::Display for CutReason {
                 write!(f, "queue `{queue}` was deleted; subscribe again to declare it")
             }
             CutReason::ClosedByOperator { reason } => f.write_str(reason),
+            CutReason::Revoked { user } => {
+                write!(
+                    f,
+                    "the login of user `{user}` was revoked; log in again or ask for the right to this vhost"
+                )
+            }
             CutReason::ShuttingDown => f.write_str("the broker is shutting down; connect again later"),
             CutReason::Fault => f.write_str("an internal fault ended this connection; see the broker's log"),
         }

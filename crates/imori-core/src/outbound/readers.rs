@@ -107,6 +107,12 @@ impl Readers {
         ReaderId { slot, generation: 0 }
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = (ReaderId, &Record)> {
+        (0..).zip(&self.slots).filter_map(|(slot, (generation, record))| {
+            Some((ReaderId { slot, generation: *generation }, record.as_ref()?))
+        })
+    }
+
     pub(super) fn get_mut(&mut self, id: ReaderId) -> Option<&mut Record> {
         match self.slots.get_mut(id.slot as usize) {
             Some((generation, record)) if *generation == id.generation => record.as_mut(),

@@ -42,8 +42,8 @@ pub(crate) fn log_in<W: World>(
     }
     let encoder = DeliveryEncoder::new(options.headers, &client.settings);
     world.with_outbound(client.connection, |outbound| outbound.set_encoder(Box::new(encoder)));
-    client.identity = identity;
     client.options = options;
+    client.set_identity(identity);
     Ok(true)
 }
 

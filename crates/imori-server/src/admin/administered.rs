@@ -1,6 +1,7 @@
 //! The broker as the admin listener sees it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use imori_core::authorize::{Action, Identity, Object, authorize};
 use imori_core::id::VhostId;
@@ -8,6 +9,7 @@ use imori_core::name::Name;
 use imori_core::time::Time;
 
 use crate::http::Guarded;
+use crate::metrics::Metrics;
 use crate::net::listener::Listener;
 use crate::shared::{CellHandle, Shared};
 
@@ -22,6 +24,9 @@ pub(crate) struct Administered {
     pub(crate) node: String,
     pub(crate) cores: usize,
     pub(crate) started: Time,
+    /// A flush that takes longer makes the broker unready.
+    pub(crate) stalled_flush: Duration,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Administered {

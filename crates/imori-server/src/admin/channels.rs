@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 
 use super::administered::Administered;
 use super::connections::{connection_ids, name};
-use super::list::{ListQuery, list, rest_at};
+use super::list::{ListQuery, list};
+use crate::http::rest_at;
 
 /// A session of a connection.
 struct Key {

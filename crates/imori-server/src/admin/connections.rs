@@ -17,9 +17,10 @@ use tracing::info;
 
 use super::administered::Administered;
 use super::answer::{done, ended, json_with, not_found};
-use super::list::{Columns, ListQuery, list, rest_at};
+use super::list::{Columns, ListQuery, list};
 use super::on_cell::on_cell;
 use crate::clock::millis;
+use crate::http::rest_at;
 use crate::shared::TcpLink;
 
 /// The reason that a client is told where the operator gives none, in RabbitMQ's words.

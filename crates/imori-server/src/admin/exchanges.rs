@@ -14,8 +14,9 @@ use serde_json::{Map, Value, json};
 
 use super::administered::Administered;
 use super::answer::{json_with, not_found, shown};
-use super::list::{ListQuery, list, rest_at};
+use super::list::{ListQuery, list};
 use super::queues::queue_ids;
+use crate::http::rest_at;
 use crate::shared::queue_key;
 
 /// The kind of an exchange that delays messages, as RabbitMQ's plugin names it.

@@ -7,6 +7,7 @@
 
 mod routes;
 mod login;
+mod probes;
 mod health;
 mod overview;
 mod users;

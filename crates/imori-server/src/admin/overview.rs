@@ -18,11 +18,11 @@ use super::administered::Administered;
 use super::answer::{json_with, not_found};
 use super::connections::connection_ids;
 use super::exchanges::DELAYED;
-use super::list::rest_at;
 use super::vhosts::Totals;
 use crate::clock::millis;
 use crate::config::{ListenerName, ProtocolName, Service};
-use crate::monitor::memory_bytes;
+use crate::http::rest_at;
+use crate::metrics::memory_bytes;
 
 type Broker = State<Arc<Administered>>;
 

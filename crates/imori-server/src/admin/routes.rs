@@ -14,7 +14,7 @@ use super::administered::Administered;
 use super::answer::{not_allowed, not_found, not_permitted};
 use super::login::log_in;
 use super::permissions::Of;
-use super::{channels, connections, exchanges, health, overview, permissions, queues, users, vhosts};
+use super::{channels, connections, exchanges, health, overview, permissions, probes, queues, users, vhosts};
 use crate::http::guard;
 
 /// Asks that the user of a request is allowed an action before the answers of a path are asked.
@@ -35,7 +35,7 @@ async fn check(
 }
 
 /// The paths of the admin listener, each with and without a slash at its end. Every one of them asks for a login, and
-/// names the action that its user has to be allowed (SECURITY WEB-01).
+/// names the action that its user has to be allowed, except `/livez` and `/readyz` (SECURITY WEB-01).
 pub(crate) fn routes(broker: Arc<Administered>) -> Router {
     let manage = |answers| needs(Action::Manage, answers);
     let monitor = |answers| needs(Action::Monitor, answers);
@@ -53,7 +53,11 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
         |of| get(move |broker, path, query| permissions::permissions(of, broker, path, query));
     let topics_of =
         |of| get(move |broker, path, query| permissions::topic_permissions(of, broker, path, query));
-    let paths: [(&str, MethodRouter<Arc<Administered>>); 39] = [
+    let paths: [(&str, MethodRouter<Arc<Administered>>); 43] = [
+        ("/livez", get(probes::livez)),
+        ("/readyz", get(probes::readyz)),
+        ("/metrics", monitor(get(probes::metrics))),
+        ("/metrics/detailed", monitor(get(probes::detailed))),
         ("/api/overview", manage(get(overview::overview))),
         ("/api/nodes", monitor(get(overview::nodes))),
         ("/api/nodes/{node}", monitor(get(overview::node))),

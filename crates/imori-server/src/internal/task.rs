@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use imori_core::authorize::Identity;
+use imori_core::authorize::{Action, Identity, Object, Renewal, authorize};
 use imori_core::broker;
 use imori_core::delivery::Outcome;
 use imori_core::error::BrokerError;
@@ -139,11 +139,37 @@ impl Task {
         for signal in [Signal::Resume, Signal::AlarmEnded, Signal::Unthrottled] {
             self.signals.take(signal);
         }
+        if self.signals.take(Signal::Renewed) && !self.renew(cell) {
+            return Next::Over;
+        }
         self.publish_parked(cell);
         if let Some(command) = command {
             self.obey(cell, command);
         }
         self.read(cell)
+    }
+
+    /// Takes changes of its user; false where it ends by that.
+    fn renew(&mut self, cell: &Cell) -> bool {
+        let renewals = cell.shared.with_link(self.connection, |link| link.take_renewals());
+        for Renewal { user, identity } in renewals.unwrap_or_default() {
+            let actor = self.client.actor();
+            if actor.identity.user != user {
+                continue;
+            }
+            let may_stay =
+                |identity: &Identity| authorize(identity, Action::Enter, actor.vhost, Object::Vhost).is_ok();
+            let Some(identity) = identity.filter(may_stay) else {
+                debug!(%user, connection = ?self.connection, "the login of an internal client was revoked");
+                return false;
+            };
+            self.client.set_identity(identity);
+            for revoked in broker::recheck_readers(cell, &self.client.actor()) {
+                // Its receiver sees the end of its messages.
+                self.subscribers.retain(|_, subscriber| subscriber.reader != revoked.reader);
+            }
+        }
+        true
     }
 
     /// Says in the log why the client was cut, if it was.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use imori_core::time::Time;
 use imori_core::world::Counter;
 
-use super::process::CpuMeter;
 use crate::http::Guarded;
+use crate::metrics::{CpuMeter, Metrics};
 use crate::shared::{CellHandle, Shared};
 
 /// A broker as the monitor sees it.
@@ -38,6 +38,7 @@ pub(crate) struct Monitored {
     pub(crate) started: Time,
     pub(crate) cpu: CpuMeter,
     pub(crate) requests: Requests,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) shown: Shown,
 }
 

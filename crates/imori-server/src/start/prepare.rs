@@ -26,7 +26,7 @@ use crate::config::{Config, DamagePolicy, ProtocolName, Service};
 use crate::limits::{
     BUILT_IN_SUBSCRIPTIONS, INBOXES_MAX, UNSENT_SHARE_OF_MARK, VHOSTS_MAX, WEBSOCKET_SLACK_BYTES,
 };
-use crate::login::{Authenticator, Verifiers};
+use crate::login::{Authenticator, LoginCounts, Verifiers};
 use crate::peers::admission::{Admission, AdmissionLimits, descriptors_max};
 use crate::peers::log_limit::PeerLogLimit;
 use crate::protocol::ProtocolSettings;
@@ -117,6 +117,7 @@ pub(crate) fn prepare(
         peer_log_limit: PeerLogLimit::default(),
         no_form_log: RateLimitedLog::default(),
         verifiers: Verifiers::new(authenticator.unwrap_or_else(|| Arc::clone(&access) as _)),
+        logins: LoginCounts::default(),
         access,
         memory,
         alarm: watch::Sender::new(false),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use imori_core::authorize::Renewal;
 use imori_core::certificate::Certificate;
 use imori_core::inbound::Inbound;
 use imori_core::login::Verdict;
@@ -73,6 +74,10 @@ pub trait Conversation {
 
     /// Goes on with a login whose check took longer than a turn.
     fn verified(&mut self, verdict: Verdict) -> Next;
+
+    /// Takes a change of a user, if that is the client's. Says whether the connection has ended.
+    #[must_use]
+    fn renew<H: Host>(&mut self, host: &H, renewal: &Renewal) -> bool;
 
     /// Tells the client that the broker begins to stop.
     fn stopping<H: Host>(&mut self, host: &H);
@@ -159,6 +164,10 @@ macro_rules! as_of {
 
         fn verified(&mut self, verdict: Verdict) -> Next {
             $($of)+::verified(self, verdict)
+        }
+
+        fn renew<H: Host>(&mut self, host: &H, renewal: &Renewal) -> bool {
+            $($of)+::renew(self, host, renewal)
         }
 
         fn stopping<H: Host>(&mut self, host: &H) {

@@ -1,8 +1,10 @@
 //! A connection as every cell can reach it, under its lock.
 
 use std::fmt;
+use std::mem;
 use std::sync::Arc;
 
+use imori_core::authorize::Renewal;
 use imori_core::login::Verdict;
 use imori_core::outbound::Outbound;
 use imori_core::time::Time;
@@ -18,6 +20,8 @@ pub struct Link<W> {
     signals: Arc<Signals>,
     /// The verdict of a login that was pending, until its task takes it.
     pub(super) verdict: Option<Box<Verdict>>,
+    /// Changes of users that its task has not seen, the last of each.
+    pub(super) renewals: Vec<Renewal>,
     /// Its task was told that it ends.
     pub(super) is_ending: bool,
     /// The connection is on its cell's list of those with answers that wait for the journal.
@@ -48,13 +52,33 @@ impl<W> fmt::Debug for Link<W> {
 impl<W: Wire> Link<W> {
     /// A connection whose task sees to these signals.
     pub fn new(outbound: Outbound, wire: W, signals: Arc<Signals>) -> Link<W> {
-        Link { outbound, wire, signals, verdict: None, is_ending: false, awaits_journal: false }
+        Link {
+            outbound,
+            wire,
+            signals,
+            verdict: None,
+            renewals: Vec::new(),
+            is_ending: false,
+            awaits_journal: false,
+        }
     }
 
     /// Tells its task the verdict of its login and wakes it.
     pub fn tell_verdict(&mut self, verdict: Verdict) {
         self.verdict = Some(Box::new(verdict));
         self.signal(Signal::Verified);
+    }
+
+    /// Tells its task that a user has changed, who may be its own, and wakes it.
+    pub fn renew(&mut self, renewal: Renewal) {
+        self.renewals.retain(|earlier| earlier.user != renewal.user);
+        self.renewals.push(renewal);
+        self.signal(Signal::Renewed);
+    }
+
+    /// Takes the changes of users that its task has to see to.
+    pub fn take_renewals(&mut self) -> Vec<Renewal> {
+        mem::take(&mut self.renewals)
     }
 
     /// Tells its task something and wakes it.

@@ -28,6 +28,8 @@ pub enum Signal {
     Verified = 512,
     /// There may be memory for the long frame that the connection has begun.
     Room = 1024,
+    /// Changes of users are in its link.
+    Renewed = 2048,
 }
 
 /// The signals that were given and not seen to.

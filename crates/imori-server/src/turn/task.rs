@@ -250,6 +250,19 @@ impl<P: Conversation> Task<P> {
                 return Step::Again;
             }
         }
+        // Whoever is being checked may turn out to be the user who has changed.
+        if self.state != State::Verifying && self.signals.take(Signal::Renewed) {
+            let renewals = host.with_link(self.id, |link| link.take_renewals()).unwrap_or_default();
+            let mut is_over = false;
+            for renewal in renewals {
+                is_over |= self.protocol.renew(host, &renewal);
+            }
+            if is_over {
+                self.follow(host, transport, Next::Close);
+                return Step::Again;
+            }
+            self.tell_notice(transport);
+        }
         if self.signals.take(Signal::Room) && self.state == State::Parked && self.input.waits_for_room() {
             self.state = State::Open;
         }
@@ -380,9 +393,7 @@ impl<P: Conversation> Task<P> {
             self.was_logged_in = true;
             transport.logged_in();
         }
-        if let Some(notice) = self.protocol.take_notice() {
-            transport.noticed(&notice);
-        }
+        self.tell_notice(transport);
         if self.is_ending() {
             return;
         }
@@ -413,6 +424,12 @@ impl<P: Conversation> Task<P> {
             if !host.memory().park(self.id) {
                 self.signals.set(Signal::AlarmEnded);
             }
+        }
+    }
+
+    fn tell_notice(&mut self, transport: &mut impl Transport) {
+        if let Some(notice) = self.protocol.take_notice() {
+            transport.noticed(&notice);
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use imori_core::authorize::Identity;
-use imori_core::broker::{self, Actor, GetOptions};
+use imori_core::broker::{self, Actor, GetOptions, Revoked};
 use imori_core::confirm::{Confirm, Level};
 use imori_core::delivery::Outcome;
 use imori_core::error::BrokerError;
@@ -88,6 +88,14 @@ impl Inbound for Internal {
     fn close(&mut self) {
         self.is_closed = true;
         self.intake.parking.clear();
+    }
+
+    fn set_identity(&mut self, identity: Identity) {
+        self.client.set_identity(identity);
+    }
+
+    fn readers_revoked<W: World>(&mut self, _: &W, revoked: Vec<Revoked>) {
+        self.readers.retain(|_, reader| revoked.iter().all(|revoked| revoked.reader != *reader));
     }
 
     fn is_logged_in(&self) -> bool {

@@ -49,7 +49,7 @@ pub(crate) fn log_in<W: World>(
 
     client.version = version;
     client.client_id = headers.value("client-id").map(|id| (*id).into());
-    client.identity = identity;
+    client.set_identity(identity);
     client.vhost = vhost;
     client.name = token(&world.secret()).into_iter().take(SESSION_BYTES).collect();
     let encoder = DeliveryEncoder::new(version, &client.settings);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use imori_core::authorize::Identity;
-use imori_core::broker::{self, Actor, ConsumeOptions, SubscribeOptions};
+use imori_core::broker::{self, Actor, ConsumeOptions, Revoked, SubscribeOptions};
 use imori_core::confirm::Confirm;
 use imori_core::delivery::Outcome;
 use imori_core::id::{ConnectionId, ReaderId, VhostId};
@@ -121,6 +121,16 @@ impl Inbound for Connection {
     fn close(&mut self) {
         self.state = State::Closed;
         self.intake.parking.clear();
+    }
+
+    fn set_identity(&mut self, identity: Identity) {
+        self.identity = identity;
+    }
+
+    fn readers_revoked<W: World>(&mut self, world: &W, revoked: Vec<Revoked>) {
+        for Revoked { session, refusal, .. } in revoked {
+            self.refuse(world, session, &refusal.to_string());
+        }
     }
 
     fn is_logged_in(&self) -> bool {

@@ -1,0 +1,1 @@
+//! Rights as clients of each protocol meet them.
