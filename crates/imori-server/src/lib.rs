@@ -15,6 +15,7 @@ mod checkpoint;
 mod watch;
 mod cell;
 mod shared;
+mod access;
 mod store;
 pub mod turn;
 mod settings;
@@ -33,6 +34,7 @@ mod clock;
 pub mod config;
 mod limits;
 
+pub use access::FirstPassword;
 pub use cell_state::turn_counter::TurnCounter;
 pub use checkpoint::checkpointer::{Pauses, checkpoint_last, checkpoint_once};
 pub use checkpoint::host::CheckpointHost;

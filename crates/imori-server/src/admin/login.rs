@@ -42,7 +42,9 @@ pub(super) async fn log_in(
     if !(is_local || is_encrypted || accepts_plaintext) {
         return not_authorized();
     }
-    let login = Login { connection: OPERATOR, is_local, is_encrypted, certificate: None, credentials };
+    let source = source.map(|Source(source)| source.ip().to_canonical());
+    let login =
+        Login { connection: OPERATOR, is_local, source, is_encrypted, certificate: None, credentials };
     let verdict = verdict(&broker, login).await;
     broker.shared.logins.count(None, &verdict);
     match verdict {
