@@ -1,6 +1,8 @@
 //! SECURITY AUTH-01, AUTH-02, AUTH-03 and AUTH-15: one table of rights, met by clients of every protocol.
 
 use imori_amqp091::codec::methods::{self, exchange};
+use imori_amqp091::codec::push::push_field;
+use imori_amqp091::codec::table::{FieldValue, Table};
 use imori_core::authorize::{AllowDeny, Grants, Responses, SubjectGrants, TopicGrant};
 
 use crate::broker::{Broker, all};
@@ -139,7 +141,13 @@ fn amqp(broker: &Broker, does: Does) -> bool {
 #[test]
 fn what_is_denied_in_part_is_filtered_whoever_publishes() {
     let broker = Broker::start();
-    broker.set("eve", &subjects(AllowDeny::default(), AllowDeny { allow: Some(texts(&["a.>", "end"])), deny: texts(&["a.*.c"]) }));
+    broker.set(
+        "eve",
+        &subjects(
+            AllowDeny::default(),
+            AllowDeny { allow: Some(texts(&["a.>", "end"])), deny: texts(&["a.*.c"]) },
+        ),
+    );
     broker.set("bob", &all());
     let (mut nats, mut stomp) = (Wire::nats(&broker, "eve"), Wire::stomp(&broker, "eve"));
     nats.until("PONG\r\n");
@@ -153,7 +161,7 @@ fn what_is_denied_in_part_is_filtered_whoever_publishes() {
     for subject in ["a.b.c", "a.b.d", "a.x.c", "end"] {
         assert!(bob.publish("amq.topic", subject).starts_with("BasicAck"));
     }
-    let heard = nats.until("MSG end 3 0\r\n");
+    let heard = nats.until("MSG end 3 ");
     assert_eq!(heard.matches("MSG a.b.d ").count(), 2, "{heard}");
     assert_eq!(heard.matches("MSG ").count(), 3, "{heard}");
     let heard = stomp.until("destination:/topic/end");
@@ -166,7 +174,7 @@ fn what_is_denied_in_part_is_filtered_whoever_publishes() {
     other.until("PONG\r\n");
     for _ in 0..4 {
         bob.publish("amq.topic", "a.b.c");
-        other.until("MSG a.b.c 9 0\r\n");
+        other.until("MSG a.b.c 9 ");
     }
 }
 
@@ -214,8 +222,7 @@ fn both_ends_of_a_way_need_their_right() {
         read: read.into(),
         ..Grants::default()
     };
-    let tables: [(&str, &str); 2] = [("alternate-exchange", "to"), ("x-dead-letter-exchange", "to")];
-    for (key, target) in tables {
+    for key in ["alternate-exchange", "x-dead-letter-exchange"] {
         for (grants, expected) in [
             (named("^mine", "^to$", "^mine"), None),
             (named("^mine", "", "^mine"), Some("write access to exchange 'to' in vhost '/' refused")),
@@ -225,13 +232,20 @@ fn both_ends_of_a_way_need_their_right() {
             broker.set("eve", &grants);
             let mut eve = Amqp::open(&broker, "eve", true);
             let mut fields = Vec::new();
-            use imori_amqp091::codec::push::push_field;
-            use imori_amqp091::codec::table::{FieldValue, Table};
-            push_field(&mut fields, key.as_bytes(), FieldValue::Text(target.as_bytes()));
+            push_field(&mut fields, key.as_bytes(), FieldValue::Text(b"to"));
             let arguments = Table::new(&fields).unwrap();
             if key.starts_with('a') {
                 let exchange = "mine";
-                eve.send(1, &exchange::Declare { exchange, kind: "topic", auto_delete: true, arguments, ..Default::default() });
+                eve.send(
+                    1,
+                    &exchange::Declare {
+                        exchange,
+                        kind: "topic",
+                        auto_delete: true,
+                        arguments,
+                        ..Default::default()
+                    },
+                );
             } else {
                 let (queue, exclusive) = ("mine", true);
                 eve.send(1, &methods::queue::Declare { queue, exclusive, arguments, ..Default::default() });
