@@ -32,6 +32,8 @@ if [ "$what" != check ]; then
     has strace || packages+=(strace)
     has mkfs.ext4 || packages+=(e2fsprogs)
     has mkfs.xfs || packages+=(xfsprogs)
+    # Checks the metrics and the alert rules; without it those tests are skipped.
+    has promtool || packages+=(prometheus)
 fi
 python3 -c 'import venv, ensurepip' 2>/dev/null || packages+=(python3-venv)
 if [ ${#packages[@]} -gt 0 ]; then

@@ -105,7 +105,7 @@ async def publish_beside(connection: Connection, server: Server, seen: Seen) -> 
 async def watch(server: Server, seen: Seen) -> None:
     """Looks at the memory of what waits until it is over."""
     while not seen.is_over:
-        waiting = await asyncio.to_thread(metric, server, "imori_waiting_bytes")
+        waiting = await asyncio.to_thread(metric, server, 'imori_memory_bytes{of="waiting"}')
         seen.waiting_bytes = max(seen.waiting_bytes, waiting)
 
 
@@ -165,7 +165,7 @@ def test_publishers_of_a_queue_that_outruns_the_disk_wait(tmp_path: Path, fault:
         tracer = attach(fault, process.pid, server.data, tmp_path / "strace")
         try:
             seen = asyncio.run(fill(server))
-            presses = metric(server, "imori_queue_presses_total")
+            presses = metric(server, "imori_publishers_throttled_total")
             print(
                 f"\n{seen.waiting_bytes / 1e6:.1f} MB waited at most, {presses:.0f} presses,"
                 f" {seen.confirmed_beside} confirmed beside",

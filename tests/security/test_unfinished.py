@@ -29,9 +29,9 @@ PART = 15 * MIB
 SETTINGS = {"broker.memory_mark_percent": 1, "nats.max_payload": BODY}
 FREE_BYTES = 64 * KIB
 
-WAITING = "imori_unfinished_waiting"
-HELD = "imori_unfinished_bytes"
-MARK = "imori_memory_mark_bytes"
+WAITING = "imori_connections_waiting_for_memory"
+HELD = 'imori_memory_bytes{of="unfinished"}'
+MARK = "rabbitmq_resident_memory_limit_bytes"
 ALARM = 'imori_alarm{of="memory"}'
 
 
@@ -232,7 +232,7 @@ def test_who_stops_within_a_body_is_cut_while_others_wait(
     send_parts(imori, [other])
     assert metric(imori, WAITING) == 1
     other.finish()
-    assert metric(imori, "imori_cut_unfinished_total") > 0
+    assert metric(imori, 'imori_connections_cut_total{reason="unfinished"}') > 0
     (told, *_) = [sender for sender in stopped if sender.is_told()]
     told.must_read(told_by)
 

@@ -58,24 +58,6 @@ impl fmt::Display for Level {
     }
 }
 
-/// How many confirms left, by what they promise.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Given([usize; Level::ALL.len()]);
-
-impl Given {
-    /// Counts confirms that left.
-    pub(crate) fn add(&mut self, level: Level, more: usize) {
-        if let Some(count) = self.0.get_mut(level as usize) {
-            *count += more;
-        }
-    }
-
-    /// The levels of which confirms left, with their numbers.
-    pub fn by_level(self) -> impl Iterator<Item = (Level, usize)> {
-        Level::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
-    }
-}
-
 /// How far the journal has come: all records up to these.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
@@ -146,16 +128,6 @@ impl Confirm {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn confirms_are_counted_by_what_they_promise() {
-        let mut given = Given::default();
-        assert_eq!(given.by_level().count(), 0);
-        for level in [Level::Disk, Level::Memory, Level::Disk] {
-            given.add(level, 1);
-        }
-        assert_eq!(given.by_level().collect::<Vec<_>>(), [(Level::Memory, 1), (Level::Disk, 2)]);
-    }
 
     #[test]
     fn a_confirm_waits_for_all_and_promises_the_least() {

@@ -21,6 +21,7 @@ pub mod paging;
 pub mod queue;
 pub mod entries;
 pub mod outbound;
+pub mod activity;
 pub mod responses;
 pub mod delivery;
 pub mod route;

@@ -1,10 +1,12 @@
 //! The environment of the broker's verbs: locks, clock, counters and the journal.
 
-use crate::confirm::{Level, Lsn};
+use std::time::Duration;
+
+use crate::confirm::Lsn;
 use crate::id::{ConnectionId, QueueId};
 use crate::login::{Login, Verdict, Verification};
 use crate::memory::Gauge;
-use crate::message::{HeaderReader, OriginId};
+use crate::message::{DeathReason, HeaderReader, OriginId};
 use crate::outbound::Outbound;
 use crate::paging::PageWork;
 use crate::queue::Queue;
@@ -27,8 +29,22 @@ pub enum Counter {
     CutTooSlow,
     /// A connection was cut because it did not finish a large message while others waited for its memory.
     CutUnfinished,
-    /// A message was dead-lettered.
-    DeadLettered,
+    /// A queue dropped or dead-lettered a message that a consumer rejected.
+    DiedRejected,
+    /// A queue dropped or dead-lettered a message whose time was over.
+    DiedExpired,
+    /// A queue dropped or dead-lettered a message for which it had no room.
+    DiedOverflow,
+    /// A queue dropped or dead-lettered a message that failed too often.
+    DiedDeliveryLimit,
+    /// A message was dead-lettered, as a consumer rejected it.
+    DeadLetteredRejected,
+    /// A message was dead-lettered, as its time was over.
+    DeadLetteredExpired,
+    /// A message was dead-lettered, as its queue had no room.
+    DeadLetteredOverflow,
+    /// A message was dead-lettered, as it failed too often.
+    DeadLetteredDeliveryLimit,
     /// A dead letter found no exchange, or went in a circle.
     DeadLetterDropped,
     /// A message did not go to a subscription whose protocol has no form for its subject, or for so many bytes.
@@ -37,41 +53,74 @@ pub enum Counter {
     Fault,
     /// A publisher began to wait until a queue is shorter.
     Throttled,
-    /// A confirm left that promises [`Level::Memory`].
-    ConfirmedMemory,
-    /// A confirm left that promises [`Level::Os`].
-    ConfirmedOs,
-    /// A confirm left that promises [`Level::Disk`].
-    ConfirmedDisk,
+    /// A queue was declared, whether it was there or not.
+    QueueDeclared,
+    /// A queue was made.
+    QueueCreated,
+    /// A queue was deleted.
+    QueueDeleted,
 }
 
 impl Counter {
     /// Every event.
-    pub const ALL: [Counter; 13] = [
+    pub const ALL: [Counter; 20] = [
         Counter::Published,
         Counter::Unroutable,
         Counter::ReplyDropped,
         Counter::CutTooSlow,
         Counter::CutUnfinished,
-        Counter::DeadLettered,
+        Counter::DiedRejected,
+        Counter::DiedExpired,
+        Counter::DiedOverflow,
+        Counter::DiedDeliveryLimit,
+        Counter::DeadLetteredRejected,
+        Counter::DeadLetteredExpired,
+        Counter::DeadLetteredOverflow,
+        Counter::DeadLetteredDeliveryLimit,
         Counter::DeadLetterDropped,
         Counter::NoForm,
         Counter::Fault,
         Counter::Throttled,
-        Counter::ConfirmedMemory,
-        Counter::ConfirmedOs,
-        Counter::ConfirmedDisk,
+        Counter::QueueDeclared,
+        Counter::QueueCreated,
+        Counter::QueueDeleted,
     ];
 
-    /// The counter of confirms of this level.
+    /// The counter of messages that died in a queue for this reason.
     #[must_use]
-    pub fn confirmed(level: Level) -> Counter {
-        match level {
-            Level::Memory => Counter::ConfirmedMemory,
-            Level::Os => Counter::ConfirmedOs,
-            Level::Disk => Counter::ConfirmedDisk,
+    pub fn died(reason: DeathReason) -> Counter {
+        match reason {
+            DeathReason::Rejected => Counter::DiedRejected,
+            DeathReason::Expired => Counter::DiedExpired,
+            DeathReason::Overflow => Counter::DiedOverflow,
+            DeathReason::DeliveryLimit => Counter::DiedDeliveryLimit,
         }
     }
+
+    /// The counter of dead letters that were sent for this reason.
+    #[must_use]
+    pub fn dead_lettered(reason: DeathReason) -> Counter {
+        match reason {
+            DeathReason::Rejected => Counter::DeadLetteredRejected,
+            DeathReason::Expired => Counter::DeadLetteredExpired,
+            DeathReason::Overflow => Counter::DeadLetteredOverflow,
+            DeathReason::DeliveryLimit => Counter::DeadLetteredDeliveryLimit,
+        }
+    }
+}
+
+/// A time that is worth a histogram. Of both a sample is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Latency {
+    /// From the turn in which a publish came to the one in which its confirm left, where that waited for the journal.
+    Confirm,
+    /// From the coming of a message that had to wait to the time when its queue first gave it out.
+    QueueWait,
+}
+
+impl Latency {
+    /// Every one.
+    pub const ALL: [Latency; 2] = [Latency::Confirm, Latency::QueueWait];
 }
 
 /// The world in which the broker's verbs run.
@@ -110,6 +159,9 @@ pub trait World {
 
     /// Counts something that happened so many times.
     fn count_many(&self, counter: Counter, times: usize);
+
+    /// Takes note of a time. Few are told, so that this may cost a little.
+    fn observe(&self, _latency: Latency, _took: Duration) {}
 
     /// Lends this cell's router, and the routing table as it is now.
     fn with_router<R>(&self, f: impl FnOnce(&mut Router, &Table) -> R) -> R;

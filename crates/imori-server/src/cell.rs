@@ -10,6 +10,7 @@ use std::collections::BinaryHeap;
 use std::io;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, Cache};
 use imori_core::broker::queue_woken;
@@ -25,7 +26,7 @@ use imori_core::record::{Appended, NewRecord};
 use imori_core::route::{Router, Table};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
-use imori_core::world::{Counter, World};
+use imori_core::world::{Counter, Latency, World};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
@@ -211,8 +212,7 @@ impl Cell {
             return;
         };
         if let Some(link) = handle.connections.remove(link_key(id)) {
-            let bytes_in = link.wire.client.traffic.bytes();
-            handle.gone.add(bytes_in, link.outbound.delivered(), link.outbound.appended());
+            handle.gone.add(&link.wire.client, &link.outbound);
         }
         if handle.connections.len() == 0 {
             handle.emptied.notify_one();
@@ -255,7 +255,12 @@ impl World for Cell {
 
     fn verify(&self, login: Login) -> Verification {
         let verdicts = || Arc::new(LinkVerdicts(Arc::downgrade(&self.shared))) as Arc<dyn Verdicts>;
-        self.shared.verifiers.verify(login, verdicts)
+        let connection = login.connection;
+        let verification = self.shared.verifiers.verify(login, verdicts);
+        if let Verification::Done(verdict) = &verification {
+            self.shared.note_login(connection, verdict);
+        }
+        verification
     }
 
     fn is_alarmed(&self) -> bool {
@@ -276,6 +281,12 @@ impl World for Cell {
         }
         if counter == Counter::NoForm {
             self.shared.log_no_form(times);
+        }
+    }
+
+    fn observe(&self, latency: Latency, took: Duration) {
+        if let Some(handle) = self.shared.cell(self.id) {
+            handle.latencies.count(latency, took);
         }
     }
 

@@ -2,14 +2,15 @@
 
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle, available_parallelism};
 use std::time::Duration;
 
 use axum::Router;
 use imori_core::authorize::Identity;
 use imori_core::broker::queue_restored;
+use imori_core::message::DeathReason;
 use imori_core::name::Name;
 use imori_core::restore::Awakening;
 use imori_core::turn::StartTls;
@@ -17,14 +18,17 @@ use imori_core::world::Counter;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
+use crate::access::{FirstPassword, make_admin, make_operator};
 use crate::admin::{self, Administered};
 use crate::cell::Cell;
 use crate::checkpoint::checkpointer::run_checkpointer;
 use crate::config::{Config, ListenerName, NatsTls, ProtocolName, Service};
-use crate::http::{self, HttpListener};
+use crate::http::{self, Guarded, HttpListener};
 use crate::internal::{InternalClients, start_responders};
-use crate::login::{Authenticator, BuiltInUser};
-use crate::monitor::{self, CpuMeter, Monitored, Requests, Shown, server_id};
+use crate::limits::ADMIN_BODY_BYTES_MAX;
+use crate::login::Authenticator;
+use crate::metrics::{CpuMeter, Metrics};
+use crate::monitor::{self, Monitored, Requests, Shown, server_id};
 use crate::net::listener::{Listener, accept, bind};
 use crate::operator::{OperatorRequest, Signals, stop};
 use crate::settings::Settings;
@@ -46,6 +50,7 @@ pub struct Server {
     watch: Option<JoinHandle<()>>,
     checkpointer: Option<JoinHandle<()>>,
     requests: Receiver<OperatorRequest>,
+    first_password: Option<FirstPassword>,
 }
 
 /// Stops a server from anywhere.
@@ -84,7 +89,7 @@ impl Server {
     /// # Errors
     /// The configuration exposes a listener, an address cannot be listened on, or a thread cannot be started.
     pub fn start(config: &Config) -> Result<Server, StartError> {
-        Server::start_with(config, Arc::new(BuiltInUser))
+        Server::start_all(config, None)
     }
 
     /// Does as [`Server::start`], with something else that checks credentials.
@@ -92,6 +97,13 @@ impl Server {
     /// # Errors
     /// As those of [`Server::start`].
     pub fn start_with(config: &Config, authenticator: Arc<dyn Authenticator>) -> Result<Server, StartError> {
+        Server::start_all(config, Some(authenticator))
+    }
+
+    fn start_all(
+        config: &Config,
+        authenticator: Option<Arc<dyn Authenticator>>,
+    ) -> Result<Server, StartError> {
         config.check().map_err(StartError::Config)?;
         let tls = TlsFiles::of(&config.tls).map(TlsAcceptor::start).transpose().map_err(StartError::Tls)?;
         let tls = tls.map(Arc::new);
@@ -125,6 +137,14 @@ impl Server {
         let ends = Arc::downgrade(&shared);
         let end = move |why: &str| ends.upgrade().into_iter().for_each(|shared| shared.fail_of_disk(why));
         shared.journal.start(opened, Box::new(end)).map_err(StartError::Thread)?;
+        let renewed = Arc::downgrade(&shared);
+        shared.access.renew_with(Box::new(move |user, identity| {
+            renewed.upgrade().iter().for_each(|shared| shared.renew_identity(user, identity.cloned()));
+        }));
+        let operator = make_operator(&config.broker.data_dir);
+        shared.access.admit_operator(operator.map_err(|error| StartError::FirstUser(error.to_string()))?);
+        let first_password = make_admin(&shared.access, config.users.admin_password_file.as_deref())
+            .map_err(|error| StartError::FirstUser(error.to_string()))?;
         let space = SpaceWatch::begin(&shared, config.journal.reserve_bytes.as_usize() as u64);
         let mark_bytes = shared.memory.mark_bytes();
         let settings =
@@ -139,6 +159,7 @@ impl Server {
             watch: None,
             checkpointer: None,
             requests,
+            first_password,
         };
         let first = FirstCell {
             sockets,
@@ -150,9 +171,10 @@ impl Server {
         server.start_cells(count, config, &settings, first)?;
         server.start_watch(config, space, tls.clone())?;
         server.start_checkpointer()?;
-        let monitor = server.monitor(config, &settings, server_id, client_address);
+        let metrics = server.metrics(config, &settings);
+        let monitor = server.monitor(config, &settings, server_id, client_address, &metrics);
         let monitor = monitor.map(|router| HttpListener { sockets: monitors, router });
-        let admin = server.admin(config, &settings);
+        let admin = server.admin(config, &settings, metrics);
         let admin = HttpListener { sockets: admins, router: admin };
         server.start_http(monitor.into_iter().chain([admin]).collect(), tls)?;
         Ok(server)
@@ -161,6 +183,11 @@ impl Server {
     /// The listeners that were bound.
     pub fn listeners(&self) -> &[Listener] {
         &self.listeners
+    }
+
+    /// Gives the password of `admin` once, where this start made it.
+    pub fn take_first_password(&mut self) -> Option<FirstPassword> {
+        self.first_password.take()
     }
 
     /// The certificates in force, where there are any.
@@ -225,7 +252,7 @@ impl Server {
             published = counted(Counter::Published),
             unroutable = counted(Counter::Unroutable),
             replies_dropped = counted(Counter::ReplyDropped),
-            dead_lettered = counted(Counter::DeadLettered),
+            dead_lettered = DeathReason::ALL.map(Counter::dead_lettered).map(counted).iter().sum::<u64>(),
             cut_too_slow = counted(Counter::CutTooSlow),
             faults = counted(Counter::Fault),
             "stopped"
@@ -306,6 +333,18 @@ impl Server {
         Ok(())
     }
 
+    /// Makes the source of the numbers for Prometheus.
+    fn metrics(&self, config: &Config, settings: &Settings) -> Arc<Metrics> {
+        Arc::new(Metrics {
+            node: node_name(settings),
+            disk_reserve_bytes: config.journal.reserve_bytes.as_usize() as u64,
+            started: self.shared.clock.now(),
+            started_s: Metrics::now_s(),
+            told: Mutex::default(),
+            shared: Arc::clone(&self.shared),
+        })
+    }
+
     /// Makes the answers of the monitor, if it listens anywhere.
     fn monitor(
         &self,
@@ -313,6 +352,7 @@ impl Server {
         settings: &Settings,
         server_id: String,
         client_address: SocketAddr,
+        metrics: &Arc<Metrics>,
     ) -> Option<Router> {
         let is_monitor = |listener: &&Listener| listener.name.service == Service::NatsMonitor;
         let &Listener { address: http_address, .. } = self.listeners.iter().find(is_monitor)?;
@@ -321,7 +361,7 @@ impl Server {
             server_id,
             client_address,
             http_address,
-            host_names: config.broker.host_names.clone().into(),
+            guarded: Arc::new(Guarded { host_names: config.broker.host_names.clone(), body_bytes_max: 0 }),
             nats: has_nats.then(|| Arc::clone(&settings.protocols.nats)),
             server_name: settings.protocols.nats.server_name.clone(),
             connections_max: config.limits.connections,
@@ -333,6 +373,7 @@ impl Server {
             started: self.shared.clock.now(),
             cpu: CpuMeter::start(),
             requests: Requests::default(),
+            metrics: Arc::clone(metrics),
             shown: Shown::default(),
             shared: Arc::clone(&self.shared),
         };
@@ -340,14 +381,19 @@ impl Server {
     }
 
     /// Makes the answers of the admin listener.
-    fn admin(&self, config: &Config, settings: &Settings) -> Router {
+    fn admin(&self, config: &Config, settings: &Settings, metrics: Arc<Metrics>) -> Router {
         let administered = Administered {
-            host_names: config.broker.host_names.clone().into(),
+            guarded: Arc::new(Guarded {
+                host_names: config.broker.host_names.clone(),
+                body_bytes_max: ADMIN_BODY_BYTES_MAX,
+            }),
             trusts_network: settings.trusts_network,
             listeners: self.listeners.clone(),
-            node: format!("{}@localhost", settings.protocols.nats.server_name),
+            node: node_name(settings),
             cores: available_parallelism().map_or(1, usize::from),
             started: self.shared.clock.now(),
+            stalled_flush: config.journal.stalled_flush_ms.duration(),
+            metrics,
             shared: Arc::clone(&self.shared),
         };
         admin::routes(Arc::new(administered))
@@ -372,6 +418,11 @@ impl Server {
         }
         Ok(())
     }
+}
+
+/// The broker's name, as nodes of RabbitMQ are named.
+fn node_name(settings: &Settings) -> String {
+    format!("{}@localhost", settings.protocols.nats.server_name)
 }
 
 fn address_of(listeners: &[Listener], protocol: ProtocolName) -> Option<&Listener> {

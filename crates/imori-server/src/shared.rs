@@ -23,17 +23,20 @@ use imori_core::turn::StartTls;
 use tokio::sync::{Notify, mpsc, watch};
 use tracing::warn;
 
+use crate::access::Access;
 use crate::cell_state::counters::Counters;
+use crate::cell_state::histogram::Latencies;
 use crate::cell_state::load::Load;
 use crate::cell_state::pulse::Pulse;
 use crate::cell_state::turn_counter::TurnCounter;
 use crate::clock::Clock;
 use crate::config::{ListenerName, ProtocolName, Service, WritePolicy};
 use crate::limits::{DISK_FAILURE_GOODBYE, INTERNAL_CLIENTS_MAX};
-use crate::login::{Verdicts, Verifiers};
+use crate::login::{LoginCounts, Verdicts, Verifiers};
 use crate::peers::admission::{Admission, Ticket};
-use crate::peers::client::{Client, Gone};
+use crate::peers::client::Client;
 use crate::peers::log_limit::PeerLogLimit;
+use crate::peers::sums::Gone;
 use crate::pipe::Pipe;
 use crate::slots::{SlotKey, Slots, unpoisoned};
 use crate::stall::Stalls;
@@ -149,6 +152,7 @@ pub(crate) struct CellHandle {
     pub(crate) turns: TurnCounter,
     pub(crate) pulse: Pulse,
     pub(crate) counters: Counters,
+    pub(crate) latencies: Latencies,
     /// The traffic of its connections that are gone.
     pub(crate) gone: Gone,
     /// Its last connection is gone.
@@ -165,6 +169,7 @@ impl CellHandle {
             turns: TurnCounter::default(),
             pulse: Pulse::default(),
             counters: Counters::default(),
+            latencies: Latencies::default(),
             gone: Gone::default(),
             emptied: Notify::new(),
         }
@@ -216,7 +221,10 @@ pub(crate) struct Shared {
     pub(crate) peer_log_limit: PeerLogLimit,
     /// Deliveries that their receiver's protocol cannot have.
     pub(crate) no_form_log: RateLimitedLog,
+    /// Users, vhosts and permissions.
+    pub(crate) access: Arc<Access>,
     pub(crate) verifiers: Verifiers,
+    pub(crate) logins: LoginCounts,
     pub(crate) memory: Memory,
     pub(crate) journal: Journal,
     pub(crate) checkpointer: Checkpointer,
@@ -280,6 +288,12 @@ impl Shared {
         }
     }
 
+    /// Counts a login of a connection.
+    pub(crate) fn note_login(&self, connection: ConnectionId, verdict: &Verdict) {
+        let protocol = self.with_link(connection, |link| link.wire.client.protocol).flatten();
+        self.logins.count(protocol, verdict);
+    }
+
     /// Lends a connection under its lock, if it is there.
     pub(crate) fn with_link<R>(&self, id: ConnectionId, f: impl FnOnce(&mut TcpLink) -> R) -> Option<R> {
         self.cell(id.cell)?.connections.with(link_key(id), f)
@@ -335,6 +349,7 @@ impl Verdicts for LinkVerdicts {
 
     fn tell(&self, connection: ConnectionId, verdict: Verdict) {
         if let Some(shared) = self.0.upgrade() {
+            shared.note_login(connection, &verdict);
             shared.with_link(connection, |link| link.tell_verdict(verdict));
         }
     }

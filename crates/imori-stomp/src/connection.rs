@@ -16,7 +16,7 @@ use imori_core::outbound::{Encoder, Outbound, SessionId};
 use imori_core::room::Room;
 use imori_core::time::Time;
 use imori_core::turn::{Budget, ClientFacts, Next, Notice, Peer};
-use imori_core::world::{Counter, World};
+use imori_core::world::World;
 
 use crate::client::{Client, SESSION};
 use crate::codec::command::Command;
@@ -463,19 +463,11 @@ impl Connection {
     #[inline]
     fn give_receipt<W: World>(&mut self, world: &W, receipt: &[u8], confirm: Confirm, kind: ReceiptKind) {
         if !self.has_parked() {
-            let given = world.with_outbound(self.client.connection, |outbound| match kind.promises() {
-                true => {
-                    let write = |out: &mut Vec<u8>| push_receipt(out, receipt, kind, confirm.level);
-                    outbound.promise(SESSION, confirm, confirm.level, write)
-                }
-                false => {
-                    outbound.answer(SESSION, confirm, |out| push_receipt(out, receipt, kind, confirm.level));
-                    false
-                }
+            let write = |out: &mut Vec<u8>| push_receipt(out, receipt, kind, confirm.level);
+            world.with_outbound(self.client.connection, |outbound| match kind.promises() {
+                true => outbound.promise(SESSION, confirm, confirm.level, write),
+                false => outbound.answer(SESSION, confirm, write),
             });
-            if given == Some(true) {
-                world.count(Counter::confirmed(confirm.level));
-            }
         } else {
             self.intake.parking.push(SESSION, Parked::Receipt(receipt.into()), world.gauge());
         }

@@ -14,7 +14,7 @@ use imori_core::id::{ConnectionId, QueueId, VhostId};
 use imori_core::limits::RECORD_SLACK_BYTES;
 use imori_core::login::{Credentials, Login, Verdict, Verification};
 use imori_core::memory::Gauge;
-use imori_core::message::{HeaderReader, OriginId};
+use imori_core::message::{DeathReason, HeaderReader, OriginId};
 use imori_core::name::Name;
 use imori_core::outbound::{Encoder, Outbound, OutboundLimits};
 use imori_core::paging::PageWork;
@@ -276,7 +276,7 @@ impl TestWorld {
             let generation = self.outbounds.borrow()[slot as usize].0;
             let id = ConnectionId { cell: 0, slot, generation };
             let confirmed = self.with_outbound(id, |outbound| outbound.confirmed(self.progress()));
-            let (wakes, _) = confirmed.unwrap_or_default();
+            let wakes = confirmed.unwrap_or_default();
             broker::wake_consumers(self, id, &wakes);
         }
     }
@@ -290,6 +290,12 @@ impl TestWorld {
     /// Times that an event was counted.
     pub fn counted(&self, counter: Counter) -> usize {
         self.counts[counter as usize].get()
+    }
+
+    /// How many dead letters were sent, for whatever reason.
+    #[must_use]
+    pub fn dead_lettered(&self) -> usize {
+        DeathReason::ALL.into_iter().map(|reason| self.counted(Counter::dead_lettered(reason))).sum()
     }
 
     /// Bytes that waiting messages are charged with.

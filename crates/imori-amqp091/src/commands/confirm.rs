@@ -3,8 +3,8 @@
 use imori_core::broker::PublishReport;
 use imori_core::confirm::Confirm;
 use imori_core::id::ConnectionId;
-use imori_core::outbound::{Outbound, SessionId};
-use imori_core::world::{Counter, World};
+use imori_core::outbound::SessionId;
+use imori_core::world::World;
 
 use crate::client::Client;
 
@@ -41,9 +41,7 @@ pub(crate) fn answer<W: World>(
             continue;
         }
         let confirm = run.iter().map(|report| report.confirm).reduce(Confirm::and).unwrap_or(Confirm::NOW);
-        let confirmed = |outbound: &mut Outbound| outbound.confirm(session, numbers, confirm, confirm.level);
-        if world.with_outbound(connection, confirmed) == Some(true) {
-            world.count_many(Counter::confirmed(confirm.level), run.len());
-        }
+        world
+            .with_outbound(connection, |outbound| outbound.confirm(session, numbers, confirm, confirm.level));
     }
 }

@@ -228,7 +228,9 @@ impl Applied {
             let Step::Settle { session, numbers, outcome } = step else { continue };
             // A transaction is done at once, and no larger than one may be.
             let settled = world
-                .with_outbound(actor.connection, |outbound| outbound.settle(*session, *numbers, usize::MAX))
+                .with_outbound(actor.connection, |outbound| {
+                    outbound.settle(*session, *numbers, usize::MAX, *outcome)
+                })
                 .unwrap_or_default();
             self.wakes.extend(settled.wakes);
             for unsettled in settled.deliveries {

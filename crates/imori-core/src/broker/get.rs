@@ -7,6 +7,7 @@ use crate::delivery::Taken;
 use crate::error::BrokerError;
 use crate::id::SessionId;
 use crate::name::Name;
+use crate::outbound::Outbound;
 use crate::queue::Got;
 use crate::world::World;
 
@@ -46,5 +47,8 @@ pub fn get<W: World>(
         };
         queue.get(now, actor.connection, &mut give, effects)
     });
+    if got == Some(Got::Empty) {
+        world.with_outbound(actor.connection, Outbound::got_nothing);
+    }
     got.ok_or_else(|| BrokerError::NoQueue(Name::new(name)))
 }

@@ -35,7 +35,9 @@ pub fn settle<W: World>(
 ) -> Result<SettleReport, BrokerError> {
     authorize(actor.identity, Action::Settle, actor.vhost, Object::Vhost)?;
     let Settled { deliveries, has_more, wakes } = world
-        .with_outbound(actor.connection, |outbound| outbound.settle(session, numbers, SETTLES_AT_ONCE))
+        .with_outbound(actor.connection, |outbound| {
+            outbound.settle(session, numbers, SETTLES_AT_ONCE, outcome)
+        })
         .unwrap_or_default();
     if let Some(number) = numbers.named().filter(|_| deliveries.is_empty()) {
         return Err(BrokerError::NoDelivery(number));

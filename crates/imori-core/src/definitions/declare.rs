@@ -10,7 +10,7 @@ use crate::record::{Definition, NewRecord, RecordKind};
 use crate::room::Room;
 use crate::route::{ExchangeKind, Settings};
 use crate::topology::Topology;
-use crate::world::World;
+use crate::world::{Counter, World};
 
 /// A queue that is declared.
 #[derive(Debug, Clone, Copy)]
@@ -94,9 +94,13 @@ fn declare_by<W: World>(
         if let (Err(_), Some(Durability { id, .. })) = (&added, durability) {
             define(world, &Definition::QueueGone { queue: id });
         }
+        if added.is_ok() {
+            world.count(Counter::QueueCreated);
+        }
         added.map(|id| (id, durability, wake_up))
     });
     let (id, durability, wake_up) = declared?;
+    world.count(Counter::QueueDeclared);
     if let Some(at) = wake_up {
         world.wake_queue_at(id, at);
     }

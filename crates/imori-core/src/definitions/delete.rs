@@ -12,7 +12,7 @@ use crate::pipeline::{give_up, publish_dead_letters, record_effects, unthrottle}
 use crate::queue::{DeadLetter, Durability, Effects, Queue};
 use crate::record::Definition;
 use crate::topology::Topology;
-use crate::world::World;
+use crate::world::{Counter, World};
 
 /// Conditions under which a queue is deleted.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -113,6 +113,7 @@ pub(crate) fn remove_queue<W: World>(
 fn forget<W: World>(world: &W, topology: &mut Topology, id: QueueId) -> Option<(Queue, Confirm)> {
     let auto_deleted = topology.forget_queue(id);
     let queue = world.remove_queue(id)?;
+    world.count(Counter::QueueDeleted);
     let durability = queue.durability();
     if let Some(Durability { id, .. }) = durability {
         define(world, &Definition::QueueGone { queue: id });

@@ -109,7 +109,7 @@ impl Client {
     /// earlier ones: for verbs that are called with [`Client::actor`].
     pub fn confirm<W: World>(&self, world: &W, confirm: Confirm, number: u64) {
         world.with_outbound(self.connection, |outbound| {
-            outbound.promise(SessionId::FIRST, confirm, confirm.level, |out| push_confirmed(out, number))
+            outbound.promise(SessionId::FIRST, confirm, confirm.level, |out| push_confirmed(out, number));
         });
     }
 

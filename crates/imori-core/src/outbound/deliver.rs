@@ -96,6 +96,8 @@ impl Outbound {
             shared,
         );
         self.unsettled += usize::from(taken == Taken::Unsettled);
+        self.activity.delivered_unsettled += u64::from(taken == Taken::Unsettled);
+        self.activity.redelivered += u64::from(delivery.is_redelivered);
         taken
     }
 
@@ -127,6 +129,11 @@ impl Outbound {
             &mut SharedHeaders::for_receivers(1),
         );
         self.unsettled += usize::from(taken == Taken::Unsettled);
+        match settles {
+            true => self.activity.got_unsettled += 1,
+            false => self.activity.got_settled += 1,
+        }
+        self.activity.redelivered += u64::from(delivery.is_redelivered);
         taken
     }
 

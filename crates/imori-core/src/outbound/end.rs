@@ -120,7 +120,7 @@ mod tests {
     use super::super::{Credit, Live, SessionId, Settled};
     use super::*;
     use crate::confirm::{Confirm, Level, Lsn};
-    use crate::delivery::Taken;
+    use crate::delivery::{Outcome, Taken};
 
     #[test]
     fn what_is_not_there_takes_nothing() {
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(stage.outbound.readers_len(), 1);
         assert_eq!(stage.settle(Numbers::One(1)), (vec![], vec![]));
         let Settled { deliveries: unsettled, wakes, .. } =
-            stage.outbound.settle(SessionId(9), Numbers::UpTo(u64::MAX), usize::MAX);
+            stage.outbound.settle(SessionId(9), Numbers::UpTo(u64::MAX), usize::MAX, Outcome::Accept);
         assert_eq!((unsettled, wakes), (vec![], vec![]));
         assert_eq!(stage.outbound.meant(SessionId(9), Numbers::One(0), 0), []);
     }
@@ -162,14 +162,14 @@ mod tests {
         stage.outbound.finish();
         let reader = stage.subscribe("l");
         assert_eq!(stage.send(reader, "m"), Live::Gone);
-        assert_eq!(stage.outbound.confirmed(synced(1)).0, []);
+        assert_eq!(stage.outbound.confirmed(synced(1)), []);
         assert_eq!(stage.written(), "a;");
 
         let mut stage = Stage::new();
         stage.answer(Confirm::of(Level::Disk, Lsn(1)), "a;");
         stage.outbound.cut(CutReason::ShuttingDown);
         stage.outbound.cut(CutReason::Fault);
-        assert_eq!(stage.outbound.confirmed(synced(1)).0, []);
+        assert_eq!(stage.outbound.confirmed(synced(1)), []);
         assert_eq!(stage.written(), "cut;", "nothing follows the last word");
         assert!(!stage.outbound.has_held_answers());
     }

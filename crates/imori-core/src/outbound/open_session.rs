@@ -38,6 +38,7 @@ impl Outbound {
         }
         let max = self.limits.sessions_max;
         if self.sessions.len() < usize::from(max) && self.sessions.add(id) {
+            self.activity.sessions_opened += 1;
             Ok(())
         } else {
             Err(SessionRefusal::TooMany { max })
@@ -91,6 +92,7 @@ impl Outbound {
         let Some(session) = self.sessions.at_mut(slot) else { return remains };
         if !session.is_ended {
             session.is_ended = true;
+            self.activity.sessions_ended += 1;
             session.line.clear();
             if session.inboxes > 0 {
                 let inboxes = self.inboxes.iter_mut();

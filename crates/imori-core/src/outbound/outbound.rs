@@ -13,7 +13,8 @@ use super::inbox::{Inbox, InboxAddress};
 use super::readers::{ReaderSpec, Readers, Record, Source};
 use super::session::{Session, SessionInspection};
 use super::sessions::{FIRST_SLOT, Sessions};
-use crate::confirm::Progress;
+use crate::activity::ConnectionActivity;
+use crate::confirm::{Confirm, Progress};
 use crate::id::SessionId;
 use crate::id::{ConnectionId, QueueId, ReaderId};
 use crate::memory::Gauge;
@@ -81,6 +82,9 @@ pub struct Outbound {
     pub(super) journal: Progress,
     /// An answer waits for no more than that the journal is written.
     pub(super) waits_for_write: bool,
+    /// The last confirm that began to wait, until somebody asks for it.
+    pub(super) newly_held: Option<Confirm>,
+    pub(super) activity: ConnectionActivity,
     /// Some reader was refused for want of room.
     pub(super) is_starved: bool,
     /// How often readers were told that there is room again.
@@ -120,6 +124,8 @@ impl Outbound {
             inbox_serial: 0,
             journal: Progress::default(),
             waits_for_write: false,
+            newly_held: None,
+            activity: ConnectionActivity::default(),
             is_starved: false,
             rounds: 0,
             throttled: Vec::new(),
@@ -180,6 +186,21 @@ impl Outbound {
     /// How many deliveries were written, settled or not.
     pub fn delivered(&self) -> u64 {
         self.sessions.delivered()
+    }
+
+    /// How often what happened, besides deliveries as such.
+    pub fn activity(&self) -> &ConnectionActivity {
+        &self.activity
+    }
+
+    /// Takes the last confirm that began to wait since this was asked before.
+    pub fn take_newly_held(&mut self) -> Option<Confirm> {
+        self.newly_held.take()
+    }
+
+    /// Notes that a client which asked for one message found its queue empty.
+    pub(crate) fn got_nothing(&mut self) {
+        self.activity.got_nothing += 1;
     }
 
     /// How many deliveries are not settled.

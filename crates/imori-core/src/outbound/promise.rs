@@ -6,7 +6,7 @@ use super::answers::{Answer, AnsweredPublishes, Held};
 use super::encoder::{Confirmed, CutReason};
 use super::outbound::{Outbound, Wake};
 use super::sessions::FIRST_SLOT;
-use crate::confirm::{Confirm, Given, Level, Progress};
+use crate::confirm::{Confirm, Level, Progress};
 use crate::id::ReaderId;
 use crate::id::SessionId;
 
@@ -17,20 +17,19 @@ impl Outbound {
         self.send_or_hold(session, confirm, None, write);
     }
 
-    /// Sends an answer, as [`Outbound::answer`] does, that promises a level; tells whether it left at once.
-    /// One that waits is counted by [`Outbound::confirmed`] when it leaves.
+    /// Sends an answer, as [`Outbound::answer`] does, that promises a level. It is counted when it leaves.
     pub fn promise(
         &mut self,
         session: SessionId,
         confirm: Confirm,
         level: Level,
         write: impl FnOnce(&mut Vec<u8>),
-    ) -> bool {
-        self.send_or_hold(session, confirm, Some(level), write)
+    ) {
+        self.send_or_hold(session, confirm, Some(level), write);
     }
 
     /// Confirms publishes by their numbers, counted by the protocol from 1 in each session, once `confirm` is reached for
-    /// all of them; tells whether that left at once. Confirms that leave together are told as one where no number is left
+    /// all of them. Confirms that leave together are told as one where no number is left
     /// out.
     pub fn confirm(
         &mut self,
@@ -38,20 +37,20 @@ impl Outbound {
         numbers: RangeInclusive<u64>,
         confirm: Confirm,
         level: Level,
-    ) -> bool {
+    ) {
         let (first, last) = numbers.into_inner();
         self.answer_publishes(
             session,
             AnsweredPublishes { first, last, is_refused: false },
             confirm,
             Some(level),
-        )
+        );
     }
 
     /// Says that the broker takes no responsibility for the publish with this number, behind all earlier answers.
-    pub fn refuse(&mut self, session: SessionId, number: u64) -> bool {
+    pub fn refuse(&mut self, session: SessionId, number: u64) {
         let refused = AnsweredPublishes { first: number, last: number, is_refused: true };
-        self.answer_publishes(session, refused, Confirm::NOW, None)
+        self.answer_publishes(session, refused, Confirm::NOW, None);
     }
 
     fn send_or_hold(
@@ -60,19 +59,19 @@ impl Outbound {
         confirm: Confirm,
         promised: Option<Level>,
         write: impl FnOnce(&mut Vec<u8>),
-    ) -> bool {
+    ) {
         if self.has_last_word() {
-            return false;
+            return;
         }
         let slot = self.sessions.slot(session).unwrap_or(FIRST_SLOT);
         if self.may_pass(slot, confirm) {
+            promised.into_iter().for_each(|level| self.activity.confirmed(level, 1));
             self.append(write);
-            return true;
+            return;
         }
         let mut bytes = Vec::new();
         write(&mut bytes);
         self.hold(slot, Held { confirm, promised, answer: Answer::Bytes(bytes) });
-        false
     }
 
     fn answer_publishes(
@@ -81,16 +80,16 @@ impl Outbound {
         answered: AnsweredPublishes,
         confirm: Confirm,
         promised: Option<Level>,
-    ) -> bool {
+    ) {
         let Some(slot) = self.sessions.slot(session).filter(|_| !self.has_last_word()) else {
-            return false;
+            return;
         };
         if self.may_pass(slot, confirm) {
+            promised.into_iter().for_each(|level| self.activity.confirmed(level, answered.count()));
             self.write_answered(slot, answered);
-            return true;
+            return;
         }
         self.hold(slot, Held { confirm, promised, answer: Answer::Publishes(answered) });
-        false
     }
 
     fn may_pass(&self, slot: u16, confirm: Confirm) -> bool {
@@ -99,18 +98,21 @@ impl Outbound {
 
     fn hold(&mut self, slot: u16, held: Held) {
         self.waits_for_write |= held.confirm.synced <= self.journal.synced;
+        if held.promised.is_some() {
+            self.newly_held = Some(held.confirm);
+        }
         self.sessions.hold(slot, held);
     }
 
     /// Releases the answers that waited for the journal to come this far. Returns the consumers that can take
-    /// something from now on, and the promises of those answers. Sessions without waiting answers cost nothing.
+    /// something from now on. Sessions without waiting answers cost nothing.
     #[must_use]
-    pub fn confirmed(&mut self, journal: Progress) -> (Vec<Wake>, Given) {
-        let (mut given, mut wakes) = (Given::default(), Vec::new());
+    pub fn confirmed(&mut self, journal: Progress) -> Vec<Wake> {
+        let mut wakes = Vec::new();
         self.journal = self.journal.max(journal);
         let record_ref = self.sessions.take_holding();
         for slot in &record_ref {
-            self.release(*slot, &mut wakes, &mut given);
+            self.release(*slot, &mut wakes);
         }
         if self.has_last_word() {
             // What was let go was too much, and nothing follows.
@@ -120,10 +122,10 @@ impl Outbound {
         }
         self.sessions.put_back_holding(record_ref);
         self.waits_for_write = self.sessions.wait_for_write(self.journal);
-        (wakes, given)
+        wakes
     }
 
-    fn release(&mut self, slot: u16, wakes: &mut Vec<Wake>, given: &mut Given) {
+    fn release(&mut self, slot: u16, wakes: &mut Vec<Wake>) {
         let mut run: Option<AnsweredPublishes> = None;
         while self.ended.is_none()
             && let Some(session) = self.sessions.at_mut(slot)
@@ -133,7 +135,7 @@ impl Outbound {
                 Answer::Publishes(answered) => answered.count(),
                 Answer::Bytes(_) => 1,
             };
-            held.promised.into_iter().for_each(|level| given.add(level, count));
+            held.promised.into_iter().for_each(|level| self.activity.confirmed(level, count));
             match held.answer {
                 Answer::Publishes(answered) => {
                     if !run.as_mut().is_some_and(|run| run.join(answered)) {
@@ -240,13 +242,13 @@ mod tests {
         for (position, expected, held) in
             [(1, "", true), (2, "b;c;d;", true), (4, "", true), (9, "e;", false)]
         {
-            assert_eq!(stage.outbound.confirmed(synced(position)).0, []);
+            assert_eq!(stage.outbound.confirmed(synced(position)), []);
             assert_eq!(stage.written(), expected, "{position}");
             assert_eq!(stage.outbound.has_held_answers(), held);
         }
         stage.answer(pending(9), "f;");
         assert_eq!(stage.written(), "f;", "it is durable already");
-        assert_eq!(stage.outbound.confirmed(synced(3)).0, []);
+        assert_eq!(stage.outbound.confirmed(synced(3)), []);
         stage.answer(pending(9), "g;");
         assert_eq!(stage.written(), "g;", "the journal does not go back");
     }
@@ -259,13 +261,13 @@ mod tests {
         stage.outbound.start_after_answers(reader);
         stage.answer(Confirm::of(Level::Disk, Lsn(9)), "later;");
         assert_eq!(stage.offer(reader, 1, "x"), Taken::Full);
-        assert_eq!(stage.outbound.confirmed(synced(2)).0, []);
+        assert_eq!(stage.outbound.confirmed(synced(2)), []);
         assert_eq!(stage.offer(reader, 1, "x"), Taken::Full);
-        assert_eq!(stage.outbound.confirmed(synced(3)).0, [Wake { queue: QUEUE, reader, line: None }]);
+        assert_eq!(stage.outbound.confirmed(synced(3)), [Wake { queue: QUEUE, reader, line: None }]);
         assert_eq!(stage.offer(reader, 1, "x"), Taken::Unsettled);
         assert_eq!(stage.written(), "receipt;c#1?:x;");
         let at_once = stage.consume("d", QUEUE, false, Credit::Unlimited);
-        assert_eq!(stage.outbound.confirmed(synced(9)).0, []);
+        assert_eq!(stage.outbound.confirmed(synced(9)), []);
         stage.outbound.start_after_answers(at_once);
         assert_eq!(stage.offer(at_once, 2, "y"), Taken::Settled, "no answer waits");
     }
@@ -294,23 +296,19 @@ mod tests {
     #[test]
     fn a_promise_is_counted_when_it_leaves() {
         let mut stage = Stage::new();
-        let mut promise = |level, position| {
+        let promise = |stage: &mut Stage, level, position| {
             let confirm = Confirm::of(level, Lsn(position));
-            stage.outbound.promise(SessionId::FIRST, confirm, level, |out| out.push(b'p'))
+            stage.outbound.promise(SessionId::FIRST, confirm, level, |out| out.push(b'p'));
         };
-        assert!(promise(Level::Memory, 0), "it leaves at once");
+        promise(&mut stage, Level::Memory, 0);
+        assert_eq!(stage.outbound.activity().confirmed, [1, 0, 0], "it leaves at once");
         for (level, position) in [(Level::Disk, 2), (Level::Memory, 0), (Level::Os, 1), (Level::Disk, 9)] {
-            assert!(!promise(level, position), "what stands behind one that waits waits too");
+            promise(&mut stage, level, position);
         }
         stage.answer(Confirm::NOW, "a;");
-        for (position, expected) in [
-            (1, vec![]),
-            (2, vec![(Level::Memory, 1), (Level::Os, 1), (Level::Disk, 1)]),
-            (9, vec![(Level::Disk, 1)]),
-            (9, vec![]),
-        ] {
-            let (_, given) = stage.outbound.confirmed(synced(position));
-            assert_eq!(given.by_level().collect::<Vec<_>>(), expected, "at {position}");
+        for (position, expected) in [(1, [1, 0, 0]), (2, [2, 1, 1]), (9, [2, 1, 2]), (9, [2, 1, 2])] {
+            let _ = stage.outbound.confirmed(synced(position));
+            assert_eq!(stage.outbound.activity().confirmed, expected, "at {position}");
         }
     }
 }

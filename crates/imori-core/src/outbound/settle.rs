@@ -4,6 +4,7 @@ use super::credit::Credit;
 use super::outbound::{Outbound, Wake};
 use super::readers::Source;
 use super::session::{Numbers, Unsettled};
+use crate::delivery::Outcome;
 use crate::id::ReaderId;
 use crate::id::SessionId;
 
@@ -37,14 +38,15 @@ impl Outbound {
     }
 
     /// Takes the deliveries that a client settles, no more than `max`, and tells which consumers can take more for it.
-    /// Nothing is taken where the named one is not unsettled.
-    pub fn settle(&mut self, session: SessionId, numbers: Numbers, max: usize) -> Settled {
+    /// Nothing is taken where the named one is not unsettled; `outcome` is counted.
+    pub fn settle(&mut self, session: SessionId, numbers: Numbers, max: usize, outcome: Outcome) -> Settled {
         let Some(of_session) = self.sessions.find_mut(session) else {
             return Settled::default();
         };
         let (settled, has_more) = of_session.settle(numbers, max);
         let is_awaited = !of_session.line.is_empty();
         self.unsettled -= settled.len();
+        self.activity.settled(outcome, settled.len());
         self.charge_change();
         let mut wakes = Vec::new();
         for unsettled in &settled {

@@ -9,7 +9,7 @@ use super::{
     OutboundLimits, ReaderSpec, Recipient, Reply, SessionId, Settled, SharedHeaders, Source, Subscription,
 };
 use crate::confirm::{Confirm, Lsn, Progress};
-use crate::delivery::{About, Delivery, Taken};
+use crate::delivery::{About, Delivery, Outcome, Taken};
 use crate::id::{ConnectionId, QueueId, ReaderId};
 use crate::memory::Gauge;
 use crate::message::{Address, AddressView, OriginId, Properties, Publication};
@@ -179,7 +179,8 @@ impl Stage {
     }
 
     pub(super) fn settle_in(&mut self, session: SessionId, numbers: Numbers) -> (Vec<u64>, Vec<ReaderId>) {
-        let Settled { deliveries, wakes, .. } = self.outbound.settle(session, numbers, usize::MAX);
+        let Settled { deliveries, wakes, .. } =
+            self.outbound.settle(session, numbers, usize::MAX, Outcome::Accept);
         let numbers = deliveries.into_iter().map(|unsettled| unsettled.number).collect();
         (numbers, wakes.into_iter().map(|wake| wake.reader).collect())
     }

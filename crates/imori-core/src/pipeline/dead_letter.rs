@@ -16,7 +16,7 @@ use crate::confirm::Lsn;
 use crate::delivery::RecordRef;
 use crate::id::VhostId;
 use crate::limits::{DEAD_LETTERS_CAUSED_MAX, DEATHS_MAX};
-use crate::message::{AddressView, Publication};
+use crate::message::{AddressView, DeathReason, Publication};
 use crate::outbound::SharedHeaders;
 use crate::queue::DeadLetter;
 use crate::record::NewRecord;
@@ -33,7 +33,7 @@ pub(crate) fn publish_dead_letters<W: World>(world: &W, vhost: VhostId, dead: Ve
     let mut left = dead.len() + DEAD_LETTERS_CAUSED_MAX;
     let mut caused = Vec::new();
     while let Some(letter) = dead.pop_front() {
-        world.count(Counter::DeadLettered);
+        world.count(letter.counter());
         let Some(route) = route_of(world, vhost, &letter).filter(|_| left > 0) else {
             world.count(Counter::DeadLetterDropped);
             record_settled(world, letter.record_ref.as_slice());
@@ -109,7 +109,7 @@ impl Move {
 
     /// Sends it, once its record has this number. Messages that leave full queues are added to `dead`.
     pub(crate) fn send<W: World>(&self, world: &W, vhost: VhostId, first: Lsn, dead: &mut Vec<DeadLetter>) {
-        world.count(Counter::DeadLettered);
+        world.count(self.dead.counter());
         let Some(route) = &self.route else {
             world.count(Counter::DeadLetterDropped);
             return;
@@ -117,6 +117,14 @@ impl Move {
         with_batch(vhost, &self.dead, route, |batch| {
             send_recorded(world, route, &Batch { first, ..batch }, dead);
         });
+    }
+}
+
+impl DeadLetter {
+    /// The counter of what it died of.
+    fn counter(&self) -> Counter {
+        let latest = self.deaths.iter().next();
+        Counter::dead_lettered(latest.map_or(DeathReason::Rejected, |death| death.reason))
     }
 }
 

@@ -8,14 +8,14 @@ use crate::confirm::{Confirm, Lsn};
 use crate::delivery::RecordRef;
 use crate::id::DurableQueueId;
 use crate::limits::RECORD_SLACK_BYTES;
-use crate::message::{AddressView, Deaths, Publication};
+use crate::message::{AddressView, DeathReason, Deaths, Publication};
 use crate::queue::{DeadLetter, Effects};
 use crate::record::{
     NewRecord, RecordKind, count_records, encode_message, encode_settle, purge_records, settle_records,
 };
 use crate::route::Route;
 use crate::time::Time;
-use crate::world::World;
+use crate::world::{Counter, Latency, World};
 
 /// Records the messages of a batch as planned, and notes their confirms. The batch then knows its first record.
 #[inline]
@@ -71,10 +71,10 @@ pub(crate) fn group_bytes<'a>(records: impl IntoIterator<Item = &'a NewRecord>) 
 }
 
 /// Records the effects of a change of a queue, except those of [`record_counts`], and adds its dead letters to
-/// `dead`.
+/// `dead_letters`.
 #[inline]
-pub(crate) fn record_effects<W: World>(world: &W, effects: Effects, dead: &mut Vec<DeadLetter>) {
-    let Effects { dead: died, settled, purged, counted, pending_dead_letters, .. } = effects;
+pub(crate) fn record_effects<W: World>(world: &W, effects: Effects, dead_letters: &mut Vec<DeadLetter>) {
+    let Effects { dead, settled, purged, counted, pending_dead_letters, died, waited, .. } = effects;
     debug_assert!(
         counted.is_empty() && pending_dead_letters.is_empty(),
         "they are recorded while their queue is locked"
@@ -83,8 +83,16 @@ pub(crate) fn record_effects<W: World>(world: &W, effects: Effects, dead: &mut V
     if !purged.is_empty() {
         world.append(purge_records(&purged));
     }
-    if !died.is_empty() {
-        dead.extend(died);
+    if !dead.is_empty() {
+        dead_letters.extend(dead);
+    }
+    if died != [0; DeathReason::ALL.len()] {
+        for (reason, times) in DeathReason::ALL.into_iter().zip(died) {
+            world.count_many(Counter::died(reason), times as usize);
+        }
+    }
+    if let Some(waited) = waited {
+        world.observe(Latency::QueueWait, waited);
     }
 }
 

@@ -30,10 +30,12 @@ impl Queue {
             }
             match self.offer_in_turn(&entry.delivery(&entry.address()), offer) {
                 Some(Taken::Settled) => {
+                    self.note_wait(&entry, now, effects);
                     self.leave(&entry);
                     effects.settled.extend(self.record_ref(entry.envelope.lsn));
                 }
                 Some(Taken::Unsettled) => {
+                    self.note_wait(&entry, now, effects);
                     self.note_given_out(&entry, effects);
                     self.unsettled.insert(entry.envelope.sequence, entry);
                     self.charge_room();
@@ -53,6 +55,7 @@ impl Queue {
             match offer(reader, delivery) {
                 taken @ (Taken::Settled | Taken::Unsettled) => {
                     self.consumers.served(reader);
+                    self.activity.delivered(taken, delivery.is_redelivered);
                     return Some(taken);
                 }
                 Taken::Full => self.consumers.wait(reader),
@@ -61,6 +64,14 @@ impl Queue {
             }
         }
         None
+    }
+
+    /// Tells how long a message waited that is given out, if it is the one that is followed.
+    #[inline]
+    pub(crate) fn note_wait(&mut self, entry: &Entry, now: Time, effects: &mut Effects) {
+        if let Some(waited) = self.wait_sample.end(entry.envelope.sequence, now) {
+            effects.waited = Some(waited);
+        }
     }
 
     /// Where failures are limited, a delivery counts as failed until something else is heard: a message that

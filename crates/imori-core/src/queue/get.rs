@@ -41,12 +41,16 @@ impl Queue {
                 continue;
             }
             let left = self.ready.len();
-            match give(&entry.delivery(&entry.address()), left) {
+            let taken = give(&entry.delivery(&entry.address()), left);
+            self.activity.got(taken, entry.envelope.is_redelivered);
+            match taken {
                 Taken::Settled => {
+                    self.note_wait(&entry, now, effects);
                     self.leave(&entry);
                     effects.settled.extend(self.record_ref(entry.envelope.lsn));
                 }
                 Taken::Unsettled => {
+                    self.note_wait(&entry, now, effects);
                     self.note_given_out(&entry, effects);
                     self.unsettled.insert(entry.envelope.sequence, entry);
                     self.charge_room();

@@ -1,6 +1,7 @@
 //! How a message leaves a queue: accepted, dead or dropped; or it comes back.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::queue::Queue;
 use crate::delivery::{DeliveryCount, Outcome, RecordRef};
@@ -23,6 +24,10 @@ pub struct Effects {
     pub pending_dead_letters: Vec<DeliveryCount>,
     /// Pages with messages that were purged.
     pub purged: Vec<PurgedPage>,
+    /// How many messages died, by [`DeathReason::ALL`].
+    pub died: [u32; DeathReason::ALL.len()],
+    /// How long a message waited that was given out.
+    pub waited: Option<Duration>,
     /// Bytes that may be written where dead letters go; none where there is enough for all of them.
     room: Option<usize>,
     /// The first of them moves, however much it takes.
@@ -40,6 +45,13 @@ impl Effects {
     #[inline]
     pub fn allowed(allowance: &Allowance<'_>) -> Effects {
         Effects { has_first: !allowance.is_scarce(), ..Effects::within(allowance.bytes()) }
+    }
+
+    /// Counts a message that died.
+    pub(crate) fn count_death(&mut self, reason: DeathReason) {
+        if let Some(died) = self.died.get_mut(reason as usize) {
+            *died += 1;
+        }
     }
 
     /// Takes room for a dead letter, if there is as much.
@@ -76,6 +88,7 @@ impl Queue {
         self.give_back_room();
         match outcome {
             Outcome::Accept => {
+                self.activity.accepted += 1;
                 self.leave(&entry);
                 effects.settled.extend(self.record_ref(entry.envelope.lsn));
             }
@@ -130,6 +143,7 @@ impl Queue {
     }
 
     pub(crate) fn dead_letter(&self, entry: &Entry, reason: DeathReason, now: Time, effects: &mut Effects) {
+        effects.count_death(reason);
         match self.dead(entry, reason, now) {
             Some(dead) => effects.dead.push(dead),
             None => effects.settled.extend(self.record_ref(entry.envelope.lsn)),

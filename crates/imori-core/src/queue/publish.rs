@@ -69,10 +69,12 @@ impl Queue {
             match self.offer_in_turn(&delivery, offer) {
                 Some(Taken::Settled) => {
                     self.next_sequence += 1;
+                    self.activity.published += 1;
                     effects.settled.extend(self.record_ref(arrival.lsn));
                     return Ok(Published::Delivered);
                 }
                 Some(Taken::Unsettled) => {
+                    self.activity.published += 1;
                     let entry = self.entry(publication, arrival);
                     self.gauge.add(Entry::CHARGE);
                     self.note_given_out(&entry, effects);
@@ -119,11 +121,13 @@ impl Queue {
     /// Lets a message wait, whoever could take it: for a commit, which delivers afterwards.
     pub fn enqueue(&mut self, publication: &Publication<'_>, arrival: &Arrival<'_>, effects: &mut Effects) {
         self.move_due(arrival.now, effects);
+        self.activity.published += 1;
         let entry = self.entry(publication, arrival);
         match due(publication, arrival) {
             Some(due) => self.delay(due, entry),
             None => {
                 self.gauge.add(Entry::CHARGE);
+                self.wait_sample.begin(entry.envelope.sequence, arrival.now, self.ready.is_empty());
                 self.ready.push(entry);
                 self.drop_surplus(arrival.now, effects);
             }

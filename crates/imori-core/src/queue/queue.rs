@@ -21,6 +21,7 @@ use super::dedup::Dedup;
 use super::pending_dead_letters::PendingDeadLetters;
 use super::settings::QueueSettings;
 use super::waiting_publishers::WaitingPublishers;
+use crate::activity::{QueueActivity, WaitSample};
 use crate::confirm::{Level, Lsn};
 use crate::delivery::{DeliveryCount, RecordRef};
 use crate::entries::{Delayed, Entry, LiveRecords, Pages, Ready};
@@ -79,6 +80,9 @@ pub struct Queue {
     pub(crate) consumers: Consumers,
     pub(crate) is_retired: bool,
     pub(crate) next_sequence: u64,
+    pub(crate) activity: QueueActivity,
+    /// The waiting message by which the time of waiting is told.
+    pub(crate) wait_sample: WaitSample,
     pub(crate) last_used: Time,
     /// Unsettled deliveries whose room is charged.
     pub(crate) room_charged: usize,
@@ -113,6 +117,8 @@ impl Queue {
             settings,
             is_retired: false,
             next_sequence: 1,
+            activity: QueueActivity::default(),
+            wait_sample: WaitSample::default(),
             last_used: now,
             room_charged: 0,
             wake_up: None,
@@ -143,6 +149,16 @@ impl Queue {
     /// The properties that the declaration fixed.
     pub fn settings(&self) -> &QueueSettings {
         &self.settings
+    }
+
+    /// How often what happened to its messages.
+    pub fn activity(&self) -> &QueueActivity {
+        &self.activity
+    }
+
+    /// Bytes of the bodies of those messages that wait.
+    pub fn ready_bytes(&self) -> u64 {
+        self.ready.body_bytes()
     }
 
     /// How many messages wait.

@@ -34,7 +34,7 @@ fn a_message_dies_into_the_next_queue_with_its_history() {
         world.pass(MS);
         assert_eq!(client.read(), expected);
     }
-    assert_eq!(world.counted(Counter::DeadLettered), 6);
+    assert_eq!(world.dead_lettered(), 6);
     assert_eq!(world.counted(Counter::DeadLetterDropped), 0);
 }
 
@@ -53,7 +53,7 @@ fn a_circle_that_goes_by_itself_ends() {
             world.pass(MS);
         }
         assert!(names.iter().all(|name| world.depth(name) == Some((0, 0))), "{names:?}");
-        assert_eq!(world.counted(Counter::DeadLettered), names.len());
+        assert_eq!(world.dead_lettered(), names.len());
         assert_eq!((world.counted(Counter::DeadLetterDropped), world.charged()), (1, 0));
     }
 }
@@ -119,7 +119,7 @@ fn a_history_has_an_end() {
         client.declare_with(&format!("q{number}"), &settings).unwrap();
     }
     client.send("q0", "m");
-    assert_eq!(world.counted(Counter::DeadLettered), DEATHS_MAX + 1);
+    assert_eq!(world.dead_lettered(), DEATHS_MAX + 1);
     assert_eq!(world.counted(Counter::DeadLetterDropped), 1);
 }
 
@@ -135,7 +135,7 @@ fn one_message_to_many_full_queues_does_not_multiply_without_end() {
     }
     client.publish("all", "", "m");
     // Without a limit there would be more than twelve factorial of them.
-    let made = world.counted(Counter::DeadLettered);
+    let made = world.dead_lettered();
     assert!(made <= 13 * DEAD_LETTERS_CAUSED_MAX, "{made}");
     assert!(world.counted(Counter::DeadLetterDropped) > 0);
     assert_eq!(world.charged(), 0);
@@ -166,7 +166,7 @@ fn the_last_death_of_a_history_is_the_last_one_however_it_died() {
             let case = format!("{deaths} deaths before, in a transaction: {in_transaction}");
             assert_eq!(world.depth("end"), Some((usize::from(is_moved), 0)), "{case}");
             assert_eq!(world.counted(Counter::DeadLetterDropped), usize::from(!is_moved), "{case}");
-            assert_eq!(world.counted(Counter::DeadLettered), deaths + 1, "{case}");
+            assert_eq!(world.dead_lettered(), deaths + 1, "{case}");
         }
     }
 }

@@ -153,7 +153,7 @@ fn what_a_transaction_rejects_moves_with_it_after_any_crash() {
                 assert!(is_one, "{case}, {outcome:?}: {waiting:?} after {len} of {} records", journal.len());
             }
             assert_eq!(waits(&restored(&journal, world.now())), after, "{case}, {outcome:?}");
-            assert_eq!(world.counted(Counter::DeadLettered), 2, "{case}, {outcome:?}");
+            assert_eq!(world.dead_lettered(), 2, "{case}, {outcome:?}");
             let dropped = if target.is_none() { 2 } else { 0 };
             assert_eq!(world.counted(Counter::DeadLetterDropped), dropped, "{case}, {outcome:?}");
             let waiting = world.depth("dead").map(|(ready, _)| ready);

@@ -187,7 +187,7 @@ fn a_dead_letter_that_no_record_takes_is_dropped_for_good() {
             assert_eq!(world.depth(name), Some((0, 0)), "{name}");
         }
     }
-    assert_eq!((world.counted(Counter::DeadLettered), world.counted(Counter::DeadLetterDropped)), (1, 3));
+    assert_eq!((world.dead_lettered(), world.counted(Counter::DeadLetterDropped)), (1, 3));
 }
 
 #[test]

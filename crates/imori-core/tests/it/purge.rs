@@ -8,7 +8,7 @@ use imori_core::delivery::Outcome;
 use imori_core::error::BrokerError;
 use imori_core::outbound::Numbers;
 use imori_core::queue::QueueSettings;
-use imori_core::world::{Counter, World};
+use imori_core::world::World;
 use imori_testkit::{Caller, TestMessage, TestWorld};
 
 use crate::durable::{durable, durable_dying_to, journal};
@@ -44,7 +44,7 @@ fn what_waited_does_not_come_back_and_what_is_out_does() {
     assert_eq!(world.depth("q"), Some((0, 2)), "what is out stays");
     assert_eq!(purge(&client, "q").map(|(count, _)| count), Ok(0));
     // Nothing is dead-lettered by it.
-    assert_eq!((world.depth("dead"), world.counted(Counter::DeadLettered)), (Some((0, 0)), 0));
+    assert_eq!((world.depth("dead"), world.dead_lettered()), (Some((0, 0)), 0));
     for (len, expected) in [(before, 5), (whole.len(), 3)] {
         let back = restored(&beginning(&whole, len), world.now());
         assert_eq!(held(&back, "q").len(), expected, "{len} records");

@@ -3,19 +3,15 @@
 //! A whole list may have a row for each of a hundred thousand queues. Its rows are gathered a few at a time, when those
 //! before them are written, so that neither memory nor other requests suffer.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::vec;
 
-use axum::body::{Body, Bytes, HttpBody};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use hyper::body::Frame;
 use serde_json::{Map, Value, json};
-use tokio::task::yield_now;
 
 use super::answer::{HEADERS, bad_request, json_with};
-use crate::limits::{ADMIN_PAGE_ROWS_MAX, ADMIN_ROWS_AT_ONCE};
+use crate::http::{gathered, rest_at};
+use crate::limits::{ADMIN_PAGE_ROWS_MAX, HTTP_ROWS_AT_ONCE};
 
 /// Rows of a page where the request says nothing, as in RabbitMQ.
 const PAGE_ROWS: usize = 100;
@@ -121,14 +117,9 @@ pub(super) async fn list<K: Send + 'static>(
     }
     let mut show = move |key: &K| row(key).map(|row| columns.of(row));
     let Some(Page { number, rows }) = page else {
-        let body = Rows {
-            keys: keys.into_iter(),
-            show: Box::new(show),
-            is_begun: false,
-            is_ended: false,
-            has_rested: true,
-        };
-        return (HEADERS, Body::new(body)).into_response();
+        let mut rows =
+            Rows { keys: keys.into_iter(), show: Box::new(show), is_begun: false, is_ended: false };
+        return (HEADERS, gathered(move || rows.gather())).into_response();
     };
     let filtered = keys.len();
     let pages = filtered.div_ceil(rows).max(1);
@@ -148,13 +139,6 @@ pub(super) async fn list<K: Send + 'static>(
     json_with(StatusCode::OK, &answer)
 }
 
-/// Gives other requests their turn after every few rows.
-pub(super) async fn rest_at(index: usize) {
-    if index % ADMIN_ROWS_AT_ONCE == ADMIN_ROWS_AT_ONCE - 1 {
-        yield_now().await;
-    }
-}
-
 /// Makes the row of a key, or finds that it is gone.
 type Show<K> = dyn FnMut(&K) -> Option<Value> + Send;
 
@@ -164,17 +148,16 @@ struct Rows<K> {
     show: Box<Show<K>>,
     is_begun: bool,
     is_ended: bool,
-    /// Others had their turn since the last rows.
-    has_rested: bool,
 }
 
-impl<K> Unpin for Rows<K> {}
-
 impl<K> Rows<K> {
-    /// The next rows as text, the end of the array with the last of them.
-    fn gather(&mut self) -> String {
+    /// The next rows as text, the end of the array with the last of them; `None` behind that.
+    fn gather(&mut self) -> Option<String> {
+        if self.is_ended {
+            return None;
+        }
         let mut text = String::new();
-        for key in self.keys.by_ref().take(ADMIN_ROWS_AT_ONCE) {
+        for key in self.keys.by_ref().take(HTTP_ROWS_AT_ONCE) {
             if let Some(row) = (self.show)(&key) {
                 text.push(if self.is_begun { ',' } else { '[' });
                 self.is_begun = true;
@@ -183,31 +166,9 @@ impl<K> Rows<K> {
         }
         if self.keys.len() == 0 {
             text.push_str(if self.is_begun { "]" } else { "[]" });
+            self.is_ended = true;
         }
-        text
-    }
-}
-
-impl<K> HttpBody for Rows<K> {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        if self.is_ended {
-            return Poll::Ready(None);
-        }
-        if !self.has_rested {
-            self.has_rested = true;
-            context.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        self.has_rested = false;
-        let text = self.gather();
-        self.is_ended = self.keys.len() == 0;
-        Poll::Ready(Some(Ok(Frame::data(Bytes::from(text)))))
+        Some(text)
     }
 }
 
@@ -254,23 +215,15 @@ mod tests {
 
     #[test]
     fn a_list_is_an_array_however_many_rows_it_is_gathered_in() {
-        for count in [0, 1, ADMIN_ROWS_AT_ONCE, ADMIN_ROWS_AT_ONCE + 1, 3 * ADMIN_ROWS_AT_ONCE] {
-            let keys: Vec<usize> = (0..count).collect();
+        for count in [0, 1, HTTP_ROWS_AT_ONCE, HTTP_ROWS_AT_ONCE + 1, 3 * HTTP_ROWS_AT_ONCE] {
             // Every third has gone since the list was made.
             let show = |key: &usize| (key % 3 != 2).then(|| json!(key));
-            let mut rows = Rows {
-                keys: keys.clone().into_iter(),
-                show: Box::new(show),
-                is_begun: false,
-                is_ended: false,
-                has_rested: true,
-            };
-            let mut text = String::new();
-            while !text.ends_with(']') {
-                text += &rows.gather();
-            }
+            let keys = (0..count).collect::<Vec<usize>>().into_iter();
+            let show = Box::new(show);
+            let mut rows = Rows { keys, show, is_begun: false, is_ended: false };
+            let text: String = std::iter::from_fn(|| rows.gather()).collect();
             let found: Vec<usize> = serde_json::from_str(&text).unwrap();
-            assert_eq!(found, keys.into_iter().filter(|key| key % 3 != 2).collect::<Vec<_>>());
+            assert_eq!(found, (0..count).filter(|key| key % 3 != 2).collect::<Vec<_>>());
         }
     }
 }

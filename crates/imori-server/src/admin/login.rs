@@ -15,13 +15,20 @@ use super::answer::{busy, not_authorized};
 use super::on_cell::OPERATOR;
 use crate::http::{Encrypted, Source};
 
+/// The paths that answer without a login, and then without details (SECURITY WEB-01).
+const OPEN_PATHS: [&str; 4] = ["/livez", "/livez/", "/readyz", "/readyz/"];
+
 /// Lets a request through with the [`Identity`](imori_core::authorize::Identity) of its user among its extensions, or
-/// answers why not.
+/// answers why not. An open path needs none.
 pub(super) async fn log_in(
     State(broker): State<Arc<Administered>>,
     mut request: Request,
     next: Next,
 ) -> Response {
+    let is_open = OPEN_PATHS.contains(&request.uri().path());
+    if is_open && !request.headers().contains_key(AUTHORIZATION) {
+        return next.run(request).await;
+    }
     let Some(credentials) = basic(request.headers()) else {
         return not_authorized();
     };
@@ -29,12 +36,12 @@ pub(super) async fn log_in(
     let is_loopback = source.is_some_and(|Source(source)| source.ip().to_canonical().is_loopback());
     let is_local = broker.trusts_network || is_loopback;
     let is_encrypted = request.extensions().get::<Encrypted>().is_some_and(|Encrypted(is)| *is);
-    match verdict(
-        &broker,
-        Login { connection: OPERATOR, is_local, is_encrypted, certificate: None, credentials },
-    )
-    .await
-    {
+    let source = source.map(|Source(source)| source.ip().to_canonical());
+    let login =
+        Login { connection: OPERATOR, is_local, source, is_encrypted, certificate: None, credentials };
+    let verdict = verdict(&broker, login).await;
+    broker.shared.logins.count(None, &verdict);
+    match verdict {
         Verdict::Granted(identity) => {
             request.extensions_mut().insert(identity);
             next.run(request).await

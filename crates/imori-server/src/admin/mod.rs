@@ -7,13 +7,17 @@
 
 mod routes;
 mod login;
+mod probes;
 mod health;
 mod overview;
+mod users;
+mod permissions;
 mod vhosts;
 mod channels;
 mod exchanges;
 mod queues;
 mod connections;
+mod body;
 mod list;
 mod on_cell;
 mod answer;

@@ -3,10 +3,12 @@
 use std::process;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use imori_amqp091::settings::RABBITMQ_VERSION;
+use imori_core::authorize::Identity;
 use imori_core::id::VhostId;
 use imori_core::route::ExchangeKind;
 use imori_core::world::Counter;
@@ -16,20 +18,20 @@ use super::administered::Administered;
 use super::answer::{json_with, not_found};
 use super::connections::connection_ids;
 use super::exchanges::DELAYED;
-use super::list::rest_at;
 use super::vhosts::Totals;
 use crate::clock::millis;
 use crate::config::{ListenerName, ProtocolName, Service};
-use crate::monitor::memory_bytes;
+use crate::http::rest_at;
+use crate::metrics::memory_bytes;
 
 type Broker = State<Arc<Administered>>;
 
 /// The broker and its sums.
-pub(super) async fn overview(State(broker): Broker) -> Response {
-    let vhosts: Vec<VhostId> = broker.vhosts().iter().map(|(_, vhost)| *vhost).collect();
+pub(super) async fn overview(State(broker): Broker, Extension(identity): Extension<Identity>) -> Response {
+    let vhosts: Vec<VhostId> = broker.vhosts(&identity).iter().map(|(_, vhost)| *vhost).collect();
     let Totals { ready, unsettled } = Totals::of(&broker, &vhosts).await;
     let (mut connections, mut channels, mut consumers) = (0, 0, 0);
-    for (index, id) in connection_ids(&broker).into_iter().enumerate() {
+    for (index, id) in connection_ids(&broker, &identity).into_iter().enumerate() {
         let counted = broker
             .shared
             .with_link(id, |link| (link.outbound.open_sessions().count(), link.outbound.readers_len()));

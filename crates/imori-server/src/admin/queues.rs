@@ -28,11 +28,12 @@ type Pairs = Query<Vec<(String, String)>>;
 /// The list of all queues, or of those of a vhost.
 pub(super) async fn queues(
     State(broker): Broker,
+    Extension(identity): Extension<Identity>,
     vhost: Option<Path<String>>,
     Query(pairs): Pairs,
 ) -> Response {
     let vhost = vhost.as_ref().map(|Path(name)| name.as_str());
-    match broker.listed(vhost) {
+    match broker.listed(&identity, vhost) {
         Some(vhosts) => answer_list(broker, &vhosts, &pairs).await,
         None => not_found(),
     }
@@ -61,12 +62,14 @@ pub(super) fn queue_ids(broker: &Administered, vhosts: &[VhostId]) -> Vec<(Name,
 /// One queue.
 pub(super) async fn queue(
     State(broker): Broker,
+    Extension(identity): Extension<Identity>,
     Path((vhost, name)): Path<(String, String)>,
     Query(pairs): Pairs,
 ) -> Response {
     let columns = pairs.iter().find(|(name, _)| name == "columns").map(|(_, columns)| columns.as_str());
-    let found =
-        broker.vhost(&vhost).and_then(|vhost| broker.shared.table.load().queue(vhost, name.as_bytes()));
+    let found = broker
+        .vhost(&identity, &vhost)
+        .and_then(|vhost| broker.shared.table.load().queue(vhost, name.as_bytes()));
     match found.and_then(|id| row(&broker, id)) {
         Some(row) => json_with(StatusCode::OK, &Columns::read(columns.unwrap_or_default()).of(row)),
         None => not_found(),
@@ -80,7 +83,7 @@ pub(super) async fn delete_queue(
     Path((vhost, name)): Path<(String, String)>,
     Query(pairs): Pairs,
 ) -> Response {
-    let Some(vhost) = broker.vhost(&vhost) else { return not_found() };
+    let Some(vhost) = broker.vhost(&identity, &vhost) else { return not_found() };
     let is_set = |name: &str| pairs.iter().any(|(known, value)| known == name && value == "true");
     let options = DeleteOptions { if_unused: is_set("if-unused"), if_empty: is_set("if-empty") };
     let deleted = on_cell(&broker.shared, 0, move |cell| {
@@ -100,7 +103,7 @@ pub(super) async fn purge_queue(
     Extension(identity): Extension<Identity>,
     Path((vhost, name)): Path<(String, String)>,
 ) -> Response {
-    let Some(vhost) = broker.vhost(&vhost) else { return not_found() };
+    let Some(vhost) = broker.vhost(&identity, &vhost) else { return not_found() };
     let purged =
         on_cell(&broker.shared, 0, move |cell| purge(cell, &operator(&identity, vhost), name.as_bytes()));
     match purged.await {

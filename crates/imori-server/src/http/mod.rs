@@ -3,6 +3,8 @@
 mod serve;
 mod places;
 mod guard;
+mod gathered;
 
-pub(crate) use guard::guard;
+pub(crate) use gathered::{gathered, rest_at};
+pub(crate) use guard::{Guarded, guard};
 pub(crate) use serve::{Encrypted, HttpListener, Source, start};

@@ -10,18 +10,14 @@ mod varz;
 mod subsz;
 mod connz;
 mod storez;
-mod metrics;
-mod exposition;
 mod healthz;
 mod listing;
 mod rows;
 mod query;
 mod monitored;
-mod process;
 mod wording;
 
 pub(crate) use monitored::{Monitored, Requests, Shown, server_id};
-pub(crate) use process::{CpuMeter, memory_bytes};
 pub(crate) use routes::routes;
 
 #[cfg(test)]

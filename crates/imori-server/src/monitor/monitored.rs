@@ -8,8 +8,8 @@ use std::time::Duration;
 use imori_core::time::Time;
 use imori_core::world::Counter;
 
-use super::process::CpuMeter;
-use crate::config::HostName;
+use crate::http::Guarded;
+use crate::metrics::{CpuMeter, Metrics};
 use crate::shared::{CellHandle, Shared};
 
 /// A broker as the monitor sees it.
@@ -22,7 +22,7 @@ pub(crate) struct Monitored {
     /// Where the monitor listens.
     pub(crate) http_address: SocketAddr,
     /// Names of this host, besides `localhost` and its addresses.
-    pub(crate) host_names: Arc<[HostName]>,
+    pub(crate) guarded: Arc<Guarded>,
     /// The settings of NATS listeners, if there are any.
     pub(crate) nats: Option<Arc<imori_nats::settings::Settings>>,
     /// The name that people gave to the broker.
@@ -38,6 +38,7 @@ pub(crate) struct Monitored {
     pub(crate) started: Time,
     pub(crate) cpu: CpuMeter,
     pub(crate) requests: Requests,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) shown: Shown,
 }
 

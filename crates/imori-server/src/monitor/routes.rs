@@ -13,7 +13,6 @@ use serde::Serialize;
 
 use super::connz::{self, Connz};
 use super::healthz::{self, Healthz};
-use super::metrics;
 use super::monitored::{Monitored, Path};
 use super::query::Parameters;
 use super::storez::{self, Storez};
@@ -21,6 +20,7 @@ use super::subsz::{self, Subsz};
 use super::varz::Varz;
 use super::wording::timestamp;
 use crate::http::guard;
+use crate::metrics;
 
 type Broker = State<Arc<Monitored>>;
 type Pairs = Query<Vec<(String, String)>>;
@@ -39,7 +39,8 @@ pub(crate) fn routes(monitored: Arc<Monitored>) -> Router {
         .route(Path::Livez.text(), get(livez))
         .route(Path::Storez.text(), get(storez))
         .route(Path::Metrics.text(), get(metrics))
-        .layer(from_fn_with_state(Arc::clone(&monitored.host_names), guard))
+        .route("/metrics/detailed", get(detailed))
+        .layer(from_fn_with_state(Arc::clone(&monitored.guarded), guard))
         .with_state(monitored)
 }
 
@@ -120,16 +121,25 @@ fn readiness(State(monitored): Broker, Query(pairs): Pairs) -> Response {
 async fn storez(State(monitored): Broker, Query(pairs): Pairs) -> Response {
     monitored.requests.count(Path::Storez);
     match storez::StorezQuery::read(&Parameters(pairs)) {
-        Ok(query) => json(&Storez::of(&monitored, &query)),
+        Ok(query) => json(&Storez::of(&monitored, &query, monitored.metrics.confirmed().await)),
         Err(reason) => refuse(reason),
     }
 }
 
 async fn metrics(State(monitored): Broker) -> Response {
     monitored.requests.count(Path::Metrics);
+    exposition(metrics::page(&monitored.metrics).await)
+}
+
+async fn detailed(State(monitored): Broker, Query(pairs): Pairs) -> Response {
+    monitored.requests.count(Path::Metrics);
+    exposition(metrics::detailed(&monitored.metrics, &pairs))
+}
+
+fn exposition(body: impl IntoResponse) -> Response {
     let headers =
         [(CONTENT_TYPE, metrics::CONTENT), (CACHE_CONTROL, "no-store"), (X_CONTENT_TYPE_OPTIONS, "nosniff")];
-    (headers, metrics::metrics(&monitored)).into_response()
+    (headers, body).into_response()
 }
 
 fn json(value: &impl Serialize) -> Response {

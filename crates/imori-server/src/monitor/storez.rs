@@ -1,8 +1,6 @@
 //! `/storez`: what is kept on disk, how far that is, and what was in its way.
 
-use imori_core::confirm::Level;
 use imori_core::id::VhostId;
-use imori_core::world::Counter;
 use serde::Serialize;
 
 use super::monitored::Monitored;
@@ -11,7 +9,7 @@ use super::wording::timestamp;
 use crate::clock::millis;
 use crate::limits::MONITOR_QUEUES_MAX;
 use crate::stall::{Cause, LateWork, Stall, Step};
-use crate::store::BOUNDS_US;
+use crate::store::COMMIT_BOUNDS_US;
 
 /// The answer.
 #[derive(Debug, Serialize)]
@@ -184,8 +182,8 @@ impl StorezQuery {
 }
 
 impl Storez<'_> {
-    /// The store as it is, with the queues that are asked for.
-    pub(super) fn of<'a>(monitored: &'a Monitored, query: &StorezQuery) -> Storez<'a> {
+    /// The store as it is, with the queues that are asked for, and confirms by their level.
+    pub(super) fn of<'a>(monitored: &'a Monitored, query: &StorezQuery, confirms: [u64; 3]) -> Storez<'a> {
         let shared = &monitored.shared;
         let StorezQuery(page) = *query;
         let (total, queues) = queues(monitored, page);
@@ -194,7 +192,7 @@ impl Storez<'_> {
             lag_us: micros(cell.pulse.latest().max(cell.pulse.lag(now, cell.load.is_parked()))),
             busy_percent: cell.load.busy_percent(),
         });
-        let confirmed = |level| monitored.counted(Counter::confirmed(level));
+        let [memory, os, disk] = confirms;
         Storez {
             server_id: &monitored.server_id,
             now: timestamp(now),
@@ -206,11 +204,7 @@ impl Storez<'_> {
                 disk_space: shared.journal.is_space_low(),
                 queues: shared.memory.gauge().throttling(),
             },
-            confirms: Confirms {
-                memory: confirmed(Level::Memory),
-                os: confirmed(Level::Os),
-                disk: confirmed(Level::Disk),
-            },
+            confirms: Confirms { memory, os, disk },
             cells: cells.collect(),
             stalls: Stalls {
                 total: Cause::ALL.into_iter().map(|cause| shared.stalls.count(cause)).sum(),
@@ -250,7 +244,7 @@ fn journal(monitored: &Monitored) -> Journal {
     let journal = &monitored.shared.journal;
     let progress = journal.waiters().progress();
     let (commits, counts) = (journal.commits(), journal.commits().counts());
-    let bounds = BOUNDS_US.into_iter().map(Some).chain([None]);
+    let bounds = COMMIT_BOUNDS_US.into_iter().map(Some).chain([None]);
     Journal {
         file_bytes: journal.file_bytes(),
         live_files: journal.live_files(),

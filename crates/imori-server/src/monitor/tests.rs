@@ -371,7 +371,12 @@ fn a_send_that_makes_its_queue_is_published_once() {
     }
     client.confirmed("SEND\ndestination:/queue/new", "6");
     let (_, metrics) = running.get("/metrics");
-    for line in ["imori_published_total 6", "imori_unroutable_total 3"] {
+    for line in [
+        "rabbitmq_global_messages_received_total{protocol=\"stomp\"} 6",
+        "rabbitmq_global_messages_unroutable_dropped_total 3",
+        "rabbitmq_global_messages_routed_total 3",
+        "rabbitmq_queues_created_total 2",
+    ] {
         assert!(metrics.lines().any(|other| other == line), "{line}: {metrics}");
     }
 }
@@ -450,26 +455,36 @@ fn numbers_are_there_for_prometheus() {
             .unwrap()
     };
     for (name, expected) in [
-        ("imori_confirms_total{level=\"memory\"}", 1.0),
-        ("imori_confirms_total{level=\"disk\"}", 2.0),
-        ("imori_queued_messages_ready", 2.0),
-        ("imori_queued_messages_delayed", 0.0),
-        ("imori_connections", 1.0),
+        ("imori_confirms_total{protocol=\"stomp\",level=\"memory\"}", 1.0),
+        ("imori_confirms_total{protocol=\"stomp\",level=\"disk\"}", 2.0),
+        ("imori_confirms_total{protocol=\"nats\",level=\"disk\"}", 0.0),
+        ("rabbitmq_global_messages_confirmed_total{protocol=\"stomp\"}", 3.0),
+        ("rabbitmq_queue_messages_ready", 2.0),
+        ("rabbitmq_queue_messages_ready_bytes", 10.0),
+        ("rabbitmq_detailed_queue_messages_ready{vhost=\"/\",queue=\"a\"}", 2.0),
+        ("imori_queue_messages_delayed", 0.0),
+        ("rabbitmq_connections", 1.0),
+        ("imori_connections{protocol=\"stomp\"}", 1.0),
+        ("rabbitmq_connections_opened_total{protocol=\"stomp\"}", 1.0),
+        ("imori_logins_total{protocol=\"stomp\",result=\"granted\"}", 1.0),
         ("imori_alarm{of=\"disk\"}", 0.0),
-        ("imori_queues_pressing", 0.0),
-        ("imori_queue_presses_total", 0.0),
+        ("imori_queues_throttling", 0.0),
+        ("imori_publishers_throttled_total", 0.0),
         ("imori_stalls_total{cause=\"frozen\"}", 0.0),
     ] {
         assert_eq!(value(name), expected, "{name}");
     }
-    assert!(value("imori_unroutable_total") >= 1.0);
-    assert_eq!(Some(value("imori_published_total")), running.json("/varz")["in_msgs"].as_f64());
+    assert!(value("imori_messages_dropped_total{reason=\"unroutable\"}") >= 1.0);
+    assert!(value("imori_confirm_seconds_count") >= 1.0, "a confirm that waited for the disk is followed");
+    let received = value("rabbitmq_global_messages_received_total{protocol=\"stomp\"}");
+    assert_eq!(Some(received), running.json("/varz")["in_msgs"].as_f64());
     assert!(value("imori_commit_seconds_count") >= 1.0);
     assert_eq!(value("imori_commit_seconds_bucket{le=\"+Inf\"}"), value("imori_commit_seconds_count"));
     assert!(value("imori_commit_max_seconds") > 0.0);
     assert!(value("imori_cell_lag_seconds{cell=\"0\"}") >= 0.0);
     let is_sample = |line: &str| {
-        line.starts_with("imori_") && line.rsplit(' ').next().is_some_and(|v| v.parse::<f64>().is_ok())
+        ["imori_", "rabbitmq_", "process_"].iter().any(|prefix| line.starts_with(prefix))
+            && line.rsplit(' ').next().is_some_and(|v| v.parse::<f64>().is_ok())
     };
     assert!(text.lines().all(|line| line.starts_with("# ") || is_sample(line)), "{text}");
 }

@@ -7,9 +7,9 @@ use imori_nats::settings::Settings;
 use serde::Serialize;
 
 use super::monitored::Monitored;
-use super::process::memory_bytes;
 use super::rows::each_row;
 use super::wording::{timestamp, uptime};
+use crate::metrics::memory_bytes;
 
 /// The version of the NATS protocol, as INFO tells it.
 const PROTOCOL: u32 = 1;
@@ -97,7 +97,9 @@ impl Varz<'_> {
         let (mut connections, mut subscriptions) = (0, 0);
         let mut sums = [0; 3];
         for cell in monitored.cells() {
-            add(&mut sums, cell.gone.sums());
+            for of_kind in cell.gone.sums() {
+                add(&mut sums, [of_kind.bytes_in, of_kind.messages_out, of_kind.bytes_out]);
+            }
         }
         each_row(monitored, |row| {
             connections += 1;

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use imori_core::id::VhostId;
 use imori_core::time::Time;
 use imori_core::turn::ClientFacts;
 
@@ -29,15 +30,15 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// A client inside the process.
-    pub(crate) fn internal(now: Time) -> Client {
+    /// A client inside the process, in this vhost.
+    pub(crate) fn internal(now: Time, vhost: VhostId) -> Client {
         Client {
             number: 0,
             protocol: None,
             source: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
             local: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
             since: now,
-            facts: ClientFacts::default(),
+            facts: ClientFacts { vhost: Some(vhost), ..ClientFacts::default() },
             written_at: now,
             traffic: Arc::default(),
         }
@@ -79,28 +80,6 @@ impl Traffic {
     }
 }
 
-/// The traffic of all connections of a cell that are gone. Only the cell's own thread adds to it.
-#[derive(Debug, Default)]
-pub(crate) struct Gone {
-    bytes_in: AtomicU64,
-    messages_out: AtomicU64,
-    bytes_out: AtomicU64,
-}
-
-impl Gone {
-    /// Takes over what a connection did.
-    pub(crate) fn add(&self, bytes_in: u64, messages_out: u64, bytes_out: u64) {
-        add(&self.bytes_in, bytes_in);
-        add(&self.messages_out, messages_out);
-        add(&self.bytes_out, bytes_out);
-    }
-
-    /// Bytes that were read, messages that were sent, and bytes that were sent.
-    pub(crate) fn sums(&self) -> [u64; 3] {
-        [&self.bytes_in, &self.messages_out, &self.bytes_out].map(|sum| sum.load(Ordering::Relaxed))
-    }
-}
-
 /// Adds where nobody else writes.
 fn add(sum: &AtomicU64, more: u64) {
     if more > 0 {
@@ -118,13 +97,5 @@ mod tests {
         traffic.count(2, 100, Time(7));
         traffic.count(1, 0, Time(9));
         assert_eq!((traffic.messages(), traffic.bytes(), traffic.read_at()), (3, 100, Time(7)));
-    }
-
-    #[test]
-    fn what_is_gone_is_not_forgotten() {
-        let gone = Gone::default();
-        gone.add(1, 2, 3);
-        gone.add(10, 20, 30);
-        assert_eq!(gone.sums(), [11, 22, 33]);
     }
 }

@@ -1,5 +1,6 @@
 //! The clients of sockets: their facts, how many may connect, and how often the log tells of those refused.
 
+pub(crate) mod sums;
 pub(crate) mod client;
 pub(crate) mod admission;
 pub(crate) mod log_limit;

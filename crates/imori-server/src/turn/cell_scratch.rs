@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use imori_core::confirm::Progress;
+use imori_core::confirm::{Confirm, Progress};
 use imori_core::id::ConnectionId;
 use imori_core::time::Time;
 use imori_core::turn::Budget;
@@ -34,6 +34,8 @@ pub struct CellScratch {
     journal_told: Cell<Progress>,
     /// Some of them have begun to wait since, and were told nothing.
     has_untold: Cell<bool>,
+    /// A confirm that waits, and since when: one at a time tells how long they do.
+    confirm_sample: Cell<Option<(Confirm, Time)>>,
     /// Emptied buffers for the next outbound halves to write into.
     spare: RefCell<Vec<Vec<u8>>>,
 }
@@ -54,6 +56,7 @@ impl CellScratch {
             awaits_write: Cell::new(false),
             journal_told: Cell::default(),
             has_untold: Cell::new(false),
+            confirm_sample: Cell::default(),
             spare: RefCell::default(),
         }
     }
@@ -138,6 +141,23 @@ impl CellScratch {
     pub(super) fn note_awaiting(&self, id: ConnectionId) {
         self.has_untold.set(true);
         self.awaiting.borrow_mut().push(id);
+    }
+
+    /// Notes a confirm that begins to wait; it is followed if no other is.
+    pub(super) fn begin_confirm_sample(&self, confirm: Confirm, now: Time) {
+        if self.confirm_sample.get().is_none() {
+            self.confirm_sample.set(Some((confirm, now)));
+        }
+    }
+
+    /// The time since when the followed confirm waited, if the journal has come far enough for it.
+    pub(super) fn end_confirm_sample(&self, journal: Progress) -> Option<Time> {
+        let (confirm, since) = self.confirm_sample.get()?;
+        if !confirm.is_reached(journal) {
+            return None;
+        }
+        self.confirm_sample.set(None);
+        Some(since)
     }
 
     /// Notes a connection with answers that wait on.

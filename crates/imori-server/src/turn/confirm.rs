@@ -2,7 +2,7 @@
 
 use imori_core::broker::wake_consumers;
 use imori_core::confirm::Progress;
-use imori_core::world::Counter;
+use imori_core::world::Latency;
 
 use super::host::Host;
 use super::outbound_access::with_outbound;
@@ -22,15 +22,15 @@ pub fn await_journal<H: Host>(host: &H, wait: impl FnOnce(bool), progress: impl 
 
 /// Lets go what waited for the journal to come so far, on all connections of the cell.
 pub fn release_confirms<H: Host>(host: &H, journal: Progress) {
+    if let Some(since) = host.cell_scratch().end_confirm_sample(journal) {
+        host.observe(Latency::Confirm, host.now().since(since));
+    }
     for id in host.cell_scratch().take_awaiting(journal) {
         let told = with_outbound(host, id, |outbound| {
-            let (wakes, given) = outbound.confirmed(journal);
-            (outbound.has_held_answers(), wakes, given)
+            let wakes = outbound.confirmed(journal);
+            (outbound.has_held_answers(), wakes)
         });
-        let (waits, wakes, given) = told.unwrap_or_default();
-        for (level, count) in given.by_level() {
-            host.count_many(Counter::confirmed(level), count);
-        }
+        let (waits, wakes) = told.unwrap_or_default();
         match waits {
             true => host.cell_scratch().note_awaiting_on(id),
             // What it answers from now on puts it on the list again.

@@ -56,6 +56,9 @@ fn lend<H: Host, R>(
         error!(connection = ?id, "a fault ended a connection; see the panic before");
         return (None, false);
     };
+    if let Some(confirm) = outbound.take_newly_held() {
+        host.cell_scratch().begin_confirm_sample(confirm, host.now());
+    }
     let is_ended = outbound.is_ended();
     // Only its own cell answers it.
     if outbound.has_held_answers() && !link.awaits_journal && outbound.id().cell == host.id() {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::BytesMut;
+use imori_core::delivery::Outcome;
 use imori_core::id::{ConnectionId, ReaderId};
 use imori_core::inbound::Inbound;
 use imori_core::outbound::{Credit, Numbers, Outbound, SessionId};
@@ -91,7 +92,9 @@ impl Task {
         if shared.has(Bug::ForgottenUnsettled) {
             cell.with_outbound(id, |outbound| {
                 let sessions = (0..=CHANNELS_MAX).map(|channel| SessionId(channel as u16));
-                sessions.for_each(|session| drop(outbound.settle(session, Numbers::All, usize::MAX)));
+                sessions.for_each(|session| {
+                    drop(outbound.settle(session, Numbers::All, usize::MAX, Outcome::Accept));
+                });
             });
         }
         shared.network.pipe(self.pipe).is_ending = true;

@@ -4,6 +4,7 @@ use super::super::test_stage::{FEED_BYTES, QUEUE, Stage, UNSENT_BYTES_MAX, long}
 use super::super::{AfterCancel, Credit, INBOX_PREFIX, Numbers, OutboundLimits, SessionId};
 use super::*;
 use crate::confirm::Confirm;
+use crate::delivery::Outcome;
 use crate::message::Address;
 
 #[test]
@@ -35,7 +36,8 @@ fn deliveries_of_all_kinds_are_numbered_by_their_session() {
     assert_eq!(stage.reply(&inbox, "3"), Reply::Taken);
     stage.offer(consumer, 2, "4");
     assert_eq!(stage.written(), "c#1?:1;l#2:2;i#3:3;c#4?:4;");
-    let unsettled = stage.outbound.settle(SessionId(0), Numbers::UpTo(4), usize::MAX).deliveries;
+    let unsettled =
+        stage.outbound.settle(SessionId(0), Numbers::UpTo(4), usize::MAX, Outcome::Accept).deliveries;
     let places: Vec<u64> = unsettled.iter().map(|unsettled| unsettled.place.sequence).collect();
     assert_eq!(places, [1, 2]);
 }

@@ -2,7 +2,7 @@ use super::super::test_stage::{QUEUE, SESSIONS_MAX, Stage, long, synced};
 use super::super::{Credit, Live, Numbers, Reply, Settled, Source, Wake};
 use super::*;
 use crate::confirm::{Confirm, Level, Lsn};
-use crate::delivery::Taken;
+use crate::delivery::{Outcome, Taken};
 use crate::id::ReaderId;
 
 const FIRST: SessionId = SessionId::FIRST;
@@ -90,12 +90,12 @@ fn an_answer_that_waits_for_the_disk_holds_up_its_own_session_alone() {
         reader
     });
     for (lsn, expected, woken) in [(1, "", vec![]), (2, "9a;", vec![last]), (4, "0b;", vec![])] {
-        let (wakes, _) = stage.outbound.confirmed(synced(lsn));
+        let wakes = stage.outbound.confirmed(synced(lsn));
         assert_eq!(wakes.iter().map(|wake| wake.reader).collect::<Vec<_>>(), woken);
         assert_eq!(stage.written(), expected, "{lsn}");
         assert!(stage.outbound.has_held_answers());
     }
-    let (wakes, _) = stage.outbound.confirmed(synced(5));
+    let wakes = stage.outbound.confirmed(synced(5));
     assert_eq!(wakes, [Wake { queue: QUEUE, reader: seven, line: None }]);
     assert_eq!(stage.written(), "7a;7b;");
     assert!(!stage.outbound.has_held_answers());
@@ -225,7 +225,8 @@ fn a_window_is_shared_by_the_consumers_of_its_session_in_turns() {
     let mut unsettled = vec![1, 2];
     for sequence in 5..11 {
         let oldest = unsettled.remove(0);
-        let Settled { wakes, .. } = stage.outbound.settle(SEVEN, Numbers::One(oldest), usize::MAX);
+        let Settled { wakes, .. } =
+            stage.outbound.settle(SEVEN, Numbers::One(oldest), usize::MAX, Outcome::Accept);
         let [Wake { reader, line: Some(SEVEN), .. }] = wakes[..] else { panic!("one is woken: {wakes:?}") };
         assert_eq!(stage.offer(reader, sequence, "m"), Taken::Unsettled);
         assert_eq!(stage.offer(reader, sequence, "m"), Taken::Full, "it goes to the end of the line");
@@ -237,7 +238,7 @@ fn a_window_is_shared_by_the_consumers_of_its_session_in_turns() {
     assert_eq!(served, [c, a, b, c, a, b]);
     // One that is woken and has nothing to take makes way, and so does one that is gone.
     stage.outbound.remove_reader(a);
-    let Settled { wakes, .. } = stage.outbound.settle(SEVEN, Numbers::All, usize::MAX);
+    let Settled { wakes, .. } = stage.outbound.settle(SEVEN, Numbers::All, usize::MAX, Outcome::Accept);
     assert_eq!(wakes, [Wake { queue: QUEUE, reader: c, line: Some(SEVEN) }]);
     assert_eq!(stage.outbound.next_in_line(SEVEN), Some(Wake { queue: QUEUE, reader: b, line: Some(SEVEN) }));
     assert_eq!(stage.outbound.next_in_line(SEVEN), None);
@@ -252,10 +253,10 @@ fn a_window_and_a_readers_credit_have_both_to_allow_a_delivery() {
     assert_eq!(stage.offer(own, 1, "m"), Taken::Unsettled);
     // The first lacks credit of its own, the other the window.
     assert_eq!((stage.offer(own, 2, "m"), stage.offer(wide, 2, "m")), (Taken::Full, Taken::Full));
-    let Settled { wakes, .. } = stage.outbound.settle(SEVEN, Numbers::One(1), usize::MAX);
+    let Settled { wakes, .. } = stage.outbound.settle(SEVEN, Numbers::One(1), usize::MAX, Outcome::Accept);
     assert_eq!(wakes.iter().map(|wake| wake.reader).collect::<Vec<_>>(), [wide], "it has waited longer");
     assert_eq!(stage.offer(wide, 2, "m"), Taken::Unsettled);
-    let Settled { wakes, .. } = stage.outbound.settle(SEVEN, Numbers::One(2), usize::MAX);
+    let Settled { wakes, .. } = stage.outbound.settle(SEVEN, Numbers::One(2), usize::MAX, Outcome::Accept);
     assert_eq!(wakes.iter().map(|wake| wake.reader).collect::<Vec<_>>(), [own]);
     assert_eq!(stage.offer(own, 3, "m"), Taken::Unsettled);
     // A wider window wakes, a narrower one takes nothing back.
@@ -274,12 +275,16 @@ fn room_that_comes_back_with_a_full_window_wakes_when_the_window_opens() {
     assert_eq!(stage.offer(b, 2, "m"), Taken::Full, "there is no room");
     stage.written();
     assert_eq!(stage.wakes(), [], "there is no window");
-    let Settled { wakes, .. } = stage.outbound.settle(SEVEN, Numbers::All, usize::MAX);
+    let Settled { wakes, .. } = stage.outbound.settle(SEVEN, Numbers::All, usize::MAX, Outcome::Accept);
     assert_eq!(wakes, [Wake { queue: QUEUE, reader: b, line: Some(SEVEN) }]);
     // And the other way round.
     assert_eq!(stage.offer(b, 2, &long("x")), Taken::Unsettled);
     assert_eq!(stage.offer(a, 3, "m"), Taken::Full);
-    assert_eq!(stage.outbound.settle(SEVEN, Numbers::All, usize::MAX).wakes, [], "there is no room");
+    assert_eq!(
+        stage.outbound.settle(SEVEN, Numbers::All, usize::MAX, Outcome::Accept).wakes,
+        [],
+        "there is no room"
+    );
     stage.written();
     assert_eq!(stage.wakes(), [a]);
 }
@@ -290,7 +295,7 @@ fn confirms_that_leave_together_are_one_where_no_number_is_left_out() {
     let confirm = |stage: &mut Stage, number, lsn| {
         stage.outbound.confirm(SEVEN, number..=number, waiting(lsn), Level::Disk);
     };
-    assert!(stage.outbound.confirm(SEVEN, 1..=1, Confirm::NOW, Level::Memory), "it leaves at once");
+    stage.outbound.confirm(SEVEN, 1..=1, Confirm::NOW, Level::Memory);
     for number in 2..6 {
         confirm(&mut stage, number, number);
     }
@@ -311,10 +316,12 @@ fn confirms_that_leave_together_are_one_where_no_number_is_left_out() {
         (8, "7+8;ok;"),
         (13, "7+9;7+11;7+12;7+13;"),
     ] {
-        let (_, given) = stage.outbound.confirmed(synced(lsn));
+        let before = stage.outbound.activity().confirmed;
+        let _ = stage.outbound.confirmed(synced(lsn));
         let text = stage.written();
         assert_eq!(text, expected, "{lsn}");
-        let confirmed = given.by_level().map(|(_, count)| count).sum::<usize>();
+        let count = |counts: [u64; 3]| counts.iter().sum::<u64>();
+        let confirmed = count(stage.outbound.activity().confirmed) - count(before);
         assert_eq!(
             confirmed,
             [0, 1, 2, 1, 1, 4][[1, 2, 4, 7, 8, 13].iter().position(|at| *at == lsn).unwrap()]
@@ -322,7 +329,8 @@ fn confirms_that_leave_together_are_one_where_no_number_is_left_out() {
     }
     stage.outbound.confirm(SEVEN, 10..=10, Confirm::NOW, Level::Memory);
     assert_eq!(stage.written(), "7+10;");
-    assert!(!stage.outbound.confirm(SessionId(8), 1..=1, Confirm::NOW, Level::Memory), "it is not open");
+    stage.outbound.confirm(SessionId(8), 1..=1, Confirm::NOW, Level::Memory);
+    assert_eq!(stage.written(), "", "it is not open");
     assert_eq!(stage.written(), "");
 }
 

@@ -4,6 +4,8 @@ use std::fs;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Resource, getrlimit};
+
 use crate::slots::unpoisoned;
 
 /// Linux tells processor time in hundredths of a second, on all machines alike.
@@ -34,7 +36,7 @@ impl CpuMeter {
     }
 
     /// Percent of one processor over the time since this was last told, in tenths; two that are busy are 200.
-    pub(super) fn percent(&self) -> f64 {
+    pub(crate) fn percent(&self) -> f64 {
         let mut last = unpoisoned(self.0.lock());
         let stretch = last.at.elapsed();
         if stretch >= STRETCH
@@ -46,6 +48,36 @@ impl CpuMeter {
         }
         last.percent
     }
+}
+
+/// The use of the machine by the process; a figure that the system does not tell is absent.
+#[derive(Debug, Default)]
+pub(super) struct Usage {
+    /// Seconds of processors.
+    pub(super) cpu_s: Option<f64>,
+    pub(super) virtual_bytes: Option<f64>,
+    pub(super) threads: Option<f64>,
+    pub(super) open_files: Option<f64>,
+    pub(super) open_files_max: Option<f64>,
+}
+
+/// Asks the system how much the process uses now.
+pub(super) fn usage() -> Usage {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The folder that is being read is open too.
+    let open_files = fs::read_dir("/proc/self/fd").ok().map(|files| files.count().saturating_sub(1) as f64);
+    Usage {
+        cpu_s: parse_ticks(&stat).map(|ticks| ticks as f64 / TICKS_A_SECOND),
+        virtual_bytes: parse_field(&stat, 20),
+        threads: parse_field(&stat, 17),
+        open_files,
+        open_files_max: getrlimit(Resource::Nofile).current.map(|max| max as f64),
+    }
+}
+
+/// A number so many fields behind the name of the process.
+fn parse_field(stat: &str, field: usize) -> Option<f64> {
+    stat.rsplit_once(')')?.1.split_whitespace().nth(field)?.parse().ok()
 }
 
 fn ticks() -> Option<u64> {
@@ -79,5 +111,8 @@ mod tests {
         assert_eq!(parse_ticks("7 (a) S 1"), None);
         assert!(memory_bytes() > Some(1 << 20));
         assert!(ticks().is_some());
+        let usage = usage();
+        assert!(usage.cpu_s.is_some() && usage.threads >= Some(1.0) && usage.open_files >= Some(3.0));
+        assert!(usage.virtual_bytes >= Some(1e6) && usage.open_files_max >= usage.open_files);
     }
 }

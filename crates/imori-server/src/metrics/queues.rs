@@ -1,0 +1,155 @@
+//! The queues as they are now: their sums, the busiest of them, and each one's numbers.
+
+use std::cmp::Reverse;
+
+use imori_core::activity::QueueActivity;
+use imori_core::id::{QueueId, VhostId};
+use imori_core::name::Name;
+use imori_core::queue::Queue;
+
+use super::sources::Metrics;
+use crate::http::rest_at;
+use crate::limits::METRICS_QUEUES_MAX;
+use crate::shared::queue_key;
+use crate::slots::SlotKey;
+
+/// The queues, added up, and the busiest.
+#[derive(Debug, Default)]
+pub(super) struct QueueSums {
+    pub(super) queues: u64,
+    pub(super) ready: u64,
+    pub(super) ready_bytes: u64,
+    pub(super) delayed: u64,
+    pub(super) unsettled: u64,
+    pub(super) busiest: Vec<QueueNumbers>,
+}
+
+/// The numbers of one queue.
+#[derive(Debug)]
+pub(super) struct QueueNumbers {
+    pub(super) vhost: String,
+    pub(super) name: String,
+    pub(super) ready: u64,
+    pub(super) ready_bytes: u64,
+    pub(super) unsettled: u64,
+    pub(super) consumers: u64,
+    pub(super) activity: QueueActivity,
+}
+
+impl QueueNumbers {
+    /// The numbers of a queue in a vhost of this name.
+    pub(super) fn of(vhost: String, queue: &Queue) -> QueueNumbers {
+        QueueNumbers {
+            vhost,
+            name: queue.name().to_string(),
+            ready: queue.ready_len() as u64,
+            ready_bytes: queue.ready_bytes(),
+            unsettled: queue.unsettled_len() as u64,
+            consumers: queue.consumers_len() as u64,
+            activity: *queue.activity(),
+        }
+    }
+}
+
+impl Metrics {
+    /// Adds up all queues. The busiest are those that hold the most messages, and as many that moved the most: the
+    /// latter have been so for long, so that the same ones are told again the next time.
+    pub(super) async fn queue_sums(&self) -> QueueSums {
+        let mut sums = QueueSums::default();
+        let mut ranked = Vec::new();
+        for (index, key) in self.shared.queues.keys().into_iter().enumerate() {
+            let seen = self.shared.queues.with(key, |queue| {
+                let activity = queue.activity();
+                (
+                    [queue.ready_len(), queue.unsettled_len(), queue.delayed_len()].map(|len| len as u64),
+                    queue.ready_bytes(),
+                    activity.published + activity.deliveries(),
+                )
+            });
+            if let Some(([ready, unsettled, delayed], ready_bytes, moved)) = seen {
+                sums.queues += 1;
+                sums.ready += ready;
+                sums.unsettled += unsettled;
+                sums.delayed += delayed;
+                sums.ready_bytes += ready_bytes;
+                ranked.push(Ranked { held: ready + unsettled, moved, key });
+            }
+            rest_at(index).await;
+        }
+        let numbers = |key| {
+            self.shared.queues.with(key, |queue| QueueNumbers::of(self.vhost_name(queue.vhost()), queue))
+        };
+        sums.busiest = busiest(ranked, METRICS_QUEUES_MAX).into_iter().filter_map(numbers).collect();
+        sums.busiest.sort_unstable_by(|a, b| (&a.vhost, &a.name).cmp(&(&b.vhost, &b.name)));
+        sums
+    }
+
+    /// The queues of these vhosts, or of all, by name.
+    pub(super) fn queue_ids(&self, vhosts: &[String]) -> Vec<QueueId> {
+        let table = self.shared.table.load_full();
+        let mut ids = Vec::new();
+        for (_, vhost) in self.vhosts(vhosts) {
+            let mut of_vhost: Vec<(&Name, QueueId)> = table.queues(vhost).collect();
+            of_vhost.sort_unstable();
+            ids.extend(of_vhost.into_iter().map(|(_, id)| id));
+        }
+        ids
+    }
+
+    /// The numbers of a queue, if it is there.
+    pub(super) fn queue_numbers(&self, id: QueueId) -> Option<QueueNumbers> {
+        let queues = &self.shared.queues;
+        queues.with(queue_key(id), |queue| QueueNumbers::of(self.vhost_name(queue.vhost()), queue))
+    }
+
+    pub(super) fn vhost_name(&self, id: VhostId) -> String {
+        self.shared.table.load().vhost_name(id).map(ToString::to_string).unwrap_or_default()
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Ranked {
+    held: u64,
+    moved: u64,
+    key: SlotKey,
+}
+
+/// The first `max` of those that hold and those that moved the most, each once.
+fn busiest(mut ranked: Vec<Ranked>, max: usize) -> Vec<SlotKey> {
+    let mut first = Vec::new();
+    for by in [|one: &Ranked| one.held, |one: &Ranked| one.moved] {
+        let taken = (max - first.len()).min(if first.is_empty() { max / 2 } else { max });
+        if ranked.len() > taken && taken > 0 {
+            ranked.select_nth_unstable_by_key(taken - 1, |one| (Reverse(by(one)), one.key.slot));
+        }
+        let rest = ranked.split_off(taken.min(ranked.len()));
+        first.extend(std::mem::replace(&mut ranked, rest).into_iter().map(|one| one.key));
+    }
+    first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_and_the_most_moved_are_the_busiest() {
+        let queues = [(0, 9), (5, 0), (1, 1), (0, 8), (7, 0), (0, 0)];
+        let ranked = |count: usize| {
+            let each = (0..).zip(queues.into_iter().take(count));
+            each.map(|(slot, (held, moved))| Ranked { held, moved, key: SlotKey { slot, generation: 0 } })
+                .collect()
+        };
+        for (count, max, expected) in [
+            (6, 4, &[0, 1, 3, 4][..]),
+            (6, 2, &[0, 4]),
+            (6, 6, &[0, 1, 2, 3, 4, 5]),
+            (3, 100, &[0, 1, 2]),
+            (0, 4, &[]),
+        ] {
+            let mut found: Vec<u32> = busiest(ranked(count), max).into_iter().map(|key| key.slot).collect();
+            found.sort_unstable();
+            assert_eq!(found, expected, "{max} of {count}");
+        }
+    }
+}

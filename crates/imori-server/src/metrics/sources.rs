@@ -1,0 +1,112 @@
+//! Where the numbers come from.
+
+use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use imori_core::activity::ConnectionActivity;
+use imori_core::confirm::Level;
+use imori_core::id::{ConnectionId, VhostId};
+use imori_core::time::Time;
+use imori_core::world::{Counter, Latency};
+
+use crate::cell_state::histogram::Times;
+use crate::http::rest_at;
+use crate::peers::sums::{KINDS, Sums, SumsByKind};
+use crate::shared::{CellHandle, Shared};
+use crate::slots::unpoisoned;
+
+/// The broker as its numbers are taken.
+pub(crate) struct Metrics {
+    pub(crate) shared: Arc<Shared>,
+    /// The broker's name, as nodes of RabbitMQ are named.
+    pub(crate) node: String,
+    /// Bytes of the disk that are kept free.
+    pub(crate) disk_reserve_bytes: u64,
+    /// When the broker began, by its own clock.
+    pub(crate) started: Time,
+    /// When the broker began, in seconds since 1970.
+    pub(crate) started_s: f64,
+    /// The sums of connections as they were told last.
+    pub(crate) told: Mutex<SumsByKind>,
+}
+
+/// The traffic of connections by kind.
+pub(super) struct Traffic {
+    /// All connections that ever were.
+    pub(super) ever: SumsByKind,
+    /// The open ones.
+    pub(super) open: SumsByKind,
+    /// Sessions of AMQP that are open.
+    pub(super) channels: u64,
+    /// Consumers and live subscriptions.
+    pub(super) readers: [u64; KINDS],
+}
+
+impl Metrics {
+    /// The vhosts of these names, or all, by name.
+    pub(super) fn vhosts(&self, names: &[String]) -> Vec<(String, VhostId)> {
+        let table = self.shared.table.load();
+        let named = table.vhosts().map(|(id, name)| (name.to_string(), id));
+        let mut vhosts: Vec<_> = named.filter(|(name, _)| names.is_empty() || names.contains(name)).collect();
+        vhosts.sort_unstable();
+        vhosts
+    }
+
+    /// Seconds since 1970.
+    pub(crate) fn now_s() -> f64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+    }
+
+    pub(super) fn cells(&self) -> impl Iterator<Item = &CellHandle> {
+        self.shared.cells.get().into_iter().flatten()
+    }
+
+    pub(super) fn counted(&self, counter: Counter) -> f64 {
+        self.cells().map(|cell| cell.counters.get(counter)).sum::<u64>() as f64
+    }
+
+    /// Confirms that left, by what they promise.
+    pub(crate) async fn confirmed(&self) -> [u64; Level::ALL.len()] {
+        let mut sum = ConnectionActivity::default();
+        self.traffic().await.ever.iter().for_each(|of_kind| sum.add(&of_kind.activity));
+        sum.confirmed
+    }
+
+    pub(super) fn times(&self, latency: Latency) -> Times {
+        let mut times = Times::default();
+        self.cells().for_each(|cell| cell.latencies.add_to(latency, &mut times));
+        times
+    }
+
+    /// Adds up what connections did. One that goes meanwhile may be missed; but no sum falls below what was told before,
+    /// as that would look like a restart.
+    pub(super) async fn traffic(&self) -> Traffic {
+        let mut ever = SumsByKind::default();
+        let mut open = SumsByKind::default();
+        let (mut channels, mut readers) = (0, [0; KINDS]);
+        for (number, cell) in (0..).zip(self.cells()) {
+            add_each(&mut ever, &cell.gone.sums());
+            for (index, key) in cell.connections.keys().into_iter().enumerate() {
+                let id = ConnectionId { cell: number, slot: key.slot, generation: key.generation };
+                let found = self.shared.with_link(id, |link| {
+                    let sums = Sums::of(&link.wire.client, &link.outbound)?;
+                    Some((sums, link.outbound.open_sessions().count(), link.outbound.readers_len()))
+                });
+                if let Some(((kind, sums), sessions, of_connection)) = found.flatten() {
+                    open.get_mut(kind).into_iter().for_each(|of_kind| of_kind.add(&sums));
+                    readers.get_mut(kind).into_iter().for_each(|count| *count += of_connection as u64);
+                    channels += sessions as u64;
+                }
+                rest_at(index).await;
+            }
+        }
+        add_each(&mut ever, &open);
+        let mut told = unpoisoned(self.told.lock());
+        told.iter_mut().zip(&ever).for_each(|(told, sums)| told.raise_to(sums));
+        Traffic { ever: *told, open, channels, readers }
+    }
+}
+
+fn add_each(sums: &mut SumsByKind, more: &SumsByKind) {
+    sums.iter_mut().zip(more).for_each(|(sum, more)| sum.add(more));
+}

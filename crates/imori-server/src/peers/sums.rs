@@ -1,0 +1,100 @@
+//! The traffic of connections, added up by protocol.
+
+use std::sync::Mutex;
+
+use imori_core::activity::ConnectionActivity;
+use imori_core::outbound::Outbound;
+
+use super::client::Client;
+use crate::config::ProtocolName;
+use crate::slots::unpoisoned;
+
+/// Kinds of connections: one a protocol, and those that have not agreed on one.
+pub(crate) const KINDS: usize = ProtocolName::ALL.len() + 1;
+
+/// The traffic of some connections.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sums {
+    /// Connections.
+    pub(crate) connections: u64,
+    /// Those of them that have published.
+    pub(crate) publishers: u64,
+    /// Messages that they published.
+    pub(crate) messages_in: u64,
+    /// Bytes that were read from them.
+    pub(crate) bytes_in: u64,
+    /// Deliveries to them, of queues, live subscriptions and inboxes.
+    pub(crate) messages_out: u64,
+    /// Bytes for them.
+    pub(crate) bytes_out: u64,
+    pub(crate) activity: ConnectionActivity,
+}
+
+/// The traffic of some connections of each kind, by [`kind`].
+pub(crate) type SumsByKind = [Sums; KINDS];
+
+/// The place of a protocol among the kinds.
+pub(crate) fn kind(protocol: Option<ProtocolName>) -> usize {
+    protocol.map_or(ProtocolName::ALL.len(), |protocol| protocol as usize)
+}
+
+impl Sums {
+    /// The traffic of one connection, and its kind; `None` for a client inside the process.
+    pub(crate) fn of(client: &Client, outbound: &Outbound) -> Option<(usize, Sums)> {
+        if client.number == 0 {
+            return None;
+        }
+        let messages_in = client.traffic.messages();
+        let sums = Sums {
+            connections: 1,
+            publishers: u64::from(messages_in > 0),
+            messages_in,
+            bytes_in: client.traffic.bytes(),
+            messages_out: outbound.delivered(),
+            bytes_out: outbound.appended(),
+            activity: *outbound.activity(),
+        };
+        Some((kind(client.protocol), sums))
+    }
+
+    /// Raises what only grows to that of `other` where this is more.
+    pub(crate) fn raise_to(&mut self, other: &Sums) {
+        self.connections = self.connections.max(other.connections);
+        self.messages_in = self.messages_in.max(other.messages_in);
+        self.bytes_in = self.bytes_in.max(other.bytes_in);
+        self.messages_out = self.messages_out.max(other.messages_out);
+        self.bytes_out = self.bytes_out.max(other.bytes_out);
+        self.activity.raise_to(&other.activity);
+    }
+
+    /// Adds those of others.
+    pub(crate) fn add(&mut self, other: &Sums) {
+        self.connections += other.connections;
+        self.publishers += other.publishers;
+        self.messages_in += other.messages_in;
+        self.bytes_in += other.bytes_in;
+        self.messages_out += other.messages_out;
+        self.bytes_out += other.bytes_out;
+        self.activity.add(&other.activity);
+    }
+}
+
+/// The traffic of all connections of a cell that are gone.
+#[derive(Debug, Default)]
+pub(crate) struct Gone(Mutex<SumsByKind>);
+
+impl Gone {
+    /// Takes over what a connection did.
+    pub(crate) fn add(&self, client: &Client, outbound: &Outbound) {
+        if let Some((kind, sums)) = Sums::of(client, outbound)
+            && let Some(of_kind) = unpoisoned(self.0.lock()).get_mut(kind)
+        {
+            of_kind.add(&sums);
+        }
+    }
+
+    /// The sums by kind.
+    pub(crate) fn sums(&self) -> SumsByKind {
+        *unpoisoned(self.0.lock())
+    }
+}
