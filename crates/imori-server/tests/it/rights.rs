@@ -90,7 +90,7 @@ fn nats(broker: &Broker, does: Does) -> bool {
         }
     };
     let answer = eve.until("PONG\r\n");
-    assert!(answer == "PONG\r\n" || answer == violation.clone() + "PONG\r\n", "{answer}");
+    assert!(answer == "PONG\r\n" || answer == violation + "PONG\r\n", "{answer}");
     answer == "PONG\r\n"
 }
 
