@@ -54,7 +54,11 @@ def test_every_rule_has_a_test() -> None:
 def test_every_rule_fires() -> None:
     for command in (["check", "rules", RULES], ["test", "rules", TESTS]):
         done = subprocess.run(
-            ["promtool", *command], capture_output=True, text=True, timeout=DEADLINE_S, check=False
+            ["promtool", *map(str, command)],
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+            check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
 

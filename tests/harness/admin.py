@@ -12,6 +12,9 @@ from urllib.parse import quote
 from harness.deadline import DEADLINE_S
 from harness.imori import Imori
 
+# The login of whoever may read the broker's data folder.
+OPERATOR = "operator"
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -31,13 +34,18 @@ def ask(
     path: str,
     *,
     method: str = "GET",
-    login: str | None = "guest:guest",
+    login: str | None = OPERATOR,
     headers: dict[str, str] | None = None,
+    body: Any = None,  # noqa: ANN401
 ) -> Answer:
-    """Sends a request with this login, if there is one, and returns the answer."""
+    """Sends a request as the operator, as this user or as nobody, and returns the answer."""
     assert imori.admin is not None
     host, port = imori.admin
     request = urllib.request.Request(f"http://{host}:{port}{path}", method=method)
+    if body is not None:
+        request.data = json.dumps(body).encode()
+    if login == OPERATOR:
+        login = f"operator:{imori.operator_password()}"
     if login is not None:
         token = base64.b64encode(login.encode()).decode()
         request.add_header("Authorization", f"Basic {token}")

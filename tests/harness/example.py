@@ -28,7 +28,8 @@ def environment_of(imori: Imori) -> dict[str, str]:
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
     if imori.admin is not None:
-        environment["IMORI_ADMIN"] = f"http://guest:guest@127.0.0.1:{imori.admin[1]}"
+        environment["IMORI_ADMIN"] = f"http://127.0.0.1:{imori.admin[1]}"
+        environment["IMORI__BROKER__DATA_DIR"] = str(imori.log.parent / "data")
     return environment
 
 

@@ -43,6 +43,10 @@ class Imori:
         line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
         return int(line.split()[1]) * 1024
 
+    def operator_password(self) -> str:
+        """Returns the password of the user `operator`, which stands in the data folder."""
+        return (self.log.parent / "data" / "operator.secret").read_text()
+
     def log_lines(self) -> list[str]:
         """Returns what it has logged up to now."""
         return self.log.read_text().splitlines()

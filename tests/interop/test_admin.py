@@ -349,7 +349,7 @@ def test_the_broker_as_a_whole_is_shown(imori: Imori) -> None:
     assert read(imori, f"/api/nodes/{segment(node['name'])}")["os_pid"] == str(imori.process.pid)
     assert [row["name"] for row in read(imori, "/api/vhosts")] == ["/", "other"]
     assert read(imori, "/api/vhosts/%2F")["name"] == "/"
-    assert read(imori, "/api/whoami")["name"] == "guest"
+    assert read(imori, "/api/whoami")["name"] == "operator"
 
 
 def test_totals_count_what_queues_hold(imori: Imori) -> None:
@@ -445,7 +445,8 @@ def test_rabbitmqadmin_lists_and_changes(imori: Imori) -> None:
     port = str(imori.admin[1])
 
     def run(*arguments: str) -> list[list[str]]:
-        command = ["rabbitmqadmin", "-P", port, "-V", "/", "-f", "tsv", *arguments]
+        login = ["-u", "operator", "-p", imori.operator_password()]
+        command = ["rabbitmqadmin", "-P", port, *login, "-V", "/", "-f", "tsv", *arguments]
         ended = subprocess.run(
             command, capture_output=True, text=True, timeout=DEADLINE_S, check=False
         )

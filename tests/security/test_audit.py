@@ -73,8 +73,8 @@ def test_logins_refusals_and_changes_are_recorded(tmp_path: Path) -> None:
         ("guest", "amqp", "delete", "exchange `x`", "done"),
         ("eve", "amqp", "login", None, "refused"),
         ("guest", "amqp", "login", None, "granted"),
-        ("guest", "http", "DELETE", f"/api/queues/{vhost}/q", "done"),
-        ("guest", "http", "DELETE", f"/api/queues/{vhost}/q", "refused"),
+        ("operator", "http", "DELETE", f"/api/queues/{vhost}/q", "done"),
+        ("operator", "http", "DELETE", f"/api/queues/{vhost}/q", "refused"),
     ]
 
 

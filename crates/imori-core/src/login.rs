@@ -4,6 +4,7 @@
 //! at once or later.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::authorize::Identity;
@@ -20,6 +21,8 @@ pub struct Login {
     pub connection: ConnectionId,
     /// The client is on this machine.
     pub is_local: bool,
+    /// The client's address, where it has one.
+    pub source: Option<IpAddr>,
     /// Nobody on the way can read what the client sends: its connection is one of TLS.
     pub is_encrypted: bool,
     /// The certificate that the client showed and that its connection's listener verified, if any.

@@ -40,9 +40,9 @@ impl Topology {
         self.table.add_vhost(vhost, name)
     }
 
-    /// Takes out a vhost without queues, with its exchanges and their bindings; says whether it was there.
+    /// Takes out a vhost that has no queues, with its exchanges and their bindings; says whether it did.
     pub fn remove_vhost(&mut self, vhost: VhostId) -> bool {
-        self.table.remove_vhost(vhost)
+        self.table.queues(vhost).next().is_none() && self.table.remove_vhost(vhost)
     }
 
     pub(crate) fn add_queue(

@@ -1,6 +1,7 @@
 //! The contract between a protocol's connection and the cell that runs it: the peer, the budget of a turn, and the
 //! next step.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use crate::certificate::Certificate;
@@ -40,6 +41,11 @@ impl Peer {
             start_tls: StartTls::No,
             may_send_password: is_loopback,
         }
+    }
+
+    /// The host of its address, where that is one of the network.
+    pub fn source(&self) -> Option<IpAddr> {
+        self.address.parse().ok().map(|address: SocketAddr| address.ip().to_canonical())
     }
 
     /// The user that its certificate names, if it showed one that names one.

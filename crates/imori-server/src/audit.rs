@@ -34,7 +34,8 @@ impl ClaimedUser {
     /// The user whom credentials name, if they name one.
     pub(crate) fn of(credentials: &Credentials) -> ClaimedUser {
         match credentials {
-            Credentials::Password { user: Some(user), .. } => {
+            Credentials::Password { user: Some(user), .. }
+            | Credentials::Certificate { user: Some(user) } => {
                 ClaimedUser(Some(Printable(user).to_string().chars().take(NAME_CHARS_MAX).collect()))
             }
             _ => ClaimedUser(None),

@@ -17,6 +17,7 @@ mod cell;
 mod link_verdicts;
 mod audit;
 mod shared;
+mod access;
 mod store;
 pub mod turn;
 mod settings;
@@ -35,6 +36,7 @@ mod clock;
 pub mod config;
 mod limits;
 
+pub use access::FirstPassword;
 pub use cell_state::turn_counter::TurnCounter;
 pub use checkpoint::checkpointer::{Pauses, checkpoint_last, checkpoint_once};
 pub use checkpoint::host::CheckpointHost;

@@ -114,6 +114,9 @@ pub(crate) const HTTP_HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 /// that may be there.
 pub(crate) const HTTP_WAITING_THREADS_MAX: usize = 2 * HTTP_CONNECTIONS_MAX;
 
+/// Bytes of the body of a request to the admin listener, as in RabbitMQ. More: it is refused.
+pub(crate) const ADMIN_BODY_BYTES_MAX: u64 = 10 * 1024 * 1024;
+
 /// How often a request that waits for the disk looks whether the broker still runs.
 pub(crate) const ADMIN_LOOK_EVERY: Duration = Duration::from_millis(250);
 
@@ -270,9 +273,34 @@ pub(crate) const INTERNAL_PARKED_MAX: usize = 1024;
 /// Pings that wait for the broker's own responder. More wait in its outbound half.
 pub(crate) const PINGS_WAITING_MAX: usize = 64;
 
+/// How long a change of what an operator sets may take to become durable.
+pub(crate) const DEFINITION_ROWS_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Bytes of the name of a user, a vhost, a policy.
+pub(crate) const OBJECT_NAME_BYTES_MAX: usize = 255;
+
+/// A wrong login is forgiven after this long: so often may one source, or one user, go on to be wrong.
+pub(crate) const LOGIN_ATTEMPT_EVERY: Duration = Duration::from_secs(1);
+
+/// Wrong logins of one source, or of one user, that are checked one after the other.
+pub(crate) const LOGIN_ATTEMPTS_BURST: u32 = 20;
+
+/// Sources, and users, whose wrong logins are remembered.
+pub(crate) const LOGIN_ATTEMPTS_KNOWN_MAX: usize = 4096;
+
 /// Queues of which `/metrics` has samples without being asked: half of them as they hold the most, half as they moved
 /// the most. With names of any length an answer stays below a mebibyte; the others are told of on request.
 pub(crate) const METRICS_QUEUES_MAX: usize = 64;
 
 /// Vhosts of a broker: each has a routing table and a responder of its own, and a share of the places for queues.
 pub(crate) const VHOSTS_MAX: usize = 256;
+
+/// How often the deletion of a vhost looks whether its connections have ended.
+pub(crate) const VHOST_LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How many times it looks before it gives up.
+pub(crate) const VHOST_LOOKS_MAX: usize = 100;
+
+/// How far apart two samples of the counts of queues are, from which rates are told. More often: the rates of small
+/// numbers jump, and all queues are looked at for nothing.
+pub(crate) const RATES_EVERY: Duration = Duration::from_secs(5);

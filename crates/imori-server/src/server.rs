@@ -18,14 +18,16 @@ use imori_core::world::Counter;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
+use crate::access::{FirstPassword, make_admin, make_operator};
 use crate::admin::{self, Administered};
 use crate::cell::Cell;
 use crate::checkpoint::checkpointer::run_checkpointer;
 use crate::config::{Config, ListenerName, NatsTls, ProtocolName, Service};
-use crate::http::{self, HttpListener};
+use crate::http::{self, Guarded, HttpListener};
 use crate::internal::{InternalClients, start_responders};
-use crate::login::{Authenticator, BuiltInUser};
-use crate::metrics::{CpuMeter, Metrics};
+use crate::limits::ADMIN_BODY_BYTES_MAX;
+use crate::login::Authenticator;
+use crate::metrics::{CpuMeter, Metrics, Rates};
 use crate::monitor::{self, Monitored, Requests, Shown, server_id};
 use crate::net::listener::{Listener, accept, bind};
 use crate::operator::{OperatorRequest, Signals, stop};
@@ -48,6 +50,7 @@ pub struct Server {
     watch: Option<JoinHandle<()>>,
     checkpointer: Option<JoinHandle<()>>,
     requests: Receiver<OperatorRequest>,
+    first_password: Option<FirstPassword>,
 }
 
 /// Stops a server from anywhere.
@@ -86,7 +89,7 @@ impl Server {
     /// # Errors
     /// The configuration exposes a listener, an address cannot be listened on, or a thread cannot be started.
     pub fn start(config: &Config) -> Result<Server, StartError> {
-        Server::start_with(config, Arc::new(BuiltInUser))
+        Server::start_all(config, None)
     }
 
     /// Does as [`Server::start`], with something else that checks credentials.
@@ -94,6 +97,13 @@ impl Server {
     /// # Errors
     /// As those of [`Server::start`].
     pub fn start_with(config: &Config, authenticator: Arc<dyn Authenticator>) -> Result<Server, StartError> {
+        Server::start_all(config, Some(authenticator))
+    }
+
+    fn start_all(
+        config: &Config,
+        authenticator: Option<Arc<dyn Authenticator>>,
+    ) -> Result<Server, StartError> {
         config.check().map_err(StartError::Config)?;
         let tls = TlsFiles::of(&config.tls).map(TlsAcceptor::start).transpose().map_err(StartError::Tls)?;
         let tls = tls.map(Arc::new);
@@ -127,6 +137,14 @@ impl Server {
         let ends = Arc::downgrade(&shared);
         let end = move |why: &str| ends.upgrade().into_iter().for_each(|shared| shared.fail_of_disk(why));
         shared.journal.start(opened, Box::new(end)).map_err(StartError::Thread)?;
+        let renewed = Arc::downgrade(&shared);
+        shared.access.renew_with(Box::new(move |user, identity| {
+            renewed.upgrade().iter().for_each(|shared| shared.renew_identity(user, identity.cloned()));
+        }));
+        let operator = make_operator(&config.broker.data_dir);
+        shared.access.admit_operator(operator.map_err(|error| StartError::FirstUser(error.to_string()))?);
+        let first_password = make_admin(&shared.access, config.users.admin_password_file.as_deref())
+            .map_err(|error| StartError::FirstUser(error.to_string()))?;
         let space = SpaceWatch::begin(&shared, config.journal.reserve_bytes.as_usize() as u64);
         let mark_bytes = shared.memory.mark_bytes();
         let settings =
@@ -141,6 +159,7 @@ impl Server {
             watch: None,
             checkpointer: None,
             requests,
+            first_password,
         };
         let first = FirstCell {
             sockets,
@@ -164,6 +183,11 @@ impl Server {
     /// The listeners that were bound.
     pub fn listeners(&self) -> &[Listener] {
         &self.listeners
+    }
+
+    /// Gives the password of `admin` once, where this start made it.
+    pub fn take_first_password(&mut self) -> Option<FirstPassword> {
+        self.first_password.take()
     }
 
     /// The certificates in force, where there are any.
@@ -316,6 +340,7 @@ impl Server {
             disk_reserve_bytes: config.journal.reserve_bytes.as_usize() as u64,
             started: self.shared.clock.now(),
             started_s: Metrics::now_s(),
+            rates: Rates::default(),
             told: Mutex::default(),
             shared: Arc::clone(&self.shared),
         })
@@ -337,7 +362,7 @@ impl Server {
             server_id,
             client_address,
             http_address,
-            host_names: config.broker.host_names.clone().into(),
+            guarded: Arc::new(Guarded { host_names: config.broker.host_names.clone(), body_bytes_max: 0 }),
             nats: has_nats.then(|| Arc::clone(&settings.protocols.nats)),
             server_name: settings.protocols.nats.server_name.clone(),
             connections_max: config.limits.connections,
@@ -359,7 +384,10 @@ impl Server {
     /// Makes the answers of the admin listener.
     fn admin(&self, config: &Config, settings: &Settings, metrics: Arc<Metrics>) -> Router {
         let administered = Administered {
-            host_names: config.broker.host_names.clone().into(),
+            guarded: Arc::new(Guarded {
+                host_names: config.broker.host_names.clone(),
+                body_bytes_max: ADMIN_BODY_BYTES_MAX,
+            }),
             trusts_network: settings.trusts_network,
             listeners: self.listeners.clone(),
             node: node_name(settings),

@@ -22,6 +22,7 @@ use imori_core::turn::StartTls;
 use tokio::sync::{Notify, mpsc, watch};
 use tracing::warn;
 
+use crate::access::Access;
 use crate::cell_state::counters::Counters;
 use crate::cell_state::histogram::Latencies;
 use crate::cell_state::load::Load;
@@ -221,6 +222,8 @@ pub(crate) struct Shared {
     pub(crate) refusal_log_limit: PeerLogLimit,
     /// Deliveries that their receiver's protocol cannot have.
     pub(crate) no_form_log: RateLimitedLog,
+    /// Users, vhosts and permissions.
+    pub(crate) access: Arc<Access>,
     pub(crate) verifiers: Verifiers,
     pub(crate) logins: LoginCounts,
     pub(crate) memory: Memory,

@@ -1,9 +1,9 @@
 //! The command line: the only place that exits the process.
 
 mod command;
+mod administer;
 mod config;
 mod client;
-mod admin;
 mod reload;
 mod log;
 mod log_writer;

@@ -5,12 +5,13 @@ to themselves.
 """
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from harness.amqp.suite import INSTALLED, SUITE_S, need, run_suite
-from harness.imori import running_imori
+from harness.imori import BINARY, running_imori
 from harness.network import network
 
 pytestmark = pytest.mark.timeout(SUITE_S)
@@ -34,8 +35,14 @@ def test_amqp091_go(half: str, tmp_path: Path) -> None:
             protocol="amqp",
             also=("admin=127.0.0.1:15672",),
             prefix=within,
-        ),
+        ) as imori,
     ):
+        # Its tests of recovery close their connections over HTTP, in the name of their user.
+        administer = [*within, BINARY, "user"]
+        data = ["--data-dir", str(imori.log.parent / "data")]
+        set_guest = [*administer, "set", "guest", "--tag", "administrator", *data]
+        subprocess.run(set_guest, input="guest\n", text=True, check=True)
+        subprocess.run([*administer, "grant", "guest", *data], check=True)
         printed = run_suite(
             [*within, TESTS, "-test.v", f"-test.{choice}=Recovery"],
             INSTALLED / "amqp091-go",

@@ -38,6 +38,9 @@ pub struct Actor<'a> {
 /// The rights of those who may use all messaging.
 static MESSAGING: LazyLock<Arc<Rights>> = LazyLock::new(|| Arc::new(Rights::all_messaging()));
 
+/// The rights of those who may do everything.
+static EVERYTHING: LazyLock<Arc<Rights>> = LazyLock::new(|| Arc::new(Rights::everything()));
+
 /// The rights of those who may do nothing.
 static NOTHING: LazyLock<Arc<Rights>> = LazyLock::new(|| Arc::new(Rights::nothing()));
 
@@ -51,6 +54,11 @@ impl Identity {
     /// administration.
     pub fn guest() -> Identity {
         Identity { user: Name::from("guest"), rights: Arc::clone(&MESSAGING) }
+    }
+
+    /// The identity of the operator on the broker's own machine: all messaging in every vhost, and all administration.
+    pub fn operator() -> Identity {
+        Identity { user: Name::from("operator"), rights: Arc::clone(&EVERYTHING) }
     }
 
     /// This identity for a client that gives itself a name: it stands for `{client_id}` in topic rights, as a value.

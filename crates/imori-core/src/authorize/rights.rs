@@ -99,6 +99,11 @@ impl Rights {
         Ok(Rights { tags, scope: Scope::Vhosts(compiled.into()) })
     }
 
+    /// All messaging in every vhost, and all administration.
+    pub(super) fn everything() -> Rights {
+        Rights { tags: Tags::NONE.with(Tag::Administrator), scope: Scope::Everywhere }
+    }
+
     /// All messaging in every vhost.
     pub(super) fn all_messaging() -> Rights {
         Rights { tags: Tags::NONE, scope: Scope::Everywhere }

@@ -75,6 +75,7 @@ impl<F: AsRef<[u8]>> Intake<F> {
                 let login = Login {
                     connection,
                     is_local: self.peer.is_loopback,
+                    source: self.peer.source(),
                     is_encrypted: self.peer.is_encrypted,
                     certificate: self.peer.certificate.clone(),
                     credentials,

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use imori_core::authorize::{Action, Identity, Object, authorize};
 use imori_core::id::VhostId;
 use imori_core::name::Name;
 use imori_core::time::Time;
 
-use crate::config::HostName;
+use crate::http::Guarded;
 use crate::metrics::Metrics;
 use crate::net::listener::Listener;
 use crate::shared::{CellHandle, Shared};
@@ -15,8 +16,7 @@ use crate::shared::{CellHandle, Shared};
 /// A broker that is administered.
 pub(crate) struct Administered {
     pub(crate) shared: Arc<Shared>,
-    /// Names of this host, besides `localhost` and its addresses.
-    pub(crate) host_names: Arc<[HostName]>,
+    pub(crate) guarded: Arc<Guarded>,
     /// Clients from elsewhere count as local.
     pub(crate) trusts_network: bool,
     pub(crate) listeners: Vec<Listener>,
@@ -34,24 +34,25 @@ impl Administered {
         self.shared.cells.get().into_iter().flatten()
     }
 
-    /// All vhosts by name.
-    pub(super) fn vhosts(&self) -> Vec<(Name, VhostId)> {
+    /// The vhosts that a user may see, by name: those that the user may enter, or all for one who monitors.
+    pub(super) fn vhosts(&self, identity: &Identity) -> Vec<(Name, VhostId)> {
         let table = self.shared.table.load();
-        let mut vhosts: Vec<_> = table.vhosts().map(|(id, name)| (name.clone(), id)).collect();
+        let seen = table.vhosts().filter(|(id, _)| may_see(identity, *id));
+        let mut vhosts: Vec<_> = seen.map(|(id, name)| (name.clone(), id)).collect();
         vhosts.sort_unstable();
         vhosts
     }
 
-    /// The vhost of this name.
-    pub(super) fn vhost(&self, name: &str) -> Option<VhostId> {
-        self.shared.table.load().vhost_named(name.as_bytes())
+    /// The vhost of this name, if the user may see it (SECURITY AUTH-14).
+    pub(super) fn vhost(&self, identity: &Identity, name: &str) -> Option<VhostId> {
+        self.shared.table.load().vhost_named(name.as_bytes()).filter(|id| may_see(identity, *id))
     }
 
-    /// The vhosts of a list: all of them, or that of this name. `None` where there is no such vhost.
-    pub(super) fn listed(&self, vhost: Option<&str>) -> Option<Vec<VhostId>> {
+    /// The vhosts of a list: all that the user may see, or that of this name. `None` where there is no such vhost.
+    pub(super) fn listed(&self, identity: &Identity, vhost: Option<&str>) -> Option<Vec<VhostId>> {
         match vhost {
-            None => Some(self.vhosts().into_iter().map(|(_, vhost)| vhost).collect()),
-            Some(name) => self.vhost(name).map(|vhost| vec![vhost]),
+            None => Some(self.vhosts(identity).into_iter().map(|(_, vhost)| vhost).collect()),
+            Some(name) => self.vhost(identity, name).map(|vhost| vec![vhost]),
         }
     }
 
@@ -59,4 +60,9 @@ impl Administered {
     pub(super) fn vhost_name(&self, id: VhostId) -> String {
         self.shared.table.load().vhost_name(id).map(ToString::to_string).unwrap_or_default()
     }
+}
+
+fn may_see(identity: &Identity, vhost: VhostId) -> bool {
+    let may = |action| authorize(identity, action, vhost, Object::Vhost).is_ok();
+    may(Action::Enter) || may(Action::Monitor)
 }

@@ -6,6 +6,8 @@ use axum::response::{IntoResponse, Response};
 use imori_core::error::BrokerError;
 use serde_json::{Value, json};
 
+use crate::access::AccessError;
+
 /// The headers of every answer with a body.
 pub(super) const HEADERS: [(axum::http::HeaderName, &str); 3] =
     [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-cache"), (X_CONTENT_TYPE_OPTIONS, "nosniff")];
@@ -18,6 +20,27 @@ pub(super) fn json_with(status: StatusCode, value: &Value) -> Response {
 /// Answers that something was done.
 pub(super) fn done() -> Response {
     StatusCode::NO_CONTENT.into_response()
+}
+
+/// Answers that something was made.
+pub(super) fn created() -> Response {
+    StatusCode::CREATED.into_response()
+}
+
+/// Answers as the refusal of a change asks for.
+pub(super) fn access_refused(refusal: &AccessError) -> Response {
+    match refusal {
+        AccessError::Missing(..) => not_found(),
+        AccessError::Bad(reason) => bad_request(reason),
+        AccessError::NotKept | AccessError::NoRandomness | AccessError::Secret(..) => {
+            error(StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", &refusal.to_string())
+        }
+    }
+}
+
+/// Answers that the user has no right to the path.
+pub(super) fn not_permitted() -> Response {
+    error(StatusCode::UNAUTHORIZED, "not_authorized", "Not administrator user")
 }
 
 /// Answers that the thing is not there.

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{Query, State};
 use axum::response::Response;
+use imori_core::authorize::Identity;
 use imori_core::id::ConnectionId;
 use imori_core::outbound::SessionInspection;
 use serde_json::{Value, json};
@@ -22,10 +24,11 @@ struct Key {
 /// The list of channels. A mode of a channel, and what it has published, is known to its connection alone.
 pub(super) async fn channels(
     State(broker): State<Arc<Administered>>,
+    Extension(identity): Extension<Identity>,
     Query(pairs): Query<Vec<(String, String)>>,
 ) -> Response {
     let mut keys = Vec::new();
-    for (index, connection) in connection_ids(&broker).into_iter().enumerate() {
+    for (index, connection) in connection_ids(&broker, &identity).into_iter().enumerate() {
         broker.shared.with_link(connection, |link| {
             keys.extend(link.outbound.open_sessions().map(|session| Key { connection, session }));
         });

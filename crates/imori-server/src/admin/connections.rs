@@ -8,7 +8,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use imori_core::authorize::{Action, Identity, Object, authorize};
-use imori_core::id::ConnectionId;
+use imori_core::id::{ConnectionId, VhostId};
 use imori_core::outbound::CutReason;
 use imori_core::turn::ClientFacts;
 use imori_core::world::World;
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use tracing::info;
 
 use super::administered::Administered;
-use super::answer::{done, ended, json_with, not_found, refused};
+use super::answer::{done, ended, json_with, not_found};
 use super::list::{Columns, ListQuery, list};
 use super::on_cell::on_cell;
 use crate::clock::millis;
@@ -30,8 +30,12 @@ type Broker = State<Arc<Administered>>;
 type Pairs = Query<Vec<(String, String)>>;
 
 /// The list of connections.
-pub(super) async fn connections(State(broker): Broker, Query(pairs): Pairs) -> Response {
-    let keys = connection_ids(&broker);
+pub(super) async fn connections(
+    State(broker): Broker,
+    Extension(identity): Extension<Identity>,
+    Query(pairs): Pairs,
+) -> Response {
+    let keys = connection_ids(&broker, &identity);
     let (named, shown) = (Arc::clone(&broker), broker);
     let name_of = move |id: &ConnectionId| named.shared.with_link(*id, |link| name(link));
     list(ListQuery::read(&pairs), keys, name_of, move |id| row(&shown, *id)).await
@@ -40,11 +44,12 @@ pub(super) async fn connections(State(broker): Broker, Query(pairs): Pairs) -> R
 /// One connection.
 pub(super) async fn connection(
     State(broker): Broker,
+    Extension(identity): Extension<Identity>,
     Path(name): Path<String>,
     Query(pairs): Pairs,
 ) -> Response {
     let columns = pairs.iter().find(|(name, _)| name == "columns").map(|(_, columns)| columns.as_str());
-    let found = find(&broker, &name).await;
+    let found = find(&broker, &identity, &name).await;
     match found.and_then(|id| row(&broker, id)) {
         Some(row) => json_with(StatusCode::OK, &Columns::read(columns.unwrap_or_default()).of(row)),
         None => not_found(),
@@ -60,15 +65,9 @@ pub(super) async fn close_connection(
 ) -> Response {
     let reason = headers.get("x-reason").and_then(|reason| reason.to_str().ok());
     let reason: Box<str> = reason.filter(|reason| !reason.is_empty()).unwrap_or(CLOSED).into();
-    let Some(id) = find(&broker, &name).await else {
+    let Some(id) = find(&broker, &identity, &name).await else {
         return not_found();
     };
-    let vhost = broker.shared.with_link(id, |link| link.wire.client.facts.vhost).flatten();
-    if let Some(vhost) = vhost
-        && let Err(refusal) = authorize(&identity, Action::Enter, vhost, Object::Vhost)
-    {
-        return refused(&refusal.into());
-    }
     info!(connection = %name, user = %identity.user, %reason, "an operator closes a connection");
     let close = move |cell: &crate::cell::Cell| {
         cell.with_outbound(id, |outbound| outbound.cut(CutReason::ClosedByOperator { reason }));
@@ -79,14 +78,20 @@ pub(super) async fn close_connection(
     }
 }
 
-/// The connections that speak a protocol.
-pub(super) fn connection_ids(broker: &Administered) -> Vec<ConnectionId> {
+/// The connections that speak a protocol: those of the user, or all for one who monitors.
+pub(super) fn connection_ids(broker: &Administered, identity: &Identity) -> Vec<ConnectionId> {
+    let sees_all = authorize(identity, Action::Monitor, VhostId(0), Object::Broker).is_ok();
+    let user = identity.user.to_string();
     let mut ids = Vec::new();
     for (cell, handle) in (0..).zip(broker.cells()) {
         let keys = handle.connections.keys().into_iter();
         ids.extend(keys.map(|key| ConnectionId { cell, slot: key.slot, generation: key.generation }));
     }
-    ids.retain(|id| broker.shared.with_link(*id, |link| link.wire.client.protocol.is_some()) == Some(true));
+    let is_shown = |link: &mut TcpLink| {
+        let client = &link.wire.client;
+        client.protocol.is_some() && (sees_all || client.facts.user == user)
+    };
+    ids.retain(|id| broker.shared.with_link(*id, is_shown) == Some(true));
     ids
 }
 
@@ -101,10 +106,10 @@ fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-async fn find(broker: &Administered, wanted: &str) -> Option<ConnectionId> {
+async fn find(broker: &Administered, identity: &Identity, wanted: &str) -> Option<ConnectionId> {
     let (source, local) = wanted.split_once(" -> ")?;
     let (source, local): (SocketAddr, SocketAddr) = (source.parse().ok()?, local.parse().ok()?);
-    for (index, id) in connection_ids(broker).into_iter().enumerate() {
+    for (index, id) in connection_ids(broker, identity).into_iter().enumerate() {
         let ends = broker.shared.with_link(id, |link| (link.wire.client.source, link.wire.client.local));
         if ends.is_some_and(|(one, other)| plain(one) == source && plain(other) == local) {
             return Some(id);

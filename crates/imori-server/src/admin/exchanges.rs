@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
+use imori_core::authorize::Identity;
 use imori_core::id::VhostId;
 use imori_core::name::{Name, Printable};
 use imori_core::route::{Arguments, Exchange, Table, Target};
@@ -26,11 +28,12 @@ type Pairs = Query<Vec<(String, String)>>;
 /// The list of all exchanges, or of those of a vhost.
 pub(super) async fn exchanges(
     State(broker): Broker,
+    Extension(identity): Extension<Identity>,
     vhost: Option<Path<String>>,
     Query(pairs): Pairs,
 ) -> Response {
     let vhost = vhost.as_ref().map(|Path(name)| name.as_str());
-    match broker.listed(vhost) {
+    match broker.listed(&identity, vhost) {
         Some(vhosts) => answer_list(broker, &vhosts, &pairs).await,
         None => not_found(),
     }
@@ -51,8 +54,12 @@ async fn answer_list(broker: Arc<Administered>, vhosts: &[VhostId], pairs: &[(St
 }
 
 /// One exchange.
-pub(super) async fn exchange(State(broker): Broker, Path((vhost, name)): Path<(String, String)>) -> Response {
-    let Some(vhost) = broker.vhost(&vhost) else { return not_found() };
+pub(super) async fn exchange(
+    State(broker): Broker,
+    Extension(identity): Extension<Identity>,
+    Path((vhost, name)): Path<(String, String)>,
+) -> Response {
+    let Some(vhost) = broker.vhost(&identity, &vhost) else { return not_found() };
     // RabbitMQ's name for the default exchange in paths.
     let name = if name == "amq.default" { "" } else { &name };
     let table = broker.shared.table.load();
@@ -66,11 +73,12 @@ pub(super) async fn exchange(State(broker): Broker, Path((vhost, name)): Path<(S
 /// them.
 pub(super) async fn bindings(
     State(broker): Broker,
+    Extension(identity): Extension<Identity>,
     vhost: Option<Path<String>>,
     Query(pairs): Pairs,
 ) -> Response {
     let vhost = vhost.as_ref().map(|Path(name)| name.as_str());
-    match broker.listed(vhost) {
+    match broker.listed(&identity, vhost) {
         Some(vhosts) => answer_bindings(broker, &vhosts, &pairs).await,
         None => not_found(),
     }

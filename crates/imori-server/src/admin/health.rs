@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
+use imori_core::authorize::Identity;
 use serde_json::json;
 
 use super::administered::Administered;
@@ -28,8 +30,12 @@ pub(super) async fn node_of(State(broker): Broker, Path(name): Path<String>) -> 
 }
 
 /// Whether a vhost is there. RabbitMQ once sent a message through it; it does so no longer.
-pub(super) async fn aliveness(State(broker): Broker, Path(vhost): Path<String>) -> Response {
-    if broker.vhost(&vhost).is_some() { node(State(broker)).await } else { not_found() }
+pub(super) async fn aliveness(
+    State(broker): Broker,
+    Extension(identity): Extension<Identity>,
+    Path(vhost): Path<String>,
+) -> Response {
+    if broker.vhost(&identity, &vhost).is_some() { node(State(broker)).await } else { not_found() }
 }
 
 /// Whether publishers wait for memory or for space on the disk.

@@ -39,7 +39,9 @@ pub(super) async fn log_in(
     let source = request.extensions().get::<Source>().map_or(UNKNOWN, |Source(source)| *source);
     let is_local = broker.trusts_network || source.ip().to_canonical().is_loopback();
     let is_encrypted = request.extensions().get::<Encrypted>().is_some_and(|Encrypted(is)| *is);
-    let login = Login { connection: OPERATOR, is_local, is_encrypted, certificate: None, credentials };
+    let ip = Some(source.ip().to_canonical());
+    let login =
+        Login { connection: OPERATOR, is_local, source: ip, is_encrypted, certificate: None, credentials };
     let (login, verdict) = verdict(&broker, login).await;
     broker.shared.note_http_login(source, &login, &verdict);
     match verdict {

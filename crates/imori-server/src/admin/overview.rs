@@ -3,10 +3,12 @@
 use std::process;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use imori_amqp091::settings::RABBITMQ_VERSION;
+use imori_core::authorize::Identity;
 use imori_core::id::VhostId;
 use imori_core::route::ExchangeKind;
 use imori_core::world::Counter;
@@ -25,11 +27,11 @@ use crate::metrics::memory_bytes;
 type Broker = State<Arc<Administered>>;
 
 /// The broker and its sums.
-pub(super) async fn overview(State(broker): Broker) -> Response {
-    let vhosts: Vec<VhostId> = broker.vhosts().iter().map(|(_, vhost)| *vhost).collect();
+pub(super) async fn overview(State(broker): Broker, Extension(identity): Extension<Identity>) -> Response {
+    let vhosts: Vec<VhostId> = broker.vhosts(&identity).iter().map(|(_, vhost)| *vhost).collect();
     let Totals { ready, unsettled } = Totals::of(&broker, &vhosts).await;
     let (mut connections, mut channels, mut consumers) = (0, 0, 0);
-    for (index, id) in connection_ids(&broker).into_iter().enumerate() {
+    for (index, id) in connection_ids(&broker, &identity).into_iter().enumerate() {
         let counted = broker
             .shared
             .with_link(id, |link| (link.outbound.open_sessions().count(), link.outbound.readers_len()));
@@ -55,7 +57,7 @@ pub(super) async fn overview(State(broker): Broker) -> Response {
         "product_version": env!("CARGO_PKG_VERSION"),
         "cluster_name": "imori",
         "node": broker.node,
-        "rates_mode": "none",
+        "rates_mode": "basic",
         "exchange_types": kinds,
         "object_totals": {
             "connections": connections,
@@ -102,7 +104,7 @@ fn node_row(broker: &Administered) -> Value {
         "disk_free": shared.journal.free_bytes(),
         "disk_free_alarm": shared.journal.is_room_scarce(),
         "sockets_used": broker.cells().map(|cell| cell.socket_connections()).sum::<usize>(),
-        "rates_mode": "none",
+        "rates_mode": "basic",
         "applications": [],
         "auth_mechanisms": [],
         "contexts": [],

@@ -2,52 +2,101 @@
 
 use std::sync::Arc;
 
-use axum::Router;
-use axum::middleware::from_fn_with_state;
-use axum::routing::{MethodRouter, delete, get};
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use axum::routing::{MethodRouter, delete, get, post, put};
+use axum::{Extension, Router};
+use imori_core::authorize::{Action, Identity, Object, authorize};
+use imori_core::id::VhostId;
 
 use super::administered::Administered;
-use super::answer::{not_allowed, not_found};
+use super::answer::{not_allowed, not_found, not_permitted};
 use super::login::log_in;
-use super::{channels, connections, exchanges, health, overview, probes, queues, vhosts};
+use super::permissions::Of;
+use super::{channels, connections, exchanges, health, overview, permissions, probes, queues, users, vhosts};
 use crate::http::guard;
 
-/// The paths of the admin listener, each with and without a slash at its end. Every one of them asks for a login, except
-/// `/livez` and `/readyz`.
+/// Asks that the user of a request is allowed an action before the answers of a path are asked.
+fn needs(action: Action, answers: MethodRouter<Arc<Administered>>) -> MethodRouter<Arc<Administered>> {
+    answers.route_layer(from_fn_with_state(action, check))
+}
+
+async fn check(
+    State(action): State<Action>,
+    Extension(identity): Extension<Identity>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match authorize(&identity, action, VhostId(0), Object::Broker) {
+        Ok(()) => next.run(request).await,
+        Err(_) => not_permitted(),
+    }
+}
+
+/// The paths of the admin listener, each with and without a slash at its end. Every one of them asks for a login, and
+/// names the action that its user has to be allowed, except `/livez` and `/readyz` (SECURITY WEB-01).
 pub(crate) fn routes(broker: Arc<Administered>) -> Router {
+    let manage = |answers| needs(Action::Manage, answers);
+    let monitor = |answers| needs(Action::Monitor, answers);
+    let administer = |answers| needs(Action::Administer, answers);
     let connection = get(connections::connection).delete(connections::close_connection);
     let queue = get(queues::queue).delete(queues::delete_queue);
-    let paths: [(&str, MethodRouter<Arc<Administered>>); 30] = [
+    let vhost =
+        manage(get(vhosts::vhost)).merge(administer(put(vhosts::put_vhost).delete(vhosts::delete_vhost)));
+    let user = get(users::user).put(users::put_user).delete(users::delete_user);
+    let permission = get(permissions::permission);
+    let permission = permission.put(permissions::put_permission).delete(permissions::delete_permission);
+    let topics = get(permissions::topic_permissions_of).put(permissions::put_topic_permission);
+    let topics = topics.delete(permissions::delete_topic_permissions);
+    let permissions_of =
+        |of| get(move |broker, path, query| permissions::permissions(of, broker, path, query));
+    let topics_of =
+        |of| get(move |broker, path, query| permissions::topic_permissions(of, broker, path, query));
+    let paths: [(&str, MethodRouter<Arc<Administered>>); 43] = [
         ("/livez", get(probes::livez)),
         ("/readyz", get(probes::readyz)),
-        ("/metrics", get(probes::metrics)),
-        ("/metrics/detailed", get(probes::detailed)),
-        ("/api/overview", get(overview::overview)),
-        ("/api/nodes", get(overview::nodes)),
-        ("/api/nodes/{node}", get(overview::node)),
-        ("/api/whoami", get(vhosts::whoami)),
-        ("/api/connections", get(connections::connections)),
-        ("/api/connections/{name}", connection),
-        ("/api/channels", get(channels::channels)),
-        ("/api/queues", get(queues::queues)),
-        ("/api/queues/{vhost}", get(queues::queues)),
-        ("/api/queues/{vhost}/{name}", queue),
-        ("/api/queues/{vhost}/{name}/contents", delete(queues::purge_queue)),
-        ("/api/exchanges", get(exchanges::exchanges)),
-        ("/api/exchanges/{vhost}", get(exchanges::exchanges)),
-        ("/api/exchanges/{vhost}/{name}", get(exchanges::exchange)),
-        ("/api/bindings", get(exchanges::bindings)),
-        ("/api/bindings/{vhost}", get(exchanges::bindings)),
-        ("/api/vhosts", get(vhosts::vhosts)),
-        ("/api/vhosts/{vhost}", get(vhosts::vhost)),
-        ("/api/aliveness-test/{vhost}", get(health::aliveness)),
-        ("/api/healthchecks/node", get(health::node)),
-        ("/api/healthchecks/node/{node}", get(health::node_of)),
-        ("/api/health/checks/alarms", get(health::alarms)),
-        ("/api/health/checks/local-alarms", get(health::alarms)),
-        ("/api/health/checks/port-listener/{port}", get(health::port_listener)),
-        ("/api/health/checks/protocol-listener/{protocol}", get(health::protocol_listener)),
-        ("/api/health/checks/virtual-hosts", get(health::node)),
+        ("/metrics", monitor(get(probes::metrics))),
+        ("/metrics/detailed", monitor(get(probes::detailed))),
+        ("/api/overview", manage(get(overview::overview))),
+        ("/api/nodes", monitor(get(overview::nodes))),
+        ("/api/nodes/{node}", monitor(get(overview::node))),
+        ("/api/whoami", manage(get(users::whoami))),
+        ("/api/connections", manage(get(connections::connections))),
+        ("/api/connections/{name}", manage(connection)),
+        ("/api/channels", manage(get(channels::channels))),
+        ("/api/queues", manage(get(queues::queues))),
+        ("/api/queues/{vhost}", manage(get(queues::queues))),
+        ("/api/queues/{vhost}/{name}", manage(queue)),
+        ("/api/queues/{vhost}/{name}/contents", manage(delete(queues::purge_queue))),
+        ("/api/exchanges", manage(get(exchanges::exchanges))),
+        ("/api/exchanges/{vhost}", manage(get(exchanges::exchanges))),
+        ("/api/exchanges/{vhost}/{name}", manage(get(exchanges::exchange))),
+        ("/api/bindings", manage(get(exchanges::bindings))),
+        ("/api/bindings/{vhost}", manage(get(exchanges::bindings))),
+        ("/api/vhosts", manage(get(vhosts::vhosts))),
+        ("/api/vhosts/{vhost}", vhost),
+        ("/api/vhosts/{vhost}/permissions", administer(permissions_of(Of::Vhost))),
+        ("/api/vhosts/{vhost}/topic-permissions", administer(topics_of(Of::Vhost))),
+        ("/api/users", administer(get(users::users))),
+        ("/api/users/without-permissions", administer(get(users::without_permissions))),
+        ("/api/users/bulk-delete", administer(post(users::delete_users))),
+        ("/api/users/{user}", administer(user)),
+        ("/api/users/{user}/permissions", administer(permissions_of(Of::User))),
+        ("/api/users/{user}/topic-permissions", administer(topics_of(Of::User))),
+        ("/api/permissions", administer(permissions_of(Of::All))),
+        ("/api/permissions/{vhost}/{user}", administer(permission)),
+        ("/api/topic-permissions", administer(topics_of(Of::All))),
+        ("/api/topic-permissions/{vhost}/{user}", administer(topics)),
+        ("/api/aliveness-test/{vhost}", manage(get(health::aliveness))),
+        ("/api/healthchecks/node", manage(get(health::node))),
+        ("/api/healthchecks/node/{node}", manage(get(health::node_of))),
+        ("/api/health/checks/alarms", manage(get(health::alarms))),
+        ("/api/health/checks/local-alarms", manage(get(health::alarms))),
+        ("/api/health/checks/port-listener/{port}", manage(get(health::port_listener))),
+        ("/api/health/checks/protocol-listener/{protocol}", manage(get(health::protocol_listener))),
+        ("/api/health/checks/virtual-hosts", manage(get(health::node))),
+        ("/api/health/checks/node-is-quorum-critical", manage(get(health::node))),
     ];
     let mut router = Router::new();
     for (path, answers) in paths {
@@ -57,6 +106,6 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
         .fallback(async || not_found())
         .method_not_allowed_fallback(async || not_allowed())
         .layer(from_fn_with_state(Arc::clone(&broker), log_in))
-        .layer(from_fn_with_state(Arc::clone(&broker.host_names), guard))
+        .layer(from_fn_with_state(Arc::clone(&broker.guarded), guard))
         .with_state(broker)
 }

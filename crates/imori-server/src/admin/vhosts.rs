@@ -1,4 +1,4 @@
-//! `/api/vhosts` and `/api/whoami`.
+//! `/api/vhosts`: namespaces come and go while the broker runs.
 
 use std::sync::Arc;
 
@@ -7,14 +7,26 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use imori_core::authorize::Identity;
-use imori_core::id::VhostId;
+use imori_core::broker::{DeleteOptions, delete_exchange, delete_queue_if};
+use imori_core::confirm::{Confirm, Level};
+use imori_core::id::{ConnectionId, VhostId};
+use imori_core::name::Name;
+use imori_core::outbound::CutReason;
+use imori_core::world::World;
 use serde_json::{Value, json};
+use tracing::info;
 
 use super::administered::Administered;
-use super::answer::{json_with, not_found};
+use super::answer::{bad_request, created, done, ended, json_with, not_found};
+use super::body::{Body, change};
 use super::list::{ListQuery, list};
+use super::on_cell::{is_kept, on_cell, operator};
 use super::queues::queue_ids;
+use crate::access::VhostFacts;
+use crate::cell::Cell;
 use crate::http::rest_at;
+use crate::internal::start_responder;
+use crate::limits::{VHOST_LOOK_EVERY, VHOST_LOOKS_MAX};
 use crate::shared::queue_key;
 
 /// Messages of queues, added up.
@@ -43,18 +55,23 @@ impl Totals {
 /// The list of vhosts.
 pub(super) async fn vhosts(
     State(broker): State<Arc<Administered>>,
+    Extension(identity): Extension<Identity>,
     Query(pairs): Query<Vec<(String, String)>>,
 ) -> Response {
     let mut rows = Vec::new();
-    for (name, id) in broker.vhosts() {
+    for (name, id) in broker.vhosts(&identity) {
         rows.push((name.to_string(), row(&broker, &name.to_string(), id).await));
     }
     list(ListQuery::read(&pairs), rows, |(name, _)| Some(name.clone()), |(_, row)| Some(row.clone())).await
 }
 
 /// One vhost.
-pub(super) async fn vhost(State(broker): State<Arc<Administered>>, Path(name): Path<String>) -> Response {
-    match broker.vhost(&name) {
+pub(super) async fn vhost(
+    State(broker): State<Arc<Administered>>,
+    Extension(identity): Extension<Identity>,
+    Path(name): Path<String>,
+) -> Response {
+    match broker.vhost(&identity, &name) {
         Some(id) => json_with(StatusCode::OK, &row(&broker, &name, id).await),
         None => not_found(),
     }
@@ -62,10 +79,12 @@ pub(super) async fn vhost(State(broker): State<Arc<Administered>>, Path(name): P
 
 async fn row(broker: &Administered, name: &str, id: VhostId) -> Value {
     let Totals { ready, unsettled } = Totals::of(broker, &[id]).await;
+    let facts = broker.shared.access.objects().vhosts.get(name).cloned().unwrap_or_default();
     json!({
         "name": name,
-        "description": "",
-        "tags": [],
+        "description": facts.description,
+        "tags": facts.tags,
+        "metadata": {"description": facts.description, "tags": facts.tags},
         "tracing": false,
         "default_queue_type": "classic",
         "cluster_state": {broker.node.as_str(): "running"},
@@ -75,7 +94,98 @@ async fn row(broker: &Administered, name: &str, id: VhostId) -> Value {
     })
 }
 
-/// The user of the request.
-pub(super) async fn whoami(Extension(identity): Extension<Identity>) -> Response {
-    json_with(StatusCode::OK, &json!({"name": identity.user.to_string(), "tags": ["administrator"]}))
+/// Makes a vhost, or changes what is told of it.
+pub(super) async fn put_vhost(
+    State(broker): State<Arc<Administered>>,
+    Extension(identity): Extension<Identity>,
+    Path(name): Path<String>,
+    body: Body,
+) -> Response {
+    let made = name.clone();
+    let put = change(&broker, move |draft| {
+        let known = draft.objects.vhosts.get(&made).map(|facts| (**facts).clone()).unwrap_or_default();
+        let description = body.get("description")?.unwrap_or(known.description.clone());
+        let tags = body.words("tags")?.unwrap_or(known.tags.clone());
+        let is_new = draft.put_vhost(&made, VhostFacts { description, tags, ..known })?;
+        Ok((is_new, draft.objects.vhosts.get(&made).map_or(0, |facts| facts.id)))
+    });
+    let (is_new, id) = match put.await {
+        Ok(put) => put,
+        Err(refusal) => return refusal,
+    };
+    info!(vhost = %name.escape_debug(), by = %identity.user, "a vhost is set");
+    if !is_new {
+        return done();
+    }
+    let add = move |cell: &Cell| {
+        cell.with_topology(|topology| topology.add_vhost(VhostId(id), Name::from(name.as_str())));
+        start_responder(cell, VhostId(id));
+    };
+    match on_cell(&broker.shared, 0, add).await {
+        Some(()) => created(),
+        None => ended(),
+    }
+}
+
+/// Takes a vhost away, with its connections, queues, exchanges and permissions.
+pub(super) async fn delete_vhost(
+    State(broker): State<Arc<Administered>>,
+    Extension(identity): Extension<Identity>,
+    Path(name): Path<String>,
+) -> Response {
+    let found = broker.shared.table.load().vhost_named(name.as_bytes());
+    let Some(vhost) = found else { return not_found() };
+    let mut emptied = None;
+    for _ in 0..VHOST_LOOKS_MAX {
+        emptied = on_cell(&broker.shared, 0, move |cell| empty(cell, vhost)).await;
+        match emptied {
+            Some(Some(_)) => break,
+            // Connections are on their way out, and their exclusive queues with them.
+            Some(None) => tokio::time::sleep(VHOST_LOOK_EVERY).await,
+            None => return ended(),
+        }
+    }
+    let Some(Some(confirm)) = emptied else {
+        return bad_request("the vhost is still in use: its connections do not end; try again");
+    };
+    if !is_kept(&broker.shared, confirm).await {
+        return ended();
+    }
+    let deleted = name.clone();
+    match change(&broker, move |draft| draft.delete_vhost(&deleted)).await {
+        Ok(()) => {
+            info!(vhost = %name.escape_debug(), by = %identity.user, "a vhost is deleted");
+            done()
+        }
+        Err(refusal) => refusal,
+    }
+}
+
+/// Ends the connections of a vhost, deletes what is in it and, once that is all, the vhost. Gives the confirm of the
+/// last deletion; `None` where something is left.
+fn empty(cell: &Cell, vhost: VhostId) -> Option<Confirm> {
+    let reason: Box<str> = "the vhost is deleted".into();
+    for (id, handle) in (0..).zip(cell.shared.cells.get().into_iter().flatten()) {
+        for key in handle.connections.keys() {
+            let id = ConnectionId { cell: id, slot: key.slot, generation: key.generation };
+            let is_in = cell.shared.with_link(id, |link| link.wire.client.facts.vhost == Some(vhost));
+            if is_in == Some(true) {
+                let reason = CutReason::ClosedByOperator { reason: reason.clone() };
+                cell.with_outbound(id, |outbound| outbound.cut(reason));
+            }
+        }
+    }
+    let broker = Identity::broker();
+    let actor = operator(&broker, vhost);
+    let table = cell.shared.table.load_full();
+    for (name, _) in table.queues(vhost) {
+        // One that is exclusive goes with its connection.
+        let _ = delete_queue_if(cell, &actor, name.as_bytes(), DeleteOptions::default(), |_| ());
+    }
+    for exchange in table.exchanges(vhost).filter(|exchange| !exchange.name().as_bytes().starts_with(b"amq."))
+    {
+        let _ = delete_exchange(cell, &actor, exchange.name().as_bytes(), false);
+    }
+    let is_gone = cell.with_topology(|topology| topology.remove_vhost(vhost));
+    is_gone.then(|| Confirm::of(Level::Disk, cell.appended()))
 }

@@ -112,6 +112,16 @@ sections! {
         memory_mark_percent: u8 = 40, in 1..=90;
     }
 
+    /// Logins. Users are made with `imori user` or over HTTP, and are kept in the data folder.
+    users: Users {
+        /// How long the built-in user `guest` with the password `guest` is there. It may use all messaging, administer
+        /// nothing, and log in from this machine alone.
+        guest: GuestLogin = GuestLogin::UntilUsers;
+        /// A file that nobody but its owner may read. Its first line becomes the password of the user `admin` at each
+        /// start. Without one the first start makes a password and prints it once.
+        admin_password_file: Option<PathBuf> = None;
+    }
+
     /// Limits of the memory and places that one client, or all of them, can take. None can be switched off.
     limits: Limits {
         /// Open connections. More: accepting waits until one closes.
@@ -242,6 +252,18 @@ choice! {
         Any = "any",
         /// Only the cell that owns it.
         Own = "own",
+    }
+}
+
+choice! {
+    /// How long the built-in user is there.
+    GuestLogin {
+        /// Until there is a user besides `admin`.
+        UntilUsers = "until-users",
+        /// Always.
+        Always = "always",
+        /// Never.
+        Never = "never",
     }
 }
 

@@ -102,6 +102,27 @@ impl Setting for PathBuf {
     }
 }
 
+/// A value that may be left out, as an empty string.
+impl<T: Setting> Setting for Option<T> {
+    fn read(value: &Value) -> Option<Option<T>> {
+        match value {
+            Value::Text(text) if text.is_empty() => Some(None),
+            value => T::read(value).map(Some),
+        }
+    }
+
+    fn expected(range: Option<&RangeInclusive<Option<T>>>) -> String {
+        // A range has two ends that are there.
+        let ends = range.and_then(|range| Some((range.start().as_ref()?, range.end().as_ref()?)));
+        debug_assert!(ends.is_none(), "no key that may be left out has a range");
+        format!("{}, or an empty string for none", T::expected(None))
+    }
+
+    fn show(&self) -> String {
+        self.as_ref().map_or_else(|| String::from("\"\""), T::show)
+    }
+}
+
 /// A list; a single value counts as a list of one.
 impl<T: Setting> Setting for Vec<T> {
     fn read(value: &Value) -> Option<Vec<T>> {

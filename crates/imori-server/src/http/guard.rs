@@ -1,4 +1,4 @@
-//! Which requests are answered at all: those that name this broker and carry nothing.
+//! Which requests are answered at all: those that name this broker and carry no more than they may.
 
 use std::sync::Arc;
 
@@ -11,13 +11,18 @@ use axum::response::{IntoResponse, Response};
 use crate::config::HostName;
 use crate::host_names::{UNKNOWN_HOST, is_host_known, is_own};
 
+/// The requests that a listener answers.
+#[derive(Debug)]
+pub(crate) struct Guarded {
+    /// Names of this host, besides `localhost` and its addresses.
+    pub(crate) host_names: Vec<HostName>,
+    /// Bytes of a body.
+    pub(crate) body_bytes_max: u64,
+}
+
 /// Lets a request through, or answers why not.
-pub(crate) async fn guard(
-    State(host_names): State<Arc<[HostName]>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    match check(request.version(), request.uri(), request.headers(), &host_names) {
+pub(crate) async fn guard(State(guarded): State<Arc<Guarded>>, request: Request, next: Next) -> Response {
+    match check(request.version(), request.uri(), request.headers(), &guarded) {
         Ok(()) => next.run(request).await,
         Err((status, reason)) => (status, [("connection", "close")], reason).into_response(),
     }
@@ -27,12 +32,10 @@ fn check(
     version: Version,
     uri: &Uri,
     headers: &HeaderMap,
-    host_names: &[HostName],
+    guarded: &Guarded,
 ) -> Result<(), (StatusCode, &'static str)> {
-    if headers.contains_key(TRANSFER_ENCODING) || headers.get_all(CONTENT_LENGTH).iter().any(|len| len != "0")
-    {
-        return Err((StatusCode::BAD_REQUEST, "a request has no body here\n"));
-    }
+    check_body(headers, guarded.body_bytes_max)?;
+    let host_names = &guarded.host_names;
     let mut hosts = headers.get_all(HOST).iter();
     // HTTP/1.0 knows no Host. Probes of load balancers speak it, and browsers never do.
     if version < Version::HTTP_11 && !headers.contains_key(HOST) && uri.authority().is_none() {
@@ -46,6 +49,27 @@ fn check(
         return Err((StatusCode::MISDIRECTED_REQUEST, UNKNOWN_HOST));
     }
     Ok(())
+}
+
+/// A body has one length, and says it (SECURITY WEB-07).
+fn check_body(headers: &HeaderMap, bytes_max: u64) -> Result<(), (StatusCode, &'static str)> {
+    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
+    let (length, is_repeated) = (lengths.next(), lengths.next().is_some());
+    if headers.contains_key(TRANSFER_ENCODING) || is_repeated {
+        return Err((
+            StatusCode::BAD_REQUEST,
+            "a body has one `Content-Length` and no `Transfer-Encoding`\n",
+        ));
+    }
+    let Some(length) = length else { return Ok(()) };
+    let digits = length.to_str().ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    match digits.and_then(|digits| digits.parse::<u64>().ok()) {
+        Some(0) => Ok(()),
+        Some(_) if bytes_max == 0 => Err((StatusCode::BAD_REQUEST, "a request has no body here\n")),
+        Some(length) if length <= bytes_max => Ok(()),
+        Some(_) => Err((StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than the broker takes\n")),
+        None => Err((StatusCode::BAD_REQUEST, "`Content-Length` is no number of bytes\n")),
+    }
 }
 
 #[cfg(test)]
@@ -63,8 +87,8 @@ mod tests {
     }
 
     fn check_of(version: Version, uri: &str, headers: &HeaderMap) -> u16 {
-        let names = ["mq.example".parse().unwrap()];
-        let checked = check(version, &uri.parse().unwrap(), headers, &names);
+        let guarded = Guarded { host_names: vec!["mq.example".parse().unwrap()], body_bytes_max: 0 };
+        let checked = check(version, &uri.parse().unwrap(), headers, &guarded);
         checked.map_or_else(|(status, _)| status.as_u16(), |()| 200)
     }
 
@@ -111,11 +135,33 @@ mod tests {
         for (name, value, expected) in [
             ("content-length", "0", 200),
             ("content-length", "1", 400),
-            ("content-length", "00", 400),
+            ("content-length", "00", 200),
+            ("content-length", "-1", 400),
+            ("content-length", "+1", 400),
             ("transfer-encoding", "chunked", 400),
             ("transfer-encoding", "identity", 400),
         ] {
             assert_eq!(status("/varz", &[("host", "localhost"), (name, value)]), expected, "{name}: {value}");
+        }
+    }
+
+    /// SECURITY WEB-07.
+    #[test]
+    fn a_body_has_one_length_within_the_limit() {
+        for (lengths, expected) in [
+            (&["10"][..], 200),
+            (&["11"], 413),
+            (&["18446744073709551616"], 400),
+            (&["5", "5"], 400),
+            (&["5", "6"], 400),
+            (&["0x5"], 400),
+        ] {
+            let mut headers = HeaderMap::new();
+            for length in lengths {
+                headers.append(CONTENT_LENGTH, HeaderValue::from_str(length).unwrap());
+            }
+            let checked = check_body(&headers, 10);
+            assert_eq!(checked.map_or_else(|(status, _)| status.as_u16(), |()| 200), expected, "{lengths:?}");
         }
     }
 }

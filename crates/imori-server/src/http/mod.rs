@@ -6,5 +6,5 @@ mod guard;
 mod gathered;
 
 pub(crate) use gathered::{gathered, rest_at};
-pub(crate) use guard::guard;
+pub(crate) use guard::{Guarded, guard};
 pub(crate) use serve::{Encrypted, HttpListener, Source, start};

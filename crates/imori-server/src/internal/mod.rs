@@ -11,7 +11,7 @@ mod client;
 
 pub use client::{InternalClient, InternalError};
 pub use connect::InternalClients;
-pub(crate) use ping::start_responders;
+pub(crate) use ping::{start_responder, start_responders};
 
 #[cfg(test)]
 mod tests;

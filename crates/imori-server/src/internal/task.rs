@@ -39,7 +39,7 @@ pub(crate) fn start(cell: &Cell, identity: Identity, vhost: VhostId) -> Option<I
             writer: Writer::Internal(Arc::clone(&pipe)),
             policy: cell.settings.write,
             waker: Some(pipe.waker()),
-            client: Peer::internal(cell.now()),
+            client: Peer::internal(cell.now(), vhost),
         };
         Link::new(outbound, wire, Arc::clone(&signals))
     })?;

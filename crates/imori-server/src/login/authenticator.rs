@@ -36,7 +36,7 @@ impl Authenticator for BuiltInUser {
 }
 
 /// Compares in a time that depends on the length of `given` only.
-fn is_equal(given: &[u8], expected: &[u8]) -> bool {
+pub(crate) fn is_equal(given: &[u8], expected: &[u8]) -> bool {
     let expected_len = expected.len();
     let expected = expected.iter().copied().chain(std::iter::repeat(0));
     let difference = given.iter().zip(expected).fold(0, |difference, (a, b)| difference | (a ^ b));
@@ -67,6 +67,7 @@ mod tests {
             let verdict = BuiltInUser.verify_now(&Login {
                 connection,
                 is_local,
+                source: None,
                 is_encrypted: false,
                 certificate: None,
                 credentials,
@@ -75,8 +76,14 @@ mod tests {
             assert_eq!(is_granted, expected, "{user:?} {password:?} {is_local}");
         }
         for credentials in [Credentials::Unsupported, Credentials::Certificate { user: None }] {
-            let login =
-                Login { connection, is_local: true, is_encrypted: false, certificate: None, credentials };
+            let login = Login {
+                connection,
+                is_local: true,
+                source: None,
+                is_encrypted: false,
+                certificate: None,
+                credentials,
+            };
             assert_eq!(BuiltInUser.verify_now(&login), Some(Verdict::Refused));
         }
     }

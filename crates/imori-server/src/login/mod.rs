@@ -7,6 +7,7 @@ mod verifiers;
 mod authenticator;
 mod login_counts;
 
+pub(crate) use authenticator::is_equal;
 pub use authenticator::{Authenticator, BuiltInUser};
 pub(crate) use login_counts::{LoginCounts, OUTCOMES};
 pub use verifiers::{Verdicts, Verifiers};

@@ -191,6 +191,7 @@ mod tests {
         Login {
             connection,
             is_local: true,
+            source: None,
             is_encrypted: false,
             certificate: None,
             credentials: Credentials::Unsupported,

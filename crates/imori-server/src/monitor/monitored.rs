@@ -8,7 +8,7 @@ use std::time::Duration;
 use imori_core::time::Time;
 use imori_core::world::Counter;
 
-use crate::config::HostName;
+use crate::http::Guarded;
 use crate::metrics::{CpuMeter, Metrics};
 use crate::shared::{CellHandle, Shared};
 
@@ -22,7 +22,7 @@ pub(crate) struct Monitored {
     /// Where the monitor listens.
     pub(crate) http_address: SocketAddr,
     /// Names of this host, besides `localhost` and its addresses.
-    pub(crate) host_names: Arc<[HostName]>,
+    pub(crate) guarded: Arc<Guarded>,
     /// The settings of NATS listeners, if there are any.
     pub(crate) nats: Option<Arc<imori_nats::settings::Settings>>,
     /// The name that people gave to the broker.

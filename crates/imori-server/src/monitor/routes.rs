@@ -40,7 +40,7 @@ pub(crate) fn routes(monitored: Arc<Monitored>) -> Router {
         .route(Path::Storez.text(), get(storez))
         .route(Path::Metrics.text(), get(metrics))
         .route("/metrics/detailed", get(detailed))
-        .layer(from_fn_with_state(Arc::clone(&monitored.host_names), guard))
+        .layer(from_fn_with_state(Arc::clone(&monitored.guarded), guard))
         .with_state(monitored)
 }
 

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use imori_core::id::VhostId;
 use imori_core::time::Time;
 use imori_core::turn::ClientFacts;
 
@@ -29,15 +30,15 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// A client inside the process.
-    pub(crate) fn internal(now: Time) -> Client {
+    /// A client inside the process, in this vhost.
+    pub(crate) fn internal(now: Time, vhost: VhostId) -> Client {
         Client {
             number: 0,
             protocol: None,
             source: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
             local: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
             since: now,
-            facts: ClientFacts::default(),
+            facts: ClientFacts { vhost: Some(vhost), ..ClientFacts::default() },
             written_at: now,
             traffic: Arc::default(),
         }

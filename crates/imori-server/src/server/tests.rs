@@ -17,6 +17,7 @@ use imori_core::outbound::{AfterCancel, CutReason, Encoder, EncoderKinds, Recipi
 use tempfile::TempDir;
 
 use super::*;
+use crate::login::BuiltInUser;
 use crate::shared::TcpLink;
 use crate::slots::SlotKey;
 

@@ -20,6 +20,7 @@ use imori_store::settings::OnDamage;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
+use crate::access::{Access, Objects};
 use crate::clock::Clock;
 use crate::config::{Config, DamagePolicy, ProtocolName, Service};
 use crate::limits::{
@@ -55,7 +56,7 @@ pub(crate) struct Prepared {
 pub(crate) fn prepare(
     config: &Config,
     cells: usize,
-    authenticator: Arc<dyn Authenticator>,
+    authenticator: Option<Arc<dyn Authenticator>>,
 ) -> Result<Prepared, StartError> {
     let limits = &config.limits;
     let table_limits = TableLimits {
@@ -72,7 +73,7 @@ pub(crate) fn prepare(
     info!(memory_bytes, mark_bytes, "memory mark is set");
     let places = descriptors_max().min(config.limits.connections as usize);
     let (clock, memory) = (Clock::start(), Memory::new(mark_bytes).with_places(places));
-    let OpenedStore { journal, checkpointer, pager, damages, opened, restore, vhosts } =
+    let OpenedStore { journal, checkpointer, pager, damages, opened, restore, vhosts, objects, rows } =
         open_store(config, cells, &clock, &memory)?;
     let nameless = restore.vhosts().into_iter().filter(|id| !vhosts.iter().any(|(_, vhost)| vhost == id));
     let nameless: Vec<_> = nameless.map(|id| (Name::from(format!("vhost-{}", id.0).as_str()), id)).collect();
@@ -82,6 +83,8 @@ pub(crate) fn prepare(
     for (name, id) in vhosts.iter().chain(&nameless) {
         table.add_vhost(*id, name.clone());
     }
+    let vhosts: Vec<_> = vhosts.into_iter().chain(nameless).collect();
+    let access = Arc::new(Access::of(Objects::read(&objects, &vhosts), rows, config.users.guest));
     let queues = Slots::new(limits.queues as usize * VHOSTS_MAX);
     let mut topology = Topology::new(table);
     let mut add_queue = |queue| {
@@ -114,8 +117,9 @@ pub(crate) fn prepare(
         peer_log_limit: PeerLogLimit::default(),
         refusal_log_limit: PeerLogLimit::default(),
         no_form_log: RateLimitedLog::default(),
-        verifiers: Verifiers::new(authenticator),
+        verifiers: Verifiers::new(authenticator.unwrap_or_else(|| Arc::clone(&access) as _)),
         logins: LoginCounts::default(),
+        access,
         memory,
         alarm: watch::Sender::new(false),
         phase: watch::Sender::new(Phase::Serving),

@@ -32,6 +32,8 @@ pub enum StartError {
     Thread(io::Error),
     /// The store cannot be opened.
     Store(Box<StoreError>),
+    /// The user `admin` cannot be made, and why.
+    FirstUser(String),
 }
 
 impl fmt::Display for StartError {
@@ -53,6 +55,7 @@ impl fmt::Display for StartError {
                 write!(f, "a thread cannot be started: {error}; lower `cells.count`")
             }
             StartError::Store(error) => error.fmt(f),
+            StartError::FirstUser(why) => write!(f, "the user `admin` cannot be made: {why}"),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{Builder, JoinHandle};
 
@@ -11,7 +12,7 @@ use imori_store::definitions::{Change, Definitions, DefinitionsError};
 use tracing::warn;
 
 use super::failure::Failure;
-use crate::limits::DEFINITIONS_AGAIN;
+use crate::limits::{DEFINITION_ROWS_PATIENCE, DEFINITIONS_AGAIN};
 use crate::slots::unpoisoned;
 
 /// The thread, and what waits for it.
@@ -31,9 +32,38 @@ struct State {
     /// Payloads of definitions by rising number, and their bytes.
     waiting: VecDeque<(Lsn, Vec<u8>)>,
     waiting_bytes: usize,
+    /// Rows that an operator changes, which no record of the journal has, and who waits for them.
+    direct: VecDeque<Direct>,
     /// The journal is durable up to here.
     released: Lsn,
     is_ending: bool,
+}
+
+/// Changes of rows, and where it is told that they are durable.
+#[derive(Debug)]
+struct Direct {
+    changes: Vec<Change>,
+    done: SyncSender<()>,
+}
+
+/// Changes rows that belong to no record of the journal: vhosts and what an operator sets.
+#[derive(Debug, Clone)]
+pub(crate) struct DefinitionRows(Arc<Inbox>);
+
+impl DefinitionRows {
+    /// Makes changes durable, all or none, and waits for that; false where the broker has come to its end, or the
+    /// disk has no room for them.
+    pub(crate) fn change(&self, changes: Vec<Change>) -> bool {
+        let (done, is_done) = sync_channel(1);
+        let mut state = self.0.lock();
+        if state.is_ending {
+            return false;
+        }
+        state.direct.push_back(Direct { changes, done });
+        drop(state);
+        self.0.changed.notify_one();
+        is_done.recv_timeout(DEFINITION_ROWS_PATIENCE).is_ok()
+    }
 }
 
 impl Inbox {
@@ -54,6 +84,11 @@ impl DefinitionsThread {
         let run = move || run(&of_thread, definitions, keys, &failure);
         let thread = Builder::new().name(String::from("definitions")).spawn(run)?;
         Ok(DefinitionsThread { inbox, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Gives the handle that changes rows directly.
+    pub(super) fn rows(&self) -> DefinitionRows {
+        DefinitionRows(Arc::clone(&self.inbox))
     }
 
     /// Takes a definition, whose record is on its way. They come by rising number, as the caller that changes the
@@ -111,11 +146,11 @@ fn run(
     failure: &Failure,
 ) -> bool {
     loop {
-        let (due, through, is_ending) = next(inbox);
-        if due.is_empty() {
+        let Due { records: due, direct, through, is_ending } = next(inbox);
+        if due.is_empty() && direct.is_empty() {
             return is_ending;
         }
-        let mut changes = Vec::new();
+        let mut changes: Vec<Change> = direct.iter().flat_map(|direct| direct.changes.clone()).collect();
         for (lsn, payload) in &due {
             // What this process wrote it can read.
             let rows =
@@ -132,6 +167,8 @@ fn run(
                 return false;
             }
         }
+        // Whoever asked may have given up.
+        direct.iter().for_each(|direct| _ = direct.done.try_send(()));
         let mut state = inbox.lock();
         let applied: usize = state.waiting.drain(..due.len()).map(|(_, payload)| payload.len()).sum();
         state.waiting_bytes -= applied;
@@ -170,15 +207,27 @@ fn apply(
     }
 }
 
-/// Waits for definitions that are durable; none where it is to end.
-fn next(inbox: &Inbox) -> (Vec<(Lsn, Vec<u8>)>, Lsn, bool) {
+/// Changes that can be applied.
+struct Due {
+    /// Definitions that are durable.
+    records: Vec<(Lsn, Vec<u8>)>,
+    direct: Vec<Direct>,
+    /// The number of the last definition.
+    through: Lsn,
+    is_ending: bool,
+}
+
+/// Waits for something to apply; nothing where it is to end.
+fn next(inbox: &Inbox) -> Due {
     let mut state = inbox.lock();
     loop {
         let released = state.released;
-        let due: Vec<_> = state.waiting.iter().take_while(|(lsn, _)| *lsn <= released).cloned().collect();
-        if !due.is_empty() || state.is_ending {
-            let through = due.last().map_or(released, |(lsn, _)| *lsn);
-            return (due, through, state.is_ending);
+        let records: Vec<_> = state.waiting.iter().take_while(|(lsn, _)| *lsn <= released).cloned().collect();
+        if !records.is_empty() || !state.direct.is_empty() || state.is_ending {
+            // Without a record nothing is known to be applied beyond what was.
+            let through = records.last().map_or(Lsn::NONE, |(lsn, _)| *lsn);
+            let direct = state.direct.drain(..).collect();
+            return Due { records, direct, through, is_ending: state.is_ending };
         }
         state = unpoisoned(inbox.changed.wait(state));
     }

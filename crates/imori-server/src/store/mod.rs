@@ -24,6 +24,7 @@ mod progress;
 pub use checkpointer::Checkpointer;
 pub(crate) use commits::{BOUNDS_US as COMMIT_BOUNDS_US, Commits};
 pub(crate) use damages::Damages;
+pub(crate) use definitions::DefinitionRows;
 pub(crate) use journal::Journal;
 pub(crate) use open::{OpenedStore, Opening, open};
 pub use page_facts::{manifest_of, page_facts};

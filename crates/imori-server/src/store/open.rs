@@ -13,6 +13,7 @@ use imori_core::name::Name;
 use imori_core::record::{Checkpoint, RecordError};
 use imori_core::restore::{Leaving, Restore};
 use imori_core::time::Time;
+use imori_store::definitions::{Row, Table};
 use imori_store::disk::ReadFrom;
 use imori_store::folder::StoreFolder;
 use imori_store::folder::run_mark::LastEnd;
@@ -25,7 +26,7 @@ use tracing::{info, warn};
 
 use super::damages::Damages;
 use super::declared::Declared;
-use super::definitions::DefinitionsThread;
+use super::definitions::{DefinitionRows, DefinitionsThread};
 use super::failure::Failure;
 use super::found_pages::FoundPages;
 use super::store_error::StoreError;
@@ -64,6 +65,10 @@ pub(crate) struct OpenedStore {
     pub(crate) opened: Opened<File>,
     pub(crate) restore: Restore,
     pub(crate) vhosts: Vec<(Name, VhostId)>,
+    /// The rows of what an operator set.
+    pub(crate) objects: Vec<Row>,
+    /// Changes them and the rows of vhosts.
+    pub(crate) rows: DefinitionRows,
 }
 
 /// Opens a store, or makes one in an empty folder, and says in the log what was in it.
@@ -117,6 +122,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     let synced = Lsn(opened.recovered.next.0.saturating_sub(1));
     let failure = Arc::new(Failure::new(folder));
     let Declared { definitions, keys, vhosts, .. } = declared;
+    let objects = definitions.all(Table::Objects)?;
     let thread =
         DefinitionsThread::start(definitions, keys, Arc::clone(&failure)).map_err(StoreError::Thread)?;
     each(&opened, RecordType::Definition, |lsn, payload| {
@@ -126,6 +132,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
         Ok(())
     })?;
     thread.release(synced);
+    let rows = thread.rows();
     let checkpointer = Checkpointer::new(opening.files_max, doubtful, restore.gone_pages());
     let waiters = Arc::new(Waiters::new(opening.cells, synced));
     let pager = Pager::start(
@@ -139,7 +146,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     let pager = pager.map_err(StoreError::Thread)?;
     let file_bytes = usize::try_from(opening.file_bytes).unwrap_or(usize::MAX);
     let journal = Journal::new(failure, thread, waiters, file_bytes);
-    Ok(OpenedStore { journal, checkpointer, pager, damages, opened, restore, vhosts })
+    Ok(OpenedStore { journal, checkpointer, pager, damages, opened, restore, vhosts, objects, rows })
 }
 
 fn journal_settings(folder: &StoreFolder, opening: &Opening<'_>) -> Result<Settings, StoreError> {

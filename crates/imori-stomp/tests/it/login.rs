@@ -92,6 +92,7 @@ fn a_verdict_that_nobody_asked_for_is_worth_nothing() {
     let stray = Login {
         connection: client.id,
         is_local: true,
+        source: None,
         is_encrypted: false,
         certificate: None,
         credentials: Credentials::password(None, None),

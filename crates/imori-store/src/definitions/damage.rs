@@ -20,12 +20,14 @@ pub enum Table {
     Bindings,
     /// Notes of the store's owner.
     Meta,
+    /// Objects of operators: users, permissions, policies, limits.
+    Objects,
 }
 
 impl Table {
     /// All tables.
-    pub const ALL: [Table; 5] =
-        [Table::Vhosts, Table::Exchanges, Table::Queues, Table::Bindings, Table::Meta];
+    pub const ALL: [Table; 6] =
+        [Table::Vhosts, Table::Exchanges, Table::Queues, Table::Bindings, Table::Meta, Table::Objects];
 
     /// The name of the table in the file and in reports.
     #[must_use]
@@ -36,6 +38,7 @@ impl Table {
             Table::Queues => "queues",
             Table::Bindings => "bindings",
             Table::Meta => "meta",
+            Table::Objects => "objects",
         }
     }
 }

@@ -5,19 +5,16 @@ mod publish;
 mod subscribe;
 mod call;
 mod respond;
-mod queue;
-mod exchange;
-mod connection;
-mod status;
 mod config;
 mod cert;
 mod verify;
 mod store;
 mod version;
-mod listing;
 mod argument;
 
 use clap::{Parser, Subcommand};
+
+use crate::administer::{Binding, Connection, Exchange, Queue, Status, User, Vhost};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -41,11 +38,13 @@ enum Command {
     Sub(subscribe::Sub),
     Call(call::Call),
     Respond(respond::Respond),
-    Queue(queue::Queue),
-    Exchange(exchange::Exchange),
-    Binding(exchange::Binding),
-    Connection(connection::Connection),
-    Status(status::Status),
+    Queue(Queue),
+    Exchange(Exchange),
+    Binding(Binding),
+    Connection(Connection),
+    User(User),
+    Vhost(Vhost),
+    Status(Status),
     /// Put load on a broker, this one or another, and check everything that comes back.
     ///
     /// Exit codes: 0 done, 1 could not run, 2 the command line is wrong, 3 a message was lost or altered, 4 the run is
@@ -73,6 +72,8 @@ impl Cli {
             Command::Exchange(exchange) => exchange.run(),
             Command::Binding(binding) => binding.run(),
             Command::Connection(connection) => connection.run(),
+            Command::User(user) => user.run(),
+            Command::Vhost(vhost) => vhost.run(),
             Command::Status(status) => status.run(),
             Command::Config(config) => config.run(),
             Command::Cert(cert) => cert.run(),

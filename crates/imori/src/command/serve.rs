@@ -23,7 +23,8 @@ use crate::reload::Reload;
 /// opens the file of the log anew.
 ///
 /// Prints `listening PROTOCOL ADDRESS` for each listener and then `ready` to the standard output;
-/// the log goes to the standard error.
+/// the log goes to the standard error. Before that the first start prints, once, the password that it made for the
+/// user `admin`.
 ///
 /// Exit codes: 0 it was told to stop, 1 it cannot start or has ended in an error, 74 the disk failed, and nothing was
 /// confirmed after that.
@@ -86,7 +87,10 @@ impl Serve {
                 "`broker.accept_plaintext` names a listener that other hosts reach without TLS"
             );
         }
-        let server = Server::start(&config)?;
+        let mut server = Server::start(&config)?;
+        if let Some(password) = server.take_first_password() {
+            print_line(&format!("created user admin with password {}", password.reveal()))?;
+        }
         for listener in server.listeners() {
             print_line(&format!("listening {} {}", listener.name, listener.address))?;
         }

@@ -28,7 +28,7 @@ impl Broker {
     fn line(&mut self) -> String {
         let mut line = String::new();
         self.lines.read_line(&mut line).unwrap();
-        line
+        if line.starts_with("created user admin with password ") { self.line() } else { line }
     }
 
     /// Reads the address from a line `listening stomp ADDRESS`.

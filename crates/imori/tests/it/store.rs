@@ -141,7 +141,7 @@ fn a_sound_store_is_said_to_be_sound_and_stays_as_it_is() {
         "journal: 40 records in ",
         " files, numbers 1-40, read in ",
         "segments: 10 entries in 2 pages in 1 segments\n",
-        "definitions: as of number 40, vhosts 1, exchanges 0, queues 201, bindings 0, meta 0\nsound\n",
+        "definitions: as of number 40, vhosts 1, exchanges 0, queues 201, bindings 0, meta 0, objects 0\nsound\n",
     ] {
         assert!(verified.stdout.contains(told), "{told} is missing in {}", verified.stdout);
     }

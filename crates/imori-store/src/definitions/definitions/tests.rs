@@ -506,7 +506,7 @@ fn rows_that_a_file_counts_and_does_not_have_are_gone_without_a_trace() {
     };
     definitions.apply(Lsn(7), &[row(1), row(2), row(3)]).expect("the disk is well");
     // It believes that it has five more.
-    definitions.head.rows = [0, 0, 7, 0, 0];
+    definitions.head.rows = [0, 0, 7, 0, 0, 0];
     definitions.apply(Lsn(8), &[row(4)]).expect("the disk is well");
     drop(definitions);
     let look = inspect(&disk, STORE).expect("it opens").expect("it is there");

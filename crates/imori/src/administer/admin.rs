@@ -1,6 +1,8 @@
 //! The admin listener of a broker, as the command line asks it.
 
 use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -11,6 +13,9 @@ use ureq::http::{Method, Request};
 
 /// How long an answer may take: the list of a hundred thousand queues takes seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The file of a data folder that has the password of the user `operator`.
+const OPERATOR_FILE: &str = "operator.secret";
 
 /// The admin listener of a broker.
 #[derive(Debug)]
@@ -23,8 +28,9 @@ pub(crate) struct Admin {
 }
 
 impl Admin {
-    /// The listener at `http://user:password@host:port`.
-    pub(crate) fn at(url: &str) -> anyhow::Result<Admin> {
+    /// The listener at `http://user:password@host:port`, or without user and password at that of the broker with this
+    /// data folder.
+    pub(crate) fn at(url: &str, data_dir: &Path) -> anyhow::Result<Admin> {
         let Some(rest) = url.strip_prefix("http://") else {
             bail!(
                 "`{}` is no address of an admin listener; write `http://user:password@host:port`",
@@ -33,7 +39,10 @@ impl Admin {
         };
         let rest = rest.trim_end_matches('/');
         let (login, place) =
-            rest.rsplit_once('@').map_or((None, rest), |(login, place)| (Some(login), place));
+            rest.rsplit_once('@').map_or((None, rest), |(login, place)| (Some(login.to_owned()), place));
+        // Without the file the broker refuses the login, and says so.
+        let operator = || fs::read_to_string(data_dir.join(OPERATOR_FILE)).ok();
+        let login = login.or_else(|| operator().map(|password| format!("operator:{password}")));
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .timeout_global(Some(PATIENCE))
@@ -47,16 +56,28 @@ impl Admin {
 
     /// The JSON at a path; `what` names it for a refusal.
     pub(crate) fn get(&self, path: &str, what: &str) -> anyhow::Result<Value> {
-        let text = self.ask(Method::GET, path, what, None)?;
+        let text = self.ask(Method::GET, path, what, None, None)?;
         serde_json::from_str(&text).with_context(|| format!("what `{}` answers is not JSON", self.base))
     }
 
     /// Deletes what is at a path, for a reason that it may be told.
     pub(crate) fn delete(&self, path: &str, what: &str, reason: Option<&str>) -> anyhow::Result<()> {
-        self.ask(Method::DELETE, path, what, reason).map(drop)
+        self.ask(Method::DELETE, path, what, reason, None).map(drop)
     }
 
-    fn ask(&self, method: Method, path: &str, what: &str, reason: Option<&str>) -> anyhow::Result<String> {
+    /// Puts an object at a path.
+    pub(crate) fn put(&self, path: &str, what: &str, object: &Value) -> anyhow::Result<()> {
+        self.ask(Method::PUT, path, what, None, Some(object)).map(drop)
+    }
+
+    fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        what: &str,
+        reason: Option<&str>,
+        object: Option<&Value>,
+    ) -> anyhow::Result<String> {
         let mut request = Request::builder().method(method).uri(format!("{}{path}", self.base));
         if let Some(login) = &self.login {
             request = request.header("authorization", login);
@@ -64,7 +85,8 @@ impl Admin {
         if let Some(reason) = reason {
             request = request.header("x-reason", reason);
         }
-        let mut answer = self.agent.run(request.body(())?).with_context(|| {
+        let body = object.map(Value::to_string).unwrap_or_default();
+        let mut answer = self.agent.run(request.body(body)?).with_context(|| {
             format!(
                 "no admin listener answers at `{}`; start the broker, or name another with `--admin`",
                 self.base
@@ -73,7 +95,11 @@ impl Admin {
         let text = answer.body_mut().with_config().limit(u64::MAX).read_to_string()?;
         match answer.status().as_u16() {
             200..300 => Ok(text),
-            401 => bail!("`{}` refuses the login; correct `--admin`", self.base),
+            401 if self.login.is_none() => bail!(
+                "`{}` asks for a login; name its data folder with `--data-dir`, or a user and password in `--admin`",
+                self.base
+            ),
+            401 => bail!("`{}` refuses the login, or the user may not do this; correct `--admin`", self.base),
             404 => bail!("there is no {what}"),
             status => {
                 let said: Option<Value> = serde_json::from_str(&text).ok();
@@ -119,9 +145,9 @@ mod tests {
     // SECURITY OPS-02
     #[test]
     fn what_is_no_address_is_refused_without_its_password() {
-        let error = Admin::at("https://guest:secret@h:1").unwrap_err().to_string();
+        let error = Admin::at("https://guest:secret@h:1", Path::new("/nowhere")).unwrap_err().to_string();
         assert!(error.contains("`h:1` is no address") && !error.contains("secret"), "{error}");
-        let admin = Admin::at("http://guest:guest@127.0.0.1:15672/").unwrap();
+        let admin = Admin::at("http://guest:guest@127.0.0.1:15672/", Path::new("/nowhere")).unwrap();
         assert_eq!(
             (admin.base.as_str(), admin.login.as_deref()),
             ("http://127.0.0.1:15672", Some("Basic Z3Vlc3Q6Z3Vlc3Q="))

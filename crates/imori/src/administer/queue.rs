@@ -2,8 +2,8 @@
 
 use clap::{Args, Subcommand};
 
+use super::admin::segment;
 use super::listing::Asked;
-use crate::admin::segment;
 use crate::output::print_line;
 
 /// Show, purge and delete queues.
@@ -65,7 +65,7 @@ impl Named {
 }
 
 impl Queue {
-    pub(super) fn run(self) -> anyhow::Result<()> {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
         match self.command {
             QueueCommand::Ls { asked, vhost, part } => {
                 let vhost = vhost.as_deref();

@@ -2,8 +2,8 @@
 
 use clap::{Args, Subcommand};
 
+use super::admin::segment;
 use super::listing::Asked;
-use crate::admin::segment;
 use crate::output::print_line;
 
 /// Show and close connections of clients.
@@ -52,7 +52,7 @@ impl Named {
 }
 
 impl Connection {
-    pub(super) fn run(self) -> anyhow::Result<()> {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
         match self.command {
             ConnectionCommand::Ls { asked } => {
                 let rows = asked.admin()?.get("/api/connections", "list of connections")?;

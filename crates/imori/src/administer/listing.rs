@@ -1,27 +1,32 @@
 //! Rows of JSON as people read them, or as programs do.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use imori_core::name::Printable;
 use serde_json::{Map, Value};
 
-use crate::admin::Admin;
+use super::admin::Admin;
 use crate::output::print_line;
 
 /// Which broker to ask, and how to print the answer.
 #[derive(Debug, Args)]
 pub(super) struct Asked {
-    /// The admin listener of the broker: `http://user:password@host:port`.
+    /// The admin listener of the broker: `http://user:password@host:port`. Without user and password you are the
+    /// operator of a broker on this machine, which only who may read its data folder can be.
     ///
-    /// Other users of this host see what stands on a command line, so put a password that matters
-    /// into the variable.
+    /// Other users of this host see what stands on a command line, so put a password into the variable.
     #[arg(
         long,
         value_name = "URL",
         env = "IMORI_ADMIN",
         hide_env_values = true,
-        default_value = "http://guest:guest@127.0.0.1:15672"
+        default_value = "http://127.0.0.1:15672"
     )]
     admin: String,
+    /// The data folder of the broker on this machine.
+    #[arg(long, value_name = "DIR", env = "IMORI__BROKER__DATA_DIR", default_value = ".data")]
+    data_dir: PathBuf,
     /// Print JSON, as the broker gives it.
     #[arg(long)]
     json: bool,
@@ -29,7 +34,7 @@ pub(super) struct Asked {
 
 impl Asked {
     pub(super) fn admin(&self) -> anyhow::Result<Admin> {
-        Admin::at(&self.admin)
+        Admin::at(&self.admin, &self.data_dir)
     }
 
     /// Prints rows, of which people see these fields, each under its title.

@@ -2,8 +2,8 @@
 
 use clap::{Args, Subcommand};
 
+use super::admin::segment;
 use super::listing::Asked;
-use crate::admin::segment;
 
 /// Show exchanges.
 #[derive(Debug, Args)]
@@ -52,7 +52,7 @@ impl Listed {
 }
 
 impl Exchange {
-    pub(super) fn run(self) -> anyhow::Result<()> {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
         let ExchangeCommand::Ls(listed) = self.command;
         let columns = [
             ("VHOST", "vhost"),
@@ -67,7 +67,7 @@ impl Exchange {
 }
 
 impl Binding {
-    pub(super) fn run(self) -> anyhow::Result<()> {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
         let BindingCommand::Ls(listed) = self.command;
         let columns = [
             ("VHOST", "vhost"),

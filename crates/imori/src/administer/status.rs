@@ -15,7 +15,7 @@ pub(crate) struct Status {
 }
 
 impl Status {
-    pub(super) fn run(self) -> anyhow::Result<()> {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
         let admin = self.asked.admin()?;
         let overview = admin.get("/api/overview", "overview")?;
         let nodes = admin.get("/api/nodes", "node")?;

@@ -1,0 +1,291 @@
+//! All objects as they are, and the one way to change them.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use imori_core::authorize::{Identity, Rights, Tag, Tags};
+use imori_core::id::VhostId;
+use imori_core::login::{BUILT_IN_USER, Credentials, Login, Verdict};
+use imori_core::name::Name;
+use tracing::{debug, warn};
+
+use super::attempts::Attempts;
+use super::draft::Draft;
+use super::objects::Objects;
+use super::operator::OPERATOR;
+use super::password::PasswordHash;
+use super::refusal::AccessError;
+use super::verified::Verified;
+use crate::config::GuestLogin;
+use crate::login::{Authenticator, BuiltInUser, is_equal};
+use crate::slots::unpoisoned;
+use crate::store::DefinitionRows;
+
+/// The user that the first start makes.
+pub(super) const FIRST_USER: &str = "admin";
+
+/// Tells live connections of a user its identity, or that it has none any more.
+pub(crate) type Renew = Box<dyn Fn(&Name, Option<&Identity>) + Send + Sync>;
+
+/// Users, vhosts and permissions.
+pub(crate) struct Access {
+    state: ArcSwap<State>,
+    rows: DefinitionRows,
+    /// One change after the other.
+    changing: Mutex<()>,
+    verified: Option<Verified>,
+    attempts: Attempts,
+    guest: GuestLogin,
+    renew: OnceLock<Renew>,
+    operator_password: OnceLock<String>,
+}
+
+/// A snapshot.
+#[derive(Debug, Default)]
+struct State {
+    objects: Objects,
+    identities: HashMap<String, Identity>,
+    is_guest_there: bool,
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Access").field("guest", &self.guest).finish_non_exhaustive()
+    }
+}
+
+/// Hashed for users that do not exist, so that they take as long as others (SECURITY AUTH-09).
+static NOBODYS_HASH: LazyLock<Option<PasswordHash>> =
+    LazyLock::new(|| PasswordHash::of(b"nobody's password"));
+
+impl Access {
+    /// The objects that were read from the store. A user whose permissions cannot be compiled has no rights.
+    pub(crate) fn of(objects: Objects, rows: DefinitionRows, guest: GuestLogin) -> Access {
+        let compile = |name: &String| {
+            let identity = identity(&objects, name).unwrap_or_else(|error| {
+                warn!(user = %name.escape_debug(), %error, "the rights of a user cannot be read; it has none");
+                without_rights(name)
+            });
+            (name.clone(), identity)
+        };
+        let identities = objects.users.keys().map(compile).collect();
+        let is_guest_there = is_guest_there(guest, &objects);
+        let verified = Verified::new();
+        if verified.is_none() {
+            warn!("the system has no random bytes; each login is checked by a slow hash");
+        }
+        Access {
+            state: ArcSwap::from_pointee(State { objects, identities, is_guest_there }),
+            rows,
+            changing: Mutex::new(()),
+            verified,
+            attempts: Attempts::default(),
+            guest,
+            renew: OnceLock::new(),
+            operator_password: OnceLock::new(),
+        }
+    }
+
+    /// Sets what tells live connections of changes. The first one stays.
+    pub(crate) fn renew_with(&self, renew: Renew) {
+        let _ = self.renew.set(renew);
+    }
+
+    /// Sets the password of the operator on this machine. The first one stays.
+    pub(crate) fn admit_operator(&self, password: String) {
+        let _ = self.operator_password.set(password);
+    }
+
+    /// The objects as they are now.
+    pub(crate) fn objects(&self) -> Objects {
+        self.state.load().objects.clone()
+    }
+
+    /// Changes objects: checked as a whole, durable when this returns, and in effect on live connections. It waits for
+    /// the disk, so that no cell may call it.
+    ///
+    /// # Errors
+    /// That of `edit`, a permission that is no regular expression, or [`AccessError::NotKept`].
+    pub(crate) fn change<R>(
+        &self,
+        edit: impl FnOnce(&mut Draft) -> Result<R, AccessError>,
+    ) -> Result<R, AccessError> {
+        let _changing = unpoisoned(self.changing.lock());
+        let before = self.state.load_full();
+        let mut draft = Draft::of(&before.objects);
+        let result = edit(&mut draft)?;
+        let Draft { objects, changes, touched } = draft;
+        // Nobody could administer the broker any more, until the next start makes another.
+        if has_administrator(&before.objects) && !has_administrator(&objects) {
+            let text =
+                "the last user with the tag `administrator` has to stay; give the tag to another user first";
+            return Err(AccessError::bad(text));
+        }
+        let mut identities = before.identities.clone();
+        for user in &touched {
+            identities.remove(user);
+            if objects.users.contains_key(user) {
+                identities.insert(user.clone(), identity(&objects, user)?);
+            }
+        }
+        if !changes.is_empty() && !self.rows.change(changes) {
+            return Err(AccessError::NotKept);
+        }
+        let is_guest_there = is_guest_there(self.guest, &objects);
+        let after = Arc::new(State { objects, identities, is_guest_there });
+        self.state.store(Arc::clone(&after));
+        for user in &touched {
+            self.verified.iter().for_each(|verified| verified.forget(user));
+            self.tell(user, after.identities.get(user));
+        }
+        if before.is_guest_there && !after.is_guest_there {
+            self.tell(&String::from_utf8_lossy(BUILT_IN_USER), after.identities.get("guest"));
+        }
+        Ok(result)
+    }
+
+    fn tell(&self, user: &str, identity: Option<&Identity>) {
+        if let Some(renew) = self.renew.get() {
+            renew(&Name::from(user), identity);
+        }
+    }
+
+    /// Replaces a hash of another broker by one of our own, unless it was changed meanwhile.
+    fn replace_hash(&self, user: &str, old: &PasswordHash, password: &[u8]) {
+        let Some(hash) = PasswordHash::of(password) else { return };
+        let replaced = self.change(|draft| {
+            let known = draft.objects.users.get(user).filter(|known| known.password.as_ref() == Some(old));
+            let Some(mut changed) = known.map(|known| (**known).clone()) else { return Ok(()) };
+            changed.password = Some(hash);
+            draft.put_user(user, changed).map(drop)
+        });
+        if let Err(error) = replaced {
+            warn!(user = %user.escape_debug(), %error, "the hash of a password stays one of another broker");
+        }
+    }
+
+    /// Finds the user whom a verified certificate names: by the name that certificates of the user carry, or else by the
+    /// user's own. A client that asks to be somebody has to be that one (SECURITY AUTH-11).
+    fn check_certificate(&self, login: &Login, wanted: Option<&[u8]>) -> Verdict {
+        let named = login.certificate.as_ref().and_then(|certificate| certificate.user.as_deref());
+        let Some(named) = named else { return Verdict::Refused };
+        let state = self.state.load();
+        let users = &state.objects.users;
+        let by_certificate = users.iter().find(|(_, user)| user.certificate.as_deref() == Some(named));
+        let own = || users.get_key_value(named).filter(|(_, user)| user.certificate.is_none());
+        let found = by_certificate.or_else(own).map(|(name, _)| name);
+        let is_wanted =
+            |name: &&String| wanted.is_none_or(|wanted| wanted.is_empty() || wanted == name.as_bytes());
+        let identity = found.filter(is_wanted).and_then(|name| state.identities.get(name));
+        identity.cloned().map_or(Verdict::Refused, Verdict::Granted)
+    }
+
+    /// Checks a password at the price of a slow hash, whether the user is there or not.
+    fn check(&self, user: &str, password: &[u8], source: Option<IpAddr>) -> Verdict {
+        let state = self.state.load_full();
+        let hash = state.objects.users.get(user).and_then(|user| user.password.as_ref());
+        // An empty password is none.
+        let is_right =
+            hash.or(NOBODYS_HASH.as_ref()).is_some_and(|hash| hash.verify(password)) && !password.is_empty();
+        let Some((hash, identity)) = hash.zip(state.identities.get(user)).filter(|_| is_right) else {
+            self.attempts.note(source, user, Instant::now());
+            return Verdict::Refused;
+        };
+        if hash.is_foreign() {
+            self.replace_hash(user, hash, password);
+        }
+        self.verified.iter().for_each(|verified| verified.note(user, password));
+        Verdict::Granted(identity.clone())
+    }
+}
+
+impl Authenticator for Access {
+    fn verify_now(&self, login: &Login) -> Option<Verdict> {
+        let (user, password) = match &login.credentials {
+            Credentials::Password { user, password } => (user, password),
+            Credentials::Certificate { user } => return Some(self.check_certificate(login, user.as_deref())),
+            Credentials::Unsupported => return Some(Verdict::Refused),
+        };
+        let user = user.as_deref().unwrap_or(BUILT_IN_USER);
+        let password = password.as_deref().unwrap_or(BUILT_IN_USER);
+        let state = self.state.load();
+        let Ok(name) = str::from_utf8(user) else { return Some(Verdict::Refused) };
+        if user == BUILT_IN_USER && state.is_guest_there {
+            return BuiltInUser.verify_now(login);
+        }
+        if name == OPERATOR && !state.objects.users.contains_key(OPERATOR) {
+            let is_right =
+                self.operator_password.get().is_some_and(|right| is_equal(password, right.as_bytes()));
+            let verdict = if is_right && login.is_local {
+                Verdict::Granted(Identity::operator())
+            } else {
+                Verdict::Refused
+            };
+            return Some(verdict);
+        }
+        if self.verified.as_ref().is_some_and(|verified| verified.has(name, password)) {
+            return state.identities.get(name).cloned().map(Verdict::Granted);
+        }
+        if self.attempts.is_over(source(login), name, Instant::now()) {
+            debug!(user = %name.escape_debug(), "a login is refused unchecked: too many wrong ones came before");
+            return Some(Verdict::Refused);
+        }
+        None
+    }
+
+    fn verify(&self, login: &Login) -> Verdict {
+        if let Some(verdict) = self.verify_now(login) {
+            return verdict;
+        }
+        let Credentials::Password { user: Some(user), password } = &login.credentials else {
+            return Verdict::Refused;
+        };
+        let password = password.as_deref().unwrap_or(BUILT_IN_USER);
+        str::from_utf8(user).map_or(Verdict::Refused, |user| self.check(user, password, source(login)))
+    }
+}
+
+/// Whose wrong logins are counted together; those from this machine are not.
+fn source(login: &Login) -> Option<IpAddr> {
+    login.source.filter(|_| !login.is_local)
+}
+
+/// Compiles the rights of a user that is there.
+fn identity(objects: &Objects, user: &str) -> Result<Identity, AccessError> {
+    let tags = objects.users.get(user).map(|user| user.tags()).unwrap_or_default();
+    let in_vhost = objects.permissions_of(user).filter_map(|(vhost, permission)| {
+        let id = VhostId(objects.vhosts.get(vhost)?.id);
+        Some((id, Name::from(vhost.as_str()), permission.grants(objects.topic_permissions_of(user, vhost))))
+    });
+    let grants: Vec<_> = in_vhost.collect();
+    let user = Name::from(user);
+    let rights = Rights::new(&user, tags, grants.iter().map(|(id, name, grants)| (*id, name, grants)));
+    let rights = rights.map_err(AccessError::bad)?;
+    Ok(Identity { user, rights: Arc::new(rights) })
+}
+
+fn has_administrator(objects: &Objects) -> bool {
+    objects.users.values().any(|user| user.tags().has(Tag::Administrator))
+}
+
+fn without_rights(user: &str) -> Identity {
+    let user = Name::from(user);
+    let rights = Rights::new(&user, Tags::NONE, []);
+    rights.map_or_else(|_| Identity::nobody(), |rights| Identity { user, rights: Arc::new(rights) })
+}
+
+/// The built-in user is there as the configuration says, unless a user of its name is.
+fn is_guest_there(guest: GuestLogin, objects: &Objects) -> bool {
+    let mut others = objects.users.keys().filter(|name| *name != FIRST_USER);
+    let is_replaced = objects.users.keys().any(|name| name.as_bytes() == BUILT_IN_USER);
+    !is_replaced
+        && match guest {
+            GuestLogin::UntilUsers => others.next().is_none(),
+            GuestLogin::Always => true,
+            GuestLogin::Never => false,
+        }
+}

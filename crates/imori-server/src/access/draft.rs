@@ -1,0 +1,203 @@
+//! A change of objects that is being made: the objects as they will be, and the rows that change.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use imori_store::definitions::{Change, Table};
+
+use super::objects::{Object, Objects, Permission, TopicPermission, User, VhostFacts, row_key};
+use super::refusal::AccessError;
+use crate::limits::{OBJECT_NAME_BYTES_MAX, VHOSTS_MAX};
+
+/// Objects as a change leaves them.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub(crate) objects: Objects,
+    pub(super) changes: Vec<Change>,
+    /// Users whose rights may be others now.
+    pub(super) touched: BTreeSet<String>,
+}
+
+impl Draft {
+    pub(super) fn of(objects: &Objects) -> Draft {
+        Draft { objects: objects.clone(), changes: Vec::new(), touched: BTreeSet::new() }
+    }
+
+    /// Sets a user; says whether the user is new.
+    ///
+    /// # Errors
+    /// The name cannot be one.
+    pub(crate) fn put_user(&mut self, name: &str, user: User) -> Result<bool, AccessError> {
+        check_name("user", name)?;
+        self.put(&[name], &user);
+        self.touched.insert(name.to_owned());
+        Ok(self.objects.users.insert(name.to_owned(), Arc::new(user)).is_none())
+    }
+
+    /// Takes a user away with all permissions.
+    ///
+    /// # Errors
+    /// There is no such user.
+    pub(crate) fn delete_user(&mut self, name: &str) -> Result<(), AccessError> {
+        self.objects.users.remove(name).ok_or_else(|| AccessError::Missing("user", name.to_owned()))?;
+        self.remove::<User>(&[name]);
+        self.touched.insert(name.to_owned());
+        self.forget_permissions(|user, _| user == name);
+        Ok(())
+    }
+
+    /// Sets the rights of a user in a vhost; says whether there were none.
+    ///
+    /// # Errors
+    /// There is no such user or vhost.
+    pub(crate) fn put_permission(
+        &mut self,
+        user: &str,
+        vhost: &str,
+        permission: Permission,
+    ) -> Result<bool, AccessError> {
+        self.check_both(user, vhost)?;
+        self.put(&[user, vhost], &permission);
+        self.touched.insert(user.to_owned());
+        let key = (user.to_owned(), vhost.to_owned());
+        Ok(self.objects.permissions.insert(key, Arc::new(permission)).is_none())
+    }
+
+    /// Takes the rights of a user in a vhost away.
+    ///
+    /// # Errors
+    /// There are none.
+    pub(crate) fn delete_permission(&mut self, user: &str, vhost: &str) -> Result<(), AccessError> {
+        let removed = self.objects.permissions.remove(&(user.to_owned(), vhost.to_owned()));
+        removed.ok_or_else(|| AccessError::Missing("permission of", format!("{user} in {vhost}")))?;
+        self.remove::<Permission>(&[user, vhost]);
+        self.touched.insert(user.to_owned());
+        Ok(())
+    }
+
+    /// Sets the rights of a user by routing key of an exchange; says whether there were none.
+    ///
+    /// # Errors
+    /// There is no such user or vhost, or the exchange's name cannot be one.
+    pub(crate) fn put_topic_permission(
+        &mut self,
+        (user, vhost, exchange): (&str, &str, &str),
+        permission: TopicPermission,
+    ) -> Result<bool, AccessError> {
+        self.check_both(user, vhost)?;
+        check_name("exchange", exchange)?;
+        self.put(&[user, vhost, exchange], &permission);
+        self.touched.insert(user.to_owned());
+        let key = (user.to_owned(), vhost.to_owned(), exchange.to_owned());
+        Ok(self.objects.topic_permissions.insert(key, Arc::new(permission)).is_none())
+    }
+
+    /// Takes the rights of a user by routing key away: of one exchange, or of all.
+    ///
+    /// # Errors
+    /// There are none.
+    pub(crate) fn delete_topic_permissions(
+        &mut self,
+        user: &str,
+        vhost: &str,
+        exchange: Option<&str>,
+    ) -> Result<(), AccessError> {
+        let of_user = self.objects.topic_permissions_of(user, vhost).map(|(exchange, _)| exchange.clone());
+        let gone: Vec<String> = of_user.filter(|known| exchange.is_none_or(|name| name == known)).collect();
+        if gone.is_empty() {
+            return Err(AccessError::Missing("topic permission of", format!("{user} in {vhost}")));
+        }
+        for exchange in gone {
+            self.remove::<TopicPermission>(&[user, vhost, &exchange]);
+            self.objects.topic_permissions.remove(&(user.to_owned(), vhost.to_owned(), exchange));
+        }
+        self.touched.insert(user.to_owned());
+        Ok(())
+    }
+
+    /// Sets what is told of a vhost; says whether the vhost is new, which then has a number.
+    ///
+    /// # Errors
+    /// The name cannot be one, or there are as many as there may be.
+    pub(crate) fn put_vhost(&mut self, name: &str, facts: VhostFacts) -> Result<bool, AccessError> {
+        check_name("vhost", name)?;
+        let known = self.objects.vhosts.get(name).map(|facts| facts.id);
+        let last = self.objects.vhosts.values().map(|facts| facts.id).max();
+        let id = known.unwrap_or_else(|| last.map_or(0, |last| last.saturating_add(1)));
+        if known.is_none() {
+            if self.objects.vhosts.len() >= VHOSTS_MAX {
+                let text =
+                    format!("there are `{VHOSTS_MAX}` vhosts, as many as there may be; delete one first");
+                return Err(AccessError::Bad(text));
+            }
+            let value = Some(Bytes::copy_from_slice(&id.to_le_bytes()));
+            let key = Bytes::copy_from_slice(name.as_bytes());
+            self.changes.push(Change { table: Table::Vhosts, key, value });
+        }
+        self.put(&[name], &facts);
+        self.objects.vhosts.insert(name.to_owned(), Arc::new(VhostFacts { id, ..facts }));
+        Ok(known.is_none())
+    }
+
+    /// Takes a vhost away with all permissions in it.
+    ///
+    /// # Errors
+    /// There is no such vhost.
+    pub(crate) fn delete_vhost(&mut self, name: &str) -> Result<(), AccessError> {
+        self.objects.vhosts.remove(name).ok_or_else(|| AccessError::Missing("vhost", name.to_owned()))?;
+        let key = Bytes::copy_from_slice(name.as_bytes());
+        self.changes.push(Change { table: Table::Vhosts, key, value: None });
+        self.remove::<VhostFacts>(&[name]);
+        self.forget_permissions(|_, vhost| vhost == name);
+        Ok(())
+    }
+
+    fn forget_permissions(&mut self, is_gone: impl Fn(&str, &str) -> bool) {
+        let permissions = self.objects.permissions.keys().filter(|(user, vhost)| is_gone(user, vhost));
+        for (user, vhost) in permissions.cloned().collect::<Vec<_>>() {
+            self.remove::<Permission>(&[&user, &vhost]);
+            self.touched.insert(user.clone());
+            self.objects.permissions.remove(&(user, vhost));
+        }
+        let topics = self.objects.topic_permissions.keys().filter(|(user, vhost, _)| is_gone(user, vhost));
+        for (user, vhost, exchange) in topics.cloned().collect::<Vec<_>>() {
+            self.remove::<TopicPermission>(&[&user, &vhost, &exchange]);
+            self.touched.insert(user.clone());
+            self.objects.topic_permissions.remove(&(user, vhost, exchange));
+        }
+    }
+
+    fn check_both(&self, user: &str, vhost: &str) -> Result<(), AccessError> {
+        if !self.objects.users.contains_key(user) {
+            return Err(AccessError::Missing("user", user.to_owned()));
+        }
+        if !self.objects.vhosts.contains_key(vhost) {
+            return Err(AccessError::Missing("vhost", vhost.to_owned()));
+        }
+        Ok(())
+    }
+
+    fn put<T: Object>(&mut self, parts: &[&str], value: &T) {
+        // Plain data with text for keys always has a form in JSON.
+        let value = serde_json::to_vec(value).unwrap_or_default();
+        let key = row_key(T::KIND, parts).into();
+        self.changes.push(Change { table: Table::Objects, key, value: Some(value.into()) });
+    }
+
+    fn remove<T: Object>(&mut self, parts: &[&str]) {
+        let key = row_key(T::KIND, parts).into();
+        self.changes.push(Change { table: Table::Objects, key, value: None });
+    }
+}
+
+/// Refuses names that nobody could type or that are no value of their own in a key.
+fn check_name(kind: &str, name: &str) -> Result<(), AccessError> {
+    if name.is_empty() || name.len() > OBJECT_NAME_BYTES_MAX || name.chars().any(char::is_control) {
+        return Err(AccessError::Bad(format!(
+            "`{}` cannot be the name of a {kind}; use 1 to {OBJECT_NAME_BYTES_MAX} bytes without control characters",
+            name.escape_debug()
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! The user `admin`, whom the first start makes.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use super::access::{Access, FIRST_USER};
+use super::objects::{Permission, User};
+use super::password::{PasswordHash, random_password};
+use super::refusal::AccessError;
+
+/// A password that was made for `admin`, to be shown once.
+pub struct FirstPassword(String);
+
+impl FirstPassword {
+    /// The text, for the one who starts the broker alone.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for FirstPassword {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FirstPassword")
+    }
+}
+
+/// Makes `admin` where no user was ever made, with the password of this file or one that is made and given back.
+/// Where the file is named, `admin` has its password after each start.
+pub(crate) fn make_admin(
+    access: &Access,
+    password_file: Option<&Path>,
+) -> Result<Option<FirstPassword>, AccessError> {
+    let given = password_file.map(read_secret).transpose()?;
+    let is_first = access.objects().users.is_empty();
+    let (password, made) = match given {
+        Some(password) => (password, None),
+        None if is_first => {
+            let made = random_password().ok_or(AccessError::NoRandomness)?;
+            (made.clone(), Some(FirstPassword(made)))
+        }
+        None => return Ok(None),
+    };
+    let changed = access.change(|draft| {
+        let known = draft.objects.users.get(FIRST_USER).map(|user| (**user).clone());
+        let is_known = known.is_some();
+        let hash = known.as_ref().and_then(|user| user.password.as_ref());
+        if hash.is_some_and(|hash| hash.verify(password.as_bytes())) {
+            return Ok(());
+        }
+        let hash = PasswordHash::of(password.as_bytes()).ok_or(AccessError::NotKept)?;
+        let user =
+            known.unwrap_or_else(|| User { tags: vec![String::from("administrator")], ..User::default() });
+        draft.put_user(FIRST_USER, User { password: Some(hash), ..user })?;
+        if !is_known {
+            for vhost in draft.objects.vhosts.keys().cloned().collect::<Vec<_>>() {
+                draft.put_permission(FIRST_USER, &vhost, Permission::all())?;
+            }
+        }
+        Ok(())
+    });
+    changed.map(|()| made)
+}
+
+/// Reads the first line of a file that nobody but its owner may read (SECURITY OPS-03).
+fn read_secret(path: &Path) -> Result<String, AccessError> {
+    let refuse = |error: io::Error| AccessError::Secret(path.to_owned(), error.to_string());
+    let mode = fs::metadata(path).map_err(refuse)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        let text = "others can read it; take their rights away with `chmod 600`";
+        return Err(AccessError::Secret(path.to_owned(), String::from(text)));
+    }
+    let text = fs::read_to_string(path).map_err(refuse)?;
+    match text.lines().next().filter(|line| !line.is_empty()) {
+        Some(line) => Ok(line.to_owned()),
+        None => Err(AccessError::Secret(
+            path.to_owned(),
+            String::from("its first line is empty; write the password there"),
+        )),
+    }
+}

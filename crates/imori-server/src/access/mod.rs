@@ -1,0 +1,23 @@
+//! Users, vhosts and permissions: the objects that an operator sets, and the logins that they decide.
+//!
+//! Objects are rows of the definitions file, each with its value as JSON. [`Access`] has all of them in memory, as one
+//! snapshot that a change replaces. A change is checked whole, made durable, and then takes effect on live connections.
+
+mod first_start;
+mod access;
+mod attempts;
+mod verified;
+mod operator;
+mod draft;
+mod objects;
+mod password;
+mod refusal;
+
+pub(crate) use access::Access;
+pub(crate) use draft::Draft;
+pub use first_start::FirstPassword;
+pub(crate) use first_start::make_admin;
+pub(crate) use objects::{Objects, Permission, TopicPermission, User, VhostFacts};
+pub(crate) use operator::make_operator;
+pub(crate) use password::{Algorithm, PasswordHash};
+pub(crate) use refusal::AccessError;

@@ -1,0 +1,251 @@
+//! The objects in memory, and as rows of the definitions file.
+//!
+//! The key of a row is the kind of the object and the parts of its name, each ended by a zero byte; its value is JSON.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use imori_core::authorize::{AllowDeny, Grants, Responses, SubjectGrants, Tag, Tags, TopicGrant};
+use imori_core::id::VhostId;
+use imori_core::name::Name;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tracing::warn;
+
+use super::password::PasswordHash;
+
+/// A user.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct User {
+    /// Absent for a user that logs in otherwise.
+    #[serde(flatten)]
+    pub(crate) password: Option<PasswordHash>,
+    /// Roles towards the admin API; those that are not known mean nothing.
+    #[serde(default)]
+    pub(crate) tags: Vec<String>,
+    /// The vhost of a client whose protocol names none, as NATS clients; `/` where it is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) vhost: Option<String>,
+    /// Public keys of NATS, `U…`, by which the user logs in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) nkeys: Vec<String>,
+    /// The name that a client certificate has to carry, where it is not the user's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) certificate: Option<String>,
+    /// Limits by RabbitMQ's names, `max-connections` and `max-channels`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) limits: BTreeMap<String, i64>,
+}
+
+impl User {
+    /// The tags that mean something.
+    pub(crate) fn tags(&self) -> Tags {
+        self.tags.iter().filter_map(|tag| Tag::named(tag)).collect()
+    }
+}
+
+/// A vhost and what is told of it.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct VhostFacts {
+    /// The number by which queues know it; its own row has it.
+    #[serde(skip)]
+    pub(crate) id: u32,
+    #[serde(default)]
+    pub(crate) description: String,
+    #[serde(default)]
+    pub(crate) tags: Vec<String>,
+    /// Limits by RabbitMQ's names, `max-connections` and `max-queues`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) limits: BTreeMap<String, i64>,
+}
+
+/// The rights of a user in a vhost, as RabbitMQ has them, and by subject as nats-server has them.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Permission {
+    pub(crate) configure: String,
+    pub(crate) write: String,
+    pub(crate) read: String,
+    /// Absent where subjects are not limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) subjects: Option<SubjectLists>,
+}
+
+/// Rights by subject in the exchange `amq.topic`.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SubjectLists {
+    #[serde(default)]
+    pub(crate) publish: SubjectList,
+    #[serde(default)]
+    pub(crate) subscribe: SubjectList,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) allow_responses: Option<ResponseLimits>,
+}
+
+/// Subjects that are allowed and denied; without a list all are allowed, none is denied.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SubjectList {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) allow: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) deny: Vec<String>,
+}
+
+/// How a user may answer messages with a reply subject. Zero is no limit.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ResponseLimits {
+    #[serde(default)]
+    pub(crate) max: u32,
+    #[serde(default)]
+    pub(crate) expires_ms: u64,
+}
+
+/// The rights of a user by routing key of one topic exchange.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TopicPermission {
+    pub(crate) write: String,
+    pub(crate) read: String,
+}
+
+impl Permission {
+    /// The permission to do everything.
+    pub(crate) fn all() -> Permission {
+        let all = || String::from(".*");
+        Permission { configure: all(), write: all(), read: all(), subjects: None }
+    }
+
+    /// These rights as the core has them.
+    pub(crate) fn grants<'a>(
+        &self,
+        topics: impl Iterator<Item = (&'a String, &'a TopicPermission)>,
+    ) -> Grants {
+        let topics = topics.map(|(exchange, topic)| TopicGrant {
+            exchange: Name::from(exchange.as_str()),
+            write: topic.write.clone(),
+            read: topic.read.clone(),
+        });
+        let list = |list: &SubjectList| AllowDeny { allow: list.allow.clone(), deny: list.deny.clone() };
+        let responses = |limits: &ResponseLimits| Responses {
+            count: limits.max,
+            expires: Duration::from_millis(limits.expires_ms),
+        };
+        Grants {
+            configure: self.configure.clone(),
+            write: self.write.clone(),
+            read: self.read.clone(),
+            topics: topics.collect(),
+            subjects: self.subjects.as_ref().map(|lists| SubjectGrants {
+                publish: list(&lists.publish),
+                subscribe: list(&lists.subscribe),
+                responses: lists.allow_responses.as_ref().map(responses),
+            }),
+        }
+    }
+}
+
+/// A kind of object: its word in keys of rows.
+pub(crate) trait Object: Serialize + DeserializeOwned {
+    /// The first part of the keys.
+    const KIND: &'static str;
+}
+
+impl Object for User {
+    const KIND: &'static str = "user";
+}
+
+impl Object for VhostFacts {
+    const KIND: &'static str = "vhost";
+}
+
+impl Object for Permission {
+    const KIND: &'static str = "permission";
+}
+
+impl Object for TopicPermission {
+    const KIND: &'static str = "topic-permission";
+}
+
+/// All objects. A clone shares them with its original.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Objects {
+    pub(crate) users: BTreeMap<String, Arc<User>>,
+    pub(crate) vhosts: BTreeMap<String, Arc<VhostFacts>>,
+    /// By user and vhost.
+    pub(crate) permissions: BTreeMap<(String, String), Arc<Permission>>,
+    /// By user, vhost and exchange.
+    pub(crate) topic_permissions: BTreeMap<(String, String, String), Arc<TopicPermission>>,
+}
+
+impl Objects {
+    /// Reads the rows of objects; those of vhosts have their numbers in a table of their own. A row that cannot be
+    /// read is told of and left out.
+    pub(crate) fn read(rows: &[(Vec<u8>, Vec<u8>)], vhosts: &[(Name, VhostId)]) -> Objects {
+        let mut objects = Objects::default();
+        for (name, id) in vhosts {
+            let facts = VhostFacts { id: id.0, ..VhostFacts::default() };
+            objects.vhosts.insert(String::from_utf8_lossy(name.as_bytes()).into_owned(), Arc::new(facts));
+        }
+        for (key, value) in rows {
+            if objects.take(key, value).is_none() {
+                warn!(key = %key.escape_ascii(), "an object of the definitions cannot be read and is left out");
+            }
+        }
+        objects
+    }
+
+    fn take(&mut self, key: &[u8], value: &[u8]) -> Option<()> {
+        let key = str::from_utf8(key).ok()?;
+        let parts: Vec<&str> = key.split_terminator('\0').collect();
+        match *parts.as_slice() {
+            [User::KIND, name] => drop(self.users.insert(name.to_owned(), read(value)?)),
+            [VhostFacts::KIND, name] => {
+                // Without its number it is one that was deleted.
+                if let Some(known) = self.vhosts.get_mut(name) {
+                    let facts: Arc<VhostFacts> = read(value)?;
+                    *known = Arc::new(VhostFacts { id: known.id, ..(*facts).clone() });
+                }
+            }
+            [Permission::KIND, user, vhost] => {
+                self.permissions.insert((user.to_owned(), vhost.to_owned()), read(value)?);
+            }
+            [TopicPermission::KIND, user, vhost, exchange] => {
+                let key = (user.to_owned(), vhost.to_owned(), exchange.to_owned());
+                self.topic_permissions.insert(key, read(value)?);
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// The permissions of a user, by vhost.
+    pub(crate) fn permissions_of(&self, user: &str) -> impl Iterator<Item = (&String, &Arc<Permission>)> {
+        let first = (user.to_owned(), String::new());
+        let of_user = self.permissions.range(first..).take_while(move |((owner, _), _)| owner == user);
+        of_user.map(|((_, vhost), permission)| (vhost, permission))
+    }
+
+    /// The topic permissions of a user in a vhost, by exchange.
+    pub(crate) fn topic_permissions_of(
+        &self,
+        user: &str,
+        vhost: &str,
+    ) -> impl Iterator<Item = (&String, &TopicPermission)> {
+        let first = (user.to_owned(), vhost.to_owned(), String::new());
+        let is_of = move |key: &(String, String, String)| key.0 == user && key.1 == vhost;
+        let of_user = self.topic_permissions.range(first..).take_while(move |(key, _)| is_of(key));
+        of_user.map(|((_, _, exchange), permission)| (exchange, permission.as_ref()))
+    }
+}
+
+fn read<T: Object>(value: &[u8]) -> Option<Arc<T>> {
+    serde_json::from_slice(value).ok().map(Arc::new)
+}
+
+/// The key of an object's row.
+pub(super) fn row_key(kind: &str, parts: &[&str]) -> Vec<u8> {
+    let parts = [kind].into_iter().chain(parts.iter().copied());
+    parts.flat_map(|part| part.bytes().chain([0])).collect()
+}

@@ -1,0 +1,33 @@
+//! The operator on the broker's own machine, who is known by reading a file of the data folder.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use super::password::random_password;
+use super::refusal::AccessError;
+
+/// The name by which the operator logs in.
+pub(super) const OPERATOR: &str = "operator";
+
+/// The file of the data folder that has the operator's password, for the life of the process.
+const FILE: &str = "operator.secret";
+
+/// Makes a password for the operator and writes it into the data folder, where only its owner can read it.
+pub(crate) fn make_operator(folder: &Path) -> Result<String, AccessError> {
+    let password = random_password().ok_or(AccessError::NoRandomness)?;
+    let path = folder.join(FILE);
+    write(&path, &password).map_err(|error| AccessError::Secret(path, error.to_string()))?;
+    Ok(password)
+}
+
+fn write(path: &Path, password: &str) -> io::Result<()> {
+    // One that was there may be open to others, or a link to elsewhere.
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(password.as_bytes())
+}

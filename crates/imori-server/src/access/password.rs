@@ -1,0 +1,154 @@
+//! Hashes of passwords: argon2id, and those that other brokers' definitions bring along.
+
+use std::fmt;
+
+use argon2::Argon2;
+use argon2::password_hash::phc;
+use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256, Sha512};
+
+/// Bytes of the salt that RabbitMQ puts before a hash.
+const RABBITMQ_SALT_BYTES: usize = 4;
+
+/// Characters of a password that is made: 32 that are easy to read aloud.
+const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+
+/// Characters of such a password.
+const PASSWORD_CHARACTERS: usize = 25;
+
+/// The function that made a hash, under RabbitMQ's names where RabbitMQ knows it.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Algorithm {
+    /// RFC 9106, in the PHC string format.
+    #[default]
+    #[serde(rename = "argon2id")]
+    Argon2id,
+    /// Of a nats-server configuration: `$2a$…`.
+    #[serde(rename = "bcrypt")]
+    Bcrypt,
+    /// RabbitMQ's default: a salt of four bytes and the SHA-256 of salt and password, in base64.
+    #[serde(rename = "rabbit_password_hashing_sha256")]
+    RabbitMqSha256,
+    /// RabbitMQ's other one.
+    #[serde(rename = "rabbit_password_hashing_sha512")]
+    RabbitMqSha512,
+}
+
+/// The hash of a password.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PasswordHash {
+    #[serde(rename = "password_hash")]
+    text: String,
+    #[serde(rename = "hashing_algorithm")]
+    algorithm: Algorithm,
+}
+
+impl fmt::Debug for PasswordHash {
+    /// A hash never gets into a log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PasswordHash").field("algorithm", &self.algorithm).finish_non_exhaustive()
+    }
+}
+
+impl PasswordHash {
+    /// Hashes a password with argon2id and a new salt, in some 20 ms. `None` where the system has no random bytes.
+    pub(crate) fn of(password: &[u8]) -> Option<PasswordHash> {
+        let mut salt = [0; 16];
+        getrandom::fill(&mut salt).ok()?;
+        let hash: phc::PasswordHash = Argon2::default().hash_password_with_salt(password, &salt).ok()?;
+        Some(PasswordHash { text: hash.to_string(), algorithm: Algorithm::Argon2id })
+    }
+
+    /// Takes a hash that was made elsewhere. `None` where it is none of this algorithm.
+    pub(crate) fn imported(text: &str, algorithm: Algorithm) -> Option<PasswordHash> {
+        let digest_bytes = |len: usize| {
+            let bytes = BASE64_STANDARD.decode(text).ok();
+            bytes.is_some_and(|bytes| bytes.len() == RABBITMQ_SALT_BYTES + len)
+        };
+        let is_one = match algorithm {
+            Algorithm::Argon2id => {
+                phc::PasswordHash::new(text).is_ok_and(|hash| hash.algorithm.as_str() == "argon2id")
+            }
+            Algorithm::Bcrypt => text.parse::<bcrypt::HashParts>().is_ok(),
+            Algorithm::RabbitMqSha256 => digest_bytes(Sha256::output_size()),
+            Algorithm::RabbitMqSha512 => digest_bytes(Sha512::output_size()),
+        };
+        is_one.then(|| PasswordHash { text: text.to_owned(), algorithm })
+    }
+
+    /// Says that a login with the right password should replace the hash by one of argon2id.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.algorithm != Algorithm::Argon2id
+    }
+
+    /// Says whether a password is the one that was hashed. Takes as long for a wrong one as for the right one.
+    pub(crate) fn verify(&self, password: &[u8]) -> bool {
+        match self.algorithm {
+            Algorithm::Argon2id => phc::PasswordHash::new(&self.text)
+                .is_ok_and(|hash| Argon2::default().verify_password(password, &hash).is_ok()),
+            Algorithm::Bcrypt => bcrypt::verify(password, &self.text).unwrap_or(false),
+            Algorithm::RabbitMqSha256 => self.verify_rabbitmq::<Sha256>(password),
+            Algorithm::RabbitMqSha512 => self.verify_rabbitmq::<Sha512>(password),
+        }
+    }
+
+    fn verify_rabbitmq<D: sha2::Digest>(&self, password: &[u8]) -> bool {
+        let Ok(bytes) = BASE64_STANDARD.decode(&self.text) else { return false };
+        let Some((salt, expected)) = bytes.split_at_checked(RABBITMQ_SALT_BYTES) else { return false };
+        let digest = D::new().chain_update(salt).chain_update(password).finalize();
+        let difference = digest.iter().zip(expected).fold(0, |difference, (a, b)| difference | (a ^ b));
+        difference == 0 && digest.len() == expected.len()
+    }
+}
+
+/// Makes a password of 125 random bits. `None` where the system has none.
+pub(super) fn random_password() -> Option<String> {
+    let mut random = [0; PASSWORD_CHARACTERS];
+    getrandom::fill(&mut random).ok()?;
+    let character = |byte: u8| ALPHABET.get(usize::from(byte % 32)).copied().map_or('a', char::from);
+    Some(random.into_iter().map(character).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_known_by_its_hash_alone() {
+        let hash = PasswordHash::of(b"secret").unwrap();
+        assert!(hash.verify(b"secret") && !hash.verify(b"Secret") && !hash.verify(b""));
+        assert_ne!(hash, PasswordHash::of(b"secret").unwrap(), "each has a salt of its own");
+        assert!(hash.text.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{}", hash.text);
+        assert!(!hash.is_foreign());
+        // SECURITY OPS-02
+        assert!(!format!("{hash:?}").contains("$argon2id"));
+    }
+
+    /// Made by RabbitMQ 3.10's `rabbitmqctl hash_password`, as its documentation explains: `908D C60A` and `test12`.
+    #[test]
+    fn hashes_of_other_brokers_are_known() {
+        let sha256 = "kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR";
+        let hash = PasswordHash::imported(sha256, Algorithm::RabbitMqSha256).unwrap();
+        assert!(hash.verify(b"test12") && !hash.verify(b"test13") && hash.is_foreign());
+        let bcrypt = "$2a$04$.rBHyXVTmTTbVyuWcR1teOE3Ua.o0MTz6IWLgGOSoNPiLkfCTHzyu";
+        let known = PasswordHash::imported(bcrypt, Algorithm::Bcrypt);
+        assert!(known.is_some_and(|hash| !hash.verify(b"wrong")));
+    }
+
+    #[test]
+    fn what_is_no_hash_is_refused() {
+        for (text, algorithm) in [
+            ("", Algorithm::RabbitMqSha256),
+            ("AAAA", Algorithm::RabbitMqSha256),
+            ("kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR", Algorithm::RabbitMqSha512),
+            ("secret", Algorithm::Argon2id),
+            ("$argon2i$v=19$m=8,t=1,p=1$c29tZXNhbHQ$AAAA", Algorithm::Argon2id),
+            ("$2a$", Algorithm::Bcrypt),
+        ] {
+            assert!(PasswordHash::imported(text, algorithm).is_none(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Why a change of what an operator sets was refused.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Why a change was refused. Nothing was changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum AccessError {
+    /// There is no such object: its kind and name.
+    Missing(&'static str, String),
+    /// The request contradicts itself or what is there; the sentence says how to mend it.
+    Bad(String),
+    /// The system gives no random bytes for a password.
+    NoRandomness,
+    /// The file with a secret cannot be taken, and why.
+    Secret(PathBuf, String),
+    /// The disk has no room for it, or the broker has come to its end.
+    NotKept,
+}
+
+impl AccessError {
+    /// A refusal in these words.
+    pub(crate) fn bad(reason: impl fmt::Display) -> AccessError {
+        AccessError::Bad(reason.to_string())
+    }
+}
+
+impl fmt::Display for AccessError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AccessError::Missing(kind, name) => write!(f, "there is no {kind} `{}`", name.escape_debug()),
+            AccessError::Bad(reason) => f.write_str(reason),
+            AccessError::NoRandomness => f.write_str("the system gives no random bytes for a password"),
+            AccessError::Secret(path, why) => {
+                write!(f, "the secret in `{}` is not taken: {why}", path.display())
+            }
+            AccessError::NotKept => f.write_str(
+                "the change cannot be made durable: the disk has no room for it or the broker stops; make space and \
+                 try again",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for AccessError {}

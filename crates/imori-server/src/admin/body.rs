@@ -1,0 +1,78 @@
+//! Bodies of requests: JSON objects, whatever the type that the client names for them.
+
+use std::sync::Arc;
+
+use axum::body::to_bytes;
+use axum::extract::{FromRequest, Request};
+use axum::response::Response;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use tokio::task::spawn_blocking;
+
+use super::administered::Administered;
+use super::answer::{access_refused, bad_request, ended};
+use crate::access::{AccessError, Draft};
+use crate::limits::ADMIN_BODY_BYTES_MAX;
+
+/// A JSON object that was sent. Without a body it is empty.
+#[derive(Debug)]
+pub(super) struct Body(pub(super) Map<String, Value>);
+
+impl<S: Send + Sync> FromRequest<S> for Body {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, _: &S) -> Result<Body, Response> {
+        // It fits, as the guard has seen its length.
+        let max = usize::try_from(ADMIN_BODY_BYTES_MAX).unwrap_or(usize::MAX);
+        let bytes = to_bytes(request.into_body(), max).await;
+        let bytes = bytes.map_err(|_| bad_request("the body did not come whole"))?;
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            return Ok(Body(Map::new()));
+        }
+        match serde_json::from_slice(&bytes) {
+            Ok(Value::Object(fields)) => Ok(Body(fields)),
+            Ok(_) => Err(bad_request("the body is not a JSON object")),
+            Err(error) => Err(bad_request(&format!("the body is not JSON: {error}"))),
+        }
+    }
+}
+
+impl Body {
+    /// A field of this type; `None` where it is absent or null.
+    pub(super) fn get<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, AccessError> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => serde_json::from_value(value.clone())
+                .map(Some)
+                .map_err(|error| AccessError::bad(format_args!("`{name}`: {error}"))),
+        }
+    }
+
+    /// A field that has to be there.
+    pub(super) fn required<T: DeserializeOwned>(&self, name: &str) -> Result<T, AccessError> {
+        self.get(name)?.ok_or_else(|| AccessError::bad(format_args!("`{name}` is missing")))
+    }
+
+    /// A list of words: as a list, or as one text with commas between them.
+    pub(super) fn words(&self, name: &str) -> Result<Option<Vec<String>>, AccessError> {
+        match self.0.get(name) {
+            Some(Value::String(text)) => {
+                let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+                Ok(Some(words.map(str::to_owned).collect()))
+            }
+            _ => self.get(name),
+        }
+    }
+}
+
+/// Changes what an operator sets on a thread that may wait for the disk.
+pub(super) async fn change<R: Send + 'static>(
+    broker: &Arc<Administered>,
+    edit: impl FnOnce(&mut Draft) -> Result<R, AccessError> + Send + 'static,
+) -> Result<R, Response> {
+    let broker = Arc::clone(broker);
+    match spawn_blocking(move || broker.shared.access.change(edit)).await {
+        Ok(changed) => changed.map_err(|error| access_refused(&error)),
+        Err(_) => Err(ended()),
+    }
+}

@@ -1,0 +1,199 @@
+//! `/api/permissions` and `/api/topic-permissions`: what users may do in vhosts.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use imori_core::authorize::Identity;
+use serde_json::{Value, json};
+use tracing::info;
+
+use super::administered::Administered;
+use super::answer::{created, done, json_with, not_found};
+use super::body::{Body, change};
+use super::list::{ListQuery, list};
+use crate::access::{Objects, Permission, TopicPermission};
+
+type Broker = State<Arc<Administered>>;
+type Pairs = Query<Vec<(String, String)>>;
+
+/// Whose permissions a list has.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Of {
+    /// Everybody's.
+    All,
+    /// Those of a user.
+    User,
+    /// Those in a vhost.
+    Vhost,
+}
+
+/// A list of permissions.
+pub(super) async fn permissions(
+    of: Of,
+    State(broker): Broker,
+    path: Option<Path<String>>,
+    Query(pairs): Pairs,
+) -> Response {
+    let objects = broker.shared.access.objects();
+    let Some(filter) = filter(of, &objects, path) else { return not_found() };
+    let rows = objects.permissions.iter().filter(|((user, vhost), _)| filter(user, vhost));
+    let rows: Vec<_> = rows.map(|((user, vhost), permission)| row(user, vhost, permission)).collect();
+    list(ListQuery::read(&pairs), rows, user_of, |row| Some(row.clone())).await
+}
+
+/// A list of topic permissions.
+pub(super) async fn topic_permissions(
+    of: Of,
+    State(broker): Broker,
+    path: Option<Path<String>>,
+    Query(pairs): Pairs,
+) -> Response {
+    let objects = broker.shared.access.objects();
+    let Some(filter) = filter(of, &objects, path) else { return not_found() };
+    let rows = objects.topic_permissions.iter().filter(|((user, vhost, _), _)| filter(user, vhost));
+    let rows: Vec<_> = rows.map(|(key, permission)| topic_row(key, permission)).collect();
+    list(ListQuery::read(&pairs), rows, user_of, |row| Some(row.clone())).await
+}
+
+/// Tells which rows are asked for; `None` where there is no such user or vhost.
+fn filter(
+    of: Of,
+    objects: &Objects,
+    path: Option<Path<String>>,
+) -> Option<impl Fn(&String, &String) -> bool + use<>> {
+    let wanted = path.map(|Path(name)| name).unwrap_or_default();
+    let is_there = match of {
+        Of::All => true,
+        Of::User => objects.users.contains_key(&wanted),
+        Of::Vhost => objects.vhosts.contains_key(&wanted),
+    };
+    is_there.then_some(move |user: &String, vhost: &String| match of {
+        Of::All => true,
+        Of::User => *user == wanted,
+        Of::Vhost => *vhost == wanted,
+    })
+}
+
+fn user_of(row: &Value) -> Option<String> {
+    row["user"].as_str().map(str::to_owned)
+}
+
+fn row(user: &str, vhost: &str, permission: &Permission) -> Value {
+    let mut row = serde_json::to_value(permission).unwrap_or_default();
+    if let Value::Object(row) = &mut row {
+        row.insert(String::from("user"), json!(user));
+        row.insert(String::from("vhost"), json!(vhost));
+    }
+    row
+}
+
+fn topic_row((user, vhost, exchange): &(String, String, String), permission: &TopicPermission) -> Value {
+    let TopicPermission { write, read } = permission;
+    json!({"user": user, "vhost": vhost, "exchange": exchange, "write": write, "read": read})
+}
+
+/// The permission of a user in a vhost.
+pub(super) async fn permission(
+    State(broker): Broker,
+    Path((vhost, user)): Path<(String, String)>,
+) -> Response {
+    match broker.shared.access.objects().permissions.get(&(user.clone(), vhost.clone())) {
+        Some(permission) => json_with(StatusCode::OK, &row(&user, &vhost, permission)),
+        None => not_found(),
+    }
+}
+
+/// Sets what a user may do in a vhost: `configure`, `write` and `read`, and `subjects` where subjects are limited.
+pub(super) async fn put_permission(
+    State(broker): Broker,
+    Extension(identity): Extension<Identity>,
+    Path((vhost, user)): Path<(String, String)>,
+    body: Body,
+) -> Response {
+    let (of, within) = (user.clone(), vhost.clone());
+    let put = change(&broker, move |draft| {
+        let permission = Permission {
+            configure: body.required("configure")?,
+            write: body.required("write")?,
+            read: body.required("read")?,
+            subjects: body.get("subjects")?,
+        };
+        draft.put_permission(&user, &vhost, permission)
+    });
+    match put.await {
+        Ok(is_new) => {
+            info!(user = %of.escape_debug(), vhost = %within.escape_debug(), by = %identity.user, "a permission is set");
+            if is_new { created() } else { done() }
+        }
+        Err(refusal) => refusal,
+    }
+}
+
+/// Takes the permission of a user in a vhost away.
+pub(super) async fn delete_permission(
+    State(broker): Broker,
+    Extension(identity): Extension<Identity>,
+    Path((vhost, user)): Path<(String, String)>,
+) -> Response {
+    let (of, within) = (user.clone(), vhost.clone());
+    match change(&broker, move |draft| draft.delete_permission(&user, &vhost)).await {
+        Ok(()) => {
+            info!(user = %of.escape_debug(), vhost = %within.escape_debug(), by = %identity.user, "a permission is gone");
+            done()
+        }
+        Err(refusal) => refusal,
+    }
+}
+
+/// The topic permissions of a user in a vhost.
+pub(super) async fn topic_permissions_of(
+    State(broker): Broker,
+    Path((vhost, user)): Path<(String, String)>,
+) -> Response {
+    let objects = broker.shared.access.objects();
+    let of_user =
+        objects.topic_permissions.iter().filter(|((owner, place, _), _)| *owner == user && *place == vhost);
+    let rows: Vec<Value> = of_user.map(|(key, permission)| topic_row(key, permission)).collect();
+    if rows.is_empty() { not_found() } else { json_with(StatusCode::OK, &Value::Array(rows)) }
+}
+
+/// Sets which routing keys of an exchange a user may publish to and read.
+pub(super) async fn put_topic_permission(
+    State(broker): Broker,
+    Extension(identity): Extension<Identity>,
+    Path((vhost, user)): Path<(String, String)>,
+    body: Body,
+) -> Response {
+    let (of, within) = (user.clone(), vhost.clone());
+    let put = change(&broker, move |draft| {
+        let exchange: String = body.required("exchange")?;
+        let permission = TopicPermission { write: body.required("write")?, read: body.required("read")? };
+        draft.put_topic_permission((&user, &vhost, &exchange), permission)
+    });
+    match put.await {
+        Ok(is_new) => {
+            info!(user = %of.escape_debug(), vhost = %within.escape_debug(), by = %identity.user, "a topic permission is set");
+            if is_new { created() } else { done() }
+        }
+        Err(refusal) => refusal,
+    }
+}
+
+/// Takes the topic permissions of a user in a vhost away.
+pub(super) async fn delete_topic_permissions(
+    State(broker): Broker,
+    Extension(identity): Extension<Identity>,
+    Path((vhost, user)): Path<(String, String)>,
+) -> Response {
+    let (of, within) = (user.clone(), vhost.clone());
+    match change(&broker, move |draft| draft.delete_topic_permissions(&user, &vhost, None)).await {
+        Ok(()) => {
+            info!(user = %of.escape_debug(), vhost = %within.escape_debug(), by = %identity.user, "topic permissions are gone");
+            done()
+        }
+        Err(refusal) => refusal,
+    }
+}

@@ -1,0 +1,156 @@
+//! `/api/users`: who may log in.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use imori_core::authorize::Identity;
+use serde_json::{Value, json};
+use tracing::info;
+
+use super::administered::Administered;
+use super::answer::{access_refused, created, done, json_with, not_found};
+use super::body::{Body, change};
+use super::list::{ListQuery, list};
+use crate::access::{AccessError, Algorithm, PasswordHash, User};
+
+type Broker = State<Arc<Administered>>;
+type Pairs = Query<Vec<(String, String)>>;
+
+/// The list of users, with the hashes of their passwords.
+pub(super) async fn users(State(broker): Broker, Query(pairs): Pairs) -> Response {
+    let users: Vec<_> = broker.shared.access.objects().users.into_iter().collect();
+    let name_of = |(name, _): &(String, Arc<User>)| Some(name.clone());
+    list(ListQuery::read(&pairs), users, name_of, |(name, user)| Some(row(name, user))).await
+}
+
+/// The list of users that may enter no vhost.
+pub(super) async fn without_permissions(State(broker): Broker, Query(pairs): Pairs) -> Response {
+    let objects = broker.shared.access.objects();
+    let users = objects.users.iter().filter(|(name, _)| objects.permissions_of(name).next().is_none());
+    let users: Vec<_> = users.map(|(name, user)| (name.clone(), Arc::clone(user))).collect();
+    let name_of = |(name, _): &(String, Arc<User>)| Some(name.clone());
+    list(ListQuery::read(&pairs), users, name_of, |(name, user)| Some(row(name, user))).await
+}
+
+/// One user.
+pub(super) async fn user(State(broker): Broker, Path(name): Path<String>) -> Response {
+    match broker.shared.access.objects().users.get(&name) {
+        Some(user) => json_with(StatusCode::OK, &row(&name, user)),
+        None => not_found(),
+    }
+}
+
+fn row(name: &str, user: &User) -> Value {
+    let mut row = serde_json::to_value(user).unwrap_or_default();
+    if let Value::Object(row) = &mut row {
+        row.insert(String::from("name"), json!(name));
+        // RabbitMQ's tools expect both in any case.
+        row.entry("password_hash").or_insert_with(|| json!(""));
+        row.entry("hashing_algorithm").or_insert_with(|| json!(Algorithm::Argon2id));
+        row.entry("limits").or_insert_with(|| json!({}));
+    }
+    row
+}
+
+/// Makes a user, or replaces one. Without a password and a hash it cannot log in with a password, as in RabbitMQ.
+pub(super) async fn put_user(
+    State(broker): Broker,
+    Extension(identity): Extension<Identity>,
+    Path(name): Path<String>,
+    body: Body,
+) -> Response {
+    let shown = name.clone();
+    let put = change(&broker, move |draft| {
+        let known = draft.objects.users.get(&name).map(|user| (**user).clone()).unwrap_or_default();
+        draft.put_user(&name, read(&body, known)?)
+    });
+    match put.await {
+        Ok(is_new) => {
+            info!(user = %shown.escape_debug(), by = %identity.user, "a user is set");
+            if is_new { created() } else { done() }
+        }
+        Err(refusal) => refusal,
+    }
+}
+
+/// Reads a user; what has no field keeps what `known` has, but for the password and the tags.
+fn read(body: &Body, known: User) -> Result<User, AccessError> {
+    let vhost = body.get("vhost")?.or(known.vhost);
+    let nkeys = body.get("nkeys")?.unwrap_or(known.nkeys);
+    let certificate = body.get("certificate")?.or(known.certificate);
+    Ok(User {
+        password: password(body)?,
+        tags: body.words("tags")?.unwrap_or_default(),
+        vhost,
+        nkeys,
+        certificate,
+        limits: known.limits,
+    })
+}
+
+fn password(body: &Body) -> Result<Option<PasswordHash>, AccessError> {
+    let (password, hash) = (body.get::<String>("password")?, body.get::<String>("password_hash")?);
+    match (password.filter(|text| !text.is_empty()), hash.filter(|text| !text.is_empty())) {
+        (Some(password), _) => PasswordHash::of(password.as_bytes()).map(Some).ok_or(AccessError::NotKept),
+        (None, Some(hash)) => {
+            let algorithm = body.get("hashing_algorithm")?.unwrap_or(Algorithm::RabbitMqSha256);
+            let hash = PasswordHash::imported(&hash, algorithm);
+            let text = "`password_hash` is no hash of its `hashing_algorithm`; send `password` instead";
+            hash.map(Some).ok_or_else(|| AccessError::bad(text))
+        }
+        (None, None) => Ok(None),
+    }
+}
+
+/// Takes a user away: its connections end.
+pub(super) async fn delete_user(
+    State(broker): Broker,
+    Extension(identity): Extension<Identity>,
+    Path(name): Path<String>,
+) -> Response {
+    let shown = name.clone();
+    match change(&broker, move |draft| draft.delete_user(&name)).await {
+        Ok(()) => {
+            info!(user = %shown.escape_debug(), by = %identity.user, "a user is deleted");
+            done()
+        }
+        Err(refusal) => refusal,
+    }
+}
+
+/// Takes several users away, all or none; those that are not there are passed over.
+pub(super) async fn delete_users(
+    State(broker): Broker,
+    Extension(identity): Extension<Identity>,
+    body: Body,
+) -> Response {
+    let names: Vec<String> = match body.required("users") {
+        Ok(names) => names,
+        Err(error) => return access_refused(&error),
+    };
+    let count = names.len();
+    let deleted = change(&broker, move |draft| {
+        for name in &names {
+            if draft.objects.users.contains_key(name) {
+                draft.delete_user(name)?;
+            }
+        }
+        Ok(())
+    });
+    match deleted.await {
+        Ok(()) => {
+            info!(users = count, by = %identity.user, "users are deleted");
+            done()
+        }
+        Err(refusal) => refusal,
+    }
+}
+
+/// The user of the request.
+pub(super) async fn whoami(Extension(identity): Extension<Identity>) -> Response {
+    let tags: Vec<&str> = identity.rights.tags().iter().map(|tag| tag.name()).collect();
+    json_with(StatusCode::OK, &json!({"name": identity.user.to_string(), "tags": tags}))
+}

@@ -1,0 +1,17 @@
+//! The commands that administer a broker over its admin listener.
+
+mod queue;
+mod exchange;
+mod connection;
+mod user;
+mod vhost;
+mod status;
+mod listing;
+mod admin;
+
+pub(crate) use connection::Connection;
+pub(crate) use exchange::{Binding, Exchange};
+pub(crate) use queue::Queue;
+pub(crate) use status::Status;
+pub(crate) use user::User;
+pub(crate) use vhost::Vhost;

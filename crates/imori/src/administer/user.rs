@@ -1,0 +1,158 @@
+//! `imori user`: who may log in, and what they may do.
+
+use std::io::{self, BufRead as _};
+
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+use super::admin::segment;
+use super::listing::Asked;
+use crate::output::print_line;
+
+/// Make, change, show and delete users and their permissions.
+#[derive(Debug, Args)]
+pub(crate) struct User {
+    #[command(subcommand)]
+    command: UserCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum UserCommand {
+    /// List users and their tags.
+    Ls(Asked),
+    /// Show what a user may do, by vhost.
+    Show(Named),
+    /// Make a user, or change its password and tags.
+    ///
+    /// The password is a line of the standard input, as other users of this host see what stands on a command line.
+    Set {
+        #[command(flatten)]
+        user: Named,
+        /// A role towards the admin API: administrator, monitoring, policymaker or management. Can be given several
+        /// times.
+        #[arg(long, value_name = "TAG")]
+        tag: Vec<String>,
+        /// The user has no password, and logs in by certificate or key alone.
+        #[arg(long)]
+        no_password: bool,
+        /// A public key of NATS, `U…`, by which the user logs in. Can be given several times.
+        #[arg(long, value_name = "KEY")]
+        nkey: Vec<String>,
+        /// The vhost of the user's NATS clients; `/` without it.
+        #[arg(long, value_name = "NAME")]
+        vhost: Option<String>,
+    },
+    /// Delete a user: its connections end.
+    Delete(Named),
+    /// Let a user into a vhost, with these rights there.
+    Grant {
+        #[command(flatten)]
+        user: Named,
+        /// The vhost.
+        #[arg(long, value_name = "NAME", default_value = "/")]
+        vhost: String,
+        /// A regular expression: queues and exchanges that the user may declare and delete.
+        #[arg(long, value_name = "REGEX", default_value = ".*")]
+        configure: String,
+        /// A regular expression: where the user may send to.
+        #[arg(long, value_name = "REGEX", default_value = ".*")]
+        write: String,
+        /// A regular expression: where the user may receive from.
+        #[arg(long, value_name = "REGEX", default_value = ".*")]
+        read: String,
+    },
+    /// Take a user's rights in a vhost away.
+    Revoke {
+        #[command(flatten)]
+        user: Named,
+        /// The vhost.
+        #[arg(long, value_name = "NAME", default_value = "/")]
+        vhost: String,
+    },
+}
+
+/// One user.
+#[derive(Debug, Args)]
+struct Named {
+    #[command(flatten)]
+    asked: Asked,
+    /// The name of the user.
+    name: String,
+}
+
+impl Named {
+    fn path(&self) -> String {
+        format!("/api/users/{}", segment(&self.name))
+    }
+
+    fn permission(&self, vhost: &str) -> String {
+        format!("/api/permissions/{}/{}", segment(vhost), segment(&self.name))
+    }
+
+    fn what(&self) -> String {
+        format!("user `{}`", self.name)
+    }
+}
+
+impl User {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        match self.command {
+            UserCommand::Ls(asked) => {
+                let rows = asked.admin()?.get("/api/users", "list of users")?;
+                asked.print_rows(&rows, &[("NAME", "name"), ("TAGS", "tags")])
+            }
+            UserCommand::Show(user) => {
+                let path = format!("{}/permissions", user.path());
+                let rows = user.asked.admin()?.get(&path, &user.what())?;
+                let columns = [
+                    ("VHOST", "vhost"),
+                    ("CONFIGURE", "configure"),
+                    ("WRITE", "write"),
+                    ("READ", "read"),
+                    ("SUBJECTS", "subjects"),
+                ];
+                user.asked.print_rows(&rows, &columns)
+            }
+            UserCommand::Set { user, tag, no_password, nkey, vhost } => {
+                let mut object = Map::new();
+                object.insert(String::from("tags"), json!(tag));
+                if !no_password {
+                    object.insert(String::from("password"), json!(password()?));
+                }
+                if !nkey.is_empty() {
+                    object.insert(String::from("nkeys"), json!(nkey));
+                }
+                vhost.into_iter().for_each(|vhost| drop(object.insert(String::from("vhost"), json!(vhost))));
+                user.asked.admin()?.put(&user.path(), &user.what(), &Value::Object(object))?;
+                print_line(&format!("{} is set", user.what()))
+            }
+            UserCommand::Delete(user) => {
+                user.asked.admin()?.delete(&user.path(), &user.what(), None)?;
+                print_line(&format!("{} is deleted", user.what()))
+            }
+            UserCommand::Grant { user, vhost, configure, write, read } => {
+                let object = json!({"configure": configure, "write": write, "read": read});
+                let what = format!("{} or vhost `{vhost}`", user.what());
+                user.asked.admin()?.put(&user.permission(&vhost), &what, &object)?;
+                print_line(&format!("{} may enter vhost `{vhost}`", user.what()))
+            }
+            UserCommand::Revoke { user, vhost } => {
+                let what = format!("permission of {} in vhost `{vhost}`", user.what());
+                user.asked.admin()?.delete(&user.permission(&vhost), &what, None)?;
+                print_line(&format!("{} may no longer enter vhost `{vhost}`", user.what()))
+            }
+        }
+    }
+}
+
+/// Reads the password, a line of the standard input.
+fn password() -> anyhow::Result<String> {
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line).context("the password cannot be read from the standard input")?;
+    let password = line.trim_end_matches(['\n', '\r']);
+    if password.is_empty() {
+        bail!("there is no password; write it as a line to the standard input, or give `--no-password`");
+    }
+    Ok(password.to_owned())
+}

@@ -1,0 +1,66 @@
+//! `imori vhost`: the namespaces of a broker.
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::admin::segment;
+use super::listing::Asked;
+use crate::output::print_line;
+
+/// Make, show and delete vhosts.
+#[derive(Debug, Args)]
+pub(crate) struct Vhost {
+    #[command(subcommand)]
+    command: VhostCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum VhostCommand {
+    /// List vhosts and what waits in them.
+    Ls(Asked),
+    /// Make a vhost, or change its description.
+    Set {
+        #[command(flatten)]
+        asked: Asked,
+        /// A text that tells people the purpose.
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        description: String,
+        /// The name of the vhost.
+        name: String,
+    },
+    /// Delete a vhost with its connections, queues, exchanges and permissions.
+    Delete {
+        #[command(flatten)]
+        asked: Asked,
+        /// The name of the vhost.
+        name: String,
+    },
+}
+
+impl Vhost {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let path = |name: &str| format!("/api/vhosts/{}", segment(name));
+        match self.command {
+            VhostCommand::Ls(asked) => {
+                let rows = asked.admin()?.get("/api/vhosts", "list of vhosts")?;
+                let columns = [
+                    ("NAME", "name"),
+                    ("READY", "messages_ready"),
+                    ("UNSETTLED", "messages_unacknowledged"),
+                    ("DESCRIPTION", "description"),
+                ];
+                asked.print_rows(&rows, &columns)
+            }
+            VhostCommand::Set { asked, description, name } => {
+                let what = format!("vhost `{name}`");
+                asked.admin()?.put(&path(&name), &what, &json!({"description": description}))?;
+                print_line(&format!("{what} is set"))
+            }
+            VhostCommand::Delete { asked, name } => {
+                let what = format!("vhost `{name}`");
+                asked.admin()?.delete(&path(&name), &what, None)?;
+                print_line(&format!("{what} is deleted"))
+            }
+        }
+    }
+}
