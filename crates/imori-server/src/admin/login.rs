@@ -14,7 +14,7 @@ use tokio::task::spawn_blocking;
 use super::administered::Administered;
 use super::answer::{busy, not_authorized};
 use super::on_cell::OPERATOR;
-use crate::http::{Encrypted, Source};
+use crate::http::{Secrecy, Source};
 
 /// The paths that answer without a login, and then without details (SECURITY WEB-01).
 const OPEN_PATHS: [&str; 4] = ["/livez", "/livez/", "/readyz", "/readyz/"];
@@ -38,11 +38,17 @@ pub(super) async fn log_in(
     };
     let source = request.extensions().get::<Source>().map_or(UNKNOWN, |Source(source)| *source);
     let is_local = broker.trusts_network || source.ip().to_canonical().is_loopback();
-    let is_encrypted = request.extensions().get::<Encrypted>().is_some_and(|Encrypted(is)| *is);
+    let secrecy = request.extensions().get::<Secrecy>();
+    let is_encrypted = secrecy.is_some_and(|secrecy| secrecy.is_encrypted);
+    let accepts_plaintext = secrecy.is_some_and(|secrecy| secrecy.accepts_plaintext);
     let ip = Some(source.ip().to_canonical());
     let login =
         Login { connection: OPERATOR, is_local, source: ip, is_encrypted, certificate: None, credentials };
-    let (login, verdict) = verdict(&broker, login).await;
+    // SECURITY AUTH-09: behind a proxy a client of the loopback listener may be anywhere.
+    let (login, verdict) = match is_local || is_encrypted || accepts_plaintext {
+        true => verdict(&broker, login).await,
+        false => (login, Verdict::Refused),
+    };
     broker.shared.note_http_login(source, &login, &verdict);
     match verdict {
         Verdict::Granted(identity) => {

@@ -55,11 +55,32 @@ impl Rates {
 
     /// How much a count of a queue grew in a second, by the last two samples; 0 where there are none.
     pub(crate) fn of(&self, key: SlotKey, count: impl Fn(&QueueActivity) -> u64) -> f64 {
-        let samples = unpoisoned(self.0.lock());
-        let Some(sample) = samples.queues.get(&key).filter(|_| !samples.stretch.is_zero()) else {
-            return 0.0;
-        };
+        unpoisoned(self.0.lock()).rate(key, count)
+    }
+}
+
+impl Samples {
+    fn rate(&self, key: SlotKey, count: impl Fn(&QueueActivity) -> u64) -> f64 {
+        let Some(sample) = self.queues.get(&key).filter(|_| !self.stretch.is_zero()) else { return 0.0 };
         let grown = count(&sample.now).saturating_sub(count(&sample.before));
-        grown as f64 / samples.stretch.as_secs_f64()
+        grown as f64 / self.stretch.as_secs_f64()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_told_from_two_samples() {
+        let key = SlotKey { slot: 1, generation: 0 };
+        let activity = |published| QueueActivity { published, ..QueueActivity::default() };
+        let sample = Sample { now: activity(150), before: activity(100) };
+        let mut samples = Samples { queues: HashMap::from([(key, sample)]), ..Samples::default() };
+        assert_eq!(samples.rate(key, |of| of.published), 0.0, "one sample tells no rate");
+        samples.stretch = Duration::from_secs(10);
+        assert_eq!(samples.rate(key, |of| of.published), 5.0);
+        assert_eq!(samples.rate(key, |of| of.accepted), 0.0);
+        assert_eq!(samples.rate(SlotKey { slot: 2, generation: 0 }, |of| of.published), 0.0);
     }
 }
