@@ -20,7 +20,7 @@ const OPEN_PATHS: [&str; 4] = ["/livez", "/livez/", "/readyz", "/readyz/"];
 
 /// Lets a request through with the [`Identity`](imori_core::authorize::Identity) of its user among its extensions, or
 /// answers why not. An open path needs none.
-pub(super) async fn log_in(
+pub(crate) async fn log_in(
     State(broker): State<Arc<Administered>>,
     mut request: Request,
     next: Next,
