@@ -98,7 +98,8 @@ mutants: ## Changes what keeps messages, line by line: the tests have to notice 
 	.tools/mutants/bin/python ci/mutants.py store
 	.tools/mutants/bin/python ci/mutants.py core
 
-soak: ## The simulator, the fuzzers, the stalls and the ends of brokers for long, and the mutants.
+soak: ## Rights at random, the simulator, the fuzzers, the stalls and the ends of brokers for long, and the mutants.
+	IMORI_RIGHTS_CASES=1000000 $(CARGO) test -p imori-core --locked --quiet --test it rights_at_random
 	$(MAKE) sim SEEDS=1000000
 	$(MAKE) fuzz FUZZ_SECONDS=600
 	$(MAKE) stalls STALL_CAUSES=200

@@ -166,8 +166,8 @@ fn is_key_allowed(rights: &VhostRights, (access, action): (Access, Action), obje
     }
 }
 
-/// The filter that a live subscription of `identity` needs, where it may have some of what its pattern matches and
-/// not the rest (SECURITY AUTH-03).
+/// The filter of a live subscription of `identity`, who is denied some subjects: those that its pattern matches, or
+/// that come to it with another (SECURITY AUTH-03).
 pub fn filter(
     identity: &Identity,
     vhost: VhostId,

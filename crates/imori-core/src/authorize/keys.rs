@@ -207,15 +207,14 @@ impl SubjectRights {
         !is_denied && allow.as_ref().is_none_or(|allow| allow.allows_all_of(&pattern, group))
     }
 
-    /// The filter that a subscription needs, as a part of its pattern is denied (SECURITY AUTH-03).
+    /// The filter of a subscription, where anything is denied (SECURITY AUTH-03).
     pub(super) fn filter(&self, key: &BindingKey, group: Option<&[u8]>) -> Option<SubjectFilter> {
         let deny = &self.subscribe.deny;
         if deny.is_empty() {
             return None;
         }
         let pattern = Pattern::parse(key.syntax, &key.text).ok()?;
-        let is_partly = pattern.subject().is_none() && deny.denies_any_of(&pattern, group);
-        is_partly.then(|| SubjectFilter::new(deny, group))
+        Some(SubjectFilter::new(deny, &pattern, group))
     }
 }
 

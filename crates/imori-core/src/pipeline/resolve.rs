@@ -200,11 +200,12 @@ pub(crate) fn resolve_all<W: World>(
     (subject, copies): (&[u8], &[Name]),
     view: &MessageView<'_>,
 ) -> Result<Arc<Route>, BrokerError> {
+    let shown = meant_address(exchange, subject).1;
     let one = |subject| -> Result<Arc<Route>, BrokerError> {
         let (exchange, subject) = meant_address(exchange, subject);
         authorize_publish(world, actor, exchange, subject)?;
         let route = resolve_own(world, actor.vhost, exchange, subject, view)?;
-        Ok(if copies.is_empty() { route } else { without_denied(world, route, subject) })
+        Ok(if copies.is_empty() { route } else { without_denied(world, route, [shown, subject]) })
     };
     let route = one(subject)?;
     if copies.is_empty() {
@@ -218,10 +219,12 @@ pub(crate) fn resolve_all<W: World>(
     Ok(Arc::new(Route::together(address, &routes)))
 }
 
-/// The route without live readers that do not get what has this subject: it comes to them with another.
-fn without_denied<W: World>(world: &W, route: Arc<Route>, subject: &[u8]) -> Arc<Route> {
+/// The route without live readers that do not get what has one of these subjects: that by which it comes to them, and
+/// that which they see.
+fn without_denied<W: World>(world: &W, route: Arc<Route>, subjects: [&[u8]; 2]) -> Arc<Route> {
     let hears = |reader: &Reader| {
-        let denies = |outbound: &mut Outbound| outbound.denies(reader.id, subject);
+        let denies =
+            |outbound: &mut Outbound| subjects.iter().any(|subject| outbound.denies(reader.id, subject));
         world.with_outbound(reader.connection, denies) != Some(true)
     };
     let members = route.groups.iter().flat_map(|group| group.members.iter());

@@ -238,20 +238,29 @@ impl SubjectSet {
     }
 }
 
-/// Subjects that a reader does not get although its pattern matches them.
+/// Subjects that a reader does not get.
 #[derive(Debug, Clone)]
 pub struct SubjectFilter {
     denied: Arc<SubjectSet>,
     group: Option<Name>,
+    /// The reader's own pattern matches some of them.
+    is_partial: bool,
 }
 
 impl SubjectFilter {
-    /// Keeps what the set denies from a reader, who may be a member of a group.
-    pub fn new(denied: &Arc<SubjectSet>, group: Option<&[u8]>) -> SubjectFilter {
-        SubjectFilter { denied: Arc::clone(denied), group: group.map(Name::new) }
+    /// Keeps what the set denies from a reader of a pattern, who may be a member of a group.
+    pub fn new(denied: &Arc<SubjectSet>, pattern: &Pattern, group: Option<&[u8]>) -> SubjectFilter {
+        let is_partial = pattern.subject().is_none() && denied.denies_any_of(pattern, group);
+        SubjectFilter { denied: Arc::clone(denied), group: group.map(Name::new), is_partial }
     }
 
-    /// Tells whether the reader does not get a message with this subject.
+    /// Tells whether the reader does not get a message with this subject, which its pattern matches.
+    #[inline]
+    pub fn withholds(&self, subject: &[u8]) -> bool {
+        self.is_partial && self.denies(subject)
+    }
+
+    /// Tells whether the reader does not get a message with this subject, whatever its pattern.
     pub fn denies(&self, subject: &[u8]) -> bool {
         self.denied.denies(subject, self.group.as_ref().map(Name::as_bytes))
     }

@@ -29,5 +29,6 @@ mod get;
 mod lifetime;
 mod sessions;
 mod sessions_at_random;
+mod rights_at_random;
 mod limited;
 mod rights;

@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 use super::administered::Administered;
 use super::answer::{busy, not_authorized};
 use super::on_cell::OPERATOR;
-use crate::http::{Encrypted, Source};
+use crate::http::{Secrecy, Source};
 
 /// The paths that answer without a login, and then without details (SECURITY WEB-01).
 const OPEN_PATHS: [&str; 4] = ["/livez", "/livez/", "/readyz", "/readyz/"];
@@ -35,7 +35,13 @@ pub(crate) async fn log_in(
     let source = request.extensions().get::<Source>();
     let is_loopback = source.is_some_and(|Source(source)| source.ip().to_canonical().is_loopback());
     let is_local = broker.trusts_network || is_loopback;
-    let is_encrypted = request.extensions().get::<Encrypted>().is_some_and(|Encrypted(is)| *is);
+    let secrecy = request.extensions().get::<Secrecy>();
+    let is_encrypted = secrecy.is_some_and(|secrecy| secrecy.is_encrypted);
+    let accepts_plaintext = secrecy.is_some_and(|secrecy| secrecy.accepts_plaintext);
+    // SECURITY AUTH-09: behind a proxy a client of the loopback listener may be anywhere.
+    if !(is_local || is_encrypted || accepts_plaintext) {
+        return not_authorized();
+    }
     let source = source.map(|Source(source)| source.ip().to_canonical());
     let login =
         Login { connection: OPERATOR, is_local, source, is_encrypted, certificate: None, credentials };

@@ -231,6 +231,7 @@ pub(crate) fn settings(
         write: config.cells.write,
         upgrade_policy: Arc::new(upgrade_policy(config)),
         tls,
+        proxies: config.broker.proxy_from.clone(),
         login_timeout: limits.login_timeout_s.duration(),
         handshake_timeout: config.tls.handshake_timeout_s.duration(),
         spin: Duration::from_micros(u64::from(config.cells.spin_us)),

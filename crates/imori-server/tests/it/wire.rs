@@ -39,7 +39,7 @@ impl Wire {
     pub(crate) fn nats(broker: &Broker, user: &str) -> Wire {
         let mut wire = Wire::new(broker, ProtocolName::Nats);
         wire.say(&format!(
-            "CONNECT {{\"user\":\"{user}\",\"pass\":\"{user}\",\"headers\":true}}\r\nPING\r\n"
+            "CONNECT {{\"user\":\"{user}\",\"pass\":\"{user}\",\"headers\":true,\"verbose\":false}}\r\nPING\r\n"
         ));
         wire
     }
@@ -72,7 +72,14 @@ impl Wire {
 
     fn read(&mut self) -> usize {
         let mut buffer = [0; 4096];
-        let read = self.stream.read(&mut buffer).expect("an answer, or the end, within seconds");
+        let read = self.stream.read(&mut buffer);
+        let came = || {
+            format!(
+                "an answer, or the end, within seconds, behind {:?}",
+                String::from_utf8_lossy(&self.input)
+            )
+        };
+        let read = read.unwrap_or_else(|error| panic!("{error}: {}", came()));
         self.input.extend_from_slice(&buffer[..read]);
         read
     }
