@@ -28,6 +28,9 @@ GREETINGS = {
     "nats-monitor-tls": (b"GET /varz HTTP/1.1\r\nHost: localhost\r\n\r\n", b"HTTP/1.1 200"),
 }
 
+# The listeners without TLS, beside that of STOMP.
+PLAIN = ("nats", "amqp", "ws", "admin", "nats-monitor")
+
 Start = Callable[..., Imori]
 
 
@@ -53,7 +56,10 @@ def start(start_imori: StartImori, own: Certificates) -> Start:
         }
         also = [f"{name}=127.0.0.1:0" for name in GREETINGS]
         dotted = {key.replace("__", "."): value for key, value in settings.items()}
-        return start_imori(settings={**of.settings(**tls), **dotted}, also=also, nats=True)
+        return start_imori(
+            settings={**of.settings(**tls), **dotted},
+            also=[*also, *(f"{name}=127.0.0.1:0" for name in PLAIN)],
+        )
 
     return start_with
 
@@ -141,14 +147,14 @@ def test_plaintext_at_a_listener_with_tls_is_closed_without_an_answer(
     logged(imori, "client was refused", hint)
 
 
-@pytest.mark.parametrize("name", ["stomp", "nats"])
+@pytest.mark.parametrize("name", ["stomp", "nats", "amqp", "ws", "admin", "nats-monitor"])
 def test_tls_at_a_listener_without_is_named_in_the_log(
     start: Start, own: Certificates, name: str
 ) -> None:
     imori = start()
     with pytest.raises((ssl.SSLError, ConnectionError)):
         connected(imori, name, own.context())
-    logged(imori, "client was refused", f"listeners.{name}_tls")
+    logged(imori, "client was refused", f"listeners.{name.replace('-', '_')}_tls")
 
 
 def test_half_a_handshake_is_cut_in_its_time(start: Start) -> None:

@@ -11,6 +11,7 @@ use crate::record::report::Report;
 use crate::report::compare::{CompareOptions, compare};
 use crate::report::runs::{Run, Runs};
 use crate::scenario;
+use crate::trust::Trust;
 use crate::versus::Beside;
 
 /// Puts load on a broker and checks everything that comes back.
@@ -64,6 +65,18 @@ impl Scenario {
         }
     }
 
+    /// The trust of its connections.
+    fn trust(&self) -> &Trust {
+        match self {
+            Scenario::Rpc(options) => &options.broker.trust,
+            Scenario::Queue(options) => &options.broker.trust,
+            Scenario::Pubsub(options) => &options.broker.trust,
+            Scenario::FanOut(options) => &options.broker.trust,
+            Scenario::Soak(options) => &options.broker.trust,
+            Scenario::Idle(options) => &options.broker.trust,
+        }
+    }
+
     /// Where its results go.
     fn outputs(&self) -> &Outputs {
         match self {
@@ -82,6 +95,7 @@ pub fn run(args: &BenchArgs) -> Result<u8> {
     match &args.task {
         Task::Scenario(scenario) => {
             interrupt::listen()?;
+            scenario.trust().put_in_force();
             let report = scenario.measure()?;
             let code = report.exit_code();
             let runs = Runs::new(vec![Run { side: String::new(), report }]);

@@ -19,6 +19,8 @@ mod options;
 mod clock;
 mod interrupt;
 mod stamp;
+mod wire;
+mod trust;
 mod url;
 mod amount;
 mod limits;
@@ -58,8 +60,10 @@ pub use report::csv::{seconds_csv, stalls_csv};
 pub use report::html::{Link, html_of, html_of_many};
 pub use report::live::Live;
 pub use report::runs::{Run, Runs};
+pub use trust::Trust;
 pub use url::{Scheme, Url};
 pub use versus::{
     Beside, Comparison, ExperimentArgs, Failure, GuardArgs, Job, LeftOut, PeerFacts, PeersArgs, ReportArgs,
     Settings, SyncsArgs, Turn, VersusArgs,
 };
+pub use wire::Wire;

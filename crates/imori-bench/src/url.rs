@@ -38,14 +38,21 @@ pub(crate) fn bring(schemes: Vec<PeerScheme>) {
     BROUGHT.get_or_init(|| schemes);
 }
 
+/// Schemes with TLS, and the protocol inside.
+const TLS: [(&str, Scheme); 4] =
+    [("stomps", Scheme::Stomp), ("stomp+ssl", Scheme::Stomp), ("amqps", Scheme::Amqp), ("tls", Scheme::Nats)];
+
 /// Where a broker or a peer is.
 ///
+/// `stomps://` (or `stomp+ssl://`), `amqps://` and `tls://`, which is NATS, are these with TLS.
 /// `stomp://user:password@host:port/vhost`, `amqp://user:password@host:port/vhost` and
 /// `nats://user:password@host:port` need scheme and host only. `scheme://host:port/path` of a peer needs its port too, and has no user.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url {
     /// The protocol.
     pub scheme: Scheme,
+    /// Whether the protocol is spoken inside TLS.
+    pub is_tls: bool,
     /// Name or address of the machine.
     pub host: String,
     /// TCP port.
@@ -63,8 +70,10 @@ impl FromStr for Url {
         let Some((scheme, rest)) = text.split_once("://") else {
             bail!("`{text}` is not a URL; write it as `stomp://user:password@host:port`");
         };
-        let Some(scheme) = Scheme::all().find(|known| known.name() == scheme) else {
-            let known: Vec<String> = Scheme::all().map(|known| format!("`{}://`", known.name())).collect();
+        let Some((scheme, is_tls)) = scheme_of(scheme) else {
+            let with_tls = ["stomps", "amqps", "tls"].into_iter();
+            let known = Scheme::all().map(Scheme::name).chain(with_tls);
+            let known: Vec<String> = known.map(|name| format!("`{name}://`")).collect();
             bail!("`{scheme}://` is not spoken here; use {}", known.join(" or "));
         };
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -80,7 +89,7 @@ impl FromStr for Url {
         if host.is_empty() {
             bail!("`{text}` names no host; write it as `{}`", scheme.sample());
         }
-        let Some(port) = port.or(scheme.port()) else {
+        let Some(port) = port.or(scheme.port(is_tls)) else {
             bail!(
                 "`{text}` names no port, and this protocol has none of its own; write it as `{}`",
                 scheme.sample()
@@ -97,6 +106,7 @@ impl FromStr for Url {
         }
         Ok(Url {
             scheme,
+            is_tls,
             host: host.to_owned(),
             port,
             login,
@@ -119,7 +129,7 @@ impl Scheme {
     /// The scheme that a URL begins with, if it is spoken here.
     pub(crate) fn of(url: &str) -> Option<Scheme> {
         let (name, _) = url.split_once("://")?;
-        Scheme::all().find(|scheme| scheme.name() == name)
+        scheme_of(name).map(|(scheme, _)| scheme)
     }
 
     /// The part of a URL before `://`.
@@ -147,19 +157,27 @@ impl Scheme {
     }
 
     /// The port that brokers listen on; peers without one choose theirs.
-    fn port(self) -> Option<u16> {
-        match self {
-            Scheme::Stomp => Some(61613),
-            Scheme::Nats => Some(4222),
-            Scheme::Amqp => Some(5672),
-            Scheme::Peer(_) => None,
+    fn port(self, is_tls: bool) -> Option<u16> {
+        match (self, is_tls) {
+            (Scheme::Stomp, false) => Some(61613),
+            (Scheme::Stomp, true) => Some(61614),
+            (Scheme::Nats, _) => Some(4222),
+            (Scheme::Amqp, false) => Some(5672),
+            (Scheme::Amqp, true) => Some(5671),
+            (Scheme::Peer(_), _) => None,
         }
     }
 
     /// How a URL looks.
     fn sample(self) -> String {
-        format!("{}://127.0.0.1:{}", self.name(), self.port().unwrap_or(5555))
+        format!("{}://127.0.0.1:{}", self.name(), self.port(false).unwrap_or(5555))
     }
+}
+
+/// The protocol that a scheme names, and whether it is inside TLS.
+fn scheme_of(name: &str) -> Option<(Scheme, bool)> {
+    let plain = Scheme::all().find(|scheme| scheme.name() == name).map(|scheme| (scheme, false));
+    plain.or_else(|| TLS.into_iter().find(|(tls, _)| *tls == name).map(|(_, scheme)| (scheme, true)))
 }
 
 /// Shows the place without the password, which belongs into no log.
@@ -172,10 +190,12 @@ impl fmt::Debug for Url {
 /// Shows the place without the password, which does not belong into reports.
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Url { scheme, host, port, .. } = self;
+        let Url { scheme, is_tls, host, port, .. } = self;
+        let tls = TLS.into_iter().find(|(_, inside)| *is_tls && inside == scheme);
+        let name = tls.map_or(scheme.name(), |(name, _)| name);
         match host.contains(':') {
-            true => write!(f, "{}://[{host}]:{port}", scheme.name()),
-            false => write!(f, "{}://{host}:{port}", scheme.name()),
+            true => write!(f, "{name}://[{host}]:{port}"),
+            false => write!(f, "{name}://{host}:{port}"),
         }
     }
 }
@@ -253,12 +273,18 @@ mod tests {
             ("amqp://h", Scheme::Amqp, "h", 5672, None, "/"),
             ("amqp://u:p@h:1/%2F", Scheme::Amqp, "h", 1, Some(("u", "p")), "/"),
             ("nats://u:p@h:1/", Scheme::Nats, "h", 1, Some(("u", "p")), "/"),
+            ("stomps://h", Scheme::Stomp, "h", 61614, None, "/"),
+            ("stomp+ssl://h:1/v", Scheme::Stomp, "h", 1, None, "v"),
+            ("amqps://h", Scheme::Amqp, "h", 5671, None, "/"),
+            ("tls://[::1]", Scheme::Nats, "::1", 4222, None, "/"),
             ("one://h:1", one, "h", 1, None, "/"),
             ("one://[::1]:1/", one, "::1", 1, None, "/"),
             ("one://h:1/a.B/C", one, "h", 1, None, "a.B/C"),
         ] {
             let login = login.map(|(user, password)| (user.to_owned(), password.to_owned()));
-            let expected = Url { scheme, host: host.to_owned(), port, login, vhost: vhost.to_owned() };
+            let is_tls = text.starts_with("tls") || text.contains("s:") || text.contains("ssl");
+            let expected =
+                Url { scheme, is_tls, host: host.to_owned(), port, login, vhost: vhost.to_owned() };
             assert_eq!(text.parse::<Url>().unwrap(), expected, "{text}");
         }
     }
@@ -282,6 +308,8 @@ mod tests {
             "stomp://h/%zz",
             "nats://",
             "nats://h/v",
+            "tls://h/v",
+            "https://h",
             "one://h",
             "one://[::1]",
             "one://h/a.B/C",
@@ -295,9 +323,11 @@ mod tests {
     // SECURITY OPS-02
     #[test]
     fn a_password_is_never_shown() {
-        for (text, shown) in
-            [("stomp://u:secret@h:1", "stomp://h:1"), ("nats://u:secret@[::1]", "nats://[::1]:4222")]
-        {
+        for (text, shown) in [
+            ("stomp://u:secret@h:1", "stomp://h:1"),
+            ("nats://u:secret@[::1]", "nats://[::1]:4222"),
+            ("stomp+ssl://u:secret@h", "stomps://h:61614"),
+        ] {
             let url: Url = text.parse().unwrap();
             assert_eq!(url.to_string(), shown);
             assert_eq!(format!("{url:?}"), shown);

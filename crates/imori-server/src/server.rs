@@ -23,11 +23,11 @@ use crate::admin::{self, Administered};
 use crate::cell::Cell;
 use crate::checkpoint::checkpointer::run_checkpointer;
 use crate::config::{Config, ListenerName, NatsTls, ProtocolName, Service};
-use crate::http::{self, Guarded, HttpListener};
+use crate::http::{self, Guarded, HttpListener, Security};
 use crate::internal::{InternalClients, start_responders};
 use crate::limits::ADMIN_BODY_BYTES_MAX;
 use crate::login::Authenticator;
-use crate::metrics::{CpuMeter, Metrics};
+use crate::metrics::{CpuMeter, Metrics, Rates};
 use crate::monitor::{self, Monitored, Requests, Shown, server_id};
 use crate::net::listener::{Listener, accept, bind};
 use crate::operator::{OperatorRequest, Signals, stop};
@@ -176,7 +176,8 @@ impl Server {
         let monitor = monitor.map(|router| HttpListener { sockets: monitors, router });
         let admin = server.admin(config, &settings, metrics);
         let admin = HttpListener { sockets: admins, router: admin };
-        server.start_http(monitor.into_iter().chain([admin]).collect(), tls)?;
+        let security = Security { tls, proxies: config.broker.proxy_from.clone().into() };
+        server.start_http(monitor.into_iter().chain([admin]).collect(), security)?;
         Ok(server)
     }
 
@@ -340,6 +341,7 @@ impl Server {
             disk_reserve_bytes: config.journal.reserve_bytes.as_usize() as u64,
             started: self.shared.clock.now(),
             started_s: Metrics::now_s(),
+            rates: Rates::default(),
             told: Mutex::default(),
             shared: Arc::clone(&self.shared),
         })
@@ -400,16 +402,12 @@ impl Server {
     }
 
     /// Serves those of these listeners that have a socket.
-    fn start_http(
-        &mut self,
-        mut listeners: Vec<HttpListener>,
-        tls: Option<Arc<TlsAcceptor>>,
-    ) -> Result<(), StartError> {
+    fn start_http(&mut self, mut listeners: Vec<HttpListener>, security: Security) -> Result<(), StartError> {
         listeners.retain(|listener| !listener.sockets.is_empty());
         if listeners.is_empty() {
             return Ok(());
         }
-        match http::start(listeners, tls, self.shared.phase.subscribe()) {
+        match http::start(listeners, security, self.shared.phase.subscribe()) {
             Ok(thread) => self.http = Some(thread),
             Err(error) => {
                 self.shared.phase.send_replace(Phase::Ended);

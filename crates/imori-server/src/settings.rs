@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use imori_core::outbound::OutboundLimits;
 
-use crate::config::WritePolicy;
+use crate::config::{Network, WritePolicy};
 use crate::protocol::ProtocolSettings;
 use crate::tls::TlsAcceptor;
 use crate::websocket::UpgradePolicy;
@@ -19,6 +19,8 @@ pub(crate) struct Settings {
     pub(crate) upgrade_policy: Arc<UpgradePolicy>,
     /// The certificates of listeners with TLS, where there are such.
     pub(crate) tls: Option<Arc<TlsAcceptor>>,
+    /// Networks of proxies that say for whom they connect.
+    pub(crate) proxies: Vec<Network>,
     /// From accepting a connection to its login.
     pub(crate) login_timeout: Duration,
     /// Time for a handshake of TLS within that.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets the unexpected has failed")]
 
+mod login;
 mod methods;
 mod oracle;
 mod spec;

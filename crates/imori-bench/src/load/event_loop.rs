@@ -22,6 +22,7 @@ use crate::limits::{BACKLOG_BYTES_MAX, READ_BYTES, REOPEN_TIMEOUT, REOPENING_NAN
 use crate::protocol::driver::{Driver, Heard, Reader};
 use crate::protocol::session::{Parts, Session};
 use crate::url::Url;
+use crate::wire::Wire;
 
 /// The token of the waker; connections count from 0.
 const WAKER: Token = Token(usize::MAX);
@@ -91,7 +92,7 @@ struct Reopening {
 }
 
 struct Link<R> {
-    socket: TcpStream,
+    socket: Wire<TcpStream>,
     role: R,
     /// The subscriptions and declarations, to repeat them when it is opened again.
     set_up: Vec<Vec<u8>>,
@@ -143,9 +144,13 @@ impl<R: Role> EventLoop<R> {
     /// Takes over a connection.
     pub(crate) fn add(&mut self, session: Session, role: R) -> Result<()> {
         let Parts { socket, reader, unread, set_up } = session.into_parts()?;
-        let mut socket = TcpStream::from_std(socket);
+        let mut socket = socket.map(TcpStream::from_std);
         let index = self.links.len();
-        self.poll.registry().register(&mut socket, Token(index), Interest::READABLE | Interest::WRITABLE)?;
+        self.poll.registry().register(
+            socket.socket_mut(),
+            Token(index),
+            Interest::READABLE | Interest::WRITABLE,
+        )?;
         if role.is_producer() {
             self.producers.push(index);
         }
@@ -213,9 +218,9 @@ impl<R: Role> EventLoop<R> {
         };
         match reopening.session(&link.set_up) {
             Ok(Parts { socket, reader, unread, .. }) => {
-                let mut socket = TcpStream::from_std(socket);
+                let mut socket = socket.map(TcpStream::from_std);
                 let interest = Interest::READABLE | Interest::WRITABLE;
-                self.poll.registry().register(&mut socket, Token(index), interest)?;
+                self.poll.registry().register(socket.socket_mut(), Token(index), interest)?;
                 link.socket = socket;
                 link.reader = reader;
                 link.partial = unread;
@@ -395,8 +400,8 @@ impl<R: Role> Link<R> {
         let length = match self.socket.read(tail) {
             Ok(0) => bail!("the broker closed a connection during the run; look into its log"),
             Ok(length) => {
-                // A short read emptied the socket; epoll tells when there is more.
-                self.is_readable = length == tail.len() || self.is_ending;
+                // A short read emptied the socket; epoll tells when there is more. One of TLS ends with a record.
+                self.is_readable = length == tail.len() || self.is_ending || self.socket.is_tls();
                 length
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -426,6 +431,9 @@ impl<R: Role> Link<R> {
     /// Writes what the socket takes; says how much.
     fn flush(&mut self) -> Result<u64> {
         let mut bytes = 0;
+        if self.is_writable && self.socket.has_unwritten() {
+            self.is_writable = self.socket.flush().is_ok();
+        }
         while self.is_writable && self.written < self.out.len() {
             match self.socket.write(self.out.get(self.written..).unwrap_or_default()) {
                 Ok(length) => {

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::amount::duration;
 use crate::options::outputs::Outputs;
+use crate::trust::Trust;
 use crate::url::Url;
 
 /// A STOMP broker's way of naming what is sent to and subscribed to.
@@ -26,9 +27,12 @@ pub enum Style {
 #[derive(Debug, Clone, Args)]
 pub struct BrokerOptions {
     /// The broker: `stomp://user:password@host:port/vhost`, `nats://user:password@host:port` or
-    /// `amqp://user:password@host:port/vhost`.
+    /// `amqp://user:password@host:port/vhost`; with TLS `stomps://`, `tls://` and `amqps://`.
     #[arg(long, default_value = "stomp://127.0.0.1:61613")]
     pub url: Url,
+    /// The trust of connections with TLS.
+    #[command(flatten)]
+    pub trust: Trust,
     /// How this broker wants queues and topics named, with STOMP.
     #[arg(long, value_enum, default_value_t)]
     pub destination_style: Style,

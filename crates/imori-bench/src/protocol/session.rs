@@ -15,6 +15,7 @@ use crate::protocol::nats::Nats;
 use crate::protocol::stomp::Stomp;
 use crate::protocol::template::{Correlation, RequestTemplate};
 use crate::url::{self, PeerScheme, Scheme, Url};
+use crate::wire::Wire;
 
 /// A protocol of peers that need no broker, with its driver.
 #[derive(Debug, Clone, Copy)]
@@ -62,7 +63,7 @@ pub(crate) fn driver_of(scheme: Scheme, style: Style) -> Result<&'static dyn Dri
 pub(crate) struct Session {
     driver: &'static dyn Driver,
     reader: Box<dyn Reader>,
-    socket: TcpStream,
+    socket: Wire<TcpStream>,
     /// Bytes that came and are not used yet.
     unread: Vec<u8>,
     set_up: Vec<Vec<u8>>,
@@ -72,7 +73,7 @@ pub(crate) struct Session {
 #[derive(Debug)]
 pub(crate) struct Parts {
     /// The socket, no longer blocking.
-    pub(crate) socket: TcpStream,
+    pub(crate) socket: Wire<TcpStream>,
     /// Takes apart the bytes read from it.
     pub(crate) reader: Box<dyn Reader>,
     /// Bytes that came already.
@@ -89,13 +90,8 @@ impl Session {
 
     /// Connects and logs in with so much time for each step.
     pub(crate) fn open_within(driver: &'static dyn Driver, url: &Url, timeout: Duration) -> Result<Session> {
-        let mut session = Session {
-            driver,
-            reader: driver.reader(),
-            socket: connect(url, timeout)?,
-            unread: Vec::new(),
-            set_up: Vec::new(),
-        };
+        let (socket, unread) = connect(url, timeout)?;
+        let mut session = Session { driver, reader: driver.reader(), socket, unread, set_up: Vec::new() };
         let mut login = Vec::new();
         driver.log_in(url, &mut login);
         session.write(&login)?;
@@ -156,13 +152,16 @@ impl Session {
 
     /// Hands the connection over.
     pub(crate) fn into_parts(self) -> Result<Parts> {
-        self.socket.set_nonblocking(true)?;
+        self.socket.socket().set_nonblocking(true)?;
         let Session { socket, reader, unread, set_up, .. } = self;
         Ok(Parts { socket, reader, unread, set_up })
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.socket.write_all(bytes).context("the broker does not take the bytes of the handshake")
+        self.socket
+            .write_all(bytes)
+            .and_then(|()| self.socket.flush())
+            .context("the broker does not take the bytes of the handshake")
     }
 
     /// Waits until the broker has confirmed what it was asked to, and leaves deliveries for later.
@@ -210,7 +209,8 @@ impl Session {
     }
 }
 
-fn connect(url: &Url, timeout: Duration) -> Result<TcpStream> {
+/// Connects, and begins TLS where the URL asks for it; gives also what the broker said before.
+fn connect(url: &Url, timeout: Duration) -> Result<(Wire<TcpStream>, Vec<u8>)> {
     let addresses = (url.host.as_str(), url.port)
         .to_socket_addrs()
         .with_context(|| format!("`{}` is not a known host; name it by address", url.host))?;
@@ -225,7 +225,7 @@ fn connect(url: &Url, timeout: Duration) -> Result<TcpStream> {
                 socket.set_nodelay(true)?;
                 socket.set_read_timeout(Some(timeout))?;
                 socket.set_write_timeout(Some(timeout))?;
-                return Ok(socket);
+                return Wire::begin(socket, url).with_context(|| format!("there is no TLS with `{url}`"));
             }
             Err(error) => {
                 last = anyhow!(error)

@@ -211,7 +211,7 @@ pub trait Inbound: Debug + Sized {
 
     /// Gives the last notice once, for the log.
     fn take_notice(&mut self) -> Option<Notice> {
-        self.intake_mut().notice.take()
+        self.intake_mut().take_notice()
     }
 
     /// Says that frames are parked: they were read and wait for the end of an alarm or for a queue. Reading may

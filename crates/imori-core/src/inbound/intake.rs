@@ -22,6 +22,8 @@ pub struct Intake<F: AsRef<[u8]>> {
     pub reading: Reading,
     /// The last notice, until it is logged.
     pub notice: Option<Notice>,
+    /// Why a login was refused that nobody else looked at. The log has this; the client is told no more than others.
+    login_refusal: Option<Notice>,
     parked_bytes_max: usize,
     progress: LoginProgress,
 }
@@ -48,6 +50,7 @@ impl<F: AsRef<[u8]>> Intake<F> {
             parking: Parking::default(),
             reading: Reading::new(login_timeout, now),
             notice: None,
+            login_refusal: None,
             parked_bytes_max,
             progress: LoginProgress::Idle,
         }
@@ -69,7 +72,7 @@ impl<F: AsRef<[u8]>> Intake<F> {
             LoginProgress::Idle => {
                 let credentials = self.by_certificate(credentials);
                 if let Some(notice) = self.refusal(&credentials) {
-                    self.notice = Some(notice);
+                    self.login_refusal = Some(notice);
                     return Some(Verdict::Refused);
                 }
                 let login = Login {
@@ -120,6 +123,12 @@ impl<F: AsRef<[u8]>> Intake<F> {
             }
             Credentials::Password { .. } | Credentials::Unsupported => None,
         }
+    }
+
+    /// Gives the last notice once; of a login that was refused, why.
+    pub(super) fn take_notice(&mut self) -> Option<Notice> {
+        let notice = self.notice.take()?;
+        Some(self.login_refusal.take().unwrap_or(notice))
     }
 
     /// Notes the verdict that was asked for; any other is dropped.

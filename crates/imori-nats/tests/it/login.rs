@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use imori_core::certificate::Certificate;
 use imori_core::inbound::Inbound;
 use imori_core::login::{Credentials, Verdict};
 use imori_core::turn::Next;
@@ -64,4 +65,23 @@ fn a_second_connect_is_checked_too_and_until_then_the_first_counts() {
     let login = world.logins.take().remove(0);
     client.verified(&world, verdict(&login));
     assert_eq!(text(&mut client, &world), "+OK\r\nPONG\r\n");
+}
+
+/// SECURITY AUTH-09, AUTH-11: nats-server's `verify_and_map`.
+#[test]
+fn a_client_without_a_login_is_the_user_of_its_certificate() {
+    for (connect, expected) in [
+        ("{}", Credentials::Certificate { user: None }),
+        (r#"{"user":"eve","pass":"x"}"#, Credentials::password(Some(b"eve"), Some(b"x"))),
+        (r#"{"auth_token":"x"}"#, Credentials::Unsupported),
+    ] {
+        let world = slow_world();
+        let mut client = Client::new(&world, &Arc::new(Settings::default()), false);
+        let certificate = Certificate { user: Some(String::from("orders")), ..Certificate::default() };
+        client.connection.secured(Some(Arc::new(certificate)));
+        client.send(&world, format!("CONNECT {connect}\r\n").as_bytes());
+        let logins = world.logins.take();
+        let [login] = &*logins else { panic!("{} logins are checked", logins.len()) };
+        assert!(login.is_encrypted && login.credentials == expected, "{connect}");
+    }
 }

@@ -13,7 +13,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::runtime;
 use tokio::sync::watch;
@@ -22,11 +22,12 @@ use tokio_rustls::TlsAcceptor as TlsStreamAcceptor;
 use tracing::{debug, error, warn};
 
 use super::places::{Place, Places};
-use crate::config::ListenerName;
+use crate::config::Network;
 use crate::limits::{
     ACCEPT_PAUSE, HTTP_CONNECTIONS_MAX, HTTP_HANDSHAKE_MAX, HTTP_HEAD_BYTES_MAX, HTTP_HEAD_MAX,
     HTTP_HEADERS_MAX, HTTP_LIFE_MAX, HTTP_WAITING_THREADS_MAX, LINGER_MAX,
 };
+use crate::peers::proxy::{Proxied, header_bytes, read_header};
 use crate::peers::stranger::{BYTES_MAX as FIRST_BYTES_MAX, FirstBytes};
 use crate::shared::{ListenerKind, Phase};
 use crate::tls::TlsAcceptor;
@@ -38,13 +39,27 @@ pub(crate) struct HttpListener {
     pub(crate) router: Router,
 }
 
+/// The means by which connections of HTTP begin.
+#[derive(Debug, Clone)]
+pub(crate) struct Security {
+    /// The certificates of listeners with TLS.
+    pub(crate) tls: Option<Arc<TlsAcceptor>>,
+    /// Networks of proxies that say for whom they connect.
+    pub(crate) proxies: Arc<[Network]>,
+}
+
 /// Where a request came from, among its extensions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source(pub(crate) SocketAddr);
 
-/// Whether a request came inside TLS, among its extensions.
+/// Tells who could read a request on its way, among its extensions.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Encrypted(pub(crate) bool);
+pub(crate) struct Secrecy {
+    /// The request came inside TLS.
+    pub(crate) is_encrypted: bool,
+    /// The operator accepts passwords without it at this listener.
+    pub(crate) accepts_plaintext: bool,
+}
 
 /// Serves these listeners until the broker has ended.
 ///
@@ -52,13 +67,13 @@ pub(crate) struct Encrypted(pub(crate) bool);
 /// The thread cannot be started.
 pub(crate) fn start(
     listeners: Vec<HttpListener>,
-    tls: Option<Arc<TlsAcceptor>>,
+    security: Security,
     phase: watch::Receiver<Phase>,
 ) -> io::Result<JoinHandle<()>> {
-    Builder::new().name(String::from("admin")).spawn(move || run(listeners, tls.as_ref(), phase))
+    Builder::new().name(String::from("admin")).spawn(move || run(listeners, &security, phase))
 }
 
-fn run(listeners: Vec<HttpListener>, tls: Option<&Arc<TlsAcceptor>>, mut phase: watch::Receiver<Phase>) {
+fn run(listeners: Vec<HttpListener>, security: &Security, mut phase: watch::Receiver<Phase>) {
     let runtime = runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
@@ -72,8 +87,8 @@ fn run(listeners: Vec<HttpListener>, tls: Option<&Arc<TlsAcceptor>>, mut phase: 
         for HttpListener { sockets, router } in listeners {
             let places = Places::new(HTTP_CONNECTIONS_MAX);
             for (listener, socket) in sockets {
-                let tls = tls.cloned().filter(|_| listener.name.is_tls);
-                tokio::spawn(accept(listener.name, tls, socket, router.clone(), Arc::clone(&places)));
+                let security = security.clone();
+                tokio::spawn(accept(listener, security, socket, router.clone(), Arc::clone(&places)));
             }
         }
         // What is not answered by then ends with the runtime.
@@ -83,15 +98,15 @@ fn run(listeners: Vec<HttpListener>, tls: Option<&Arc<TlsAcceptor>>, mut phase: 
 
 /// Takes requests in, as long as there is a place for one more client.
 async fn accept(
-    listener: ListenerName,
-    tls: Option<Arc<TlsAcceptor>>,
+    listener: ListenerKind,
+    security: Security,
     socket: TcpListener,
     router: Router,
     places: Arc<Places>,
 ) {
     let socket = match tokio::net::TcpListener::from_std(socket) {
         Ok(socket) => socket,
-        Err(error) => return error!(%listener, %error, "a listener of HTTP cannot be served"),
+        Err(error) => return error!(listener = %listener.name, %error, "a listener of HTTP cannot be served"),
     };
     let mut is_logged = false;
     loop {
@@ -99,11 +114,12 @@ async fn accept(
             Ok((stream, source)) => {
                 is_logged = false;
                 let (place, router) = (Arc::new(places.take()), router.clone());
-                tokio::spawn(begin(listener, tls.clone(), stream, Source(source), router, place));
+                let security = security.clone();
+                tokio::spawn(begin(listener, security, stream, Source(source), router, place));
             }
             Err(error) => {
                 if !is_logged {
-                    warn!(%listener, %error, "requests cannot be accepted");
+                    warn!(listener = %listener.name, %error, "requests cannot be accepted");
                     is_logged = true;
                 }
                 sleep(ACCEPT_PAUSE).await;
@@ -112,42 +128,78 @@ async fn accept(
     }
 }
 
-/// Begins a connection, with TLS where the listener speaks it.
+/// Begins a connection, with what a proxy says of it, and TLS where the listener speaks it.
 async fn begin(
-    listener: ListenerName,
-    tls: Option<Arc<TlsAcceptor>>,
-    stream: TcpStream,
+    listener: ListenerKind,
+    security: Security,
+    mut stream: TcpStream,
     source: Source,
     router: Router,
     place: Arc<Place>,
 ) {
-    let mut first = [0; FIRST_BYTES_MAX];
-    let peeked = tokio::select! {
-        peeked = timeout(HTTP_HEAD_MAX, stream.peek(&mut first)) => peeked,
+    let begun = tokio::select! {
+        begun = timeout(HTTP_HEAD_MAX, peek(listener, &security, &mut stream, source)) => begun,
         () = place.evicted() => return debug!("an HTTP connection gave way to another"),
     };
-    let Ok(Ok(len @ 1..)) = peeked else { return };
-    let mut bytes = FirstBytes::default();
-    bytes.note(first.get(..len).unwrap_or_default());
-    let Some(tls) = tls else {
-        if let Some(hint) = bytes.hint(listener) {
-            return warn!(source = %source.0, %listener, hint, "client was refused");
-        }
-        return serve(stream, source, Encrypted(false), router, place).await;
+    let Ok(Some((source, is_proxied_tls))) = begun else { return };
+    let secrecy = |is_encrypted| Secrecy { is_encrypted, accepts_plaintext: listener.accepts_plaintext };
+    let Some(tls) = security.tls.filter(|_| listener.name.is_tls) else {
+        return serve(stream, source, secrecy(is_proxied_tls), router, place).await;
     };
-    // SECURITY LIM-04: who speaks no TLS is not answered.
-    if !bytes.is_tls() {
-        return warn!(source = %source.0, %listener, hint = bytes.hint(listener), "client was refused");
-    }
     let handshake = timeout(HTTP_HANDSHAKE_MAX, TlsStreamAcceptor::from(tls.config()).accept(stream));
     let outcome = tokio::select! {
         outcome = handshake => outcome,
         () = place.evicted() => return debug!("an HTTP connection gave way to another"),
     };
     match outcome {
-        Ok(Ok(stream)) => serve(stream, source, Encrypted(true), router, place).await,
-        Ok(Err(error)) => warn!(source = %source.0, %listener, %error, "TLS handshake failed"),
+        Ok(Ok(stream)) => serve(stream, source, secrecy(true), router, place).await,
+        Ok(Err(error)) => {
+            warn!(source = %source.0, listener = %listener.name, %error, "TLS handshake failed");
+        }
         Err(_) => debug!(source = %source.0, "a handshake of TLS did not come to an end in its time"),
+    }
+}
+
+/// Finds out for whom a proxy connects, and whether the client begins as it has to; gives its source, and whether it
+/// speaks TLS with the proxy. `None` where it is refused, without an answer (SECURITY LIM-04).
+async fn peek(
+    listener: ListenerKind,
+    security: &Security,
+    stream: &mut TcpStream,
+    source: Source,
+) -> Option<(Source, bool)> {
+    let name = listener.name;
+    let is_proxy = security.proxies.iter().any(|network| network.contains(source.0.ip()));
+    let proxied = match is_proxy {
+        true => Some(read_proxied(stream).await),
+        false => None,
+    };
+    if let Some(None) = proxied {
+        warn!(source = %source.0, listener = %name, "client was refused: a proxy begins without PROXY protocol 2");
+    }
+    let Proxied { source: client, is_encrypted } =
+        proxied.unwrap_or(Some(Proxied { source: None, is_encrypted: false }))?;
+    let source = client.map_or(source, Source);
+    let mut first = [0; FIRST_BYTES_MAX];
+    let len = stream.peek(&mut first).await.ok().filter(|len| *len > 0)?;
+    let mut bytes = FirstBytes::default();
+    bytes.note(first.get(..len).unwrap_or_default());
+    if let Some(hint) = bytes.hint(name) {
+        warn!(source = %source.0, listener = %name, hint, "client was refused");
+        return None;
+    }
+    Some((source, is_encrypted))
+}
+
+async fn read_proxied(stream: &mut TcpStream) -> Option<Proxied> {
+    let mut bytes = Vec::new();
+    loop {
+        let (at, wanted) = (bytes.len(), header_bytes(&bytes).ok()?);
+        if at == wanted {
+            return read_header(&bytes).ok();
+        }
+        bytes.resize(wanted, 0);
+        stream.read_exact(bytes.get_mut(at..)?).await.ok()?;
     }
 }
 
@@ -155,7 +207,7 @@ async fn begin(
 async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     source: Source,
-    encrypted: Encrypted,
+    secrecy: Secrecy,
     router: Router,
     place: Arc<Place>,
 ) {
@@ -163,7 +215,7 @@ async fn serve(
     let asked = Arc::clone(&place);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(source);
-        request.extensions_mut().insert(encrypted);
+        request.extensions_mut().insert(secrecy);
         let open = asked.request();
         let response = service.call(request);
         async move { response.await.map(|response| open.until_written(response)) }

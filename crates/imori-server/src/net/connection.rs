@@ -22,13 +22,14 @@ use tracing::{debug, error, warn};
 use crate::cell::Cell;
 use crate::config::ProtocolName;
 use crate::net::socket::{Socket, SocketTurn, come_back_after_others};
-use crate::net::stage::{Chose, Handshake, Stage, poll_start_tls};
+use crate::net::stage::{Chose, Handshake, ProxyHeader, Stage, poll_start_tls};
 use crate::peers::client::{Client, Traffic};
+use crate::peers::proxy::{NotAHeader, Proxied};
 use crate::peers::stranger::FirstBytes;
 use crate::protocol::Protocol;
 use crate::shared::{Accepted, ListenerKind, TcpWire, Writer};
 use crate::tls::{ByteStream, HandshakeError, TlsSession};
-use crate::turn::{Link, Signals, Task};
+use crate::turn::{Link, Signal, Signals, Task, flush};
 use crate::websocket::{Opened, WebSocketStream, open};
 
 /// Takes a connection over and serves it on this cell.
@@ -126,6 +127,7 @@ impl Served {
             reader,
             writer,
             tls: None,
+            is_proxied_tls: false,
             source,
             websocket: None,
             ticket: None,
@@ -149,8 +151,37 @@ impl Served {
             is_over: false,
             is_in_turn: false,
         };
-        served.stage = if listener.name.is_tls { served.handshake(cell)? } else { served.begin(cell, None) };
+        let is_proxy = settings.proxies.iter().any(|network| network.contains(source.ip()));
+        served.stage = match is_proxy {
+            true => Stage::Proxied(ProxyHeader::new(served.until(cell, settings.login_timeout))),
+            false => served.first_stage(cell)?,
+        };
         Ok(Some(served))
+    }
+
+    /// The first stage of a client.
+    fn first_stage(&mut self, cell: &Cell) -> io::Result<Stage> {
+        if self.listener.name.is_tls { self.handshake(cell) } else { Ok(self.begin(cell, None)) }
+    }
+
+    /// A proxy has said for whom it connects, or something else.
+    fn proxied(&mut self, cell: &Cell, header: Option<Result<Proxied, NotAHeader>>) -> Option<Stage> {
+        let Ok(Proxied { source, is_encrypted }) = header? else {
+            let text = "`broker.proxy_from` names its network, and it does not begin with PROXY protocol 2";
+            self.socket.log_refusal(cell, "no PROXY header", text);
+            return None;
+        };
+        self.socket.is_proxied_tls = is_encrypted;
+        if let Some(source) = source {
+            let ticket = self.socket.ticket.as_ref()?;
+            if !cell.shared.admission.moved(ticket, source.ip().to_canonical()) {
+                debug!(%source, "connection refused: too many of this source have not logged in");
+                return None;
+            }
+            (self.ids.source, self.socket.source) = (source, source);
+            cell.shared.with_link(self.ids.id, |link| link.wire.client.source = source);
+        }
+        self.first_stage(cell).ok()
     }
 
     /// The first stage behind TLS, or without it.
@@ -220,8 +251,8 @@ impl Served {
     fn transport_turn(&mut self, cell: &Cell, cx: &mut Context<'_>) -> Poll<()> {
         let id = self.ids.id;
         if !matches!(self.stage, Stage::Speaking(_)) {
-            // Whoever is told anything before it has a protocol is told to go.
-            if self.ids.signals.has_any() {
+            // Whoever is told anything before it has a protocol is told to go, but to write what it is greeted with.
+            if self.ids.signals.has_other_than(Signal::Write) {
                 return Poll::Ready(());
             }
             if !ready!(self.poll_stages(cell, cx)) {
@@ -253,7 +284,19 @@ impl Served {
             let next = match &mut self.stage {
                 Stage::Accepted => None,
                 Stage::Speaking(_) => return Poll::Ready(true),
+                Stage::Proxied(header) => {
+                    let header = ready!(header.poll(&mut self.socket.reader, cx));
+                    self.proxied(cell, header)
+                }
                 Stage::StartTls(_, until) => {
+                    // All of the greeting goes before TLS.
+                    flush(cell, self.ids.id);
+                    while self.ids.signals.take(Signal::Write) {
+                        if ready!(self.socket.stream().poll_writable(cx)).is_err() {
+                            return Poll::Ready(false);
+                        }
+                        flush(cell, self.ids.id);
+                    }
                     let chose = ready!(poll_start_tls(&mut self.socket.reader, until.as_mut(), cx));
                     self.start_tls_chosen(cell, chose)
                 }
@@ -339,7 +382,8 @@ impl Served {
     fn opened(&mut self, cell: &Cell, opened: Opened) -> Option<Task> {
         let (protocol, early) = match opened {
             Opened::Upgraded { protocol, early } => (protocol, early),
-            Opened::Refused(reason) => {
+            Opened::Refused { reason, first } => {
+                self.socket.first = first;
                 self.socket.log_refusal(cell, "upgrade to WebSocket was refused", reason);
                 return None;
             }
@@ -368,8 +412,8 @@ impl Served {
     fn task(&self, cell: &Cell, protocol: ProtocolName, certificate: Option<Certificate>) -> Task {
         let ids = &self.ids;
         let is_loopback = cell.settings.trusts_network || is_loopback(ids.source.ip());
-        let is_encrypted = self.socket.tls.is_some();
-        let is_start_tls_heard = !is_encrypted && self.listener.protocol().is_some();
+        let is_encrypted = self.socket.tls.is_some() || self.socket.is_proxied_tls;
+        let is_start_tls_heard = self.socket.tls.is_none() && self.listener.protocol().is_some();
         let peer = Peer {
             is_encrypted,
             certificate: certificate.map(Arc::new),

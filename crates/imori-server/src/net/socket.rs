@@ -34,6 +34,8 @@ pub(crate) struct Socket {
     pub(crate) writer: Arc<OwnedWriteHalf>,
     /// The session of TLS, where there is one.
     pub(crate) tls: Option<Arc<TlsSession>>,
+    /// A proxy speaks TLS with the client.
+    pub(crate) is_proxied_tls: bool,
     pub(crate) source: SocketAddr,
     /// The layer that undoes WebSocket frames, where the connection is a WebSocket.
     pub(crate) websocket: Option<Box<WebSocketStream>>,

@@ -11,6 +11,7 @@ use tokio::net::tcp::OwnedReadHalf;
 use tokio::time::Sleep;
 
 use crate::net::socket::{Socket, poll_read_socket};
+use crate::peers::proxy::{NotAHeader, Proxied, header_bytes, read_header};
 use crate::tls::{HandshakeError, TlsSession};
 use crate::turn::Task;
 use crate::websocket::Opening;
@@ -21,6 +22,7 @@ const HANDSHAKE: u8 = 22;
 /// How far a connection has come.
 ///
 /// ```text
+///   Accepted (──► Proxied) ──► as below
 ///   Accepted ──► Handshake ──► Opening ──► Speaking
 ///      │              ▲  └──────────────────►  ▲
 ///      │  greeted     │ TLS          other bytes
@@ -29,6 +31,8 @@ const HANDSHAKE: u8 = 22;
 pub(super) enum Stage {
     /// Nothing is begun.
     Accepted,
+    /// A proxy says for whom it connects.
+    Proxied(ProxyHeader),
     /// The client was greeted and may begin TLS, until then.
     StartTls(Task, Pin<Box<Sleep>>),
     /// The handshake of TLS is under way.
@@ -45,7 +49,47 @@ impl Stage {
         match self {
             Stage::StartTls(task, _) | Stage::Speaking(task) => Some(task),
             Stage::Handshake(handshake) => handshake.greeted.as_mut(),
-            Stage::Accepted | Stage::Opening(..) => None,
+            Stage::Accepted | Stage::Proxied(_) | Stage::Opening(..) => None,
+        }
+    }
+}
+
+/// A header of PROXY protocol that is being read, and not a byte behind it.
+pub(super) struct ProxyHeader {
+    bytes: Vec<u8>,
+    /// The end of its time.
+    until: Pin<Box<Sleep>>,
+}
+
+impl ProxyHeader {
+    /// A header of which nothing was read.
+    pub(super) fn new(until: Pin<Box<Sleep>>) -> ProxyHeader {
+        ProxyHeader { bytes: Vec::new(), until }
+    }
+
+    /// Reads on; ready once the header is whole, or there is none: `None` where the proxy left or took too long.
+    pub(super) fn poll(
+        &mut self,
+        reader: &mut OwnedReadHalf,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Proxied, NotAHeader>>> {
+        if self.until.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(None);
+        }
+        loop {
+            let missing = match header_bytes(&self.bytes) {
+                Ok(bytes) => bytes - self.bytes.len(),
+                Err(error) => return Poll::Ready(Some(Err(error))),
+            };
+            if missing == 0 {
+                return Poll::Ready(Some(read_header(&self.bytes)));
+            }
+            let mut room = [0; 256];
+            let room = room.get_mut(..missing.min(256)).unwrap_or_default();
+            match ready!(poll_read_socket(reader, cx, room)) {
+                Ok(bytes @ 1..) => self.bytes.extend_from_slice(room.get(..bytes).unwrap_or_default()),
+                _ => return Poll::Ready(None),
+            }
         }
     }
 }

@@ -122,6 +122,21 @@ impl Admission {
         }
     }
 
+    /// The connection of a ticket comes from elsewhere than it seemed; false where too many of that source have not
+    /// logged in.
+    pub(crate) fn moved(&self, ticket: &Ticket, source: IpAddr) -> bool {
+        let mut counts = unpoisoned(self.counts.lock());
+        let of_source = counts.per_source.get(&source).copied().unwrap_or_default();
+        if !source.is_loopback() && of_source >= self.limits.unauthenticated_per_source_max {
+            return false;
+        }
+        let Some(waiting) = counts.waiting.get_mut(&ticket.0) else { return true };
+        let before = std::mem::replace(&mut waiting.source, source);
+        counts.leave_source(before);
+        *counts.per_source.entry(source).or_default() += 1;
+        true
+    }
+
     /// The connection of a ticket has logged in.
     pub(crate) fn logged_in(&self, ticket: &Ticket) {
         unpoisoned(self.counts.lock()).no_longer_waiting(ticket);
@@ -150,10 +165,14 @@ impl Counts {
         let Some(waiting) = self.waiting.remove(&ticket.0) else {
             return;
         };
-        if let Some(count) = self.per_source.get_mut(&waiting.source) {
+        self.leave_source(waiting.source);
+    }
+
+    fn leave_source(&mut self, source: IpAddr) {
+        if let Some(count) = self.per_source.get_mut(&source) {
             *count -= 1;
             if *count == 0 {
-                self.per_source.remove(&waiting.source);
+                self.per_source.remove(&source);
             }
         }
     }
@@ -210,6 +229,22 @@ mod tests {
         }
         admission.leave(&first);
         ticket(admission.knock(REMOTE, now));
+    }
+
+    /// SECURITY LIM-03: behind a proxy each client counts for itself.
+    #[test]
+    fn a_client_behind_a_proxy_has_the_limit_of_its_own_source() {
+        let admission = admission(10, 10, 2);
+        let (now, other) = (Time(0), IpAddr::from([203, 0, 113, 9]));
+        let tickets = [0, 1].map(|_| ticket(admission.knock(REMOTE, now)));
+        assert!(matches!(admission.knock(REMOTE, now), Verdict::Refuse));
+        assert!(tickets.iter().all(|ticket| admission.moved(ticket, other)));
+        let third = ticket(admission.knock(REMOTE, now));
+        assert!(!admission.moved(&third, other), "it has two already");
+        tickets.iter().for_each(|ticket| admission.leave(ticket));
+        assert!(admission.moved(&third, other));
+        admission.leave(&third);
+        assert!(unpoisoned(admission.counts.lock()).per_source.is_empty());
     }
 
     #[test]

@@ -5,3 +5,4 @@ pub(crate) mod client;
 pub(crate) mod admission;
 pub(crate) mod log_limit;
 pub(crate) mod stranger;
+pub(crate) mod proxy;

@@ -1,5 +1,6 @@
 //! Clients that came to the port of another protocol, told by the first bytes that they send.
 
+use super::proxy::begins_header;
 use crate::config::{ListenerName, ProtocolName, Service};
 
 /// Bytes by which protocols are told apart.
@@ -16,6 +17,10 @@ const NATS: [&[u8]; 4] = [b"CONNECT {", b"PING\r\n", b"SUB ", b"PUB "];
 
 /// How clients of every version of AMQP begin.
 const AMQP: [&[u8]; 1] = [b"AMQP"];
+
+/// A proxy that is not known.
+const PROXY_HINT: &str =
+    "it begins with a header of PROXY protocol 2; name the proxy's network in `broker.proxy_from`";
 
 /// The first bytes of a connection.
 #[derive(Debug, Default, Clone, Copy)]
@@ -44,6 +49,7 @@ impl FirstBytes {
         let first = self.bytes.get(..self.len).unwrap_or_default();
         let begins = |forms: &[&[u8]]| forms.iter().any(|form| first.starts_with(form));
         let protocol = match listener.service {
+            _ if begins_header(first) && first.len() == BYTES_MAX => return Some(PROXY_HINT),
             _ if listener.is_tls => return self.hint_at_tls(),
             _ if self.is_tls() => return Some(tls_hint(listener.service)),
             Service::Messages(protocol) => protocol,
@@ -137,6 +143,8 @@ mod tests {
             (b"AMQP\x00\x00\x09\x01", Stomp, Some("AMQP")),
             (b"AMQP\x00\x01\x00\x00", Nats, Some("AMQP")),
             (b"AMQP\x00\x00\x09\x01", Amqp, None),
+            (b"\r\n\r\n\0\r\nQUIT\n", Amqp, Some("PROXY")),
+            (b"\r\n\r\n", Stomp, None),
             (b"CONNECT\naccept-version:1.2\n", Amqp, Some("STOMP")),
             (b"CONNECT {\"verbose\":false}", Amqp, Some("NATS")),
         ] {

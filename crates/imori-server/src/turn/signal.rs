@@ -53,6 +53,11 @@ impl Signals {
         self.0.load(Ordering::Acquire) & signal as u16 != 0
     }
 
+    /// Tells whether another signal than this was given.
+    pub fn has_other_than(&self, signal: Signal) -> bool {
+        self.0.load(Ordering::Acquire) & !(signal as u16) != 0
+    }
+
     /// Tells whether any signal was given.
     pub fn has_any(&self) -> bool {
         self.0.load(Ordering::Acquire) != 0

@@ -10,6 +10,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::upgrade_policy::{Refusal, UpgradePolicy};
 use crate::config::ProtocolName;
 use crate::limits::{LINGER_MAX, UPGRADE_BYTES_MAX};
+use crate::peers::stranger::FirstBytes;
 use crate::tls::ByteStream;
 
 /// A request that is being read and answered.
@@ -25,7 +26,11 @@ pub(crate) enum Opened {
         early: Vec<u8>,
     },
     /// The upgrade was refused, and the client told why.
-    Refused(&'static str),
+    Refused {
+        reason: &'static str,
+        /// How the client began.
+        first: FirstBytes,
+    },
     /// The client left, or took too long.
     Gone,
 }
@@ -33,24 +38,30 @@ pub(crate) enum Opened {
 /// Reads the request and answers it, in so much time: nothing that the client sends extends it.
 pub(crate) async fn open(stream: ByteStream, policy: Arc<UpgradePolicy>) -> Opened {
     let end = Instant::now() + policy.login_timeout;
-    let refusal = match timeout_at(end, upgrade(&stream, &policy)).await {
+    let mut request = Vec::new();
+    let refusal = match timeout_at(end, upgrade(&stream, &policy, &mut request)).await {
         Ok(Some(Ok(opened))) => return opened,
         Ok(Some(Err(refusal))) => refusal,
         Ok(None) | Err(_) => return Opened::Gone,
     };
     let _ = timeout(LINGER_MAX.min(policy.login_timeout), refuse(&stream, refusal)).await;
-    Opened::Refused(refusal.reason.trim_end())
+    let mut first = FirstBytes::default();
+    first.note(&request);
+    Opened::Refused { reason: refusal.reason.trim_end(), first }
 }
 
-async fn upgrade(stream: &ByteStream, policy: &UpgradePolicy) -> Option<Result<Opened, Refusal>> {
-    let mut request = Vec::new();
+async fn upgrade(
+    stream: &ByteStream,
+    policy: &UpgradePolicy,
+    request: &mut Vec<u8>,
+) -> Option<Result<Opened, Refusal>> {
     loop {
         // Whoever sends more behind its request than fits here did not wait for the answer.
         if request.len() == UPGRADE_BYTES_MAX {
             return Some(Err(Refusal::TOO_LONG));
         }
-        read(stream, &mut request).await?;
-        match policy.judge(&request) {
+        read(stream, request).await?;
+        match policy.judge(request) {
             Ok(None) => {}
             Ok(Some(upgrade)) => {
                 write(stream, &upgrade.response).await?;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use imori_core::certificate::Certificate;
 use imori_core::inbound::Inbound;
 use imori_core::login::{Credentials, Login, Verdict};
 use imori_core::time::Time;
@@ -109,4 +110,38 @@ fn a_client_that_names_no_user_is_refused_as_the_built_in_one() {
     let mut client = Client::new(&world, &Arc::new(Settings::default()), false);
     client.send(&world, b"CONNECT\naccept-version:1.2\nhost:/\n\n\0");
     assert!(text(&mut client, &world).contains("access refused for user `guest`"));
+}
+
+/// SECURITY AUTH-09, AUTH-11.
+#[test]
+fn a_client_without_a_login_is_the_user_of_its_certificate() {
+    let (named, nobody) = (Some("orders"), None);
+    for (user, login, expected) in [
+        (named, "", Credentials::Certificate { user: None }),
+        (named, "login:guest\npasscode:guest\n", Credentials::password(Some(b"guest"), Some(b"guest"))),
+        (named, "login:orders\n", Credentials::password(Some(b"orders"), None)),
+        (nobody, "", Credentials::password(None, None)),
+    ] {
+        let world = slow_world();
+        let mut client = Client::new(&world, &Arc::new(Settings::default()), false);
+        let certificate = Certificate { user: user.map(String::from), ..Certificate::default() };
+        client.connection.secured(Some(Arc::new(certificate.clone())));
+        client.send(&world, format!("CONNECT\naccept-version:1.2\nhost:/\n{login}\n\0").as_bytes());
+        let asked = asked(&world);
+        assert!(asked.is_encrypted && asked.certificate.as_deref() == Some(&certificate));
+        assert!(asked.credentials == expected, "{user:?} {login:?}");
+    }
+}
+
+/// SECURITY AUTH-09: whoever is on the way may have read it.
+#[test]
+fn a_password_from_elsewhere_without_tls_is_refused_and_looked_at_by_nobody() {
+    let world = slow_world();
+    let mut client = Client::new(&world, &Arc::new(Settings::default()), false);
+    client.send(&world, CONNECT);
+    assert!(text(&mut client, &world).contains("access refused for user `guest`"));
+    assert!(world.logins.take().is_empty());
+    let notice = client.connection.take_notice().unwrap();
+    assert_eq!(notice.message, "password without TLS");
+    assert!(client.connection.take_notice().is_none());
 }

@@ -3,13 +3,17 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use imori_bench::Trust;
+use rustls::crypto::ring;
 use serde_json::Value;
 use ureq::http::{Method, Request};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 /// How long an answer may take: the list of a hundred thousand queues takes seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -29,11 +33,15 @@ pub(crate) struct Admin {
 
 impl Admin {
     /// The listener at `http://user:password@host:port`, or without user and password at that of the broker with this
-    /// data folder.
-    pub(crate) fn at(url: &str, data_dir: &Path) -> anyhow::Result<Admin> {
-        let Some(rest) = url.strip_prefix("http://") else {
+    /// data folder; at `https://…` as far as it is trusted.
+    pub(crate) fn at(url: &str, data_dir: &Path, trust: &Trust) -> anyhow::Result<Admin> {
+        let found = ["http", "https"].into_iter().find_map(|scheme| {
+            let rest = url.strip_prefix(scheme)?.strip_prefix("://")?;
+            Some((scheme, rest))
+        });
+        let Some((scheme, rest)) = found else {
             bail!(
-                "`{}` is no address of an admin listener; write `http://user:password@host:port`",
+                "`{}` is no address of an admin listener; write `http://user:password@host:port`, or `https`",
                 shown(url)
             );
         };
@@ -46,10 +54,11 @@ impl Admin {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .timeout_global(Some(PATIENCE))
+            .tls_config(tls_config(scheme, trust)?)
             .proxy(None);
         Ok(Admin {
             agent: config.build().into(),
-            base: format!("http://{place}"),
+            base: format!("{scheme}://{place}"),
             login: login.map(|login| format!("Basic {}", BASE64_STANDARD.encode(login))),
         })
     }
@@ -110,6 +119,19 @@ impl Admin {
     }
 }
 
+/// The settings of sessions of TLS with the listener.
+fn tls_config(scheme: &str, trust: &Trust) -> anyhow::Result<TlsConfig> {
+    let mut config =
+        TlsConfig::builder().unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()));
+    if scheme == "https" {
+        let trusted = trust.ca_certificates()?;
+        config = config.root_certs(RootCerts::new_with_certs(
+            &trusted.iter().map(|der| Certificate::from_der(der).to_owned()).collect::<Vec<_>>(),
+        ));
+    }
+    Ok(config.build())
+}
+
 /// A segment of a path.
 pub(crate) fn segment(text: &str) -> String {
     let mut out = String::new();
@@ -145,9 +167,10 @@ mod tests {
     // SECURITY OPS-02
     #[test]
     fn what_is_no_address_is_refused_without_its_password() {
-        let error = Admin::at("https://guest:secret@h:1", Path::new("/nowhere")).unwrap_err().to_string();
+        let at = |url| Admin::at(url, Path::new("/nowhere"), &Trust::default());
+        let error = at("ftp://guest:secret@h:1").unwrap_err().to_string();
         assert!(error.contains("`h:1` is no address") && !error.contains("secret"), "{error}");
-        let admin = Admin::at("http://guest:guest@127.0.0.1:15672/", Path::new("/nowhere")).unwrap();
+        let admin = at("http://guest:guest@127.0.0.1:15672/").unwrap();
         assert_eq!(
             (admin.base.as_str(), admin.login.as_deref()),
             ("http://127.0.0.1:15672", Some("Basic Z3Vlc3Q6Z3Vlc3Q="))

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use imori_bench::Trust;
 use imori_core::name::Printable;
 use serde_json::{Map, Value};
 
@@ -12,8 +13,8 @@ use crate::output::print_line;
 /// Which broker to ask, and how to print the answer.
 #[derive(Debug, Args)]
 pub(super) struct Asked {
-    /// The admin listener of the broker: `http://user:password@host:port`. Without user and password you are the
-    /// operator of a broker on this machine, which only who may read its data folder can be.
+    /// The admin listener of the broker: `http://user:password@host:port`, or `https://…` with TLS. Without user and
+    /// password you are the operator of a broker on this machine, which only who may read its data folder can be.
     ///
     /// Other users of this host see what stands on a command line, so put a password into the variable.
     #[arg(
@@ -24,6 +25,8 @@ pub(super) struct Asked {
         default_value = "http://127.0.0.1:15672"
     )]
     admin: String,
+    #[command(flatten)]
+    trust: Trust,
     /// The data folder of the broker on this machine.
     #[arg(long, value_name = "DIR", env = "IMORI__BROKER__DATA_DIR", default_value = ".data")]
     data_dir: PathBuf,
@@ -34,7 +37,7 @@ pub(super) struct Asked {
 
 impl Asked {
     pub(super) fn admin(&self) -> anyhow::Result<Admin> {
-        Admin::at(&self.admin, &self.data_dir)
+        Admin::at(&self.admin, &self.data_dir, &self.trust)
     }
 
     /// Prints rows, of which people see these fields, each under its title.

@@ -58,9 +58,9 @@ impl Nats {
             other => other,
         });
         match greeting? {
-            Incoming::Info(info) if info.tls_required => {
+            Incoming::Info(info) if info.tls_required && !url.is_tls => {
                 return Err(ClientError::Unspeakable(String::from(
-                    "the broker wants TLS; name a listener without it",
+                    "the broker demands TLS; write `tls://` instead of `nats://`",
                 )));
             }
             Incoming::Info(_) => {}

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::error::ClientError;
 use crate::output::print_error;
-use imori_bench::Url;
+use imori_bench::{Url, Wire};
 
 /// Bytes that are gathered before they are written.
 const UNSENT_BYTES_MAX: usize = 64 * 1024;
@@ -22,7 +22,7 @@ const SILENCE: Duration = Duration::from_secs(3);
 
 /// A connection.
 pub(super) struct Transport {
-    stream: TcpStream,
+    stream: Wire<TcpStream>,
     input: Vec<u8>,
     /// Bytes of `input` that are done with.
     consumed: usize,
@@ -34,8 +34,12 @@ impl Transport {
     pub(super) fn connect(url: &Url) -> Result<Transport, ClientError> {
         let stream = open(url).map_err(|error| ClientError::Unreachable(Box::new(url.clone()), error))?;
         stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(SILENCE))?;
-        Ok(Transport { stream, input: Vec::new(), consumed: 0, output: Vec::new() })
+        let begun = Wire::begin(stream, url);
+        let (stream, input) =
+            begun.map_err(|error| ClientError::Unreachable(Box::new(url.clone()), error))?;
+        Ok(Transport { stream, input, consumed: 0, output: Vec::new() })
     }
 
     /// Lets something be written, which may wait for more.
@@ -50,8 +54,13 @@ impl Transport {
     /// Writes what waits to be written, however long the broker lets that wait; says so where it is long.
     pub(super) fn flush(&mut self) -> Result<(), ClientError> {
         let mut is_told = false;
-        while !self.output.is_empty() {
-            match self.stream.write(&self.output) {
+        while !self.output.is_empty() || self.stream.has_unwritten() {
+            let written = match self.output.is_empty() {
+                true => self.stream.flush().map(|()| 0),
+                false => self.stream.write(&self.output),
+            };
+            match written {
+                Ok(0) if self.output.is_empty() => {}
                 Ok(0) => return Err(ClientError::Closed),
                 Ok(written) => drop(self.output.drain(..written)),
                 Err(error) => match error.kind() {
@@ -96,7 +105,7 @@ impl Transport {
                     .into()
             }
         };
-        self.stream.set_read_timeout(wait)?;
+        self.stream.socket().set_read_timeout(wait)?;
         let len = self.input.len();
         self.input.resize(len + READ_BYTES, 0);
         let read = self.stream.read(self.input.get_mut(len..).unwrap_or_default());

@@ -11,13 +11,13 @@ use clap::Args;
 
 use crate::client::{Client, ClientError, Header, connect};
 use crate::config::{Problems, load};
-use imori_bench::Url;
+use imori_bench::{Trust, Url};
 
 /// Which broker to talk to.
 #[derive(Debug, Args)]
 pub(super) struct Broker {
     /// The broker: `stomp://user:password@host:port/vhost`, `nats://user:password@host:port` or
-    /// `amqp://user:password@host:port/vhost`.
+    /// `amqp://user:password@host:port/vhost`; with TLS `stomps://`, `tls://` and `amqps://`.
     ///
     /// Other users of this host see what stands on a command line, so put a password that matters
     /// into the variable.
@@ -29,10 +29,13 @@ pub(super) struct Broker {
         default_value = "stomp://guest:guest@127.0.0.1:61613/"
     )]
     url: Url,
+    #[command(flatten)]
+    trust: Trust,
 }
 
 impl Broker {
     pub(super) fn connect(&self) -> Result<Box<dyn Client>, ClientError> {
+        self.trust.put_in_force();
         connect(&self.url)
     }
 }

@@ -1,0 +1,100 @@
+//! How a client of TLS knows a broker, and shows who it is.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use clap::Args;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
+
+/// The CAs that a client of TLS trusts, and the certificate that it shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct Trust {
+    /// Trust the CAs in this file, in PEM, instead of those of the system; for URLs with TLS.
+    #[arg(long, value_name = "FILE", env = "IMORI_CA")]
+    ca: Option<PathBuf>,
+    /// Show this certificate, in PEM, with those between it and its CA.
+    #[arg(long, value_name = "FILE", requires = "key", env = "IMORI_CERT")]
+    cert: Option<PathBuf>,
+    /// The private key of the certificate, in PEM.
+    #[arg(long, value_name = "FILE", requires = "cert", env = "IMORI_KEY")]
+    key: Option<PathBuf>,
+    /// Begin TLS with the first byte and not behind INFO, as at `listeners.nats_tls`; for `tls://`.
+    #[arg(long)]
+    tls_first: bool,
+}
+
+/// The trust of this process.
+static IN_FORCE: OnceLock<Trust> = OnceLock::new();
+
+impl Trust {
+    /// Lets every connection of this process have it; only the first call counts.
+    pub fn put_in_force(&self) {
+        IN_FORCE.get_or_init(|| self.clone());
+    }
+
+    /// Gives what is in force.
+    pub(crate) fn in_force() -> &'static Trust {
+        IN_FORCE.get_or_init(Trust::default)
+    }
+
+    /// Whether TLS begins with the first byte of NATS.
+    pub(crate) fn begins_first(&self) -> bool {
+        self.tls_first
+    }
+
+    /// Reads the files, and gives what sessions begin with.
+    ///
+    /// # Errors
+    /// A file cannot be read, or holds no certificate or key.
+    pub fn config(&self) -> Result<Arc<ClientConfig>> {
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let builder = builder.with_safe_default_protocol_versions()?.with_root_certificates(self.roots()?);
+        let config = match (&self.cert, &self.key) {
+            (Some(certificate), Some(key)) => {
+                let chain = certificates(certificate)?;
+                let key = PrivateKeyDer::from_pem_file(key)
+                    .map_err(|error| anyhow!("`{}` holds no private key: {error}", key.display()))?;
+                builder.with_client_auth_cert(chain, key).context("the certificate and the key do not fit")?
+            }
+            _ => builder.with_no_client_auth(),
+        };
+        Ok(Arc::new(config))
+    }
+
+    /// The certificates that `--ca` names, or else those of the system.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn ca_certificates(&self) -> Result<Vec<CertificateDer<'static>>> {
+        let Some(path) = &self.ca else {
+            let of_system = rustls_native_certs::load_native_certs().certs;
+            if of_system.is_empty() {
+                bail!("this system has no CAs to trust; name one with `--ca`");
+            }
+            return Ok(of_system);
+        };
+        certificates(path)
+    }
+
+    fn roots(&self) -> Result<RootCertStore> {
+        let mut roots = RootCertStore::empty();
+        let (added, _) = roots.add_parsable_certificates(self.ca_certificates()?);
+        if added == 0 {
+            bail!("no certificate of a CA can be used; name one with `--ca`");
+        }
+        Ok(roots)
+    }
+}
+
+fn certificates(path: &PathBuf) -> Result<Vec<CertificateDer<'static>>> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    match read {
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        Ok(_) => bail!("`{}` holds no certificate; write it as PEM", path.display()),
+        Err(error) => bail!("`{}` holds no certificates: {error}", path.display()),
+    }
+}
