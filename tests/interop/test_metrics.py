@@ -136,6 +136,11 @@ def test_what_happens_is_counted_by_protocol(imori: Imori, channel: BlockingChan
         assert samples[f"rabbitmq_detailed_{name}"][queue] == expected, name
     waited = samples["imori_queue_wait_seconds_count"][()]
     assert waited >= 1, "the first message that waited is followed"
+    stats = ask(imori, f"/api/queues/{quote('/', safe='')}/q").json()["message_stats"]
+    for name, expected in [("publish", 4), ("get", 3), ("get_no_ack", 1), ("deliver_get", 4)]:
+        assert stats[name] == expected, name
+    assert (stats["redeliver"], stats["ack"], stats["deliver"]) == (1, 1, 0)
+    assert stats["publish_details"] == {"rate": 0.0}, "nobody has asked before"
     # What a connection did is not forgotten when it goes.
     with connect(imori) as other:
         other.channel().basic_publish("", "nowhere", b"lost")

@@ -1,7 +1,9 @@
 //! The environment of the broker's verbs: locks, clock, counters and the journal.
 
+use std::fmt;
 use std::time::Duration;
 
+use crate::authorize::{Action, Actor, Object, Refusal, authorize};
 use crate::confirm::Lsn;
 use crate::id::{ConnectionId, QueueId};
 use crate::login::{Login, Verdict, Verification};
@@ -109,6 +111,35 @@ impl Counter {
     }
 }
 
+/// A change that a client makes to more than messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// A queue or an exchange was made.
+    Declare,
+    /// A queue or an exchange was deleted.
+    Delete,
+    /// A binding was made.
+    Bind,
+    /// A binding was taken out.
+    Unbind,
+    /// The messages that waited in a queue were dropped.
+    Purge,
+}
+
+impl Change {
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Change::Declare => "declare",
+            Change::Delete => "delete",
+            Change::Bind => "bind",
+            Change::Unbind => "unbind",
+            Change::Purge => "purge",
+        }
+    }
+}
+
 /// A time that is worth a histogram. Of both a sample is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Latency {
@@ -159,6 +190,24 @@ pub trait World {
 
     /// Counts something that happened so many times.
     fn count_many(&self, counter: Counter, times: usize);
+
+    /// Decides whether an actor may do something, as [`authorize`] does, and has a refusal noted. No outbound half is
+    /// locked.
+    ///
+    /// # Errors
+    /// The reason, in words for the client.
+    #[inline]
+    fn authorize(&self, actor: &Actor<'_>, action: Action, object: Object<'_>) -> Result<(), Refusal> {
+        authorize(actor.identity, action, actor.vhost, object)
+            .inspect_err(|refusal| self.refused(actor, refusal))
+    }
+
+    /// Takes note that an actor was refused something. No outbound half is locked.
+    fn refused(&self, _actor: &Actor<'_>, _refusal: &Refusal) {}
+
+    /// Takes note of a change that an actor made, to an object that the action names: for the audit log. No outbound
+    /// half is locked.
+    fn changed(&self, _actor: &Actor<'_>, _change: Change, _object: &dyn fmt::Display) {}
 
     /// Takes note of a time. Few are told, so that this may cost a little.
     fn observe(&self, _latency: Latency, _took: Duration) {}

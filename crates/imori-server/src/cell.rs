@@ -7,12 +7,14 @@
 use std::cell::{Cell as Slot, OnceCell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Cache};
+use imori_core::authorize::{Actor, Refusal};
 use imori_core::broker::queue_woken;
 use imori_core::confirm::Lsn;
 use imori_core::id::{ConnectionId, QueueId};
@@ -26,16 +28,18 @@ use imori_core::record::{Appended, NewRecord};
 use imori_core::route::{Router, Table};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
-use imori_core::world::{Counter, Latency, World};
+use imori_core::world::{Change, Counter, Latency, World};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
+use crate::audit::ClaimedUser;
 use crate::cell_state::spin::Spin;
 use crate::limits::{FLUSH_AFTER, FLUSH_CONNECTIONS_MAX, QUEUE_MEMORY_SHARE_WHEN_SHORT, READ_BYTES};
+use crate::link_verdicts::LinkVerdicts;
 use crate::login::Verdicts;
 use crate::protocol_numbers::header_reader;
 use crate::settings::Settings;
-use crate::shared::{LinkVerdicts, Shared, TcpLink, TcpWire, Writer, link_key, queue_key};
+use crate::shared::{Shared, TcpLink, TcpWire, Writer, link_key, queue_key};
 use crate::slots::{SlotKey, unpoisoned};
 use crate::store::{PageRequest, page_request};
 use crate::turn::{
@@ -255,10 +259,10 @@ impl World for Cell {
 
     fn verify(&self, login: Login) -> Verification {
         let verdicts = || Arc::new(LinkVerdicts(Arc::downgrade(&self.shared))) as Arc<dyn Verdicts>;
-        let connection = login.connection;
+        let (connection, claimed) = (login.connection, ClaimedUser::of(&login.credentials));
         let verification = self.shared.verifiers.verify(login, verdicts);
         if let Verification::Done(verdict) = &verification {
-            self.shared.note_login(connection, verdict);
+            self.shared.note_login(connection, &claimed, verdict);
         }
         verification
     }
@@ -282,6 +286,14 @@ impl World for Cell {
         if counter == Counter::NoForm {
             self.shared.log_no_form(times);
         }
+    }
+
+    fn refused(&self, actor: &Actor<'_>, refusal: &Refusal) {
+        self.shared.note_refused(actor, refusal);
+    }
+
+    fn changed(&self, actor: &Actor<'_>, change: Change, object: &dyn fmt::Display) {
+        self.shared.note_changed(actor, change, object);
     }
 
     fn observe(&self, latency: Latency, took: Duration) {

@@ -15,6 +15,8 @@ mod net;
 mod checkpoint;
 mod watch;
 mod cell;
+mod link_verdicts;
+mod audit;
 mod shared;
 mod access;
 mod store;

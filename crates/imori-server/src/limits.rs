@@ -300,3 +300,7 @@ pub(crate) const VHOST_LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// How many times it looks before it gives up.
 pub(crate) const VHOST_LOOKS_MAX: usize = 100;
+
+/// How far apart two samples of the counts of queues are, from which rates are told. More often: the rates of small
+/// numbers jump, and all queues are looked at for nothing.
+pub(crate) const RATES_EVERY: Duration = Duration::from_secs(5);

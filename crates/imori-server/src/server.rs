@@ -27,7 +27,7 @@ use crate::http::{self, Guarded, HttpListener, Security};
 use crate::internal::{InternalClients, start_responders};
 use crate::limits::ADMIN_BODY_BYTES_MAX;
 use crate::login::Authenticator;
-use crate::metrics::{CpuMeter, Metrics};
+use crate::metrics::{CpuMeter, Metrics, Rates};
 use crate::monitor::{self, Monitored, Requests, Shown, server_id};
 use crate::net::listener::{Listener, accept, bind};
 use crate::operator::{OperatorRequest, Signals, stop};
@@ -342,6 +342,7 @@ impl Server {
             disk_reserve_bytes: config.journal.reserve_bytes.as_usize() as u64,
             started: self.shared.clock.now(),
             started_s: Metrics::now_s(),
+            rates: Rates::default(),
             told: Mutex::default(),
             shared: Arc::clone(&self.shared),
         })

@@ -5,14 +5,13 @@ use std::fmt;
 use std::io;
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Waker;
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use imori_core::authorize::{Identity, Renewal};
 use imori_core::id::{ConnectionId, QueueId};
-use imori_core::login::Verdict;
 use imori_core::name::Name;
 use imori_core::queue::Queue;
 use imori_core::room::{Reserve, Room, RoomState};
@@ -32,7 +31,7 @@ use crate::cell_state::turn_counter::TurnCounter;
 use crate::clock::Clock;
 use crate::config::{ListenerName, ProtocolName, Service, WritePolicy};
 use crate::limits::{DISK_FAILURE_GOODBYE, INTERNAL_CLIENTS_MAX};
-use crate::login::{LoginCounts, Verdicts, Verifiers};
+use crate::login::{LoginCounts, Verifiers};
 use crate::peers::admission::{Admission, Ticket};
 use crate::peers::client::Client;
 use crate::peers::log_limit::PeerLogLimit;
@@ -219,6 +218,8 @@ pub(crate) struct Shared {
     pub(crate) cells: OnceLock<Box<[CellHandle]>>,
     pub(crate) admission: Admission,
     pub(crate) peer_log_limit: PeerLogLimit,
+    /// Thins out the records of clients that were refused.
+    pub(crate) refusal_log_limit: PeerLogLimit,
     /// Deliveries that their receiver's protocol cannot have.
     pub(crate) no_form_log: RateLimitedLog,
     /// Users, vhosts and permissions.
@@ -288,12 +289,6 @@ impl Shared {
         }
     }
 
-    /// Counts a login of a connection.
-    pub(crate) fn note_login(&self, connection: ConnectionId, verdict: &Verdict) {
-        let protocol = self.with_link(connection, |link| link.wire.client.protocol).flatten();
-        self.logins.count(protocol, verdict);
-    }
-
     /// Lends a connection under its lock, if it is there.
     pub(crate) fn with_link<R>(&self, id: ConnectionId, f: impl FnOnce(&mut TcpLink) -> R) -> Option<R> {
         self.cell(id.cell)?.connections.with(link_key(id), f)
@@ -336,22 +331,6 @@ impl Shared {
         self.phase.send_modify(|phase| *phase = (*phase).max(Phase::Stopping));
         std::thread::sleep(DISK_FAILURE_GOODBYE);
         self.phase.send_replace(Phase::Ended);
-    }
-}
-
-/// Connections, to which verdicts go; it keeps no broker from ending.
-pub(crate) struct LinkVerdicts(pub(crate) Weak<Shared>);
-
-impl Verdicts for LinkVerdicts {
-    fn is_awaited(&self, connection: ConnectionId) -> bool {
-        self.0.upgrade().is_some_and(|shared| shared.with_link(connection, |_| ()).is_some())
-    }
-
-    fn tell(&self, connection: ConnectionId, verdict: Verdict) {
-        if let Some(shared) = self.0.upgrade() {
-            shared.note_login(connection, &verdict);
-            shared.with_link(connection, |link| link.tell_verdict(verdict));
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 const PAGE_SLOTS: usize = 1024;
 
 /// The place of a value, and how often the place was used before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct SlotKey {
     pub(crate) slot: u32,
     pub(crate) generation: u32,

@@ -5,12 +5,14 @@ use std::panic;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use imori_server::config::{Log, LogFormat, LogLevel, LogOutput};
+use imori_server::config::{AuditOutput, Log, LogFormat, LogLevel, LogOutput};
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::layer;
 use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{registry, reload};
+use tracing_subscriber::{Layer, registry, reload};
 
 use crate::log_writer::{LogFile, LogWriter};
 
@@ -18,7 +20,14 @@ use crate::log_writer::{LogFile, LogWriter};
 /// to be gone within a second.
 const FLUSH_MAX: Duration = Duration::from_millis(200);
 
-static WRITER: OnceLock<LogWriter> = OnceLock::new();
+/// The target of records of the audit, and before `::` of those of changes by clients.
+const AUDIT: &str = "audit";
+
+/// The target of records of what clients declare, bind, purge and delete.
+const AUDIT_CHANGES: &str = "audit::change";
+
+/// The writers of the log and, if that has a file of its own, of the audit.
+static WRITERS: OnceLock<Vec<LogWriter>> = OnceLock::new();
 
 /// Changes the least important level that is logged.
 static SET_LEVEL: OnceLock<Box<dyn Fn(LevelFilter) + Send + Sync>> = OnceLock::new();
@@ -26,20 +35,27 @@ static SET_LEVEL: OnceLock<Box<dyn Fn(LevelFilter) + Send + Sync>> = OnceLock::n
 /// Starts the log. It is done once, before anything can be logged.
 ///
 /// # Errors
-/// Its file cannot be opened, or its thread not be started.
+/// A file cannot be opened, or a thread not be started.
 pub(crate) fn start(config: &Log) -> io::Result<()> {
     let writer = match &config.output {
         LogOutput::StandardError => LogWriter::start(io::stderr())?,
         LogOutput::File(path) => LogWriter::start(LogFile::open(path.clone())?)?,
     };
-    let _ = WRITER.set(writer.clone());
-    let (filter, handle) = reload::Layer::new(level(config.level));
-    let _ = SET_LEVEL.set(Box::new(move |level| drop(handle.modify(|filter| *filter = level))));
-    let lines = layer().with_ansi(false).with_writer(move || OneLine(writer.clone()));
-    match config.format {
-        LogFormat::Text => registry().with(filter).with(lines).init(),
-        LogFormat::Json => registry().with(filter).with(lines.json().flatten_event(true)).init(),
-    }
+    let audit = match &config.audit {
+        AuditOutput::Log => None,
+        AuditOutput::File(path) => Some(LogWriter::start(LogFile::open(path.clone())?)?),
+    };
+    let _ = WRITERS.set([Some(writer.clone()), audit.clone()].into_iter().flatten().collect());
+    let is_apart = audit.is_some();
+    let (filter, handle) = reload::Layer::new(of_log(level(config.level), is_apart));
+    let set = move |level| drop(handle.modify(|filter| *filter = of_log(level, is_apart)));
+    let _ = SET_LEVEL.set(Box::new(set));
+    let is_json = config.format == LogFormat::Json;
+    let of_audit = Targets::new().with_target(AUDIT, LevelFilter::INFO);
+    registry()
+        .with(lines(writer, is_json).with_filter(filter))
+        .with(audit.map(|audit| lines(audit, is_json).with_filter(of_audit)))
+        .init();
     // A panic is an event like others, on one line.
     panic::set_hook(Box::new(|panic| {
         let reason = panic.payload_as_str().unwrap_or("of no text");
@@ -49,18 +65,35 @@ pub(crate) fn start(config: &Log) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns when what was logged is written, or after [`FLUSH_MAX`].
-pub(crate) fn flush() {
-    if let Some(writer) = WRITER.get() {
-        writer.flush_within(FLUSH_MAX);
+/// Writes each event as a line, in the form that is asked for.
+fn lines<S>(writer: LogWriter, is_json: bool) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: tracing::Subscriber + for<'a> LookupSpan<'a>,
+{
+    let lines = layer().with_ansi(false).with_writer(move || OneLine(writer.clone()));
+    match is_json {
+        false => lines.boxed(),
+        true => lines.json().flatten_event(true).boxed(),
     }
 }
 
-/// Opens the file of the log anew, once what was logged before is in the old one.
+/// The filter of the log, which takes the audit whatever the level is, unless that has a file of its own.
+fn of_log(level: LevelFilter, is_audit_apart: bool) -> Targets {
+    let of_audit = if is_audit_apart { LevelFilter::OFF } else { LevelFilter::INFO };
+    Targets::new()
+        .with_default(level)
+        .with_target(AUDIT, of_audit)
+        .with_target(AUDIT_CHANGES, LevelFilter::OFF)
+}
+
+/// Returns when what was logged is written, or after [`FLUSH_MAX`].
+pub(crate) fn flush() {
+    WRITERS.get().into_iter().flatten().for_each(|writer| writer.flush_within(FLUSH_MAX));
+}
+
+/// Opens the files of the log and of the audit anew, once what was logged before is in the old one.
 pub(crate) fn reopen() {
-    if let Some(writer) = WRITER.get() {
-        writer.reopen();
-    }
+    WRITERS.get().into_iter().flatten().for_each(LogWriter::reopen);
 }
 
 /// Changes the least important level that is logged.

@@ -1,7 +1,7 @@
 //! A publisher takes back what is not due yet.
 
 use super::deliver::change_and_deliver;
-use crate::authorize::{Action, Actor, Object, authorize};
+use crate::authorize::{Action, Actor, Object};
 use crate::confirm::{Confirm, Level};
 use crate::definitions::find_queue;
 use crate::error::BrokerError;
@@ -23,7 +23,7 @@ pub fn cancel_delayed<W: World>(
     message: &[u8],
 ) -> Result<(usize, Confirm), BrokerError> {
     let object = Object::Subject { exchange: DEFAULT_EXCHANGE, subject: queue, is_topic: false };
-    authorize(actor.identity, Action::Publish, actor.vhost, object)?;
+    world.authorize(actor, Action::Publish, object)?;
     let id = find_queue(world, actor, queue)?;
     let now = world.now();
     let cancelled = change_and_deliver(world, id, |queue, effects| {

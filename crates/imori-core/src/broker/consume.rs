@@ -56,7 +56,7 @@ pub fn consume<W: World>(
     options: ConsumeOptions,
     answer: impl FnOnce(&mut Outbound, ReaderId),
 ) -> Result<ReaderId, BrokerError> {
-    authorize(actor.identity, Action::Consume, actor.vhost, Object::Queue(name))?;
+    world.authorize(actor, Action::Consume, Object::Queue(name))?;
     let now = world.now();
     let added = change_and_deliver(world, id, |queue, _| {
         if !queue.is_open_to(actor.connection) {
@@ -147,6 +147,11 @@ pub fn subscribe_all<W: World>(
             added.push(id.map(|id| (id, subscription)).ok_or(BrokerError::NoSession(options.session)));
         }
     });
+    for refused in &added {
+        if let Err(BrokerError::Refused(refusal)) = refused {
+            world.refused(actor, refusal);
+        }
+    }
     if is_there.is_none() {
         // The connection is gone; nobody will read this answer.
         return Vec::new();

@@ -3,7 +3,7 @@
 use super::consume::forget_readers;
 use super::deliver::{resume_publishers, wake_consumers};
 use super::settle::settle_in_queues;
-use crate::authorize::{Action, Actor, Object, authorize};
+use crate::authorize::{Action, Actor, Object};
 use crate::definitions::remove_queue;
 use crate::delivery::Outcome;
 use crate::error::BrokerError;
@@ -50,7 +50,7 @@ pub fn delete_exclusive<W: World>(world: &W, actor: &Actor<'_>) -> bool {
 /// [`BrokerError::Refused`], [`BrokerError::SessionOpen`], [`BrokerError::TooManySessions`], or
 /// [`BrokerError::NoSession`] where the connection is gone.
 pub fn open_session<W: World>(world: &W, actor: &Actor<'_>, session: SessionId) -> Result<(), BrokerError> {
-    authorize(actor.identity, Action::Enter, actor.vhost, Object::Vhost)?;
+    world.authorize(actor, Action::Enter, Object::Vhost)?;
     let opened = world.with_outbound(actor.connection, |outbound| outbound.open_session(session));
     match opened {
         Some(Ok(())) => Ok(()),

@@ -1,7 +1,7 @@
 //! Gives out one message of a queue to somebody who asks for it.
 
 use super::deliver::change_and_deliver;
-use crate::authorize::{Action, Actor, Object, authorize};
+use crate::authorize::{Action, Actor, Object};
 use crate::definitions::find_queue;
 use crate::delivery::Taken;
 use crate::error::BrokerError;
@@ -33,7 +33,7 @@ pub fn get<W: World>(
     name: &[u8],
     options: &GetOptions<'_>,
 ) -> Result<Got, BrokerError> {
-    authorize(actor.identity, Action::Consume, actor.vhost, Object::Queue(name))?;
+    world.authorize(actor, Action::Consume, Object::Queue(name))?;
     let id = find_queue(world, actor, name)?;
     let now = world.now();
     let got = change_and_deliver(world, id, |queue, effects| {

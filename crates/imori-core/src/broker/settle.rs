@@ -1,7 +1,7 @@
 //! A consumer says what became of its deliveries.
 
 use super::deliver::{change_and_deliver, wake_consumers};
-use crate::authorize::{Action, Actor, Object, authorize};
+use crate::authorize::{Action, Actor, Object};
 use crate::confirm::{Confirm, Level};
 use crate::delivery::Outcome;
 use crate::error::BrokerError;
@@ -33,7 +33,7 @@ pub fn settle<W: World>(
     numbers: Numbers,
     outcome: Outcome,
 ) -> Result<SettleReport, BrokerError> {
-    authorize(actor.identity, Action::Settle, actor.vhost, Object::Vhost)?;
+    world.authorize(actor, Action::Settle, Object::Vhost)?;
     let Settled { deliveries, has_more, wakes } = world
         .with_outbound(actor.connection, |outbound| {
             outbound.settle(session, numbers, SETTLES_AT_ONCE, outcome)

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::authorize::{Action, Actor, Object, authorize};
+use crate::authorize::{Action, Actor, Object};
 use crate::delivery::{Outcome, QueuePosition};
 use crate::error::BrokerError;
 use crate::id::{QueueId, ReaderId};
@@ -88,7 +88,7 @@ pub(super) fn check<'a, W: World>(
                 publishes.push(Publish { publication: Publication::of_stored(message), subject, route });
             }
             Step::Settle { session, numbers, outcome } => {
-                authorize(actor.identity, Action::Settle, actor.vhost, Object::Vhost)?;
+                world.authorize(actor, Action::Settle, Object::Vhost)?;
                 let (is_known, meant) = world
                     .with_outbound(actor.connection, |outbound| {
                         let is_there = |number| outbound.find_unsettled(*session, number).is_some();

@@ -2,7 +2,7 @@
 
 use super::declare::{check_room, define};
 use super::delete_exchange::record_auto_deleted;
-use crate::authorize::{Action, Actor, Object, authorize};
+use crate::authorize::{Action, Actor, Object};
 use crate::confirm::{Confirm, Level};
 use crate::error::BrokerError;
 use crate::id::QueueId;
@@ -11,7 +11,7 @@ use crate::pipeline::is_topic;
 use crate::record::{BindingDefinition, BindingTarget, Definition};
 use crate::route::{Arguments, BindingKey, Target};
 use crate::topology::Topology;
-use crate::world::World;
+use crate::world::{Change, World};
 
 /// Binds a queue to an exchange. When it returns, the next publish of every cell sees the binding. A durable queue
 /// stays bound to a durable exchange whatever happens after the confirm is reached.
@@ -95,6 +95,9 @@ fn bind<W: World>(
             return Err(full);
         }
         let is_new = topology.bind(actor.vhost, exchange, key, arguments, target)?;
+        if is_new {
+            world.changed(actor, Change::Bind, &shown(world, exchange, key, target));
+        }
         Ok(match definition {
             Some(binding) if is_new => Confirm::of(Level::Disk, define(world, &Definition::Binding(binding))),
             // It may have been bound only just.
@@ -117,6 +120,9 @@ fn unbind<W: World>(
         let definition = definition(world, topology, actor, exchange, key, arguments, target);
         let removal = topology.unbind(actor.vhost, exchange, key, arguments, target)?;
         let is_kept = definition.is_some();
+        if removal.was_there {
+            world.changed(actor, Change::Unbind, &shown(world, exchange, key, target));
+        }
         if let Some(binding) = definition.filter(|_| removal.was_there) {
             define(world, &Definition::BindingGone(binding));
         }
@@ -134,7 +140,7 @@ fn authorize_bind<W: World>(
     key: &BindingKey,
     target: &Target,
 ) -> Result<(), BrokerError> {
-    let bind = |object: Object<'_>| authorize(actor.identity, Action::Bind, actor.vhost, object);
+    let bind = |object: Object<'_>| world.authorize(actor, Action::Bind, object);
     match target {
         Target::Queue(id) => {
             let name = world.with_queue(*id, |queue| queue.name().clone());
@@ -146,7 +152,20 @@ fn authorize_bind<W: World>(
     }
     let is_topic = is_topic(world, actor, exchange);
     let from = Object::Pattern { exchange, key, group: None, is_topic };
-    Ok(authorize(actor.identity, Action::BindTo, actor.vhost, from)?)
+    Ok(world.authorize(actor, Action::BindTo, from)?)
+}
+
+/// A binding in words, for the audit log.
+fn shown<W: World>(world: &W, exchange: &[u8], key: &BindingKey, target: &Target) -> String {
+    let to = match target {
+        Target::Queue(id) => {
+            let name = world.with_queue(*id, |queue| queue.name().to_string());
+            format!("queue `{}`", name.unwrap_or_default())
+        }
+        Target::Exchange(name) => format!("exchange `{name}`"),
+        Target::Subscription(_) | Target::Member { .. } => String::from("a subscription"),
+    };
+    format!("{} to {to}", Object::Pattern { exchange, key, group: None, is_topic: false })
 }
 
 /// The definition of a binding if both of its ends outlive the broker.

@@ -1,6 +1,6 @@
 //! Declares queues and exchanges.
 
-use crate::authorize::{Action, Actor, Object, authorize};
+use crate::authorize::{Action, Actor, Object};
 use crate::confirm::{Confirm, Level, Lsn};
 use crate::error::BrokerError;
 use crate::id::{DurableQueueId, QueueId};
@@ -10,7 +10,7 @@ use crate::record::{Definition, NewRecord, RecordKind};
 use crate::room::Room;
 use crate::route::{ExchangeKind, Settings};
 use crate::topology::Topology;
-use crate::world::{Counter, World};
+use crate::world::{Change, Counter, World};
 
 /// A queue that is declared.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +59,7 @@ fn declare_by<W: World>(
     settings: &QueueSettings,
     must_match: bool,
 ) -> Result<Declared, BrokerError> {
-    authorize(actor.identity, action, actor.vhost, Object::Queue(name))?;
+    world.authorize(actor, action, Object::Queue(name))?;
     let now = world.now();
     let declared = world.with_topology(|topology| {
         if let Some(id) = topology.table().queue(actor.vhost, name) {
@@ -76,8 +76,8 @@ fn declare_by<W: World>(
             // Both the table and the queues change under the topology's lock, so it is there.
             return checked.unwrap_or(Ok(None)).map(|durability| (id, durability, None));
         }
-        authorize_new_queue(actor, (name, action), settings)?;
-        let name = Name::new(name);
+        authorize_new_queue(world, actor, (name, action), settings)?;
+        let (name, shown) = (Name::new(name), name);
         if settings.survives() {
             check_room(world, &name)?;
         }
@@ -96,6 +96,7 @@ fn declare_by<W: World>(
         }
         if added.is_ok() {
             world.count(Counter::QueueCreated);
+            world.changed(actor, Change::Declare, &Object::Queue(shown));
         }
         added.map(|id| (id, durability, wake_up))
     });
@@ -111,25 +112,26 @@ fn declare_by<W: World>(
 }
 
 /// Checks the rights that only a queue needs which is not there.
-fn authorize_new_queue(
+fn authorize_new_queue<W: World>(
+    world: &W,
     actor: &Actor<'_>,
     (name, action): (&[u8], Action),
     settings: &QueueSettings,
 ) -> Result<(), BrokerError> {
     let queue = Object::Queue(name);
     if action != Action::DeclareUnnamed {
-        authorize(actor.identity, Action::Create, actor.vhost, queue)?;
+        world.authorize(actor, Action::Create, queue)?;
     }
     if let Some(target) = &settings.dead_letter {
-        authorize(actor.identity, Action::ForwardFrom, actor.vhost, queue)?;
+        world.authorize(actor, Action::ForwardFrom, queue)?;
         let exchange = target.exchange.as_bytes();
         match &target.routing_key {
             // Whatever kind the exchange is of when letters come to it.
             Some(key) => {
                 let to = Object::Subject { exchange, subject: key.as_bytes(), is_topic: true };
-                authorize(actor.identity, Action::Publish, actor.vhost, to)?;
+                world.authorize(actor, Action::Publish, to)?;
             }
-            None => authorize(actor.identity, Action::Forward, actor.vhost, Object::Exchange(exchange))?,
+            None => world.authorize(actor, Action::Forward, Object::Exchange(exchange))?,
         }
     }
     Ok(())
@@ -158,24 +160,27 @@ pub fn declare_exchange<W: World>(
     settings: Settings,
 ) -> Result<Confirm, BrokerError> {
     let object = Object::Exchange(name);
-    authorize(actor.identity, Action::Declare, actor.vhost, object)?;
+    world.authorize(actor, Action::Declare, object)?;
     let definition = settings.is_durable.then(|| {
         let (vhost, name, settings) = (actor.vhost, Name::new(name), settings.clone());
         Definition::Exchange { vhost, name, kind, settings }
     });
     world.with_topology(|topology| {
         if topology.table().exchange(actor.vhost, name).is_none() {
-            authorize(actor.identity, Action::Create, actor.vhost, object)?;
+            world.authorize(actor, Action::Create, object)?;
             if let Some(alternate) = &settings.alternate {
-                authorize(actor.identity, Action::ForwardFrom, actor.vhost, object)?;
+                world.authorize(actor, Action::ForwardFrom, object)?;
                 let to = Object::Exchange(alternate.as_bytes());
-                authorize(actor.identity, Action::Forward, actor.vhost, to)?;
+                world.authorize(actor, Action::Forward, to)?;
             }
             if definition.is_some() {
                 check_room(world, &Name::new(name))?;
             }
         }
         let is_new = topology.declare_exchange(actor.vhost, name, kind, settings)?;
+        if is_new {
+            world.changed(actor, Change::Declare, &object);
+        }
         let lsn = match definition.filter(|_| is_new) {
             Some(definition) => define(world, &definition),
             // It may have been declared only just.

@@ -3,7 +3,7 @@
 use super::declare::define;
 use super::delete_exchange::record_auto_deleted;
 use super::look_up::find_queue;
-use crate::authorize::{Action, Actor, Object, authorize};
+use crate::authorize::{Action, Actor, Object};
 use crate::confirm::{Confirm, Level};
 use crate::error::BrokerError;
 use crate::id::{QueueId, VhostId};
@@ -12,7 +12,7 @@ use crate::pipeline::{give_up, publish_dead_letters, record_effects, unthrottle}
 use crate::queue::{DeadLetter, Durability, Effects, Queue};
 use crate::record::Definition;
 use crate::topology::Topology;
-use crate::world::{Counter, World};
+use crate::world::{Change, Counter, World};
 
 /// Conditions under which a queue is deleted.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub fn delete_queue_if<W: World>(
     options: DeleteOptions,
     answer: impl FnOnce(&Deleted),
 ) -> Result<Deleted, BrokerError> {
-    authorize(actor.identity, Action::Delete, actor.vhost, Object::Queue(name))?;
+    world.authorize(actor, Action::Delete, Object::Queue(name))?;
     let id = find_queue(world, actor, name)?;
     let may_go = |queue: &Queue| {
         if options.if_unused && queue.consumers_len() > 0 {
@@ -65,7 +65,10 @@ pub fn delete_queue_if<W: World>(
         }
         Ok(())
     };
-    remove_queue(world, id, may_go, answer)?.ok_or_else(|| BrokerError::NoQueue(Name::new(name)))
+    let deleted =
+        remove_queue(world, id, may_go, answer)?.ok_or_else(|| BrokerError::NoQueue(Name::new(name)))?;
+    world.changed(actor, Change::Delete, &Object::Queue(name));
+    Ok(deleted)
 }
 
 /// Takes a queue away that `may_go`, calls `answer` and tells its consumers; `None` where it is gone already.

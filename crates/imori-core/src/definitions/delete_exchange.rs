@@ -1,14 +1,14 @@
 //! Deletes exchanges, and records those that go by themselves.
 
 use super::declare::define;
-use crate::authorize::{Action, Actor, Object, authorize};
+use crate::authorize::{Action, Actor, Object};
 use crate::confirm::{Confirm, Level};
 use crate::error::BrokerError;
 use crate::id::VhostId;
 use crate::name::Name;
 use crate::record::Definition;
 use crate::route::{AutoDeleted, RouteError};
-use crate::world::World;
+use crate::world::{Change, World};
 
 /// Deletes an exchange with the bindings from it and to it. With `if_unused` one that has bindings of its own stays.
 /// When it returns, no cell routes by it any more.
@@ -23,7 +23,7 @@ pub fn delete_exchange<W: World>(
     if_unused: bool,
 ) -> Result<Confirm, BrokerError> {
     let object = Object::Exchange(name);
-    authorize(actor.identity, Action::Delete, actor.vhost, object)?;
+    world.authorize(actor, Action::Delete, object)?;
     world.with_topology(|topology| {
         let Some(exchange) = topology.table().exchange(actor.vhost, name) else {
             return Err(RouteError::NoExchange(Name::new(name)).into());
@@ -37,6 +37,7 @@ pub fn delete_exchange<W: World>(
             define(world, &Definition::ExchangeGone { vhost: actor.vhost, name: Name::new(name) });
         }
         record_auto_deleted(world, actor.vhost, removal.auto_deleted);
+        world.changed(actor, Change::Delete, &object);
         Ok(if is_durable { Confirm::of(Level::Disk, world.appended()) } else { Confirm::NOW })
     })
 }

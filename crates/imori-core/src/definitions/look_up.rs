@@ -1,6 +1,6 @@
 //! Finds queues and exchanges and changes nothing.
 
-use crate::authorize::{Action, Actor, Object, authorize};
+use crate::authorize::{Action, Actor, Object};
 use crate::error::BrokerError;
 use crate::id::QueueId;
 use crate::name::Name;
@@ -41,7 +41,7 @@ pub fn look_up_queue<W: World>(
     actor: &Actor<'_>,
     name: &[u8],
 ) -> Result<QueueInspection, BrokerError> {
-    authorize(actor.identity, Action::Inspect, actor.vhost, Object::Queue(name))?;
+    world.authorize(actor, Action::Inspect, Object::Queue(name))?;
     let id = find_queue(world, actor, name)?;
     let look = |queue: &mut crate::queue::Queue| QueueInspection {
         id,
@@ -61,7 +61,7 @@ pub fn look_up_exchange<W: World>(
     name: &[u8],
 ) -> Result<(ExchangeKind, Settings), BrokerError> {
     let object = Object::Exchange(name);
-    authorize(actor.identity, Action::Inspect, actor.vhost, object)?;
+    world.authorize(actor, Action::Inspect, object)?;
     let found = world.with_router(|_, table| {
         let exchange = table.exchange(actor.vhost, name)?;
         Some((exchange.kind(), exchange.settings().clone()))

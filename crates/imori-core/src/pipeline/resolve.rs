@@ -54,6 +54,7 @@ pub(crate) fn authorize_reply<W: World>(
     if let Err(refusal) = authorize(actor.identity, Action::Reply, actor.vhost, Object::Inbox)
         && !answers(world, actor, (DEFAULT_EXCHANGE, subject), Object::Inbox, Outbound::spend_answer)
     {
+        world.refused(actor, &refusal);
         return Err(refusal.into());
     }
     check_kept(properties, &[], subject)
@@ -75,7 +76,10 @@ pub(crate) fn authorize_publish<W: World>(
     let Err(refusal) = authorize(actor.identity, Action::Publish, actor.vhost, object) else { return Ok(()) };
     match answers(world, actor, (exchange, subject), object, Outbound::spend_answer) {
         true => Ok(()),
-        false => Err(refusal.into()),
+        false => {
+            world.refused(actor, &refusal);
+            Err(refusal.into())
+        }
     }
 }
 
@@ -94,7 +98,7 @@ pub(crate) fn authorize_run<W: World>(
         true => Object::Inbox,
         false => subject_of(world, actor, exchange, subject),
     };
-    Ok(authorize(actor.identity, Action::Publish, actor.vhost, object)?)
+    Ok(world.authorize(actor, Action::Publish, object)?)
 }
 
 /// Tells whether a message to an address that is no inbox would be refused, and uses nothing up.

@@ -57,7 +57,7 @@ pub(super) async fn overview(State(broker): Broker, Extension(identity): Extensi
         "product_version": env!("CARGO_PKG_VERSION"),
         "cluster_name": "imori",
         "node": broker.node,
-        "rates_mode": "none",
+        "rates_mode": "basic",
         "exchange_types": kinds,
         "object_totals": {
             "connections": connections,
@@ -104,7 +104,7 @@ fn node_row(broker: &Administered) -> Value {
         "disk_free": shared.journal.free_bytes(),
         "disk_free_alarm": shared.journal.is_room_scarce(),
         "sockets_used": broker.cells().map(|cell| cell.socket_connections()).sum::<usize>(),
-        "rates_mode": "none",
+        "rates_mode": "basic",
         "applications": [],
         "auth_mechanisms": [],
         "contexts": [],

@@ -7,6 +7,7 @@ use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
+use imori_core::activity::QueueActivity;
 use imori_core::authorize::Identity;
 use imori_core::broker::{DeleteOptions, delete_queue_if, purge};
 use imori_core::confirm::Level;
@@ -41,6 +42,7 @@ pub(super) async fn queues(
 
 async fn answer_list(broker: Arc<Administered>, vhosts: &[VhostId], pairs: &[(String, String)]) -> Response {
     let name_of = |(name, _): &(Name, QueueId)| Some(name.to_string());
+    broker.metrics.rates.refresh(&broker.shared);
     let keys = queue_ids(&broker, vhosts);
     list(ListQuery::read(pairs), keys, name_of, move |(_, id)| row(&broker, *id)).await
 }
@@ -70,6 +72,7 @@ pub(super) async fn queue(
     let found = broker
         .vhost(&identity, &vhost)
         .and_then(|vhost| broker.shared.table.load().queue(vhost, name.as_bytes()));
+    broker.metrics.rates.refresh(&broker.shared);
     match found.and_then(|id| row(&broker, id)) {
         Some(row) => json_with(StatusCode::OK, &Columns::read(columns.unwrap_or_default()).of(row)),
         None => not_found(),
@@ -117,7 +120,7 @@ pub(super) async fn purge_queue(
 /// A queue as it is now. Its lock is held for a copy, and the JSON is made behind it.
 fn row(broker: &Administered, id: QueueId) -> Option<Value> {
     let seen = broker.shared.queues.with(queue_key(id), |queue| Seen::of(queue))?;
-    let Seen { vhost, name, settings, ready, unsettled, delayed, consumers } = seen;
+    let Seen { vhost, name, settings, ready, unsettled, delayed, consumers, activity } = seen;
     let arguments = arguments(&settings);
     let mut row = json!({
         "name": name.to_string(),
@@ -135,12 +138,34 @@ fn row(broker: &Administered, id: QueueId) -> Option<Value> {
         "messages_unacknowledged": unsettled,
         // Of the delayed messages, which no consumer gets yet.
         "messages_delayed": delayed,
+        "message_stats": message_stats(broker, id, &activity),
     });
     if let (Some(owner), Value::Object(row)) = (settings.exclusive_to, &mut row) {
         let owner = broker.shared.with_link(owner, |link| super::connections::name(link));
         row.insert(String::from("owner_pid_details"), json!({"name": owner}));
     }
     Some(row)
+}
+
+/// The counts of a queue and how fast each grows, by RabbitMQ's names.
+fn message_stats(broker: &Administered, id: QueueId, activity: &QueueActivity) -> Value {
+    let counts: [(&str, fn(&QueueActivity) -> u64); 8] = [
+        ("publish", |of| of.published),
+        ("deliver", |of| of.delivered_unsettled),
+        ("deliver_no_ack", |of| of.delivered_settled),
+        ("get", |of| of.got_unsettled),
+        ("get_no_ack", |of| of.got_settled),
+        ("deliver_get", QueueActivity::deliveries),
+        ("redeliver", |of| of.redelivered),
+        ("ack", |of| of.accepted),
+    ];
+    let mut stats = Map::new();
+    for (name, count) in counts {
+        let rate = broker.metrics.rates.of(queue_key(id), count);
+        stats.insert(name.to_owned(), json!(count(activity)));
+        stats.insert(format!("{name}_details"), json!({"rate": rate}));
+    }
+    Value::Object(stats)
 }
 
 /// The parts of a queue that are shown.
@@ -152,6 +177,7 @@ struct Seen {
     unsettled: usize,
     delayed: usize,
     consumers: usize,
+    activity: QueueActivity,
 }
 
 impl Seen {
@@ -164,6 +190,7 @@ impl Seen {
             unsettled: queue.unsettled_len(),
             delayed: queue.delayed_len(),
             consumers: queue.consumers_len(),
+            activity: *queue.activity(),
         }
     }
 }

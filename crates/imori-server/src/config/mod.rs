@@ -8,6 +8,7 @@ mod exposure;
 mod sections;
 mod declare;
 mod address;
+mod audit_output;
 mod file_path;
 mod host;
 mod log_output;
@@ -17,6 +18,7 @@ mod quantity;
 mod setting;
 
 pub use address::{AddressError, ListenAddress, ListenerName, ProtocolName, Service};
+pub use audit_output::AuditOutput;
 pub use conflict::ConfigConflict;
 pub use declare::{Key, Section, SetError, parse};
 pub use exposure::ExposedListener;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::address::{ListenAddress, ListenerName};
+use super::audit_output::AuditOutput;
 use super::declare::sections;
 use super::file_path::FilePath;
 use super::host::{HostAndPort, HostName};
@@ -234,6 +235,9 @@ sections! {
     log: Log {
         /// Where it is written. SIGUSR1 opens a file anew, so that it can be moved away before.
         output: LogOutput = LogOutput::StandardError;
+        /// Where the audit log is written: who logged in, was refused or changed something. With `log` that is the rest
+        /// of the log; then what clients declare, bind, purge and delete is left out. SIGUSR1 opens a file anew.
+        audit: AuditOutput = AuditOutput::Log;
         /// The least important level that is still written. SIGHUP takes over another.
         level: LogLevel = LogLevel::Info;
         /// `text` is one line for people, `json` one object for machines.

@@ -21,7 +21,7 @@ pub trait Verdicts: Send + Sync + 'static {
     fn is_awaited(&self, connection: ConnectionId) -> bool;
 
     /// Tells a connection its verdict, if it is still there.
-    fn tell(&self, connection: ConnectionId, verdict: Verdict);
+    fn tell(&self, login: &Login, verdict: Verdict);
 }
 
 /// The threads, and the logins that wait for one. A thread begins with the first login that needs it, and
@@ -121,7 +121,7 @@ impl Queue {
             if verified.is_err() {
                 error!(connection = ?login.connection, "a fault ended the check of a login; see the panic before");
             }
-            verdicts.tell(login.connection, verified.unwrap_or(Verdict::Refused));
+            verdicts.tell(&login, verified.unwrap_or(Verdict::Refused));
         }
     }
 
@@ -181,8 +181,8 @@ mod tests {
             connection.slot.is_multiple_of(2)
         }
 
-        fn tell(&self, connection: ConnectionId, _: Verdict) {
-            let _ = unpoisoned(self.0.lock()).send(connection);
+        fn tell(&self, login: &Login, _: Verdict) {
+            let _ = unpoisoned(self.0.lock()).send(login.connection);
         }
     }
 

@@ -8,6 +8,7 @@ mod detailed;
 mod families;
 mod queues;
 mod sources;
+mod rates;
 mod exposition;
 mod process;
 
@@ -15,4 +16,5 @@ pub(crate) use detailed::detailed;
 pub(crate) use exposition::CONTENT;
 pub(crate) use page::page;
 pub(crate) use process::{CpuMeter, memory_bytes};
+pub(crate) use rates::Rates;
 pub(crate) use sources::Metrics;

@@ -9,6 +9,7 @@ use imori_core::id::{ConnectionId, VhostId};
 use imori_core::time::Time;
 use imori_core::world::{Counter, Latency};
 
+use super::rates::Rates;
 use crate::cell_state::histogram::Times;
 use crate::http::rest_at;
 use crate::peers::sums::{KINDS, Sums, SumsByKind};
@@ -26,6 +27,7 @@ pub(crate) struct Metrics {
     pub(crate) started: Time,
     /// When the broker began, in seconds since 1970.
     pub(crate) started_s: f64,
+    pub(crate) rates: Rates,
     /// The sums of connections as they were told last.
     pub(crate) told: Mutex<SumsByKind>,
 }

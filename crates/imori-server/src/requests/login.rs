@@ -1,10 +1,11 @@
 //! Logins by HTTP's basic authentication, checked as logins of protocols are.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use imori_core::login::{Credentials, Login, Verdict};
@@ -17,6 +18,9 @@ use crate::http::{Secrecy, Source};
 
 /// The paths that answer without a login, and then without details (SECURITY WEB-01).
 const OPEN_PATHS: [&str; 4] = ["/livez", "/livez/", "/readyz", "/readyz/"];
+
+/// The source of a request that came by no socket.
+const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// Lets a request through with the [`Identity`](imori_core::authorize::Identity) of its user among its extensions, or
 /// answers why not. An open path needs none.
@@ -32,25 +36,32 @@ pub(crate) async fn log_in(
     let Some(credentials) = basic(request.headers()) else {
         return not_authorized();
     };
-    let source = request.extensions().get::<Source>();
-    let is_loopback = source.is_some_and(|Source(source)| source.ip().to_canonical().is_loopback());
-    let is_local = broker.trusts_network || is_loopback;
+    let source = request.extensions().get::<Source>().map_or(UNKNOWN, |Source(source)| *source);
+    let is_local = broker.trusts_network || source.ip().to_canonical().is_loopback();
     let secrecy = request.extensions().get::<Secrecy>();
     let is_encrypted = secrecy.is_some_and(|secrecy| secrecy.is_encrypted);
     let accepts_plaintext = secrecy.is_some_and(|secrecy| secrecy.accepts_plaintext);
-    // SECURITY AUTH-09: behind a proxy a client of the loopback listener may be anywhere.
-    if !(is_local || is_encrypted || accepts_plaintext) {
-        return not_authorized();
-    }
-    let source = source.map(|Source(source)| source.ip().to_canonical());
+    let ip = Some(source.ip().to_canonical());
     let login =
-        Login { connection: OPERATOR, is_local, source, is_encrypted, certificate: None, credentials };
-    let verdict = verdict(&broker, login).await;
-    broker.shared.logins.count(None, &verdict);
+        Login { connection: OPERATOR, is_local, source: ip, is_encrypted, certificate: None, credentials };
+    // SECURITY AUTH-09: behind a proxy a client of the loopback listener may be anywhere.
+    let (login, verdict) = match is_local || is_encrypted || accepts_plaintext {
+        true => verdict(&broker, login).await,
+        false => (login, Verdict::Refused),
+    };
+    broker.shared.note_http_login(source, &login, &verdict);
     match verdict {
         Verdict::Granted(identity) => {
+            let user = identity.user.clone();
             request.extensions_mut().insert(identity);
-            next.run(request).await
+            let asked = (request.method().clone(), request.uri().path().to_owned());
+            let response = next.run(request).await;
+            let (is_read, status) = (asked.0.is_safe(), response.status());
+            if !is_read || status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN {
+                let asked = (asked.0.as_str(), asked.1.as_str());
+                broker.shared.note_http_request(source, &user, asked, status.as_u16());
+            }
+            response
         }
         Verdict::Refused => not_authorized(),
         Verdict::Busy => busy(),
@@ -58,14 +69,15 @@ pub(crate) async fn log_in(
 }
 
 /// Checks a login; one that takes long is checked on another thread, as many requests would wait for it here.
-async fn verdict(broker: &Administered, login: Login) -> Verdict {
+async fn verdict(broker: &Administered, login: Login) -> (Login, Verdict) {
     let authenticator = broker.shared.verifiers.authenticator();
     if let Some(verdict) = authenticator.verify_now(&login) {
-        return verdict;
+        return (login, verdict);
     }
-    let authenticator = Arc::clone(authenticator);
+    let (authenticator, checked) = (Arc::clone(authenticator), login.clone());
     // A check that panics grants nothing.
-    spawn_blocking(move || authenticator.verify(&login)).await.unwrap_or(Verdict::Refused)
+    let verdict = spawn_blocking(move || authenticator.verify(&checked)).await.unwrap_or(Verdict::Refused);
+    (login, verdict)
 }
 
 /// RFC 7617: `Basic`, and in base64 the user, a colon and the password.

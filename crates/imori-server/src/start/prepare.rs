@@ -115,6 +115,7 @@ pub(crate) fn prepare(
             unauthenticated_per_source_max: limits.unauthenticated_per_source as usize,
         }),
         peer_log_limit: PeerLogLimit::default(),
+        refusal_log_limit: PeerLogLimit::default(),
         no_form_log: RateLimitedLog::default(),
         verifiers: Verifiers::new(authenticator.unwrap_or_else(|| Arc::clone(&access) as _)),
         logins: LoginCounts::default(),

@@ -1,0 +1,132 @@
+//! The audit log: every login, refusal and change, with who, from where, what and the result (SECURITY WEB-10).
+//!
+//! A record is an event of the target `audit`, or `audit::change` where a client declares, binds, deletes or purges.
+//! Text from clients stands in fields of its own, which the log quotes. Publishing, delivering and settling leave no
+//! record.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use imori_core::authorize::{Actor, Refusal};
+use imori_core::id::ConnectionId;
+use imori_core::login::{Credentials, Login, Verdict};
+use imori_core::name::Printable;
+use imori_core::world::Change;
+use tracing::info;
+
+use crate::config::ProtocolName;
+use crate::shared::Shared;
+
+/// Characters of a name that a client gave which stand in a record.
+const NAME_CHARS_MAX: usize = 255;
+
+/// How somebody came who has done something.
+struct Origin {
+    from: String,
+    protocol: &'static str,
+}
+
+/// The name of the user that a client says to be; what it says may be anything.
+#[derive(Debug, Clone)]
+pub(crate) struct ClaimedUser(Option<String>);
+
+impl ClaimedUser {
+    /// The user whom credentials name, if they name one.
+    pub(crate) fn of(credentials: &Credentials) -> ClaimedUser {
+        match credentials {
+            Credentials::Password { user: Some(user), .. }
+            | Credentials::Certificate { user: Some(user) } => {
+                ClaimedUser(Some(Printable(user).to_string().chars().take(NAME_CHARS_MAX).collect()))
+            }
+            _ => ClaimedUser(None),
+        }
+    }
+}
+
+impl Shared {
+    /// Counts a login by a protocol for messages, and records it.
+    pub(crate) fn note_login(&self, connection: ConnectionId, claimed: &ClaimedUser, verdict: &Verdict) {
+        let protocol = self.with_link(connection, |link| link.wire.client.protocol).flatten();
+        self.logins.count(protocol, verdict);
+        if let Some((source, origin)) = self.origin(connection) {
+            self.record_login(source, &origin, claimed, verdict);
+        }
+    }
+
+    /// Counts a login over HTTP, and records it if it was refused: one that was granted is told by what it changed.
+    pub(crate) fn note_http_login(&self, source: SocketAddr, login: &Login, verdict: &Verdict) {
+        self.logins.count(None, verdict);
+        if !matches!(verdict, Verdict::Granted(_)) {
+            let origin = Origin { from: source.to_string(), protocol: "http" };
+            self.record_login(source, &origin, &ClaimedUser::of(&login.credentials), verdict);
+        }
+    }
+
+    /// Records a request over HTTP that was to change something, with the status of its answer, and one that was refused.
+    pub(crate) fn note_http_request(
+        &self,
+        source: SocketAddr,
+        user: &dyn fmt::Display,
+        (method, path): (&str, &str),
+        status: u16,
+    ) {
+        let (user, from) = (user.to_string(), source.to_string());
+        let result = match status {
+            0..400 => "done",
+            _ => "refused",
+        };
+        info!(target: "audit", user, from, protocol = "http", action = method, object = path, result, status, "request");
+    }
+
+    /// Records that a client was refused something, unless many were a moment ago.
+    #[cold]
+    pub(crate) fn note_refused(&self, actor: &Actor<'_>, refusal: &Refusal) {
+        let Some((source, Origin { from, protocol })) = self.origin(actor.connection) else { return };
+        if let Some(folded) = self.refusal_log_limit.admit(source.ip(), self.clock.now()) {
+            let (user, vhost) = (actor.identity.user.to_string(), self.vhost_shown(actor));
+            let reason = refusal.to_string();
+            info!(target: "audit", user, from, protocol, vhost, result = "refused", reason, folded, "refusal");
+        }
+    }
+
+    /// Records a change that a client made.
+    pub(crate) fn note_changed(&self, actor: &Actor<'_>, change: Change, object: &dyn fmt::Display) {
+        // An operator's request is recorded as such, and what the broker does itself is no client's doing.
+        let Some((_, Origin { from, protocol })) = self.origin(actor.connection) else { return };
+        let (user, vhost, object) =
+            (actor.identity.user.to_string(), self.vhost_shown(actor), object.to_string());
+        let action = change.as_str();
+        info!(target: "audit::change", user, from, protocol, vhost, action, object, result = "done", "change");
+    }
+
+    fn record_login(&self, source: SocketAddr, origin: &Origin, claimed: &ClaimedUser, verdict: &Verdict) {
+        let Origin { from, protocol } = origin;
+        let claimed = claimed.0.as_deref();
+        let result = match verdict {
+            Verdict::Granted(identity) => {
+                let user = identity.user.to_string();
+                info!(target: "audit", user, from, protocol, action = "login", result = "granted", "login");
+                return;
+            }
+            Verdict::Refused => "refused",
+            Verdict::Busy => "busy",
+        };
+        if let Some(folded) = self.refusal_log_limit.admit(source.ip(), self.clock.now()) {
+            info!(target: "audit", user = claimed, from, protocol, action = "login", result, folded, "login");
+        }
+    }
+
+    /// Where a client is, and what it speaks; `None` for one inside the process.
+    fn origin(&self, connection: ConnectionId) -> Option<(SocketAddr, Origin)> {
+        let (number, source, protocol) = self.with_link(connection, |link| {
+            let client = &link.wire.client;
+            (client.number, client.source, client.protocol)
+        })?;
+        let protocol = protocol.map_or("none", ProtocolName::name);
+        (number > 0).then(|| (source, Origin { from: source.to_string(), protocol }))
+    }
+
+    fn vhost_shown(&self, actor: &Actor<'_>) -> String {
+        self.table.load().vhost_name(actor.vhost).map(ToString::to_string).unwrap_or_default()
+    }
+}

@@ -1,0 +1,86 @@
+//! How fast the counts of queues grow.
+//!
+//! Two samples of all queues are kept, some seconds apart, and are taken when somebody asks. So a broker that nobody
+//! watches does nothing for it, and the first question finds no rate.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use imori_core::activity::QueueActivity;
+use imori_core::time::Time;
+
+use crate::limits::RATES_EVERY;
+use crate::shared::Shared;
+use crate::slots::{SlotKey, unpoisoned};
+
+/// The samples.
+#[derive(Debug, Default)]
+pub(crate) struct Rates(Mutex<Samples>);
+
+#[derive(Debug, Default)]
+struct Samples {
+    taken: Option<Time>,
+    /// Between this and the one before.
+    stretch: Duration,
+    /// Those that ever did anything.
+    queues: HashMap<SlotKey, Sample>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Sample {
+    now: QueueActivity,
+    before: QueueActivity,
+}
+
+impl Rates {
+    /// Takes a sample if the last one is old.
+    pub(crate) fn refresh(&self, shared: &Shared) {
+        let mut samples = unpoisoned(self.0.lock());
+        let now = shared.clock.now();
+        if samples.taken.is_some_and(|taken| now.since(taken) < RATES_EVERY) {
+            return;
+        }
+        let mut queues = HashMap::new();
+        for key in shared.queues.keys() {
+            let Some(activity) = shared.queues.with(key, |queue| *queue.activity()) else { continue };
+            if activity != QueueActivity::default() {
+                let before = samples.queues.get(&key).map(|sample| sample.now).unwrap_or_default();
+                queues.insert(key, Sample { now: activity, before });
+            }
+        }
+        let stretch = samples.taken.map(|taken| now.since(taken)).unwrap_or_default();
+        *samples = Samples { taken: Some(now), stretch, queues };
+    }
+
+    /// How much a count of a queue grew in a second, by the last two samples; 0 where there are none.
+    pub(crate) fn of(&self, key: SlotKey, count: impl Fn(&QueueActivity) -> u64) -> f64 {
+        unpoisoned(self.0.lock()).rate(key, count)
+    }
+}
+
+impl Samples {
+    fn rate(&self, key: SlotKey, count: impl Fn(&QueueActivity) -> u64) -> f64 {
+        let Some(sample) = self.queues.get(&key).filter(|_| !self.stretch.is_zero()) else { return 0.0 };
+        let grown = count(&sample.now).saturating_sub(count(&sample.before));
+        grown as f64 / self.stretch.as_secs_f64()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_told_from_two_samples() {
+        let key = SlotKey { slot: 1, generation: 0 };
+        let activity = |published| QueueActivity { published, ..QueueActivity::default() };
+        let sample = Sample { now: activity(150), before: activity(100) };
+        let mut samples = Samples { queues: HashMap::from([(key, sample)]), ..Samples::default() };
+        assert_eq!(samples.rate(key, |of| of.published), 0.0, "one sample tells no rate");
+        samples.stretch = Duration::from_secs(10);
+        assert_eq!(samples.rate(key, |of| of.published), 5.0);
+        assert_eq!(samples.rate(key, |of| of.accepted), 0.0);
+        assert_eq!(samples.rate(SlotKey { slot: 2, generation: 0 }, |of| of.published), 0.0);
+    }
+}
