@@ -242,9 +242,14 @@ def test_the_command_line_calls_a_responder(
 
 def test_the_command_line_asks_the_admin_listener(start: Start, own: Certificates) -> None:
     imori = start()
-    login = f"operator:{imori.operator_password()}"
-    place = f"https://{login}@localhost:{imori.named['admin-tls'][1]}"
-    status = [BINARY, "status", "--admin", place]
+    status = [
+        BINARY,
+        "status",
+        "--admin",
+        f"https://localhost:{imori.named['admin-tls'][1]}",
+        "--data-dir",
+        str(imori.log.parent / "data"),
+    ]
     asked = subprocess.run([*status, "--ca", str(own.ca)], capture_output=True, text=True)
     assert "stomp/ssl" in asked.stdout, asked.stderr
     assert subprocess.run(status, capture_output=True).returncode == 1

@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tracing::{info, warn};
 
 use crate::access::{FirstPassword, make_admin, make_operator};
-use crate::admin::{self, Administered};
+use crate::admin;
 use crate::cell::Cell;
 use crate::checkpoint::checkpointer::run_checkpointer;
 use crate::config::{Config, ListenerName, NatsTls, ProtocolName, Service};
@@ -31,6 +31,7 @@ use crate::metrics::{CpuMeter, Metrics, Rates};
 use crate::monitor::{self, Monitored, Requests, Shown, server_id};
 use crate::net::listener::{Listener, accept, bind};
 use crate::operator::{OperatorRequest, Signals, stop};
+use crate::requests::administered::Administered;
 use crate::settings::Settings;
 use crate::shared::{Arrival, CellHandle, ListenerKind, Phase, ServeError, Shared, queue_key};
 use crate::slots::unpoisoned;
