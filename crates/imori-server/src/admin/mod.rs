@@ -12,6 +12,7 @@ mod overview;
 mod users;
 mod permissions;
 mod vhosts;
+mod definitions;
 mod declarations;
 mod channels;
 mod exchanges;
