@@ -338,6 +338,7 @@ impl Server {
     /// Makes the source of the numbers for Prometheus.
     fn metrics(&self, config: &Config, settings: &Settings) -> Arc<Metrics> {
         Arc::new(Metrics {
+            tls: self.tls.clone(),
             node: node_name(settings),
             disk_reserve_bytes: config.journal.reserve_bytes.as_usize() as u64,
             started: self.shared.clock.now(),
