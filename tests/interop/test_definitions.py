@@ -107,7 +107,8 @@ def test_a_document_of_rabbitmq_is_taken_over_and_goes_on(tmp_path: Path) -> Non
         code, said, errors = run(imori, "import", str(written))
         assert (code, errors) == (0, "")
         assert said.splitlines() == [
-            "left out: user `old`: a password hashed by `rabbit_password_hashing_md5`; set a new one",
+            "left out: user `old`: a password hashed by `rabbit_password_hashing_md5`; "
+            "set a new one",
             "left out: `global_parameters`, 1 of them",
             "the definitions are imported",
         ]

@@ -1,5 +1,6 @@
 //! `/api/definitions`: everything that is declared and set, as one document that another broker can take over.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::Extension;
@@ -53,7 +54,7 @@ pub(super) async fn export(State(broker): Broker, Extension(identity): Extension
     downloaded(&Value::Object(document))
 }
 
-/// What is declared durably in a vhost.
+/// The durable declarations of a vhost.
 pub(super) async fn export_vhost(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
@@ -110,21 +111,41 @@ async fn insert_declared(
     };
     let is_kept = |row: &Value| row["durable"] == true && row["exclusive"] != true;
     let mut queues = Vec::new();
-    for (index, (_, id)) in queue_ids(broker, vhosts).into_iter().enumerate() {
-        queues.extend(queue_row(broker, id).filter(is_kept).map(|row| pick(&row, &QUEUE_FIELDS)));
-        rest_at(index).await;
+    let mut kept_queues = HashSet::new();
+    for vhost in vhosts {
+        for (index, (name, id)) in queue_ids(broker, &[*vhost]).into_iter().enumerate() {
+            if let Some(row) = queue_row(broker, id).filter(is_kept) {
+                kept_queues.insert((*vhost, name.to_string()));
+                queues.push(pick(&row, &QUEUE_FIELDS));
+            }
+            rest_at(index).await;
+        }
     }
     let (mut exchanges, mut bindings) = (Vec::new(), Vec::new());
     for vhost in vhosts {
         let is_own = |row: &Value| {
             let name = row["name"].as_str().unwrap_or_default();
-            is_kept(row) && !name.is_empty() && !name.starts_with("amq.")
+            !name.is_empty() && !name.starts_with("amq.")
         };
-        let rows = exchange_rows(broker, *vhost).into_iter().filter(is_own);
-        exchanges.extend(rows.map(|row| pick(&row, &EXCHANGE_FIELDS)));
-        let rows = bindings_where(broker, *vhost, |row| row["source"] != "").await;
-        bindings.extend(rows.iter().map(|row| pick(row, &BINDING_FIELDS)));
+        let rows: Vec<Value> = exchange_rows(broker, *vhost).into_iter().filter(is_kept).collect();
+        let has_exchange = |name: &Value| rows.iter().any(|row| row["name"] == *name);
+        let has_queue =
+            |name: &Value| kept_queues.contains(&(*vhost, name.as_str().unwrap_or_default().to_owned()));
+        // The others go with their ends, and would be refused in the next broker.
+        let is_between_kept = |row: &Value| {
+            let leads_on = match row["destination_type"] == "queue" {
+                true => has_queue(&row["destination"]),
+                false => has_exchange(&row["destination"]),
+            };
+            row["source"] != "" && has_exchange(&row["source"]) && leads_on
+        };
+        let between = bindings_where(broker, *vhost, is_between_kept).await;
+        bindings.extend(between.iter().map(|row| pick(row, &BINDING_FIELDS)));
+        exchanges.extend(rows.iter().filter(|row| is_own(row)).map(|row| pick(row, &EXCHANGE_FIELDS)));
     }
+    // Equal brokers give equal documents.
+    exchanges.sort_by_cached_key(Value::to_string);
+    bindings.sort_by_cached_key(Value::to_string);
     document.insert(String::from("queues"), queues.into());
     document.insert(String::from("exchanges"), exchanges.into());
     document.insert(String::from("bindings"), bindings.into());

@@ -16,7 +16,7 @@ use crate::access::{
     AccessError, Algorithm, Draft, PasswordHash, Permission, SubjectLists, TopicPermission, User, VhostFacts,
 };
 
-/// What a document asks for.
+/// A document that was read.
 #[derive(Debug)]
 pub(crate) struct Import {
     pub(crate) objects: ImportedObjects,

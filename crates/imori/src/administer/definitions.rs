@@ -25,7 +25,7 @@ enum DefinitionsCommand {
     Export {
         #[command(flatten)]
         asked: Asked,
-        /// What is declared in this vhost alone.
+        /// Print the declarations of this vhost alone.
         #[arg(long, value_name = "NAME")]
         vhost: Option<String>,
     },
@@ -33,7 +33,7 @@ enum DefinitionsCommand {
     Import {
         #[command(flatten)]
         asked: Asked,
-        /// What is declared in the document is declared in this vhost.
+        /// Make the declarations of the document in this vhost.
         #[arg(long, value_name = "NAME")]
         vhost: Option<String>,
         /// The document; the standard input without it.
