@@ -45,6 +45,17 @@ ROWS = (
     Row("core: publish to 1 live subscription, 16 B", "imori-core", "publish", "live-1-16", 1, 2000),
     Row("core: publish to 10 live subscriptions, 16 B", "imori-core", "publish", "live-10-16", 1, 2000),
     Row("core: publish to 100 live subscriptions, 16 B", "imori-core", "publish", "live-100-16", 1, 200),
+    Row(
+        "core: publish to 1 live subscription, limited user", "imori-core", "publish", "limited-1-16", 1, 2000
+    ),
+    Row(
+        "core: publish to 100 live subscriptions, limited user",
+        "imori-core",
+        "publish",
+        "limited-100-16",
+        1,
+        200,
+    ),
     Row("core: publish to 100 sessions, 16 B", "imori-core", "publish", "sessions-100-16", 1, 200),
     Row("core: through a queue, 16 B", "imori-core", "publish", "queue-16", 1, 2000),
     Row("core: reply to an inbox, 16 B", "imori-core", "publish", "reply-16", 1, 2000),
