@@ -45,11 +45,9 @@ ROWS = (
     Row("core: publish to 1 live subscription, 16 B", "imori-core", "publish", "live-1-16", 1, 2000),
     Row("core: publish to 10 live subscriptions, 16 B", "imori-core", "publish", "live-10-16", 1, 2000),
     Row("core: publish to 100 live subscriptions, 16 B", "imori-core", "publish", "live-100-16", 1, 200),
+    Row("core: publish to 1, limited user", "imori-core", "publish", "limited-1-16", 1, 2000),
     Row(
-        "core: publish to 1 live subscription, limited user", "imori-core", "publish", "limited-1-16", 1, 2000
-    ),
-    Row(
-        "core: publish to 100 live subscriptions, limited user",
+        "core: publish to 100, limited user",
         "imori-core",
         "publish",
         "limited-100-16",
