@@ -197,7 +197,8 @@ def test_websocket_client_speaks_stomp_at_wss(start: Start, own: Certificates) -
 def test_curl_asks_the_admin_listener(start: Start, own: Certificates, tmp_path: Path) -> None:
     imori = start()
     url = f"https://localhost:{imori.named['admin-tls'][1]}/api/overview"
-    curl = ["curl", "--silent", "--show-error", "--user", "guest:guest", url]
+    login = f"operator:{imori.operator_password()}"
+    curl = ["curl", "--silent", "--show-error", "--user", login, url]
     asked = subprocess.run([*curl, "--cacert", own.ca], capture_output=True, check=True)
     assert b"object_totals" in asked.stdout
     untrusted = subprocess.run(curl, capture_output=True)
@@ -245,7 +246,9 @@ def test_the_command_line_asks_the_admin_listener(start: Start, own: Certificate
         BINARY,
         "status",
         "--admin",
-        f"https://guest:guest@localhost:{imori.named['admin-tls'][1]}",
+        f"https://localhost:{imori.named['admin-tls'][1]}",
+        "--data-dir",
+        str(imori.log.parent / "data"),
     ]
     asked = subprocess.run([*status, "--ca", str(own.ca)], capture_output=True, text=True)
     assert "stomp/ssl" in asked.stdout, asked.stderr

@@ -78,6 +78,44 @@ def test_logins_refusals_and_changes_are_recorded(tmp_path: Path) -> None:
     ]
 
 
+def test_users_and_what_they_may_not_do_are_recorded(tmp_path: Path) -> None:
+    # SECURITY WEB-09, WEB-10, OPS-02.
+    audit = tmp_path / "audit.log"
+    settings = {"log.audit": audit, "log.format": "json"}
+    with running_imori(tmp_path, settings=settings, amqp=True, admin=True) as imori:
+        vhost = quote("/", safe="")
+        for user, tags in [("carol", "management"), ("prometheus", "monitoring")]:
+            body = {"password": "c4n4ry-secret", "tags": tags}
+            assert ask(imori, f"/api/users/{user}", method="PUT", body=body).status == 201
+        rights = {"configure": "^carol", "write": "", "read": ""}
+        path = f"/api/permissions/{vhost}/carol"
+        assert ask(imori, path, method="PUT", body=rights).status == 201
+        assert ask(imori, "/metrics", login="prometheus:c4n4ry-secret").status == 200
+        assert ask(imori, "/metrics", login="carol:c4n4ry-secret").status == 401
+        with connect(imori, "carol", "c4n4ry-secret") as connection:
+            channel = connection.channel()
+            channel.queue_declare("carol.1")
+            with pytest.raises(pika.exceptions.ChannelClosedByBroker):
+                channel.basic_consume("carol.1", lambda *_: None)
+        assert imori.stop() == 0
+        assert "c4n4ry-secret" not in audit.read_text("utf-8")
+        assert "c4n4ry-secret" not in imori.log.read_text("utf-8")
+    shown = [
+        (record["user"], record.get("action"), record.get("object"), record["result"])
+        for record in records(audit)
+    ]
+    assert shown == [
+        ("operator", "PUT", "/api/users/carol", "done"),
+        ("operator", "PUT", "/api/users/prometheus", "done"),
+        ("operator", "PUT", path, "done"),
+        ("carol", "GET", "/metrics", "refused"),
+        ("carol", "login", None, "granted"),
+        ("carol", "declare", "queue `carol.1`", "done"),
+        ("carol", None, None, "refused"),
+    ]
+    assert "may not consume" in records(audit)[-1]["reason"]
+
+
 @pytest.mark.parametrize("log_format", ["text", "json"])
 def test_no_client_can_forge_a_record(tmp_path: Path, log_format: str) -> None:
     # SECURITY LIM-17, WEB-10.

@@ -1,5 +1,6 @@
 """PROXY protocol 2: whom it is believed from, and what is decided by it."""
 
+import base64
 import socket
 import struct
 from pathlib import Path
@@ -14,8 +15,8 @@ from harness.imori import Imori
 SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
 CONNECT = b"CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\npasscode:guest\n\n\0"
 OVERVIEW = (
-    b"GET /api/overview HTTP/1.1\r\nHost: localhost\r\n"
-    b"Authorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\nConnection: close\r\n\r\n"
+    "GET /api/overview HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic {}\r\n"
+    "Connection: close\r\n\r\n"
 )
 # The fact that the client speaks TLS with the proxy.
 WITH_TLS = b"\x20\x00\x05\x01\x00\x00\x00\x00"
@@ -130,9 +131,11 @@ def test_the_header_goes_before_tls_and_http(start_imori: StartImori, tmp_path: 
         session.sendall(CONNECT)
         assert session.recv(4096).startswith(b"CONNECTED")
     admin = imori.named["admin"]
-    assert said(admin, header("127.0.0.1") + OVERVIEW).startswith(b"HTTP/1.1 200")
-    assert said(admin, header() + OVERVIEW).startswith(b"HTTP/1.1 401")
-    assert said(admin, OVERVIEW) == b""
+    login = base64.b64encode(f"operator:{imori.operator_password()}".encode()).decode()
+    overview = OVERVIEW.format(login).encode()
+    assert said(admin, header("127.0.0.1") + overview).startswith(b"HTTP/1.1 200")
+    assert said(admin, header() + overview).startswith(b"HTTP/1.1 401")
+    assert said(admin, overview) == b""
     # A proxy that speaks TLS with the client says so, and its password is looked at.
     encrypted = said(imori.addresses[0], header(facts=WITH_TLS) + CONNECT)
     assert b"access refused" in encrypted

@@ -15,6 +15,7 @@ from conftest import StartImori
 from harness.certificates import Certificates, certificates
 from harness.deadline import DEADLINE_S, wait_for
 from harness.imori import Imori
+from harness.tls import connected
 
 CONNECT = b"CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\npasscode:guest\n\n\0"
 
@@ -62,18 +63,6 @@ def start(start_imori: StartImori, own: Certificates) -> Start:
         )
 
     return start_with
-
-
-def connected(
-    imori: Imori, name: str, context: ssl.SSLContext, host: str = "localhost"
-) -> ssl.SSLSocket:
-    """Opens a session at the listener of this name."""
-    plain = socket.create_connection(imori.named[name], DEADLINE_S)
-    try:
-        return context.wrap_socket(plain, server_hostname=host)
-    except BaseException:
-        plain.close()
-        raise
 
 
 def logged(imori: Imori, *words: str) -> None:
@@ -215,11 +204,13 @@ def test_a_renewed_certificate_is_taken_over_and_nobody_is_cut(
         stack.enter_context(logged_in(imori, foreign.context()))
         (used.folder / "server.pem").write_text("broken")
         logged(imori, "new certificates are not taken over", "`tls.certificate`")
+        assert "imori_tls_renewal_refused 1\n" in metrics(imori, foreign)
         stack.enter_context(logged_in(imori, foreign.context()))
         shutil.copy(own.folder / "server-key.pem", used.folder / "server-key.pem")
         shutil.copy(own.folder / "server.pem", used.folder / "server.pem")
         imori.process.send_signal(signal.SIGHUP)
         wait_for(lambda: can_connect(imori, own))
+        assert "imori_tls_renewal_refused 0\n" in metrics(imori, own)
         for number, session in enumerate(sessions):
             session.sendall(
                 f"SUBSCRIBE\nid:{number}\ndestination:/topic/t\nreceipt:r\n\n\0".encode()
@@ -234,6 +225,14 @@ def can_connect(imori: Imori, of: Certificates) -> bool:
     except ssl.SSLError:
         return False
     return True
+
+
+def metrics(imori: Imori, of: Certificates) -> str:
+    """Returns what Prometheus is told, over a session with a certificate of this CA."""
+    says = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    with connected(imori, "nats-monitor-tls", of.context()) as session:
+        session.sendall(says)
+        return rest_of(session).decode()
 
 
 def is_refused(imori: Imori, context: ssl.SSLContext) -> bool:

@@ -4,6 +4,7 @@
 //! the same jobs.
 
 pub mod connection;
+pub mod operator;
 mod commands;
 mod client;
 mod channel;

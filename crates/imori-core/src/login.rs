@@ -43,8 +43,7 @@ pub enum Credentials {
     },
     /// The certificate of its connection, which names a user.
     Certificate {
-        /// The user that the client asks to be, if it names one. It is the one of the certificate by the time that
-        /// anybody decides.
+        /// The user that the client asks to be, if it names one.
         user: Option<Box<[u8]>>,
     },
     /// A token, a signature or a claim of a kind that no protocol here understands.

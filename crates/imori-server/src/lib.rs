@@ -4,6 +4,7 @@ mod server;
 mod operator;
 mod start;
 mod admin;
+mod requests;
 mod monitor;
 mod metrics;
 mod health;

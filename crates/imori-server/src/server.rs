@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tracing::{info, warn};
 
 use crate::access::{FirstPassword, make_admin, make_operator};
-use crate::admin::{self, Administered};
+use crate::admin;
 use crate::cell::Cell;
 use crate::checkpoint::checkpointer::run_checkpointer;
 use crate::config::{Config, ListenerName, NatsTls, ProtocolName, Service};
@@ -31,6 +31,7 @@ use crate::metrics::{CpuMeter, Metrics, Rates};
 use crate::monitor::{self, Monitored, Requests, Shown, server_id};
 use crate::net::listener::{Listener, accept, bind};
 use crate::operator::{OperatorRequest, Signals, stop};
+use crate::requests::administered::Administered;
 use crate::settings::Settings;
 use crate::shared::{Arrival, CellHandle, ListenerKind, Phase, ServeError, Shared, queue_key};
 use crate::slots::unpoisoned;
@@ -337,6 +338,7 @@ impl Server {
     /// Makes the source of the numbers for Prometheus.
     fn metrics(&self, config: &Config, settings: &Settings) -> Arc<Metrics> {
         Arc::new(Metrics {
+            tls: self.tls.clone(),
             node: node_name(settings),
             disk_reserve_bytes: config.journal.reserve_bytes.as_usize() as u64,
             started: self.shared.clock.now(),

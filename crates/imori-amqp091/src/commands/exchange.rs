@@ -28,8 +28,8 @@ pub(crate) fn declare<W: World>(
     channel: u16,
     declare: &exchange::Declare<'_>,
 ) -> Result<(), ProtocolError> {
-    refuse_default(declare.exchange)?;
     let confirm = if declare.passive {
+        refuse_default(declare.exchange)?;
         let found = broker::look_up_exchange(world, &client.actor(), declare.exchange.as_bytes());
         found.map(|_| Confirm::NOW).map_err(|error| client.error(&error))?
     } else {
@@ -41,11 +41,13 @@ pub(crate) fn declare<W: World>(
     Ok(())
 }
 
-fn make<W: World>(
+/// Makes an exchange, or finds it as it was declared before.
+pub(crate) fn make<W: World>(
     client: &Client,
     world: &W,
     declare: &exchange::Declare<'_>,
 ) -> Result<Confirm, ProtocolError> {
+    refuse_default(declare.exchange)?;
     let is_delayed = declare.kind == DELAYED;
     let kind = kind(if is_delayed { delayed_kind(declare)? } else { declare.kind.as_bytes() })?;
     let alternate = match declare.arguments.find("alternate-exchange") {
@@ -136,6 +138,19 @@ pub(crate) fn delete<W: World>(
     channel: u16,
     delete: &exchange::Delete<'_>,
 ) -> Result<(), ProtocolError> {
+    let confirm = remove(client, world, delete)?;
+    if !delete.no_wait {
+        client.answer(world, channel, confirm, &exchange::DeleteOk);
+    }
+    Ok(())
+}
+
+/// Takes an exchange away, if it is there.
+pub(crate) fn remove<W: World>(
+    client: &Client,
+    world: &W,
+    delete: &exchange::Delete<'_>,
+) -> Result<Confirm, ProtocolError> {
     refuse_default(delete.exchange)?;
     if delete.exchange.starts_with("amq.") {
         let text = format_args!(
@@ -146,19 +161,15 @@ pub(crate) fn delete<W: World>(
         return Err(ProtocolError::new(Code::AccessRefused, text));
     }
     let name = delete.exchange.as_bytes();
-    let confirm = match broker::delete_exchange(world, &client.actor(), name, delete.if_unused) {
-        Ok(confirm) => confirm,
-        Err(BrokerError::Route(RouteError::NoExchange(_))) => Confirm::NOW,
+    match broker::delete_exchange(world, &client.actor(), name, delete.if_unused) {
+        Ok(confirm) => Ok(confirm),
+        Err(BrokerError::Route(RouteError::NoExchange(_))) => Ok(Confirm::NOW),
         Err(BrokerError::InUse(name)) => {
             let text = format_args!("exchange '{name}' in vhost '{}' in use", client.vhost_name);
-            return Err(ProtocolError::new(Code::PreconditionFailed, text));
+            Err(ProtocolError::new(Code::PreconditionFailed, text))
         }
-        Err(error) => return Err(client.error(&error)),
-    };
-    if !delete.no_wait {
-        client.answer(world, channel, confirm, &exchange::DeleteOk);
+        Err(error) => Err(client.error(&error)),
     }
-    Ok(())
 }
 
 /// Binds an exchange to another.
@@ -168,11 +179,7 @@ pub(crate) fn bind<W: World>(
     channel: u16,
     bind: &exchange::Bind<'_>,
 ) -> Result<(), ProtocolError> {
-    let key = BindingKey::new(Syntax::Amqp, bind.routing_key.as_bytes());
-    let (from, to) = (bind.source.as_bytes(), bind.destination.as_bytes());
-    let arguments = binding_arguments(bind.arguments);
-    let bound = broker::bind_exchange(world, &client.actor(), from, &key, &arguments, to);
-    let confirm = bound.map_err(|error| client.error(&error))?;
+    let confirm = set_binding(client, world, bind, true)?;
     if !bind.no_wait {
         client.answer(world, channel, confirm, &exchange::BindOk);
     }
@@ -186,15 +193,30 @@ pub(crate) fn unbind<W: World>(
     channel: u16,
     unbind: &exchange::Unbind<'_>,
 ) -> Result<(), ProtocolError> {
-    let key = BindingKey::new(Syntax::Amqp, unbind.routing_key.as_bytes());
-    let (from, to) = (unbind.source.as_bytes(), unbind.destination.as_bytes());
-    let arguments = binding_arguments(unbind.arguments);
-    let unbound = broker::unbind_exchange(world, &client.actor(), from, &key, &arguments, to);
-    let confirm = unbound.map_err(|error| client.error(&error))?;
-    if !unbind.no_wait {
+    let exchange::Unbind { destination, source, routing_key, no_wait, arguments } = *unbind;
+    let binding = exchange::Bind { destination, source, routing_key, no_wait, arguments };
+    let confirm = set_binding(client, world, &binding, false)?;
+    if !no_wait {
         client.answer(world, channel, confirm, &exchange::UnbindOk);
     }
     Ok(())
+}
+
+/// Makes a binding between two exchanges, or takes it out.
+pub(crate) fn set_binding<W: World>(
+    client: &Client,
+    world: &W,
+    binding: &exchange::Bind<'_>,
+    is_bound: bool,
+) -> Result<Confirm, ProtocolError> {
+    let key = BindingKey::new(Syntax::Amqp, binding.routing_key.as_bytes());
+    let (from, to) = (binding.source.as_bytes(), binding.destination.as_bytes());
+    let (actor, arguments) = (client.actor(), binding_arguments(binding.arguments));
+    let set = match is_bound {
+        true => broker::bind_exchange(world, &actor, from, &key, &arguments, to),
+        false => broker::unbind_exchange(world, &actor, from, &key, &arguments, to),
+    };
+    set.map_err(|error| client.error(&error))
 }
 
 fn refuse_default(name: &str) -> Result<(), ProtocolError> {

@@ -64,6 +64,16 @@ fn checked(name: String) -> Result<String, ProtocolError> {
     Ok(name)
 }
 
+/// Declares a queue under the name that the declaration gives.
+pub(crate) fn declare_named<W: World>(
+    client: &Client,
+    world: &W,
+    declare: &queue::Declare<'_>,
+) -> Result<Confirm, ProtocolError> {
+    let name = checked(declare.queue.to_owned())?;
+    make(client, world, declare, &name, false)
+}
+
 fn make<W: World>(
     client: &Client,
     world: &W,
@@ -103,12 +113,8 @@ pub(crate) fn bind<W: World>(
     bind: &queue::Bind<'_>,
     queue: &str,
 ) -> Result<(), ProtocolError> {
-    let key = BindingKey::new(Syntax::Amqp, key(bind.queue, bind.routing_key, queue).as_bytes());
-    let arguments = binding_arguments(bind.arguments);
-    let (actor, exchange) = (client.actor(), bind.exchange.as_bytes());
-    let bound = broker::find_queue(world, &actor, queue.as_bytes())
-        .and_then(|id| broker::bind_queue(world, &actor, exchange, &key, &arguments, id));
-    let confirm = bound.map_err(|error| client.error(&error))?;
+    let routing_key = key(bind.queue, bind.routing_key, queue);
+    let confirm = set_binding(client, world, &queue::Bind { queue, routing_key, ..*bind }, true)?;
     if !bind.no_wait {
         client.answer(world, channel, confirm, &queue::BindOk);
     }
@@ -123,14 +129,29 @@ pub(crate) fn unbind<W: World>(
     unbind: &queue::Unbind<'_>,
     queue: &str,
 ) -> Result<(), ProtocolError> {
-    let key = BindingKey::new(Syntax::Amqp, key(unbind.queue, unbind.routing_key, queue).as_bytes());
-    let arguments = binding_arguments(unbind.arguments);
-    let (actor, exchange) = (client.actor(), unbind.exchange.as_bytes());
-    let unbound = broker::find_queue(world, &actor, queue.as_bytes())
-        .and_then(|id| broker::unbind_queue(world, &actor, exchange, &key, &arguments, id));
-    let confirm = unbound.map_err(|error| client.error(&error))?;
+    let routing_key = key(unbind.queue, unbind.routing_key, queue);
+    let queue::Unbind { exchange, arguments, .. } = *unbind;
+    let binding = queue::Bind { queue, exchange, routing_key, arguments, no_wait: false };
+    let confirm = set_binding(client, world, &binding, false)?;
     client.answer(world, channel, confirm, &queue::UnbindOk);
     Ok(())
+}
+
+/// Makes a binding of a queue, or takes it out.
+pub(crate) fn set_binding<W: World>(
+    client: &Client,
+    world: &W,
+    binding: &queue::Bind<'_>,
+    is_bound: bool,
+) -> Result<Confirm, ProtocolError> {
+    let key = BindingKey::new(Syntax::Amqp, binding.routing_key.as_bytes());
+    let arguments = binding_arguments(binding.arguments);
+    let (actor, exchange) = (client.actor(), binding.exchange.as_bytes());
+    let set = broker::find_queue(world, &actor, binding.queue.as_bytes()).and_then(|id| match is_bound {
+        true => broker::bind_queue(world, &actor, exchange, &key, &arguments, id),
+        false => broker::unbind_queue(world, &actor, exchange, &key, &arguments, id),
+    });
+    set.map_err(|error| client.error(&error))
 }
 
 /// AMQP 0-9-1, queue.bind: without a queue and a key, the key is the name of the queue declared last.

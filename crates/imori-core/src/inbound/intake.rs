@@ -112,16 +112,13 @@ impl<F: AsRef<[u8]>> Intake<F> {
                      TLS, or name this one in `broker.accept_plaintext`",
                 ),
             )),
-            Credentials::Certificate { user } => {
-                let certified = self.peer.certified_user().map(str::as_bytes);
-                let is_that =
-                    certified.is_some() && user.as_deref().is_none_or(|user| Some(user) == certified);
-                (!is_that).then(|| {
-                    let text = "the client's certificate names no user, or another one; see `tls.user_from`";
-                    Notice::refused("certificate of no user", String::from(text))
-                })
-            }
-            Credentials::Password { .. } | Credentials::Unsupported => None,
+            Credentials::Certificate { .. } if self.peer.certified_user().is_none() => Some(Notice::refused(
+                "certificate of no user",
+                String::from(
+                    "the client showed no certificate, or one that names no user; see `tls.user_from`",
+                ),
+            )),
+            _ => None,
         }
     }
 

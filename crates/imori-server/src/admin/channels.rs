@@ -10,10 +10,10 @@ use imori_core::id::ConnectionId;
 use imori_core::outbound::SessionInspection;
 use serde_json::{Value, json};
 
-use super::administered::Administered;
 use super::connections::{connection_ids, name};
-use super::list::{ListQuery, list};
 use crate::http::rest_at;
+use crate::requests::administered::Administered;
+use crate::requests::list::{ListQuery, list};
 
 /// A session of a connection.
 struct Key {

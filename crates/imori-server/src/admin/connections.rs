@@ -15,12 +15,12 @@ use imori_core::world::World;
 use serde_json::{Map, Value, json};
 use tracing::info;
 
-use super::administered::Administered;
-use super::answer::{done, ended, json_with, not_found};
-use super::list::{Columns, ListQuery, list};
-use super::on_cell::on_cell;
 use crate::clock::millis;
 use crate::http::rest_at;
+use crate::requests::administered::Administered;
+use crate::requests::answer::{done, ended, json_with, not_found};
+use crate::requests::list::{Columns, ListQuery, list};
+use crate::requests::on_cell::on_cell;
 use crate::shared::TcpLink;
 
 /// The reason that a client is told where the operator gives none, in RabbitMQ's words.

@@ -8,15 +8,16 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use imori_core::authorize::Identity;
 use imori_core::id::VhostId;
-use imori_core::name::{Name, Printable};
+use imori_core::name::Name;
 use imori_core::route::{Arguments, Exchange, Table, Target};
 use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
 
-use super::administered::Administered;
-use super::answer::{json_with, not_found, shown};
-use super::list::{ListQuery, list};
 use super::queues::queue_ids;
 use crate::http::rest_at;
+use crate::requests::administered::Administered;
+use crate::requests::answer::{json_with, not_found, shown};
+use crate::requests::list::{ListQuery, list};
 use crate::shared::queue_key;
 
 /// The kind of an exchange that delays messages, as RabbitMQ's plugin names it.
@@ -98,10 +99,22 @@ async fn answer_bindings(
     vhosts: &[VhostId],
     pairs: &[(String, String)],
 ) -> Response {
+    let keys = binding_keys(&broker, vhosts).await;
+    list(
+        ListQuery::read(pairs),
+        keys,
+        |key| Some(key.source.to_string()),
+        move |key| binding_row(&broker, key),
+    )
+    .await
+}
+
+/// The bindings of these vhosts, those of the default exchange among them.
+async fn binding_keys(broker: &Administered, vhosts: &[VhostId]) -> Vec<BindingKey> {
     let table = broker.shared.table.load_full();
     let mut keys = Vec::new();
     for vhost in vhosts {
-        let implied = queue_ids(&broker, &[*vhost]).into_iter();
+        let implied = queue_ids(broker, &[*vhost]).into_iter();
         keys.extend(implied.map(|(name, id)| BindingKey {
             vhost: *vhost,
             source: Name::from(""),
@@ -111,13 +124,17 @@ async fn answer_bindings(
         }));
         push_bindings(&table, *vhost, &mut keys).await;
     }
-    list(
-        ListQuery::read(pairs),
-        keys,
-        |key| Some(key.source.to_string()),
-        move |key| binding_row(&broker, key),
-    )
-    .await
+    keys
+}
+
+/// The bindings of a vhost that a test of their rows picks.
+pub(super) async fn bindings_where(
+    broker: &Administered,
+    vhost: VhostId,
+    is_meant: impl Fn(&Value) -> bool,
+) -> Vec<Value> {
+    let keys = binding_keys(broker, &[vhost]).await;
+    keys.iter().filter_map(|key| binding_row(broker, key)).filter(is_meant).collect()
 }
 
 /// Live subscriptions are no bindings to RabbitMQ's readers, so that they are left out.
@@ -173,6 +190,25 @@ fn binding_row(broker: &Administered, binding: &BindingKey) -> Option<Value> {
         "destination_type": kind,
         "routing_key": key,
         "arguments": arguments,
-        "properties_key": if key.is_empty() { String::from("~") } else { Printable(key.as_bytes()).to_string() },
+        "properties_key": properties_key(&key, &arguments),
     }))
+}
+
+/// A name for a binding among those between the same ends: its key with `%` for what is no letter or digit, and behind a
+/// tilde a digest of its arguments.
+fn properties_key(key: &str, arguments: &Map<String, Value>) -> String {
+    let mut text = String::from(if key.is_empty() { "~" } else { "" });
+    for byte in key.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' => text.push(char::from(byte)),
+            b' ' => text.push('+'),
+            other => text += &format!("%{other:02X}"),
+        }
+    }
+    if !arguments.is_empty() {
+        let digest = Sha256::digest(Value::Object(arguments.clone()).to_string());
+        text.push('~');
+        digest.iter().take(8).for_each(|byte| text += &format!("{byte:02x}"));
+    }
+    text
 }

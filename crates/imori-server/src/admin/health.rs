@@ -9,9 +9,9 @@ use axum::response::Response;
 use imori_core::authorize::Identity;
 use serde_json::json;
 
-use super::administered::Administered;
-use super::answer::{bad_request, json_with, not_found};
 use super::overview::protocol;
+use crate::requests::administered::Administered;
+use crate::requests::answer::{bad_request, json_with, not_found};
 use crate::shared::Phase;
 
 type Broker = State<Arc<Administered>>;

@@ -6,22 +6,16 @@
 //! A figure that this broker does not have is absent.
 
 mod routes;
-mod login;
 mod probes;
 mod health;
 mod overview;
 mod users;
 mod permissions;
 mod vhosts;
+mod declarations;
 mod channels;
 mod exchanges;
 mod queues;
 mod connections;
-mod body;
-mod list;
-mod on_cell;
-mod answer;
-mod administered;
 
-pub(crate) use administered::Administered;
 pub(crate) use routes::routes;

@@ -14,8 +14,6 @@ use imori_core::route::ExchangeKind;
 use imori_core::world::Counter;
 use serde_json::{Value, json};
 
-use super::administered::Administered;
-use super::answer::{json_with, not_found};
 use super::connections::connection_ids;
 use super::exchanges::DELAYED;
 use super::vhosts::Totals;
@@ -23,6 +21,8 @@ use crate::clock::millis;
 use crate::config::{ListenerName, ProtocolName, Service};
 use crate::http::rest_at;
 use crate::metrics::memory_bytes;
+use crate::requests::administered::Administered;
+use crate::requests::answer::{json_with, not_found};
 
 type Broker = State<Arc<Administered>>;
 

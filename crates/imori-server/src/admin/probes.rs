@@ -10,10 +10,10 @@ use axum::response::{IntoResponse, Response};
 use imori_core::authorize::Identity;
 use serde_json::json;
 
-use super::administered::Administered;
-use super::answer::{json_with, not_authorized};
 use crate::health::Ailment;
 use crate::metrics;
+use crate::requests::administered::Administered;
+use crate::requests::answer::{json_with, not_authorized};
 
 type Broker = State<Arc<Administered>>;
 type Pairs = Query<Vec<(String, String)>>;

@@ -16,11 +16,11 @@ use imori_core::name::Name;
 use imori_core::queue::{Overflow, Queue, QueueSettings};
 use serde_json::{Map, Value, json};
 
-use super::administered::Administered;
-use super::answer::{done, ended, json_with, not_found, refused, shown};
-use super::list::{Columns, ListQuery, list};
-use super::on_cell::{is_kept, on_cell, operator};
 use crate::clock::millis;
+use crate::requests::administered::Administered;
+use crate::requests::answer::{done, ended, json_with, not_found, refused, shown};
+use crate::requests::list::{Columns, ListQuery, list};
+use crate::requests::on_cell::{is_kept, on_cell, operator};
 use crate::shared::queue_key;
 
 type Broker = State<Arc<Administered>>;

@@ -10,12 +10,15 @@ use axum::{Extension, Router};
 use imori_core::authorize::{Action, Identity, Object, authorize};
 use imori_core::id::VhostId;
 
-use super::administered::Administered;
-use super::answer::{not_allowed, not_found, not_permitted};
-use super::login::log_in;
 use super::permissions::Of;
-use super::{channels, connections, exchanges, health, overview, permissions, probes, queues, users, vhosts};
+use super::{
+    channels, connections, declarations, exchanges, health, overview, permissions, probes, queues, users,
+    vhosts,
+};
 use crate::http::guard;
+use crate::requests::administered::Administered;
+use crate::requests::answer::{not_allowed, not_found, not_permitted};
+use crate::requests::login::log_in;
 
 /// Asks that the user of a request is allowed an action before the answers of a path are asked.
 fn needs(action: Action, answers: MethodRouter<Arc<Administered>>) -> MethodRouter<Arc<Administered>> {
@@ -41,7 +44,12 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
     let monitor = |answers| needs(Action::Monitor, answers);
     let administer = |answers| needs(Action::Administer, answers);
     let connection = get(connections::connection).delete(connections::close_connection);
-    let queue = get(queues::queue).delete(queues::delete_queue);
+    let queue = get(queues::queue).put(declarations::put_queue).delete(queues::delete_queue);
+    let exchange = get(exchanges::exchange).put(declarations::put_exchange);
+    let exchange = exchange.delete(declarations::delete_exchange);
+    let between = get(declarations::bindings).post(declarations::bind);
+    let bindings_at =
+        |end| get(move |broker, identity, path| declarations::bindings_at(end, broker, identity, path));
     let vhost =
         manage(get(vhosts::vhost)).merge(administer(put(vhosts::put_vhost).delete(vhosts::delete_vhost)));
     let user = get(users::user).put(users::put_user).delete(users::delete_user);
@@ -53,7 +61,7 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
         |of| get(move |broker, path, query| permissions::permissions(of, broker, path, query));
     let topics_of =
         |of| get(move |broker, path, query| permissions::topic_permissions(of, broker, path, query));
-    let paths: [(&str, MethodRouter<Arc<Administered>>); 43] = [
+    let paths: [(&str, MethodRouter<Arc<Administered>>); 49] = [
         ("/livez", get(probes::livez)),
         ("/readyz", get(probes::readyz)),
         ("/metrics", monitor(get(probes::metrics))),
@@ -71,9 +79,18 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
         ("/api/queues/{vhost}/{name}/contents", manage(delete(queues::purge_queue))),
         ("/api/exchanges", manage(get(exchanges::exchanges))),
         ("/api/exchanges/{vhost}", manage(get(exchanges::exchanges))),
-        ("/api/exchanges/{vhost}/{name}", manage(get(exchanges::exchange))),
+        ("/api/exchanges/{vhost}/{name}", manage(exchange)),
+        ("/api/exchanges/{vhost}/{name}/publish", manage(post(declarations::publish))),
+        ("/api/exchanges/{vhost}/{name}/bindings/source", manage(bindings_at(("source", None)))),
+        (
+            "/api/exchanges/{vhost}/{name}/bindings/destination",
+            manage(bindings_at(("destination", Some("exchange")))),
+        ),
         ("/api/bindings", manage(get(exchanges::bindings))),
         ("/api/bindings/{vhost}", manage(get(exchanges::bindings))),
+        ("/api/bindings/{vhost}/e/{source}/{kind}/{destination}", manage(between)),
+        ("/api/bindings/{vhost}/e/{source}/{kind}/{destination}/{key}", manage(delete(declarations::unbind))),
+        ("/api/queues/{vhost}/{name}/bindings", manage(bindings_at(("destination", Some("queue"))))),
         ("/api/vhosts", manage(get(vhosts::vhosts))),
         ("/api/vhosts/{vhost}", vhost),
         ("/api/vhosts/{vhost}/permissions", administer(permissions_of(Of::Vhost))),

@@ -10,11 +10,11 @@ use imori_core::authorize::Identity;
 use serde_json::{Value, json};
 use tracing::info;
 
-use super::administered::Administered;
-use super::answer::{access_refused, created, done, json_with, not_found};
-use super::body::{Body, change};
-use super::list::{ListQuery, list};
 use crate::access::{AccessError, Algorithm, PasswordHash, User};
+use crate::requests::administered::Administered;
+use crate::requests::answer::{access_refused, created, done, json_with, not_found};
+use crate::requests::body::{Body, change};
+use crate::requests::list::{ListQuery, list};
 
 type Broker = State<Arc<Administered>>;
 type Pairs = Query<Vec<(String, String)>>;

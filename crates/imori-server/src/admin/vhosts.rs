@@ -16,17 +16,17 @@ use imori_core::world::World;
 use serde_json::{Value, json};
 use tracing::info;
 
-use super::administered::Administered;
-use super::answer::{bad_request, created, done, ended, json_with, not_found};
-use super::body::{Body, change};
-use super::list::{ListQuery, list};
-use super::on_cell::{is_kept, on_cell, operator};
 use super::queues::queue_ids;
 use crate::access::VhostFacts;
 use crate::cell::Cell;
 use crate::http::rest_at;
 use crate::internal::start_responder;
 use crate::limits::{VHOST_LOOK_EVERY, VHOST_LOOKS_MAX};
+use crate::requests::administered::Administered;
+use crate::requests::answer::{bad_request, created, done, ended, json_with, not_found};
+use crate::requests::body::{Body, change};
+use crate::requests::list::{ListQuery, list};
+use crate::requests::on_cell::{is_kept, on_cell, operator};
 use crate::shared::queue_key;
 
 /// Messages of queues, added up.

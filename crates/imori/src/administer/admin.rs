@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,8 +49,10 @@ impl Admin {
         let rest = rest.trim_end_matches('/');
         let (login, place) =
             rest.rsplit_once('@').map_or((None, rest), |(login, place)| (Some(login.to_owned()), place));
-        // Without the file the broker refuses the login, and says so.
-        let operator = || fs::read_to_string(data_dir.join(OPERATOR_FILE)).ok();
+        // Without the file the broker refuses the login, and says so. No other machine is ever sent the password.
+        let operator = || {
+            is_this_machine(place).then(|| fs::read_to_string(data_dir.join(OPERATOR_FILE)).ok()).flatten()
+        };
         let login = login.or_else(|| operator().map(|password| format!("operator:{password}")));
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
@@ -119,6 +122,15 @@ impl Admin {
     }
 }
 
+/// Says that a host, with a port or without, is the one that the command runs on.
+fn is_this_machine(place: &str) -> bool {
+    let host = match place.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => place.split(':').next().unwrap_or_default(),
+    };
+    host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
 /// The settings of sessions of TLS with the listener.
 fn tls_config(scheme: &str, trust: &Trust) -> anyhow::Result<TlsConfig> {
     let mut config =
@@ -175,5 +187,22 @@ mod tests {
             (admin.base.as_str(), admin.login.as_deref()),
             ("http://127.0.0.1:15672", Some("Basic Z3Vlc3Q6Z3Vlc3Q="))
         );
+    }
+
+    // SECURITY OPS-02
+    #[test]
+    fn the_operators_password_goes_to_this_machine_alone() {
+        for (place, expected) in [
+            ("127.0.0.1:15672", true),
+            ("[::1]:15672", true),
+            ("localhost", true),
+            ("192.0.2.1:15672", false),
+            ("[2001:db8::1]:1", false),
+            ("127.0.0.1.example:1", false),
+            ("localhost.example:1", false),
+            ("", false),
+        ] {
+            assert_eq!(is_this_machine(place), expected, "{place}");
+        }
     }
 }

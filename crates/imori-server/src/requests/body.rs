@@ -16,7 +16,7 @@ use crate::limits::ADMIN_BODY_BYTES_MAX;
 
 /// A JSON object that was sent. Without a body it is empty.
 #[derive(Debug)]
-pub(super) struct Body(pub(super) Map<String, Value>);
+pub(crate) struct Body(pub(crate) Map<String, Value>);
 
 impl<S: Send + Sync> FromRequest<S> for Body {
     type Rejection = Response;
@@ -39,7 +39,7 @@ impl<S: Send + Sync> FromRequest<S> for Body {
 
 impl Body {
     /// A field of this type; `None` where it is absent or null.
-    pub(super) fn get<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, AccessError> {
+    pub(crate) fn get<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, AccessError> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
             Some(value) => serde_json::from_value(value.clone())
@@ -49,12 +49,21 @@ impl Body {
     }
 
     /// A field that has to be there.
-    pub(super) fn required<T: DeserializeOwned>(&self, name: &str) -> Result<T, AccessError> {
+    pub(crate) fn required<T: DeserializeOwned>(&self, name: &str) -> Result<T, AccessError> {
         self.get(name)?.ok_or_else(|| AccessError::bad(format_args!("`{name}` is missing")))
     }
 
+    /// A truth value, which may be written as text.
+    pub(crate) fn flag(&self, name: &str, absent: bool) -> Result<bool, AccessError> {
+        match self.0.get(name) {
+            Some(Value::String(text)) if text == "true" => Ok(true),
+            Some(Value::String(text)) if text == "false" => Ok(false),
+            _ => Ok(self.get(name)?.unwrap_or(absent)),
+        }
+    }
+
     /// A list of words: as a list, or as one text with commas between them.
-    pub(super) fn words(&self, name: &str) -> Result<Option<Vec<String>>, AccessError> {
+    pub(crate) fn words(&self, name: &str) -> Result<Option<Vec<String>>, AccessError> {
         match self.0.get(name) {
             Some(Value::String(text)) => {
                 let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
@@ -66,7 +75,7 @@ impl Body {
 }
 
 /// Changes what an operator sets on a thread that may wait for the disk.
-pub(super) async fn change<R: Send + 'static>(
+pub(crate) async fn change<R: Send + 'static>(
     broker: &Arc<Administered>,
     edit: impl FnOnce(&mut Draft) -> Result<R, AccessError> + Send + 'static,
 ) -> Result<R, Response> {

@@ -9,26 +9,26 @@ use serde_json::{Value, json};
 use crate::access::AccessError;
 
 /// The headers of every answer with a body.
-pub(super) const HEADERS: [(axum::http::HeaderName, &str); 3] =
+pub(crate) const HEADERS: [(axum::http::HeaderName, &str); 3] =
     [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-cache"), (X_CONTENT_TYPE_OPTIONS, "nosniff")];
 
 /// Answers with JSON.
-pub(super) fn json_with(status: StatusCode, value: &Value) -> Response {
+pub(crate) fn json_with(status: StatusCode, value: &Value) -> Response {
     (status, HEADERS, value.to_string()).into_response()
 }
 
 /// Answers that something was done.
-pub(super) fn done() -> Response {
+pub(crate) fn done() -> Response {
     StatusCode::NO_CONTENT.into_response()
 }
 
 /// Answers that something was made.
-pub(super) fn created() -> Response {
+pub(crate) fn created() -> Response {
     StatusCode::CREATED.into_response()
 }
 
 /// Answers as the refusal of a change asks for.
-pub(super) fn access_refused(refusal: &AccessError) -> Response {
+pub(crate) fn access_refused(refusal: &AccessError) -> Response {
     match refusal {
         AccessError::Missing(..) => not_found(),
         AccessError::Bad(reason) => bad_request(reason),
@@ -38,33 +38,42 @@ pub(super) fn access_refused(refusal: &AccessError) -> Response {
     }
 }
 
+/// Answers as the reply text of an exception of AMQP asks for.
+pub(crate) fn refused_in_words(text: &str) -> Response {
+    match text.split_once(" - ").map(|(code, _)| code) {
+        Some("NOT_FOUND") => not_found(),
+        Some("ACCESS_REFUSED") => error(StatusCode::UNAUTHORIZED, "not_authorized", text),
+        _ => bad_request(text),
+    }
+}
+
 /// Answers that the user has no right to the path.
-pub(super) fn not_permitted() -> Response {
+pub(crate) fn not_permitted() -> Response {
     error(StatusCode::UNAUTHORIZED, "not_authorized", "Not administrator user")
 }
 
 /// Answers that the thing is not there.
-pub(super) fn not_found() -> Response {
+pub(crate) fn not_found() -> Response {
     error(StatusCode::NOT_FOUND, "Object Not Found", "Not Found")
 }
 
 /// Answers that the request cannot be done.
-pub(super) fn bad_request(reason: &str) -> Response {
+pub(crate) fn bad_request(reason: &str) -> Response {
     error(StatusCode::BAD_REQUEST, "bad_request", reason)
 }
 
 /// Answers that the path is not for this method.
-pub(super) fn not_allowed() -> Response {
+pub(crate) fn not_allowed() -> Response {
     error(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "Method Not Allowed")
 }
 
 /// Answers that the broker has come to its end.
-pub(super) fn ended() -> Response {
+pub(crate) fn ended() -> Response {
     error(StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", "the broker is stopping")
 }
 
 /// Answers that too many logins are being checked.
-pub(super) fn busy() -> Response {
+pub(crate) fn busy() -> Response {
     error(
         StatusCode::SERVICE_UNAVAILABLE,
         "service_unavailable",
@@ -73,13 +82,13 @@ pub(super) fn busy() -> Response {
 }
 
 /// Answers that the request has to log in, or that its login was refused.
-pub(super) fn not_authorized() -> Response {
+pub(crate) fn not_authorized() -> Response {
     let challenge = [(WWW_AUTHENTICATE, "Basic realm=\"Imori\"")];
     (challenge, error(StatusCode::UNAUTHORIZED, "not_authorized", "Not_Authorized")).into_response()
 }
 
 /// Answers as the refusal of a verb asks for.
-pub(super) fn refused(refusal: &BrokerError) -> Response {
+pub(crate) fn refused(refusal: &BrokerError) -> Response {
     match refusal {
         BrokerError::NoQueue(_) => not_found(),
         BrokerError::Refused(_) => error(StatusCode::UNAUTHORIZED, "not_authorized", &refusal.to_string()),
@@ -92,7 +101,7 @@ fn error(status: StatusCode, error: &str, reason: &str) -> Response {
 }
 
 /// The value of an argument as JSON.
-pub(super) fn shown(value: &imori_core::message::Value<'_>) -> Value {
+pub(crate) fn shown(value: &imori_core::message::Value<'_>) -> Value {
     let mut text = String::new();
     value.push_json(&mut text);
     serde_json::from_str(&text).unwrap_or_default()

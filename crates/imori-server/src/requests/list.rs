@@ -18,7 +18,7 @@ const PAGE_ROWS: usize = 100;
 
 /// The parameters of a list. Rows come in the order of their names; other orders are not asked for here.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct ListQuery {
+pub(crate) struct ListQuery {
     columns: Columns,
     /// A part of the name that every row has to have.
     name: Option<String>,
@@ -27,7 +27,7 @@ pub(super) struct ListQuery {
 
 /// The fields that a row is asked for, each as its path; none for all of them.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Columns(Vec<Vec<String>>);
+pub(crate) struct Columns(Vec<Vec<String>>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Page {
@@ -41,7 +41,7 @@ impl ListQuery {
     ///
     /// # Errors
     /// The sentence that says what is wrong with them.
-    pub(super) fn read(pairs: &[(String, String)]) -> Result<ListQuery, String> {
+    pub(crate) fn read(pairs: &[(String, String)]) -> Result<ListQuery, String> {
         let text = |name| pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
         let number = |name, max| match text(name).map(str::parse::<usize>) {
             None => Ok(None),
@@ -62,13 +62,13 @@ impl ListQuery {
 
 impl Columns {
     /// Reads names of fields with commas between; `a.b` is field `b` of field `a`.
-    pub(super) fn read(text: &str) -> Columns {
+    pub(crate) fn read(text: &str) -> Columns {
         let paths = text.split(',').filter(|path| !path.is_empty());
         Columns(paths.map(|path| path.split('.').map(str::to_owned).collect()).collect())
     }
 
     /// Leaves of a row what is asked for.
-    pub(super) fn of(&self, row: Value) -> Value {
+    pub(crate) fn of(&self, row: Value) -> Value {
         if self.0.is_empty() {
             return row;
         }
@@ -94,7 +94,7 @@ fn pick(row: &Value, path: &[String], picked: &mut Map<String, Value>) {
 }
 
 /// Answers with the rows of these keys, of which `row` makes each. One whose key finds nothing any more is left out.
-pub(super) async fn list<K: Send + 'static>(
+pub(crate) async fn list<K: Send + 'static>(
     query: Result<ListQuery, String>,
     mut keys: Vec<K>,
     name: impl Fn(&K) -> Option<String>,

@@ -14,11 +14,11 @@ use crate::limits::ADMIN_LOOK_EVERY;
 use crate::shared::{Arrival, Phase, Shared};
 
 /// The connection in whose name an operator acts: no client has it, so that nothing is exclusive to it.
-pub(super) const OPERATOR: ConnectionId =
+pub(crate) const OPERATOR: ConnectionId =
     ConnectionId { cell: u16::MAX, slot: u32::MAX, generation: u32::MAX };
 
 /// Runs a job in a turn of its own on a cell; `None` where the broker has come to its end.
-pub(super) async fn on_cell<R: Send + 'static>(
+pub(crate) async fn on_cell<R: Send + 'static>(
     shared: &Shared,
     cell: u16,
     job: impl FnOnce(&Cell) -> R + Send + 'static,
@@ -39,13 +39,13 @@ pub(super) async fn on_cell<R: Send + 'static>(
 }
 
 /// An operator with the rights of this user.
-pub(super) fn operator(identity: &Identity, vhost: VhostId) -> Actor<'_> {
+pub(crate) fn operator(identity: &Identity, vhost: VhostId) -> Actor<'_> {
     Actor { identity, connection: OPERATOR, vhost }
 }
 
 /// Waits on another thread until no power cut takes a change back; false where the broker has come to its end. A level
 /// below the disk's promises less, and waits for nothing.
-pub(super) async fn is_kept(shared: &Arc<Shared>, confirm: Confirm) -> bool {
+pub(crate) async fn is_kept(shared: &Arc<Shared>, confirm: Confirm) -> bool {
     if confirm.synced <= shared.journal.waiters().progress().synced {
         return true;
     }

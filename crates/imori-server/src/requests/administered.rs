@@ -30,12 +30,12 @@ pub(crate) struct Administered {
 }
 
 impl Administered {
-    pub(super) fn cells(&self) -> impl Iterator<Item = &CellHandle> {
+    pub(crate) fn cells(&self) -> impl Iterator<Item = &CellHandle> {
         self.shared.cells.get().into_iter().flatten()
     }
 
     /// The vhosts that a user may see, by name: those that the user may enter, or all for one who monitors.
-    pub(super) fn vhosts(&self, identity: &Identity) -> Vec<(Name, VhostId)> {
+    pub(crate) fn vhosts(&self, identity: &Identity) -> Vec<(Name, VhostId)> {
         let table = self.shared.table.load();
         let seen = table.vhosts().filter(|(id, _)| may_see(identity, *id));
         let mut vhosts: Vec<_> = seen.map(|(id, name)| (name.clone(), id)).collect();
@@ -44,12 +44,12 @@ impl Administered {
     }
 
     /// The vhost of this name, if the user may see it (SECURITY AUTH-14).
-    pub(super) fn vhost(&self, identity: &Identity, name: &str) -> Option<VhostId> {
+    pub(crate) fn vhost(&self, identity: &Identity, name: &str) -> Option<VhostId> {
         self.shared.table.load().vhost_named(name.as_bytes()).filter(|id| may_see(identity, *id))
     }
 
     /// The vhosts of a list: all that the user may see, or that of this name. `None` where there is no such vhost.
-    pub(super) fn listed(&self, identity: &Identity, vhost: Option<&str>) -> Option<Vec<VhostId>> {
+    pub(crate) fn listed(&self, identity: &Identity, vhost: Option<&str>) -> Option<Vec<VhostId>> {
         match vhost {
             None => Some(self.vhosts(identity).into_iter().map(|(_, vhost)| vhost).collect()),
             Some(name) => self.vhost(identity, name).map(|vhost| vec![vhost]),
@@ -57,7 +57,7 @@ impl Administered {
     }
 
     /// The name of a vhost; empty where it is deleted meanwhile.
-    pub(super) fn vhost_name(&self, id: VhostId) -> String {
+    pub(crate) fn vhost_name(&self, id: VhostId) -> String {
         self.shared.table.load().vhost_name(id).map(ToString::to_string).unwrap_or_default()
     }
 }

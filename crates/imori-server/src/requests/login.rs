@@ -24,7 +24,7 @@ const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0
 
 /// Lets a request through with the [`Identity`](imori_core::authorize::Identity) of its user among its extensions, or
 /// answers why not. An open path needs none.
-pub(super) async fn log_in(
+pub(crate) async fn log_in(
     State(broker): State<Arc<Administered>>,
     mut request: Request,
     next: Next,
