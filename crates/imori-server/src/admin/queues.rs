@@ -147,9 +147,12 @@ pub(super) fn queue_row(broker: &Administered, id: QueueId) -> Option<Value> {
     Some(row)
 }
 
+/// A count of a queue, with RabbitMQ's name of it.
+type Count = (&'static str, fn(&QueueActivity) -> u64);
+
 /// The counts of a queue and how fast each grows, by RabbitMQ's names.
 fn message_stats(broker: &Administered, id: QueueId, activity: &QueueActivity) -> Value {
-    let counts: [(&str, fn(&QueueActivity) -> u64); 8] = [
+    let counts: [Count; 8] = [
         ("publish", |of| of.published),
         ("deliver", |of| of.delivered_unsettled),
         ("deliver_no_ack", |of| of.delivered_settled),
