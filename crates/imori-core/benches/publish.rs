@@ -13,7 +13,7 @@ use std::fs;
 use std::hint::black_box;
 use std::process::Command;
 
-use imori_core::authorize::Identity;
+use imori_core::authorize::{AllowDeny, Grants, Identity, Rights, SubjectGrants, Tags};
 use imori_core::broker::{self, Actor, ConsumeOptions, SubscribeOptions};
 use imori_core::delivery::{Delivery, Outcome};
 use imori_core::id::ConnectionId;
@@ -40,7 +40,7 @@ const TEXT: &[u8] = b"destination:/queue/orders\ncontent-type:text/plain\n";
 type Run = fn(&str);
 
 fn main() {
-    let groups: [(&str, Run); 12] = [
+    let groups: [(&str, Run); 15] = [
         ("queue-16", |name| queue(name, 16, false)),
         ("queue-1024", |name| queue(name, 1024, false)),
         ("settled-16", |name| queue(name, 16, true)),
@@ -49,6 +49,9 @@ fn main() {
         ("live-10-16", |name| live(name, 16, 10)),
         ("live-10-1024", |name| live(name, 1024, 10)),
         ("live-100-16", |name| live(name, 16, 100)),
+        ("limited-1-16", |name| limited(name, 16, 1)),
+        ("limited-10-16", |name| limited(name, 16, 10)),
+        ("limited-100-16", |name| limited(name, 16, 100)),
         ("sessions-100-16", |name| sessions(name, 16, 100)),
         ("reply-16", |name| reply(name, 16)),
         ("waiting-16", |name| waiting(name, 16)),
@@ -89,7 +92,33 @@ fn queue(name: &str, body_bytes: usize, settles: bool) {
 
 /// Through the topic exchange to live subscriptions.
 fn live(name: &str, body_bytes: usize, receivers: u32) {
-    let mut stage = Stage::new(1 + receivers);
+    live_on(Stage::new(1 + receivers), name, body_bytes, receivers);
+}
+
+/// As [`live`], by a user with a hundred patterns of each kind. What is published is among the last that are allowed,
+/// and the subscriptions are denied in part.
+fn limited(name: &str, body_bytes: usize, receivers: u32) {
+    let user = Name::from("service");
+    let allow = |first| {
+        let others = (1..100).map(|number| format!("service-{number}.*.events.>"));
+        Some(others.chain([String::from(first)]).collect())
+    };
+    let deny = |last: &str| (1..100).map(|number| format!("orders.secret-{number}.{last}")).collect();
+    let subjects = SubjectGrants {
+        publish: AllowDeny { allow: allow("orders.*"), deny: deny("x") },
+        subscribe: AllowDeny { allow: allow("orders.>"), deny: deny(">") },
+        responses: None,
+    };
+    let expression = || String::from(r"^(amq\.topic|orders-.*)$");
+    let (configure, write, read) = (expression(), expression(), expression());
+    let grants = Grants { configure, write, read, topics: Vec::new(), subjects: Some(subjects) };
+    let rights = Rights::new(&user, Tags::NONE, [(VHOST, &Name::from("/"), &grants)]);
+    let rights = rights.expect("the grants are right").into();
+    let stage = Stage { identity: Identity { user, rights }, ..Stage::new(1 + receivers) };
+    live_on(stage, name, body_bytes, receivers);
+}
+
+fn live_on(mut stage: Stage, name: &str, body_bytes: usize, receivers: u32) {
     let key = BindingKey::new(Syntax::Nats, b"orders.>");
     for slot in 1..=receivers {
         let options = SubscribeOptions { session: SessionId(0), label: LABEL.into(), group: None };

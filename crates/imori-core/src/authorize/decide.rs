@@ -4,10 +4,10 @@ use super::action::{Action, Object};
 use super::grants::Tag;
 use super::identity::Identity;
 use super::keys::{SubjectRights, TopicRight};
-use super::refusal::{Access, Refusal, shown};
+use super::refusal::{Access, Refusal};
 use super::rights::{Extent, VhostRights};
 use crate::id::VhostId;
-use crate::message::TOPIC_EXCHANGE;
+use crate::message::{DEFAULT_EXCHANGE, TOPIC_EXCHANGE};
 use crate::responses::Responses;
 use crate::route::{BindingKey, SubjectFilter};
 
@@ -106,18 +106,18 @@ fn decide_role(
 
 #[inline]
 fn is_allowed(rights: &VhostRights, access: Access, object: Object<'_>) -> bool {
-    let expression = match access {
+    let rule = match access {
         Access::Configure => &rights.configure,
         Access::Write => &rights.write,
         Access::Read => &rights.read,
     };
     match object {
-        Object::Queue(name) => expression.is_match(name),
+        Object::Queue(name) => rule.has_queue(name),
         Object::Exchange(name)
         | Object::Subject { exchange: name, .. }
-        | Object::Pattern { exchange: name, .. } => expression.is_match(shown(name)),
+        | Object::Pattern { exchange: name, .. } => rule.has_exchange(name),
         // Inboxes are reached by the default exchange.
-        Object::Inbox => expression.is_match(shown(b"")),
+        Object::Inbox => rule.has_exchange(DEFAULT_EXCHANGE),
         Object::Vhost | Object::Broker => true,
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::action::{Action, Object};
+use super::rights::DEFAULT_NAME;
 use crate::name::{Name, Printable};
 
 /// The three rights to queues and exchanges, as in RabbitMQ.
@@ -124,6 +125,6 @@ impl std::error::Error for Refusal {}
 
 /// The name of an exchange as rights and refusals have it: the default one has a name there.
 #[inline]
-pub(super) fn shown(exchange: &[u8]) -> &[u8] {
-    if exchange.is_empty() { b"amq.default" } else { exchange }
+fn shown(exchange: &[u8]) -> &[u8] {
+    if exchange.is_empty() { DEFAULT_NAME } else { exchange }
 }

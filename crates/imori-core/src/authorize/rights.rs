@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::expression::Expression;
+use super::expression::{Expression, ExpressionError};
 use super::grants::{Grants, Tag, Tags};
 use super::keys::{GrantFault, SubjectRights, TopicRight};
 use crate::id::VhostId;
+use crate::message::{DEFAULT_EXCHANGE, TOPIC_EXCHANGE};
 use crate::name::{Name, Printable};
 
 /// The rights of a user, compiled from grants. All connections of the user share them; a change makes new ones.
@@ -28,12 +29,47 @@ enum Scope {
 #[derive(Debug)]
 pub(super) struct VhostRights {
     vhost: VhostId,
-    pub(super) configure: Expression,
-    pub(super) write: Expression,
-    pub(super) read: Expression,
+    pub(super) configure: NameRule,
+    pub(super) write: NameRule,
+    pub(super) read: NameRule,
     /// By exchange, in the order of names.
     pub(super) topics: Box<[TopicRight]>,
     pub(super) subjects: Option<SubjectRights>,
+}
+
+/// An expression over names, with what it says of the exchanges that most messages go to.
+#[derive(Debug, Clone)]
+pub(super) struct NameRule {
+    expression: Expression,
+    has_topic: bool,
+    has_default: bool,
+}
+
+/// The name of the default exchange in rights.
+pub(super) const DEFAULT_NAME: &[u8] = b"amq.default";
+
+impl NameRule {
+    fn new(text: &str) -> Result<NameRule, ExpressionError> {
+        let expression = Expression::new(text)?;
+        let has = |name| expression.is_match(name);
+        Ok(NameRule { has_topic: has(TOPIC_EXCHANGE), has_default: has(DEFAULT_NAME), expression })
+    }
+
+    /// Tells whether a queue has a name that matches.
+    #[inline]
+    pub(super) fn has_queue(&self, name: &[u8]) -> bool {
+        self.expression.is_match(name)
+    }
+
+    /// Tells whether an exchange has a name that matches.
+    #[inline]
+    pub(super) fn has_exchange(&self, name: &[u8]) -> bool {
+        match name {
+            DEFAULT_EXCHANGE => self.has_default,
+            TOPIC_EXCHANGE => self.has_topic,
+            _ => self.expression.is_match(name),
+        }
+    }
 }
 
 /// How far a user may go in a vhost.
@@ -158,7 +194,7 @@ impl VhostRights {
     fn new(user: &Name, vhost: VhostId, name: &Name, grants: &Grants) -> Result<VhostRights, RightsError> {
         let fault = |grant: String, fault| RightsError { vhost: name.clone(), grant, fault };
         let compile = |grant: &str, text: &str| {
-            Expression::new(text).map_err(|error| fault(format!("`{grant}`"), error.into()))
+            NameRule::new(text).map_err(|error| fault(format!("`{grant}`"), error.into()))
         };
         let mut topics = Vec::new();
         for grant in &grants.topics {

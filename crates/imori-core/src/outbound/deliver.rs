@@ -153,7 +153,7 @@ impl Outbound {
         if self.sessions.at(record.session).is_none_or(|session| session.is_ended) {
             return Live::Gone;
         }
-        if record.filter.as_ref().is_some_and(|filter| filter.withholds(about.address.subject())) {
+        if record.filter.as_mut().is_some_and(|filter| filter.withholds(about.address.subject())) {
             return Live::Denied;
         }
         let left = record.left();

@@ -245,19 +245,34 @@ pub struct SubjectFilter {
     group: Option<Name>,
     /// The reader's own pattern matches some of them.
     is_partial: bool,
+    /// The subject that was decided last, and how: most messages have the subject of the one before.
+    last: Option<(Vec<u8>, bool)>,
 }
 
 impl SubjectFilter {
     /// Keeps what the set denies from a reader of a pattern, who may be a member of a group.
     pub fn new(denied: &Arc<SubjectSet>, pattern: &Pattern, group: Option<&[u8]>) -> SubjectFilter {
         let is_partial = pattern.subject().is_none() && denied.denies_any_of(pattern, group);
-        SubjectFilter { denied: Arc::clone(denied), group: group.map(Name::new), is_partial }
+        SubjectFilter { denied: Arc::clone(denied), group: group.map(Name::new), is_partial, last: None }
     }
 
     /// Tells whether the reader does not get a message with this subject, which its pattern matches.
     #[inline]
-    pub fn withholds(&self, subject: &[u8]) -> bool {
-        self.is_partial && self.denies(subject)
+    pub fn withholds(&mut self, subject: &[u8]) -> bool {
+        match &self.last {
+            _ if !self.is_partial => false,
+            Some((last, is_denied)) if *last == subject => *is_denied,
+            _ => self.decide(subject),
+        }
+    }
+
+    fn decide(&mut self, subject: &[u8]) -> bool {
+        let is_denied = self.denies(subject);
+        let (last, was_denied) = self.last.get_or_insert_default();
+        last.clear();
+        last.extend_from_slice(subject);
+        *was_denied = is_denied;
+        is_denied
     }
 
     /// Tells whether the reader does not get a message with this subject, whatever its pattern.

@@ -3,6 +3,8 @@
 //! The model knows every subject of a small alphabet. A pattern is the set of those that it matches, by a match of its
 //! own, so that to cover and to touch are to include and to intersect. It is written without a look at the broker's.
 
+#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
+
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 

@@ -17,7 +17,7 @@ pub(crate) use access::Access;
 pub(crate) use draft::Draft;
 pub use first_start::FirstPassword;
 pub(crate) use first_start::make_admin;
-pub(crate) use objects::{Objects, Permission, TopicPermission, User, VhostFacts};
+pub(crate) use objects::{Objects, Permission, SubjectLists, TopicPermission, User, VhostFacts};
 pub(crate) use operator::make_operator;
 pub(crate) use password::{Algorithm, PasswordHash};
 pub(crate) use refusal::AccessError;

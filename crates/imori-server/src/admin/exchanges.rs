@@ -155,6 +155,12 @@ async fn push_bindings(table: &Table, vhost: VhostId, keys: &mut Vec<BindingKey>
     }
 }
 
+/// The exchanges of a vhost.
+pub(super) fn exchange_rows(broker: &Administered, vhost: VhostId) -> Vec<Value> {
+    let table = broker.shared.table.load_full();
+    table.exchanges(vhost).map(|exchange| exchange_row(broker, vhost, exchange)).collect()
+}
+
 fn exchange_row(broker: &Administered, vhost: VhostId, exchange: &Exchange) -> Value {
     let settings = exchange.settings();
     let kind = exchange.kind().name();

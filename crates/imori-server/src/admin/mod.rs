@@ -9,6 +9,7 @@ mod routes;
 mod probes;
 mod health;
 mod overview;
+mod definitions;
 mod users;
 mod permissions;
 mod vhosts;

@@ -81,7 +81,8 @@ fn user_of(row: &Value) -> Option<String> {
     row["user"].as_str().map(str::to_owned)
 }
 
-fn row(user: &str, vhost: &str, permission: &Permission) -> Value {
+/// A permission as RabbitMQ shows it.
+pub(super) fn row(user: &str, vhost: &str, permission: &Permission) -> Value {
     let mut row = serde_json::to_value(permission).unwrap_or_default();
     if let Value::Object(row) = &mut row {
         row.insert(String::from("user"), json!(user));
@@ -90,7 +91,11 @@ fn row(user: &str, vhost: &str, permission: &Permission) -> Value {
     row
 }
 
-fn topic_row((user, vhost, exchange): &(String, String, String), permission: &TopicPermission) -> Value {
+/// A topic permission as RabbitMQ shows it.
+pub(super) fn topic_row(
+    (user, vhost, exchange): &(String, String, String),
+    permission: &TopicPermission,
+) -> Value {
     let TopicPermission { write, read } = permission;
     json!({"user": user, "vhost": vhost, "exchange": exchange, "write": write, "read": read})
 }

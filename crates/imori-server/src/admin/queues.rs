@@ -44,7 +44,7 @@ async fn answer_list(broker: Arc<Administered>, vhosts: &[VhostId], pairs: &[(St
     let name_of = |(name, _): &(Name, QueueId)| Some(name.to_string());
     broker.metrics.rates.refresh(&broker.shared);
     let keys = queue_ids(&broker, vhosts);
-    list(ListQuery::read(pairs), keys, name_of, move |(_, id)| row(&broker, *id)).await
+    list(ListQuery::read(pairs), keys, name_of, move |(_, id)| queue_row(&broker, *id)).await
 }
 
 /// The queues of these vhosts by name, of one snapshot of the routing table.
@@ -73,7 +73,7 @@ pub(super) async fn queue(
         .vhost(&identity, &vhost)
         .and_then(|vhost| broker.shared.table.load().queue(vhost, name.as_bytes()));
     broker.metrics.rates.refresh(&broker.shared);
-    match found.and_then(|id| row(&broker, id)) {
+    match found.and_then(|id| queue_row(&broker, id)) {
         Some(row) => json_with(StatusCode::OK, &Columns::read(columns.unwrap_or_default()).of(row)),
         None => not_found(),
     }
@@ -118,7 +118,7 @@ pub(super) async fn purge_queue(
 }
 
 /// A queue as it is now. Its lock is held for a copy, and the JSON is made behind it.
-fn row(broker: &Administered, id: QueueId) -> Option<Value> {
+pub(super) fn queue_row(broker: &Administered, id: QueueId) -> Option<Value> {
     let seen = broker.shared.queues.with(queue_key(id), |queue| Seen::of(queue))?;
     let Seen { vhost, name, settings, ready, unsettled, delayed, consumers, activity } = seen;
     let arguments = arguments(&settings);
@@ -147,9 +147,12 @@ fn row(broker: &Administered, id: QueueId) -> Option<Value> {
     Some(row)
 }
 
+/// A count of a queue, with RabbitMQ's name of it.
+type Count = (&'static str, fn(&QueueActivity) -> u64);
+
 /// The counts of a queue and how fast each grows, by RabbitMQ's names.
 fn message_stats(broker: &Administered, id: QueueId, activity: &QueueActivity) -> Value {
-    let counts: [(&str, fn(&QueueActivity) -> u64); 8] = [
+    let counts: [Count; 8] = [
         ("publish", |of| of.published),
         ("deliver", |of| of.delivered_unsettled),
         ("deliver_no_ack", |of| of.delivered_settled),

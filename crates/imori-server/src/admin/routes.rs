@@ -12,8 +12,8 @@ use imori_core::id::VhostId;
 
 use super::permissions::Of;
 use super::{
-    channels, connections, declarations, exchanges, health, overview, permissions, probes, queues, users,
-    vhosts,
+    channels, connections, declarations, definitions, exchanges, health, overview, permissions, probes,
+    queues, users, vhosts,
 };
 use crate::http::guard;
 use crate::requests::administered::Administered;
@@ -47,6 +47,8 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
     let queue = get(queues::queue).put(declarations::put_queue).delete(queues::delete_queue);
     let exchange = get(exchanges::exchange).put(declarations::put_exchange);
     let exchange = exchange.delete(declarations::delete_exchange);
+    let definitions_of_vhost = get(definitions::export_vhost).post(definitions::import_vhost);
+    let definitions_of_vhost = administer(definitions_of_vhost);
     let between = get(declarations::bindings).post(declarations::bind);
     let bindings_at =
         |end| get(move |broker, identity, path| declarations::bindings_at(end, broker, identity, path));
@@ -61,7 +63,7 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
         |of| get(move |broker, path, query| permissions::permissions(of, broker, path, query));
     let topics_of =
         |of| get(move |broker, path, query| permissions::topic_permissions(of, broker, path, query));
-    let paths: [(&str, MethodRouter<Arc<Administered>>); 49] = [
+    let paths: [(&str, MethodRouter<Arc<Administered>>); 51] = [
         ("/livez", get(probes::livez)),
         ("/readyz", get(probes::readyz)),
         ("/metrics", monitor(get(probes::metrics))),
@@ -95,6 +97,8 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
         ("/api/vhosts/{vhost}", vhost),
         ("/api/vhosts/{vhost}/permissions", administer(permissions_of(Of::Vhost))),
         ("/api/vhosts/{vhost}/topic-permissions", administer(topics_of(Of::Vhost))),
+        ("/api/definitions", administer(get(definitions::export).post(definitions::import))),
+        ("/api/definitions/{vhost}", definitions_of_vhost),
         ("/api/users", administer(get(users::users))),
         ("/api/users/without-permissions", administer(get(users::without_permissions))),
         ("/api/users/bulk-delete", administer(post(users::delete_users))),

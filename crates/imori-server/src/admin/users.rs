@@ -43,7 +43,8 @@ pub(super) async fn user(State(broker): Broker, Path(name): Path<String>) -> Res
     }
 }
 
-fn row(name: &str, user: &User) -> Value {
+/// A user as RabbitMQ shows it.
+pub(super) fn row(name: &str, user: &User) -> Value {
     let mut row = serde_json::to_value(user).unwrap_or_default();
     if let Value::Object(row) = &mut row {
         row.insert(String::from("name"), json!(name));

@@ -117,14 +117,21 @@ pub(super) async fn put_vhost(
     if !is_new {
         return done();
     }
-    let add = move |cell: &Cell| {
-        cell.with_topology(|topology| topology.add_vhost(VhostId(id), Name::from(name.as_str())));
-        start_responder(cell, VhostId(id));
-    };
-    match on_cell(&broker.shared, 0, add).await {
+    match open_vhosts(&broker, vec![(name, id)]).await {
         Some(()) => created(),
         None => ended(),
     }
+}
+
+/// Lets clients into vhosts that were made, each with its name and number; `None` where the broker has come to its end.
+pub(super) async fn open_vhosts(broker: &Administered, vhosts: Vec<(String, u32)>) -> Option<()> {
+    let add = move |cell: &Cell| {
+        for (name, id) in &vhosts {
+            cell.with_topology(|topology| topology.add_vhost(VhostId(*id), Name::from(name.as_str())));
+            start_responder(cell, VhostId(*id));
+        }
+    };
+    on_cell(&broker.shared, 0, add).await
 }
 
 /// Takes a vhost away, with its connections, queues, exchanges and permissions.

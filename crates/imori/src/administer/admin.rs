@@ -77,6 +77,16 @@ impl Admin {
         self.ask(Method::DELETE, path, what, reason, None).map(drop)
     }
 
+    /// Posts an object to a path, and gives the JSON of the answer, which may be none.
+    pub(crate) fn post(&self, path: &str, what: &str, object: &Value) -> anyhow::Result<Value> {
+        let text = self.ask(Method::POST, path, what, None, Some(object))?;
+        match text.is_empty() {
+            true => Ok(Value::Null),
+            false => serde_json::from_str(&text)
+                .with_context(|| format!("what `{}` answers is not JSON", self.base)),
+        }
+    }
+
     /// Puts an object at a path.
     pub(crate) fn put(&self, path: &str, what: &str, object: &Value) -> anyhow::Result<()> {
         self.ask(Method::PUT, path, what, None, Some(object)).map(drop)

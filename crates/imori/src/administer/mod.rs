@@ -5,11 +5,13 @@ mod exchange;
 mod connection;
 mod user;
 mod vhost;
+mod definitions;
 mod status;
 mod listing;
 mod admin;
 
 pub(crate) use connection::Connection;
+pub(crate) use definitions::Definitions;
 pub(crate) use exchange::{Binding, Exchange};
 pub(crate) use queue::Queue;
 pub(crate) use status::Status;

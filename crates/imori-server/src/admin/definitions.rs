@@ -1,0 +1,239 @@
+//! `/api/definitions`: everything that is declared and set, as one document that another broker can take over.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Path, State};
+use axum::http::header::CONTENT_DISPOSITION;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
+use imori_amqp091::operator::Operator;
+use imori_core::authorize::Identity;
+use imori_core::confirm::Confirm;
+use imori_core::id::VhostId;
+use imori_core::name::Name;
+use serde_json::{Map, Value, json};
+use tracing::{info, warn};
+
+use super::exchanges::{bindings_where, exchange_rows};
+use super::queues::{queue_ids, queue_row};
+use super::users::row as user_row;
+use super::vhosts::open_vhosts;
+use crate::access::Objects;
+use crate::http::rest_at;
+use crate::requests::administered::Administered;
+use crate::requests::answer::{access_refused, bad_request, done, ended, json_with, not_found};
+use crate::requests::body::{Body, change};
+use crate::requests::import::{Declared, Import};
+use crate::requests::on_cell::{is_kept, on_cell, operator};
+
+type Broker = State<Arc<Administered>>;
+
+/// Declarations of an import that one turn of a cell makes.
+const DECLARATIONS_A_TURN: usize = 32;
+
+/// Everything: users, vhosts, permissions, and what is declared durably in each vhost.
+pub(super) async fn export(State(broker): Broker, Extension(identity): Extension<Identity>) -> Response {
+    let objects = broker.shared.access.objects();
+    let mut document = head();
+    let users = objects.users.iter().map(|(name, user)| user_row(name, user));
+    document.insert(String::from("users"), users.collect());
+    let vhosts = objects.vhosts.iter().map(|(name, facts)| {
+        json!({
+            "name": name,
+            "description": facts.description,
+            "tags": facts.tags,
+            "metadata": {"description": facts.description, "tags": facts.tags},
+        })
+    });
+    document.insert(String::from("vhosts"), vhosts.collect());
+    insert_permissions(&mut document, &objects);
+    let vhosts = broker.vhosts(&identity).into_iter().map(|(_, vhost)| vhost).collect::<Vec<_>>();
+    insert_declared(&mut document, &broker, &vhosts, true).await;
+    downloaded(&Value::Object(document))
+}
+
+/// The durable declarations of a vhost.
+pub(super) async fn export_vhost(
+    State(broker): Broker,
+    Extension(identity): Extension<Identity>,
+    Path(name): Path<String>,
+) -> Response {
+    let Some(vhost) = broker.vhost(&identity, &name) else { return not_found() };
+    let mut document = head();
+    insert_declared(&mut document, &broker, &[vhost], false).await;
+    downloaded(&Value::Object(document))
+}
+
+fn head() -> Map<String, Value> {
+    let version = env!("CARGO_PKG_VERSION");
+    [("product_name", json!("Imori")), ("product_version", json!(version))]
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
+fn downloaded(document: &Value) -> Response {
+    let mut answer = json_with(StatusCode::OK, document);
+    let file = HeaderValue::from_static("attachment; filename=definitions.json");
+    answer.headers_mut().insert(CONTENT_DISPOSITION, file);
+    answer
+}
+
+fn insert_permissions(document: &mut Map<String, Value>, objects: &Objects) {
+    let permissions = objects
+        .permissions
+        .iter()
+        .map(|((user, vhost), permission)| super::permissions::row(user, vhost, permission));
+    document.insert(String::from("permissions"), permissions.collect());
+    let topics = objects.topic_permissions.iter();
+    let topics = topics.map(|(key, permission)| super::permissions::topic_row(key, permission));
+    document.insert(String::from("topic_permissions"), topics.collect());
+}
+
+/// Fields of rows that a declaration has.
+const QUEUE_FIELDS: [&str; 5] = ["name", "vhost", "durable", "auto_delete", "arguments"];
+const EXCHANGE_FIELDS: [&str; 7] =
+    ["name", "vhost", "type", "durable", "auto_delete", "internal", "arguments"];
+const BINDING_FIELDS: [&str; 6] =
+    ["source", "vhost", "destination", "destination_type", "routing_key", "arguments"];
+
+async fn insert_declared(
+    document: &mut Map<String, Value>,
+    broker: &Arc<Administered>,
+    vhosts: &[VhostId],
+    names_vhost: bool,
+) {
+    let pick = |row: &Value, fields: &[&str]| -> Value {
+        let fields = fields.iter().filter(|field| names_vhost || **field != "vhost");
+        fields.map(|field| ((*field).to_owned(), row[*field].clone())).collect::<Map<String, Value>>().into()
+    };
+    let is_kept = |row: &Value| row["durable"] == true && row["exclusive"] != true;
+    let mut queues = Vec::new();
+    let mut kept_queues = HashSet::new();
+    for vhost in vhosts {
+        for (index, (name, id)) in queue_ids(broker, &[*vhost]).into_iter().enumerate() {
+            if let Some(row) = queue_row(broker, id).filter(is_kept) {
+                kept_queues.insert((*vhost, name.to_string()));
+                queues.push(pick(&row, &QUEUE_FIELDS));
+            }
+            rest_at(index).await;
+        }
+    }
+    let (mut exchanges, mut bindings) = (Vec::new(), Vec::new());
+    for vhost in vhosts {
+        let is_own = |row: &Value| {
+            let name = row["name"].as_str().unwrap_or_default();
+            !name.is_empty() && !name.starts_with("amq.")
+        };
+        let rows: Vec<Value> = exchange_rows(broker, *vhost).into_iter().filter(is_kept).collect();
+        let has_exchange = |name: &Value| rows.iter().any(|row| row["name"] == *name);
+        let has_queue =
+            |name: &Value| kept_queues.contains(&(*vhost, name.as_str().unwrap_or_default().to_owned()));
+        // The others go with their ends, and would be refused in the next broker.
+        let is_between_kept = |row: &Value| {
+            let leads_on = match row["destination_type"] == "queue" {
+                true => has_queue(&row["destination"]),
+                false => has_exchange(&row["destination"]),
+            };
+            row["source"] != "" && has_exchange(&row["source"]) && leads_on
+        };
+        let between = bindings_where(broker, *vhost, is_between_kept).await;
+        bindings.extend(between.iter().map(|row| pick(row, &BINDING_FIELDS)));
+        exchanges.extend(rows.iter().filter(|row| is_own(row)).map(|row| pick(row, &EXCHANGE_FIELDS)));
+    }
+    // Equal brokers give equal documents.
+    exchanges.sort_by_cached_key(Value::to_string);
+    bindings.sort_by_cached_key(Value::to_string);
+    document.insert(String::from("queues"), queues.into());
+    document.insert(String::from("exchanges"), exchanges.into());
+    document.insert(String::from("bindings"), bindings.into());
+}
+
+/// Takes a document over: users, vhosts and permissions all or none, and behind them what is declared, up to the first
+/// refusal. What is there already stays.
+pub(super) async fn import(
+    State(broker): Broker,
+    Extension(identity): Extension<Identity>,
+    body: Body,
+) -> Response {
+    take_over(&broker, &identity, body, None).await
+}
+
+/// Takes over what is declared in one vhost.
+pub(super) async fn import_vhost(
+    State(broker): Broker,
+    Extension(identity): Extension<Identity>,
+    Path(name): Path<String>,
+    body: Body,
+) -> Response {
+    if broker.vhost(&identity, &name).is_none() {
+        return not_found();
+    }
+    take_over(&broker, &identity, body, Some(name)).await
+}
+
+async fn take_over(
+    broker: &Arc<Administered>,
+    identity: &Identity,
+    body: Body,
+    vhost: Option<String>,
+) -> Response {
+    let Body(document) = body;
+    let import = match Import::read(document, vhost.as_deref()) {
+        Ok(import) => import,
+        Err(error) => return access_refused(&error),
+    };
+    let Import { objects, declared, left_out } = import;
+    let new_vhosts = match change(broker, move |draft| objects.put(draft)).await {
+        Ok(new_vhosts) => new_vhosts,
+        Err(refusal) => return refusal,
+    };
+    if open_vhosts(broker, new_vhosts).await.is_none() {
+        return ended();
+    }
+    let count = declared.len();
+    if let Err(refusal) = declare_all(broker, identity, declared).await {
+        return refusal;
+    }
+    info!(declared = count, left_out = left_out.len(), by = %identity.user, "definitions are imported");
+    if left_out.is_empty() {
+        return done();
+    }
+    left_out.iter().for_each(|what| warn!(%what, "a part of imported definitions is left out"));
+    json_with(StatusCode::OK, &json!({"left_out": left_out}))
+}
+
+/// Declares everything in this order, some at a time, and waits until no crash undoes it.
+async fn declare_all(
+    broker: &Arc<Administered>,
+    identity: &Identity,
+    declared: Vec<Declared>,
+) -> Result<(), Response> {
+    let mut rest = declared;
+    while !rest.is_empty() {
+        let later = rest.split_off(rest.len().min(DECLARATIONS_A_TURN));
+        let now = std::mem::replace(&mut rest, later);
+        let identity = identity.clone();
+        let made = on_cell(&broker.shared, 0, move |cell| {
+            let mut confirm = Confirm::NOW;
+            for declaration in &now {
+                let vhost = cell.shared.table.load().vhost_named(declaration.vhost().as_bytes());
+                let Some(vhost) = vhost else { return Err(declaration.refused("the vhost is not there")) };
+                let settings = Arc::clone(&cell.settings.protocols.amqp);
+                let name = Name::from(declaration.vhost());
+                let operator = Operator::new(settings, &operator(&identity, vhost), name);
+                let declared = declaration.declare(cell, &operator);
+                confirm = declared.map_err(|text| declaration.refused(&text))?.after(confirm);
+            }
+            Ok(confirm)
+        });
+        match made.await {
+            Some(Ok(confirm)) if is_kept(&broker.shared, confirm).await => {}
+            Some(Ok(_)) | None => return Err(ended()),
+            Some(Err(text)) => return Err(bad_request(&text)),
+        }
+    }
+    Ok(())
+}

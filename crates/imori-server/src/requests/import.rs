@@ -1,0 +1,428 @@
+//! A document of definitions as RabbitMQ writes it, read whole before anything of it is done.
+
+use std::collections::BTreeMap;
+
+use imori_amqp091::codec::methods::{exchange, queue};
+use imori_amqp091::codec::table::Table;
+use imori_amqp091::operator::Operator;
+use imori_core::confirm::Confirm;
+use imori_core::world::World;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::arguments::table_of;
+use crate::access::{
+    AccessError, Algorithm, Draft, PasswordHash, Permission, SubjectLists, TopicPermission, User, VhostFacts,
+};
+
+/// A document that was read.
+#[derive(Debug)]
+pub(crate) struct Import {
+    pub(crate) objects: ImportedObjects,
+    /// Exchanges before queues, and bindings behind both.
+    pub(crate) declared: Vec<Declared>,
+    /// The parts that mean nothing here, in words.
+    pub(crate) left_out: Vec<String>,
+}
+
+/// Users, vhosts and permissions of a document.
+#[derive(Debug, Default)]
+pub(crate) struct ImportedObjects {
+    vhosts: Vec<VhostRow>,
+    users: Vec<(String, User)>,
+    permissions: Vec<PermissionRow>,
+    topics: Vec<TopicRow>,
+}
+
+#[derive(Debug, Deserialize)]
+struct VhostRow {
+    name: String,
+    #[serde(default)]
+    description: Option<String>,
+    #[serde(default)]
+    tags: Option<Value>,
+    #[serde(default)]
+    metadata: Option<Value>,
+    #[serde(default)]
+    limits: Option<Value>,
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct UserRow {
+    name: String,
+    #[serde(default)]
+    password_hash: String,
+    #[serde(default)]
+    hashing_algorithm: Option<String>,
+    #[serde(default)]
+    tags: Option<Value>,
+    #[serde(default)]
+    limits: BTreeMap<String, i64>,
+    #[serde(default)]
+    vhost: Option<String>,
+    #[serde(default)]
+    nkeys: Vec<String>,
+    #[serde(default)]
+    certificate: Option<String>,
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct PermissionRow {
+    user: String,
+    vhost: String,
+    configure: String,
+    write: String,
+    read: String,
+    #[serde(default)]
+    subjects: Option<SubjectLists>,
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct TopicRow {
+    user: String,
+    vhost: String,
+    exchange: String,
+    write: String,
+    read: String,
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct QueueRow {
+    name: String,
+    #[serde(default)]
+    vhost: Option<String>,
+    durable: bool,
+    #[serde(default)]
+    auto_delete: bool,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+    /// RabbitMQ writes it beside the argument that says the same.
+    #[serde(default, rename = "type")]
+    _type: Option<Value>,
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ExchangeRow {
+    name: String,
+    #[serde(default)]
+    vhost: Option<String>,
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    durable: bool,
+    #[serde(default)]
+    auto_delete: bool,
+    #[serde(default)]
+    internal: bool,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct BindingRow {
+    source: String,
+    #[serde(default)]
+    vhost: Option<String>,
+    destination: String,
+    destination_type: String,
+    #[serde(default)]
+    routing_key: String,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+    #[serde(default, rename = "properties_key")]
+    _properties_key: Option<Value>,
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
+
+/// Something that an operator declares.
+#[derive(Debug)]
+pub(crate) struct Declared {
+    vhost: String,
+    /// The object in words.
+    what: String,
+    table: Vec<u8>,
+    declaration: Declaration,
+}
+
+#[derive(Debug)]
+enum Declaration {
+    Exchange { name: String, kind: String, durable: bool, auto_delete: bool, internal: bool },
+    Queue { name: String, durable: bool, auto_delete: bool },
+    Binding { source: String, destination: String, is_queue: bool, routing_key: String },
+}
+
+impl Declared {
+    /// The vhost in which it is declared.
+    pub(crate) fn vhost(&self) -> &str {
+        &self.vhost
+    }
+
+    /// A refusal, with the name of what was refused.
+    pub(crate) fn refused(&self, why: &str) -> String {
+        format!("{} in vhost `{}`: {why}", self.what, self.vhost.escape_debug())
+    }
+
+    /// Declares it in the name of an operator.
+    ///
+    /// # Errors
+    /// The reply text of the exception that a client would get.
+    pub(crate) fn declare<W: World>(&self, world: &W, operator: &Operator) -> Result<Confirm, String> {
+        let arguments = Table::new(&self.table).map_err(|error| error.to_string())?;
+        match &self.declaration {
+            Declaration::Exchange { name, kind, durable, auto_delete, internal } => {
+                let (durable, auto_delete, internal) = (*durable, *auto_delete, *internal);
+                let passive = false;
+                let no_wait = false;
+                let exchange = name.as_str();
+                let declare = exchange::Declare {
+                    exchange,
+                    kind,
+                    passive,
+                    durable,
+                    auto_delete,
+                    internal,
+                    no_wait,
+                    arguments,
+                };
+                operator.declare_exchange(world, &declare)
+            }
+            Declaration::Queue { name, durable, auto_delete } => {
+                let (durable, auto_delete) = (*durable, *auto_delete);
+                let declare =
+                    queue::Declare { queue: name, durable, auto_delete, arguments, ..Default::default() };
+                operator.declare_queue(world, &declare)
+            }
+            Declaration::Binding { source, destination, is_queue: true, routing_key } => {
+                let bind = queue::Bind {
+                    queue: destination,
+                    exchange: source,
+                    routing_key,
+                    no_wait: false,
+                    arguments,
+                };
+                operator.bind_queue(world, &bind, true)
+            }
+            Declaration::Binding { source, destination, is_queue: false, routing_key } => {
+                let bind = exchange::Bind { destination, source, routing_key, no_wait: false, arguments };
+                operator.bind_exchange(world, &bind, true)
+            }
+        }
+    }
+}
+
+/// Lists of a document that mean something here.
+const KNOWN: [&str; 7] =
+    ["vhosts", "users", "permissions", "topic_permissions", "exchanges", "queues", "bindings"];
+
+/// Facts of a document about itself.
+const FACTS: [&str; 8] = [
+    "rabbit_version",
+    "rabbitmq_version",
+    "product_name",
+    "product_version",
+    "rabbitmq_definition_format",
+    "original_cluster_name",
+    "original_vhost_name",
+    "explanation",
+];
+
+impl Import {
+    /// Reads a document; `vhost` is that of objects which name none, and then a document has no users.
+    ///
+    /// # Errors
+    /// The first row that is none of its kind.
+    pub(crate) fn read(mut document: Map<String, Value>, vhost: Option<&str>) -> Result<Import, AccessError> {
+        let mut left_out = Vec::new();
+        let mut objects = ImportedObjects::default();
+        if vhost.is_none() {
+            objects.vhosts = rows(&mut document, "vhosts")?;
+            objects.permissions = rows(&mut document, "permissions")?;
+            objects.topics = rows(&mut document, "topic_permissions")?;
+            for user in rows::<UserRow>(&mut document, "users")? {
+                objects.users.push(user.read(&mut left_out)?);
+            }
+        }
+        let mut declared = Vec::new();
+        for row in rows::<ExchangeRow>(&mut document, "exchanges")? {
+            let what = format!("exchange `{}`", row.name.escape_debug());
+            note(&mut left_out, &what, &row.others);
+            let table = table_of(&row.arguments);
+            let (vhost, ExchangeRow { name, kind, durable, auto_delete, internal, .. }) =
+                (in_vhost(row.vhost.as_deref(), vhost, &what)?, row);
+            let declaration = Declaration::Exchange { name, kind, durable, auto_delete, internal };
+            declared.push(Declared { vhost, what, table, declaration });
+        }
+        for row in rows::<QueueRow>(&mut document, "queues")? {
+            let what = format!("queue `{}`", row.name.escape_debug());
+            note(&mut left_out, &what, &row.others);
+            let table = table_of(&row.arguments);
+            let (vhost, QueueRow { name, durable, auto_delete, .. }) =
+                (in_vhost(row.vhost.as_deref(), vhost, &what)?, row);
+            declared.push(Declared {
+                vhost,
+                what,
+                table,
+                declaration: Declaration::Queue { name, durable, auto_delete },
+            });
+        }
+        for row in rows::<BindingRow>(&mut document, "bindings")? {
+            let what =
+                format!("binding of `{}` to `{}`", row.destination.escape_debug(), row.source.escape_debug());
+            note(&mut left_out, &what, &row.others);
+            let is_queue = match row.destination_type.as_str() {
+                "queue" => true,
+                "exchange" => false,
+                other => {
+                    let text = format!(
+                        "{what}: `destination_type` is `{}`; it is `queue` or `exchange`",
+                        other.escape_debug()
+                    );
+                    return Err(AccessError::Bad(text));
+                }
+            };
+            let table = table_of(&row.arguments);
+            let (vhost, BindingRow { source, destination, routing_key, .. }) =
+                (in_vhost(row.vhost.as_deref(), vhost, &what)?, row);
+            let declaration = Declaration::Binding { source, destination, is_queue, routing_key };
+            declared.push(Declared { vhost, what, table, declaration });
+        }
+        for vhost in &objects.vhosts {
+            let what = format!("vhost `{}`", vhost.name.escape_debug());
+            let mut others = vhost.others.clone();
+            others.extend(vhost.limits.clone().map(|limits| (String::from("limits"), limits)));
+            // RabbitMQ writes these with each vhost; they change nothing on one node.
+            ["tracing", "default_queue_type", "protected_from_deletion"]
+                .iter()
+                .for_each(|name| drop(others.remove(*name)));
+            note(&mut left_out, &what, &others);
+        }
+        for row in &objects.permissions {
+            note(&mut left_out, &format!("permission of `{}`", row.user.escape_debug()), &row.others);
+        }
+        for row in &objects.topics {
+            note(&mut left_out, &format!("topic permission of `{}`", row.user.escape_debug()), &row.others);
+        }
+        let is_meant = |name: &str| KNOWN.contains(&name) && vhost.is_none();
+        for (name, value) in document.iter().filter(|(name, _)| !FACTS.contains(&name.as_str())) {
+            let rows = value.as_array().map_or(1, Vec::len);
+            if rows > 0 && !is_meant(name) {
+                left_out.push(format!("`{}`, {rows} of them", name.escape_debug()));
+            }
+        }
+        Ok(Import { objects, declared, left_out })
+    }
+}
+
+/// Takes the rows of a list out of a document.
+fn rows<T: DeserializeOwned>(document: &mut Map<String, Value>, list: &str) -> Result<Vec<T>, AccessError> {
+    let Some(value) = document.remove(list) else { return Ok(Vec::new()) };
+    let Value::Array(rows) = value else {
+        return Err(AccessError::bad(format_args!("`{list}` is not a list")));
+    };
+    let read = |(index, row)| {
+        serde_json::from_value(row)
+            .map_err(|error| AccessError::bad(format_args!("`{list}`, row {index}: {error}")))
+    };
+    (1..).zip(rows).map(read).collect()
+}
+
+fn in_vhost(named: Option<&str>, given: Option<&str>, what: &str) -> Result<String, AccessError> {
+    let vhost = given.or(named).map(str::to_owned);
+    vhost.ok_or_else(|| AccessError::bad(format_args!("{what}: `vhost` is missing")))
+}
+
+/// Notes fields that mean nothing here.
+fn note(left_out: &mut Vec<String>, what: &str, others: &Map<String, Value>) {
+    for name in others.keys() {
+        left_out.push(format!("{what}: `{}`", name.escape_debug()));
+    }
+}
+
+impl UserRow {
+    fn read(self, left_out: &mut Vec<String>) -> Result<(String, User), AccessError> {
+        let what = format!("user `{}`", self.name.escape_debug());
+        note(left_out, &what, &self.others);
+        // RabbitMQ's first algorithm has no name in old documents.
+        let algorithm =
+            self.hashing_algorithm.unwrap_or_else(|| String::from("rabbit_password_hashing_sha256"));
+        let known: Option<Algorithm> = serde_json::from_value(Value::String(algorithm.clone())).ok();
+        let password = match known {
+            _ if self.password_hash.is_empty() => None,
+            Some(algorithm) => {
+                let hash = PasswordHash::imported(&self.password_hash, algorithm);
+                Some(
+                    hash.ok_or_else(|| AccessError::bad(format_args!("{what}: `password_hash` is no hash")))?,
+                )
+            }
+            None => {
+                left_out.push(format!(
+                    "{what}: a password hashed by `{}`; set a new one",
+                    algorithm.escape_debug()
+                ));
+                None
+            }
+        };
+        let tags = words(self.tags.as_ref());
+        let (vhost, nkeys, certificate, limits) = (self.vhost, self.nkeys, self.certificate, self.limits);
+        Ok((self.name, User { password, tags, vhost, nkeys, certificate, limits }))
+    }
+}
+
+/// Words, as a list or with commas between them.
+fn words(value: Option<&Value>) -> Vec<String> {
+    match value {
+        Some(Value::String(text)) => {
+            text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+        }
+        Some(Value::Array(words)) => words.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        _ => Vec::new(),
+    }
+}
+
+impl ImportedObjects {
+    /// Puts everything into a draft; gives the names and numbers of vhosts that are new.
+    ///
+    /// # Errors
+    /// The first object that the draft refuses.
+    pub(crate) fn put(self, draft: &mut Draft) -> Result<Vec<(String, u32)>, AccessError> {
+        let mut new_vhosts = Vec::new();
+        for row in self.vhosts {
+            let metadata = row.metadata.unwrap_or_default();
+            let described = row.description.or_else(|| metadata["description"].as_str().map(str::to_owned));
+            let facts = VhostFacts {
+                description: described.unwrap_or_default(),
+                tags: words(row.tags.as_ref().or_else(|| metadata.get("tags"))),
+                ..VhostFacts::default()
+            };
+            if draft.put_vhost(&row.name, facts)? {
+                let id = draft.objects.vhosts.get(&row.name).map_or(0, |facts| facts.id);
+                new_vhosts.push((row.name, id));
+            }
+        }
+        for (name, user) in self.users {
+            draft.put_user(&name, user)?;
+        }
+        for row in self.permissions {
+            let PermissionRow { user, vhost, configure, write, read, subjects, .. } = row;
+            draft.put_permission(&user, &vhost, Permission { configure, write, read, subjects })?;
+        }
+        for TopicRow { user, vhost, exchange, write, read, .. } in self.topics {
+            draft.put_topic_permission((&user, &vhost, &exchange), TopicPermission { write, read })?;
+        }
+        Ok(new_vhosts)
+    }
+}

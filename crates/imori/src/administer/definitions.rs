@@ -1,0 +1,87 @@
+//! `imori definitions`: all that is set and declared, as one document.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use super::admin::segment;
+use super::listing::Asked;
+use crate::output::print_line;
+
+/// Export and import users, vhosts, permissions, exchanges, queues and bindings, as RabbitMQ writes them.
+#[derive(Debug, Args)]
+pub(crate) struct Definitions {
+    #[command(subcommand)]
+    command: DefinitionsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum DefinitionsCommand {
+    /// Print the definitions. The hashes of passwords are among them.
+    Export {
+        #[command(flatten)]
+        asked: Asked,
+        /// Print the declarations of this vhost alone.
+        #[arg(long, value_name = "NAME")]
+        vhost: Option<String>,
+    },
+    /// Take definitions over. What is there already stays; parts that mean nothing here are named.
+    Import {
+        #[command(flatten)]
+        asked: Asked,
+        /// Make the declarations of the document in this vhost.
+        #[arg(long, value_name = "NAME")]
+        vhost: Option<String>,
+        /// The document; the standard input without it.
+        file: Option<PathBuf>,
+    },
+}
+
+impl Definitions {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let place = |vhost: Option<&str>| {
+            let below = vhost.map(|vhost| format!("/{}", segment(vhost))).unwrap_or_default();
+            (format!("/api/definitions{below}"), format!("vhost `{}`", vhost.unwrap_or_default()))
+        };
+        match self.command {
+            DefinitionsCommand::Export { asked, vhost } => {
+                let (path, what) = place(vhost.as_deref());
+                let document = asked.admin()?.get(&path, &what)?;
+                print_line(&serde_json::to_string_pretty(&document)?)
+            }
+            DefinitionsCommand::Import { asked, vhost, file } => {
+                let (path, what) = place(vhost.as_deref());
+                let document = read(file.as_deref())?;
+                let answer = asked.admin()?.post(&path, &what, &document)?;
+                let left_out = answer["left_out"].as_array().map_or(&[][..], Vec::as_slice);
+                for part in left_out.iter().filter_map(Value::as_str) {
+                    print_line(&format!("left out: {part}"))?;
+                }
+                print_line("the definitions are imported")
+            }
+        }
+    }
+}
+
+fn read(file: Option<&Path>) -> anyhow::Result<Value> {
+    let (text, name) = match file {
+        Some(path) => {
+            let name = path.display().to_string();
+            (fs::read_to_string(path).with_context(|| format!("`{name}` cannot be read"))?, name)
+        }
+        None => {
+            let mut text = String::new();
+            io::stdin().read_to_string(&mut text).context("the standard input cannot be read")?;
+            (text, String::from("the standard input"))
+        }
+    };
+    let document = serde_json::from_str(&text).with_context(|| format!("`{name}` is not JSON"))?;
+    match document {
+        Value::Object(_) => Ok(document),
+        _ => bail!("`{name}` is not a JSON object"),
+    }
+}

@@ -1,0 +1,193 @@
+"""Definitions: a document goes from one broker to the next, and RabbitMQ's own are taken over."""
+
+import base64
+import hashlib
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.admin import ask, read
+from harness.deadline import DEADLINE_S
+from harness.imori import BINARY, Imori, running_imori
+
+
+def run(imori: Imori, *arguments: str) -> tuple[int, str, str]:
+    assert imori.admin is not None
+    host, port = imori.admin
+    command = [BINARY, "definitions", *arguments, "--admin", f"http://{host}:{port}"]
+    command += ["--data-dir", str(imori.log.parent / "data")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+    return done.returncode, done.stdout, done.stderr
+
+
+def document() -> dict[str, Any]:
+    """A document as RabbitMQ 3.13 exports it."""
+    salt = b"\x01\x02\x03\x04"
+    hashed = base64.b64encode(salt + hashlib.sha256(salt + b"secret").digest()).decode()
+    return {
+        "rabbit_version": "3.13.7",
+        "rabbitmq_version": "3.13.7",
+        "product_name": "RabbitMQ",
+        "product_version": "3.13.7",
+        "users": [
+            {
+                "name": "joe",
+                "password_hash": hashed,
+                "hashing_algorithm": "rabbit_password_hashing_sha256",
+                "tags": ["management"],
+                "limits": {},
+            },
+            {
+                "name": "old",
+                "password_hash": "x",
+                "hashing_algorithm": "rabbit_password_hashing_md5",
+                "tags": "",
+                "limits": {},
+            },
+        ],
+        "vhosts": [
+            {
+                "name": "shop",
+                "description": "orders",
+                "tags": [],
+                "default_queue_type": "classic",
+                "metadata": {"description": "orders", "tags": []},
+            }
+        ],
+        "permissions": [
+            {"user": "joe", "vhost": "shop", "configure": ".*", "write": ".*", "read": ".*"}
+        ],
+        "topic_permissions": [
+            {"user": "joe", "vhost": "shop", "exchange": "amq.topic", "write": "^a", "read": ".*"}
+        ],
+        "parameters": [],
+        "global_parameters": [{"name": "cluster_name", "value": "rabbit@host"}],
+        "queues": [
+            {
+                "name": f"orders-{number}",
+                "vhost": "shop",
+                "durable": True,
+                "auto_delete": False,
+                "arguments": {"x-max-length": number + 1},
+            }
+            for number in range(100)
+        ],
+        "exchanges": [
+            {
+                "name": "events",
+                "vhost": "shop",
+                "type": "topic",
+                "durable": True,
+                "auto_delete": False,
+                "internal": False,
+                "arguments": {"alternate-exchange": "amq.fanout"},
+            }
+        ],
+        "bindings": [
+            {
+                "source": "events",
+                "vhost": "shop",
+                "destination": f"orders-{number}",
+                "destination_type": "queue",
+                "routing_key": f"order.{number}.#",
+                "arguments": {},
+            }
+            for number in range(100)
+        ],
+    }
+
+
+def test_a_document_of_rabbitmq_is_taken_over_and_goes_on(tmp_path: Path) -> None:
+    written = tmp_path / "definitions.json"
+    written.write_text(json.dumps(document()))
+    with running_imori(tmp_path / "one", admin=True) as imori:
+        code, said, errors = run(imori, "import", str(written))
+        assert (code, errors) == (0, "")
+        assert said.splitlines() == [
+            "left out: user `old`: a password hashed by `rabbit_password_hashing_md5`; "
+            "set a new one",
+            "left out: `global_parameters`, 1 of them",
+            "the definitions are imported",
+        ]
+        assert ask(imori, "/api/whoami", login="joe:secret").json()["tags"] == ["management"]
+        assert len(read(imori, "/api/queues/shop")) == 100
+        code, exported, _ = run(imori, "export")
+        assert code == 0
+        assert imori.stop() == 0
+    first = json.loads(exported)
+    for kind in ["permissions", "topic_permissions", "queues", "exchanges", "bindings"]:
+        taken = {json.dumps(row, sort_keys=True) for row in document()[kind]}
+        assert taken <= {json.dumps(row, sort_keys=True) for row in first[kind]}, kind
+    written.write_text(exported)
+    with running_imori(tmp_path / "two", admin=True) as imori:
+        assert run(imori, "import", str(written))[:2] == (0, "the definitions are imported\n")
+        second = json.loads(run(imori, "export")[1])
+        assert imori.stop() == 0
+    # Each broker has an administrator of its own until the document brings another.
+    assert second == first
+
+
+def test_the_definitions_of_a_vhost_go_to_another(tmp_path: Path) -> None:
+    with running_imori(tmp_path, admin=True) as imori:
+        assert ask(imori, "/api/definitions", method="POST", body=document()).status == 200
+        (tmp_path / "shop.json").write_text(run(imori, "export", "--vhost", "shop")[1])
+        assert ask(imori, "/api/vhosts/copy", method="PUT").status == 201
+        code, said, _ = run(imori, "import", "--vhost", "copy", str(tmp_path / "shop.json"))
+        assert (code, said) == (0, "the definitions are imported\n")
+        assert len(read(imori, "/api/bindings/copy")) == 200
+        assert imori.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"users": 7}, "`users` is not a list"),
+        ({"queues": [{"vhost": "/"}]}, "`queues`, row 1: missing field `name`"),
+        ({"queues": [{"name": "a", "durable": True}]}, "queue `a`: `vhost` is missing"),
+        (
+            {
+                "queues": [
+                    {"name": "a", "vhost": "/", "durable": True, "arguments": {"x-expires": 0}}
+                ]
+            },
+            "queue `a` in vhost `/`: PRECONDITION_FAILED",
+        ),
+        ({"permissions": [{"user": "joe", "vhost": "/"}]}, "missing field `configure`"),
+        (
+            {
+                "users": [{"name": "joe", "password_hash": "nothing", "tags": ""}],
+            },
+            "user `joe`: `password_hash` is no hash",
+        ),
+    ],
+)
+def test_what_is_no_document_is_refused_with_its_place(
+    tmp_path: Path, change: dict[str, Any], reason: str
+) -> None:
+    with running_imori(tmp_path, admin=True) as imori:
+        answer = ask(imori, "/api/definitions", method="POST", body=change)
+        assert (answer.status, reason in answer.json()["reason"]) == (400, True), answer
+        assert [user["name"] for user in read(imori, "/api/users")] == ["admin"]
+        assert imori.stop() == 0
+
+
+def test_documents_without_end_are_refused(tmp_path: Path) -> None:
+    """SECURITY WEB-07: neither depth nor length is without a limit."""
+    with running_imori(tmp_path, admin=True) as imori:
+        assert imori.admin is not None
+        deep = '{"users":' + "[" * 10_000 + "]" * 10_000 + "}"
+        large = '{"users":[' + " " * (11 * 1024 * 1024) + "]}"
+        for text, status in [(deep, 400), (large, 413)]:
+            path = tmp_path / "document.json"
+            path.write_text(text)
+            login = f"operator:{imori.operator_password()}"
+            url = "http://{}:{}/api/definitions".format(*imori.admin)
+            curl = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-u", login]
+            asked = subprocess.run(
+                [*curl, "--data-binary", f"@{path}", url], capture_output=True, text=True
+            )
+            assert asked.stdout == str(status)
+        assert imori.stop() == 0
