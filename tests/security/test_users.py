@@ -122,6 +122,24 @@ def test_vhosts_come_and_go_with_all_they_have(imori: Imori) -> None:
     assert "routes" not in named
 
 
+def test_a_user_whose_client_names_no_vhost_is_at_home(tmp_path: Path) -> None:
+    with running_imori(tmp_path, protocol="nats", amqp=True, admin=True) as imori:
+        put(imori, "/api/vhosts/blue", {})
+        put(imori, "/api/users/joe", {"password": "secret", "tags": "", "vhost": "blue"})
+        put(imori, "/api/permissions/blue/joe", ALL)
+        with channel(imori, "joe", "secret", "blue") as own:
+            own.queue_declare("heard")
+            own.queue_bind("heard", "amq.topic", "news.#")
+            with socket.create_connection(imori.addresses[0], DEADLINE_S) as stream:
+                login = b'CONNECT {"user":"joe","pass":"secret","verbose":false}\r\n'
+                stream.sendall(login + b"PUB news.1 2\r\nhi\r\nPING\r\n")
+                said = b""
+                while b"PONG" not in said:
+                    said += stream.recv(4096)
+            assert own.basic_get("heard", auto_ack=True)[2] == b"hi"
+        assert imori.stop() == 0
+
+
 def test_all_of_it_outlives_the_process(tmp_path: Path) -> None:
     with broker(tmp_path) as imori:
         put(imori, "/api/vhosts/blue", {"description": "kept"})

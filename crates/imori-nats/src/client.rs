@@ -5,7 +5,7 @@ use std::sync::Arc;
 use imori_core::authorize::Identity;
 use imori_core::broker::Actor;
 use imori_core::confirm::Confirm;
-use imori_core::id::ConnectionId;
+use imori_core::id::{ConnectionId, VhostId};
 use imori_core::message::TOPIC_EXCHANGE;
 use imori_core::name::Name;
 use imori_core::outbound::SessionId;
@@ -25,6 +25,7 @@ pub(crate) struct Client {
     pub(crate) settings: Arc<Settings>,
     pub(crate) connection: ConnectionId,
     pub(crate) identity: Identity,
+    pub(crate) vhost: VhostId,
     pub(crate) options: ConnectOptions,
     /// The exchange in which its subjects live, once for all its subscriptions.
     pub(crate) exchange: Name,
@@ -38,6 +39,7 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn new(settings: Arc<Settings>, connection: ConnectionId) -> Self {
         Self {
+            vhost: settings.vhost,
             settings,
             connection,
             identity: Identity::nobody(),
@@ -58,7 +60,7 @@ impl Client {
     /// On whose behalf the broker acts.
     #[inline]
     pub(crate) fn actor(&self) -> Actor<'_> {
-        Actor { identity: &self.identity, connection: self.connection, vhost: self.settings.vhost }
+        Actor { identity: &self.identity, connection: self.connection, vhost: self.vhost }
     }
 
     /// Sends an answer.

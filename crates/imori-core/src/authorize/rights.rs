@@ -15,6 +15,7 @@ use crate::name::{Name, Printable};
 pub struct Rights {
     tags: Tags,
     scope: Scope,
+    home: Option<VhostId>,
 }
 
 #[derive(Debug)]
@@ -132,22 +133,22 @@ impl Rights {
         }
         compiled.sort_by_key(|rights| rights.vhost);
         compiled.dedup_by_key(|rights| rights.vhost);
-        Ok(Rights { tags, scope: Scope::Vhosts(compiled.into()) })
+        Ok(Rights { tags, scope: Scope::Vhosts(compiled.into()), home: None })
     }
 
     /// All messaging in every vhost, and all administration.
     pub(super) fn everything() -> Rights {
-        Rights { tags: Tags::NONE.with(Tag::Administrator), scope: Scope::Everywhere }
+        Rights { tags: Tags::NONE.with(Tag::Administrator), scope: Scope::Everywhere, home: None }
     }
 
     /// All messaging in every vhost.
     pub(super) fn all_messaging() -> Rights {
-        Rights { tags: Tags::NONE, scope: Scope::Everywhere }
+        Rights { tags: Tags::NONE, scope: Scope::Everywhere, home: None }
     }
 
     /// Nothing.
     pub(super) fn nothing() -> Rights {
-        Rights { tags: Tags::NONE, scope: Scope::Vhosts(Box::default()) }
+        Rights { tags: Tags::NONE, scope: Scope::Vhosts(Box::default()), home: None }
     }
 
     /// These rights for a client that gives itself a name, which stands for `{client_id}` in topic rights.
@@ -157,10 +158,21 @@ impl Rights {
                 if vhosts.iter().any(|rights| rights.topics.iter().any(TopicRight::names_client)) =>
             {
                 let vhosts = vhosts.iter().map(|rights| rights.for_client(client)).collect();
-                Arc::new(Rights { tags: self.tags, scope: Scope::Vhosts(vhosts) })
+                Arc::new(Rights { tags: self.tags, scope: Scope::Vhosts(vhosts), home: self.home })
             }
             Scope::Vhosts(_) | Scope::Everywhere => Arc::clone(self),
         }
+    }
+
+    /// These rights with the vhost of a client whose protocol names none, as NATS clients.
+    #[must_use]
+    pub fn at_home(self, vhost: VhostId) -> Rights {
+        Rights { home: Some(vhost), ..self }
+    }
+
+    /// The vhost of a client whose protocol names none, if it is another than the broker's first.
+    pub fn home(&self) -> Option<VhostId> {
+        self.home
     }
 
     /// The user's tags, to be shown. Whether they allow something is decided by [`authorize`](super::authorize).

@@ -31,7 +31,9 @@ pub(crate) fn log_in<W: World>(
         Some(Verdict::Refused | Verdict::Busy) => return Err(ProtocolError::AuthorizationViolation),
         None => return Ok(false),
     };
-    if authorize(&identity, Action::Enter, client.settings.vhost, Object::Vhost).is_err() {
+    // As in nats-server the user decides where its clients are.
+    let vhost = identity.rights.home().unwrap_or(client.settings.vhost);
+    if authorize(&identity, Action::Enter, vhost, Object::Vhost).is_err() {
         return Err(ProtocolError::AuthorizationViolation);
     }
     if !(0..=PROTOCOL_MAX).contains(&options.protocol) {
@@ -43,6 +45,7 @@ pub(crate) fn log_in<W: World>(
     let encoder = DeliveryEncoder::new(options.headers, &client.settings);
     world.with_outbound(client.connection, |outbound| outbound.set_encoder(Box::new(encoder)));
     client.options = options;
+    client.vhost = vhost;
     client.set_identity(identity);
     Ok(true)
 }

@@ -262,9 +262,11 @@ fn identity(objects: &Objects, user: &str) -> Result<Identity, AccessError> {
         Some((id, Name::from(vhost.as_str()), permission.grants(objects.topic_permissions_of(user, vhost))))
     });
     let grants: Vec<_> = in_vhost.collect();
+    let home = objects.users.get(user).and_then(|user| objects.vhosts.get(user.vhost.as_ref()?));
     let user = Name::from(user);
     let rights = Rights::new(&user, tags, grants.iter().map(|(id, name, grants)| (*id, name, grants)));
     let rights = rights.map_err(AccessError::bad)?;
+    let rights = home.into_iter().fold(rights, |rights, home| rights.at_home(VhostId(home.id)));
     Ok(Identity { user, rights: Arc::new(rights) })
 }
 

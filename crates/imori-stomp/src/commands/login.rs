@@ -89,8 +89,10 @@ fn vhost<W: World>(
     host: Option<&[u8]>,
 ) -> Result<VhostId, ProtocolError> {
     let named = |name: &[u8]| world.with_router(|_, table| table.vhost_named(name));
+    let home = host.is_none().then(|| identity.rights.home()).flatten();
     let host = host.unwrap_or(b"/");
     let found = match host.strip_prefix(b"vhost:") {
+        _ if home.is_some() => home,
         Some(name) => named(name),
         None => named(host).or_else(|| if is_own_name(settings, host) { named(b"/") } else { None }),
     };
