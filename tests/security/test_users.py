@@ -1,5 +1,6 @@
 """Users: who may log in, from where, and what becomes of it (SECURITY AUTH-14, OPS-01, OPS-03)."""
 
+import asyncio
 import base64
 import hashlib
 import socket
@@ -10,6 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import nats
+import nats.errors
+import nkeys
 import pika
 import pika.exceptions
 import pytest
@@ -18,6 +22,8 @@ from harness.admin import ask, read
 from harness.deadline import DEADLINE_S
 from harness.imori import BINARY, Imori, running_imori
 
+# A client of NATS that does not try again.
+ONCE: dict[str, Any] = {"allow_reconnect": False, "max_reconnect_attempts": 0}
 ALL = {"configure": ".*", "write": ".*", "read": ".*"}
 
 
@@ -137,6 +143,67 @@ def test_a_user_whose_client_names_no_vhost_is_at_home(tmp_path: Path) -> None:
                 while b"PONG" not in said:
                     said += stream.recv(4096)
             assert own.basic_get("heard", auto_ack=True)[2] == b"hi"
+        assert imori.stop() == 0
+
+
+def test_a_token_stands_for_its_user(tmp_path: Path) -> None:
+    with running_imori(tmp_path, protocol="nats", amqp=True, admin=True) as imori:
+        put(imori, "/api/users/joe", {"tags": "management"})
+        put(imori, "/api/permissions/%2F/joe", ALL)
+        made = ask(imori, "/api/users/joe/tokens", method="POST")
+        token = made.json()["token"]
+        assert (made.status, token.startswith("imori_")) == (201, True)
+        assert token not in ask(imori, "/api/users/joe").body, "only its digest is kept"
+        with channel(imori, "joe", token) as own:
+            own.queue_declare("tokens", exclusive=True)
+        bearer = {"Authorization": f"Bearer {token}"}
+        seen = ask(imori, "/api/whoami", login=None, headers=bearer).json()
+        assert seen == {"name": "joe", "tags": ["management"]}
+
+        async def connect(secret: str) -> bool:
+            host, port = imori.addresses[0]
+            try:
+                client = await nats.connect(f"nats://{host}:{port}", token=secret, **ONCE)
+            except nats.errors.Error:
+                return False
+            await client.close()
+            return True
+
+        assert asyncio.run(connect(token)) is True
+        for wrong in [token + "x", token[:-1], "imori_", "joe", ""]:
+            assert asyncio.run(connect(wrong)) is False, wrong
+        assert ask(imori, "/api/users/joe/tokens", method="DELETE").status == 204
+        assert asyncio.run(connect(token)) is False
+        assert imori.stop() == 0
+
+
+def test_a_key_of_nats_signs_the_nonce(tmp_path: Path) -> None:
+    seed = nkeys.encode_seed(bytes(range(32)), nkeys.PREFIX_BYTE_USER)
+    public = nkeys.from_seed(seed).public_key.decode()
+    stranger = nkeys.encode_seed(bytes(range(1, 33)), nkeys.PREFIX_BYTE_USER)
+    with running_imori(tmp_path, protocol="nats", admin=True) as imori:
+        put(imori, "/api/users/joe", {"nkeys": [public]})
+        put(imori, "/api/permissions/%2F/joe", ALL)
+        refused = ask(imori, "/api/users/eve", method="PUT", body={"nkeys": [public[:-1] + "A"]})
+        assert (refused.status, "no public key" in refused.body) == (400, True)
+
+        async def connect(signing: bytes) -> bool:
+            host, port = imori.addresses[0]
+            try:
+                client = await nats.connect(
+                    f"nats://{host}:{port}", nkeys_seed_str=signing.decode(), **ONCE
+                )
+            except nats.errors.Error:
+                return False
+            await client.publish("news", b"x")
+            await client.flush()
+            await client.close()
+            return True
+
+        assert asyncio.run(connect(seed)) is True
+        assert asyncio.run(connect(stranger)) is False
+        assert ask(imori, "/api/users/joe", method="DELETE").status == 204
+        assert asyncio.run(connect(seed)) is False
         assert imori.stop() == 0
 
 

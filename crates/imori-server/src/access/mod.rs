@@ -10,6 +10,8 @@ mod verified;
 mod operator;
 mod draft;
 mod objects;
+mod nkey;
+mod token;
 mod password;
 mod refusal;
 
@@ -17,7 +19,9 @@ pub(crate) use access::Access;
 pub(crate) use draft::Draft;
 pub use first_start::FirstPassword;
 pub(crate) use first_start::make_admin;
+pub(crate) use nkey::is_user_key;
 pub(crate) use objects::{Objects, Permission, SubjectLists, TopicPermission, User, VhostFacts};
 pub(crate) use operator::make_operator;
 pub(crate) use password::{Algorithm, PasswordHash};
 pub(crate) use refusal::AccessError;
+pub(crate) use token::Token;

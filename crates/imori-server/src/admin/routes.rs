@@ -63,7 +63,7 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
         |of| get(move |broker, path, query| permissions::permissions(of, broker, path, query));
     let topics_of =
         |of| get(move |broker, path, query| permissions::topic_permissions(of, broker, path, query));
-    let paths: [(&str, MethodRouter<Arc<Administered>>); 51] = [
+    let paths: [(&str, MethodRouter<Arc<Administered>>); 52] = [
         ("/livez", get(probes::livez)),
         ("/readyz", get(probes::readyz)),
         ("/metrics", monitor(get(probes::metrics))),
@@ -103,6 +103,7 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
         ("/api/users/without-permissions", administer(get(users::without_permissions))),
         ("/api/users/bulk-delete", administer(post(users::delete_users))),
         ("/api/users/{user}", administer(user)),
+        ("/api/users/{user}/tokens", administer(post(users::make_token).delete(users::delete_tokens))),
         ("/api/users/{user}/permissions", administer(permissions_of(Of::User))),
         ("/api/users/{user}/topic-permissions", administer(topics_of(Of::User))),
         ("/api/permissions", administer(permissions_of(Of::All))),
