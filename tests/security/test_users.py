@@ -74,6 +74,10 @@ def nats_lets_in(imori: Imori, login: Callable[[str], dict[str, str]]) -> bool:
             return reader.readline() == b"PONG\r\n"
 
 
+def by_token(token: str) -> Callable[[str], dict[str, str]]:
+    return lambda _: {"auth_token": token}
+
+
 def test_a_user_logs_in_with_the_right_password_and_where_it_may(imori: Imori) -> None:
     put(imori, "/api/users/joe", {"password": "secret", "tags": ""})
     put(imori, "/api/vhosts/blue", {})
@@ -178,9 +182,9 @@ def test_a_token_stands_for_its_user(tmp_path: Path) -> None:
 
         asyncio.run(connect())
         for wrong in [token + "x", token[:-1], "imori_", "joe"]:
-            assert not nats_lets_in(imori, lambda _, wrong=wrong: {"auth_token": wrong}), wrong
+            assert not nats_lets_in(imori, by_token(wrong)), wrong
         assert ask(imori, "/api/users/joe/tokens", method="DELETE").status == 204
-        assert not nats_lets_in(imori, lambda _: {"auth_token": token})
+        assert not nats_lets_in(imori, by_token(token))
         assert imori.stop() == 0
 
 
