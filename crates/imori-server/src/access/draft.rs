@@ -35,6 +35,15 @@ impl Draft {
         Ok(self.objects.users.insert(name.to_owned(), Arc::new(user)).is_none())
     }
 
+    /// A user that is there.
+    ///
+    /// # Errors
+    /// There is no such user.
+    pub(crate) fn user(&self, name: &str) -> Result<User, AccessError> {
+        let known = self.objects.users.get(name).map(|user| (**user).clone());
+        known.ok_or_else(|| AccessError::Missing("user", name.to_owned()))
+    }
+
     /// Takes a user away with all permissions.
     ///
     /// # Errors

@@ -82,6 +82,23 @@ impl Declaration {
     }
 }
 
+/// Declares what a body says: 201 where it is new.
+async fn put(
+    broker: &Arc<Administered>,
+    identity: Identity,
+    vhost: VhostId,
+    (body, is_there): (&Body, bool),
+    act: impl FnOnce(&Cell, &Operator, &Declaration) -> Result<Confirm, String> + Send + 'static,
+) -> Response {
+    let declaration = match Declaration::read(body) {
+        Ok(declaration) => declaration,
+        Err(error) => return access_refused(&error),
+    };
+    let success = if is_there { done() } else { created() };
+    let act = move |cell: &Cell, operator: &Operator| act(cell, operator, &declaration);
+    declare(broker, identity, vhost, success, act).await
+}
+
 /// Reads the fields of a table that was just written.
 fn table(bytes: &[u8]) -> Result<Table<'_>, String> {
     Table::new(bytes).map_err(|error| format!("PRECONDITION_FAILED - the arguments are no table: {error}"))
@@ -95,19 +112,14 @@ pub(super) async fn put_queue(
     body: Body,
 ) -> Response {
     let Some(vhost) = broker.vhost(&identity, &vhost) else { return not_found() };
-    let declaration = match Declaration::read(&body) {
-        Ok(declaration) => declaration,
-        Err(error) => return access_refused(&error),
-    };
     let is_there = broker.shared.table.load().queue(vhost, name.as_bytes()).is_some();
-    let success = if is_there { done() } else { created() };
-    let act = move |cell: &Cell, operator: &Operator| {
-        let Declaration { durable, auto_delete, table: bytes, .. } = &declaration;
+    let act = move |cell: &Cell, operator: &Operator, declaration: &Declaration| {
+        let Declaration { durable, auto_delete, table: bytes, .. } = declaration;
         let (durable, auto_delete, arguments) = (*durable, *auto_delete, table(bytes)?);
         let declare = queue::Declare { queue: &name, durable, auto_delete, arguments, ..Default::default() };
         operator.declare_queue(cell, &declare)
     };
-    declare(&broker, identity, vhost, success, act).await
+    put(&broker, identity, vhost, (&body, is_there), act).await
 }
 
 /// Declares an exchange.
@@ -118,14 +130,9 @@ pub(super) async fn put_exchange(
     body: Body,
 ) -> Response {
     let Some(vhost) = broker.vhost(&identity, &vhost) else { return not_found() };
-    let declaration = match Declaration::read(&body) {
-        Ok(declaration) => declaration,
-        Err(error) => return access_refused(&error),
-    };
     let is_there = broker.shared.table.load().exchange(vhost, name.as_bytes()).is_some();
-    let success = if is_there { done() } else { created() };
-    let act = move |cell: &Cell, operator: &Operator| {
-        let Declaration { durable, auto_delete, internal, kind, table: bytes } = &declaration;
+    let act = move |cell: &Cell, operator: &Operator, declaration: &Declaration| {
+        let Declaration { durable, auto_delete, internal, kind, table: bytes } = declaration;
         let declare = exchange::Declare {
             exchange: &name,
             kind,
@@ -137,7 +144,7 @@ pub(super) async fn put_exchange(
         };
         operator.declare_exchange(cell, &declare)
     };
-    declare(&broker, identity, vhost, success, act).await
+    put(&broker, identity, vhost, (&body, is_there), act).await
 }
 
 /// Deletes an exchange, with `if-unused=true` only if nothing is bound to it.

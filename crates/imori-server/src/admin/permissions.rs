@@ -2,18 +2,15 @@
 
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use imori_core::authorize::Identity;
 use serde_json::{Value, json};
-use tracing::info;
 
-use crate::access::{Objects, Permission, TopicPermission};
+use crate::access::{Draft, Objects, Permission, TopicPermission};
 use crate::requests::administered::Administered;
-use crate::requests::answer::{created, done, json_with, not_found};
-use crate::requests::body::{Body, change};
+use crate::requests::answer::{json_with, not_found};
+use crate::requests::body::{Body, remove, set};
 use crate::requests::list::{ListQuery, list};
 
 type Broker = State<Arc<Administered>>;
@@ -114,12 +111,10 @@ pub(super) async fn permission(
 /// Sets what a user may do in a vhost: `configure`, `write` and `read`, and `subjects` where subjects are limited.
 pub(super) async fn put_permission(
     State(broker): Broker,
-    Extension(identity): Extension<Identity>,
     Path((vhost, user)): Path<(String, String)>,
     body: Body,
 ) -> Response {
-    let (of, within) = (user.clone(), vhost.clone());
-    let put = change(&broker, move |draft| {
+    let edit = move |draft: &mut Draft| {
         let permission = Permission {
             configure: body.required("configure")?,
             write: body.required("write")?,
@@ -127,30 +122,16 @@ pub(super) async fn put_permission(
             subjects: body.get("subjects")?,
         };
         draft.put_permission(&user, &vhost, permission)
-    });
-    match put.await {
-        Ok(is_new) => {
-            info!(user = %of.escape_debug(), vhost = %within.escape_debug(), by = %identity.user, "a permission is set");
-            if is_new { created() } else { done() }
-        }
-        Err(refusal) => refusal,
-    }
+    };
+    set(&broker, edit).await
 }
 
 /// Takes the permission of a user in a vhost away.
 pub(super) async fn delete_permission(
     State(broker): Broker,
-    Extension(identity): Extension<Identity>,
     Path((vhost, user)): Path<(String, String)>,
 ) -> Response {
-    let (of, within) = (user.clone(), vhost.clone());
-    match change(&broker, move |draft| draft.delete_permission(&user, &vhost)).await {
-        Ok(()) => {
-            info!(user = %of.escape_debug(), vhost = %within.escape_debug(), by = %identity.user, "a permission is gone");
-            done()
-        }
-        Err(refusal) => refusal,
-    }
+    remove(&broker, move |draft| draft.delete_permission(&user, &vhost)).await
 }
 
 /// The topic permissions of a user in a vhost.
@@ -168,37 +149,21 @@ pub(super) async fn topic_permissions_of(
 /// Sets which routing keys of an exchange a user may publish to and read.
 pub(super) async fn put_topic_permission(
     State(broker): Broker,
-    Extension(identity): Extension<Identity>,
     Path((vhost, user)): Path<(String, String)>,
     body: Body,
 ) -> Response {
-    let (of, within) = (user.clone(), vhost.clone());
-    let put = change(&broker, move |draft| {
+    let edit = move |draft: &mut Draft| {
         let exchange: String = body.required("exchange")?;
         let permission = TopicPermission { write: body.required("write")?, read: body.required("read")? };
         draft.put_topic_permission((&user, &vhost, &exchange), permission)
-    });
-    match put.await {
-        Ok(is_new) => {
-            info!(user = %of.escape_debug(), vhost = %within.escape_debug(), by = %identity.user, "a topic permission is set");
-            if is_new { created() } else { done() }
-        }
-        Err(refusal) => refusal,
-    }
+    };
+    set(&broker, edit).await
 }
 
 /// Takes the topic permissions of a user in a vhost away.
 pub(super) async fn delete_topic_permissions(
     State(broker): Broker,
-    Extension(identity): Extension<Identity>,
     Path((vhost, user)): Path<(String, String)>,
 ) -> Response {
-    let (of, within) = (user.clone(), vhost.clone());
-    match change(&broker, move |draft| draft.delete_topic_permissions(&user, &vhost, None)).await {
-        Ok(()) => {
-            info!(user = %of.escape_debug(), vhost = %within.escape_debug(), by = %identity.user, "topic permissions are gone");
-            done()
-        }
-        Err(refusal) => refusal,
-    }
+    remove(&broker, move |draft| draft.delete_topic_permissions(&user, &vhost, None)).await
 }

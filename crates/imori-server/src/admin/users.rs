@@ -8,12 +8,11 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use imori_core::authorize::Identity;
 use serde_json::{Value, json};
-use tracing::info;
 
-use crate::access::{AccessError, Algorithm, PasswordHash, Token, User, is_user_key};
+use crate::access::{AccessError, Algorithm, Draft, PasswordHash, Token, User, is_user_key};
 use crate::requests::administered::Administered;
-use crate::requests::answer::{access_refused, created, done, json_with, not_found};
-use crate::requests::body::{Body, change};
+use crate::requests::answer::{json_with, not_found};
+use crate::requests::body::{Body, change, remove, set};
 use crate::requests::list::{ListQuery, list};
 
 type Broker = State<Arc<Administered>>;
@@ -57,24 +56,12 @@ pub(super) fn row(name: &str, user: &User) -> Value {
 }
 
 /// Makes a user, or replaces one. Without a password and a hash it cannot log in with a password, as in RabbitMQ.
-pub(super) async fn put_user(
-    State(broker): Broker,
-    Extension(identity): Extension<Identity>,
-    Path(name): Path<String>,
-    body: Body,
-) -> Response {
-    let shown = name.clone();
-    let put = change(&broker, move |draft| {
+pub(super) async fn put_user(State(broker): Broker, Path(name): Path<String>, body: Body) -> Response {
+    let edit = move |draft: &mut Draft| {
         let known = draft.objects.users.get(&name).map(|user| (**user).clone()).unwrap_or_default();
         draft.put_user(&name, read(&body, known)?)
-    });
-    match put.await {
-        Ok(is_new) => {
-            info!(user = %shown.escape_debug(), by = %identity.user, "a user is set");
-            if is_new { created() } else { done() }
-        }
-        Err(refusal) => refusal,
-    }
+    };
+    set(&broker, edit).await
 }
 
 /// Reads a user; what has no field keeps what `known` has, but for the password and the tags.
@@ -114,91 +101,45 @@ fn password(body: &Body) -> Result<Option<PasswordHash>, AccessError> {
 }
 
 /// Takes a user away: its connections end.
-pub(super) async fn delete_user(
-    State(broker): Broker,
-    Extension(identity): Extension<Identity>,
-    Path(name): Path<String>,
-) -> Response {
-    let shown = name.clone();
-    match change(&broker, move |draft| draft.delete_user(&name)).await {
-        Ok(()) => {
-            info!(user = %shown.escape_debug(), by = %identity.user, "a user is deleted");
-            done()
-        }
-        Err(refusal) => refusal,
-    }
+pub(super) async fn delete_user(State(broker): Broker, Path(name): Path<String>) -> Response {
+    remove(&broker, move |draft| draft.delete_user(&name)).await
 }
 
 /// Takes several users away, all or none; those that are not there are passed over.
-pub(super) async fn delete_users(
-    State(broker): Broker,
-    Extension(identity): Extension<Identity>,
-    body: Body,
-) -> Response {
-    let names: Vec<String> = match body.required("users") {
-        Ok(names) => names,
-        Err(error) => return access_refused(&error),
-    };
-    let count = names.len();
-    let deleted = change(&broker, move |draft| {
+pub(super) async fn delete_users(State(broker): Broker, body: Body) -> Response {
+    let edit = move |draft: &mut Draft| {
+        let names: Vec<String> = body.required("users")?;
         for name in &names {
             if draft.objects.users.contains_key(name) {
                 draft.delete_user(name)?;
             }
         }
         Ok(())
-    });
-    match deleted.await {
-        Ok(()) => {
-            info!(users = count, by = %identity.user, "users are deleted");
-            done()
-        }
-        Err(refusal) => refusal,
-    }
+    };
+    remove(&broker, edit).await
 }
 
 /// Makes a token for a user, which is told this once.
-pub(super) async fn make_token(
-    State(broker): Broker,
-    Extension(identity): Extension<Identity>,
-    Path(name): Path<String>,
-) -> Response {
-    let shown = name.clone();
+pub(super) async fn make_token(State(broker): Broker, Path(name): Path<String>) -> Response {
     let made = change(&broker, move |draft| {
-        let known = draft.objects.users.get(&name).map(|user| (**user).clone());
-        let mut user = known.ok_or_else(|| AccessError::Missing("user", name.clone()))?;
         let token = Token::make().ok_or(AccessError::NoRandomness)?;
+        let mut user = draft.user(&name)?;
         user.tokens.push(token.digest());
         draft.put_user(&name, user).map(|_| token)
     });
     match made.await {
-        Ok(token) => {
-            info!(user = %shown.escape_debug(), by = %identity.user, "a token is made");
-            json_with(StatusCode::CREATED, &json!({"token": token.reveal()}))
-        }
+        Ok(token) => json_with(StatusCode::CREATED, &json!({"token": token.reveal()})),
         Err(refusal) => refusal,
     }
 }
 
 /// Takes all tokens of a user away.
-pub(super) async fn delete_tokens(
-    State(broker): Broker,
-    Extension(identity): Extension<Identity>,
-    Path(name): Path<String>,
-) -> Response {
-    let shown = name.clone();
-    let deleted = change(&broker, move |draft| {
-        let known = draft.objects.users.get(&name).map(|user| (**user).clone());
-        let user = known.ok_or_else(|| AccessError::Missing("user", name.clone()))?;
+pub(super) async fn delete_tokens(State(broker): Broker, Path(name): Path<String>) -> Response {
+    let edit = move |draft: &mut Draft| {
+        let user = draft.user(&name)?;
         draft.put_user(&name, User { tokens: Vec::new(), ..user }).map(drop)
-    });
-    match deleted.await {
-        Ok(()) => {
-            info!(user = %shown.escape_debug(), by = %identity.user, "the tokens of a user are gone");
-            done()
-        }
-        Err(refusal) => refusal,
-    }
+    };
+    remove(&broker, edit).await
 }
 
 /// The user of the request.

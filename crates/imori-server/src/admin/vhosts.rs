@@ -14,7 +14,6 @@ use imori_core::name::Name;
 use imori_core::outbound::CutReason;
 use imori_core::world::World;
 use serde_json::{Value, json};
-use tracing::info;
 
 use super::queues::queue_ids;
 use crate::access::VhostFacts;
@@ -24,7 +23,7 @@ use crate::internal::start_responder;
 use crate::limits::{VHOST_LOOK_EVERY, VHOST_LOOKS_MAX};
 use crate::requests::administered::Administered;
 use crate::requests::answer::{bad_request, created, done, ended, json_with, not_found};
-use crate::requests::body::{Body, change};
+use crate::requests::body::{Body, change, remove};
 use crate::requests::list::{ListQuery, list};
 use crate::requests::on_cell::{is_kept, on_cell, operator};
 use crate::shared::queue_key;
@@ -97,7 +96,6 @@ async fn row(broker: &Administered, name: &str, id: VhostId) -> Value {
 /// Makes a vhost, or changes what is told of it.
 pub(super) async fn put_vhost(
     State(broker): State<Arc<Administered>>,
-    Extension(identity): Extension<Identity>,
     Path(name): Path<String>,
     body: Body,
 ) -> Response {
@@ -113,7 +111,6 @@ pub(super) async fn put_vhost(
         Ok(put) => put,
         Err(refusal) => return refusal,
     };
-    info!(vhost = %name.escape_debug(), by = %identity.user, "a vhost is set");
     if !is_new {
         return done();
     }
@@ -137,7 +134,6 @@ pub(super) async fn open_vhosts(broker: &Administered, vhosts: Vec<(String, u32)
 /// Takes a vhost away, with its connections, queues, exchanges and permissions.
 pub(super) async fn delete_vhost(
     State(broker): State<Arc<Administered>>,
-    Extension(identity): Extension<Identity>,
     Path(name): Path<String>,
 ) -> Response {
     let found = broker.shared.table.load().vhost_named(name.as_bytes());
@@ -158,14 +154,7 @@ pub(super) async fn delete_vhost(
     if !is_kept(&broker.shared, confirm).await {
         return ended();
     }
-    let deleted = name.clone();
-    match change(&broker, move |draft| draft.delete_vhost(&deleted)).await {
-        Ok(()) => {
-            info!(vhost = %name.escape_debug(), by = %identity.user, "a vhost is deleted");
-            done()
-        }
-        Err(refusal) => refusal,
-    }
+    remove(&broker, move |draft| draft.delete_vhost(&name)).await
 }
 
 /// Ends the connections of a vhost, deletes what is in it and, once that is all, the vhost. Gives the confirm of the

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use tokio::task::spawn_blocking;
 
 use super::administered::Administered;
-use super::answer::{access_refused, bad_request, ended};
+use super::answer::{access_refused, bad_request, created, done, ended};
 use crate::access::{AccessError, Draft};
 use crate::limits::ADMIN_BODY_BYTES_MAX;
 
@@ -84,4 +84,24 @@ pub(crate) async fn change<R: Send + 'static>(
         Ok(changed) => changed.map_err(|error| access_refused(&error)),
         Err(_) => Err(ended()),
     }
+}
+
+/// Answers to a change that sets something: 201 where it is new.
+pub(crate) async fn set(
+    broker: &Arc<Administered>,
+    edit: impl FnOnce(&mut Draft) -> Result<bool, AccessError> + Send + 'static,
+) -> Response {
+    match change(broker, edit).await {
+        Ok(true) => created(),
+        Ok(false) => done(),
+        Err(refusal) => refusal,
+    }
+}
+
+/// Answers to a change that takes something away.
+pub(crate) async fn remove(
+    broker: &Arc<Administered>,
+    edit: impl FnOnce(&mut Draft) -> Result<(), AccessError> + Send + 'static,
+) -> Response {
+    change(broker, edit).await.map_or_else(|refusal| refusal, |()| done())
 }
