@@ -502,6 +502,10 @@ impl Connection {
                             only, and tokens and keys are not known";
                 self.refuse(world, &error, text);
             }
+            Err(ProtocolError::TooManyConnections(reached)) => {
+                let text = reached.to_string();
+                self.refuse(world, &ProtocolError::TooManyConnections(reached), &text);
+            }
             Err(error) => self.refuse(world, &error, "a CONNECT was refused"),
         }
         Taken::Bytes(len)
