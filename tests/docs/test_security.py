@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 
 from harness.imori import REPOSITORY
 
@@ -21,3 +22,13 @@ def test_an_id_stands_for_one_rule() -> None:
     text = (REPOSITORY / "SECURITY.md").read_text("utf-8")
     ids = re.findall(r"^\| ([A-Z]+-\d\d) \|", text, re.MULTILINE)
     assert len(ids) == len(set(ids))
+
+
+def test_the_table_of_rules_and_tests_is_that_of_this_tree() -> None:
+    checked = subprocess.run(
+        [sys.executable, "ci/security.py", "--check"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+    )
+    assert checked.returncode == 0, checked.stdout

@@ -1,15 +1,19 @@
 """Users: who may log in, from where, and what becomes of it (SECURITY AUTH-14, OPS-01, OPS-03)."""
 
+import asyncio
 import base64
 import hashlib
+import json
 import socket
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import nats
+import nkeys
 import pika
 import pika.exceptions
 import pytest
@@ -18,6 +22,8 @@ from harness.admin import ask, read
 from harness.deadline import DEADLINE_S
 from harness.imori import BINARY, Imori, running_imori
 
+# A client of NATS that does not try again.
+ONCE: dict[str, Any] = {"allow_reconnect": False, "max_reconnect_attempts": 0}
 ALL = {"configure": ".*", "write": ".*", "read": ".*"}
 
 
@@ -55,6 +61,21 @@ def may_log_in(imori: Imori, user: str, password: str, vhost: str = "/") -> bool
         login = f"login:{user}\npasscode:{password}\nhost:vhost:{vhost}\n"
         stream.sendall(f"CONNECT\naccept-version:1.2\n{login}\n\0".encode())
         return stream.recv(4096).startswith(b"CONNECTED")
+
+
+def nats_lets_in(imori: Imori, login: Callable[[str], dict[str, str]]) -> bool:
+    """Logs in with what `login` makes of the nonce."""
+    with socket.create_connection(imori.addresses[0], DEADLINE_S) as stream:
+        reader = stream.makefile("rb")
+        info = json.loads(reader.readline().removeprefix(b"INFO "))
+        options = {"verbose": False, **login(info["nonce"])}
+        stream.sendall(f"CONNECT {json.dumps(options)}\r\nPING\r\n".encode())
+        with reader:
+            return reader.readline() == b"PONG\r\n"
+
+
+def by_token(token: str) -> Callable[[str], dict[str, str]]:
+    return lambda _: {"auth_token": token}
 
 
 def test_a_user_logs_in_with_the_right_password_and_where_it_may(imori: Imori) -> None:
@@ -137,6 +158,67 @@ def test_a_user_whose_client_names_no_vhost_is_at_home(tmp_path: Path) -> None:
                 while b"PONG" not in said:
                     said += stream.recv(4096)
             assert own.basic_get("heard", auto_ack=True)[2] == b"hi"
+        assert imori.stop() == 0
+
+
+def test_a_token_stands_for_its_user(tmp_path: Path) -> None:
+    with running_imori(tmp_path, protocol="nats", amqp=True, admin=True) as imori:
+        put(imori, "/api/users/joe", {"tags": "management"})
+        put(imori, "/api/permissions/%2F/joe", ALL)
+        made = ask(imori, "/api/users/joe/tokens", method="POST")
+        token = made.json()["token"]
+        assert (made.status, token.startswith("imori_")) == (201, True)
+        assert token not in ask(imori, "/api/users/joe").body, "only its digest is kept"
+        with channel(imori, "joe", token) as own:
+            own.queue_declare("tokens", exclusive=True)
+        bearer = {"Authorization": f"Bearer {token}"}
+        seen = ask(imori, "/api/whoami", login=None, headers=bearer).json()
+        assert seen == {"name": "joe", "tags": ["management"]}
+
+        async def connect() -> None:
+            host, port = imori.addresses[0]
+            client = await nats.connect(f"nats://{host}:{port}", token=token, **ONCE)
+            await client.close()
+
+        asyncio.run(connect())
+        for wrong in [token + "x", token[:-1], "imori_", "joe"]:
+            assert not nats_lets_in(imori, by_token(wrong)), wrong
+        assert ask(imori, "/api/users/joe/tokens", method="DELETE").status == 204
+        assert not nats_lets_in(imori, by_token(token))
+        assert imori.stop() == 0
+
+
+def test_a_key_of_nats_signs_the_nonce(tmp_path: Path) -> None:
+    seed = nkeys.encode_seed(bytes(range(32)), nkeys.PREFIX_BYTE_USER)
+    public = nkeys.from_seed(seed).public_key.decode()
+    stranger = nkeys.encode_seed(bytes(range(1, 33)), nkeys.PREFIX_BYTE_USER)
+    with running_imori(tmp_path, protocol="nats", admin=True) as imori:
+        put(imori, "/api/users/joe", {"nkeys": [public]})
+        put(imori, "/api/permissions/%2F/joe", ALL)
+        refused = ask(imori, "/api/users/eve", method="PUT", body={"nkeys": [public[:-1] + "A"]})
+        assert (refused.status, "no public key" in refused.body) == (400, True)
+
+        async def connect() -> None:
+            host, port = imori.addresses[0]
+            url = f"nats://{host}:{port}"
+            client = await nats.connect(url, nkeys_seed_str=seed.decode(), **ONCE)
+            await client.publish("news", b"x")
+            await client.flush()
+            await client.close()
+
+        def signed(signing: bytes, text: str | None = None) -> Callable[[str], dict[str, str]]:
+            def login(nonce: str) -> dict[str, str]:
+                signature = nkeys.from_seed(bytearray(signing)).sign((text or nonce).encode())
+                return {"nkey": public, "sig": base64.b64encode(signature).decode()}
+
+            return login
+
+        asyncio.run(connect())
+        assert nats_lets_in(imori, signed(seed))
+        assert not nats_lets_in(imori, signed(stranger)), "somebody else signed it"
+        assert not nats_lets_in(imori, signed(seed, "another nonce")), "it was signed elsewhere"
+        assert ask(imori, "/api/users/joe", method="DELETE").status == 204
+        assert not nats_lets_in(imori, signed(seed))
         assert imori.stop() == 0
 
 

@@ -282,7 +282,7 @@ mod tests {
             ("one://h:1/a.B/C", one, "h", 1, None, "a.B/C"),
         ] {
             let login = login.map(|(user, password)| (user.to_owned(), password.to_owned()));
-            let is_tls = text.starts_with("tls") || text.contains("s:") || text.contains("ssl");
+            let is_tls = ["tls", "stomps", "stomp+ssl", "amqps"].iter().any(|name| text.starts_with(name));
             let expected =
                 Url { scheme, is_tls, host: host.to_owned(), port, login, vhost: vhost.to_owned() };
             assert_eq!(text.parse::<Url>().unwrap(), expected, "{text}");

@@ -46,7 +46,18 @@ pub enum Credentials {
         /// The user that the client asks to be, if it names one.
         user: Option<Box<[u8]>>,
     },
-    /// A token, a signature or a claim of a kind that no protocol here understands.
+    /// A secret that stands for a user without naming one.
+    Token(Box<[u8]>),
+    /// A signature by a key of NATS, of something that the broker said to this connection alone.
+    Nkey {
+        /// The public key, as NATS writes it.
+        key: Box<[u8]>,
+        /// The signature, of Ed25519.
+        signature: Box<[u8]>,
+        /// The text that is signed.
+        nonce: Box<[u8]>,
+    },
+    /// A claim of a kind that no protocol here understands.
     Unsupported,
 }
 
@@ -56,6 +67,8 @@ impl fmt::Debug for Credentials {
         match self {
             Credentials::Password { .. } => f.write_str("Password"),
             Credentials::Certificate { .. } => f.write_str("Certificate"),
+            Credentials::Token(_) => f.write_str("Token"),
+            Credentials::Nkey { .. } => f.write_str("Nkey"),
             Credentials::Unsupported => f.write_str("Unsupported"),
         }
     }

@@ -27,6 +27,8 @@ pub(crate) struct Client {
     pub(crate) identity: Identity,
     pub(crate) vhost: VhostId,
     pub(crate) options: ConnectOptions,
+    /// The text that INFO asked the client to sign.
+    pub(crate) nonce: String,
     /// The exchange in which its subjects live, once for all its subscriptions.
     pub(crate) exchange: Name,
     pub(crate) sids: Sids,
@@ -44,6 +46,7 @@ impl Client {
             connection,
             identity: Identity::nobody(),
             options: ConnectOptions::default(),
+            nonce: String::new(),
             exchange: Name::new(TOPIC_EXCHANGE),
             sids: Sids::default(),
             lost_to: None,

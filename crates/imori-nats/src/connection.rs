@@ -216,6 +216,7 @@ impl Inbound for Connection {
 
     /// Sends INFO, which a client waits for before it says anything.
     fn greet<W: World>(&mut self, world: &W) {
+        self.client.nonce = world.secret().iter().map(|byte| format!("{byte:02x}")).collect();
         let info = self.info();
         self.client.answer(world, |out| push_info(out, &info));
     }
@@ -498,8 +499,8 @@ impl Connection {
                 }
             }
             Err(error @ ProtocolError::AuthorizationViolation) => {
-                let text = "check `user` and `pass`; the built-in user may connect from the broker's own machine \
-                            only, and tokens and keys are not known";
+                let text = "check `user` and `pass`, the token or the key; the built-in user may connect from the \
+                            broker's own machine only";
                 self.refuse(world, &error, text);
             }
             Err(ProtocolError::TooManyConnections(reached)) => {
@@ -533,6 +534,7 @@ impl Connection {
                 Ok(address) => address.ip().to_string(),
                 Err(_) => address.clone(),
             },
+            nonce: self.client.nonce.clone(),
             connect_urls: settings.connect_urls.clone(),
             connect_info: false,
             ldm: false,

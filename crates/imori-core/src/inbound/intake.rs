@@ -105,13 +105,15 @@ impl<F: AsRef<[u8]>> Intake<F> {
     /// Why credentials prove nothing on this transport, if so (SECURITY AUTH-09).
     fn refusal(&self, credentials: &Credentials) -> Option<Notice> {
         match credentials {
-            Credentials::Password { .. } if !self.peer.may_send_password => Some(Notice::refused(
-                "password without TLS",
-                String::from(
-                    "a password came without TLS, where anyone on the way can read it; connect to a listener with \
+            Credentials::Password { .. } | Credentials::Token(_) if !self.peer.may_send_password => {
+                Some(Notice::refused(
+                    "password without TLS",
+                    String::from(
+                        "a password came without TLS, where anyone on the way can read it; connect to a listener with \
                      TLS, or name this one in `broker.accept_plaintext`",
-                ),
-            )),
+                    ),
+                ))
+            }
             Credentials::Certificate { .. } if self.peer.certified_user().is_none() => Some(Notice::refused(
                 "certificate of no user",
                 String::from(

@@ -36,7 +36,13 @@ pub struct ConnectOptions {
     /// A secret instead of user and password.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_token: Option<String>,
-    /// A claim, or a signature of the nonce: credentials of a kind that is not known here.
+    /// The public key of the user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nkey: Option<String>,
+    /// The signature of INFO's nonce by that key, in base64 for URLs without padding.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sig: Option<String>,
+    /// A claim or an account: credentials of a kind that is not known here.
     #[serde(skip)]
     pub has_other_credentials: bool,
 }
@@ -58,6 +64,8 @@ impl Default for ConnectOptions {
             user: None,
             pass: None,
             auth_token: None,
+            nkey: None,
+            sig: None,
             has_other_credentials: false,
         }
     }
@@ -84,8 +92,15 @@ impl ConnectOptions {
     pub fn with(&self, json: &[u8]) -> Option<Self> {
         let written: Map<String, Value> = serde_json::from_slice(json).ok()?;
         // Credentials do not outlast their CONNECT.
-        let mut options =
-            Self { user: None, pass: None, auth_token: None, has_other_credentials: false, ..self.clone() };
+        let mut options = Self {
+            user: None,
+            pass: None,
+            auth_token: None,
+            nkey: None,
+            sig: None,
+            has_other_credentials: false,
+            ..self.clone()
+        };
         for (name, value) in written {
             options.set(&name.to_ascii_lowercase(), value)?;
         }
@@ -112,7 +127,9 @@ impl ConnectOptions {
             "user" => self.user = text(value)?,
             "pass" => self.pass = text(value)?,
             "auth_token" => self.auth_token = text(value)?,
-            "jwt" | "nkey" | "sig" | "account" => self.has_other_credentials |= text(value)?.is_some(),
+            "nkey" => self.nkey = text(value)?,
+            "sig" => self.sig = text(value)?,
+            "jwt" | "account" => self.has_other_credentials |= text(value)?.is_some(),
             _ => {}
         }
         Some(())

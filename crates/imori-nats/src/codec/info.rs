@@ -39,6 +39,9 @@ pub struct Info {
     /// The client's address as the server sees it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub client_ip: String,
+    /// A text that clients sign who log in by a key.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub nonce: String,
     /// Other addresses to connect to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub connect_urls: Vec<String>,

@@ -1,5 +1,7 @@
 //! CONNECT: who it is, and what it can.
 
+use base64::Engine as _;
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use imori_core::authorize::{Action, Actor, Object, authorize};
 use imori_core::login::{Credentials, Verdict};
 use imori_core::world::World;
@@ -24,7 +26,7 @@ pub(crate) fn log_in<W: World>(
         Some(json) => client.options.with(json).ok_or(ProtocolError::Malformed)?,
         None => ConnectOptions::default(),
     };
-    let identity = match verify(credentials(&options)) {
+    let identity = match verify(credentials(&options, &client.nonce)) {
         Some(Verdict::Granted(identity)) => identity,
         // The answer is the same for an unknown user, a wrong password and a guest from elsewhere
         // (SECURITY AUTH-09).
@@ -53,10 +55,25 @@ pub(crate) fn log_in<W: World>(
 }
 
 /// A client that names neither user nor password means the built-in user; of one that names one of them the other is
-/// empty.
-fn credentials(options: &ConnectOptions) -> Credentials {
-    if options.auth_token.is_some() || options.has_other_credentials {
+/// empty. A key comes with a signature of this nonce.
+fn credentials(options: &ConnectOptions, nonce: &str) -> Credentials {
+    if options.has_other_credentials {
         return Credentials::Unsupported;
+    }
+    if let Some(key) = &options.nkey {
+        // Some clients write it in the other alphabet, as nats-server reads it too.
+        let read = |text: &String| {
+            BASE64_URL_SAFE_NO_PAD.decode(text).or_else(|_| BASE64_STANDARD.decode(text)).ok()
+        };
+        let signature = options.sig.as_ref().and_then(read);
+        return signature.map_or(Credentials::Unsupported, |signature| Credentials::Nkey {
+            key: key.as_bytes().into(),
+            signature: signature.into(),
+            nonce: nonce.as_bytes().into(),
+        });
+    }
+    if let Some(token) = &options.auth_token {
+        return Credentials::Token(token.as_bytes().into());
     }
     match (&options.user, &options.pass) {
         (None, None) => Credentials::password(None, None),
@@ -80,7 +97,6 @@ mod tests {
             (r#"{"user":"guest"}"#, Some((Some("guest"), Some("")))),
             (r#"{"pass":"guest"}"#, Some((Some(""), Some("guest")))),
             (r#"{"user":"eve","pass":"guest\u0000"}"#, Some((Some("eve"), Some("guest\0")))),
-            (r#"{"auth_token":"guest"}"#, None),
             (r#"{"jwt":"x"}"#, None),
         ] {
             let options = ConnectOptions::default().with(json.as_bytes()).unwrap();
@@ -90,7 +106,24 @@ mod tests {
                     Credentials::password(user.map(str::as_bytes), password.map(str::as_bytes))
                 },
             );
-            assert!(credentials(&options) == expected, "{json}");
+            assert!(credentials(&options, "") == expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_token_and_a_key_are_credentials_of_their_own() {
+        let of = |json: &str| credentials(&ConnectOptions::default().with(json.as_bytes()).unwrap(), "nonce");
+        assert!(of(r#"{"auth_token":"t"}"#) == Credentials::Token(b"t"[..].into()));
+        let signed = Credentials::Nkey {
+            key: b"UA"[..].into(),
+            signature: b"sign"[..].into(),
+            nonce: b"nonce"[..].into(),
+        };
+        assert!(of(r#"{"nkey":"UA","sig":"c2lnbg"}"#) == signed);
+        for json in
+            [r#"{"nkey":"UA"}"#, r#"{"nkey":"UA","sig":"%"}"#, r#"{"nkey":"UA","sig":"c2lnbg","jwt":"x"}"#]
+        {
+            assert!(of(json) == Credentials::Unsupported, "{json}");
         }
     }
 }

@@ -73,7 +73,7 @@ fn a_client_without_a_login_is_the_user_of_its_certificate() {
     for (connect, expected) in [
         ("{}", Credentials::Certificate { user: None }),
         (r#"{"user":"eve","pass":"x"}"#, Credentials::password(Some(b"eve"), Some(b"x"))),
-        (r#"{"auth_token":"x"}"#, Credentials::Unsupported),
+        (r#"{"auth_token":"x"}"#, Credentials::Token(b"x"[..].into())),
     ] {
         let world = slow_world();
         let mut client = Client::new(&world, &Arc::new(Settings::default()), false);

@@ -15,11 +15,13 @@ use tracing::{debug, warn};
 
 use super::attempts::Attempts;
 use super::draft::Draft;
-use super::objects::Objects;
+use super::nkey;
+use super::objects::{Objects, User};
 use super::operator::OPERATOR;
 use super::password::PasswordHash;
 use super::quotas::{Quota, Quotas};
 use super::refusal::AccessError;
+use super::token;
 use super::verified::Verified;
 use crate::config::GuestLogin;
 use crate::login::{Authenticator, BuiltInUser, is_equal};
@@ -198,6 +200,27 @@ impl Access {
         identity.cloned().map_or(Verdict::Refused, Verdict::Granted)
     }
 
+    /// Finds the user of a token, who has to be the one that is named.
+    fn check_token(&self, token: &[u8], named: Option<&str>) -> Verdict {
+        let Some(digest) = token::digest(token) else { return Verdict::Refused };
+        self.find(|name, user| named.is_none_or(|named| named == name) && user.tokens.contains(&digest))
+    }
+
+    /// Finds the user of a public key of NATS, if its owner signed the nonce.
+    fn check_key(&self, key: &[u8], nonce: &[u8], signature: &[u8]) -> Verdict {
+        if !nkey::is_signed(key, nonce, signature) {
+            return Verdict::Refused;
+        }
+        self.find(|_, user| user.nkeys.iter().any(|known| known.as_bytes() == key))
+    }
+
+    fn find(&self, is_meant: impl Fn(&str, &User) -> bool) -> Verdict {
+        let state = self.state.load();
+        let found = state.objects.users.iter().find(|(name, user)| is_meant(name, user));
+        let identity = found.and_then(|(name, _)| state.identities.get(name));
+        identity.cloned().map_or(Verdict::Refused, Verdict::Granted)
+    }
+
     /// Checks a password at the price of a slow hash, whether the user is there or not.
     fn check(&self, user: &str, password: &[u8], source: Option<IpAddr>) -> Verdict {
         let state = self.state.load_full();
@@ -222,6 +245,10 @@ impl Authenticator for Access {
         let (user, password) = match &login.credentials {
             Credentials::Password { user, password } => (user, password),
             Credentials::Certificate { user } => return Some(self.check_certificate(login, user.as_deref())),
+            Credentials::Token(token) => return Some(self.check_token(token, None)),
+            Credentials::Nkey { key, signature, nonce } => {
+                return Some(self.check_key(key, nonce, signature));
+            }
             Credentials::Unsupported => return Some(Verdict::Refused),
         };
         let user = user.as_deref().unwrap_or(BUILT_IN_USER);
@@ -240,6 +267,10 @@ impl Authenticator for Access {
                 Verdict::Refused
             };
             return Some(verdict);
+        }
+        // A token may stand for the password of its user.
+        if let granted @ Verdict::Granted(_) = self.check_token(password, Some(name)) {
+            return Some(granted);
         }
         if self.verified.as_ref().is_some_and(|verified| verified.has(name, password)) {
             return state.identities.get(name).cloned().map(Verdict::Granted);

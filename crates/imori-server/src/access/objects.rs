@@ -30,6 +30,9 @@ pub(crate) struct User {
     /// Public keys of NATS, `U…`, by which the user logs in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) nkeys: Vec<String>,
+    /// Digests of the user's tokens.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tokens: Vec<String>,
     /// The name that a client certificate has to carry, where it is not the user's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) certificate: Option<String>,

@@ -69,7 +69,7 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
         put(move |broker, identity, path, body| limits::put(of, broker, identity, path, body))
             .delete(move |broker, identity, path| limits::delete(of, broker, identity, path))
     };
-    let paths: [(&str, MethodRouter<Arc<Administered>>); 57] = [
+    let paths: [(&str, MethodRouter<Arc<Administered>>); 58] = [
         ("/livez", get(probes::livez)),
         ("/readyz", get(probes::readyz)),
         ("/metrics", monitor(get(probes::metrics))),
@@ -109,6 +109,7 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
         ("/api/users/without-permissions", administer(get(users::without_permissions))),
         ("/api/users/bulk-delete", administer(post(users::delete_users))),
         ("/api/users/{user}", administer(user)),
+        ("/api/users/{user}/tokens", administer(post(users::make_token).delete(users::delete_tokens))),
         ("/api/users/{user}/permissions", administer(permissions_of(Of::User))),
         ("/api/users/{user}/topic-permissions", administer(topics_of(Of::User))),
         ("/api/permissions", administer(permissions_of(Of::All))),

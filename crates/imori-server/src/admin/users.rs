@@ -10,7 +10,7 @@ use imori_core::authorize::Identity;
 use serde_json::{Value, json};
 use tracing::info;
 
-use crate::access::{AccessError, Algorithm, PasswordHash, User};
+use crate::access::{AccessError, Algorithm, PasswordHash, Token, User, is_user_key};
 use crate::requests::administered::Administered;
 use crate::requests::answer::{access_refused, created, done, json_with, not_found};
 use crate::requests::body::{Body, change};
@@ -80,7 +80,13 @@ pub(super) async fn put_user(
 /// Reads a user; what has no field keeps what `known` has, but for the password and the tags.
 fn read(body: &Body, known: User) -> Result<User, AccessError> {
     let vhost = body.get("vhost")?.or(known.vhost);
-    let nkeys = body.get("nkeys")?.unwrap_or(known.nkeys);
+    let nkeys: Vec<String> = body.get("nkeys")?.unwrap_or(known.nkeys);
+    if let Some(wrong) = nkeys.iter().find(|key| !is_user_key(key)) {
+        let shown = wrong.escape_debug();
+        return Err(AccessError::bad(format_args!(
+            "`{shown}` is no public key of a NATS user; one begins with `U`"
+        )));
+    }
     let certificate = body.get("certificate")?.or(known.certificate);
     Ok(User {
         password: password(body)?,
@@ -88,6 +94,7 @@ fn read(body: &Body, known: User) -> Result<User, AccessError> {
         vhost,
         nkeys,
         certificate,
+        tokens: known.tokens,
         limits: known.limits,
     })
 }
@@ -144,6 +151,50 @@ pub(super) async fn delete_users(
     match deleted.await {
         Ok(()) => {
             info!(users = count, by = %identity.user, "users are deleted");
+            done()
+        }
+        Err(refusal) => refusal,
+    }
+}
+
+/// Makes a token for a user, which is told this once.
+pub(super) async fn make_token(
+    State(broker): Broker,
+    Extension(identity): Extension<Identity>,
+    Path(name): Path<String>,
+) -> Response {
+    let shown = name.clone();
+    let made = change(&broker, move |draft| {
+        let known = draft.objects.users.get(&name).map(|user| (**user).clone());
+        let mut user = known.ok_or_else(|| AccessError::Missing("user", name.clone()))?;
+        let token = Token::make().ok_or(AccessError::NoRandomness)?;
+        user.tokens.push(token.digest());
+        draft.put_user(&name, user).map(|_| token)
+    });
+    match made.await {
+        Ok(token) => {
+            info!(user = %shown.escape_debug(), by = %identity.user, "a token is made");
+            json_with(StatusCode::CREATED, &json!({"token": token.reveal()}))
+        }
+        Err(refusal) => refusal,
+    }
+}
+
+/// Takes all tokens of a user away.
+pub(super) async fn delete_tokens(
+    State(broker): Broker,
+    Extension(identity): Extension<Identity>,
+    Path(name): Path<String>,
+) -> Response {
+    let shown = name.clone();
+    let deleted = change(&broker, move |draft| {
+        let known = draft.objects.users.get(&name).map(|user| (**user).clone());
+        let user = known.ok_or_else(|| AccessError::Missing("user", name.clone()))?;
+        draft.put_user(&name, User { tokens: Vec::new(), ..user }).map(drop)
+    });
+    match deleted.await {
+        Ok(()) => {
+            info!(user = %shown.escape_debug(), by = %identity.user, "the tokens of a user are gone");
             done()
         }
         Err(refusal) => refusal,

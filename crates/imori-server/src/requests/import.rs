@@ -68,6 +68,8 @@ struct UserRow {
     #[serde(default)]
     nkeys: Vec<String>,
     #[serde(default)]
+    tokens: Vec<String>,
+    #[serde(default)]
     certificate: Option<String>,
     #[serde(flatten)]
     others: Map<String, Value>,
@@ -416,8 +418,8 @@ impl UserRow {
             }
         };
         let tags = words(self.tags.as_ref());
-        let (vhost, nkeys, certificate, limits) = (self.vhost, self.nkeys, self.certificate, self.limits);
-        Ok((self.name, User { password, tags, vhost, nkeys, certificate, limits }))
+        let UserRow { name, vhost, nkeys, tokens, certificate, limits, .. } = self;
+        Ok((name, User { password, tags, vhost, nkeys, tokens, certificate, limits }))
     }
 }
 

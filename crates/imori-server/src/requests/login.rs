@@ -33,7 +33,7 @@ pub(crate) async fn log_in(
     if is_open && !request.headers().contains_key(AUTHORIZATION) {
         return next.run(request).await;
     }
-    let Some(credentials) = basic(request.headers()) else {
+    let Some(credentials) = credentials(request.headers()) else {
         return not_authorized();
     };
     let source = request.extensions().get::<Source>().map_or(UNKNOWN, |Source(source)| *source);
@@ -80,11 +80,14 @@ async fn verdict(broker: &Administered, login: Login) -> (Login, Verdict) {
     (login, verdict)
 }
 
-/// RFC 7617: `Basic`, and in base64 the user, a colon and the password.
-fn basic(headers: &HeaderMap) -> Option<Credentials> {
+/// RFC 7617: `Basic`, and in base64 the user, a colon and the password. RFC 6750: `Bearer` and a token.
+fn credentials(headers: &HeaderMap) -> Option<Credentials> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return None };
     let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+    if scheme.eq_ignore_ascii_case("bearer") {
+        return Some(Credentials::Token(token.trim().as_bytes().into()));
+    }
     if !scheme.eq_ignore_ascii_case("basic") {
         return None;
     }
@@ -154,14 +157,14 @@ mod tests {
             for value in values {
                 headers.append(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
             }
-            basic(&headers)
+            credentials(&headers)
         };
         let password = |user: &[u8], password: &[u8]| Some(Credentials::password(Some(user), Some(password)));
         assert_eq!(login(&["Basic Z3Vlc3Q6Z3Vlc3Q="]), password(b"guest", b"guest"));
         assert_eq!(login(&["basic Z3Vlc3Q6YTpi"]), password(b"guest", b"a:b"));
         assert_eq!(login(&["Basic Og=="]), password(b"", b""));
         for values in
-            [&[][..], &["Basic Z3Vlc3Q="], &["Bearer Og=="], &["Basic"], &["Basic Og==", "Basic Og=="]]
+            [&[][..], &["Basic Z3Vlc3Q="], &["Digest Og=="], &["Basic"], &["Basic Og==", "Basic Og=="]]
         {
             assert_eq!(login(values), None, "{values:?}");
         }

@@ -52,6 +52,15 @@ enum UserCommand {
         #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
         max_channels: Option<i64>,
     },
+    /// Make a token for a user and print it, this once. Clients send it as NATS's token, as the password, or over HTTP as
+    /// `Authorization: Bearer`.
+    Token {
+        #[command(flatten)]
+        user: Named,
+        /// Take all tokens of the user away instead.
+        #[arg(long)]
+        revoke: bool,
+    },
     /// Delete a user: its connections end.
     Delete(Named),
     /// Let a user into a vhost, with these rights there.
@@ -138,6 +147,15 @@ impl User {
             }
             UserCommand::Limit { limited, max_channels } => {
                 limited.run("user", ("max-channels", max_channels))
+            }
+            UserCommand::Token { user, revoke: true } => {
+                user.asked.admin()?.delete(&format!("{}/tokens", user.path()), &user.what(), None)?;
+                print_line(&format!("the tokens of {} are gone", user.what()))
+            }
+            UserCommand::Token { user, revoke: false } => {
+                let path = format!("{}/tokens", user.path());
+                let made = user.asked.admin()?.post(&path, &user.what(), &json!({}))?;
+                print_line(made["token"].as_str().unwrap_or_default())
             }
             UserCommand::Delete(user) => {
                 user.asked.admin()?.delete(&user.path(), &user.what(), None)?;
