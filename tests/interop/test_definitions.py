@@ -63,7 +63,14 @@ def document() -> dict[str, Any]:
         "topic_permissions": [
             {"user": "joe", "vhost": "shop", "exchange": "amq.topic", "write": "^a", "read": ".*"}
         ],
-        "parameters": [],
+        "parameters": [
+            {
+                "component": "vhost-limits",
+                "name": "limits",
+                "vhost": "shop",
+                "value": {"max-queues": 100},
+            }
+        ],
         "global_parameters": [{"name": "cluster_name", "value": "rabbit@host"}],
         "queues": [
             {

@@ -5,6 +5,7 @@ use std::fmt::{self, Display};
 use imori_core::authorize::{Cause, Refusal, Resource};
 use imori_core::error::BrokerError;
 use imori_core::name::Name;
+use imori_core::quota::QuotaReached;
 use imori_core::route::RouteError;
 
 use crate::codec::error::DecodeError;
@@ -142,10 +143,43 @@ impl ProtocolError {
             BrokerError::NoInbox => ProtocolError::new(Code::NotFound, error),
             BrokerError::SessionOpen(_) => ProtocolError::new(Code::ChannelError, error),
             BrokerError::TooManySessions { .. } => ProtocolError::new(Code::NotAllowed, error),
+            BrokerError::Quota(reached) => ProtocolError::of_quota(reached),
             BrokerError::NoSession(_) => ProtocolError::new(Code::ChannelError, error),
             BrokerError::TooManyQueues | BrokerError::DiskFull(_) => {
                 ProtocolError::new(Code::PreconditionFailed, error)
             }
+        }
+    }
+
+    /// A limit of the user or the vhost, in RabbitMQ's words.
+    #[cold]
+    pub(crate) fn of_quota(reached: &QuotaReached) -> ProtocolError {
+        let new = |code, text: fmt::Arguments<'_>| ProtocolError::new(code, text);
+        match reached {
+            QuotaReached::VhostConnections { vhost, user, max } => new(
+                Code::NotAllowed,
+                format_args!(
+                    "access to vhost '{vhost}' refused for user '{user}': connection limit ({max}) is reached"
+                ),
+            ),
+            QuotaReached::UserConnections { user, max } => new(
+                Code::NotAllowed,
+                format_args!(
+                    "Connection refused for user '{user}': user connection limit ({max}) is reached"
+                ),
+            ),
+            QuotaReached::Sessions { user, max } => new(
+                Code::NotAllowed,
+                format_args!(
+                    "number of channels opened for user '{user}' has reached the maximum allowed user limit of ({max})"
+                ),
+            ),
+            QuotaReached::Queues { queue, vhost, max } => new(
+                Code::PreconditionFailed,
+                format_args!(
+                    "cannot declare queue '{queue}': queue limit in vhost '{vhost}' ({max}) is reached"
+                ),
+            ),
         }
     }
 

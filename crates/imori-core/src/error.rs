@@ -5,6 +5,7 @@ use std::fmt;
 use crate::authorize::Refusal;
 use crate::name::Name;
 use crate::outbound::SessionId;
+use crate::quota::QuotaReached;
 use crate::route::RouteError;
 
 /// Why a command was refused. Nothing was changed.
@@ -71,6 +72,8 @@ pub enum BrokerError {
     HeadersTooLarge,
     /// The broker has as many queues as it may have.
     TooManyQueues,
+    /// A limit of the user or the vhost is reached.
+    Quota(QuotaReached),
     /// The disk is so full that nothing more is declared there.
     DiskFull(Name),
 }
@@ -142,6 +145,7 @@ impl fmt::Display for BrokerError {
                 f,
                 "the disk is nearly full, so that `{name}` cannot be kept there; make space, or consume what waits, and declare it again"
             ),
+            BrokerError::Quota(reached) => write!(f, "{reached}"),
             BrokerError::TooManyQueues => f.write_str(
                 "the broker has as many queues as it may have; delete some or raise `limits.queues`",
             ),
@@ -154,6 +158,12 @@ impl std::error::Error for BrokerError {}
 impl From<Refusal> for BrokerError {
     fn from(refusal: Refusal) -> BrokerError {
         BrokerError::Refused(refusal)
+    }
+}
+
+impl From<QuotaReached> for BrokerError {
+    fn from(reached: QuotaReached) -> BrokerError {
+        BrokerError::Quota(reached)
     }
 }
 

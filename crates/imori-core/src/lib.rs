@@ -29,6 +29,7 @@ pub mod message;
 pub mod confirm;
 pub mod room;
 pub mod memory;
+pub mod quota;
 pub mod name;
 pub mod id;
 pub mod time;

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use crate::authorize::{Action, Actor, Object, Refusal, authorize};
 use crate::confirm::Lsn;
-use crate::id::{ConnectionId, QueueId};
+use crate::id::{ConnectionId, QueueId, VhostId};
 use crate::login::{Login, Verdict, Verification};
 use crate::memory::Gauge;
 use crate::message::{DeathReason, HeaderReader, OriginId};
 use crate::outbound::Outbound;
 use crate::paging::PageWork;
 use crate::queue::Queue;
+use crate::quota::QuotaReached;
 use crate::record::{Appended, NewRecord};
 use crate::room::Room;
 use crate::route::{Router, Table};
@@ -200,6 +201,29 @@ pub trait World {
     fn authorize(&self, actor: &Actor<'_>, action: Action, object: Object<'_>) -> Result<(), Refusal> {
         authorize(actor.identity, action, actor.vhost, object)
             .inspect_err(|refusal| self.refused(actor, refusal))
+    }
+
+    /// Takes an actor's connection in as one of its user and vhost, in place of those that it had before. No outbound
+    /// half is locked. Whoever knows no limits takes everybody in.
+    ///
+    /// # Errors
+    /// The vhost or the user has as many as it may have.
+    fn enter(&self, _actor: &Actor<'_>) -> Result<(), QuotaReached> {
+        Ok(())
+    }
+
+    /// Opens a session by `open`, unless the connections of the actor's user have as many as they may have. No outbound
+    /// half is locked.
+    ///
+    /// # Errors
+    /// They have as many, and `open` was not called.
+    fn open_session<R>(&self, _actor: &Actor<'_>, open: impl FnOnce() -> R) -> Result<R, QuotaReached> {
+        Ok(open())
+    }
+
+    /// How many queues an operator lets a vhost have; `None` where no operator said.
+    fn queues_max(&self, _vhost: VhostId) -> Option<usize> {
+        None
     }
 
     /// Takes note that an actor was refused something. No outbound half is locked.

@@ -503,6 +503,10 @@ impl Connection {
                             broker's own machine only";
                 self.refuse(world, &error, text);
             }
+            Err(ProtocolError::TooManyConnections(reached)) => {
+                let text = reached.to_string();
+                self.refuse(world, &ProtocolError::TooManyConnections(reached), &text);
+            }
             Err(error) => self.refuse(world, &error, "a CONNECT was refused"),
         }
         Taken::Bytes(len)

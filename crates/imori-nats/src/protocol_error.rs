@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use imori_core::error::BrokerError;
 use imori_core::name::Printable;
+use imori_core::quota::QuotaReached;
 use imori_core::route::RouteError;
 
 use crate::codec::error::DecodeError;
@@ -25,6 +26,7 @@ pub(crate) enum ProtocolError {
     InvalidSubject,
     InvalidPublishSubject,
     TooManySubscriptions,
+    TooManyConnections(Box<QuotaReached>),
     /// Of a subject.
     PublishViolation(Box<[u8]>),
     /// Of a subject and perhaps a group.
@@ -52,6 +54,11 @@ impl ProtocolError {
             Self::InvalidSubject => "Invalid Subject",
             Self::InvalidPublishSubject => "Invalid Publish Subject",
             Self::TooManySubscriptions => "maximum subscriptions exceeded",
+            Self::TooManyConnections(reached) => match **reached {
+                // Its accounts are our vhosts.
+                QuotaReached::VhostConnections { .. } => "maximum account active connections exceeded",
+                _ => "maximum connections exceeded",
+            },
             Self::PublishViolation(subject) => {
                 return format!("Permissions Violation for Publish to \"{}\"", Printable(subject)).into();
             }

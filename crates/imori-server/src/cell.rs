@@ -17,13 +17,14 @@ use arc_swap::{ArcSwap, Cache};
 use imori_core::authorize::{Actor, Refusal};
 use imori_core::broker::queue_woken;
 use imori_core::confirm::Lsn;
-use imori_core::id::{ConnectionId, QueueId};
+use imori_core::id::{ConnectionId, QueueId, VhostId};
 use imori_core::login::{Login, Verification};
 use imori_core::memory::Gauge;
 use imori_core::message::{HeaderReader, OriginId};
 use imori_core::outbound::Outbound;
 use imori_core::paging::PageWork;
 use imori_core::queue::Queue;
+use imori_core::quota::QuotaReached;
 use imori_core::record::{Appended, NewRecord};
 use imori_core::route::{Router, Table};
 use imori_core::time::Time;
@@ -215,6 +216,7 @@ impl Cell {
         let Some(handle) = self.shared.cell(self.id) else {
             return;
         };
+        self.shared.seats.leave(id);
         if let Some(link) = handle.connections.remove(link_key(id)) {
             handle.gone.add(&link.wire.client, &link.outbound);
         }
@@ -286,6 +288,18 @@ impl World for Cell {
         if counter == Counter::NoForm {
             self.shared.log_no_form(times);
         }
+    }
+
+    fn enter(&self, actor: &Actor<'_>) -> Result<(), QuotaReached> {
+        self.shared.enter(actor)
+    }
+
+    fn open_session<R>(&self, actor: &Actor<'_>, open: impl FnOnce() -> R) -> Result<R, QuotaReached> {
+        self.shared.open_session(actor, open)
+    }
+
+    fn queues_max(&self, vhost: VhostId) -> Option<usize> {
+        self.shared.access.vhost_quota(vhost).parts_max
     }
 
     fn refused(&self, actor: &Actor<'_>, refusal: &Refusal) {

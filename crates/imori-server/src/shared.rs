@@ -10,10 +10,11 @@ use std::task::Waker;
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
-use imori_core::authorize::{Identity, Renewal};
+use imori_core::authorize::{Actor, Identity, Renewal};
 use imori_core::id::{ConnectionId, QueueId};
 use imori_core::name::Name;
 use imori_core::queue::Queue;
+use imori_core::quota::QuotaReached;
 use imori_core::room::{Reserve, Room, RoomState};
 use imori_core::route::Table;
 use imori_core::time::Time;
@@ -35,6 +36,7 @@ use crate::login::{LoginCounts, Verifiers};
 use crate::peers::admission::{Admission, Ticket};
 use crate::peers::client::Client;
 use crate::peers::log_limit::PeerLogLimit;
+use crate::peers::seats::{Full, Seats};
 use crate::peers::sums::Gone;
 use crate::pipe::Pipe;
 use crate::slots::{SlotKey, Slots, unpoisoned};
@@ -224,6 +226,8 @@ pub(crate) struct Shared {
     pub(crate) no_form_log: RateLimitedLog,
     /// Users, vhosts and permissions.
     pub(crate) access: Arc<Access>,
+    /// The connections of each user and each vhost.
+    pub(crate) seats: Seats,
     pub(crate) verifiers: Verifiers,
     pub(crate) logins: LoginCounts,
     pub(crate) memory: Memory,
@@ -317,6 +321,40 @@ impl Shared {
                 });
             }
         }
+    }
+
+    /// Takes a connection in, as [`World::enter`](imori_core::world::World::enter) does.
+    pub(crate) fn enter(&self, actor: &Actor<'_>) -> Result<(), QuotaReached> {
+        let user = &actor.identity.user;
+        let user_max = self.access.user_quota(user).connections_max;
+        let vhost_max = self.access.vhost_quota(actor.vhost).connections_max;
+        let taken = self.seats.take(actor.connection, (user, user_max), (actor.vhost, vhost_max));
+        taken.map_err(|full| match full {
+            Full::Vhost(max) => {
+                let vhost = self.table.load().vhost_name(actor.vhost).cloned();
+                let vhost = vhost.unwrap_or_else(|| Name::new(b""));
+                QuotaReached::VhostConnections { vhost, user: user.clone(), max }
+            }
+            Full::User(max) => QuotaReached::UserConnections { user: user.clone(), max },
+        })
+    }
+
+    /// Opens a session, as [`World::open_session`](imori_core::world::World::open_session) does. Sessions of one user
+    /// are opened one after the other where they are counted.
+    pub(crate) fn open_session<R>(
+        &self,
+        actor: &Actor<'_>,
+        open: impl FnOnce() -> R,
+    ) -> Result<R, QuotaReached> {
+        let user = &actor.identity.user;
+        let Some(max) = self.access.user_quota(user).parts_max else {
+            return Ok(open());
+        };
+        self.seats.with_user(user, |connections| {
+            let count = |id| self.with_link(id, |link| link.outbound.open_sessions().count());
+            let opened: usize = connections.filter_map(count).sum();
+            if opened >= max { Err(QuotaReached::Sessions { user: user.clone(), max }) } else { Ok(open()) }
+        })
     }
 
     /// Ends the broker because of a fault in its core.

@@ -91,6 +91,7 @@ impl From<BrokerError> for ProtocolError {
             | BrokerError::HeadersTooLarge
             | BrokerError::TooManyQueues
             | BrokerError::TooManySessions { .. }
+            | BrokerError::Quota(_)
             | BrokerError::DiskFull(_)
             | BrokerError::RecordTooLarge { .. }
             | BrokerError::TransactionTooLarge { .. } => RESOURCE_ERROR,

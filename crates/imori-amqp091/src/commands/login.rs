@@ -1,6 +1,6 @@
 //! The way into a vhost: `connection.start-ok`, `tune-ok` and `open`.
 
-use imori_core::authorize::{Action, Identity, Object, authorize};
+use imori_core::authorize::{Action, Actor, Identity, Object, authorize};
 use imori_core::login::{Credentials, Verdict};
 use imori_core::name::Name;
 use imori_core::turn::{ClientFacts, Peer};
@@ -206,6 +206,8 @@ pub(crate) fn open<W: World>(
         let text = format_args!("vhost {} not found", name.escape_default());
         return Err(ProtocolError::new(Code::NotAllowed, text));
     };
+    let actor = Actor { vhost: id, ..client.actor() };
+    world.enter(&actor).map_err(|reached| ProtocolError::of_quota(&reached))?;
     (client.vhost, client.vhost_name) = (id, Name::from(name));
     (client.facts.vhost, client.facts.user) = (Some(id), client.identity.user.to_string());
     Ok(())

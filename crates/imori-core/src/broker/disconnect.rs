@@ -47,11 +47,13 @@ pub fn delete_exclusive<W: World>(world: &W, actor: &Actor<'_>) -> bool {
 /// Opens a session of the actor's connection. The first is open from the start.
 ///
 /// # Errors
-/// [`BrokerError::Refused`], [`BrokerError::SessionOpen`], [`BrokerError::TooManySessions`], or
+/// [`BrokerError::Refused`], [`BrokerError::SessionOpen`], [`BrokerError::TooManySessions`], [`BrokerError::Quota`], or
 /// [`BrokerError::NoSession`] where the connection is gone.
 pub fn open_session<W: World>(world: &W, actor: &Actor<'_>, session: SessionId) -> Result<(), BrokerError> {
     world.authorize(actor, Action::Enter, Object::Vhost)?;
-    let opened = world.with_outbound(actor.connection, |outbound| outbound.open_session(session));
+    let opened = world.open_session(actor, || {
+        world.with_outbound(actor.connection, |outbound| outbound.open_session(session))
+    })?;
     match opened {
         Some(Ok(())) => Ok(()),
         Some(Err(SessionRefusal::IsOpen)) => Err(BrokerError::SessionOpen(session)),

@@ -3,9 +3,10 @@
 use crate::authorize::{Action, Actor, Object};
 use crate::confirm::{Confirm, Level, Lsn};
 use crate::error::BrokerError;
-use crate::id::{DurableQueueId, QueueId};
+use crate::id::{DurableQueueId, QueueId, VhostId};
 use crate::name::Name;
 use crate::queue::{Durability, Queue, QueueSettings};
+use crate::quota::QuotaReached;
 use crate::record::{Definition, NewRecord, RecordKind};
 use crate::room::Room;
 use crate::route::{ExchangeKind, Settings};
@@ -78,6 +79,7 @@ fn declare_by<W: World>(
         }
         authorize_new_queue(world, actor, (name, action), settings)?;
         let (name, shown) = (Name::new(name), name);
+        check_quota(world, topology, actor.vhost, &name)?;
         if settings.survives() {
             check_room(world, &name)?;
         }
@@ -135,6 +137,23 @@ fn authorize_new_queue<W: World>(
         }
     }
     Ok(())
+}
+
+/// Checks that an operator lets the vhost have another queue.
+fn check_quota<W: World>(
+    world: &W,
+    topology: &Topology,
+    vhost: VhostId,
+    queue: &Name,
+) -> Result<(), QuotaReached> {
+    let table = topology.table();
+    match world.queues_max(vhost) {
+        Some(max) if table.queue_count(vhost) >= max => {
+            let vhost = table.vhost_name(vhost).cloned().unwrap_or_else(|| Name::new(b""));
+            Err(QuotaReached::Queues { queue: queue.clone(), vhost, max })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn add_queue<W: World>(world: &W, topology: &mut Topology, queue: Queue) -> Result<QueueId, BrokerError> {

@@ -237,6 +237,11 @@ impl Table {
         self.known(vhost).into_iter().flat_map(Vhost::queues)
     }
 
+    /// How many queues a vhost has.
+    pub fn queue_count(&self, vhost: VhostId) -> usize {
+        self.known(vhost).map_or(0, Vhost::queue_count)
+    }
+
     /// Adds a binding; says whether it is new.
     pub fn bind(
         &mut self,

@@ -19,6 +19,7 @@ use super::nkey;
 use super::objects::{Objects, User};
 use super::operator::OPERATOR;
 use super::password::PasswordHash;
+use super::quotas::{Quota, Quotas};
 use super::refusal::AccessError;
 use super::token;
 use super::verified::Verified;
@@ -51,6 +52,7 @@ pub(crate) struct Access {
 struct State {
     objects: Objects,
     identities: HashMap<String, Identity>,
+    quotas: Quotas,
     is_guest_there: bool,
 }
 
@@ -76,12 +78,13 @@ impl Access {
         };
         let identities = objects.users.keys().map(compile).collect();
         let is_guest_there = is_guest_there(guest, &objects);
+        let quotas = Quotas::of(&objects);
         let verified = Verified::new();
         if verified.is_none() {
             warn!("the system has no random bytes; each login is checked by a slow hash");
         }
         Access {
-            state: ArcSwap::from_pointee(State { objects, identities, is_guest_there }),
+            state: ArcSwap::from_pointee(State { objects, identities, quotas, is_guest_there }),
             rows,
             changing: Mutex::new(()),
             verified,
@@ -105,6 +108,16 @@ impl Access {
     /// The objects as they are now.
     pub(crate) fn objects(&self) -> Objects {
         self.state.load().objects.clone()
+    }
+
+    /// The limits of a user.
+    pub(crate) fn user_quota(&self, user: &Name) -> Quota {
+        self.state.load().quotas.of_user(user)
+    }
+
+    /// The limits of a vhost.
+    pub(crate) fn vhost_quota(&self, vhost: VhostId) -> Quota {
+        self.state.load().quotas.of_vhost(vhost)
     }
 
     /// Changes objects: checked as a whole, durable when this returns, and in effect on live connections. It waits for
@@ -138,7 +151,8 @@ impl Access {
             return Err(AccessError::NotKept);
         }
         let is_guest_there = is_guest_there(self.guest, &objects);
-        let after = Arc::new(State { objects, identities, is_guest_there });
+        let quotas = Quotas::of(&objects);
+        let after = Arc::new(State { objects, identities, quotas, is_guest_there });
         self.state.store(Arc::clone(&after));
         for user in &touched {
             self.verified.iter().for_each(|verified| verified.forget(user));

@@ -25,7 +25,7 @@ use crate::http::rest_at;
 use crate::requests::administered::Administered;
 use crate::requests::answer::{access_refused, bad_request, done, ended, json_with, not_found};
 use crate::requests::body::{Body, change};
-use crate::requests::import::{Declared, Import};
+use crate::requests::import::{Declared, Import, VHOST_LIMITS_COMPONENT};
 use crate::requests::on_cell::{is_kept, on_cell, operator};
 
 type Broker = State<Arc<Administered>>;
@@ -48,6 +48,16 @@ pub(super) async fn export(State(broker): Broker, Extension(identity): Extension
         })
     });
     document.insert(String::from("vhosts"), vhosts.collect());
+    let limited = objects.vhosts.iter().filter(|(_, facts)| !facts.limits.is_empty());
+    let limits = limited.map(|(name, facts)| {
+        json!({
+            "component": VHOST_LIMITS_COMPONENT,
+            "name": "limits",
+            "vhost": name,
+            "value": facts.limits,
+        })
+    });
+    document.insert(String::from("parameters"), limits.collect());
     insert_permissions(&mut document, &objects);
     let vhosts = broker.vhosts(&identity).into_iter().map(|(_, vhost)| vhost).collect::<Vec<_>>();
     insert_declared(&mut document, &broker, &vhosts, true).await;

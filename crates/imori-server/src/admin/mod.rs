@@ -13,6 +13,7 @@ mod definitions;
 mod users;
 mod permissions;
 mod vhosts;
+mod limits;
 mod declarations;
 mod channels;
 mod exchanges;

@@ -12,8 +12,8 @@ use imori_core::id::VhostId;
 
 use super::permissions::Of;
 use super::{
-    channels, connections, declarations, definitions, exchanges, health, overview, permissions, probes,
-    queues, users, vhosts,
+    channels, connections, declarations, definitions, exchanges, health, limits, overview, permissions,
+    probes, queues, users, vhosts,
 };
 use crate::http::guard;
 use crate::requests::administered::Administered;
@@ -63,7 +63,13 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
         |of| get(move |broker, path, query| permissions::permissions(of, broker, path, query));
     let topics_of =
         |of| get(move |broker, path, query| permissions::topic_permissions(of, broker, path, query));
-    let paths: [(&str, MethodRouter<Arc<Administered>>); 52] = [
+    let limits_all = |of| get(move |broker| limits::all(of, broker));
+    let limits_of = |of| get(move |broker, path| limits::one(of, broker, path));
+    let limit_of = |of| {
+        put(move |broker, identity, path, body| limits::put(of, broker, identity, path, body))
+            .delete(move |broker, identity, path| limits::delete(of, broker, identity, path))
+    };
+    let paths: [(&str, MethodRouter<Arc<Administered>>); 58] = [
         ("/livez", get(probes::livez)),
         ("/readyz", get(probes::readyz)),
         ("/metrics", monitor(get(probes::metrics))),
@@ -110,6 +116,12 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
         ("/api/permissions/{vhost}/{user}", administer(permission)),
         ("/api/topic-permissions", administer(topics_of(Of::All))),
         ("/api/topic-permissions/{vhost}/{user}", administer(topics)),
+        ("/api/vhost-limits", monitor(limits_all(limits::Of::Vhost))),
+        ("/api/vhost-limits/{vhost}", monitor(limits_of(limits::Of::Vhost))),
+        ("/api/vhost-limits/{vhost}/{limit}", administer(limit_of(limits::Of::Vhost))),
+        ("/api/user-limits", administer(limits_all(limits::Of::User))),
+        ("/api/user-limits/{user}", administer(limits_of(limits::Of::User))),
+        ("/api/user-limits/{user}/{limit}", administer(limit_of(limits::Of::User))),
         ("/api/aliveness-test/{vhost}", manage(get(health::aliveness))),
         ("/api/healthchecks/node", manage(get(health::node))),
         ("/api/healthchecks/node/{node}", manage(get(health::node_of))),

@@ -30,6 +30,8 @@ pub(crate) struct Import {
 #[derive(Debug, Default)]
 pub(crate) struct ImportedObjects {
     vhosts: Vec<VhostRow>,
+    /// The limits of vhosts, by their names.
+    vhost_limits: Vec<(String, BTreeMap<String, i64>)>,
     users: Vec<(String, User)>,
     permissions: Vec<PermissionRow>,
     topics: Vec<TopicRow>,
@@ -95,6 +97,19 @@ struct TopicRow {
     read: String,
     #[serde(flatten)]
     others: Map<String, Value>,
+}
+
+/// A parameter of RabbitMQ; those with the component `vhost-limits` are limits.
+#[derive(Debug, Deserialize)]
+struct ParameterRow {
+    #[serde(default)]
+    component: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    vhost: Option<String>,
+    #[serde(default)]
+    value: Value,
 }
 
 #[derive(Debug, Deserialize)]
@@ -227,8 +242,11 @@ impl Declared {
 }
 
 /// Lists of a document that mean something here.
-const KNOWN: [&str; 7] =
-    ["vhosts", "users", "permissions", "topic_permissions", "exchanges", "queues", "bindings"];
+const KNOWN: [&str; 8] =
+    ["vhosts", "users", "permissions", "topic_permissions", "parameters", "exchanges", "queues", "bindings"];
+
+/// The component of parameters that are limits of vhosts.
+pub(crate) const VHOST_LIMITS_COMPONENT: &str = "vhost-limits";
 
 /// Facts of a document about itself.
 const FACTS: [&str; 8] = [
@@ -254,6 +272,15 @@ impl Import {
             objects.vhosts = rows(&mut document, "vhosts")?;
             objects.permissions = rows(&mut document, "permissions")?;
             objects.topics = rows(&mut document, "topic_permissions")?;
+            for row in rows::<ParameterRow>(&mut document, "parameters")? {
+                let what = format!("parameter `{}`", row.name.escape_debug());
+                if row.component != VHOST_LIMITS_COMPONENT {
+                    left_out.push(format!("{what} of `{}`", row.component.escape_debug()));
+                    continue;
+                }
+                let vhost = in_vhost(row.vhost.as_deref(), None, &what)?;
+                objects.vhost_limits.push((vhost, limits(&what, row.value)?));
+            }
             for user in rows::<UserRow>(&mut document, "users")? {
                 objects.users.push(user.read(&mut left_out)?);
             }
@@ -302,15 +329,17 @@ impl Import {
             let declaration = Declaration::Binding { source, destination, is_queue, routing_key };
             declared.push(Declared { vhost, what, table, declaration });
         }
-        for vhost in &objects.vhosts {
+        for vhost in &mut objects.vhosts {
             let what = format!("vhost `{}`", vhost.name.escape_debug());
             let mut others = vhost.others.clone();
-            others.extend(vhost.limits.clone().map(|limits| (String::from("limits"), limits)));
             // RabbitMQ writes these with each vhost; they change nothing on one node.
             ["tracing", "default_queue_type", "protected_from_deletion"]
                 .iter()
                 .for_each(|name| drop(others.remove(*name)));
             note(&mut left_out, &what, &others);
+            if let Some(value) = vhost.limits.take() {
+                objects.vhost_limits.push((vhost.name.clone(), limits(&what, value)?));
+            }
         }
         for row in &objects.permissions {
             note(&mut left_out, &format!("permission of `{}`", row.user.escape_debug()), &row.others);
@@ -345,6 +374,16 @@ fn rows<T: DeserializeOwned>(document: &mut Map<String, Value>, list: &str) -> R
 fn in_vhost(named: Option<&str>, given: Option<&str>, what: &str) -> Result<String, AccessError> {
     let vhost = given.or(named).map(str::to_owned);
     vhost.ok_or_else(|| AccessError::bad(format_args!("{what}: `vhost` is missing")))
+}
+
+/// Reads limits; without any, RabbitMQ writes an empty list.
+fn limits(what: &str, value: Value) -> Result<BTreeMap<String, i64>, AccessError> {
+    match value {
+        Value::Null => Ok(BTreeMap::new()),
+        Value::Array(rows) if rows.is_empty() => Ok(BTreeMap::new()),
+        value => serde_json::from_value(value)
+            .map_err(|error| AccessError::bad(format_args!("{what}: its limits cannot be read: {error}"))),
+    }
 }
 
 /// Notes fields that mean nothing here.
@@ -405,7 +444,10 @@ impl ImportedObjects {
         for row in self.vhosts {
             let metadata = row.metadata.unwrap_or_default();
             let described = row.description.or_else(|| metadata["description"].as_str().map(str::to_owned));
+            // A document says them elsewhere.
+            let known = draft.objects.vhosts.get(&row.name).map(|known| known.limits.clone());
             let facts = VhostFacts {
+                limits: known.unwrap_or_default(),
                 description: described.unwrap_or_default(),
                 tags: words(row.tags.as_ref().or_else(|| metadata.get("tags"))),
                 ..VhostFacts::default()
@@ -414,6 +456,16 @@ impl ImportedObjects {
                 let id = draft.objects.vhosts.get(&row.name).map_or(0, |facts| facts.id);
                 new_vhosts.push((row.name, id));
             }
+        }
+        for (name, limits) in self.vhost_limits {
+            let known = draft.objects.vhosts.get(&name).map(|known| (**known).clone());
+            let known = known.ok_or_else(|| {
+                AccessError::Bad(format!(
+                    "limits are of vhost `{}`, which is not there; add it to `vhosts`",
+                    name.escape_debug()
+                ))
+            })?;
+            draft.put_vhost(&name, VhostFacts { limits, ..known })?;
         }
         for (name, user) in self.users {
             draft.put_user(&name, user)?;

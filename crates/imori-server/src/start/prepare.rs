@@ -29,6 +29,7 @@ use crate::limits::{
 use crate::login::{Authenticator, LoginCounts, Verifiers};
 use crate::peers::admission::{Admission, AdmissionLimits, descriptors_max};
 use crate::peers::log_limit::PeerLogLimit;
+use crate::peers::seats::Seats;
 use crate::protocol::ProtocolSettings;
 use crate::settings::Settings;
 use crate::shared::{Phase, Shared};
@@ -117,6 +118,7 @@ pub(crate) fn prepare(
         peer_log_limit: PeerLogLimit::default(),
         refusal_log_limit: PeerLogLimit::default(),
         no_form_log: RateLimitedLog::default(),
+        seats: Seats::default(),
         verifiers: Verifiers::new(authenticator.unwrap_or_else(|| Arc::clone(&access) as _)),
         logins: LoginCounts::default(),
         access,

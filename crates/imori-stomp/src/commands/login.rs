@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::str;
 
-use imori_core::authorize::{Action, Identity, Object, authorize};
+use imori_core::authorize::{Action, Actor, Identity, Object, authorize};
 use imori_core::id::VhostId;
 use imori_core::login::{BUILT_IN_USER, Credentials, Verdict};
 use imori_core::name::Printable;
@@ -46,6 +46,8 @@ pub(crate) fn log_in<W: World>(
     let offered = HeartBeat::parse(headers.raw("heart-beat"))
         .map_err(|error| ProtocolError::last(PROCESSING_ERROR, error))?;
     let agreed = client.settings.heart_beat.agree(offered);
+    let actor = Actor { vhost, identity: &identity, ..client.actor() };
+    world.enter(&actor).map_err(|reached| ProtocolError::last("Bad CONNECT", reached))?;
 
     client.version = version;
     client.client_id = headers.value("client-id").map(|id| (*id).into());

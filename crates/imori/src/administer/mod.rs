@@ -7,6 +7,7 @@ mod user;
 mod vhost;
 mod definitions;
 mod status;
+mod limit;
 mod listing;
 mod admin;
 

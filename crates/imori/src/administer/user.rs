@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
 use super::admin::segment;
+use super::limit::Limited;
 use super::listing::Asked;
 use crate::output::print_line;
 
@@ -42,6 +43,14 @@ enum UserCommand {
         /// The vhost of the user's NATS clients; `/` without it.
         #[arg(long, value_name = "NAME")]
         vhost: Option<String>,
+    },
+    /// Set how much a user may have, or show it.
+    Limit {
+        #[command(flatten)]
+        limited: Limited,
+        /// Channels of AMQP at the same time, on all connections together; `-1` is no limit.
+        #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
+        max_channels: Option<i64>,
     },
     /// Make a token for a user and print it, this once. Clients send it as NATS's token, as the password, or over HTTP as
     /// `Authorization: Bearer`.
@@ -135,6 +144,9 @@ impl User {
                 vhost.into_iter().for_each(|vhost| drop(object.insert(String::from("vhost"), json!(vhost))));
                 user.asked.admin()?.put(&user.path(), &user.what(), &Value::Object(object))?;
                 print_line(&format!("{} is set", user.what()))
+            }
+            UserCommand::Limit { limited, max_channels } => {
+                limited.run("user", ("max-channels", max_channels))
             }
             UserCommand::Token { user, revoke: true } => {
                 user.asked.admin()?.delete(&format!("{}/tokens", user.path()), &user.what(), None)?;

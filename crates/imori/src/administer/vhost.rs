@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::admin::segment;
+use super::limit::Limited;
 use super::listing::Asked;
 use crate::output::print_line;
 
@@ -27,6 +28,14 @@ enum VhostCommand {
         description: String,
         /// The name of the vhost.
         name: String,
+    },
+    /// Set how much a vhost may have, or show it.
+    Limit {
+        #[command(flatten)]
+        limited: Limited,
+        /// Queues; `-1` is no limit.
+        #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
+        max_queues: Option<i64>,
     },
     /// Delete a vhost with its connections, queues, exchanges and permissions.
     Delete {
@@ -56,6 +65,7 @@ impl Vhost {
                 asked.admin()?.put(&path(&name), &what, &json!({"description": description}))?;
                 print_line(&format!("{what} is set"))
             }
+            VhostCommand::Limit { limited, max_queues } => limited.run("vhost", ("max-queues", max_queues)),
             VhostCommand::Delete { asked, name } => {
                 let what = format!("vhost `{name}`");
                 asked.admin()?.delete(&path(&name), &what, None)?;
