@@ -31,7 +31,7 @@ def documented() -> set[str]:
 
 
 def expressions() -> list[str]:
-    """What the dashboard and the rules ask Prometheus."""
+    """Returns the queries of the dashboard and of the rules."""
     dashboard: dict[str, Any] = json.loads(DASHBOARD.read_text("utf-8"))
     asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     rules = re.sub(r"annotations:.*?(?=- alert|\Z)", "", RULES.read_text("utf-8"), flags=re.DOTALL)

@@ -50,7 +50,7 @@ def scraped(text: str) -> Samples:
 
 
 def page(imori: Imori, path: str = "/metrics") -> str:
-    """What the admin listener gives to whoever logs in."""
+    """Returns the page that the admin listener gives to whoever logs in."""
     answer = ask(imori, path)
     assert answer.status == 200, answer
     assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
@@ -141,7 +141,7 @@ def test_what_happens_is_counted_by_protocol(imori: Imori, channel: BlockingChan
         assert stats[name] == expected, name
     assert (stats["redeliver"], stats["ack"], stats["deliver"]) == (1, 1, 0)
     assert stats["publish_details"] == {"rate": 0.0}, "nobody has asked before"
-    # What a connection did is not forgotten when it goes.
+    # The traffic of a connection is not forgotten when it goes.
     with connect(imori) as other:
         other.channel().basic_publish("", "nowhere", b"lost")
     gone = scraped(page(imori))

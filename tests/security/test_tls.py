@@ -19,7 +19,7 @@ from harness.tls import connected
 
 CONNECT = b"CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\npasscode:guest\n\n\0"
 
-# What a client of each listener with TLS says first, and how the broker's answer begins.
+# The first words of a client of each listener with TLS, and how the broker's answer begins.
 GREETINGS = {
     "stomp-tls": (CONNECT, b"CONNECTED\n"),
     "nats-tls": (b"", b"INFO {"),

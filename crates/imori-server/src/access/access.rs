@@ -124,7 +124,7 @@ impl Access {
     /// the disk, so that no cell may call it.
     ///
     /// # Errors
-    /// That of `edit`, a permission that is no regular expression, or [`AccessError::NotKept`].
+    /// The error of `edit`, a permission that is no regular expression, or [`AccessError::NotKept`].
     pub(crate) fn change<R>(
         &self,
         edit: impl FnOnce(&mut Draft) -> Result<R, AccessError>,
