@@ -7,4 +7,5 @@ pub(crate) mod arguments;
 pub(crate) mod list;
 pub(crate) mod on_cell;
 pub(crate) mod answer;
+pub(crate) mod operation_error;
 pub(crate) mod administered;
