@@ -31,6 +31,7 @@ use crate::cell_state::pulse::Pulse;
 use crate::cell_state::turn_counter::TurnCounter;
 use crate::clock::Clock;
 use crate::config::{ListenerName, ProtocolName, Service, WritePolicy};
+use crate::happenings::Happenings;
 use crate::limits::{DISK_FAILURE_GOODBYE, INTERNAL_CLIENTS_MAX};
 use crate::login::{LoginCounts, Verifiers};
 use crate::peers::admission::{Admission, Ticket};
@@ -238,6 +239,8 @@ pub(crate) struct Shared {
     /// Bytes of memory that the waiting messages of a queue may keep.
     pub(crate) queue_memory_bytes: usize,
     pub(crate) stalls: Stalls,
+    /// The last happenings that operators follow.
+    pub(crate) happenings: Happenings,
     /// Whether there is a memory alarm, for those who wait for that to change.
     pub(crate) alarm: watch::Sender<bool>,
     pub(crate) phase: watch::Sender<Phase>,

@@ -23,6 +23,7 @@ use tracing::{info, warn};
 use crate::access::{Access, Objects};
 use crate::clock::Clock;
 use crate::config::{Config, DamagePolicy, ProtocolName, Service};
+use crate::happenings::Happenings;
 use crate::limits::{
     BUILT_IN_SUBSCRIPTIONS, INBOXES_MAX, UNSENT_SHARE_OF_MARK, VHOSTS_MAX, WEBSOCKET_SLACK_BYTES,
 };
@@ -109,6 +110,7 @@ pub(crate) fn prepare(
         damages,
         queue_memory_bytes: config.limits.queue_memory_bytes.as_usize(),
         stalls: Stalls::default(),
+        happenings: Happenings::default(),
         cells: OnceLock::new(),
         admission: Admission::new(AdmissionLimits {
             connections_max: limits.connections as usize,
