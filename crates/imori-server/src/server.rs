@@ -25,6 +25,7 @@ use crate::checkpoint::checkpointer::run_checkpointer;
 use crate::config::{Config, ListenerName, NatsTls, ProtocolName, Service};
 use crate::http::{self, Guarded, HttpListener, Security};
 use crate::internal::{InternalClients, start_responders};
+use crate::jwt::Issuer;
 use crate::limits::ADMIN_BODY_BYTES_MAX;
 use crate::login::Authenticator;
 use crate::metrics::{CpuMeter, Metrics, Rates};
@@ -172,6 +173,7 @@ impl Server {
         server.start_cells(count, config, &settings, first)?;
         server.start_watch(config, space, tls.clone())?;
         server.start_checkpointer()?;
+        server.start_keys()?;
         let metrics = server.metrics(config, &settings);
         let monitor = server.monitor(config, &settings, server_id, client_address, &metrics);
         let monitor = monitor.map(|router| HttpListener { sockets: monitors, router });
@@ -240,6 +242,7 @@ impl Server {
             warn!("the watch ended in a panic");
         }
         self.shared.verifiers.close();
+        self.shared.access.issuer().into_iter().for_each(Issuer::close);
         self.shared.pager.close();
         self.shared.checkpointer.end();
         if self.checkpointer.is_some_and(|checkpointer| checkpointer.join().is_err()) {
@@ -309,6 +312,21 @@ impl Server {
             Builder::new().name(String::from("checkpointer")).spawn(move || run_checkpointer(&shared));
         self.checkpointer = Some(checkpointer.map_err(StartError::Thread)?);
         Ok(())
+    }
+
+    /// Starts the thread that keeps the keys of access tokens up to date, if there are any. Nobody waits for its end, as
+    /// an issuer may take its time.
+    fn start_keys(&self) -> Result<(), StartError> {
+        let access = Arc::clone(&self.shared.access);
+        if access.issuer().is_none() {
+            return Ok(());
+        }
+        let run = move || access.issuer().into_iter().for_each(Issuer::run);
+        let started = Builder::new().name(String::from("jwt-keys")).spawn(run);
+        started.map(drop).map_err(|error| {
+            self.shared.phase.send_replace(Phase::Ended);
+            StartError::Thread(error)
+        })
     }
 
     fn start_watch(

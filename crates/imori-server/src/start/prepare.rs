@@ -23,6 +23,7 @@ use tracing::{info, warn};
 use crate::access::{Access, Objects};
 use crate::clock::Clock;
 use crate::config::{Config, DamagePolicy, ProtocolName, Service};
+use crate::jwt::Issuer;
 use crate::limits::{
     BUILT_IN_SUBSCRIPTIONS, INBOXES_MAX, UNSENT_SHARE_OF_MARK, VHOSTS_MAX, WEBSOCKET_SLACK_BYTES,
 };
@@ -85,7 +86,9 @@ pub(crate) fn prepare(
         table.add_vhost(*id, name.clone());
     }
     let vhosts: Vec<_> = vhosts.into_iter().chain(nameless).collect();
-    let access = Arc::new(Access::of(Objects::read(&objects, &vhosts), rows, config.users.guest));
+    let issuer = Issuer::of(&config.jwt, clock).map_err(StartError::Keys)?;
+    let access =
+        Arc::new(Access::of(Objects::read(&objects, &vhosts), rows, config.users.guest, issuer, clock));
     let queues = Slots::new(limits.queues as usize * VHOSTS_MAX);
     let mut topology = Topology::new(table);
     let mut add_queue = |queue| {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 
 use crate::config::{ConfigConflict, ListenAddress, ListenerName};
+use crate::jwt::KeysError;
 use crate::store::StoreError;
 use crate::tls::TlsError;
 
@@ -26,6 +27,8 @@ pub enum StartError {
     NoListener,
     /// A certificate, a key or a CA cannot be used.
     Tls(TlsError),
+    /// The keys of access tokens cannot be used.
+    Keys(KeysError),
     /// The system gives no random bytes.
     Random(String),
     /// A thread cannot be started.
@@ -50,6 +53,7 @@ impl fmt::Display for StartError {
                 f.write_str("there is no address to listen on; set `listeners.stomp`, `listeners.nats` or `listeners.amqp`")
             }
             StartError::Tls(error) => error.fmt(f),
+            StartError::Keys(error) => error.fmt(f),
             StartError::Random(error) => write!(f, "the system gives no random bytes: {error}"),
             StartError::Thread(error) => {
                 write!(f, "a thread cannot be started: {error}; lower `cells.count`")
