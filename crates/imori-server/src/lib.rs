@@ -2,6 +2,7 @@
 
 mod server;
 mod operator;
+mod reload;
 mod start;
 mod admin;
 mod requests;
@@ -42,9 +43,10 @@ pub use cell_state::turn_counter::TurnCounter;
 pub use checkpoint::checkpointer::{Pauses, checkpoint_last, checkpoint_once};
 pub use checkpoint::host::CheckpointHost;
 pub use internal::{InternalClient, InternalClients, InternalError};
-pub use net::listener::Listener;
-pub use operator::OperatorRequest;
+pub use reload::{ReloadError, Reloader};
+pub use requests::operator_request::{OperatorRequest, Reloaded};
 pub use server::{LiveUsers, Server, StopHandle};
+pub use settings::Listener;
 pub use shared::ServeError;
 pub use start::small_disk::{SmallDisk, small_disk};
 pub use start::start_error::StartError;

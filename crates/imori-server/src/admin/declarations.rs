@@ -48,7 +48,7 @@ async fn declare(
 ) -> Response {
     let vhost_name = Name::from(broker.vhost_name(vhost).as_str());
     let outcome = on_cell(&broker.shared, 0, move |cell| {
-        let settings = Arc::clone(&cell.settings.protocols.amqp);
+        let settings = Arc::clone(&cell.settings().protocols.amqp);
         let operator = Operator::new(settings, &operator(&identity, vhost), vhost_name);
         act(cell, &operator)
     });

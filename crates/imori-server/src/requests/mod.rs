@@ -8,3 +8,4 @@ pub(crate) mod list;
 pub(crate) mod on_cell;
 pub(crate) mod answer;
 pub(crate) mod administered;
+pub(crate) mod operator_request;
