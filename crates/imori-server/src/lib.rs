@@ -5,6 +5,7 @@ mod operator;
 mod reload;
 mod start;
 mod admin;
+mod operations;
 mod requests;
 mod monitor;
 mod metrics;

@@ -48,6 +48,16 @@ impl Entry {
         ttl.map(|ttl| from.after(ttl)).filter(|deadline| *deadline < Time::NEVER)
     }
 
+    /// The message.
+    pub fn message(&self) -> &Arc<Message> {
+        &self.message
+    }
+
+    /// Its circumstances in the queue.
+    pub fn envelope(&self) -> &Envelope {
+        &self.envelope
+    }
+
     pub(crate) fn address(&self) -> AddressView<'_> {
         AddressView::new(&self.envelope.address)
     }

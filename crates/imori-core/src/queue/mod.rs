@@ -5,6 +5,7 @@
 
 mod throttle;
 mod get;
+mod peek;
 mod publish;
 mod due;
 mod deliver;
@@ -24,6 +25,7 @@ pub use consumers::ConsumeRefusal;
 pub use dedup::Dedup;
 pub use get::Got;
 pub use leave::{DeadLetter, Effects};
+pub use peek::{Peek, PeekPage, PeekPart};
 pub use publish::{Arrival, Published, QueueFull};
 pub use queue::{Durability, Queue};
 pub use settings::{DeadLetterTarget, Overflow, QueueSettings};
