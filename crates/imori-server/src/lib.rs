@@ -2,8 +2,10 @@
 
 mod server;
 mod operator;
+mod reload;
 mod start;
 mod admin;
+mod operations;
 mod requests;
 mod monitor;
 mod metrics;
@@ -44,9 +46,10 @@ pub use checkpoint::checkpointer::{Pauses, checkpoint_last, checkpoint_once};
 pub use checkpoint::host::CheckpointHost;
 pub use internal::{InternalClient, InternalClients, InternalError};
 pub use jwt::KeysError;
-pub use net::listener::Listener;
-pub use operator::OperatorRequest;
+pub use reload::{ReloadError, Reloader};
+pub use requests::operator_request::{OperatorRequest, Reloaded};
 pub use server::{LiveUsers, Server, StopHandle};
+pub use settings::Listener;
 pub use shared::ServeError;
 pub use start::small_disk::{SmallDisk, small_disk};
 pub use start::start_error::StartError;

@@ -310,6 +310,13 @@ pub(crate) const LOGIN_ATTEMPTS_KNOWN_MAX: usize = 4096;
 /// the most. With names of any length an answer stays below a mebibyte; the others are told of on request.
 pub(crate) const METRICS_QUEUES_MAX: usize = 64;
 
+/// Connections that a cell has places for, the most that `limits.connections` can be raised to while the broker runs.
+/// A place takes memory once it is used.
+pub(crate) const CONNECTIONS_MAX: usize = 1_000_000;
+
+/// Queues of all vhosts together. A place takes memory once it is used. More: the declaration is refused.
+pub(crate) const QUEUES_MAX: usize = 64 << 20;
+
 /// Vhosts of a broker: each has a routing table and a responder of its own, and a share of the places for queues.
 pub(crate) const VHOSTS_MAX: usize = 256;
 

@@ -45,7 +45,6 @@ pub(crate) struct Access {
     changing: Mutex<()>,
     verified: Option<Verified>,
     attempts: Attempts,
-    guest: GuestLogin,
     issuer: Option<Issuer>,
     /// Thins out the lines about tokens that were refused.
     token_log: PeerLogLimit,
@@ -55,8 +54,9 @@ pub(crate) struct Access {
 }
 
 /// A snapshot.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
+    guest: GuestLogin,
     objects: Objects,
     identities: HashMap<String, Identity>,
     quotas: Quotas,
@@ -65,7 +65,7 @@ struct State {
 
 impl fmt::Debug for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Access").field("guest", &self.guest).finish_non_exhaustive()
+        f.debug_struct("Access").finish_non_exhaustive()
     }
 }
 
@@ -97,12 +97,11 @@ impl Access {
             warn!("the system has no random bytes; each login is checked by a slow hash");
         }
         Access {
-            state: ArcSwap::from_pointee(State { objects, identities, quotas, is_guest_there }),
+            state: ArcSwap::from_pointee(State { guest, objects, identities, quotas, is_guest_there }),
             rows,
             changing: Mutex::new(()),
             verified,
             attempts: Attempts::default(),
-            guest,
             issuer,
             token_log: PeerLogLimit::default(),
             clock,
@@ -136,6 +135,23 @@ impl Access {
         self.state.load().quotas.of_vhost(vhost)
     }
 
+    /// Sets how long the built-in user is there. One that is not any more loses its connections.
+    pub(crate) fn set_guest(&self, guest: GuestLogin) {
+        let _changing = unpoisoned(self.changing.lock());
+        let before = self.state.load_full();
+        let is_there = is_guest_there(guest, &before.objects);
+        self.state.rcu(|state| State {
+            guest,
+            objects: state.objects.clone(),
+            identities: state.identities.clone(),
+            quotas: state.quotas.clone(),
+            is_guest_there: is_there,
+        });
+        if before.is_guest_there && !is_there {
+            self.tell(&String::from_utf8_lossy(BUILT_IN_USER), before.identities.get("guest"));
+        }
+    }
+
     /// Changes objects: checked as a whole, durable when this returns, and in effect on live connections. It waits for
     /// the disk, so that no cell may call it.
     ///
@@ -166,9 +182,9 @@ impl Access {
         if !changes.is_empty() && !self.rows.change(changes) {
             return Err(AccessError::NotKept);
         }
-        let is_guest_there = is_guest_there(self.guest, &objects);
+        let is_guest_there = is_guest_there(before.guest, &objects);
         let quotas = Quotas::of(&objects);
-        let after = Arc::new(State { objects, identities, quotas, is_guest_there });
+        let after = Arc::new(State { guest: before.guest, objects, identities, quotas, is_guest_there });
         self.state.store(Arc::clone(&after));
         for user in &touched {
             self.verified.iter().for_each(|verified| verified.forget(user));

@@ -14,13 +14,13 @@ use imori_core::route::ExchangeKind;
 use imori_core::world::Counter;
 use serde_json::{Value, json};
 
-use super::connections::connection_ids;
-use super::exchanges::DELAYED;
-use super::vhosts::Totals;
 use crate::clock::millis;
 use crate::config::{ListenerName, ProtocolName, Service};
 use crate::http::rest_at;
 use crate::metrics::memory_bytes;
+use crate::operations::connections::connection_ids;
+use crate::operations::routing::DELAYED;
+use crate::operations::vhosts::Totals;
 use crate::requests::administered::Administered;
 use crate::requests::answer::{json_with, not_found};
 
@@ -115,7 +115,7 @@ fn node_row(broker: &Administered) -> Value {
 }
 
 fn listeners(broker: &Administered) -> Vec<Value> {
-    let row = |listener: &crate::net::listener::Listener| {
+    let row = |listener: &crate::settings::Listener| {
         json!({
             "node": broker.node,
             "protocol": protocol(listener.name),
@@ -124,7 +124,7 @@ fn listeners(broker: &Administered) -> Vec<Value> {
             "tls": listener.name.is_tls,
         })
     };
-    broker.listeners.iter().map(row).collect()
+    broker.settings().listeners.iter().map(row).collect()
 }
 
 /// The protocol of a listener, by RabbitMQ's name where it has one.

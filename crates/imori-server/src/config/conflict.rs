@@ -39,6 +39,30 @@ pub enum ConfigConflict {
     },
 }
 
+impl ConfigConflict {
+    /// The keys of which at least one has to change, as `section.key`.
+    pub fn keys(&self) -> Vec<String> {
+        let of = |keys: &[&str]| keys.iter().map(|key| String::from(*key)).collect();
+        match self {
+            ConfigConflict::Exposed(exposed) => vec![exposed.listener.key()],
+            ConfigConflict::NoListener => of(&["listeners.stomp", "listeners.nats", "listeners.amqp"]),
+            ConfigConflict::SharedPort { first, second, .. } => vec![second.key(), first.key()],
+            ConfigConflict::NoCertificate => {
+                let listeners = ListenerName::all().filter(|listener| listener.is_tls);
+                let files = of(&["tls.certificate", "tls.key", "nats.tls"]);
+                files.into_iter().chain(listeners.map(ListenerName::key)).collect()
+            }
+            ConfigConflict::NoClientCa => of(&["tls.client_certificates"]),
+            ConfigConflict::HalfIssuer => {
+                of(&["jwt.issuer", "jwt.audience", "jwt.keys_url", "jwt.keys_file"])
+            }
+            ConfigConflict::FilesTooSmall { .. } => {
+                of(&["limits.message_bytes", "limits.header_bytes", "journal.file_bytes"])
+            }
+        }
+    }
+}
+
 impl Config {
     /// Checks what no single value shows. `imori serve` refuses whatever this refuses, before it opens anything.
     ///
@@ -101,7 +125,7 @@ impl Config {
 
 /// Tells whether two listeners take the same connections. Port 0 is another one each time, and IPv6 listeners take
 /// no IPv4.
-fn shares_port(first: ListenAddress, second: ListenAddress) -> bool {
+pub(crate) fn shares_port(first: ListenAddress, second: ListenAddress) -> bool {
     let (first, second) = (first.0, second.0);
     let is_same_host =
         first.ip() == second.ip() || first.ip().is_unspecified() || second.ip().is_unspecified();
@@ -149,7 +173,7 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    use crate::config::{Bytes, FilePath, Listeners};
+    use crate::config::{Bytes, Effect, FilePath, Listeners};
 
     fn listening(stomp: &[&str], nats: &[&str]) -> Config {
         let parse = |addresses: &[&str]| addresses.iter().map(|address| address.parse().unwrap()).collect();
@@ -203,6 +227,48 @@ mod tests {
         let mut config = listening(&[], &[]);
         config.listeners.stomp_tls = vec!["127.0.0.1:1".parse().unwrap()];
         assert_eq!(config.check(), Err(ConfigConflict::NoCertificate));
+    }
+
+    #[test]
+    fn a_reload_takes_over_what_does_not_need_a_restart() {
+        let mut wanted = Config::default();
+        wanted.journal.file_bytes = Bytes::mib(128);
+        wanted.limits.message_bytes = Bytes::mib(100);
+        wanted.limits.queues = 7;
+        assert_eq!(wanted.check(), Ok(()));
+        let (taken, changes) = Config::default().taking_over(&wanted);
+        let told: Vec<_> = changes.iter().map(|change| (change.key.as_str(), change.effect)).collect();
+        let expected = [
+            ("limits.message_bytes", Effect::NewConnections),
+            ("limits.queues", Effect::AtOnce),
+            ("journal.file_bytes", Effect::Restart),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!((taken.limits.queues, taken.journal.file_bytes), (7, Bytes::mib(64)));
+        // Together they are well, but not before the restart.
+        assert!(matches!(taken.check(), Err(ConfigConflict::FilesTooSmall { .. })));
+    }
+
+    #[test]
+    fn every_conflict_names_keys_that_there_are() {
+        let sections = Config::default().sections();
+        let known: Vec<String> = sections
+            .iter()
+            .flat_map(|section| section.keys.iter().map(|key| format!("{}.{}", section.name, key.name)))
+            .collect();
+        let first = ListenerName::plain(Service::Admin);
+        let address = "127.0.0.1:1".parse().unwrap();
+        for conflict in [
+            ConfigConflict::Exposed(ExposedListener { listener: first, address }),
+            ConfigConflict::NoListener,
+            ConfigConflict::SharedPort { first, second: ListenerName::tls(Service::NatsMonitor), address },
+            ConfigConflict::NoCertificate,
+            ConfigConflict::NoClientCa,
+            ConfigConflict::FilesTooSmall { file_bytes: 1, message_bytes: 1 },
+        ] {
+            let keys = conflict.keys();
+            assert!(!keys.is_empty() && keys.iter().all(|key| known.contains(key)), "{keys:?}");
+        }
     }
 
     #[test]

@@ -34,10 +34,10 @@ pub(crate) fn start(cell: &Cell, identity: Identity, vhost: VhostId) -> Option<I
     }
     let key = handle.connections.insert(|key| {
         let id = ConnectionId { cell: cell.id, slot: key.slot, generation: key.generation };
-        let outbound = Outbound::new(id, Client::encoder(), cell.settings.outbound, cell.gauge().clone());
+        let outbound = Outbound::new(id, Client::encoder(), cell.settings().outbound, cell.gauge().clone());
         let wire = TcpWire {
             writer: Writer::Internal(Arc::clone(&pipe)),
-            policy: cell.settings.write,
+            policy: cell.settings().config.cells.write,
             waker: Some(pipe.waker()),
             client: Peer::internal(cell.now(), vhost),
         };

@@ -40,7 +40,7 @@ pub(crate) async fn log_in(
         return not_authorized();
     };
     let source = request.extensions().get::<Source>().map_or(UNKNOWN, |Source(source)| *source);
-    let is_local = broker.trusts_network || source.ip().to_canonical().is_loopback();
+    let is_local = broker.settings().config.insecure_dev || source.ip().to_canonical().is_loopback();
     let secrecy = request.extensions().get::<Secrecy>();
     let is_encrypted = secrecy.is_some_and(|secrecy| secrecy.is_encrypted);
     let accepts_plaintext = secrecy.is_some_and(|secrecy| secrecy.accepts_plaintext);

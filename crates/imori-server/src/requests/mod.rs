@@ -7,4 +7,6 @@ pub(crate) mod arguments;
 pub(crate) mod list;
 pub(crate) mod on_cell;
 pub(crate) mod answer;
+pub(crate) mod operation_error;
 pub(crate) mod administered;
+pub(crate) mod operator_request;

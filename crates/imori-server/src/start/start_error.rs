@@ -39,6 +39,23 @@ pub enum StartError {
     FirstUser(String),
 }
 
+impl StartError {
+    /// The keys of the configuration of which one has to change, as `section.key`.
+    pub fn keys(&self) -> Vec<String> {
+        match self {
+            StartError::Config(conflict) => conflict.keys(),
+            StartError::Bind { name, .. } => vec![name.key()],
+            StartError::NoListener => ConfigConflict::NoListener.keys(),
+            StartError::Tls(error) => vec![String::from(error.key())],
+            StartError::Keys(_) => vec![String::from("jwt.keys_file")],
+            StartError::Random(_)
+            | StartError::Thread(_)
+            | StartError::Store(_)
+            | StartError::FirstUser(_) => Vec::new(),
+        }
+    }
+}
+
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
