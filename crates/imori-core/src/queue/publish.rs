@@ -142,7 +142,6 @@ impl Queue {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         self.need_record(arrival.lsn);
-        let deadline = Entry::deadline(properties, arrival.deaths.is_some(), self.settings.message_ttl, from);
         let priority = self.priority_of(properties);
         let entry = Entry::new(
             message,
@@ -150,7 +149,8 @@ impl Queue {
                 address: arrival.address.keep(),
                 sequence,
                 lsn: arrival.lsn,
-                deadline,
+                since: from,
+                expiration_ms: Entry::expiration_ms(properties, arrival.deaths.is_some()),
                 deaths: arrival.deaths.cloned(),
                 failures: 0,
                 is_redelivered: false,

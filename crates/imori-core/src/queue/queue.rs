@@ -256,7 +256,8 @@ impl Queue {
 
     /// A wake-up to ask for: `Some` where one earlier than those asked for before is needed.
     pub fn new_wake_up(&mut self) -> Option<Time> {
-        let messages = self.ready.fronts().filter_map(|entry| entry.envelope.deadline).min();
+        let messages =
+            self.ready.fronts().filter_map(|entry| entry.envelope.deadline(self.settings.message_ttl)).min();
         let due = self.delayed.as_ref().and_then(|delayed| delayed.next_due());
         let forgotten = self.dedup.as_ref().and_then(|dedup| dedup.end());
         // None of them dies before the pending dead letters.
