@@ -14,6 +14,7 @@ mod settle;
 mod purge;
 mod get;
 mod recheck;
+mod govern;
 mod consume;
 mod expire;
 mod deliver;
@@ -38,6 +39,7 @@ pub use disconnect::{delete_exclusive, disconnect, end_session, open_session, se
 pub use deliver::{resume_publishers, wake_consumers};
 pub use expire::{queue_restored, queue_woken};
 pub use get::{GetOptions, get};
+pub use govern::{apply_policies, set_policies};
 pub use page::{page_failed, page_read, page_unreadable, page_written, pages_copied};
 pub use publish::{
     Repetition, notify, publish, publish_again, publish_each, publish_to_queue, publish_with_copies,

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use super::leave::Effects;
 use super::queue::Queue;
-use super::settings::Overflow;
 use crate::confirm::{Level, Lsn};
 use crate::delivery::{Delivery, DeliveryCount, Taken};
 use crate::entries::Entry;
 use crate::id::Reader;
 use crate::message::{AddressView, DeathReason, Deaths, Envelope, Properties, Publication};
+use crate::policy::Overflow;
 use crate::time::Time;
 
 /// The circumstances of a publish.
