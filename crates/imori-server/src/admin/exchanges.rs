@@ -167,7 +167,7 @@ fn exchange_row(broker: &Administered, vhost: VhostId, exchange: &Exchange) -> V
     let alternate = settings.alternate.as_ref().map(|name| ("alternate-exchange", json!(name.to_string())));
     let delayed = settings.is_delayed.then(|| ("x-delayed-type", json!(kind)));
     let arguments = alternate.into_iter().chain(delayed).map(|(name, value)| (name.to_owned(), value));
-    json!({
+    let mut row = json!({
         "name": exchange.name().to_string(),
         "vhost": broker.vhost_name(vhost),
         "type": if settings.is_delayed { DELAYED } else { kind },
@@ -175,7 +175,11 @@ fn exchange_row(broker: &Administered, vhost: VhostId, exchange: &Exchange) -> V
         "auto_delete": settings.is_auto_delete,
         "internal": settings.is_internal,
         "arguments": arguments.collect::<Map<String, Value>>(),
-    })
+    });
+    if let Some(policy) = &exchange.matched().policy {
+        row["policy"] = json!(policy.name.to_string());
+    }
+    row
 }
 
 fn binding_row(broker: &Administered, binding: &BindingKey) -> Option<Value> {

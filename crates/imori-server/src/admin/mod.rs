@@ -14,10 +14,12 @@ mod users;
 mod permissions;
 mod vhosts;
 mod limits;
+mod policies;
 mod declarations;
 mod channels;
 mod exchanges;
 mod queues;
+mod in_effect;
 mod connections;
 
 pub(crate) use routes::routes;

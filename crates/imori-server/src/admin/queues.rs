@@ -13,9 +13,11 @@ use imori_core::broker::{DeleteOptions, delete_queue_if, purge};
 use imori_core::confirm::Level;
 use imori_core::id::{QueueId, VhostId};
 use imori_core::name::Name;
+use imori_core::policy::Matched;
 use imori_core::queue::{Overflow, Queue, QueueSettings};
 use serde_json::{Map, Value, json};
 
+use super::in_effect::{policy_fields, sources};
 use crate::clock::millis;
 use crate::requests::administered::Administered;
 use crate::requests::answer::{done, ended, json_with, not_found, refused, shown};
@@ -74,7 +76,12 @@ pub(super) async fn queue(
         .and_then(|vhost| broker.shared.table.load().queue(vhost, name.as_bytes()));
     broker.metrics.rates.refresh(&broker.shared);
     match found.and_then(|id| queue_row(&broker, id)) {
-        Some(row) => json_with(StatusCode::OK, &Columns::read(columns.unwrap_or_default()).of(row)),
+        Some(mut row) => {
+            if let Some(in_effect) = found.and_then(|id| in_effect(&broker, id)) {
+                row["in_effect"] = in_effect;
+            }
+            json_with(StatusCode::OK, &Columns::read(columns.unwrap_or_default()).of(row))
+        }
         None => not_found(),
     }
 }
@@ -120,11 +127,11 @@ pub(super) async fn purge_queue(
 /// A queue as it is now. Its lock is held for a copy, and the JSON is made behind it.
 pub(super) fn queue_row(broker: &Administered, id: QueueId) -> Option<Value> {
     let seen = broker.shared.queues.with(queue_key(id), |queue| Seen::of(queue))?;
-    let Seen { vhost, name, settings, ready, unsettled, delayed, consumers, activity } = seen;
-    let arguments = arguments(&settings);
+    let Seen { vhost, name, settings, matched, ready, unsettled, delayed, consumers, activity } = seen;
+    let (arguments, vhost) = (arguments(&settings), broker.vhost_name(vhost));
     let mut row = json!({
         "name": name.to_string(),
-        "vhost": broker.vhost_name(vhost),
+        "vhost": vhost,
         "node": broker.node,
         "type": arguments.get("x-queue-type").cloned().unwrap_or_else(|| json!("classic")),
         "state": "running",
@@ -140,11 +147,20 @@ pub(super) fn queue_row(broker: &Administered, id: QueueId) -> Option<Value> {
         "messages_delayed": delayed,
         "message_stats": message_stats(broker, id, &activity),
     });
-    if let (Some(owner), Value::Object(row)) = (settings.exclusive_to, &mut row) {
+    for (name, value) in policy_fields(broker, &vhost, &matched) {
+        row[name] = value;
+    }
+    if let Some(owner) = settings.exclusive_to {
         let owner = broker.shared.with_link(owner, |link| super::connections::name(link));
-        row.insert(String::from("owner_pid_details"), json!({"name": owner}));
+        row["owner_pid_details"] = json!({"name": owner});
     }
     Some(row)
+}
+
+/// The settings of a queue that are in effect, each with its source.
+fn in_effect(broker: &Administered, id: QueueId) -> Option<Value> {
+    let seen = broker.shared.queues.with(queue_key(id), |queue| (queue.declared().clone(), queue.matched()));
+    seen.map(|(declared, matched)| sources(&declared, &matched))
 }
 
 /// A count of a queue, with RabbitMQ's name of it.
@@ -175,7 +191,9 @@ fn message_stats(broker: &Administered, id: QueueId, activity: &QueueActivity) -
 struct Seen {
     vhost: VhostId,
     name: Name,
+    /// The settings of its declaration.
     settings: QueueSettings,
+    matched: Matched,
     ready: usize,
     unsettled: usize,
     delayed: usize,
@@ -188,7 +206,8 @@ impl Seen {
         Seen {
             vhost: queue.vhost(),
             name: queue.name().clone(),
-            settings: queue.settings().clone(),
+            settings: queue.declared().clone(),
+            matched: queue.matched(),
             ready: queue.ready_len(),
             unsettled: queue.unsettled_len(),
             delayed: queue.delayed_len(),
