@@ -136,6 +136,8 @@ impl ProtocolError {
             BrokerError::SingleActive(_)
             | BrokerError::Inequivalent { .. }
             | BrokerError::NotKept(_)
+            | BrokerError::Nowhere(_)
+            | BrokerError::ToItself(_)
             | BrokerError::HeadersTooLarge
             | BrokerError::RecordTooLarge { .. }
             | BrokerError::TransactionTooLarge { .. }

@@ -40,6 +40,10 @@ pub enum BrokerError {
     QueueFull(Name),
     /// A delayed message goes to no queue, and nobody else keeps it until it is due: where it was sent to.
     NotKept(Name),
+    /// A message that an operator moves would come to no queue: the subject.
+    Nowhere(Name),
+    /// A message that an operator moves would come back to the queue that it leaves.
+    ToItself(Name),
     /// There is no unsettled delivery of this number.
     NoDelivery(u64),
     /// The connection has no session of this id that is open.
@@ -122,6 +126,12 @@ impl fmt::Display for BrokerError {
                 f,
                 "no queue keeps a delayed message to `{subject}` until it is due; bind a queue or send it without delay"
             ),
+            BrokerError::Nowhere(subject) => {
+                write!(f, "no queue would get the message by `{subject}`; bind one, or name another target")
+            }
+            BrokerError::ToItself(name) => {
+                write!(f, "the message would come back to queue `{name}`; name another target")
+            }
             BrokerError::NoDelivery(number) => write!(
                 f,
                 "there is no unsettled delivery `{number}`; settle each delivery once, on the connection that received it"

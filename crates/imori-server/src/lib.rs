@@ -4,6 +4,7 @@ mod server;
 mod operator;
 mod start;
 mod admin;
+mod operations;
 mod requests;
 mod monitor;
 mod metrics;

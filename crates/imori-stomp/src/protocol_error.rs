@@ -77,7 +77,9 @@ impl From<BrokerError> for ProtocolError {
     fn from(error: BrokerError) -> Self {
         let message = match &error {
             BrokerError::NoDelivery(_) => return Self::new("Message not found", error),
-            BrokerError::NotKept(_) => return Self::new("Invalid destination", error),
+            BrokerError::NotKept(_) | BrokerError::Nowhere(_) | BrokerError::ToItself(_) => {
+                return Self::new("Invalid destination", error);
+            }
             BrokerError::Refused(_) | BrokerError::ConsumedExclusively(_) | BrokerError::SingleActive(_) => {
                 ACCESS_REFUSED
             }

@@ -1,9 +1,11 @@
-//! Gives out one message of a queue to somebody who asks for it.
+//! Gives out messages of a queue to somebody who asks for them.
 
 use super::deliver::change_and_deliver;
 use crate::authorize::{Action, Actor, Object};
+use crate::confirm::{Confirm, Level};
 use crate::definitions::find_queue;
-use crate::delivery::Taken;
+use crate::delivery::{Outcome, Taken};
+use crate::entries::Entry;
 use crate::error::BrokerError;
 use crate::id::SessionId;
 use crate::name::Name;
@@ -51,4 +53,40 @@ pub fn get<W: World>(
         world.with_outbound(actor.connection, Outbound::got_nothing);
     }
     got.ok_or_else(|| BrokerError::NoQueue(Name::new(name)))
+}
+
+/// Messages that an operator took.
+#[derive(Debug)]
+pub struct TakeReport {
+    /// Each, and how many waited behind it.
+    pub messages: Vec<(Entry, usize)>,
+    /// Messages wait that have to be read from disk first; they come into memory by and by.
+    pub is_on_disk: bool,
+    /// The confirm after which no crash undoes it.
+    pub confirm: Confirm,
+}
+
+/// Gives up to `count` messages of a queue, of at most `bytes_max` bytes but for the first, to an operator who settles
+/// all of them so at once.
+///
+/// # Errors
+/// [`BrokerError::Refused`], [`BrokerError::Locked`] or [`BrokerError::NoQueue`].
+pub fn take<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    name: &[u8],
+    (count, bytes_max): (usize, usize),
+    outcome: Outcome,
+) -> Result<TakeReport, BrokerError> {
+    world.authorize(actor, Action::Consume, Object::Queue(name))?;
+    let id = find_queue(world, actor, name)?;
+    let now = world.now();
+    let taken = change_and_deliver(world, id, |queue, effects| {
+        queue.touch(now);
+        let messages = queue.take(now, (count, bytes_max), outcome, effects);
+        let level = queue.durability().map_or(Level::Memory, |durability| durability.level);
+        (messages, queue.ready_len() > 0 && !queue.has_front(), level)
+    });
+    let (messages, is_on_disk, level) = taken.ok_or_else(|| BrokerError::NoQueue(Name::new(name)))?;
+    Ok(TakeReport { messages, is_on_disk, confirm: Confirm::of(level, world.appended()) })
 }

@@ -12,6 +12,8 @@ mod cancel;
 mod disconnect;
 mod settle;
 mod purge;
+mod relocate;
+mod peek;
 mod get;
 mod recheck;
 mod govern;
@@ -38,14 +40,16 @@ pub use disconnect::{delete_exclusive, disconnect, end_session, open_session, se
 
 pub use deliver::{resume_publishers, wake_consumers};
 pub use expire::{queue_restored, queue_woken};
-pub use get::{GetOptions, get};
+pub use get::{GetOptions, TakeReport, get, take};
 pub use govern::{apply_policies, set_policies};
 pub use page::{page_failed, page_read, page_unreadable, page_written, pages_copied};
+pub use peek::peek;
 pub use publish::{
     Repetition, notify, publish, publish_again, publish_each, publish_to_queue, publish_with_copies,
 };
 pub use purge::purge;
 pub use recheck::{Revoked, recheck_readers};
+pub use relocate::{Waiting, relocate};
 pub use settle::{SettleReport, settle};
 pub use steps::Step;
 pub use throttle::{must_commit_wait_for_queue, must_wait_for_queue};

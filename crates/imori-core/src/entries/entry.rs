@@ -36,6 +36,16 @@ impl Entry {
         properties.expiration_ms.filter(|_| !is_dead_letter)
     }
 
+    /// The message.
+    pub fn message(&self) -> &Arc<Message> {
+        &self.message
+    }
+
+    /// Its circumstances in the queue.
+    pub fn envelope(&self) -> &Envelope {
+        &self.envelope
+    }
+
     pub(crate) fn address(&self) -> AddressView<'_> {
         AddressView::new(&self.envelope.address)
     }

@@ -5,6 +5,7 @@
 
 mod delayed;
 mod ready;
+mod page_keep;
 mod priority_lane;
 mod run;
 mod entry;
@@ -19,6 +20,7 @@ pub use entry::Entry;
 pub use journal_page::JournalRead;
 pub(crate) use journal_page::{Gathered, InJournal};
 pub(crate) use live_records::LiveRecords;
+pub(crate) use page_keep::PageKeep;
 pub(crate) use pages::{DuePlace, Page, Pages, delayed_position};
 pub use pages::{GonePage, PageFacts, PageId, PagePlace, PageSource, PurgedPage};
 pub(crate) use position::{first_position, restored_position};

@@ -431,6 +431,11 @@ impl Page {
         self.settled.contains(lsn.0)
     }
 
+    /// Records of those of its entries that are settled.
+    pub(crate) fn settled(&self) -> &Ranges {
+        &self.settled
+    }
+
     /// Where it can be read; none while it is being written.
     pub(crate) fn source(&self) -> Option<PageSource> {
         let in_journal = self.in_journal.as_ref().filter(|in_journal| !in_journal.is_read);

@@ -82,6 +82,31 @@ impl PriorityLane {
         entry.map_or(Front::Nothing, Front::Entry)
     }
 
+    /// Finds a message in memory by its number.
+    pub(crate) fn entry(&self, sequence: u64) -> Option<&Entry> {
+        let mut runs = self.parts.iter().filter_map(|part| match part {
+            Part::Memory(run) => Some(run),
+            Part::Page(_) => None,
+        });
+        self.released.get(&sequence).or_else(|| runs.find_map(|run| run.find(sequence)))
+    }
+
+    /// Takes a message out that is in memory, wherever it stands.
+    pub(crate) fn take(&mut self, sequence: u64) -> Option<Entry> {
+        if let Some(entry) = self.released.remove(&sequence) {
+            return Some(entry);
+        }
+        let mut parts = self.parts.iter_mut().enumerate();
+        let (at, entry) = parts.find_map(|(at, part)| match part {
+            Part::Memory(run) => Some((at, run.take_out(sequence)?)),
+            Part::Page(_) => None,
+        })?;
+        if self.parts.len() > 1 && matches!(self.parts.get(at), Some(Part::Memory(run)) if run.is_empty()) {
+            self.parts.remove(at);
+        }
+        Some(entry)
+    }
+
     pub(crate) fn push(&mut self, entry: Entry) {
         if let Some(Part::Memory(run)) = self.parts.back_mut() {
             return run.push_back(entry);

@@ -97,6 +97,18 @@ impl Ready {
         Some(entry)
     }
 
+    /// Finds a message in memory by its priority and its number.
+    pub(crate) fn find(&self, priority: u8, sequence: u64) -> Option<&Entry> {
+        self.lanes.get(self.at(priority)?)?.entry(sequence)
+    }
+
+    /// Takes a message out that is in memory, wherever it stands.
+    pub(crate) fn take(&mut self, priority: u8, sequence: u64) -> Option<Entry> {
+        let entry = self.lane(priority)?.take(sequence)?;
+        self.uncount(&entry);
+        Some(entry)
+    }
+
     /// Cuts messages off the newest of the priority that has most of them in memory. `paged` is called with the
     /// priority and what is cut: it makes pages of it, and gives back what it cannot. Nothing is cut that is less
     /// than `least`.

@@ -83,6 +83,32 @@ impl Run {
         Some(entry)
     }
 
+    /// Finds an entry by its number.
+    pub(crate) fn find(&self, sequence: u64) -> Option<&Entry> {
+        self.iter().find(|entry| entry.envelope.sequence == sequence)
+    }
+
+    /// Takes an entry out, wherever it stands.
+    pub(crate) fn take_out(&mut self, sequence: u64) -> Option<Entry> {
+        let is_it = |entry: &Entry| entry.envelope.sequence == sequence;
+        let mut pieces = self.pieces.iter_mut().enumerate();
+        let (piece, entry) = pieces.find_map(|(piece, of)| {
+            let at = of.entries.iter().position(is_it)?;
+            of.entries.remove(at).map(|entry| (piece, entry))
+        })?;
+        let memory = entry.memory();
+        self.len -= 1;
+        self.memory -= memory;
+        let is_last = self.pieces.len() == 1;
+        if let Some(of) = self.pieces.get_mut(piece) {
+            of.memory -= memory;
+            if of.entries.is_empty() && !is_last {
+                self.pieces.remove(piece);
+            }
+        }
+        Some(entry)
+    }
+
     /// Puts `later` behind.
     pub(crate) fn append(&mut self, later: Run) {
         self.len += later.len;

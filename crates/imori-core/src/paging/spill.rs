@@ -7,7 +7,7 @@ use super::draft::{PageDraft, PageWork, Tally};
 use crate::confirm::Lsn;
 use crate::delivery::DeliveryCount;
 use crate::entries::{
-    Entry, GonePage, PageId, PagePart, PagePlace, PageSource, Pages, Part, Run, first_position,
+    Entry, GonePage, PageId, PageKeep, PagePart, PagePlace, PageSource, Pages, Part, Run, first_position,
 };
 use crate::limits::{PAGE_BYTES_GOAL, PAGED_BYTES_GOAL};
 use crate::queue::{Effects, Overflow, Queue};
@@ -145,21 +145,14 @@ impl Queue {
             None => (false, Some(id)),
         };
         let (mut run, mut failed) = (Run::default(), Vec::new());
+        let keep = PageKeep::of(page, &part);
         for (index, mut entry) in (0..).zip(entries) {
-            let envelope = &mut entry.envelope;
-            if let Some(first) = page.first_sequence {
-                envelope.sequence = first + index;
-            }
-            let is_before = part.first.is_some_and(|first| envelope.sequence < first);
-            let is_enough = run.len() + failed.len() >= part.len as usize;
-            if is_before || is_enough || page.is_durable && page.is_settled(envelope.lsn) {
+            if !keep.keeps(index, &mut entry, run.len() + failed.len()) {
                 continue;
             }
-            if let Some(count) = self.counts.get(&envelope.lsn) {
-                count.apply_to(envelope);
+            if let Some(count) = self.counts.get(&entry.envelope.lsn) {
+                count.apply_to(&mut entry.envelope);
             }
-            envelope.is_redelivered |= page.is_doubtful;
-            envelope.priority = priority;
             entry.page = page_of;
             self.gauge.add(Entry::CHARGE);
             match self.death_reason(&entry.envelope) {

@@ -2,7 +2,8 @@
 
 use super::leave::Effects;
 use super::queue::Queue;
-use crate::delivery::{Delivery, Taken};
+use crate::delivery::{Delivery, Outcome, RecordRef, Taken};
+use crate::entries::Entry;
 use crate::id::ConnectionId;
 use crate::message::DeathReason;
 use crate::time::Time;
@@ -71,6 +72,52 @@ impl Queue {
             waiting.push(asker);
         }
         Got::Pending
+    }
+
+    /// Gives out up to `count` messages that wait in memory, of at most `bytes_max` bytes of bodies but for the first, to
+    /// an operator who settles all of them so at once. Each comes with how many wait behind it.
+    pub fn take(
+        &mut self,
+        now: Time,
+        (count, bytes_max): (usize, usize),
+        outcome: Outcome,
+        effects: &mut Effects,
+    ) -> Vec<(Entry, usize)> {
+        self.send_pending_dead_letters(now, effects);
+        self.move_due(now, effects);
+        self.expire(now, effects);
+        let (mut taken, mut bytes) = (Vec::new(), 0);
+        while taken.len() < count
+            && !self.is_held_up()
+            && let Some(entry) = self.ready.pop()
+        {
+            if self.is_expired(&entry, now) {
+                self.die(entry, DeathReason::Expired, now, effects);
+                continue;
+            }
+            bytes += entry.message.view().body.len();
+            if bytes > bytes_max && !taken.is_empty() {
+                self.ready.put_back(entry);
+                break;
+            }
+            self.activity.got(Taken::Unsettled, entry.envelope.is_redelivered);
+            self.note_wait(&entry, now, effects);
+            taken.push((entry.clone(), self.ready.len()));
+            self.unsettled.insert(entry.envelope.sequence, entry);
+            self.charge_room();
+        }
+        for (entry, _) in &taken {
+            self.settle(entry.envelope.sequence, outcome, now, effects);
+        }
+        taken
+    }
+
+    /// Takes a message out that waits in memory and goes elsewhere; gives the record that said it was here, which is
+    /// none where it had no record. `None` where it is not there.
+    pub(crate) fn take_waiting(&mut self, priority: u8, sequence: u64) -> Option<Option<RecordRef>> {
+        let entry = self.ready.take(priority, sequence)?;
+        self.leave(&entry);
+        Some(self.record_ref(entry.envelope.lsn))
     }
 
     /// The connections that asked for a message and can be answered now.

@@ -5,6 +5,7 @@
 
 mod throttle;
 mod get;
+mod peek;
 mod publish;
 mod due;
 mod deliver;
@@ -27,6 +28,7 @@ pub use dedup::Dedup;
 pub use get::Got;
 pub use in_effect::{Sources, in_effect};
 pub use leave::{DeadLetter, Effects};
+pub use peek::{Peek, PeekPage, PeekPart};
 pub use publish::{Arrival, Published, QueueFull};
 pub use queue::{Durability, Queue};
 pub use settings::{DeadLetterTarget, QueueSettings};

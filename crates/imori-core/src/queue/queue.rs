@@ -170,6 +170,11 @@ impl Queue {
         self.ready.len()
     }
 
+    /// Tells whether the first message that waits is in memory.
+    pub fn has_front(&self) -> bool {
+        self.ready.has_front()
+    }
+
     /// How many messages wait for their time.
     pub fn delayed_len(&self) -> usize {
         self.delayed.as_ref().map_or(0, |delayed| delayed.len())

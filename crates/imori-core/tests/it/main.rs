@@ -26,6 +26,7 @@ mod bindings;
 mod single_active;
 mod purge;
 mod get;
+mod relocate;
 mod lifetime;
 mod sessions;
 mod sessions_at_random;

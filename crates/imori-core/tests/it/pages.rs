@@ -2,11 +2,13 @@
 
 use imori_core::broker::{self, GetOptions, Got, page_failed, page_read, page_unreadable, page_written};
 use imori_core::confirm::Lsn;
+use imori_core::delivery::Outcome;
 use imori_core::entries::{Entry, GonePage, PageId, PagePlace, PageSource};
 use imori_core::error::BrokerError;
 use imori_core::id::QueueId;
 use imori_core::outbound::SessionId;
 use imori_core::paging::{PageDraft, PageWork};
+use imori_core::queue::PeekPart;
 use imori_core::record::{PageEntry, decode_page_entry, encode_page};
 use imori_core::world::World;
 use imori_testkit::{Caller, TestMessage, TestWorld};
@@ -237,6 +239,36 @@ fn who_asks_for_one_message_waits_until_its_page_is_read() {
             assert_eq!(client.read(), format!("{}:{got};", MESSAGES - got));
         }
     }
+}
+
+#[test]
+fn a_peek_reads_pages_in_their_order_and_changes_nothing() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    let mut paged = Paged::new(&world, &client);
+    paged.write_all();
+    paged.asked();
+    let peek = |skip, count| {
+        let (_, peek) = broker::peek(&world, &client.actor(), b"q", skip, count).unwrap();
+        assert!(!peek.is_being_written);
+        let entries = peek.parts.into_iter().flat_map(|part| match part {
+            PeekPart::Entries(entries) => entries,
+            PeekPart::Page(page) => page.pick(paged.entries(&page.source)),
+        });
+        let body = |entry: Entry| String::from_utf8(entry.message().view().body.to_vec()).unwrap();
+        entries.map(|entry| body(entry).parse::<usize>().unwrap()).collect::<Vec<_>>()
+    };
+    let depth = world.depth("q");
+    for (skip, count) in [(0, MESSAGES), (0, 3), (50, 100), (90, 1), (MESSAGES - 1, 9), (MESSAGES, 9)] {
+        let expected: Vec<usize> = (skip..MESSAGES.min(skip + count)).collect();
+        assert_eq!(peek(skip, count), expected, "{count} behind {skip}");
+    }
+    assert_eq!((world.depth("q"), paged.asked().len()), (depth, 0), "a peek asks for nothing");
+    // What is settled is in its page still, and is not shown.
+    let outcome = Outcome::Accept;
+    let taken = broker::take(&world, &client.actor(), b"q", (5, usize::MAX), outcome).unwrap();
+    assert_eq!(taken.messages.len(), 5);
+    assert_eq!(peek(0, MESSAGES), (5..MESSAGES).collect::<Vec<_>>());
 }
 
 #[test]

@@ -10,8 +10,8 @@ use imori_core::id::ConnectionId;
 use imori_core::outbound::SessionInspection;
 use serde_json::{Value, json};
 
-use super::connections::{connection_ids, name};
 use crate::http::rest_at;
+use crate::operations::connections::{connection_ids, name};
 use crate::requests::administered::Administered;
 use crate::requests::list::{ListQuery, list};
 

@@ -9,142 +9,59 @@ use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use imori_amqp091::codec::methods::{exchange, queue};
-use imori_amqp091::codec::table::Table;
-use imori_amqp091::operator::Operator;
 use imori_core::authorize::Identity;
-use imori_core::confirm::Confirm;
-use imori_core::id::VhostId;
 use imori_core::internal::OutgoingMessage;
-use imori_core::message::{Address, Property};
-use imori_core::name::Name;
 use serde_json::{Map, Value, json};
 
-use super::exchanges::bindings_where;
+use super::exchanges::binding_row;
 use crate::access::AccessError;
-use crate::cell::Cell;
-use crate::internal::InternalClients;
+use crate::operations::publish;
+use crate::operations::routing::{BindingFacts, DEFAULT_EXCHANGE, Declaration, Ends, bindings_where};
+use crate::operations::vhost_operator::VhostOperator;
 use crate::requests::administered::Administered;
-use crate::requests::answer::{
-    access_refused, bad_request, created, done, ended, json_with, not_found, refused_in_words,
-};
-use crate::requests::arguments::table_of;
+use crate::requests::answer::{created, done, json_with, not_found};
 use crate::requests::body::Body;
-use crate::requests::on_cell::{is_kept, on_cell, operator};
+use crate::requests::operation_error::OperationError;
 
 type Broker = State<Arc<Administered>>;
 type Pairs = Query<Vec<(String, String)>>;
+type Answer = Result<Response, OperationError>;
 
-/// A name in a path that stands for the default exchange.
-const DEFAULT_EXCHANGE: &str = "amq.default";
-
-/// Does something in a turn of a cell in the name of an operator; answers with `success` once no crash undoes it.
-async fn declare(
-    broker: &Arc<Administered>,
-    identity: Identity,
-    vhost: VhostId,
-    success: Response,
-    act: impl FnOnce(&Cell, &Operator) -> Result<Confirm, String> + Send + 'static,
-) -> Response {
-    let vhost_name = Name::from(broker.vhost_name(vhost).as_str());
-    let outcome = on_cell(&broker.shared, 0, move |cell| {
-        let settings = Arc::clone(&cell.settings.protocols.amqp);
-        let operator = Operator::new(settings, &operator(&identity, vhost), vhost_name);
-        act(cell, &operator)
-    });
-    match outcome.await {
-        Some(Ok(confirm)) if is_kept(&broker.shared, confirm).await => success,
-        Some(Ok(_)) | None => ended(),
-        Some(Err(text)) => refused_in_words(&text),
-    }
+/// Reads a declaration. Numbers and truth values may be written as text, as RabbitMQ's tools do.
+fn declaration(body: &Body) -> Result<Declaration, AccessError> {
+    Ok(Declaration {
+        is_durable: body.flag("durable", true)?,
+        is_auto_delete: body.flag("auto_delete", false)?,
+        is_internal: body.flag("internal", false)?,
+        kind: body.get("type")?.unwrap_or_else(|| String::from("direct")),
+        arguments: body.get("arguments")?.unwrap_or_default(),
+    })
 }
 
-/// The arguments of a declaration, and its flags.
-struct Declaration {
-    durable: bool,
-    auto_delete: bool,
-    internal: bool,
-    kind: String,
-    table: Vec<u8>,
+fn declared(is_new: bool) -> Response {
+    if is_new { created() } else { done() }
 }
 
-impl Declaration {
-    /// Reads a body. Numbers and truth values may be written as text, as RabbitMQ's tools do.
-    fn read(body: &Body) -> Result<Declaration, AccessError> {
-        let arguments: Map<String, Value> = body.get("arguments")?.unwrap_or_default();
-        Ok(Declaration {
-            durable: body.flag("durable", true)?,
-            auto_delete: body.flag("auto_delete", false)?,
-            internal: body.flag("internal", false)?,
-            kind: body.get("type")?.unwrap_or_else(|| String::from("direct")),
-            table: table_of(&arguments),
-        })
-    }
-}
-
-/// Declares what a body says: 201 where it is new.
-async fn put(
-    broker: &Arc<Administered>,
-    identity: Identity,
-    vhost: VhostId,
-    (body, is_there): (&Body, bool),
-    act: impl FnOnce(&Cell, &Operator, &Declaration) -> Result<Confirm, String> + Send + 'static,
-) -> Response {
-    let declaration = match Declaration::read(body) {
-        Ok(declaration) => declaration,
-        Err(error) => return access_refused(&error),
-    };
-    let success = if is_there { done() } else { created() };
-    let act = move |cell: &Cell, operator: &Operator| act(cell, operator, &declaration);
-    declare(broker, identity, vhost, success, act).await
-}
-
-/// Reads the fields of a table that was just written.
-fn table(bytes: &[u8]) -> Result<Table<'_>, String> {
-    Table::new(bytes).map_err(|error| format!("PRECONDITION_FAILED - the arguments are no table: {error}"))
-}
-
-/// Declares a queue.
+/// Declares a queue: 201 where it is new.
 pub(super) async fn put_queue(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
     Path((vhost, name)): Path<(String, String)>,
     body: Body,
-) -> Response {
-    let Some(vhost) = broker.vhost(&identity, &vhost) else { return not_found() };
-    let is_there = broker.shared.table.load().queue(vhost, name.as_bytes()).is_some();
-    let act = move |cell: &Cell, operator: &Operator, declaration: &Declaration| {
-        let Declaration { durable, auto_delete, table: bytes, .. } = declaration;
-        let (durable, auto_delete, arguments) = (*durable, *auto_delete, table(bytes)?);
-        let declare = queue::Declare { queue: &name, durable, auto_delete, arguments, ..Default::default() };
-        operator.declare_queue(cell, &declare)
-    };
-    put(&broker, identity, vhost, (&body, is_there), act).await
+) -> Answer {
+    let operator = VhostOperator::of(&broker, identity, &vhost)?;
+    Ok(declared(operator.declare_queue(name, declaration(&body)?).await?))
 }
 
-/// Declares an exchange.
+/// Declares an exchange: 201 where it is new.
 pub(super) async fn put_exchange(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
     Path((vhost, name)): Path<(String, String)>,
     body: Body,
-) -> Response {
-    let Some(vhost) = broker.vhost(&identity, &vhost) else { return not_found() };
-    let is_there = broker.shared.table.load().exchange(vhost, name.as_bytes()).is_some();
-    let act = move |cell: &Cell, operator: &Operator, declaration: &Declaration| {
-        let Declaration { durable, auto_delete, internal, kind, table: bytes } = declaration;
-        let declare = exchange::Declare {
-            exchange: &name,
-            kind,
-            durable: *durable,
-            auto_delete: *auto_delete,
-            internal: *internal,
-            arguments: table(bytes)?,
-            ..Default::default()
-        };
-        operator.declare_exchange(cell, &declare)
-    };
-    put(&broker, identity, vhost, (&body, is_there), act).await
+) -> Answer {
+    let operator = VhostOperator::of(&broker, identity, &vhost)?;
+    Ok(declared(operator.declare_exchange(name, declaration(&body)?).await?))
 }
 
 /// Deletes an exchange, with `if-unused=true` only if nothing is bound to it.
@@ -153,63 +70,25 @@ pub(super) async fn delete_exchange(
     Extension(identity): Extension<Identity>,
     Path((vhost, name)): Path<(String, String)>,
     Query(pairs): Pairs,
-) -> Response {
-    let Some(vhost) = broker.vhost(&identity, &vhost) else { return not_found() };
-    if broker.shared.table.load().exchange(vhost, name.as_bytes()).is_none() {
-        return not_found();
-    }
+) -> Answer {
     let if_unused = pairs.iter().any(|(known, value)| known == "if-unused" && value == "true");
-    let act = move |cell: &Cell, operator: &Operator| {
-        operator.delete_exchange(cell, &exchange::Delete { exchange: &name, if_unused, no_wait: false })
+    VhostOperator::of(&broker, identity, &vhost)?.delete_exchange(name, if_unused).await?;
+    Ok(done())
+}
+
+/// The two ends of a binding in a path: the exchange, and behind `q` a queue or behind `e` an exchange. `None` where the
+/// path says neither.
+fn ends(source: String, kind: &str, destination: String) -> Option<Ends> {
+    let is_to_queue = match kind {
+        "q" => true,
+        "e" => false,
+        _ => return None,
     };
-    declare(&broker, identity, vhost, done(), act).await
+    Some(Ends { source: exchange_name(source), destination, is_to_queue })
 }
 
-/// The two ends of a binding in a path: the exchange, and behind `q` a queue or behind `e` an exchange.
-#[derive(Debug, Clone)]
-pub(super) struct Ends {
-    source: String,
-    destination: String,
-    is_queue: bool,
-}
-
-impl Ends {
-    /// Reads both ends; `None` where the path says neither `q` nor `e`.
-    pub(super) fn read(source: String, kind: &str, destination: String) -> Option<Ends> {
-        let is_queue = match kind {
-            "q" => true,
-            "e" => false,
-            _ => return None,
-        };
-        let named = |name: String| if name == DEFAULT_EXCHANGE { String::new() } else { name };
-        Some(Ends { source: named(source), destination, is_queue })
-    }
-
-    /// Says that the row of a binding is between these ends.
-    pub(super) fn are_of(&self, row: &Value) -> bool {
-        let kind = if self.is_queue { "queue" } else { "exchange" };
-        row["source"] == self.source
-            && row["destination"] == self.destination
-            && row["destination_type"] == kind
-    }
-
-    fn set(
-        &self,
-        cell: &Cell,
-        operator: &Operator,
-        (routing_key, bytes): (&str, &[u8]),
-        is_bound: bool,
-    ) -> Result<Confirm, String> {
-        let (arguments, no_wait) = (table(bytes)?, false);
-        let (source, destination) = (self.source.as_str(), self.destination.as_str());
-        if self.is_queue {
-            let bind = queue::Bind { queue: destination, exchange: source, routing_key, no_wait, arguments };
-            operator.bind_queue(cell, &bind, is_bound)
-        } else {
-            let bind = exchange::Bind { destination, source, routing_key, no_wait, arguments };
-            operator.bind_exchange(cell, &bind, is_bound)
-        }
-    }
+fn exchange_name(name: String) -> String {
+    if name == DEFAULT_EXCHANGE { String::new() } else { name }
 }
 
 /// Binds a queue or an exchange.
@@ -218,19 +97,13 @@ pub(super) async fn bind(
     Extension(identity): Extension<Identity>,
     Path((vhost, source, kind, destination)): Path<(String, String, String, String)>,
     body: Body,
-) -> Response {
-    let Some(vhost) = broker.vhost(&identity, &vhost) else { return not_found() };
-    let Some(ends) = Ends::read(source, &kind, destination) else { return not_found() };
-    let read =
-        || Ok((body.get("routing_key")?.unwrap_or_default(), body.get("arguments")?.unwrap_or_default()));
-    let (routing_key, arguments): (String, Map<String, Value>) = match read() {
-        Ok(read) => read,
-        Err(error) => return access_refused(&error),
-    };
-    let success = (StatusCode::CREATED, [(LOCATION, "~")]).into_response();
-    let bytes = table_of(&arguments);
-    let act = move |cell: &Cell, operator: &Operator| ends.set(cell, operator, (&routing_key, &bytes), true);
-    declare(&broker, identity, vhost, success, act).await
+) -> Answer {
+    let operator = VhostOperator::of(&broker, identity, &vhost)?;
+    let Some(ends) = ends(source, &kind, destination) else { return Ok(not_found()) };
+    let routing_key: String = body.get("routing_key")?.unwrap_or_default();
+    let arguments: Map<String, Value> = body.get("arguments")?.unwrap_or_default();
+    operator.set_binding(ends, routing_key, &arguments, true).await?;
+    Ok((StatusCode::CREATED, [(LOCATION, "~")]).into_response())
 }
 
 /// Takes bindings out: those between both ends whose `properties_key` the path names.
@@ -238,16 +111,11 @@ pub(super) async fn unbind(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
     Path((vhost, source, kind, destination, key)): Path<(String, String, String, String, String)>,
-) -> Response {
-    let Some(vhost) = broker.vhost(&identity, &vhost) else { return not_found() };
-    let Some(ends) = Ends::read(source, &kind, destination) else { return not_found() };
-    let is_meant = |row: &Value| ends.are_of(row) && row["properties_key"] == key;
-    let rows = bindings_where(&broker, vhost, is_meant).await;
-    let Some(row) = rows.first() else { return not_found() };
-    let routing_key = row["routing_key"].as_str().unwrap_or_default().to_owned();
-    let bytes = table_of(row["arguments"].as_object().unwrap_or(&Map::new()));
-    let act = move |cell: &Cell, operator: &Operator| ends.set(cell, operator, (&routing_key, &bytes), false);
-    declare(&broker, identity, vhost, done(), act).await
+) -> Answer {
+    let operator = VhostOperator::of(&broker, identity, &vhost)?;
+    let Some(ends) = ends(source, &kind, destination) else { return Ok(not_found()) };
+    operator.unbind(ends, &key).await?;
+    Ok(done())
 }
 
 /// The bindings between two ends.
@@ -255,23 +123,40 @@ pub(super) async fn bindings(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
     Path((vhost, source, kind, destination)): Path<(String, String, String, String)>,
-) -> Response {
-    let Some(vhost) = broker.vhost(&identity, &vhost) else { return not_found() };
-    let Some(ends) = Ends::read(source, &kind, destination) else { return not_found() };
-    json_with(StatusCode::OK, &Value::Array(bindings_where(&broker, vhost, |row| ends.are_of(row)).await))
+) -> Answer {
+    let operator = VhostOperator::of(&broker, identity, &vhost)?;
+    let Some(ends) = ends(source, &kind, destination) else { return Ok(not_found()) };
+    Ok(rows(&operator, |binding| ends.are_of(binding)).await)
 }
 
-/// The bindings at one end: this field of a binding, besides its type, has the name of the path.
+/// The end of bindings that a path names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Source,
+    DestinationExchange,
+    DestinationQueue,
+}
+
+/// The bindings at one end.
 pub(super) async fn bindings_at(
-    (field, kind): (&'static str, Option<&'static str>),
+    end: End,
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
     Path((vhost, name)): Path<(String, String)>,
-) -> Response {
-    let Some(vhost) = broker.vhost(&identity, &vhost) else { return not_found() };
-    let name = if name == DEFAULT_EXCHANGE { String::new() } else { name };
-    let is_of = |row: &Value| row[field] == name && kind.is_none_or(|kind| row["destination_type"] == kind);
-    json_with(StatusCode::OK, &Value::Array(bindings_where(&broker, vhost, is_of).await))
+) -> Answer {
+    let operator = VhostOperator::of(&broker, identity, &vhost)?;
+    let name = exchange_name(name);
+    let is_of = |binding: &BindingFacts| match end {
+        End::Source => binding.source == name,
+        End::DestinationExchange => binding.destination == name && !binding.is_to_queue,
+        End::DestinationQueue => binding.destination == name && binding.is_to_queue,
+    };
+    Ok(rows(&operator, is_of).await)
+}
+
+async fn rows(operator: &VhostOperator, is_meant: impl Fn(&BindingFacts) -> bool) -> Response {
+    let found = bindings_where(&operator.broker, operator.vhost, is_meant).await;
+    json_with(StatusCode::OK, &found.iter().map(binding_row).collect())
 }
 
 /// Publishes a message: `routing_key`, `payload`, `payload_encoding` and `properties`, and tells whether it was routed.
@@ -280,26 +165,15 @@ pub(super) async fn publish(
     Extension(identity): Extension<Identity>,
     Path((vhost, name)): Path<(String, String)>,
     body: Body,
-) -> Response {
-    let Some(id) = broker.vhost(&identity, &vhost) else { return not_found() };
-    let exchange = if name == DEFAULT_EXCHANGE { String::new() } else { name };
-    if broker.shared.table.load().exchange(id, exchange.as_bytes()).is_none() {
-        return not_found();
+) -> Answer {
+    let operator = VhostOperator::of(&broker, identity, &vhost)?;
+    let exchange = exchange_name(name);
+    if !operator.has_exchange(&exchange) {
+        return Ok(not_found());
     }
-    let (subject, message) = match message(&body) {
-        Ok(read) => read,
-        Err(error) => return access_refused(&error),
-    };
-    let clients = InternalClients::of(&broker.shared);
-    let client = match clients.connect(identity, vhost.as_bytes()).await {
-        Ok(client) => client,
-        Err(error) => return bad_request(&error.to_string()),
-    };
-    let to = Address::new(exchange.as_bytes(), subject.as_bytes());
-    match client.publish(to, message).await {
-        Ok(receivers) => json_with(StatusCode::OK, &json!({"routed": receivers > 0})),
-        Err(error) => bad_request(&error.to_string()),
-    }
+    let (subject, message) = message(&body)?;
+    let receivers = operator.publish(&exchange, &subject, message).await?;
+    Ok(json_with(StatusCode::OK, &json!({"routed": receivers > 0})))
 }
 
 /// Reads a message to be published, and its routing key.
@@ -315,25 +189,5 @@ fn message(body: &Body) -> Result<(String, OutgoingMessage), AccessError> {
         _ => return Err(AccessError::bad("`payload_encoding` is `string` or `base64`")),
     };
     let properties: Map<String, Value> = body.get("properties")?.unwrap_or_default();
-    let mut message = OutgoingMessage::new(payload);
-    let known = [
-        ("content_type", Property::ContentType),
-        ("content_encoding", Property::ContentEncoding),
-        ("correlation_id", Property::CorrelationId),
-        ("reply_to", Property::ReplyTo),
-        ("message_id", Property::MessageId),
-        ("type", Property::Type),
-        ("app_id", Property::AppId),
-    ];
-    for (name, property) in known {
-        if let Some(text) = properties.get(name).and_then(Value::as_str) {
-            message = message.with(property, text.as_bytes());
-        }
-    }
-    message.properties.is_persistent = properties.get("delivery_mode").and_then(Value::as_u64) == Some(2);
-    for (name, value) in properties.get("headers").and_then(Value::as_object).into_iter().flatten() {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        message = message.header(name.as_bytes(), text.as_bytes());
-    }
-    Ok((subject, message))
+    Ok((subject, publish::message(payload, &properties)))
 }

@@ -16,17 +16,20 @@ use imori_core::name::Name;
 use serde_json::{Map, Value, json};
 use tracing::{info, warn};
 
-use super::exchanges::{bindings_where, exchange_rows};
-use super::queues::{queue_ids, queue_row};
+use super::exchanges::{binding_row, exchange_rows};
+use super::queues::queue_row;
 use super::users::row as user_row;
-use super::vhosts::open_vhosts;
 use crate::access::Objects;
 use crate::http::rest_at;
+use crate::operations::queues::queue_ids;
+use crate::operations::routing::{BindingFacts, bindings_where};
+use crate::operations::vhosts::open_vhosts;
 use crate::requests::administered::Administered;
-use crate::requests::answer::{access_refused, bad_request, done, ended, json_with, not_found};
+use crate::requests::answer::{done, json_with, not_found};
 use crate::requests::body::{Body, change};
 use crate::requests::import::{Declared, Import, VHOST_LIMITS_COMPONENT};
 use crate::requests::on_cell::{is_kept, on_cell, operator};
+use crate::requests::operation_error::OperationError;
 
 type Broker = State<Arc<Administered>>;
 
@@ -138,19 +141,18 @@ async fn insert_declared(
             !name.is_empty() && !name.starts_with("amq.")
         };
         let rows: Vec<Value> = exchange_rows(broker, *vhost).into_iter().filter(is_kept).collect();
-        let has_exchange = |name: &Value| rows.iter().any(|row| row["name"] == *name);
-        let has_queue =
-            |name: &Value| kept_queues.contains(&(*vhost, name.as_str().unwrap_or_default().to_owned()));
+        let has_exchange = |name: &str| rows.iter().any(|row| row["name"] == name);
+        let has_queue = |name: &str| kept_queues.contains(&(*vhost, name.to_owned()));
         // The others go with their ends, and would be refused in the next broker.
-        let is_between_kept = |row: &Value| {
-            let leads_on = match row["destination_type"] == "queue" {
-                true => has_queue(&row["destination"]),
-                false => has_exchange(&row["destination"]),
+        let is_between_kept = |binding: &BindingFacts| {
+            let leads_on = match binding.is_to_queue {
+                true => has_queue(&binding.destination),
+                false => has_exchange(&binding.destination),
             };
-            row["source"] != "" && has_exchange(&row["source"]) && leads_on
+            !binding.source.is_empty() && has_exchange(&binding.source) && leads_on
         };
         let between = bindings_where(broker, *vhost, is_between_kept).await;
-        bindings.extend(between.iter().map(|row| pick(row, &BINDING_FIELDS)));
+        bindings.extend(between.iter().map(|binding| pick(&binding_row(binding), &BINDING_FIELDS)));
         exchanges.extend(rows.iter().filter(|row| is_own(row)).map(|row| pick(row, &EXCHANGE_FIELDS)));
     }
     // Equal brokers give equal documents.
@@ -167,7 +169,7 @@ pub(super) async fn import(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
     body: Body,
-) -> Response {
+) -> Result<Response, OperationError> {
     take_over(&broker, &identity, body, None).await
 }
 
@@ -177,9 +179,9 @@ pub(super) async fn import_vhost(
     Extension(identity): Extension<Identity>,
     Path(name): Path<String>,
     body: Body,
-) -> Response {
+) -> Result<Response, OperationError> {
     if broker.vhost(&identity, &name).is_none() {
-        return not_found();
+        return Err(OperationError::no_vhost(&name));
     }
     take_over(&broker, &identity, body, Some(name)).await
 }
@@ -189,30 +191,19 @@ async fn take_over(
     identity: &Identity,
     body: Body,
     vhost: Option<String>,
-) -> Response {
+) -> Result<Response, OperationError> {
     let Body(document) = body;
-    let import = match Import::read(document, vhost.as_deref()) {
-        Ok(import) => import,
-        Err(error) => return access_refused(&error),
-    };
-    let Import { objects, declared, left_out } = import;
-    let new_vhosts = match change(broker, move |draft| objects.put(draft)).await {
-        Ok(new_vhosts) => new_vhosts,
-        Err(refusal) => return refusal,
-    };
-    if open_vhosts(broker, new_vhosts).await.is_none() {
-        return ended();
-    }
+    let Import { objects, declared, left_out } = Import::read(document, vhost.as_deref())?;
+    let new_vhosts = change(broker, move |draft| objects.put(draft)).await?;
+    open_vhosts(broker, new_vhosts).await.ok_or(OperationError::Ended)?;
     let count = declared.len();
-    if let Err(refusal) = declare_all(broker, identity, declared).await {
-        return refusal;
-    }
+    declare_all(broker, identity, declared).await?;
     info!(declared = count, left_out = left_out.len(), by = %identity.user, "definitions are imported");
     if left_out.is_empty() {
-        return done();
+        return Ok(done());
     }
     left_out.iter().for_each(|what| warn!(%what, "a part of imported definitions is left out"));
-    json_with(StatusCode::OK, &json!({"left_out": left_out}))
+    Ok(json_with(StatusCode::OK, &json!({"left_out": left_out})))
 }
 
 /// Declares everything in this order, some at a time, and waits until no crash undoes it.
@@ -220,7 +211,7 @@ async fn declare_all(
     broker: &Arc<Administered>,
     identity: &Identity,
     declared: Vec<Declared>,
-) -> Result<(), Response> {
+) -> Result<(), OperationError> {
     let mut rest = declared;
     while !rest.is_empty() {
         let later = rest.split_off(rest.len().min(DECLARATIONS_A_TURN));
@@ -241,8 +232,8 @@ async fn declare_all(
         });
         match made.await {
             Some(Ok(confirm)) if is_kept(&broker.shared, confirm).await => {}
-            Some(Ok(_)) | None => return Err(ended()),
-            Some(Err(text)) => return Err(bad_request(&text)),
+            Some(Ok(_)) | None => return Err(OperationError::Ended),
+            Some(Err(text)) => return Err(OperationError::Bad(text)),
         }
     }
     Ok(())

@@ -13,8 +13,9 @@ use tracing::info;
 
 use crate::access::{AccessError, Draft, Objects, USER_LIMITS, VHOST_LIMITS};
 use crate::requests::administered::Administered;
-use crate::requests::answer::{access_refused, done, json_with, not_found};
+use crate::requests::answer::{done, json_with, not_found};
 use crate::requests::body::{Body, change};
+use crate::requests::operation_error::OperationError;
 
 type Broker = State<Arc<Administered>>;
 type Limits = BTreeMap<String, i64>;
@@ -114,11 +115,8 @@ pub(super) async fn put(
     Extension(identity): Extension<Identity>,
     Path((name, limit)): Path<(String, String)>,
     body: Body,
-) -> Response {
-    let value: i64 = match body.required("value") {
-        Ok(value) => value,
-        Err(error) => return access_refused(&error),
-    };
+) -> Result<Response, OperationError> {
+    let value: i64 = body.required("value")?;
     let shown = (name.clone(), limit.clone());
     let put = change(&broker, move |draft| {
         check(of, &limit)?;
@@ -126,7 +124,8 @@ pub(super) async fn put(
             limits.insert(limit, value);
         })
     });
-    answer(put.await, of, shown, Some(value), &identity)
+    put.await?;
+    Ok(answer(of, shown, Some(value), &identity))
 }
 
 /// Takes a limit away.
@@ -135,7 +134,7 @@ pub(super) async fn delete(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
     Path((name, limit)): Path<(String, String)>,
-) -> Response {
+) -> Result<Response, OperationError> {
     let shown = (name.clone(), limit.clone());
     let deleted = change(&broker, move |draft| {
         check(of, &limit)?;
@@ -143,7 +142,8 @@ pub(super) async fn delete(
             limits.remove(&limit);
         })
     });
-    answer(deleted.await, of, shown, None, &identity)
+    deleted.await?;
+    Ok(answer(of, shown, None, &identity))
 }
 
 fn check(of: Of, limit: &str) -> Result<(), AccessError> {
@@ -155,19 +155,8 @@ fn check(of: Of, limit: &str) -> Result<(), AccessError> {
     Err(AccessError::Bad(format!("a {kind} has no limit `{limit}`; use `{first}` or `{second}`")))
 }
 
-fn answer(
-    changed: Result<(), Response>,
-    of: Of,
-    (name, limit): (String, String),
-    value: Option<i64>,
-    identity: &Identity,
-) -> Response {
-    match changed {
-        Ok(()) => {
-            let kind = of.word();
-            info!(kind, name = %name.escape_debug(), limit, value, by = %identity.user, "a limit is set");
-            done()
-        }
-        Err(refusal) => refusal,
-    }
+fn answer(of: Of, (name, limit): (String, String), value: Option<i64>, identity: &Identity) -> Response {
+    let kind = of.word();
+    info!(kind, name = %name.escape_debug(), limit, value, by = %identity.user, "a limit is set");
+    done()
 }

@@ -19,7 +19,6 @@ mod declarations;
 mod channels;
 mod exchanges;
 mod queues;
-mod in_effect;
 mod connections;
 
 pub(crate) use routes::routes;

@@ -14,13 +14,13 @@ use imori_core::route::ExchangeKind;
 use imori_core::world::Counter;
 use serde_json::{Value, json};
 
-use super::connections::connection_ids;
-use super::exchanges::DELAYED;
-use super::vhosts::Totals;
 use crate::clock::millis;
 use crate::config::{ListenerName, ProtocolName, Service};
 use crate::http::rest_at;
 use crate::metrics::memory_bytes;
+use crate::operations::connections::connection_ids;
+use crate::operations::routing::DELAYED;
+use crate::operations::vhosts::Totals;
 use crate::requests::administered::Administered;
 use crate::requests::answer::{json_with, not_found};
 

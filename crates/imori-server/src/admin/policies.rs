@@ -6,16 +6,15 @@ use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use imori_core::authorize::{Action, Identity, Object, authorize};
-use imori_core::id::VhostId;
+use imori_core::authorize::Identity;
 use serde_json::{Value, json};
-use tracing::{info, warn};
 
 use crate::access::{PolicyKind, PolicyRow, SetPolicy};
+use crate::operations::vhost_operator::VhostOperator;
 use crate::requests::administered::Administered;
-use crate::requests::answer::{access_refused, created, done, json_with, not_found, not_permitted};
+use crate::requests::answer::{created, done, json_with, not_found};
 use crate::requests::body::Body;
-use crate::requests::policies::change_policies;
+use crate::requests::operation_error::OperationError;
 
 type Broker = State<Arc<Administered>>;
 
@@ -75,34 +74,16 @@ pub(super) async fn put_policy(
     Extension(identity): Extension<Identity>,
     Path((vhost, name)): Path<(String, String)>,
     Body(fields): Body,
-) -> Response {
-    let Some(id) = broker.vhost(&identity, &vhost) else { return not_found() };
-    if !may_set(kind, &identity, id) {
-        return not_permitted();
-    }
-    let row = match PolicyRow::read(&fields) {
-        Ok(row) => row,
-        Err(error) => return access_refused(&error),
-    };
+) -> Result<Response, OperationError> {
+    let operator = VhostOperator::of(&broker, identity, &vhost)?;
+    let row = PolicyRow::read(&fields)?;
     let without_effect: Vec<String> = row.without_effect().into_iter().map(str::to_owned).collect();
-    let shown = (vhost.clone(), name.clone());
-    let (pattern, definition) = (row.pattern.clone(), json!(row.definition).to_string());
-    let put = change_policies(&broker, vec![vhost.clone()], move |draft| {
-        draft.put_policy((kind, &vhost, &name), row)
-    });
-    let is_new = match put.await {
-        Ok(is_new) => is_new,
-        Err(refusal) => return refusal,
-    };
-    let (vhost, name) = (shown.0.escape_debug(), shown.1.escape_debug());
-    let (kind, pattern) = (kind.word(), pattern.escape_debug());
-    info!(kind, %name, %vhost, %pattern, definition, by = %identity.user, "a policy is set");
+    let is_new = operator.put_policy(kind, name, row).await?;
     if without_effect.is_empty() {
-        return if is_new { created() } else { done() };
+        return Ok(if is_new { created() } else { done() });
     }
-    warn!(kind, %name, %vhost, keys = without_effect.join(","), "keys of a policy have no effect here");
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
-    json_with(status, &json!({"without_effect": without_effect}))
+    Ok(json_with(status, &json!({"without_effect": without_effect})))
 }
 
 /// Takes a policy away; the one that matches next acts before this answers.
@@ -111,29 +92,7 @@ pub(super) async fn delete_policy(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
     Path((vhost, name)): Path<(String, String)>,
-) -> Response {
-    let Some(id) = broker.vhost(&identity, &vhost) else { return not_found() };
-    if !may_set(kind, &identity, id) {
-        return not_permitted();
-    }
-    let shown = (vhost.clone(), name.clone());
-    let deleted =
-        change_policies(&broker, vec![vhost.clone()], move |draft| draft.delete_policy(kind, &vhost, &name));
-    match deleted.await {
-        Ok(()) => {
-            let (vhost, name) = (shown.0.escape_debug(), shown.1.escape_debug());
-            info!(kind = kind.word(), %name, %vhost, by = %identity.user, "a policy is deleted");
-            done()
-        }
-        Err(refusal) => refusal,
-    }
-}
-
-/// Policies are set by policymakers of the vhost, operator policies by administrators alone.
-fn may_set(kind: PolicyKind, identity: &Identity, vhost: VhostId) -> bool {
-    let (action, object) = match kind {
-        PolicyKind::Policy => (Action::SetPolicy, Object::Vhost),
-        PolicyKind::Operator => (Action::Administer, Object::Broker),
-    };
-    authorize(identity, action, vhost, object).is_ok()
+) -> Result<Response, OperationError> {
+    VhostOperator::of(&broker, identity, &vhost)?.delete_policy(kind, name).await?;
+    Ok(done())
 }

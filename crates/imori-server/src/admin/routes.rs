@@ -10,6 +10,7 @@ use axum::{Extension, Router};
 use imori_core::authorize::{Action, Identity, Object, authorize};
 use imori_core::id::VhostId;
 
+use super::declarations::End;
 use super::permissions::Of;
 use super::{
     channels, connections, declarations, definitions, exchanges, health, limits, overview, permissions,
@@ -98,16 +99,13 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
         ("/api/exchanges/{vhost}", manage(get(exchanges::exchanges))),
         ("/api/exchanges/{vhost}/{name}", manage(exchange)),
         ("/api/exchanges/{vhost}/{name}/publish", manage(post(declarations::publish))),
-        ("/api/exchanges/{vhost}/{name}/bindings/source", manage(bindings_at(("source", None)))),
-        (
-            "/api/exchanges/{vhost}/{name}/bindings/destination",
-            manage(bindings_at(("destination", Some("exchange")))),
-        ),
+        ("/api/exchanges/{vhost}/{name}/bindings/source", manage(bindings_at(End::Source))),
+        ("/api/exchanges/{vhost}/{name}/bindings/destination", manage(bindings_at(End::DestinationExchange))),
         ("/api/bindings", manage(get(exchanges::bindings))),
         ("/api/bindings/{vhost}", manage(get(exchanges::bindings))),
         ("/api/bindings/{vhost}/e/{source}/{kind}/{destination}", manage(between)),
         ("/api/bindings/{vhost}/e/{source}/{kind}/{destination}/{key}", manage(delete(declarations::unbind))),
-        ("/api/queues/{vhost}/{name}/bindings", manage(bindings_at(("destination", Some("queue"))))),
+        ("/api/queues/{vhost}/{name}/bindings", manage(bindings_at(End::DestinationQueue))),
         ("/api/vhosts", manage(get(vhosts::vhosts))),
         ("/api/vhosts/{vhost}", vhost),
         ("/api/vhosts/{vhost}/permissions", administer(permissions_of(Of::Vhost))),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use imori_core::authorize::Identity;
 use serde_json::{Value, json};
 
@@ -129,7 +129,7 @@ pub(super) async fn make_token(State(broker): Broker, Path(name): Path<String>) 
     });
     match made.await {
         Ok(token) => json_with(StatusCode::CREATED, &json!({"token": token.reveal()})),
-        Err(refusal) => refusal,
+        Err(refusal) => refusal.into_response(),
     }
 }
 

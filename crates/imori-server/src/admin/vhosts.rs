@@ -7,49 +7,15 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use imori_core::authorize::Identity;
-use imori_core::broker::{DeleteOptions, delete_exchange, delete_queue_if};
-use imori_core::confirm::{Confirm, Level};
-use imori_core::id::{ConnectionId, VhostId};
-use imori_core::name::Name;
-use imori_core::outbound::CutReason;
-use imori_core::world::World;
+use imori_core::id::VhostId;
 use serde_json::{Value, json};
 
-use super::queues::queue_ids;
-use crate::access::VhostFacts;
-use crate::cell::Cell;
-use crate::http::rest_at;
-use crate::internal::start_responder;
-use crate::limits::{VHOST_LOOK_EVERY, VHOST_LOOKS_MAX};
+use crate::operations::vhosts::{self, Totals};
 use crate::requests::administered::Administered;
-use crate::requests::answer::{bad_request, created, done, ended, json_with, not_found};
-use crate::requests::body::{Body, change, remove};
+use crate::requests::answer::{created, done, json_with, not_found};
+use crate::requests::body::Body;
 use crate::requests::list::{ListQuery, list};
-use crate::requests::on_cell::{is_kept, on_cell, operator};
-use crate::shared::queue_key;
-
-/// Messages of queues, added up.
-#[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Totals {
-    pub(super) ready: usize,
-    pub(super) unsettled: usize,
-}
-
-impl Totals {
-    /// The sums of these vhosts. Each queue is locked for two loads, one after the other.
-    pub(super) async fn of(broker: &Administered, vhosts: &[VhostId]) -> Totals {
-        let mut totals = Totals::default();
-        for (index, (_, id)) in queue_ids(broker, vhosts).into_iter().enumerate() {
-            let counted =
-                broker.shared.queues.with(queue_key(id), |queue| (queue.ready_len(), queue.unsettled_len()));
-            let (ready, unsettled) = counted.unwrap_or_default();
-            totals.ready += ready;
-            totals.unsettled += unsettled;
-            rest_at(index).await;
-        }
-        totals
-    }
-}
+use crate::requests::operation_error::OperationError;
 
 /// The list of vhosts.
 pub(super) async fn vhosts(
@@ -98,90 +64,17 @@ pub(super) async fn put_vhost(
     State(broker): State<Arc<Administered>>,
     Path(name): Path<String>,
     body: Body,
-) -> Response {
-    let made = name.clone();
-    let put = change(&broker, move |draft| {
-        let known = draft.objects.vhosts.get(&made).map(|facts| (**facts).clone()).unwrap_or_default();
-        let description = body.get("description")?.unwrap_or(known.description.clone());
-        let tags = body.words("tags")?.unwrap_or(known.tags.clone());
-        let is_new = draft.put_vhost(&made, VhostFacts { description, tags, ..known })?;
-        Ok((is_new, draft.objects.vhosts.get(&made).map_or(0, |facts| facts.id)))
-    });
-    let (is_new, id) = match put.await {
-        Ok(put) => put,
-        Err(refusal) => return refusal,
-    };
-    if !is_new {
-        return done();
-    }
-    match open_vhosts(&broker, vec![(name, id)]).await {
-        Some(()) => created(),
-        None => ended(),
-    }
-}
-
-/// Lets clients into vhosts that were made, each with its name and number; `None` where the broker has come to its end.
-pub(super) async fn open_vhosts(broker: &Administered, vhosts: Vec<(String, u32)>) -> Option<()> {
-    let add = move |cell: &Cell| {
-        for (name, id) in &vhosts {
-            cell.with_topology(|topology| topology.add_vhost(VhostId(*id), Name::from(name.as_str())));
-            start_responder(cell, VhostId(*id));
-        }
-    };
-    on_cell(&broker.shared, 0, add).await
+) -> Result<Response, OperationError> {
+    let (description, tags) = (body.get("description")?, body.words("tags")?);
+    let is_new = vhosts::put_vhost(&broker, name, description, tags).await?;
+    Ok(if is_new { created() } else { done() })
 }
 
 /// Takes a vhost away, with its connections, queues, exchanges and permissions.
 pub(super) async fn delete_vhost(
     State(broker): State<Arc<Administered>>,
     Path(name): Path<String>,
-) -> Response {
-    let found = broker.shared.table.load().vhost_named(name.as_bytes());
-    let Some(vhost) = found else { return not_found() };
-    let mut emptied = None;
-    for _ in 0..VHOST_LOOKS_MAX {
-        emptied = on_cell(&broker.shared, 0, move |cell| empty(cell, vhost)).await;
-        match emptied {
-            Some(Some(_)) => break,
-            // Connections are on their way out, and their exclusive queues with them.
-            Some(None) => tokio::time::sleep(VHOST_LOOK_EVERY).await,
-            None => return ended(),
-        }
-    }
-    let Some(Some(confirm)) = emptied else {
-        return bad_request("the vhost is still in use: its connections do not end; try again");
-    };
-    if !is_kept(&broker.shared, confirm).await {
-        return ended();
-    }
-    remove(&broker, move |draft| draft.delete_vhost(&name)).await
-}
-
-/// Ends the connections of a vhost, deletes what is in it and, once that is all, the vhost. Gives the confirm of the
-/// last deletion; `None` where something is left.
-fn empty(cell: &Cell, vhost: VhostId) -> Option<Confirm> {
-    let reason: Box<str> = "the vhost is deleted".into();
-    for (id, handle) in (0..).zip(cell.shared.cells.get().into_iter().flatten()) {
-        for key in handle.connections.keys() {
-            let id = ConnectionId { cell: id, slot: key.slot, generation: key.generation };
-            let is_in = cell.shared.with_link(id, |link| link.wire.client.facts.vhost == Some(vhost));
-            if is_in == Some(true) {
-                let reason = CutReason::ClosedByOperator { reason: reason.clone() };
-                cell.with_outbound(id, |outbound| outbound.cut(reason));
-            }
-        }
-    }
-    let broker = Identity::broker();
-    let actor = operator(&broker, vhost);
-    let table = cell.shared.table.load_full();
-    for (name, _) in table.queues(vhost) {
-        // One that is exclusive goes with its connection.
-        let _ = delete_queue_if(cell, &actor, name.as_bytes(), DeleteOptions::default(), |_| ());
-    }
-    for exchange in table.exchanges(vhost).filter(|exchange| !exchange.name().as_bytes().starts_with(b"amq."))
-    {
-        let _ = delete_exchange(cell, &actor, exchange.name().as_bytes(), false);
-    }
-    let is_gone = cell.with_topology(|topology| topology.remove_vhost(vhost));
-    is_gone.then(|| Confirm::of(Level::Disk, cell.appended()))
+) -> Result<Response, OperationError> {
+    vhosts::delete_vhost(&broker, name).await?;
+    Ok(done())
 }

@@ -3,10 +3,9 @@
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
 use axum::response::{IntoResponse, Response};
-use imori_core::error::BrokerError;
 use serde_json::{Value, json};
 
-use crate::access::AccessError;
+use super::operation_error::OperationError;
 
 /// The headers of every answer with a body.
 pub(crate) const HEADERS: [(axum::http::HeaderName, &str); 3] =
@@ -27,19 +26,26 @@ pub(crate) fn created() -> Response {
     StatusCode::CREATED.into_response()
 }
 
-/// Answers as the refusal of a change asks for.
-pub(crate) fn access_refused(refusal: &AccessError) -> Response {
-    match refusal {
-        AccessError::Missing(..) => not_found(),
-        AccessError::Bad(reason) => bad_request(reason),
-        AccessError::NotKept | AccessError::NoRandomness | AccessError::Secret(..) => {
-            error(StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", &refusal.to_string())
+impl IntoResponse for OperationError {
+    /// The answer of `/api`, with RabbitMQ's status.
+    fn into_response(self) -> Response {
+        match self {
+            OperationError::Missing(..) => not_found(),
+            OperationError::NotPermitted(reason) => {
+                error(StatusCode::UNAUTHORIZED, "not_authorized", &reason)
+            }
+            OperationError::Bad(reason) | OperationError::Conflict(reason) => bad_request(&reason),
+            OperationError::Unavailable(reason) => {
+                error(StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", &reason)
+            }
+            OperationError::Ended => ended(),
+            OperationError::InWords(text) => refused_in_words(&text),
         }
     }
 }
 
 /// Answers as the reply text of an exception of AMQP asks for.
-pub(crate) fn refused_in_words(text: &str) -> Response {
+fn refused_in_words(text: &str) -> Response {
     match text.split_once(" - ").map(|(code, _)| code) {
         Some("NOT_FOUND") => not_found(),
         Some("ACCESS_REFUSED") => error(StatusCode::UNAUTHORIZED, "not_authorized", text),
@@ -85,15 +91,6 @@ pub(crate) fn busy() -> Response {
 pub(crate) fn not_authorized() -> Response {
     let challenge = [(WWW_AUTHENTICATE, "Basic realm=\"Imori\"")];
     (challenge, error(StatusCode::UNAUTHORIZED, "not_authorized", "Not_Authorized")).into_response()
-}
-
-/// Answers as the refusal of a verb asks for.
-pub(crate) fn refused(refusal: &BrokerError) -> Response {
-    match refusal {
-        BrokerError::NoQueue(_) => not_found(),
-        BrokerError::Refused(_) => error(StatusCode::UNAUTHORIZED, "not_authorized", &refusal.to_string()),
-        other => bad_request(&other.to_string()),
-    }
 }
 
 fn error(status: StatusCode, error: &str, reason: &str) -> Response {

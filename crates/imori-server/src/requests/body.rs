@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use axum::body::to_bytes;
 use axum::extract::{FromRequest, Request};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::task::spawn_blocking;
 
 use super::administered::Administered;
-use super::answer::{access_refused, bad_request, created, done, ended};
+use super::answer::{bad_request, created, done};
+use super::operation_error::OperationError;
 use crate::access::{AccessError, Draft};
 use crate::limits::ADMIN_BODY_BYTES_MAX;
 
@@ -78,11 +79,11 @@ impl Body {
 pub(crate) async fn change<R: Send + 'static>(
     broker: &Arc<Administered>,
     edit: impl FnOnce(&mut Draft) -> Result<R, AccessError> + Send + 'static,
-) -> Result<R, Response> {
+) -> Result<R, OperationError> {
     let broker = Arc::clone(broker);
     match spawn_blocking(move || broker.shared.access.change(edit)).await {
-        Ok(changed) => changed.map_err(|error| access_refused(&error)),
-        Err(_) => Err(ended()),
+        Ok(changed) => Ok(changed?),
+        Err(_) => Err(OperationError::Ended),
     }
 }
 
@@ -94,7 +95,7 @@ pub(crate) async fn set(
     match change(broker, edit).await {
         Ok(true) => created(),
         Ok(false) => done(),
-        Err(refusal) => refusal,
+        Err(refusal) => refusal.into_response(),
     }
 }
 
@@ -103,5 +104,5 @@ pub(crate) async fn remove(
     broker: &Arc<Administered>,
     edit: impl FnOnce(&mut Draft) -> Result<(), AccessError> + Send + 'static,
 ) -> Response {
-    change(broker, edit).await.map_or_else(|refusal| refusal, |()| done())
+    change(broker, edit).await.map_or_else(IntoResponse::into_response, |()| done())
 }

@@ -1,11 +1,11 @@
 //! The common parts of operators' requests over HTTP: the login, the body, lists and other answers, and jobs for a cell.
 
 pub(crate) mod login;
-pub(crate) mod policies;
 pub(crate) mod body;
 pub(crate) mod import;
 pub(crate) mod arguments;
 pub(crate) mod list;
 pub(crate) mod on_cell;
 pub(crate) mod answer;
+pub(crate) mod operation_error;
 pub(crate) mod administered;

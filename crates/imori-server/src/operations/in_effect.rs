@@ -11,7 +11,7 @@ use crate::clock::millis;
 use crate::requests::administered::Administered;
 
 /// Fields of a queue's row on the policies that act on it, by RabbitMQ's names.
-pub(super) fn policy_fields(
+pub(crate) fn policy_fields(
     broker: &Administered,
     vhost: &str,
     matched: &Matched,
@@ -31,7 +31,7 @@ pub(super) fn policy_fields(
 }
 
 /// The settings in effect by the names that policies give them, each with its source.
-pub(super) fn sources(declared: &QueueSettings, matched: &Matched) -> Value {
+pub(crate) fn sources(declared: &QueueSettings, matched: &Matched) -> Value {
     let (settings, sources) = in_effect(declared, matched);
     let milliseconds = |duration: Option<std::time::Duration>| json!(duration.map(millis));
     let target = settings.dead_letter.as_ref();

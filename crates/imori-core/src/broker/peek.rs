@@ -1,0 +1,27 @@
+//! Looks at messages that wait, for somebody who may read the queue, and changes nothing.
+
+use crate::authorize::{Action, Actor, Object};
+use crate::definitions::find_queue;
+use crate::error::BrokerError;
+use crate::id::QueueId;
+use crate::name::Name;
+use crate::queue::Peek;
+use crate::world::World;
+
+/// Looks at up to `count` messages that wait in a queue, behind the first `skip`, in the order in which it would give
+/// them out. Gives the queue too, which recalls what failed of messages that are read from disk.
+///
+/// # Errors
+/// [`BrokerError::Refused`], [`BrokerError::Locked`] or [`BrokerError::NoQueue`].
+pub fn peek<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    name: &[u8],
+    skip: usize,
+    count: usize,
+) -> Result<(QueueId, Peek), BrokerError> {
+    world.authorize(actor, Action::Consume, Object::Queue(name))?;
+    let id = find_queue(world, actor, name)?;
+    let peek = world.with_queue(id, |queue| queue.peek(skip, count));
+    peek.map(|peek| (id, peek)).ok_or_else(|| BrokerError::NoQueue(Name::new(name)))
+}

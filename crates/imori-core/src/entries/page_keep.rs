@@ -1,0 +1,58 @@
+//! The rule by which entries of a page, as they stand on disk, become messages of its queue again.
+
+use std::borrow::Cow;
+
+use super::entry::Entry;
+use super::pages::Page;
+use super::priority_lane::PagePart;
+use super::ranges::Ranges;
+
+/// Which entries of a page that is on disk alone are still its queue's.
+#[derive(Debug)]
+pub(crate) struct PageKeep<'p> {
+    /// The number of the first entry of the page, where they were numbered anew.
+    first_sequence: Option<u64>,
+    /// The number of the first entry that is needed.
+    from: Option<u64>,
+    len: usize,
+    /// Records that are settled; none of a page that is not durable.
+    settled: Option<Cow<'p, Ranges>>,
+    is_doubtful: bool,
+    priority: u8,
+}
+
+impl PageKeep<'_> {
+    /// The rule for a part of a page.
+    pub(crate) fn of<'p>(page: &'p Page, part: &PagePart) -> PageKeep<'p> {
+        PageKeep {
+            first_sequence: page.first_sequence,
+            from: part.first,
+            len: part.len as usize,
+            settled: page.is_durable.then_some(Cow::Borrowed(page.settled())),
+            is_doubtful: page.is_doubtful,
+            priority: page.priority,
+        }
+    }
+
+    /// The rule apart from its page.
+    pub(crate) fn into_owned(self) -> PageKeep<'static> {
+        PageKeep { settled: self.settled.map(|settled| Cow::Owned(settled.into_owned())), ..self }
+    }
+
+    /// Tells whether the entry with this index in the page is needed, of which so many are kept before it, and gives it
+    /// its number in the queue.
+    pub(crate) fn keeps(&self, index: u64, entry: &mut Entry, kept: usize) -> bool {
+        let envelope = &mut entry.envelope;
+        if let Some(first) = self.first_sequence {
+            envelope.sequence = first + index;
+        }
+        let is_before = self.from.is_some_and(|from| envelope.sequence < from);
+        let is_settled = self.settled.as_ref().is_some_and(|settled| settled.contains(envelope.lsn.0));
+        if is_before || kept >= self.len || is_settled {
+            return false;
+        }
+        envelope.is_redelivered |= self.is_doubtful;
+        envelope.priority = self.priority;
+        true
+    }
+}

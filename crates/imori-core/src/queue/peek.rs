@@ -1,0 +1,160 @@
+//! A look at the messages that wait, which changes nothing: no credit, no mark that somebody had them, no wake-up.
+//!
+//! Messages in memory are given at once. Of a page on disk a peek tells where it is and which of its entries are still
+//! the queue's, so that somebody else reads it without the lock.
+
+use super::queue::Queue;
+use crate::entries::{Entry, PageKeep, PagePart, PageSource, Part};
+
+/// A part of what a peek found, in the order in which the queue would give it out.
+#[derive(Debug)]
+pub enum PeekPart {
+    /// Messages in memory.
+    Entries(Vec<Entry>),
+    /// Messages on disk.
+    Page(PeekPage),
+}
+
+/// Messages of a page that is to be read.
+#[derive(Debug)]
+pub struct PeekPage {
+    /// Where it can be read.
+    pub source: PageSource,
+    keep: PageKeep<'static>,
+    skip: usize,
+    count: usize,
+}
+
+/// The messages that a peek found.
+#[derive(Debug, Default)]
+pub struct Peek {
+    /// In their order.
+    pub parts: Vec<PeekPart>,
+    /// A page is being written that cannot be read yet; nothing behind it was looked at. Ask again.
+    pub is_being_written: bool,
+}
+
+impl PeekPage {
+    /// Picks from the entries of the page, as they stand on disk, those that were looked for.
+    #[must_use]
+    pub fn pick(&self, entries: Vec<Entry>) -> Vec<Entry> {
+        let mut kept = 0;
+        let mut picked = Vec::new();
+        for (index, mut entry) in (0..).zip(entries) {
+            if self.keep.keeps(index, &mut entry, kept) {
+                kept += 1;
+                picked.push(entry);
+            }
+        }
+        picked.into_iter().skip(self.skip).take(self.count).collect()
+    }
+}
+
+impl Queue {
+    /// Looks at up to `count` messages that wait, behind the first `skip`.
+    #[must_use]
+    pub fn peek(&self, mut skip: usize, mut count: usize) -> Peek {
+        let mut peek = Peek::default();
+        for lane in self.ready.lanes() {
+            peek.take(lane.released.values(), &mut skip, &mut count);
+            for part in &lane.parts {
+                if count == 0 {
+                    return peek;
+                }
+                match part {
+                    Part::Memory(run) if skip >= run.len() => skip -= run.len(),
+                    Part::Memory(run) => peek.take(run.iter(), &mut skip, &mut count),
+                    Part::Page(part) if skip >= part.len as usize => skip -= part.len as usize,
+                    Part::Page(part) => match self.peek_page(part, skip, count) {
+                        Some(page) => {
+                            count -= count.min(part.len as usize - skip);
+                            skip = 0;
+                            peek.parts.push(PeekPart::Page(page));
+                        }
+                        None => {
+                            peek.is_being_written = true;
+                            return peek;
+                        }
+                    },
+                }
+            }
+        }
+        peek
+    }
+
+    fn peek_page(&self, part: &PagePart, skip: usize, count: usize) -> Option<PeekPage> {
+        let page = self.pages.get(part.id)?;
+        Some(PeekPage { source: page.source()?, keep: PageKeep::of(page, part).into_owned(), skip, count })
+    }
+
+    /// Tells an entry, which was read from a page and not taken in, how often it failed before the last start.
+    pub fn recall(&self, entry: &mut Entry) {
+        if let Some(count) = self.counts.get(&entry.envelope.lsn) {
+            count.apply_to(&mut entry.envelope);
+        }
+    }
+
+    /// A message that waits in memory, by its priority and its number.
+    pub(crate) fn waiting(&self, priority: u8, sequence: u64) -> Option<&Entry> {
+        self.ready.find(priority, sequence)
+    }
+}
+
+impl Peek {
+    fn take<'e>(&mut self, entries: impl Iterator<Item = &'e Entry>, skip: &mut usize, count: &mut usize) {
+        let mut found = Vec::new();
+        for entry in entries {
+            match (*skip, *count) {
+                (_, 0) => break,
+                (0, _) => {
+                    *count -= 1;
+                    found.push(entry.clone());
+                }
+                _ => *skip -= 1,
+            }
+        }
+        match self.parts.last_mut() {
+            Some(PeekPart::Entries(last)) => last.append(&mut found),
+            _ if found.is_empty() => {}
+            _ => self.parts.push(PeekPart::Entries(found)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::settings::QueueSettings;
+    use super::super::test_stage::{Stage, properties_with};
+    use super::*;
+    use crate::delivery::Outcome;
+
+    fn bodies(peek: &Peek) -> String {
+        let entries = peek.parts.iter().flat_map(|part| match part {
+            PeekPart::Entries(entries) => entries.as_slice(),
+            PeekPart::Page(_) => &[],
+        });
+        entries.map(|entry| String::from_utf8_lossy(entry.message.view().body).into_owned()).collect()
+    }
+
+    #[test]
+    fn a_peek_gives_what_would_come_next_and_changes_nothing() {
+        let mut stage = Stage::with_reader(QueueSettings { priority_max: Some(2), ..Default::default() }, 2);
+        for (body, priority) in [("a", 0), ("b", 0), ("c", 0), ("d", 2), ("e", 1), ("f", 2)] {
+            stage.publish_with(body, &properties_with(Some(priority), None), None).unwrap();
+        }
+        stage.settle(1, Outcome::Release { failed: false });
+        let before = format!("{:?}", stage.queue);
+        for (skip, count, expected) in [
+            (0, 9, "dfeac"),
+            (0, 2, "df"),
+            (1, 2, "fe"),
+            (4, 1, "c"),
+            (5, 1, ""),
+            (0, 0, ""),
+            (usize::MAX, usize::MAX, ""),
+        ] {
+            assert_eq!(bodies(&stage.queue.peek(skip, count)), expected, "{count} behind {skip}");
+        }
+        assert_eq!(format!("{:?}", stage.queue), before);
+    }
+}

@@ -1,0 +1,162 @@
+//! Connections: who is there, and the end that an operator makes of one.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use imori_core::authorize::{Action, Identity, Object, authorize};
+use imori_core::id::{ConnectionId, VhostId};
+use imori_core::outbound::CutReason;
+use imori_core::time::Time;
+use imori_core::turn::ClientFacts;
+use imori_core::world::World;
+use serde_json::{Map, Value, json};
+use tracing::info;
+
+use crate::http::rest_at;
+use crate::requests::administered::Administered;
+use crate::requests::on_cell::on_cell;
+use crate::requests::operation_error::OperationError;
+use crate::shared::TcpLink;
+
+/// The state of a connection, in the word for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConnectionState {
+    /// Its client has not logged in.
+    Starting,
+    /// Its client does what it came for.
+    Running,
+    /// The connection has ended, and something of it is left.
+    Closing,
+}
+
+impl ConnectionState {
+    /// The word for it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            ConnectionState::Starting => "starting",
+            ConnectionState::Running => "running",
+            ConnectionState::Closing => "closing",
+        }
+    }
+}
+
+/// The parts of a connection that are shown.
+pub(crate) struct ConnectionFacts {
+    pub(crate) name: String,
+    pub(crate) client: ClientFacts,
+    pub(crate) source: SocketAddr,
+    pub(crate) local: SocketAddr,
+    pub(crate) since: Time,
+    pub(crate) state: ConnectionState,
+    pub(crate) sessions: usize,
+    pub(crate) received_bytes: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) unsent_bytes: usize,
+}
+
+impl ConnectionFacts {
+    /// A connection as it is now. Its lock is held for a copy. `None` where it is gone.
+    pub(crate) fn of(broker: &Administered, id: ConnectionId) -> Option<ConnectionFacts> {
+        broker.shared.with_link(id, |link| {
+            let (client, outbound) = (&link.wire.client, &link.outbound);
+            ConnectionFacts {
+                name: name(link),
+                client: client.facts.clone(),
+                source: plain(client.source),
+                local: plain(client.local),
+                since: client.since,
+                state: match (outbound.is_ended(), client.facts.user.is_empty()) {
+                    (true, _) => ConnectionState::Closing,
+                    (false, true) => ConnectionState::Starting,
+                    (false, false) => ConnectionState::Running,
+                },
+                sessions: outbound.open_sessions().count(),
+                received_bytes: client.traffic.bytes(),
+                sent_bytes: outbound.appended(),
+                unsent_bytes: outbound.unsent(),
+            }
+        })
+    }
+}
+
+/// The connections that speak a protocol: those of the user, or all for one who monitors.
+pub(crate) fn connection_ids(broker: &Administered, identity: &Identity) -> Vec<ConnectionId> {
+    let sees_all = authorize(identity, Action::Monitor, VhostId(0), Object::Broker).is_ok();
+    let user = identity.user.to_string();
+    let mut ids = Vec::new();
+    for (cell, handle) in (0..).zip(broker.cells()) {
+        let keys = handle.connections.keys().into_iter();
+        ids.extend(keys.map(|key| ConnectionId { cell, slot: key.slot, generation: key.generation }));
+    }
+    let is_shown = |link: &mut TcpLink| {
+        let client = &link.wire.client;
+        client.protocol.is_some() && (sees_all || client.facts.user == user)
+    };
+    ids.retain(|id| broker.shared.with_link(*id, is_shown) == Some(true));
+    ids
+}
+
+/// The name of a connection: the addresses of both its ends.
+pub(crate) fn name(link: &TcpLink) -> String {
+    let client = &link.wire.client;
+    format!("{} -> {}", plain(client.source), plain(client.local))
+}
+
+/// An address of IPv4 in the clothes of IPv6 as what it is.
+fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// Finds a connection by its name, among those that the user may see.
+///
+/// # Errors
+/// There is none.
+pub(crate) async fn find_connection(
+    broker: &Administered,
+    identity: &Identity,
+    wanted: &str,
+) -> Result<ConnectionId, OperationError> {
+    let missing = || OperationError::Missing("connection", wanted.to_owned());
+    let ends = wanted.split_once(" -> ").and_then(|(source, local)| {
+        Some((source.parse::<SocketAddr>().ok()?, local.parse::<SocketAddr>().ok()?))
+    });
+    let (source, local) = ends.ok_or_else(missing)?;
+    for (index, id) in connection_ids(broker, identity).into_iter().enumerate() {
+        let ends = broker.shared.with_link(id, |link| (link.wire.client.source, link.wire.client.local));
+        if ends.is_some_and(|(one, other)| plain(one) == source && plain(other) == local) {
+            return Ok(id);
+        }
+        rest_at(index).await;
+    }
+    Err(missing())
+}
+
+/// Closes a connection: its client is told the reason. One that is gone already is as good as closed.
+///
+/// # Errors
+/// There is no such connection, or the broker has come to its end.
+pub(crate) async fn close_connection(
+    broker: &Arc<Administered>,
+    identity: &Identity,
+    name: &str,
+    reason: &str,
+) -> Result<(), OperationError> {
+    let id = find_connection(broker, identity, name).await?;
+    info!(connection = %name, user = %identity.user, %reason, "an operator closes a connection");
+    let reason: Box<str> = reason.into();
+    let close = move |cell: &crate::cell::Cell| {
+        cell.with_outbound(id, |outbound| outbound.cut(CutReason::ClosedByOperator { reason }));
+    };
+    on_cell(&broker.shared, id.cell, close).await.ok_or(OperationError::Ended)
+}
+
+/// The properties that a client told of itself; in a protocol that has no table of them, those that it knows.
+pub(crate) fn client_properties(facts: &ClientFacts) -> Map<String, Value> {
+    if let Ok(Value::Object(properties)) = serde_json::from_str(&facts.properties) {
+        return properties;
+    }
+    let known =
+        [("connection_name", &facts.name), ("platform", &facts.language), ("version", &facts.version)];
+    let told = known.into_iter().filter(|(_, value)| !value.is_empty());
+    told.map(|(name, value)| (name.to_owned(), json!(value))).collect()
+}

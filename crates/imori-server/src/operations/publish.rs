@@ -1,0 +1,58 @@
+//! A message that an operator publishes.
+
+use imori_core::internal::OutgoingMessage;
+use imori_core::message::{Address, Property};
+use serde_json::{Map, Value};
+
+use super::vhost_operator::VhostOperator;
+use crate::internal::InternalClients;
+use crate::requests::operation_error::OperationError;
+
+/// Properties that are text, by RabbitMQ's names.
+pub(crate) const TEXT_PROPERTIES: [(&str, Property); 7] = [
+    ("content_type", Property::ContentType),
+    ("content_encoding", Property::ContentEncoding),
+    ("correlation_id", Property::CorrelationId),
+    ("reply_to", Property::ReplyTo),
+    ("message_id", Property::MessageId),
+    ("type", Property::Type),
+    ("app_id", Property::AppId),
+];
+
+/// Makes a message of a body and of properties in RabbitMQ's form.
+pub(crate) fn message(body: Vec<u8>, properties: &Map<String, Value>) -> OutgoingMessage {
+    let mut message = OutgoingMessage::new(body);
+    for (name, property) in TEXT_PROPERTIES {
+        if let Some(text) = properties.get(name).and_then(Value::as_str) {
+            message = message.with(property, text.as_bytes());
+        }
+    }
+    message.properties.is_persistent = properties.get("delivery_mode").and_then(Value::as_u64) == Some(2);
+    for (name, value) in properties.get("headers").and_then(Value::as_object).into_iter().flatten() {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        message = message.header(name.as_bytes(), text.as_bytes());
+    }
+    message
+}
+
+impl VhostOperator {
+    /// Publishes a message; gives how many received it once it is as safe as its queues promise.
+    ///
+    /// # Errors
+    /// There is no such exchange, or the sentence of the refusal.
+    pub(crate) async fn publish(
+        &self,
+        exchange: &str,
+        subject: &str,
+        message: OutgoingMessage,
+    ) -> Result<usize, OperationError> {
+        if !self.has_exchange(exchange) {
+            return Err(OperationError::Missing("exchange", exchange.to_owned()));
+        }
+        let clients = InternalClients::of(&self.broker.shared);
+        let client = clients.connect(self.identity.clone(), self.name.as_bytes()).await;
+        let client = client.map_err(|error| OperationError::Bad(error.to_string()))?;
+        let to = Address::new(exchange.as_bytes(), subject.as_bytes());
+        client.publish(to, message).await.map_err(|error| OperationError::Bad(error.to_string()))
+    }
+}

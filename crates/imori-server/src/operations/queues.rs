@@ -1,0 +1,147 @@
+//! Queues: what they hold, and their deletion and purge.
+
+use std::time::Duration;
+
+use imori_core::activity::QueueActivity;
+use imori_core::broker::{DeleteOptions, delete_queue_if, purge};
+use imori_core::confirm::Level;
+use imori_core::id::{QueueId, VhostId};
+use imori_core::name::Name;
+use imori_core::policy::Matched;
+use imori_core::queue::{Overflow, Queue, QueueSettings};
+use serde_json::{Map, Value, json};
+
+use super::connections::name as connection_name;
+use super::vhost_operator::VhostOperator;
+use crate::clock::millis;
+use crate::requests::administered::Administered;
+use crate::requests::answer::shown;
+use crate::requests::operation_error::OperationError;
+use crate::shared::queue_key;
+
+/// The queues of these vhosts by name, of one snapshot of the routing table.
+pub(crate) fn queue_ids(broker: &Administered, vhosts: &[VhostId]) -> Vec<(Name, QueueId)> {
+    let table = broker.shared.table.load_full();
+    let mut ids = Vec::new();
+    for vhost in vhosts {
+        let start = ids.len();
+        ids.extend(table.queues(*vhost).map(|(name, id)| (name.clone(), id)));
+        if let Some(of_vhost) = ids.get_mut(start..) {
+            of_vhost.sort_unstable();
+        }
+    }
+    ids
+}
+
+/// The parts of a queue that are shown.
+pub(crate) struct QueueFacts {
+    pub(crate) id: QueueId,
+    pub(crate) vhost: String,
+    pub(crate) name: Name,
+    /// The settings of its declaration.
+    pub(crate) settings: QueueSettings,
+    /// The policies that act on it.
+    pub(crate) matched: Matched,
+    pub(crate) ready: usize,
+    pub(crate) ready_bytes: u64,
+    pub(crate) unsettled: usize,
+    /// Messages that no consumer gets yet.
+    pub(crate) delayed: usize,
+    pub(crate) consumers: usize,
+    pub(crate) activity: QueueActivity,
+    /// The name of the connection that has it for itself.
+    pub(crate) owner: Option<String>,
+}
+
+impl QueueFacts {
+    /// A queue as it is now. Its lock is held for a copy. `None` where it is gone.
+    pub(crate) fn of(broker: &Administered, id: QueueId) -> Option<QueueFacts> {
+        let (vhost, facts) = broker.shared.queues.with(queue_key(id), |queue| copy(id, queue))?;
+        let owner = facts.settings.exclusive_to;
+        let owner = owner.and_then(|owner| broker.shared.with_link(owner, |link| connection_name(link)));
+        Some(QueueFacts { vhost: broker.vhost_name(vhost), owner, ..facts })
+    }
+}
+
+fn copy(id: QueueId, queue: &Queue) -> (VhostId, QueueFacts) {
+    let facts = QueueFacts {
+        id,
+        vhost: String::new(),
+        name: queue.name().clone(),
+        settings: queue.declared().clone(),
+        matched: queue.matched(),
+        ready: queue.ready_len(),
+        ready_bytes: queue.ready_bytes(),
+        unsettled: queue.unsettled_len(),
+        delayed: queue.delayed_len(),
+        consumers: queue.consumers_len(),
+        activity: *queue.activity(),
+        owner: None,
+    };
+    (queue.vhost(), facts)
+}
+
+/// The arguments by which a queue would be declared again.
+pub(crate) fn arguments(settings: &QueueSettings) -> Map<String, Value> {
+    let milliseconds = |duration: Option<Duration>| duration.map(|duration| json!(millis(duration)));
+    let dead_letter = settings.dead_letter.as_ref();
+    let overflow = match settings.overflow {
+        Overflow::DropHead => None,
+        Overflow::RejectPublish => Some("reject-publish"),
+        Overflow::RejectPublishDeadLetter => Some("reject-publish-dlx"),
+    };
+    let level = settings.level.map(|level| match level {
+        Level::Memory => "memory",
+        Level::Os => "os",
+        Level::Disk => "disk",
+    });
+    [
+        ("x-expires", milliseconds(settings.expires)),
+        ("x-message-ttl", milliseconds(settings.message_ttl)),
+        ("x-max-length", settings.length_max.map(|max| json!(max))),
+        ("x-max-length-bytes", settings.length_bytes_max.map(|max| json!(max))),
+        ("x-overflow", overflow.map(|overflow| json!(overflow))),
+        ("x-dead-letter-exchange", dead_letter.map(|target| json!(target.exchange.to_string()))),
+        (
+            "x-dead-letter-routing-key",
+            dead_letter.and_then(|target| target.routing_key.as_ref()).map(|key| json!(key.to_string())),
+        ),
+        ("x-max-priority", settings.priority_max.map(|max| json!(max))),
+        ("x-delivery-limit", settings.delivery_limit.map(|limit| json!(limit))),
+        ("x-dedup-window", milliseconds(settings.dedup_window)),
+        ("x-single-active-consumer", settings.is_single_active.then_some(Value::Bool(true))),
+        ("x-level", level.map(|level| json!(level))),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+    .chain(settings.others.entries().iter().map(|(name, value)| (name.to_string(), shown(value))))
+    .collect()
+}
+
+impl VhostOperator {
+    /// Deletes a queue with its messages, under these conditions.
+    ///
+    /// # Errors
+    /// [`OperationError`].
+    pub(crate) async fn delete_queue(
+        &self,
+        name: String,
+        options: DeleteOptions,
+    ) -> Result<(), OperationError> {
+        let deleted =
+            self.act(move |cell, actor| delete_queue_if(cell, actor, name.as_bytes(), options, |_| ()));
+        let deleted = deleted.await??;
+        self.keep(deleted.confirm).await
+    }
+
+    /// Drops the messages of a queue that wait, and gives how many these were.
+    ///
+    /// # Errors
+    /// [`OperationError`].
+    pub(crate) async fn purge_queue(&self, name: String) -> Result<usize, OperationError> {
+        let purged = self.act(move |cell, actor| purge(cell, actor, name.as_bytes()));
+        let (count, confirm) = purged.await??;
+        self.keep(confirm).await?;
+        Ok(count)
+    }
+}

@@ -1,0 +1,324 @@
+//! Exchanges and bindings: the routing table, and what operators change in it.
+
+use imori_amqp091::codec::methods::{exchange, queue};
+use imori_amqp091::codec::table::Table as Arguments;
+use imori_amqp091::operator::Operator;
+use imori_core::confirm::Confirm;
+use imori_core::id::VhostId;
+use imori_core::name::Name;
+use imori_core::route::{Arguments as BindingArguments, Exchange, Table, Target};
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::queues::queue_ids;
+use super::vhost_operator::VhostOperator;
+use crate::cell::Cell;
+use crate::http::rest_at;
+use crate::requests::administered::Administered;
+use crate::requests::answer::shown;
+use crate::requests::arguments::table_of;
+use crate::requests::operation_error::OperationError;
+use crate::shared::queue_key;
+
+/// The kind of an exchange that delays messages, as RabbitMQ's plugin names it.
+pub(crate) const DELAYED: &str = "x-delayed-message";
+
+/// A name in a path that stands for the default exchange.
+pub(crate) const DEFAULT_EXCHANGE: &str = "amq.default";
+
+/// The parts of an exchange that are shown.
+pub(crate) struct ExchangeFacts {
+    pub(crate) name: String,
+    pub(crate) vhost: String,
+    /// By RabbitMQ's name for it.
+    pub(crate) kind: &'static str,
+    pub(crate) is_durable: bool,
+    pub(crate) is_auto_delete: bool,
+    pub(crate) is_internal: bool,
+    pub(crate) arguments: Map<String, Value>,
+    /// The policy that acts on it.
+    pub(crate) policy: Option<String>,
+}
+
+impl ExchangeFacts {
+    /// An exchange of a snapshot of the routing table.
+    pub(crate) fn of(broker: &Administered, vhost: VhostId, exchange: &Exchange) -> ExchangeFacts {
+        let settings = exchange.settings();
+        let kind = exchange.kind().name();
+        let alternate =
+            settings.alternate.as_ref().map(|name| ("alternate-exchange", json!(name.to_string())));
+        let delayed = settings.is_delayed.then(|| ("x-delayed-type", json!(kind)));
+        let arguments = alternate.into_iter().chain(delayed).map(|(name, value)| (name.to_owned(), value));
+        ExchangeFacts {
+            name: exchange.name().to_string(),
+            vhost: broker.vhost_name(vhost),
+            kind: if settings.is_delayed { DELAYED } else { kind },
+            is_durable: settings.is_durable,
+            is_auto_delete: settings.is_auto_delete,
+            is_internal: settings.is_internal,
+            arguments: arguments.collect(),
+            policy: exchange.matched().policy.as_ref().map(|policy| policy.name.to_string()),
+        }
+    }
+}
+
+/// A binding as it was when its list was made.
+pub(crate) struct BindingKey {
+    vhost: VhostId,
+    pub(crate) source: Name,
+    key: Name,
+    arguments: BindingArguments,
+    target: Target,
+}
+
+/// The parts of a binding that are shown.
+#[derive(Debug, Clone)]
+pub(crate) struct BindingFacts {
+    pub(crate) source: String,
+    pub(crate) vhost: String,
+    pub(crate) destination: String,
+    pub(crate) is_to_queue: bool,
+    pub(crate) routing_key: String,
+    pub(crate) arguments: Map<String, Value>,
+    /// Its name among those between the same ends.
+    pub(crate) properties_key: String,
+}
+
+impl BindingFacts {
+    /// A binding as it is now; `None` where it is gone, or a live subscription.
+    pub(crate) fn of(broker: &Administered, binding: &BindingKey) -> Option<BindingFacts> {
+        let (destination, is_to_queue) = match &binding.target {
+            Target::Queue(id) => {
+                (broker.shared.queues.with(queue_key(*id), |queue| queue.name().to_string())?, true)
+            }
+            Target::Exchange(name) => (name.to_string(), false),
+            Target::Subscription(_) | Target::Member { .. } => return None,
+        };
+        let routing_key = binding.key.to_string();
+        let entries = binding.arguments.entries().iter();
+        let arguments = entries.map(|(name, value)| (name.to_string(), shown(value))).collect();
+        Some(BindingFacts {
+            source: binding.source.to_string(),
+            vhost: broker.vhost_name(binding.vhost),
+            destination,
+            is_to_queue,
+            properties_key: properties_key(&routing_key, &arguments),
+            routing_key,
+            arguments,
+        })
+    }
+}
+
+/// The bindings of these vhosts, those of the default exchange among them. Live subscriptions are none.
+pub(crate) async fn binding_keys(broker: &Administered, vhosts: &[VhostId]) -> Vec<BindingKey> {
+    let table = broker.shared.table.load_full();
+    let mut keys = Vec::new();
+    for vhost in vhosts {
+        let implied = queue_ids(broker, &[*vhost]).into_iter();
+        keys.extend(implied.map(|(name, id)| BindingKey {
+            vhost: *vhost,
+            source: Name::from(""),
+            key: name,
+            arguments: BindingArguments::NONE,
+            target: Target::Queue(id),
+        }));
+        push_bindings(&table, *vhost, &mut keys).await;
+    }
+    keys
+}
+
+/// The bindings of a vhost that a test picks.
+pub(crate) async fn bindings_where(
+    broker: &Administered,
+    vhost: VhostId,
+    is_meant: impl Fn(&BindingFacts) -> bool,
+) -> Vec<BindingFacts> {
+    let keys = binding_keys(broker, &[vhost]).await;
+    keys.iter().filter_map(|key| BindingFacts::of(broker, key)).filter(is_meant).collect()
+}
+
+async fn push_bindings(table: &Table, vhost: VhostId, keys: &mut Vec<BindingKey>) {
+    for (index, exchange) in table.exchanges(vhost).enumerate() {
+        exchange.for_each_binding(&mut |binding| {
+            if matches!(binding.target, Target::Queue(_) | Target::Exchange(_)) {
+                keys.push(BindingKey {
+                    vhost,
+                    source: exchange.name().clone(),
+                    key: Name::new(binding.key),
+                    arguments: binding.arguments.clone(),
+                    target: binding.target.clone(),
+                });
+            }
+        });
+        rest_at(index).await;
+    }
+}
+
+/// A name for a binding among those between the same ends: its key with `%` for what is no letter or digit, and behind a
+/// tilde a digest of its arguments.
+fn properties_key(key: &str, arguments: &Map<String, Value>) -> String {
+    let mut text = String::from(if key.is_empty() { "~" } else { "" });
+    for byte in key.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' => text.push(char::from(byte)),
+            b' ' => text.push('+'),
+            other => text += &format!("%{other:02X}"),
+        }
+    }
+    if !arguments.is_empty() {
+        let digest = Sha256::digest(Value::Object(arguments.clone()).to_string());
+        text.push('~');
+        digest.iter().take(8).for_each(|byte| text += &format!("{byte:02x}"));
+    }
+    text
+}
+
+/// The properties with which something is declared.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Declaration {
+    pub(crate) is_durable: bool,
+    pub(crate) is_auto_delete: bool,
+    pub(crate) is_internal: bool,
+    /// The kind of an exchange.
+    pub(crate) kind: String,
+    pub(crate) arguments: Map<String, Value>,
+}
+
+/// The two ends of a binding.
+#[derive(Debug, Clone)]
+pub(crate) struct Ends {
+    pub(crate) source: String,
+    pub(crate) destination: String,
+    pub(crate) is_to_queue: bool,
+}
+
+impl Ends {
+    /// Says that a binding is between these ends.
+    pub(crate) fn are_of(&self, binding: &BindingFacts) -> bool {
+        binding.source == self.source
+            && binding.destination == self.destination
+            && binding.is_to_queue == self.is_to_queue
+    }
+
+    fn set(
+        &self,
+        cell: &Cell,
+        operator: &Operator,
+        (routing_key, bytes): (&str, &[u8]),
+        is_bound: bool,
+    ) -> Result<Confirm, String> {
+        let (arguments, no_wait) = (table(bytes)?, false);
+        let (source, destination) = (self.source.as_str(), self.destination.as_str());
+        if self.is_to_queue {
+            let bind = queue::Bind { queue: destination, exchange: source, routing_key, no_wait, arguments };
+            operator.bind_queue(cell, &bind, is_bound)
+        } else {
+            let bind = exchange::Bind { destination, source, routing_key, no_wait, arguments };
+            operator.bind_exchange(cell, &bind, is_bound)
+        }
+    }
+}
+
+/// Reads the fields of a table that was just written.
+fn table(bytes: &[u8]) -> Result<Arguments<'_>, String> {
+    Arguments::new(bytes)
+        .map_err(|error| format!("PRECONDITION_FAILED - the arguments are no table: {error}"))
+}
+
+impl VhostOperator {
+    /// Declares a queue; says whether it is new.
+    ///
+    /// # Errors
+    /// [`OperationError`].
+    pub(crate) async fn declare_queue(
+        &self,
+        name: String,
+        declaration: Declaration,
+    ) -> Result<bool, OperationError> {
+        let is_new = self.queue(&name).is_err();
+        let Declaration { is_durable: durable, is_auto_delete: auto_delete, arguments, .. } = declaration;
+        let bytes = table_of(&arguments);
+        self.declare(move |cell, operator| {
+            let arguments = table(&bytes)?;
+            let declare =
+                queue::Declare { queue: &name, durable, auto_delete, arguments, ..Default::default() };
+            operator.declare_queue(cell, &declare)
+        })
+        .await?;
+        Ok(is_new)
+    }
+
+    /// Declares an exchange; says whether it is new.
+    ///
+    /// # Errors
+    /// [`OperationError`].
+    pub(crate) async fn declare_exchange(
+        &self,
+        name: String,
+        declaration: Declaration,
+    ) -> Result<bool, OperationError> {
+        let is_new = !self.has_exchange(&name);
+        let bytes = table_of(&declaration.arguments);
+        self.declare(move |cell, operator| {
+            let declare = exchange::Declare {
+                exchange: &name,
+                kind: &declaration.kind,
+                durable: declaration.is_durable,
+                auto_delete: declaration.is_auto_delete,
+                internal: declaration.is_internal,
+                arguments: table(&bytes)?,
+                ..Default::default()
+            };
+            operator.declare_exchange(cell, &declare)
+        })
+        .await?;
+        Ok(is_new)
+    }
+
+    /// Tells whether there is an exchange of this name.
+    pub(crate) fn has_exchange(&self, name: &str) -> bool {
+        self.broker.shared.table.load().exchange(self.vhost, name.as_bytes()).is_some()
+    }
+
+    /// Deletes an exchange that is there, if asked only where nothing is bound to it.
+    ///
+    /// # Errors
+    /// [`OperationError`].
+    pub(crate) async fn delete_exchange(&self, name: String, if_unused: bool) -> Result<(), OperationError> {
+        if !self.has_exchange(&name) {
+            return Err(OperationError::Missing("exchange", name));
+        }
+        self.declare(move |cell, operator| {
+            operator.delete_exchange(cell, &exchange::Delete { exchange: &name, if_unused, no_wait: false })
+        })
+        .await
+    }
+
+    /// Binds two ends, or with `is_bound` false takes the binding out.
+    ///
+    /// # Errors
+    /// [`OperationError`].
+    pub(crate) async fn set_binding(
+        &self,
+        ends: Ends,
+        routing_key: String,
+        arguments: &Map<String, Value>,
+        is_bound: bool,
+    ) -> Result<(), OperationError> {
+        let bytes = table_of(arguments);
+        self.declare(move |cell, operator| ends.set(cell, operator, (&routing_key, &bytes), is_bound)).await
+    }
+
+    /// Takes the binding out between two ends that has this name.
+    ///
+    /// # Errors
+    /// There is none; or [`OperationError`].
+    pub(crate) async fn unbind(&self, ends: Ends, properties_key: &str) -> Result<(), OperationError> {
+        let is_meant =
+            |binding: &BindingFacts| ends.are_of(binding) && binding.properties_key == properties_key;
+        let found = bindings_where(&self.broker, self.vhost, is_meant).await;
+        let missing = || OperationError::Missing("binding", properties_key.to_owned());
+        let BindingFacts { routing_key, arguments, .. } = found.into_iter().next().ok_or_else(missing)?;
+        self.set_binding(ends, routing_key, &arguments, false).await
+    }
+}

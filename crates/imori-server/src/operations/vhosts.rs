@@ -1,0 +1,138 @@
+//! Vhosts come and go while the broker runs.
+
+use std::sync::Arc;
+
+use imori_core::authorize::Identity;
+use imori_core::broker::{DeleteOptions, delete_exchange, delete_queue_if};
+use imori_core::confirm::{Confirm, Level};
+use imori_core::id::{ConnectionId, VhostId};
+use imori_core::name::Name;
+use imori_core::outbound::CutReason;
+use imori_core::world::World;
+
+use super::queues::queue_ids;
+use crate::access::VhostFacts;
+use crate::cell::Cell;
+use crate::http::rest_at;
+use crate::internal::start_responder;
+use crate::limits::{VHOST_LOOK_EVERY, VHOST_LOOKS_MAX};
+use crate::requests::administered::Administered;
+use crate::requests::body::change;
+use crate::requests::on_cell::{is_kept, on_cell, operator};
+use crate::requests::operation_error::OperationError;
+use crate::shared::queue_key;
+
+/// Messages of queues, added up.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Totals {
+    pub(crate) ready: usize,
+    pub(crate) unsettled: usize,
+}
+
+impl Totals {
+    /// The sums of these vhosts. Each queue is locked for two loads, one after the other.
+    pub(crate) async fn of(broker: &Administered, vhosts: &[VhostId]) -> Totals {
+        let mut totals = Totals::default();
+        for (index, (_, id)) in queue_ids(broker, vhosts).into_iter().enumerate() {
+            let counted =
+                broker.shared.queues.with(queue_key(id), |queue| (queue.ready_len(), queue.unsettled_len()));
+            let (ready, unsettled) = counted.unwrap_or_default();
+            totals.ready += ready;
+            totals.unsettled += unsettled;
+            rest_at(index).await;
+        }
+        totals
+    }
+}
+
+/// Makes a vhost, or changes what is told of it: what is absent stays as it is. Says whether it is new.
+///
+/// # Errors
+/// [`OperationError`].
+pub(crate) async fn put_vhost(
+    broker: &Arc<Administered>,
+    name: String,
+    description: Option<String>,
+    tags: Option<Vec<String>>,
+) -> Result<bool, OperationError> {
+    let made = name.clone();
+    let put = change(broker, move |draft| {
+        let known = draft.objects.vhosts.get(&made).map(|facts| (**facts).clone()).unwrap_or_default();
+        let description = description.unwrap_or(known.description.clone());
+        let tags = tags.unwrap_or(known.tags.clone());
+        let is_new = draft.put_vhost(&made, VhostFacts { description, tags, ..known })?;
+        Ok((is_new, draft.objects.vhosts.get(&made).map_or(0, |facts| facts.id)))
+    });
+    let (is_new, id) = put.await?;
+    if is_new {
+        open_vhosts(broker, vec![(name, id)]).await.ok_or(OperationError::Ended)?;
+    }
+    Ok(is_new)
+}
+
+/// Lets clients into vhosts that were made, each with its name and number; `None` where the broker has come to its end.
+pub(crate) async fn open_vhosts(broker: &Administered, vhosts: Vec<(String, u32)>) -> Option<()> {
+    let add = move |cell: &Cell| {
+        for (name, id) in &vhosts {
+            cell.with_topology(|topology| topology.add_vhost(VhostId(*id), Name::from(name.as_str())));
+            start_responder(cell, VhostId(*id));
+        }
+    };
+    on_cell(&broker.shared, 0, add).await
+}
+
+/// Takes a vhost away, with its connections, queues, exchanges and permissions.
+///
+/// # Errors
+/// There is no such vhost, or its connections do not end.
+pub(crate) async fn delete_vhost(broker: &Arc<Administered>, name: String) -> Result<(), OperationError> {
+    let found = broker.shared.table.load().vhost_named(name.as_bytes());
+    let vhost = found.ok_or_else(|| OperationError::no_vhost(&name))?;
+    let mut emptied = None;
+    for _ in 0..VHOST_LOOKS_MAX {
+        emptied = on_cell(&broker.shared, 0, move |cell| empty(cell, vhost)).await;
+        match emptied {
+            Some(Some(_)) => break,
+            // Connections are on their way out, and their exclusive queues with them.
+            Some(None) => tokio::time::sleep(VHOST_LOOK_EVERY).await,
+            None => return Err(OperationError::Ended),
+        }
+    }
+    let Some(Some(confirm)) = emptied else {
+        let text = "the vhost is still in use: its connections do not end; try again";
+        return Err(OperationError::Conflict(String::from(text)));
+    };
+    if !is_kept(&broker.shared, confirm).await {
+        return Err(OperationError::Ended);
+    }
+    change(broker, move |draft| draft.delete_vhost(&name)).await
+}
+
+/// Ends the connections of a vhost, deletes what is in it and, once that is all, the vhost. Gives the confirm of the
+/// last deletion; `None` where something is left.
+fn empty(cell: &Cell, vhost: VhostId) -> Option<Confirm> {
+    let reason: Box<str> = "the vhost is deleted".into();
+    for (id, handle) in (0..).zip(cell.shared.cells.get().into_iter().flatten()) {
+        for key in handle.connections.keys() {
+            let id = ConnectionId { cell: id, slot: key.slot, generation: key.generation };
+            let is_in = cell.shared.with_link(id, |link| link.wire.client.facts.vhost == Some(vhost));
+            if is_in == Some(true) {
+                let reason = CutReason::ClosedByOperator { reason: reason.clone() };
+                cell.with_outbound(id, |outbound| outbound.cut(reason));
+            }
+        }
+    }
+    let broker = Identity::broker();
+    let actor = operator(&broker, vhost);
+    let table = cell.shared.table.load_full();
+    for (name, _) in table.queues(vhost) {
+        // One that is exclusive goes with its connection.
+        let _ = delete_queue_if(cell, &actor, name.as_bytes(), DeleteOptions::default(), |_| ());
+    }
+    for exchange in table.exchanges(vhost).filter(|exchange| !exchange.name().as_bytes().starts_with(b"amq."))
+    {
+        let _ = delete_exchange(cell, &actor, exchange.name().as_bytes(), false);
+    }
+    let is_gone = cell.with_topology(|topology| topology.remove_vhost(vhost));
+    is_gone.then(|| Confirm::of(Level::Disk, cell.appended()))
+}
