@@ -7,7 +7,8 @@ use crate::name::Name;
 use crate::outbound::Subscription;
 use crate::policy::Policies;
 use crate::route::{
-    Arguments, AutoDeleted, BindingKey, ExchangeKind, Removal, RouteError, Settings, Table, Target,
+    Arguments, AutoDeleted, BindingKey, ExchangeKind, Removal, RouteError, Settings, Table, TableLimits,
+    Target,
 };
 
 /// The writer's side of the routing table.
@@ -34,6 +35,11 @@ impl Topology {
     /// The table as it is now; a clone of it is a snapshot.
     pub fn table(&self) -> &Table {
         &self.table
+    }
+
+    /// Sets how many things a vhost may have; one that has more keeps it.
+    pub fn limit(&mut self, limits: TableLimits) {
+        self.table.limit(limits);
     }
 
     /// Adds an empty vhost of this name; says whether it is new.

@@ -108,6 +108,12 @@ impl Table {
         Table { seed, limits, version: 0, vhosts: Arc::default() }
     }
 
+    /// Sets other limits; a vhost that has more keeps it.
+    pub fn limit(&mut self, limits: TableLimits) {
+        self.limits = limits;
+        self.version += 1;
+    }
+
     /// A number that each change makes larger.
     pub fn version(&self) -> u64 {
         self.version
