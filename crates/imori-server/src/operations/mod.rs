@@ -5,6 +5,8 @@
 //! or connection at a time, under its lock for a few loads.
 
 pub(crate) mod vhosts;
+pub(crate) mod policies;
+pub(crate) mod in_effect;
 pub(crate) mod routing;
 pub(crate) mod publish;
 pub(crate) mod queues;
