@@ -422,7 +422,8 @@ def events_of(imori: Imori, query: str, last: str | None = None) -> Iterator[tup
             fields = {} if name == "" else {**fields, name: value}
 
 
-def test_events_are_told_as_they_happen_and_again_to_who_comes_back(imori: Imori) -> None:
+def test_events_are_told_as_they_happen_and_again_to_who_comes_back(lonely: Imori) -> None:
+    imori = lonely
     events = events_of(imori, "kinds=queue,login.refused,connection,object&replay=true")
     name = "told-of"
     with connect(imori) as connection:
@@ -535,7 +536,8 @@ def test_lists_come_in_pages_and_by_a_part_of_the_name(imori: Imori) -> None:
 def test_what_cannot_be_read_is_refused_in_one_shape(imori: Imori) -> None:
     assert imori.admin is not None
     login = {"Content-Type": "application/json"}
-    for body in ([], "text", 7, {"durable": "yes"}, {"durable": None, "x": 1}, {"arguments": 3}):
+    unread: list[Any] = [[], "text", 7, {"durable": "yes"}, {"durable": None}, {"arguments": 3}]
+    for body in unread:
         problem(ask(imori, f"/v1{queue('never')}", method="PUT", body=body, headers=login), 400)
     for name in ("..%2F..%2Fetc%2Fpasswd", "%00", "%FF", "a%0d%0ab", "%2e%2e", "x" * 5000):
         assert ask(imori, f"/v1/queues/%2F/{name}").status in {400, 404}, name

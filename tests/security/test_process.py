@@ -297,7 +297,7 @@ def test_a_reload_takes_over_the_level_and_names_what_needs_a_restart(tmp_path: 
                 assert process.poll() is None
             for text, told in [
                 (rest + "5\n", "the configuration is not taken over"),
-                (rest + '"warn"\n[limits]\nqueues = 7\n', "limits.queues"),
+                (rest + '"warn"\n[journal]\nfiles = 5\n', "journal.files"),
             ]:
                 config.write_text(text)
                 process.send_signal(signal.SIGHUP)

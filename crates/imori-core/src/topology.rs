@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::id::{ConnectionId, QueueId, Reader, VhostId};
 use crate::name::Name;
 use crate::outbound::Subscription;
+use crate::policy::Policies;
 use crate::route::{
-    Arguments, AutoDeleted, BindingKey, ExchangeKind, Removal, RouteError, Settings, Table, Target,
+    Arguments, AutoDeleted, BindingKey, ExchangeKind, Removal, RouteError, Settings, Table, TableLimits,
+    Target,
 };
 
 /// The writer's side of the routing table.
@@ -35,6 +37,11 @@ impl Topology {
         &self.table
     }
 
+    /// Sets how many things a vhost may have; one that has more keeps it.
+    pub fn limit(&mut self, limits: TableLimits) {
+        self.table.limit(limits);
+    }
+
     /// Adds an empty vhost of this name; says whether it is new.
     pub fn add_vhost(&mut self, vhost: VhostId, name: Name) -> bool {
         self.table.add_vhost(vhost, name)
@@ -43,6 +50,11 @@ impl Topology {
     /// Takes out a vhost that has no queues, with its exchanges and their bindings; says whether it did.
     pub fn remove_vhost(&mut self, vhost: VhostId) -> bool {
         self.table.queues(vhost).next().is_none() && self.table.remove_vhost(vhost)
+    }
+
+    /// Sets the policies of a vhost, as [`Table::set_policies`].
+    pub fn set_policies(&mut self, vhost: VhostId, policies: Policies) -> bool {
+        self.table.set_policies(vhost, policies)
     }
 
     pub(crate) fn add_queue(

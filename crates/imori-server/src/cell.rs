@@ -10,6 +10,7 @@ use std::collections::BinaryHeap;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
@@ -52,7 +53,6 @@ use crate::turn::{
 pub(crate) struct Cell {
     pub(crate) id: u16,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) settings: Arc<Settings>,
     cell_scratch: CellScratch,
     now: Slot<Time>,
     /// How long it looks for more to do before it sleeps.
@@ -76,18 +76,17 @@ impl Cell {
     }
 
     /// Makes the cell of this thread.
-    pub(crate) fn start(id: u16, shared: Arc<Shared>, settings: Arc<Settings>) {
+    pub(crate) fn start(id: u16, shared: Arc<Shared>) {
         CURRENT.with(|current| {
-            current.get_or_init(|| Cell::new(id, shared, settings));
+            current.get_or_init(|| Cell::new(id, shared));
         });
     }
 
-    fn new(id: u16, shared: Arc<Shared>, settings: Arc<Settings>) -> Cell {
+    fn new(id: u16, shared: Arc<Shared>) -> Cell {
         let table = Cache::new(Arc::clone(&shared.table));
-        let spin = settings.spin;
+        let spin = Duration::from_micros(u64::from(shared.settings.load().config.cells.spin_us));
         Cell {
             id,
-            settings,
             cell_scratch: CellScratch::new(READ_BYTES),
             now: Slot::new(shared.clock.now()),
             was_alarmed: Slot::new(false),
@@ -98,6 +97,11 @@ impl Cell {
             timer_set: Arc::new(Notify::new()),
             shared,
         }
+    }
+
+    /// The settings in force, for a connection that begins.
+    pub(crate) fn settings(&self) -> Arc<Settings> {
+        self.shared.settings.load_full()
     }
 
     /// A connection begins a turn: from here on it is now.
@@ -389,7 +393,8 @@ impl World for Cell {
     fn queue_memory_bytes(&self) -> usize {
         let memory = &self.shared.memory;
         let is_short = memory.gauge().bytes() > memory.mark_bytes() / 2;
-        self.shared.queue_memory_bytes / if is_short { QUEUE_MEMORY_SHARE_WHEN_SHORT } else { 1 }
+        self.shared.queue_memory_bytes.load(Ordering::Relaxed)
+            / if is_short { QUEUE_MEMORY_SHARE_WHEN_SHORT } else { 1 }
     }
 
     fn page(&self, id: QueueId, work: PageWork) {

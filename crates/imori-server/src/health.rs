@@ -61,10 +61,10 @@ impl Ailment {
 }
 
 impl Shared {
-    /// Why the broker cannot do its work, if it cannot; a flush of `stalled_flush` is too long. Damage that nobody has
-    /// acknowledged counts where it is asked for. A restart does not mend it, so it must be hidden from a probe that
+    /// Why the broker cannot do its work, if it cannot. Damage that nobody has acknowledged counts where it is asked for. A restart does not mend it, so it must be hidden from a probe that
     /// restarts what is not healthy.
-    pub(crate) fn unreadiness(&self, stalled_flush: Duration, counts_damage: bool) -> Option<Ailment> {
+    pub(crate) fn unreadiness(&self, counts_damage: bool) -> Option<Ailment> {
+        let stalled_flush = self.settings.load().config.journal.stalled_flush_ms.duration();
         let phase = *self.phase.borrow();
         let lasts = self.journal.flushing_for().filter(|lasts| *lasts >= stalled_flush);
         let damages = if counts_damage { self.damages.findings() } else { Vec::new() };

@@ -40,6 +40,24 @@ pub(crate) const LOGINS_WAITING_MAX: usize = 1024;
 /// How long such a thread waits for another login before it ends.
 pub(crate) const VERIFIER_IDLE_MAX: Duration = Duration::from_secs(10);
 
+/// Bytes of an access token. More: it is taken for a password.
+pub(crate) const JWT_BYTES_MAX: usize = 16 << 10;
+
+/// Bytes of the name of a user in an access token, as a short string of AMQP holds them.
+pub(crate) const JWT_USER_BYTES_MAX: usize = 255;
+
+/// Keys of an issuer of access tokens.
+pub(crate) const JWT_KEYS_MAX: usize = 64;
+
+/// Bytes in which an issuer's keys are written.
+pub(crate) const JWT_KEYS_BYTES_MAX: u64 = 1 << 20;
+
+/// How long an issuer may take to show its keys, and a login may wait for them.
+pub(crate) const JWT_KEYS_PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long keys are not read again, whatever tokens name.
+pub(crate) const JWT_KEYS_EVERY_MIN: Duration = Duration::from_secs(10);
+
 /// How long a connection that ends may take to read what is left for it, and to close its own side.
 pub(crate) const LINGER_MAX: Duration = Duration::from_secs(5);
 
@@ -279,6 +297,17 @@ pub(crate) const DEFINITION_ROWS_PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of the name of a user, a vhost, a policy.
 pub(crate) const OBJECT_NAME_BYTES_MAX: usize = 255;
 
+/// Policies of a vhost, and as many operator policies: each queue that is declared is compared with all of them. More:
+/// the policy is refused.
+pub(crate) const POLICIES_PER_VHOST_MAX: usize = 1_000;
+
+/// Queues on which policies act anew in one turn: each is locked, and its messages may be dropped. Others have their
+/// turns between.
+pub(crate) const POLICY_QUEUES_A_TURN: usize = 64;
+
+/// Bytes of the definition of a policy, as JSON. More: the policy is refused.
+pub(crate) const POLICY_DEFINITION_BYTES_MAX: usize = 16 << 10;
+
 /// A wrong login is forgiven after this long: so often may one source, or one user, go on to be wrong.
 pub(crate) const LOGIN_ATTEMPT_EVERY: Duration = Duration::from_secs(1);
 
@@ -291,6 +320,13 @@ pub(crate) const LOGIN_ATTEMPTS_KNOWN_MAX: usize = 4096;
 /// Queues of which `/metrics` has samples without being asked: half of them as they hold the most, half as they moved
 /// the most. With names of any length an answer stays below a mebibyte; the others are told of on request.
 pub(crate) const METRICS_QUEUES_MAX: usize = 64;
+
+/// Connections that a cell has places for, the most that `limits.connections` can be raised to while the broker runs.
+/// A place takes memory once it is used.
+pub(crate) const CONNECTIONS_MAX: usize = 1_000_000;
+
+/// Queues of all vhosts together. A place takes memory once it is used. More: the declaration is refused.
+pub(crate) const QUEUES_MAX: usize = 64 << 20;
 
 /// Vhosts of a broker: each has a routing table and a responder of its own, and a share of the places for queues.
 pub(crate) const VHOSTS_MAX: usize = 256;

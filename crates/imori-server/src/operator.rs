@@ -7,16 +7,8 @@ use std::sync::mpsc::Sender;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::info;
 
+use crate::requests::operator_request::OperatorRequest;
 use crate::shared::{Phase, Shared};
-
-/// A request of an operator that leaves the broker running.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OperatorRequest {
-    /// SIGHUP: read the configuration again and take over what can change while the broker runs.
-    Reload,
-    /// SIGUSR1: open the file of the log anew, as it was moved away.
-    ReopenLog,
-}
 
 /// All signals that the broker hears.
 pub(crate) struct Signals {

@@ -1,7 +1,7 @@
 //! The broker as a whole: binds the listeners, starts the cells, stops them.
 
 use std::fmt;
-use std::net::{SocketAddr, TcpListener};
+use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle, available_parallelism};
@@ -13,8 +13,8 @@ use imori_core::broker::queue_restored;
 use imori_core::message::DeathReason;
 use imori_core::name::Name;
 use imori_core::restore::Awakening;
-use imori_core::turn::StartTls;
 use imori_core::world::Counter;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
@@ -22,30 +22,32 @@ use crate::access::{FirstPassword, make_admin, make_operator};
 use crate::admin;
 use crate::cell::Cell;
 use crate::checkpoint::checkpointer::run_checkpointer;
-use crate::config::{Config, ListenerName, NatsTls, ProtocolName, Service};
-use crate::http::{self, Guarded, HttpListener, Security};
+use crate::config::Config;
+use crate::http::{self, Guarded, HttpService};
 use crate::internal::{InternalClients, start_responders};
+use crate::jwt::Issuer;
 use crate::limits::ADMIN_BODY_BYTES_MAX;
 use crate::login::Authenticator;
 use crate::metrics::{CpuMeter, Metrics, Rates};
 use crate::monitor::{self, Monitored, Requests, Shown, server_id};
-use crate::net::listener::{Listener, accept, bind};
-use crate::operator::{OperatorRequest, Signals, stop};
+use crate::operator::{Signals, stop};
+use crate::reload::{Bound, Listening, Reloader, bind_all};
 use crate::requests::administered::Administered;
-use crate::settings::Settings;
-use crate::shared::{Arrival, CellHandle, ListenerKind, Phase, ServeError, Shared, queue_key};
+use crate::requests::operator_request::OperatorRequest;
+use crate::settings::Listener;
+use crate::shared::{Arrival, CellHandle, Phase, ServeError, Shared, queue_key};
 use crate::slots::unpoisoned;
-use crate::start::prepare::{Prepared, prepare, settings};
+use crate::start::prepare::{Begun, Prepared, prepare};
 use crate::start::start_error::StartError;
 use crate::thread;
 use crate::tls::{TlsAcceptor, TlsFiles};
-use crate::watch::{Marks, SpaceWatch, keep_watch};
+use crate::watch::{SpaceWatch, keep_watch};
 
 /// A running broker.
 pub struct Server {
     listeners: Vec<Listener>,
     shared: Arc<Shared>,
-    tls: Option<Arc<TlsAcceptor>>,
+    reloader: Option<Reloader>,
     cells: Vec<JoinHandle<()>>,
     http: Option<JoinHandle<()>>,
     watch: Option<JoinHandle<()>>,
@@ -107,29 +109,21 @@ impl Server {
     ) -> Result<Server, StartError> {
         config.check().map_err(StartError::Config)?;
         let tls = TlsFiles::of(&config.tls).map(TlsAcceptor::start).transpose().map_err(StartError::Tls)?;
-        let tls = tls.map(Arc::new);
-        let mut listeners = Vec::new();
-        let mut sockets = Vec::new();
-        for service in ProtocolName::ALL.map(Service::Messages) {
-            bind_both(service, config, &mut listeners, &mut sockets)?;
-        }
-        let client_address = address_of(&listeners, ProtocolName::Nats).or(listeners.first());
-        let Some(client_address) = client_address.map(|listener| listener.address) else {
-            return Err(StartError::NoListener);
-        };
-        bind_both(Service::WebSocket, config, &mut listeners, &mut sockets)?;
-        let mut monitors = Vec::new();
-        bind_both(Service::NatsMonitor, config, &mut listeners, &mut monitors)?;
-        let mut admins = Vec::new();
-        bind_both(Service::Admin, config, &mut listeners, &mut admins)?;
+        let bound = bind_all(config)?;
+        let listeners: Vec<Listener> = bound.iter().map(|bound| bound.listener).collect();
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|error| StartError::Random(error.to_string()))?;
-        let server_id = server_id(&random);
         let count = match config.cells.count {
             0 => available_parallelism().map_or(1, usize::from),
             count => usize::from(count),
         };
-        let Prepared { shared, nats_vhost, opened, awakenings } = prepare(config, count, authenticator)?;
+        let begun = Begun {
+            listeners: listeners.clone(),
+            tls: tls.map(Arc::new),
+            authenticator,
+            server_id: server_id(&random),
+        };
+        let Prepared { shared, opened, awakenings } = prepare(config, count, begun)?;
         let shared = Arc::new(shared);
         let named = Arc::downgrade(&shared);
         shared.pager.name_queues(Box::new(move |id| {
@@ -147,14 +141,11 @@ impl Server {
         let first_password = make_admin(&shared.access, config.users.admin_password_file.as_deref())
             .map_err(|error| StartError::FirstUser(error.to_string()))?;
         let space = SpaceWatch::begin(&shared, config.journal.reserve_bytes.as_usize() as u64);
-        let mark_bytes = shared.memory.mark_bytes();
-        let settings =
-            Arc::new(settings(config, nats_vhost, mark_bytes, &server_id, client_address, tls.clone()));
         let (sender, requests) = channel();
         let mut server = Server {
             listeners,
             shared,
-            tls: tls.clone(),
+            reloader: None,
             cells: Vec::new(),
             http: None,
             watch: None,
@@ -162,24 +153,33 @@ impl Server {
             requests,
             first_password,
         };
-        let first = FirstCell {
-            sockets,
-            busy_percent: config.cells.busy_percent,
-            deadline: config.broker.shutdown_deadline_s.duration(),
-            awakenings,
-            requests: sender,
-        };
-        server.start_cells(count, config, &settings, first)?;
-        server.start_watch(config, space, tls.clone())?;
-        server.start_checkpointer()?;
-        let metrics = server.metrics(config, &settings);
-        let monitor = server.monitor(config, &settings, server_id, client_address, &metrics);
-        let monitor = monitor.map(|router| HttpListener { sockets: monitors, router });
-        let admin = server.admin(config, &settings, metrics);
-        let admin = HttpListener { sockets: admins, router: admin };
-        let security = Security { tls, proxies: config.broker.proxy_from.clone().into() };
-        server.start_http(monitor.into_iter().chain([admin]).collect(), security)?;
-        Ok(server)
+        let started = server.start_threads(count, space, FirstCell { awakenings, requests: sender }, bound);
+        if started.is_err() {
+            server.shared.phase.send_replace(Phase::Ended);
+        }
+        started.map(|()| server)
+    }
+
+    fn start_threads(
+        &mut self,
+        cells: usize,
+        space: SpaceWatch,
+        first: FirstCell,
+        bound: Vec<Bound>,
+    ) -> Result<(), StartError> {
+        let cell = self.start_cells(cells, first)?;
+        self.start_watch(space)?;
+        self.start_checkpointer()?;
+        self.start_keys()?;
+        let (thread, http) = http::start(self.shared.phase.subscribe()).map_err(StartError::Thread)?;
+        self.http = Some(thread);
+        let metrics = self.metrics();
+        let monitor = HttpService::new(&self.shared, self.monitor(&metrics));
+        let admin = HttpService::new(&self.shared, self.admin(metrics));
+        let listening = Listening::start(Arc::clone(&self.shared), (cell, http), (monitor, admin), bound);
+        let listening = listening.map_err(StartError::Thread)?;
+        self.reloader = Some(Reloader::new(Arc::clone(&self.shared), listening));
+        Ok(())
     }
 
     /// The listeners that were bound.
@@ -192,9 +192,9 @@ impl Server {
         self.first_password.take()
     }
 
-    /// The certificates in force, where there are any.
-    pub fn certificates(&self) -> Option<Arc<TlsAcceptor>> {
-        self.tls.clone()
+    /// Gives the means to change the configuration while the broker runs.
+    pub fn reloader(&self) -> Reloader {
+        self.reloader.clone().expect("a server that started has one")
     }
 
     /// Gives the handle by which others stop the server.
@@ -240,6 +240,7 @@ impl Server {
             warn!("the watch ended in a panic");
         }
         self.shared.verifiers.close();
+        self.shared.access.issuer().into_iter().for_each(Issuer::close);
         self.shared.pager.close();
         self.shared.checkpointer.end();
         if self.checkpointer.is_some_and(|checkpointer| checkpointer.join().is_err()) {
@@ -265,18 +266,12 @@ impl Server {
         }
     }
 
-    fn start_cells(
-        &mut self,
-        count: usize,
-        config: &Config,
-        settings: &Arc<Settings>,
-        first: FirstCell,
-    ) -> Result<(), StartError> {
-        let connections_max = config.limits.connections as usize;
+    /// Starts the cells; gives the runtime of the first one, which takes connections in.
+    fn start_cells(&mut self, count: usize, first: FirstCell) -> Result<Handle, StartError> {
         let (handles, arrivals): (Vec<_>, Vec<_>) = (0..count)
             .map(|_| {
                 let (sender, receiver) = mpsc::unbounded_channel();
-                (CellHandle::new(connections_max, sender), receiver)
+                (CellHandle::new(sender), receiver)
             })
             .unzip();
         // Nobody else has it yet.
@@ -284,23 +279,19 @@ impl Server {
         let mut first = Some(first);
         let (started, starting) = channel();
         for (id, arrivals) in (0..).zip(arrivals) {
-            let (shared, settings, first) = (Arc::clone(&self.shared), Arc::clone(settings), first.take());
-            let started = started.clone();
+            let (shared, first, started) = (Arc::clone(&self.shared), first.take(), started.clone());
             let cell = Builder::new()
                 .name(format!("cell-{id}"))
-                .spawn(move || run_cell(id, shared, settings, arrivals, first, started));
-            match cell {
-                Ok(cell) => self.cells.push(cell),
-                Err(error) => {
-                    self.shared.phase.send_replace(Phase::Ended);
-                    return Err(StartError::Thread(error));
-                }
-            }
+                .spawn(move || run_cell(id, shared, arrivals, first, started));
+            self.cells.push(cell.map_err(StartError::Thread)?);
         }
         drop(started);
         // Whoever is told that the broker is ready may send it signals. A cell that fails says so at the end.
-        while starting.recv().is_ok() {}
-        Ok(())
+        let mut runtimes: Vec<(u16, Handle)> = starting.into_iter().collect();
+        runtimes.sort_by_key(|(cell, _)| *cell);
+        let first = runtimes.into_iter().next().filter(|(cell, _)| *cell == 0);
+        let failed = || StartError::Thread(io::Error::other("a cell has no runtime"));
+        first.map(|(_, runtime)| runtime).ok_or_else(failed)
     }
 
     fn start_checkpointer(&mut self) -> Result<(), StartError> {
@@ -311,35 +302,29 @@ impl Server {
         Ok(())
     }
 
-    fn start_watch(
-        &mut self,
-        config: &Config,
-        space: SpaceWatch,
-        tls: Option<Arc<TlsAcceptor>>,
-    ) -> Result<(), StartError> {
-        let shared = Arc::clone(&self.shared);
-        let marks = Marks {
-            slow_flush: config.journal.slow_flush_ms.duration(),
-            stalled_flush: config.journal.stalled_flush_ms.duration(),
-        };
-        match Builder::new()
-            .name(String::from("watch"))
-            .spawn(move || keep_watch(&shared, &marks, space, tls.as_deref()))
-        {
-            Ok(thread) => self.watch = Some(thread),
-            Err(error) => {
-                self.shared.phase.send_replace(Phase::Ended);
-                return Err(StartError::Thread(error));
-            }
+    /// Starts the thread that keeps the keys of access tokens up to date, if there are any. Nobody waits for its end, as
+    /// an issuer may take its time.
+    fn start_keys(&self) -> Result<(), StartError> {
+        let access = Arc::clone(&self.shared.access);
+        if access.issuer().is_none() {
+            return Ok(());
         }
+        let run = move || access.issuer().into_iter().for_each(Issuer::run);
+        Builder::new().name(String::from("jwt-keys")).spawn(run).map(drop).map_err(StartError::Thread)
+    }
+
+    fn start_watch(&mut self, space: SpaceWatch) -> Result<(), StartError> {
+        let shared = Arc::clone(&self.shared);
+        let watch = Builder::new().name(String::from("watch")).spawn(move || keep_watch(&shared, space));
+        self.watch = Some(watch.map_err(StartError::Thread)?);
         Ok(())
     }
 
     /// Makes the source of the numbers for Prometheus.
-    fn metrics(&self, config: &Config, settings: &Settings) -> Arc<Metrics> {
+    fn metrics(&self) -> Arc<Metrics> {
+        let config = &self.shared.settings.load().config;
         Arc::new(Metrics {
-            tls: self.tls.clone(),
-            node: node_name(settings),
+            node: node_name(config),
             disk_reserve_bytes: config.journal.reserve_bytes.as_usize() as u64,
             started: self.shared.clock.now(),
             started_s: Metrics::now_s(),
@@ -349,30 +334,10 @@ impl Server {
         })
     }
 
-    /// Makes the answers of the monitor, if it listens anywhere.
-    fn monitor(
-        &self,
-        config: &Config,
-        settings: &Settings,
-        server_id: String,
-        client_address: SocketAddr,
-        metrics: &Arc<Metrics>,
-    ) -> Option<Router> {
-        let is_monitor = |listener: &&Listener| listener.name.service == Service::NatsMonitor;
-        let &Listener { address: http_address, .. } = self.listeners.iter().find(is_monitor)?;
-        let has_nats = address_of(&self.listeners, ProtocolName::Nats).is_some();
+    /// Makes the answers of the monitor.
+    fn monitor(&self, metrics: &Arc<Metrics>) -> Router {
         let monitored = Monitored {
-            server_id,
-            client_address,
-            http_address,
-            guarded: Arc::new(Guarded { host_names: config.broker.host_names.clone(), body_bytes_max: 0 }),
-            nats: has_nats.then(|| Arc::clone(&settings.protocols.nats)),
-            server_name: settings.protocols.nats.server_name.clone(),
-            connections_max: config.limits.connections,
-            message_bytes_max: config.limits.message_bytes.as_usize(),
-            unsent_bytes_max: settings.outbound.unsent_bytes_max,
-            login_timeout: config.limits.login_timeout_s.duration(),
-            stalled_flush: config.journal.stalled_flush_ms.duration(),
+            guarded: Arc::new(Guarded { shared: Arc::clone(&self.shared), body_bytes_max: 0 }),
             cores: available_parallelism().map_or(1, usize::from),
             started: self.shared.clock.now(),
             cpu: CpuMeter::start(),
@@ -381,84 +346,27 @@ impl Server {
             shown: Shown::default(),
             shared: Arc::clone(&self.shared),
         };
-        Some(monitor::routes(Arc::new(monitored)))
+        monitor::routes(Arc::new(monitored))
     }
 
     /// Makes the answers of the admin listener.
-    fn admin(&self, config: &Config, settings: &Settings, metrics: Arc<Metrics>) -> Router {
+    fn admin(&self, metrics: Arc<Metrics>) -> Router {
+        let body_bytes_max = ADMIN_BODY_BYTES_MAX;
         let administered = Administered {
-            guarded: Arc::new(Guarded {
-                host_names: config.broker.host_names.clone(),
-                body_bytes_max: ADMIN_BODY_BYTES_MAX,
-            }),
-            trusts_network: settings.trusts_network,
-            listeners: self.listeners.clone(),
-            node: node_name(settings),
+            guarded: Arc::new(Guarded { shared: Arc::clone(&self.shared), body_bytes_max }),
+            node: node_name(&self.shared.settings.load().config),
             cores: available_parallelism().map_or(1, usize::from),
             started: self.shared.clock.now(),
-            stalled_flush: config.journal.stalled_flush_ms.duration(),
             metrics,
             shared: Arc::clone(&self.shared),
         };
         admin::routes(Arc::new(administered))
     }
-
-    /// Serves those of these listeners that have a socket.
-    fn start_http(&mut self, mut listeners: Vec<HttpListener>, security: Security) -> Result<(), StartError> {
-        listeners.retain(|listener| !listener.sockets.is_empty());
-        if listeners.is_empty() {
-            return Ok(());
-        }
-        match http::start(listeners, security, self.shared.phase.subscribe()) {
-            Ok(thread) => self.http = Some(thread),
-            Err(error) => {
-                self.shared.phase.send_replace(Phase::Ended);
-                return Err(StartError::Thread(error));
-            }
-        }
-        Ok(())
-    }
 }
 
 /// The broker's name, as nodes of RabbitMQ are named.
-fn node_name(settings: &Settings) -> String {
-    format!("{}@localhost", settings.protocols.nats.server_name)
-}
-
-fn address_of(listeners: &[Listener], protocol: ProtocolName) -> Option<&Listener> {
-    listeners.iter().find(|listener| listener.name.service == Service::Messages(protocol))
-}
-
-/// Binds the addresses of a service, without TLS and with it. One of IPv6 may be left out where the host has none.
-fn bind_both(
-    service: Service,
-    config: &Config,
-    listeners: &mut Vec<Listener>,
-    sockets: &mut Vec<(ListenerKind, TcpListener)>,
-) -> Result<(), StartError> {
-    for name in [ListenerName::plain(service), ListenerName::tls(service)] {
-        for address in config.listeners.of(name) {
-            match bind(*address) {
-                Ok((socket, bound)) => {
-                    listeners.push(Listener { name, address: bound });
-                    sockets.push((listener_kind(name, config), socket));
-                }
-                Err(error) if address.is_left_out(&error) => {}
-                Err(error) => return Err(StartError::Bind { name, address: *address, error }),
-            }
-        }
-    }
-    Ok(())
-}
-
-fn listener_kind(name: ListenerName, config: &Config) -> ListenerKind {
-    let start_tls = match config.nats.tls {
-        _ if name != ListenerName::plain(Service::Messages(ProtocolName::Nats)) => StartTls::No,
-        NatsTls::None => StartTls::No,
-        NatsTls::Offered => StartTls::Offered,
-        NatsTls::Demanded => StartTls::Demanded,
-    };
-    ListenerKind { name, start_tls, accepts_plaintext: config.broker.accept_plaintext.contains(&name) }
+fn node_name(config: &Config) -> String {
+    format!("{}@localhost", config.nats.server_name)
 }
 
 /// A stop that takes longer than this is told of in the log.
@@ -466,9 +374,6 @@ const QUIET_STOP: Duration = Duration::from_millis(500);
 
 /// The duties that the first cell has besides its connections.
 struct FirstCell {
-    sockets: Vec<(ListenerKind, TcpListener)>,
-    busy_percent: u8,
-    deadline: Duration,
     awakenings: Vec<Awakening>,
     requests: Sender<OperatorRequest>,
 }
@@ -476,39 +381,35 @@ struct FirstCell {
 fn run_cell(
     id: u16,
     shared: Arc<Shared>,
-    settings: Arc<Settings>,
     arrivals: mpsc::UnboundedReceiver<Arrival>,
     first: Option<FirstCell>,
-    started: Sender<()>,
+    started: Sender<(u16, Handle)>,
 ) {
     let for_start = Arc::clone(&shared);
-    thread::run(id, shared, settings, arrivals, move || {
-        let _started = started;
-        let Some(FirstCell { sockets, busy_percent, deadline, awakenings, requests }) = first else {
-            return;
-        };
+    thread::run(id, shared, arrivals, move || {
+        let tell = || drop(started.send((id, Handle::current())));
+        let Some(FirstCell { awakenings, requests }) = first else { return tell() };
         Cell::current(|cell| {
             cell.begin_turn();
             awakenings.iter().for_each(|awakening| queue_restored(cell, awakening));
             start_responders(cell);
         });
-        for (listener, socket) in sockets {
-            tokio::spawn(accept(socket, listener, Arc::clone(&for_start), busy_percent));
-        }
-        tokio::spawn(end_in_time(Arc::clone(&for_start), deadline));
+        tokio::spawn(end_in_time(Arc::clone(&for_start)));
         match Signals::listen() {
             Ok(signals) => drop(tokio::spawn(signals.obey(for_start, requests))),
             Err(error) => {
                 warn!(%error, "signals cannot be received; SIGTERM ends the broker without a goodbye");
             }
         }
+        tell();
     });
 }
 
 /// Ends the broker when its connections have had the time to finish, and says for how many it waits.
-async fn end_in_time(shared: Arc<Shared>, deadline: Duration) {
+async fn end_in_time(shared: Arc<Shared>) {
     let mut phase = shared.phase.subscribe();
     let _ = phase.wait_for(|phase| *phase > Phase::Serving).await;
+    let deadline = shared.settings.load().config.broker.shutdown_deadline_s.duration();
     let end = tokio::time::Instant::now() + deadline;
     let connections =
         || shared.cells.get().into_iter().flatten().map(CellHandle::socket_connections).sum::<usize>();

@@ -16,7 +16,7 @@ use imori_core::name::Name;
 use imori_core::queue::Queue;
 use imori_core::quota::QuotaReached;
 use imori_core::room::{Reserve, Room, RoomState};
-use imori_core::route::Table;
+use imori_core::route::{Table, TableLimits};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_core::turn::StartTls;
@@ -30,16 +30,17 @@ use crate::cell_state::load::Load;
 use crate::cell_state::pulse::Pulse;
 use crate::cell_state::turn_counter::TurnCounter;
 use crate::clock::Clock;
-use crate::config::{ListenerName, ProtocolName, Service, WritePolicy};
+use crate::config::{Config, Limits, ListenerName, ProtocolName, Service, WritePolicy};
 use crate::happenings::Happenings;
-use crate::limits::{DISK_FAILURE_GOODBYE, INTERNAL_CLIENTS_MAX};
+use crate::limits::{BUILT_IN_SUBSCRIPTIONS, CONNECTIONS_MAX, DISK_FAILURE_GOODBYE, INTERNAL_CLIENTS_MAX};
 use crate::login::{LoginCounts, Verifiers};
-use crate::peers::admission::{Admission, Ticket};
+use crate::peers::admission::{Admission, AdmissionLimits, Ticket, descriptors_max};
 use crate::peers::client::Client;
 use crate::peers::log_limit::PeerLogLimit;
 use crate::peers::seats::{Full, Seats};
 use crate::peers::sums::Gone;
 use crate::pipe::Pipe;
+use crate::settings::{RunFacts, Settings, mark_bytes};
 use crate::slots::{SlotKey, Slots, unpoisoned};
 use crate::stall::Stalls;
 use crate::store::rate_limited_log::RateLimitedLog;
@@ -162,9 +163,9 @@ pub(crate) struct CellHandle {
 }
 
 impl CellHandle {
-    pub(crate) fn new(connections_max: usize, arrivals: mpsc::UnboundedSender<Arrival>) -> CellHandle {
+    pub(crate) fn new(arrivals: mpsc::UnboundedSender<Arrival>) -> CellHandle {
         CellHandle {
-            connections: Slots::new(connections_max + INTERNAL_CLIENTS_MAX),
+            connections: Slots::new(CONNECTIONS_MAX + INTERNAL_CLIENTS_MAX),
             internal_clients: AtomicUsize::new(0),
             arrivals,
             load: Load::new(),
@@ -215,6 +216,9 @@ impl Error for ServeError {}
 /// The state that all cells share.
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
+    pub(crate) run: RunFacts,
+    /// The settings in force.
+    pub(crate) settings: ArcSwap<Settings>,
     pub(crate) table: Arc<ArcSwap<Table>>,
     pub(crate) topology: Mutex<Topology>,
     pub(crate) queues: Slots<Queue>,
@@ -237,7 +241,7 @@ pub(crate) struct Shared {
     pub(crate) pager: Pager,
     pub(crate) damages: Arc<Damages>,
     /// Bytes of memory that the waiting messages of a queue may keep.
-    pub(crate) queue_memory_bytes: usize,
+    pub(crate) queue_memory_bytes: AtomicUsize,
     pub(crate) stalls: Stalls,
     /// The last happenings that operators follow.
     pub(crate) happenings: Happenings,
@@ -294,6 +298,17 @@ impl Shared {
                  than `nats.max_payload`"
             );
         }
+    }
+
+    /// Sets how much there may be of what a reload can limit anew.
+    pub(crate) fn limit(&self, config: &Config) {
+        self.admission.limit(AdmissionLimits::of(&config.limits));
+        let places = descriptors_max().min(config.limits.connections as usize);
+        self.memory.set_mark(mark_bytes(self.run.memory_bytes, config), places);
+        self.queue_memory_bytes.store(config.limits.queue_memory_bytes.as_usize(), Ordering::Relaxed);
+        let mut topology = unpoisoned(self.topology.lock());
+        topology.limit(table_limits(&config.limits));
+        self.table.store(Arc::new(topology.table().clone()));
     }
 
     /// Lends a connection under its lock, if it is there.
@@ -372,6 +387,16 @@ impl Shared {
         self.phase.send_modify(|phase| *phase = (*phase).max(Phase::Stopping));
         std::thread::sleep(DISK_FAILURE_GOODBYE);
         self.phase.send_replace(Phase::Ended);
+    }
+}
+
+/// How many things a vhost may have.
+pub(crate) fn table_limits(limits: &Limits) -> TableLimits {
+    TableLimits {
+        queues_max: limits.queues as usize,
+        bindings_max: limits.bindings as usize,
+        subscriptions_max: limits.subscriptions as usize,
+        subscriptions_built_in: BUILT_IN_SUBSCRIPTIONS,
     }
 }
 

@@ -13,7 +13,6 @@ use crate::cell::Cell;
 use crate::limits::PULSE;
 use crate::net::connection::serve;
 use crate::net::stalled::cut_stalled_for_ever;
-use crate::settings::Settings;
 use crate::shared::{Arrival, Phase, Shared};
 use crate::turn::Signal;
 
@@ -21,7 +20,6 @@ use crate::turn::Signal;
 pub(crate) fn run(
     id: u16,
     shared: Arc<Shared>,
-    settings: Arc<Settings>,
     arrivals: mpsc::UnboundedReceiver<Arrival>,
     start: impl FnOnce() + 'static,
 ) {
@@ -43,7 +41,7 @@ pub(crate) fn run(
             return;
         }
     };
-    Cell::start(id, Arc::clone(&shared), settings);
+    Cell::start(id, Arc::clone(&shared));
     runtime.block_on(async {
         start();
         live(id, shared, arrivals).await;

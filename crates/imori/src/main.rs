@@ -2,9 +2,9 @@
 
 mod command;
 mod administer;
+mod reload;
 mod config;
 mod client;
-mod reload;
 mod log;
 mod log_writer;
 mod notify;
@@ -15,7 +15,6 @@ use std::process::ExitCode;
 use anyhow::Error;
 use clap::Parser as _;
 use imori_server::ServeError;
-use imori_server::config::ConfigConflict;
 
 use client::ClientError;
 use command::Cli;
@@ -49,7 +48,7 @@ fn main() -> ExitCode {
 }
 
 fn exit_code(error: &Error) -> u8 {
-    if error.is::<Problems>() || error.is::<ConfigConflict>() {
+    if error.is::<Problems>() {
         return MISUSED;
     }
     if let Some(ServeError::Disk(_)) = error.downcast_ref() {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use imori_core::authorize::{Identity, Rights, Tag, Tags};
 use imori_core::id::VhostId;
 use imori_core::login::{BUILT_IN_USER, Credentials, Login, Verdict};
 use imori_core::name::Name;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use super::attempts::Attempts;
 use super::draft::Draft;
@@ -19,12 +19,16 @@ use super::nkey;
 use super::objects::{Objects, User};
 use super::operator::OPERATOR;
 use super::password::PasswordHash;
+use super::policy::{PolicyKind, SetPolicy};
 use super::quotas::{Quota, Quotas};
 use super::refusal::AccessError;
 use super::token;
 use super::verified::Verified;
+use crate::clock::Clock;
 use crate::config::GuestLogin;
+use crate::jwt::{Issuer, looks_like_token};
 use crate::login::{Authenticator, BuiltInUser, is_equal};
+use crate::peers::log_limit::PeerLogLimit;
 use crate::slots::unpoisoned;
 use crate::store::DefinitionRows;
 
@@ -42,14 +46,18 @@ pub(crate) struct Access {
     changing: Mutex<()>,
     verified: Option<Verified>,
     attempts: Attempts,
-    guest: GuestLogin,
+    issuer: Option<Issuer>,
+    /// Thins out the lines about tokens that were refused.
+    token_log: PeerLogLimit,
+    clock: Clock,
     renew: OnceLock<Renew>,
     operator_password: OnceLock<String>,
 }
 
 /// A snapshot.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
+    guest: GuestLogin,
     objects: Objects,
     identities: HashMap<String, Identity>,
     quotas: Quotas,
@@ -58,17 +66,23 @@ struct State {
 
 impl fmt::Debug for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Access").field("guest", &self.guest).finish_non_exhaustive()
+        f.debug_struct("Access").finish_non_exhaustive()
     }
 }
 
-/// Hashed for users that do not exist, so that they take as long as others (SECURITY AUTH-09).
+/// Checked for users that do not exist, so that they take as long as others (SECURITY AUTH-09).
 static NOBODYS_HASH: LazyLock<Option<PasswordHash>> =
     LazyLock::new(|| PasswordHash::of(b"nobody's password"));
 
 impl Access {
     /// The objects that were read from the store. A user whose permissions cannot be compiled has no rights.
-    pub(crate) fn of(objects: Objects, rows: DefinitionRows, guest: GuestLogin) -> Access {
+    pub(crate) fn of(
+        objects: Objects,
+        rows: DefinitionRows,
+        guest: GuestLogin,
+        issuer: Option<Issuer>,
+        clock: Clock,
+    ) -> Access {
         let compile = |name: &String| {
             let identity = identity(&objects, name).unwrap_or_else(|error| {
                 warn!(user = %name.escape_debug(), %error, "the rights of a user cannot be read; it has none");
@@ -84,12 +98,14 @@ impl Access {
             warn!("the system has no random bytes; each login is checked by a slow hash");
         }
         Access {
-            state: ArcSwap::from_pointee(State { objects, identities, quotas, is_guest_there }),
+            state: ArcSwap::from_pointee(State { guest, objects, identities, quotas, is_guest_there }),
             rows,
             changing: Mutex::new(()),
             verified,
             attempts: Attempts::default(),
-            guest,
+            issuer,
+            token_log: PeerLogLimit::default(),
+            clock,
             renew: OnceLock::new(),
             operator_password: OnceLock::new(),
         }
@@ -110,6 +126,12 @@ impl Access {
         self.state.load().objects.clone()
     }
 
+    /// A policy, by its kind, vhost and name.
+    pub(crate) fn policy(&self, (kind, vhost, name): (PolicyKind, &str, &str)) -> Option<Arc<SetPolicy>> {
+        let key = (kind, vhost.to_owned(), name.to_owned());
+        self.state.load().objects.policies.get(&key).cloned()
+    }
+
     /// The limits of a user.
     pub(crate) fn user_quota(&self, user: &Name) -> Quota {
         self.state.load().quotas.of_user(user)
@@ -118,6 +140,23 @@ impl Access {
     /// The limits of a vhost.
     pub(crate) fn vhost_quota(&self, vhost: VhostId) -> Quota {
         self.state.load().quotas.of_vhost(vhost)
+    }
+
+    /// Sets how long the built-in user is there. One that is not any more loses its connections.
+    pub(crate) fn set_guest(&self, guest: GuestLogin) {
+        let _changing = unpoisoned(self.changing.lock());
+        let before = self.state.load_full();
+        let is_there = is_guest_there(guest, &before.objects);
+        self.state.rcu(|state| State {
+            guest,
+            objects: state.objects.clone(),
+            identities: state.identities.clone(),
+            quotas: state.quotas.clone(),
+            is_guest_there: is_there,
+        });
+        if before.is_guest_there && !is_there {
+            self.tell(&String::from_utf8_lossy(BUILT_IN_USER), before.identities.get("guest"));
+        }
     }
 
     /// Changes objects: checked as a whole, durable when this returns, and in effect on live connections. It waits for
@@ -150,9 +189,9 @@ impl Access {
         if !changes.is_empty() && !self.rows.change(changes) {
             return Err(AccessError::NotKept);
         }
-        let is_guest_there = is_guest_there(self.guest, &objects);
+        let is_guest_there = is_guest_there(before.guest, &objects);
         let quotas = Quotas::of(&objects);
-        let after = Arc::new(State { objects, identities, quotas, is_guest_there });
+        let after = Arc::new(State { guest: before.guest, objects, identities, quotas, is_guest_there });
         self.state.store(Arc::clone(&after));
         for user in &touched {
             self.verified.iter().for_each(|verified| verified.forget(user));
@@ -206,6 +245,34 @@ impl Access {
         self.find(|name, user| named.is_none_or(|named| named == name) && user.tokens.contains(&digest))
     }
 
+    /// The issuer of access tokens, if one is trusted.
+    pub(crate) fn issuer(&self) -> Option<&Issuer> {
+        self.issuer.as_ref()
+    }
+
+    /// Says that this may be an access token, which is checked on a thread of its own.
+    fn may_be_jwt(&self, password: &[u8]) -> bool {
+        self.issuer.is_some() && looks_like_token(password)
+    }
+
+    /// Verifies an access token, which says itself who its bearer is.
+    fn check_jwt(&self, login: &Login, token: &[u8]) -> Verdict {
+        let Some(issuer) = &self.issuer else { return Verdict::Refused };
+        let state = self.state.load();
+        let vhosts = state.objects.vhosts.iter().map(|(name, vhost)| (VhostId(vhost.id), name.as_str()));
+        match issuer.check(token, vhosts) {
+            Ok(identity) => Verdict::Granted(identity),
+            Err(error) => {
+                self.attempts.note_source(source(login), Instant::now());
+                let from = login.source.unwrap_or(IpAddr::from(Ipv4Addr::UNSPECIFIED));
+                if let Some(folded) = self.token_log.admit(from, self.clock.now()) {
+                    info!(source = %from, %error, folded, "an access token is refused");
+                }
+                Verdict::Refused
+            }
+        }
+    }
+
     /// Finds the user of a public key of NATS, if its owner signed the nonce.
     fn check_key(&self, key: &[u8], nonce: &[u8], signature: &[u8]) -> Verdict {
         if !nkey::is_signed(key, nonce, signature) {
@@ -224,10 +291,11 @@ impl Access {
     /// Checks a password at the price of a slow hash, whether the user is there or not.
     fn check(&self, user: &str, password: &[u8], source: Option<IpAddr>) -> Verdict {
         let state = self.state.load_full();
+        // The first check of all makes it, whomever that is for.
+        let nobodys = NOBODYS_HASH.as_ref();
         let hash = state.objects.users.get(user).and_then(|user| user.password.as_ref());
         // An empty password is none.
-        let is_right =
-            hash.or(NOBODYS_HASH.as_ref()).is_some_and(|hash| hash.verify(password)) && !password.is_empty();
+        let is_right = hash.or(nobodys).is_some_and(|hash| hash.verify(password)) && !password.is_empty();
         let Some((hash, identity)) = hash.zip(state.identities.get(user)).filter(|_| is_right) else {
             self.attempts.note(source, user, Instant::now());
             return Verdict::Refused;
@@ -245,7 +313,12 @@ impl Authenticator for Access {
         let (user, password) = match &login.credentials {
             Credentials::Password { user, password } => (user, password),
             Credentials::Certificate { user } => return Some(self.check_certificate(login, user.as_deref())),
-            Credentials::Token(token) => return Some(self.check_token(token, None)),
+            Credentials::Token(token) => {
+                let verdict = self.check_token(token, None);
+                let may_be_jwt = verdict == Verdict::Refused && self.may_be_jwt(token);
+                let is_checked = may_be_jwt && !self.attempts.is_source_over(source(login), Instant::now());
+                return (!is_checked).then_some(verdict);
+            }
             Credentials::Nkey { key, signature, nonce } => {
                 return Some(self.check_key(key, nonce, signature));
             }
@@ -275,6 +348,10 @@ impl Authenticator for Access {
         if self.verified.as_ref().is_some_and(|verified| verified.has(name, password)) {
             return state.identities.get(name).cloned().map(Verdict::Granted);
         }
+        if self.may_be_jwt(password) {
+            let is_over = self.attempts.is_source_over(source(login), Instant::now());
+            return is_over.then_some(Verdict::Refused);
+        }
         if self.attempts.is_over(source(login), name, Instant::now()) {
             debug!(user = %name.escape_debug(), "a login is refused unchecked: too many wrong ones came before");
             return Some(Verdict::Refused);
@@ -286,10 +363,16 @@ impl Authenticator for Access {
         if let Some(verdict) = self.verify_now(login) {
             return verdict;
         }
-        let Credentials::Password { user: Some(user), password } = &login.credentials else {
-            return Verdict::Refused;
+        let (user, password) = match &login.credentials {
+            Credentials::Token(token) => return self.check_jwt(login, token),
+            Credentials::Password { user, password } => (user, password),
+            _ => return Verdict::Refused,
         };
         let password = password.as_deref().unwrap_or(BUILT_IN_USER);
+        if self.may_be_jwt(password) {
+            return self.check_jwt(login, password);
+        }
+        let Some(user) = user else { return Verdict::Refused };
         str::from_utf8(user).map_or(Verdict::Refused, |user| self.check(user, password, source(login)))
     }
 }

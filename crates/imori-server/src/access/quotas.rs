@@ -33,7 +33,7 @@ impl Quota {
 }
 
 /// All limits. Who has none is absent.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Quotas {
     users: HashMap<Name, Quota>,
     vhosts: HashMap<VhostId, Quota>,

@@ -58,7 +58,8 @@ pub(super) async fn port_listener(State(broker): Broker, Path(port): Path<String
     let Ok(port) = port.parse::<u16>() else {
         return bad_request("Invalid port");
     };
-    let ports: Vec<u16> = broker.listeners.iter().map(|listener| listener.address.port()).collect();
+    let settings = broker.settings();
+    let ports: Vec<u16> = settings.listeners.iter().map(|listener| listener.address.port()).collect();
     if ports.contains(&port) {
         return json_with(StatusCode::OK, &json!({"status": "ok", "port": port}));
     }
@@ -67,7 +68,8 @@ pub(super) async fn port_listener(State(broker): Broker, Path(port): Path<String
 
 /// Whether anything listens for a protocol.
 pub(super) async fn protocol_listener(State(broker): Broker, Path(wanted): Path<String>) -> Response {
-    let protocols: Vec<&str> = broker.listeners.iter().map(|listener| protocol(listener.name)).collect();
+    let settings = broker.settings();
+    let protocols: Vec<&str> = settings.listeners.iter().map(|listener| protocol(listener.name)).collect();
     if protocols.contains(&wanted.as_str()) {
         return json_with(StatusCode::OK, &json!({"status": "ok", "protocol": wanted}));
     }

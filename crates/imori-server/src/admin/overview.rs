@@ -99,7 +99,7 @@ fn node_row(broker: &Administered) -> Value {
 }
 
 fn listeners(broker: &Administered) -> Vec<Value> {
-    let row = |listener: &crate::net::listener::Listener| {
+    let row = |listener: &crate::settings::Listener| {
         json!({
             "node": broker.node,
             "protocol": protocol(listener.name),
@@ -108,7 +108,7 @@ fn listeners(broker: &Administered) -> Vec<Value> {
             "tls": listener.name.is_tls,
         })
     };
-    broker.listeners.iter().map(row).collect()
+    broker.settings().listeners.iter().map(row).collect()
 }
 
 /// The protocol of a listener, by RabbitMQ's name where it has one.

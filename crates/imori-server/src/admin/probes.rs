@@ -29,7 +29,7 @@ pub(super) async fn livez(State(broker): Broker, asker: Asker, Query(pairs): Pai
 /// Whether the broker can do its work.
 pub(super) async fn readyz(State(broker): Broker, asker: Asker, Query(pairs): Pairs) -> Response {
     let counts_damage = pairs.iter().any(|(name, value)| name == "damage" && value != "0");
-    let ailment = broker.shared.unreadiness(broker.stalled_flush, counts_damage);
+    let ailment = broker.shared.unreadiness(counts_damage);
     answer(ailment.as_ref(), asker.is_some(), &pairs)
 }
 

@@ -11,8 +11,9 @@ use super::declarations::End;
 use super::permissions::Of;
 use super::{
     channels, connections, declarations, definitions, exchanges, health, limits, messages, overview,
-    permissions, probes, queues, users, vhosts,
+    permissions, policies, probes, queues, users, vhosts,
 };
+use crate::access::PolicyKind;
 use crate::http::guard;
 use crate::operations::limits::Limited;
 use crate::requests::administered::Administered;
@@ -53,7 +54,15 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
         put(move |broker, identity, path, body| limits::put(of, broker, identity, path, body))
             .delete(move |broker, identity, path| limits::delete(of, broker, identity, path))
     };
-    let paths: [(&str, MethodRouter<Arc<Administered>>); 59] = [
+    let policies =
+        |kind| get(move |broker, identity, vhost| policies::policies(kind, broker, identity, vhost));
+    let policy = |kind| {
+        get(move |broker, identity, path| policies::policy(kind, broker, identity, path))
+            .put(move |broker, identity, path, body| policies::put_policy(kind, broker, identity, path, body))
+            .delete(move |broker, identity, path| policies::delete_policy(kind, broker, identity, path))
+    };
+    let operators = PolicyKind::Operator;
+    let paths: [(&str, MethodRouter<Arc<Administered>>); 65] = [
         ("/livez", get(probes::livez)),
         ("/readyz", get(probes::readyz)),
         ("/metrics", monitor(get(probes::metrics))),
@@ -104,6 +113,12 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
         ("/api/user-limits", administer(limits_all(Limited::User))),
         ("/api/user-limits/{user}", administer(limits_of(Limited::User))),
         ("/api/user-limits/{user}/{limit}", administer(limit_of(Limited::User))),
+        ("/api/policies", manage(policies(PolicyKind::Policy))),
+        ("/api/policies/{vhost}", manage(policies(PolicyKind::Policy))),
+        ("/api/policies/{vhost}/{name}", manage(policy(PolicyKind::Policy))),
+        ("/api/operator-policies", manage(policies(operators))),
+        ("/api/operator-policies/{vhost}", manage(policies(operators))),
+        ("/api/operator-policies/{vhost}/{name}", manage(policy(operators))),
         ("/api/aliveness-test/{vhost}", manage(get(health::aliveness))),
         ("/api/healthchecks/node", manage(get(health::node))),
         ("/api/healthchecks/node/{node}", manage(get(health::node_of))),

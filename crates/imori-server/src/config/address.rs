@@ -102,6 +102,11 @@ impl ListenerName {
         ListenerName { service, is_tls: true }
     }
 
+    /// Its key in the configuration, as `listeners.name`.
+    pub fn key(self) -> String {
+        format!("listeners.{}", self.name().replace('-', "_"))
+    }
+
     /// Its name on the command line and in the log.
     pub const fn name(self) -> &'static str {
         match (self.service, self.is_tls) {

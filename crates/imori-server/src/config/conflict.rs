@@ -28,6 +28,8 @@ pub enum ConfigConflict {
     NoCertificate,
     /// Certificates of clients are to be verified, and nothing says by which CA.
     NoClientCa,
+    /// Access tokens are to be taken, and nothing says whose or from where their keys come.
+    HalfIssuer,
     /// The largest message does not fit into a journal file.
     FilesTooSmall {
         /// Bytes of a file.
@@ -35,6 +37,30 @@ pub enum ConfigConflict {
         /// Bytes of the largest message with its headers.
         message_bytes: usize,
     },
+}
+
+impl ConfigConflict {
+    /// The keys of which at least one has to change, as `section.key`.
+    pub fn keys(&self) -> Vec<String> {
+        let of = |keys: &[&str]| keys.iter().map(|key| String::from(*key)).collect();
+        match self {
+            ConfigConflict::Exposed(exposed) => vec![exposed.listener.key()],
+            ConfigConflict::NoListener => of(&["listeners.stomp", "listeners.nats", "listeners.amqp"]),
+            ConfigConflict::SharedPort { first, second, .. } => vec![second.key(), first.key()],
+            ConfigConflict::NoCertificate => {
+                let listeners = ListenerName::all().filter(|listener| listener.is_tls);
+                let files = of(&["tls.certificate", "tls.key", "nats.tls"]);
+                files.into_iter().chain(listeners.map(ListenerName::key)).collect()
+            }
+            ConfigConflict::NoClientCa => of(&["tls.client_certificates"]),
+            ConfigConflict::HalfIssuer => {
+                of(&["jwt.issuer", "jwt.audience", "jwt.keys_url", "jwt.keys_file"])
+            }
+            ConfigConflict::FilesTooSmall { .. } => {
+                of(&["limits.message_bytes", "limits.header_bytes", "journal.file_bytes"])
+            }
+        }
+    }
 }
 
 impl Config {
@@ -48,6 +74,7 @@ impl Config {
             return Err(ConfigConflict::NoListener);
         }
         self.refuse_half_tls()?;
+        self.refuse_half_issuer()?;
         self.refuse_shared_port()?;
         let file_bytes = self.journal.file_bytes.as_usize();
         let message_bytes = self.limits.message_bytes.as_usize() + self.limits.header_bytes.as_usize();
@@ -74,6 +101,16 @@ impl Config {
         Ok(())
     }
 
+    fn refuse_half_issuer(&self) -> Result<(), ConfigConflict> {
+        let jwt = &self.jwt;
+        let keys = usize::from(jwt.keys_file.path().is_some()) + usize::from(jwt.keys_url.is_some());
+        let named = usize::from(jwt.issuer.is_some()) + usize::from(jwt.audience.is_some());
+        match (keys, named) {
+            (0, 0) | (1, 2) => Ok(()),
+            _ => Err(ConfigConflict::HalfIssuer),
+        }
+    }
+
     fn refuse_shared_port(&self) -> Result<(), ConfigConflict> {
         let listeners: Vec<_> = self.listeners.all().collect();
         for (index, (first, taken)) in listeners.iter().enumerate() {
@@ -88,7 +125,7 @@ impl Config {
 
 /// Tells whether two listeners take the same connections. Port 0 is another one each time, and IPv6 listeners take
 /// no IPv4.
-fn shares_port(first: ListenAddress, second: ListenAddress) -> bool {
+pub(crate) fn shares_port(first: ListenAddress, second: ListenAddress) -> bool {
     let (first, second) = (first.0, second.0);
     let is_same_host =
         first.ip() == second.ip() || first.ip().is_unspecified() || second.ip().is_unspecified();
@@ -117,6 +154,9 @@ impl fmt::Display for ConfigConflict {
             ConfigConflict::NoClientCa => f.write_str(
                 "`tls.client_certificates` asks for certificates that nothing verifies; set `tls.client_ca`",
             ),
+            ConfigConflict::HalfIssuer => f.write_str(
+                "access tokens need `jwt.issuer`, `jwt.audience` and one of `jwt.keys_file` and `jwt.keys_url`; set all three",
+            ),
             ConfigConflict::FilesTooSmall { file_bytes, message_bytes } => write!(
                 f,
                 "a message of `{message_bytes}` bytes with its headers does not fit into a journal file of \
@@ -133,7 +173,7 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    use crate::config::{Bytes, FilePath, Listeners};
+    use crate::config::{Bytes, Effect, FilePath, Listeners};
 
     fn listening(stomp: &[&str], nats: &[&str]) -> Config {
         let parse = |addresses: &[&str]| addresses.iter().map(|address| address.parse().unwrap()).collect();
@@ -187,6 +227,48 @@ mod tests {
         let mut config = listening(&[], &[]);
         config.listeners.stomp_tls = vec!["127.0.0.1:1".parse().unwrap()];
         assert_eq!(config.check(), Err(ConfigConflict::NoCertificate));
+    }
+
+    #[test]
+    fn a_reload_takes_over_what_does_not_need_a_restart() {
+        let mut wanted = Config::default();
+        wanted.journal.file_bytes = Bytes::mib(128);
+        wanted.limits.message_bytes = Bytes::mib(100);
+        wanted.limits.queues = 7;
+        assert_eq!(wanted.check(), Ok(()));
+        let (taken, changes) = Config::default().taking_over(&wanted);
+        let told: Vec<_> = changes.iter().map(|change| (change.key.as_str(), change.effect)).collect();
+        let expected = [
+            ("limits.message_bytes", Effect::NewConnections),
+            ("limits.queues", Effect::AtOnce),
+            ("journal.file_bytes", Effect::Restart),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!((taken.limits.queues, taken.journal.file_bytes), (7, Bytes::mib(64)));
+        // Together they are well, but not before the restart.
+        assert!(matches!(taken.check(), Err(ConfigConflict::FilesTooSmall { .. })));
+    }
+
+    #[test]
+    fn every_conflict_names_keys_that_there_are() {
+        let sections = Config::default().sections();
+        let known: Vec<String> = sections
+            .iter()
+            .flat_map(|section| section.keys.iter().map(|key| format!("{}.{}", section.name, key.name)))
+            .collect();
+        let first = ListenerName::plain(Service::Admin);
+        let address = "127.0.0.1:1".parse().unwrap();
+        for conflict in [
+            ConfigConflict::Exposed(ExposedListener { listener: first, address }),
+            ConfigConflict::NoListener,
+            ConfigConflict::SharedPort { first, second: ListenerName::tls(Service::NatsMonitor), address },
+            ConfigConflict::NoCertificate,
+            ConfigConflict::NoClientCa,
+            ConfigConflict::FilesTooSmall { file_bytes: 1, message_bytes: 1 },
+        ] {
+            let keys = conflict.keys();
+            assert!(!keys.is_empty() && keys.iter().all(|key| known.contains(key)), "{keys:?}");
+        }
     }
 
     #[test]

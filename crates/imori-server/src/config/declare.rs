@@ -30,6 +30,32 @@ pub struct Key {
     pub value: String,
     /// Whether its present value lies in its range.
     pub is_in_range: bool,
+    /// When a running broker takes another value over.
+    pub effect: Effect,
+}
+
+/// When a running broker takes another value of a key over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// With a reload.
+    AtOnce,
+    /// With a reload, for connections that begin after it.
+    NewConnections,
+    /// With the next start.
+    Restart,
+}
+
+/// A key that two configurations give different values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyChange {
+    /// Section and key, with a dot between them.
+    pub key: String,
+    /// Its value in the first, as TOML writes it.
+    pub from: String,
+    /// Its value in the second.
+    pub to: String,
+    /// When a running broker takes it over.
+    pub effect: Effect,
 }
 
 /// Why a value was not taken over.
@@ -55,14 +81,14 @@ impl fmt::Display for SetError {
 
 impl Error for SetError {}
 
-/// Declares sections of keys: `name: Type = default, in range;` under its documentation.
+/// Declares sections of keys: `name: Type = default, in range => Effect;` under its documentation.
 macro_rules! sections {
     ($(
         $(#[doc = $section_doc:literal])+
         $section:ident: $Section:ident {
             $(
                 $(#[doc = $doc:literal])+
-                $key:ident: $type:ty = $default:expr $(, in $range:expr)?;
+                $key:ident: $type:ty = $default:expr $(, in $range:expr)? => $effect:ident;
             )+
         }
     )+) => {
@@ -108,10 +134,33 @@ macro_rules! sections {
                                 &[$($doc),+],
                                 &self.$section.$key,
                                 [$($range)?].first(),
+                                $crate::config::declare::Effect::$effect,
                             ),
                         )+],
                     },
                 )+]
+            }
+
+            /// Gives this configuration with those values of `wanted` that can change while the broker runs, and all
+            /// keys in which the two differ, in the order of their declaration.
+            pub fn taking_over(&self, wanted: &Config) -> (Config, Vec<$crate::config::declare::KeyChange>) {
+                let mut taken = self.clone();
+                let mut changes = Vec::new();
+                $($(
+                    if self.$section.$key != wanted.$section.$key {
+                        let effect = $crate::config::declare::Effect::$effect;
+                        changes.push($crate::config::declare::KeyChange {
+                            key: String::from(concat!(stringify!($section), ".", stringify!($key))),
+                            from: $crate::config::setting::Setting::show(&self.$section.$key),
+                            to: $crate::config::setting::Setting::show(&wanted.$section.$key),
+                            effect,
+                        });
+                        if effect != $crate::config::declare::Effect::Restart {
+                            taken.$section.$key = wanted.$section.$key.clone();
+                        }
+                    }
+                )+)+
+                (taken, changes)
             }
         }
 
@@ -154,7 +203,8 @@ pub(super) fn key<T: Setting>(
     doc: &'static [&'static str],
     value: &T,
     range: Option<&RangeInclusive<T>>,
+    effect: Effect,
 ) -> Key {
     let is_in_range = range.is_none_or(|range| range.contains(value));
-    Key { name, doc, expected: T::expected(range), value: value.show(), is_in_range }
+    Key { name, doc, expected: T::expected(range), value: value.show(), is_in_range, effect }
 }

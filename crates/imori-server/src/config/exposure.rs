@@ -65,7 +65,7 @@ impl Listeners {
     }
 
     /// Every address that is listened on, with the listener there.
-    pub(super) fn all(&self) -> impl Iterator<Item = (ListenerName, ListenAddress)> {
+    pub fn all(&self) -> impl Iterator<Item = (ListenerName, ListenAddress)> {
         ListenerName::all()
             .flat_map(|listener| self.of(listener).iter().map(move |address| (listener, *address)))
     }

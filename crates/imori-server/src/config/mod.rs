@@ -15,12 +15,14 @@ mod log_output;
 mod network;
 mod origin;
 mod quantity;
+mod web_address;
 mod setting;
 
 pub use address::{AddressError, ListenAddress, ListenerName, ProtocolName, Service};
 pub use audit_output::AuditOutput;
 pub use conflict::ConfigConflict;
-pub use declare::{Key, Section, SetError, parse};
+pub(crate) use conflict::shares_port;
+pub use declare::{Effect, Key, KeyChange, Section, SetError, parse};
 pub use exposure::ExposedListener;
 pub use file_path::FilePath;
 pub use host::{HostAndPort, HostName, NotAHost};
@@ -29,7 +31,8 @@ pub use network::{Network, NotANetwork};
 pub use origin::{NotAnOrigin, Origin};
 pub use quantity::{Bytes, Millis, Seconds};
 pub use sections::{
-    Broker, Cells, ClientCertificates, Config, DamagePolicy, GuestLogin, Limits, Listeners, Log, LogFormat,
-    LogLevel, NatsTls, Stomp, Tls, TlsVersion, UserFrom, WritePolicy,
+    Broker, Cells, ClientCertificates, Config, DamagePolicy, GuestLogin, Jwt, Limits, Listeners, Log,
+    LogFormat, LogLevel, NatsTls, Stomp, Tls, TlsVersion, UserFrom, WritePolicy,
 };
 pub use setting::{Names, Setting, Value};
+pub use web_address::{NotAWebAddress, WebAddress};

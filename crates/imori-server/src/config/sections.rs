@@ -12,156 +12,182 @@ use super::network::Network;
 use super::origin::Origin;
 use super::quantity::{Bytes, Millis, Seconds};
 use super::setting::{Names, choice};
+use super::web_address::WebAddress;
 
 sections! {
-    /// Where clients connect. Beyond loopback only listeners with TLS are opened, and those without it that
+    /// Where clients connect. A reload opens and closes them; connections stay, whatever becomes of their listener. Beyond loopback only listeners with TLS are opened, and those without it that
     /// `broker.accept_plaintext` names.
     listeners: Listeners {
         /// Addresses that speak STOMP 1.0, 1.1 and 1.2. Port 0 takes a free port; an empty list
         /// switches the protocol off. An IPv6 address is left out, and that is no error, on a
         /// host without IPv6, as long as another address remains.
-        stomp: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(61613), ListenAddress::loopback_v6(61613)];
+        stomp: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(61613), ListenAddress::loopback_v6(61613)] => AtOnce;
         /// Addresses that speak NATS. Otherwise as above.
-        nats: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(4222), ListenAddress::loopback_v6(4222)];
+        nats: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(4222), ListenAddress::loopback_v6(4222)] => AtOnce;
         /// Addresses that speak AMQP 0-9-1 with RabbitMQ's extensions. Otherwise as above.
-        amqp: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(5672), ListenAddress::loopback_v6(5672)];
+        amqp: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(5672), ListenAddress::loopback_v6(5672)] => AtOnce;
         /// Addresses that speak, over WebSocket, those of STOMP and NATS that have a listener above. Otherwise
         /// as above.
-        ws: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(15674), ListenAddress::loopback_v6(15674)];
+        ws: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(15674), ListenAddress::loopback_v6(15674)] => AtOnce;
         /// Addresses that show connections, subscriptions and traffic over HTTP, at the paths and in
         /// the JSON of nats-server's monitoring, to whoever asks. Otherwise as above.
-        nats_monitor: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(8222), ListenAddress::loopback_v6(8222)];
+        nats_monitor: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(8222), ListenAddress::loopback_v6(8222)] => AtOnce;
         /// Addresses that show, close, purge and delete over HTTP, at the paths and in the JSON of RabbitMQ's
         /// management, for those who log in. Otherwise as above.
-        admin: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(15672), ListenAddress::loopback_v6(15672)];
+        admin: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(15672), ListenAddress::loopback_v6(15672)] => AtOnce;
         /// Addresses that speak STOMP inside TLS, by the certificate of the section `tls`; the usual port is 61614.
         /// Those below do likewise for the other protocols.
-        stomp_tls: Vec<ListenAddress> = Vec::new();
+        stomp_tls: Vec<ListenAddress> = Vec::new() => AtOnce;
         /// NATS inside TLS from the first byte, which its clients call TLS first. For TLS that begins behind INFO
         /// there is `nats.tls`.
-        nats_tls: Vec<ListenAddress> = Vec::new();
+        nats_tls: Vec<ListenAddress> = Vec::new() => AtOnce;
         /// AMQP 0-9-1 inside TLS; the usual port is 5671.
-        amqp_tls: Vec<ListenAddress> = Vec::new();
+        amqp_tls: Vec<ListenAddress> = Vec::new() => AtOnce;
         /// WebSocket inside TLS.
-        ws_tls: Vec<ListenAddress> = Vec::new();
+        ws_tls: Vec<ListenAddress> = Vec::new() => AtOnce;
         /// Monitoring over HTTPS, still for whoever asks.
-        nats_monitor_tls: Vec<ListenAddress> = Vec::new();
+        nats_monitor_tls: Vec<ListenAddress> = Vec::new() => AtOnce;
         /// Administration over HTTPS; the usual port is 15671.
-        admin_tls: Vec<ListenAddress> = Vec::new();
+        admin_tls: Vec<ListenAddress> = Vec::new() => AtOnce;
     }
 
     /// Certificates of the listeners with TLS. A file that is replaced is read again, and so are all of them at SIGHUP;
     /// connections that are there keep theirs.
     tls: Tls {
         /// The certificate of this host and those between it and its CA, in PEM. Empty: nothing speaks TLS.
-        certificate: FilePath = FilePath::default();
+        certificate: FilePath = FilePath::default() => NewConnections;
         /// The private key of the certificate, in PEM. Only its owner may write it, and nobody beyond its group may
         /// read it.
-        key: FilePath = FilePath::default();
+        key: FilePath = FilePath::default() => NewConnections;
         /// Certificates of the CAs that clients' certificates are verified by, in PEM.
-        client_ca: FilePath = FilePath::default();
+        client_ca: FilePath = FilePath::default() => NewConnections;
         /// Lists of clients' certificates that were revoked, in PEM.
-        client_crl: FilePath = FilePath::default();
+        client_crl: FilePath = FilePath::default() => NewConnections;
         /// Whether clients are asked for a certificate. With `asked` they may have none; with `demanded` a client
         /// without one is refused.
-        client_certificates: ClientCertificates = ClientCertificates::Ignored;
+        client_certificates: ClientCertificates = ClientCertificates::Ignored => NewConnections;
         /// The oldest version of TLS that is spoken.
-        min_version: TlsVersion = TlsVersion::Tls12;
+        min_version: TlsVersion = TlsVersion::Tls12 => NewConnections;
         /// The field of a client's certificate that is the name of its user, letter by letter. A certificate that has
         /// it twice names nobody.
-        user_from: UserFrom = UserFrom::Nothing;
+        user_from: UserFrom = UserFrom::Nothing => NewConnections;
         /// Time for the handshake, within `limits.login_timeout_s`.
-        handshake_timeout_s: Seconds = Seconds(5), in Seconds(1)..=Seconds(60);
+        handshake_timeout_s: Seconds = Seconds(5), in Seconds(1)..=Seconds(60) => NewConnections;
     }
 
     /// The threads that own the connections.
     cells: Cells {
         /// How many cells there are. 0 means one for each core the process may use.
-        count: u16 = 0, in 0..=1024;
+        count: u16 = 0, in 0..=1024 => Restart;
         /// Which cells write a plain TCP connection. With `any`, a cell that has something for it writes it,
         /// which saves a wake-up; with `own`, only its own cell does.
-        write: WritePolicy = WritePolicy::Any;
+        write: WritePolicy = WritePolicy::Any => NewConnections;
         /// Microseconds for which a cell looks for more to do before it sleeps. It answers sooner, as nobody
         /// has to wake it, and takes a core for itself while there is traffic. That is worth it where cores
         /// are to spare.
-        spin_us: u32 = 0, in 0..=1_000;
+        spin_us: u32 = 0, in 0..=1_000 => Restart;
         /// New connections go to the first cell until it is this busy, then to the least busy one.
-        busy_percent: u8 = 70, in 1..=100;
+        busy_percent: u8 = 70, in 1..=100 => AtOnce;
     }
 
     /// The broker as a whole.
     broker: Broker {
         /// The folder of everything that outlives a restart. A relative path starts where the
         /// broker was started.
-        data_dir: PathBuf = PathBuf::from(".data");
+        data_dir: PathBuf = PathBuf::from(".data") => Restart;
         /// Vhosts that a start makes where they are missing. Others can be made while the broker runs. A client that
         /// names none enters `/`.
-        vhosts: Names = Names::one("/");
+        vhosts: Names = Names::one("/") => Restart;
         /// Names of this host. A client that gives one of them instead of a vhost enters `/`, as
         /// it does with `localhost` or an IP address.
-        host_names: Vec<HostName> = Vec::new();
+        host_names: Vec<HostName> = Vec::new() => NewConnections;
         /// How long connections may finish what they have begun when the broker is asked to stop.
-        shutdown_deadline_s: Seconds = Seconds(10), in Seconds(1)..=Seconds(3600);
+        shutdown_deadline_s: Seconds = Seconds(10), in Seconds(1)..=Seconds(3600) => AtOnce;
         /// Listeners without TLS that other hosts may reach, and log in at with a password that anybody on the way
         /// can read: names such as `nats`.
-        accept_plaintext: Vec<ListenerName> = Vec::new();
+        accept_plaintext: Vec<ListenerName> = Vec::new() => NewConnections;
         /// Networks of proxies that begin each connection with a header of PROXY protocol 2, and are believed where
         /// it came from. Whoever else sends one is refused.
-        proxy_from: Vec<Network> = Vec::new();
+        proxy_from: Vec<Network> = Vec::new() => NewConnections;
         /// Above this share of the memory that the process may use, publishers wait.
-        memory_mark_percent: u8 = 40, in 1..=90;
+        memory_mark_percent: u8 = 40, in 1..=90 => AtOnce;
     }
 
     /// Logins. Users are made with `imori user` or over HTTP, and are kept in the data folder.
     users: Users {
         /// How long the built-in user `guest` with the password `guest` is there. It may use all messaging, administer
         /// nothing, and log in from this machine alone.
-        guest: GuestLogin = GuestLogin::UntilUsers;
+        guest: GuestLogin = GuestLogin::UntilUsers => AtOnce;
         /// A file that nobody but its owner may read. Its first line becomes the password of the user `admin` at each
         /// start. Without one the first start makes a password and prints it once.
-        admin_password_file: Option<PathBuf> = None;
+        admin_password_file: Option<PathBuf> = None => Restart;
+    }
+
+    /// Access tokens (JWT, RFC 9068) of one issuer, which clients give as password, as token of NATS or as
+    /// `Authorization: Bearer`. Their scopes are the rights, in RabbitMQ's words.
+    jwt: Jwt {
+        /// The claim `iss` that a token has to have.
+        issuer: Option<String> = None => Restart;
+        /// The claim `aud` that a token has to have, or to have among others.
+        audience: Option<String> = None => Restart;
+        /// The public keys of the issuer: a JSON Web Key Set (RFC 7517). Empty, and `keys_url` too: no token is taken.
+        keys_file: FilePath = FilePath::default() => Restart;
+        /// Where the issuer publishes its keys.
+        keys_url: Option<WebAddress> = None => Restart;
+        /// The CA of that address, in PEM, instead of those of the system.
+        keys_ca: FilePath = FilePath::default() => Restart;
+        /// How often the keys are read again. A token with an unknown one has them read sooner, at most every 10 s.
+        keys_refresh_s: Seconds = Seconds(300), in Seconds(10)..=Seconds(86_400) => Restart;
+        /// The claim that is the user's name.
+        user_claim: String = String::from("sub") => Restart;
+        /// The claim that has the scopes, as a text with spaces between or as a list.
+        scope_claim: String = String::from("scope") => Restart;
+        /// Beginning of the scopes that are for this broker; others mean nothing here.
+        scope_prefix: Option<String> = None => Restart;
+        /// How far the clocks of issuer and broker may differ.
+        leeway_s: Seconds = Seconds(5), in Seconds(0)..=Seconds(300) => Restart;
     }
 
     /// Limits of the memory and places that one client, or all of them, can take. None can be switched off.
     limits: Limits {
         /// Open connections. More: accepting waits until one closes.
-        connections: u32 = 65_536, in 1..=1_000_000;
+        connections: u32 = 65_536, in 1..=1_000_000 => AtOnce;
         /// Connections that have not logged in yet. More: the oldest that has sent no complete
         /// first frame is closed.
-        unauthenticated: u32 = 4_096, in 1..=1_000_000;
+        unauthenticated: u32 = 4_096, in 1..=1_000_000 => AtOnce;
         /// Connections from one source address that have not logged in yet; loopback is exempt. More: a
         /// new one is closed.
-        unauthenticated_per_source: u32 = 1_024, in 1..=1_000_000;
+        unauthenticated_per_source: u32 = 1_024, in 1..=1_000_000 => AtOnce;
         /// Bytes held for a connection that has not logged in yet. More: it is closed.
-        unauthenticated_bytes: Bytes = Bytes::kib(64), in Bytes::kib(4)..=Bytes::mib(1);
+        unauthenticated_bytes: Bytes = Bytes::kib(64), in Bytes::kib(4)..=Bytes::mib(1) => NewConnections;
         /// Time from accept to logged in; nothing that a client sends extends it.
-        login_timeout_s: Seconds = Seconds(10), in Seconds(1)..=Seconds(300);
+        login_timeout_s: Seconds = Seconds(10), in Seconds(1)..=Seconds(300) => NewConnections;
         /// Bytes of a message's body. Longer: the message is refused before its body is read.
-        message_bytes: Bytes = Bytes::mib(16), in Bytes::kib(1)..=Bytes::gib(1);
+        message_bytes: Bytes = Bytes::mib(16), in Bytes::kib(1)..=Bytes::gib(1) => NewConnections;
         /// Headers of a message. More: the message is refused.
-        headers: u32 = 128, in 8..=4_096;
+        headers: u32 = 128, in 8..=4_096 => NewConnections;
         /// Bytes of all headers of a message, whose places are numbers of 16 bits. More: the message is refused.
-        header_bytes: Bytes = Bytes::kib(64), in Bytes::kib(1)..=Bytes::kib(64);
+        header_bytes: Bytes = Bytes::kib(64), in Bytes::kib(1)..=Bytes::kib(64) => NewConnections;
         /// Bytes that wait to be written to one connection, charged to the memory mark, of which they
         /// may be a quarter at most. More: a connection that does not read is closed.
-        unsent_bytes: Bytes = Bytes::mib(256), in Bytes::mib(1)..=Bytes::gib(16);
+        unsent_bytes: Bytes = Bytes::mib(256), in Bytes::mib(1)..=Bytes::gib(16) => NewConnections;
         /// Unsent bytes above which queues stop feeding a connection; the messages stay there.
-        queue_feed_bytes: Bytes = Bytes::mib(1), in Bytes::kib(4)..=Bytes::gib(1);
+        queue_feed_bytes: Bytes = Bytes::mib(1), in Bytes::kib(4)..=Bytes::gib(1) => NewConnections;
         /// Unsettled deliveries of a consumer that states no prefetch.
-        prefetch_default: u32 = 65_535, in 1..=1_000_000;
+        prefetch_default: u32 = 65_535, in 1..=1_000_000 => NewConnections;
         /// Bytes of publishes that are parked for one connection while publishers wait. More: the
         /// connection is not read until they have gone on.
-        parked_publish_bytes: Bytes = Bytes::mib(1), in Bytes::kib(64)..=Bytes::gib(1);
+        parked_publish_bytes: Bytes = Bytes::mib(1), in Bytes::kib(64)..=Bytes::gib(1) => NewConnections;
         /// Bytes of memory that the waiting messages of a queue may keep. More: the rest goes to disk and is
         /// read ahead in time. It is an eighth while more than half of the memory mark is used. Where the disk takes
         /// the rest too slowly, publishers of the queue wait for it.
-        queue_memory_bytes: Bytes = Bytes::mib(64), in Bytes::kib(16)..=Bytes::gib(64);
+        queue_memory_bytes: Bytes = Bytes::mib(64), in Bytes::kib(16)..=Bytes::gib(64) => AtOnce;
         /// Subscriptions of a vhost. More: the subscription is refused.
-        subscriptions: u32 = 1_000_000, in 1..=100_000_000;
+        subscriptions: u32 = 1_000_000, in 1..=100_000_000 => AtOnce;
         /// Bindings of a vhost. More: the binding is refused.
-        bindings: u32 = 1_000_000, in 1..=100_000_000;
+        bindings: u32 = 1_000_000, in 1..=100_000_000 => AtOnce;
         /// Queues of a vhost. More: the declaration is refused.
-        queues: u32 = 200_000, in 1..=10_000_000;
+        queues: u32 = 200_000, in 1..=10_000_000 => AtOnce;
     }
 
     /// The records kept on disk, in the folder `broker.data_dir`.
@@ -169,58 +195,58 @@ sections! {
         /// Bytes of a journal file, a multiple of 4096. Each is filled once and used again for ever. A
         /// message has to fit into one, with eight bytes for each durable queue that it goes to; larger ones
         /// are refused. The same holds for all that a transaction publishes and settles together.
-        file_bytes: Bytes = Bytes::mib(64), in Bytes::mib(1)..=Bytes::mib(256);
+        file_bytes: Bytes = Bytes::mib(64), in Bytes::mib(1)..=Bytes::mib(256) => Restart;
         /// Journal files that may be in use. More: what is still needed of the oldest is copied to segments.
-        files: u16 = 4, in 2..=256;
+        files: u16 = 4, in 2..=256 => Restart;
         /// The treatment of files with damage in records that were confirmed. With `quarantine` they are set
         /// aside unchanged, and the entries that verify are served; with `refuse` the broker does not start.
-        on_damage: DamagePolicy = DamagePolicy::Quarantine;
+        on_damage: DamagePolicy = DamagePolicy::Quarantine => Restart;
         /// A flush that takes longer is told of in the log, while it lasts.
-        slow_flush_ms: Millis = Millis(250), in Millis(10)..=Millis(60_000);
+        slow_flush_ms: Millis = Millis(250), in Millis(10)..=Millis(60_000) => AtOnce;
         /// While a flush takes longer, `/healthz` of the monitor says that the broker is not healthy.
-        stalled_flush_ms: Millis = Millis(1_000), in Millis(10)..=Millis(600_000);
+        stalled_flush_ms: Millis = Millis(1_000), in Millis(10)..=Millis(600_000) => AtOnce;
         /// Bytes of the disk that are left to others. Where less than two journal files are free beyond,
         /// publishers of persistent messages wait until four are.
-        reserve_bytes: Bytes = Bytes::mib(16), in Bytes::mib(1)..=Bytes::gib(1_024);
+        reserve_bytes: Bytes = Bytes::mib(16), in Bytes::mib(1)..=Bytes::gib(1_024) => Restart;
     }
 
     /// Settings of STOMP alone.
     stomp: Stomp {
         /// The broker offers heart-beats at least this far apart. A client that wants them rarer gets them
         /// rarer, and one that wants none gets none.
-        heart_beat_send_ms: Millis = Millis(1_000), in Millis(1_000)..=Millis(3_600_000);
+        heart_beat_send_ms: Millis = Millis(1_000), in Millis(1_000)..=Millis(3_600_000) => NewConnections;
         /// The broker asks for heart-beats at most this often; a client that sends them rarer may, and
         /// one that sends none is not asked to.
-        heart_beat_receive_ms: Millis = Millis(1_000), in Millis(1_000)..=Millis(3_600_000);
+        heart_beat_receive_ms: Millis = Millis(1_000), in Millis(1_000)..=Millis(3_600_000) => NewConnections;
         /// Whether a connection stays open after an ERROR that concerns one frame only. STOMP 1.1
         /// and 1.2 demand that it is closed; some clients rely on the opposite.
-        keep_open_after_error: bool = false;
+        keep_open_after_error: bool = false => NewConnections;
         /// Open transactions of a connection. More: BEGIN is refused.
-        transactions: u32 = 16, in 1..=1_024;
+        transactions: u32 = 16, in 1..=1_024 => NewConnections;
         /// Frames of a transaction. More: the frame is refused.
-        transaction_actions: u32 = 1_024, in 1..=65_536;
+        transaction_actions: u32 = 1_024, in 1..=65_536 => NewConnections;
     }
 
     /// Settings of NATS alone.
     nats: Nats {
         /// Whether clients may begin TLS behind INFO on `listeners.nats`. With `demanded` they have to.
-        tls: NatsTls = NatsTls::None;
+        tls: NatsTls = NatsTls::None => NewConnections;
         /// Bytes of headers and payload of a message, as INFO says. More: the connection is closed.
-        max_payload: Bytes = Bytes::mib(1), in Bytes::kib(1)..=Bytes::mib(64);
+        max_payload: Bytes = Bytes::mib(1), in Bytes::kib(1)..=Bytes::mib(64) => NewConnections;
         /// Bytes of a control line. More: the connection is closed.
-        max_control_line: Bytes = Bytes::kib(4), in Bytes::kib(1)..=Bytes::mib(1);
+        max_control_line: Bytes = Bytes::kib(4), in Bytes::kib(1)..=Bytes::mib(1) => NewConnections;
         /// Subscriptions of a connection. More: the subscription is refused.
-        max_subscriptions: u32 = 1_000_000, in 1..=100_000_000;
+        max_subscriptions: u32 = 1_000_000, in 1..=100_000_000 => NewConnections;
         /// A client that has said nothing for so long is asked for a PONG.
-        ping_interval_s: Seconds = Seconds(120), in Seconds(1)..=Seconds(3600);
+        ping_interval_s: Seconds = Seconds(120), in Seconds(1)..=Seconds(3600) => NewConnections;
         /// PINGs that a client may leave unanswered. More: the connection is closed.
-        max_pings_out: u32 = 2, in 1..=100;
+        max_pings_out: u32 = 2, in 1..=100 => NewConnections;
         /// How long a client may stay after it was told that the broker stops.
-        lame_duck_ms: Millis = Millis(1_000), in Millis(0)..=Millis(600_000);
+        lame_duck_ms: Millis = Millis(1_000), in Millis(0)..=Millis(600_000) => NewConnections;
         /// Other addresses of this broker, `host:port`, that its clients may connect to.
-        connect_urls: Vec<HostAndPort> = Vec::new();
+        connect_urls: Vec<HostAndPort> = Vec::new() => NewConnections;
         /// The name of the broker in INFO.
-        server_name: String = String::from("imori");
+        server_name: String = String::from("imori") => Restart;
     }
 
     /// Settings of WebSocket alone.
@@ -228,20 +254,20 @@ sections! {
         /// Web pages that may connect, each as its origin, such as `https://app.example`. A client that names
         /// no origin may connect in any case; only browsers name one. A page from the very host and
         /// port that it connects to may connect too; all others are refused.
-        origins: Vec<Origin> = Vec::new();
+        origins: Vec<Origin> = Vec::new() => NewConnections;
     }
 
     /// The log.
     log: Log {
         /// Where it is written. SIGUSR1 opens a file anew, so that it can be moved away before.
-        output: LogOutput = LogOutput::StandardError;
+        output: LogOutput = LogOutput::StandardError => Restart;
         /// Where the audit log is written: who logged in, was refused or changed something. With `log` that is the rest
         /// of the log; then what clients declare, bind, purge and delete is left out. SIGUSR1 opens a file anew.
-        audit: AuditOutput = AuditOutput::Log;
-        /// The least important level that is still written. SIGHUP takes over another.
-        level: LogLevel = LogLevel::Info;
+        audit: AuditOutput = AuditOutput::Log => Restart;
+        /// The least important level that is still written.
+        level: LogLevel = LogLevel::Info => AtOnce;
         /// `text` is one line for people, `json` one object for machines.
-        format: LogFormat = LogFormat::Text;
+        format: LogFormat = LogFormat::Text => Restart;
     }
 }
 

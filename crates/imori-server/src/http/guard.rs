@@ -10,19 +10,21 @@ use axum::response::{IntoResponse, Response};
 
 use crate::config::HostName;
 use crate::host_names::{UNKNOWN_HOST, is_host_known, is_own};
+use crate::shared::Shared;
 
 /// The requests that a listener answers.
-#[derive(Debug)]
 pub(crate) struct Guarded {
-    /// Names of this host, besides `localhost` and its addresses.
-    pub(crate) host_names: Vec<HostName>,
+    /// The broker, whose settings name this host, besides `localhost` and its addresses.
+    pub(crate) shared: Arc<Shared>,
     /// Bytes of a body.
     pub(crate) body_bytes_max: u64,
 }
 
 /// Lets a request through, or answers why not.
 pub(crate) async fn guard(State(guarded): State<Arc<Guarded>>, request: Request, next: Next) -> Response {
-    match check(request.version(), request.uri(), request.headers(), &guarded) {
+    let settings = guarded.shared.settings.load_full();
+    let (host_names, bytes_max) = (&settings.config.broker.host_names, guarded.body_bytes_max);
+    match check(request.version(), request.uri(), request.headers(), host_names, bytes_max) {
         Ok(()) => next.run(request).await,
         Err((status, reason)) => (status, [("connection", "close")], reason).into_response(),
     }
@@ -32,10 +34,10 @@ fn check(
     version: Version,
     uri: &Uri,
     headers: &HeaderMap,
-    guarded: &Guarded,
+    host_names: &[HostName],
+    body_bytes_max: u64,
 ) -> Result<(), (StatusCode, &'static str)> {
-    check_body(headers, guarded.body_bytes_max)?;
-    let host_names = &guarded.host_names;
+    check_body(headers, body_bytes_max)?;
     let mut hosts = headers.get_all(HOST).iter();
     // HTTP/1.0 knows no Host. Probes of load balancers speak it, and browsers never do.
     if version < Version::HTTP_11 && !headers.contains_key(HOST) && uri.authority().is_none() {
@@ -87,8 +89,8 @@ mod tests {
     }
 
     fn check_of(version: Version, uri: &str, headers: &HeaderMap) -> u16 {
-        let guarded = Guarded { host_names: vec!["mq.example".parse().unwrap()], body_bytes_max: 0 };
-        let checked = check(version, &uri.parse().unwrap(), headers, &guarded);
+        let host_names = ["mq.example".parse().unwrap()];
+        let checked = check(version, &uri.parse().unwrap(), headers, &host_names, 0);
         checked.map_or_else(|(status, _)| status.as_u16(), |()| 200)
     }
 

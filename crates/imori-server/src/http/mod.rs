@@ -7,4 +7,4 @@ mod gathered;
 
 pub(crate) use gathered::{gathered, rest_at};
 pub(crate) use guard::{Guarded, guard};
-pub(crate) use serve::{HttpListener, Secrecy, Security, Source, start};
+pub(crate) use serve::{HttpService, Secrecy, Source, accept, start};

@@ -15,37 +15,36 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::runtime;
+use tokio::runtime::{self, Handle};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor as TlsStreamAcceptor;
 use tracing::{debug, error, warn};
 
 use super::places::{Place, Places};
-use crate::config::Network;
 use crate::limits::{
     ACCEPT_PAUSE, HTTP_CONNECTIONS_MAX, HTTP_HANDSHAKE_MAX, HTTP_HEAD_BYTES_MAX, HTTP_HEAD_MAX,
     HTTP_HEADERS_MAX, HTTP_LIFE_MAX, HTTP_WAITING_THREADS_MAX, LINGER_MAX,
 };
 use crate::peers::proxy::{Proxied, header_bytes, read_header};
 use crate::peers::stranger::{BYTES_MAX as FIRST_BYTES_MAX, FirstBytes};
-use crate::shared::{ListenerKind, Phase};
-use crate::tls::TlsAcceptor;
+use crate::settings::Settings;
+use crate::shared::{ListenerKind, Phase, Shared};
 
-/// The sockets of one service, whose connections share their places.
-pub(crate) struct HttpListener {
-    pub(crate) sockets: Vec<(ListenerKind, TcpListener)>,
+/// One service of HTTP, whose connections share their places wherever they come in.
+#[derive(Clone)]
+pub(crate) struct HttpService {
     /// The answers.
-    pub(crate) router: Router,
+    router: Router,
+    places: Arc<Places>,
+    shared: Arc<Shared>,
 }
 
-/// The means by which connections of HTTP begin.
-#[derive(Debug, Clone)]
-pub(crate) struct Security {
-    /// The certificates of listeners with TLS.
-    pub(crate) tls: Option<Arc<TlsAcceptor>>,
-    /// Networks of proxies that say for whom they connect.
-    pub(crate) proxies: Arc<[Network]>,
+impl HttpService {
+    /// A service of this broker with these answers.
+    pub(crate) fn new(shared: &Arc<Shared>, router: Router) -> HttpService {
+        HttpService { router, places: Places::new(HTTP_CONNECTIONS_MAX), shared: Arc::clone(shared) }
+    }
 }
 
 /// Where a request came from, among its extensions.
@@ -61,49 +60,26 @@ pub(crate) struct Secrecy {
     pub(crate) accepts_plaintext: bool,
 }
 
-/// Serves these listeners until the broker has ended.
+/// Starts the thread, whose runtime serves listeners until the broker has ended.
 ///
 /// # Errors
 /// The thread cannot be started.
-pub(crate) fn start(
-    listeners: Vec<HttpListener>,
-    security: Security,
-    phase: watch::Receiver<Phase>,
-) -> io::Result<JoinHandle<()>> {
-    Builder::new().name(String::from("admin")).spawn(move || run(listeners, &security, phase))
-}
-
-fn run(listeners: Vec<HttpListener>, security: &Security, mut phase: watch::Receiver<Phase>) {
+pub(crate) fn start(mut phase: watch::Receiver<Phase>) -> io::Result<(JoinHandle<()>, Handle)> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
         .max_blocking_threads(HTTP_WAITING_THREADS_MAX)
-        .build();
-    let runtime = match runtime {
-        Ok(runtime) => runtime,
-        Err(failure) => return error!(error = %failure, "HTTP cannot be served"),
-    };
-    runtime.block_on(async {
-        for HttpListener { sockets, router } in listeners {
-            let places = Places::new(HTTP_CONNECTIONS_MAX);
-            for (listener, socket) in sockets {
-                let security = security.clone();
-                tokio::spawn(accept(listener, security, socket, router.clone(), Arc::clone(&places)));
-            }
-        }
+        .build()?;
+    let handle = runtime.handle().clone();
+    let thread = Builder::new().name(String::from("admin")).spawn(move || {
         // What is not answered by then ends with the runtime.
-        let _ = phase.wait_for(|phase| *phase == Phase::Ended).await;
+        runtime.block_on(async { drop(phase.wait_for(|phase| *phase == Phase::Ended).await) });
     });
+    thread.map(|thread| (thread, handle))
 }
 
 /// Takes requests in, as long as there is a place for one more client.
-async fn accept(
-    listener: ListenerKind,
-    security: Security,
-    socket: TcpListener,
-    router: Router,
-    places: Arc<Places>,
-) {
+pub(crate) async fn accept(socket: TcpListener, listener: ListenerKind, service: HttpService) {
     let socket = match tokio::net::TcpListener::from_std(socket) {
         Ok(socket) => socket,
         Err(error) => return error!(listener = %listener.name, %error, "a listener of HTTP cannot be served"),
@@ -113,10 +89,11 @@ async fn accept(
         match socket.accept().await {
             Ok((stream, source)) => {
                 is_logged = false;
-                let (place, router) = (Arc::new(places.take()), router.clone());
-                let security = security.clone();
-                tokio::spawn(begin(listener, security, stream, Source(source), router, place));
+                let place = Arc::new(service.places.take());
+                tokio::spawn(begin(listener, stream, Source(source), service.clone(), place));
             }
+            // Another listener takes its place.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => return,
             Err(error) => {
                 if !is_logged {
                     warn!(listener = %listener.name, %error, "requests cannot be accepted");
@@ -131,19 +108,19 @@ async fn accept(
 /// Begins a connection, with what a proxy says of it, and TLS where the listener speaks it.
 async fn begin(
     listener: ListenerKind,
-    security: Security,
     mut stream: TcpStream,
     source: Source,
-    router: Router,
+    HttpService { router, shared, .. }: HttpService,
     place: Arc<Place>,
 ) {
+    let settings = shared.settings.load_full();
     let begun = tokio::select! {
-        begun = timeout(HTTP_HEAD_MAX, peek(listener, &security, &mut stream, source)) => begun,
+        begun = timeout(HTTP_HEAD_MAX, peek(listener, &settings, &mut stream, source)) => begun,
         () = place.evicted() => return debug!("an HTTP connection gave way to another"),
     };
     let Ok(Some((source, is_proxied_tls))) = begun else { return };
     let secrecy = |is_encrypted| Secrecy { is_encrypted, accepts_plaintext: listener.accepts_plaintext };
-    let Some(tls) = security.tls.filter(|_| listener.name.is_tls) else {
+    let Some(tls) = settings.tls.as_ref().filter(|_| listener.name.is_tls) else {
         return serve(stream, source, secrecy(is_proxied_tls), router, place).await;
     };
     let handshake = timeout(HTTP_HANDSHAKE_MAX, TlsStreamAcceptor::from(tls.config()).accept(stream));
@@ -164,12 +141,12 @@ async fn begin(
 /// speaks TLS with the proxy. `None` where it is refused, without an answer (SECURITY LIM-04).
 async fn peek(
     listener: ListenerKind,
-    security: &Security,
+    settings: &Settings,
     stream: &mut TcpStream,
     source: Source,
 ) -> Option<(Source, bool)> {
     let name = listener.name;
-    let is_proxy = security.proxies.iter().any(|network| network.contains(source.0.ip()));
+    let is_proxy = settings.config.broker.proxy_from.iter().any(|network| network.contains(source.0.ip()));
     let proxied = match is_proxy {
         true => Some(read_proxied(stream).await),
         false => None,

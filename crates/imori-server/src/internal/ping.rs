@@ -38,7 +38,7 @@ pub(crate) fn start_responders(cell: &Cell) {
 pub(crate) fn start_responder(cell: &Cell, vhost: VhostId) {
     match start(cell, Identity::broker(), vhost) {
         Some(client) => {
-            let server_id = cell.settings.protocols.nats.server_id.clone();
+            let server_id = cell.shared.run.server_id.clone();
             tokio::spawn(answer_pings(client, cell.shared.clock, server_id));
         }
         None => warn!("there is no place for the broker's own responder in every vhost"),

@@ -67,7 +67,7 @@ fn push_process(page: &mut Exposition, metrics: &Metrics) {
     let up = metrics.shared.clock.now().since(metrics.started).as_secs_f64();
     page.gauge("rabbitmq_erlang_uptime_seconds", "Time since the broker began, by RabbitMQ's name.", up);
     page.gauge("process_start_time_seconds", "When the broker began, since 1970.", metrics.started_s);
-    let is_refused = metrics.tls.as_ref().is_some_and(|tls| tls.is_renewal_refused());
+    let is_refused = metrics.shared.settings.load().tls.as_ref().is_some_and(|tls| tls.is_renewal_refused());
     let help = "1 while certificates that were to be renewed cannot be used, and older ones are in force.";
     page.gauge("imori_tls_renewal_refused", help, f64::from(u8::from(is_refused)));
     let usage = usage();

@@ -15,13 +15,10 @@ use crate::http::rest_at;
 use crate::peers::sums::{KINDS, Sums, SumsByKind};
 use crate::shared::{CellHandle, Shared};
 use crate::slots::unpoisoned;
-use crate::tls::TlsAcceptor;
 
 /// The broker as its numbers are taken.
 pub(crate) struct Metrics {
     pub(crate) shared: Arc<Shared>,
-    /// The certificates in force, where there are any.
-    pub(crate) tls: Option<Arc<TlsAcceptor>>,
     /// The broker's name, as nodes of RabbitMQ are named.
     pub(crate) node: String,
     /// Bytes of the disk that are kept free.

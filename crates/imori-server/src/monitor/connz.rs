@@ -145,7 +145,7 @@ impl Connz<'_> {
         let connections: Vec<_> =
             shown.map(|row| connection(monitored, row, query.subscriptions, &mut left)).collect();
         Connz {
-            server_id: &monitored.server_id,
+            server_id: &monitored.shared.run.server_id,
             now: timestamp(monitored.now()),
             num_connections: connections.len(),
             total,

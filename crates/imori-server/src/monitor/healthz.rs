@@ -18,7 +18,7 @@ pub(super) struct Healthz {
 impl Healthz {
     /// The broker as it is now, with the status of the answer.
     pub(super) fn of(monitored: &Monitored, query: HealthzQuery) -> (StatusCode, Healthz) {
-        answer(monitored.shared.unreadiness(monitored.stalled_flush, query.counts_damage).as_ref())
+        answer(monitored.shared.unreadiness(query.counts_damage).as_ref())
     }
 
     /// Whether the broker runs, with the status of the answer.

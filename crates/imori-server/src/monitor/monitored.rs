@@ -1,39 +1,20 @@
 //! The facts that the monitor tells of: the broker, and the shown part of its configuration.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use imori_core::time::Time;
 use imori_core::world::Counter;
 
 use crate::http::Guarded;
 use crate::metrics::{CpuMeter, Metrics};
+use crate::settings::Settings;
 use crate::shared::{CellHandle, Shared};
 
 /// A broker as the monitor sees it.
 pub(crate) struct Monitored {
     pub(crate) shared: Arc<Shared>,
-    /// The random name by which NATS clients know this run of the broker.
-    pub(crate) server_id: String,
-    /// Where clients connect.
-    pub(crate) client_address: SocketAddr,
-    /// Where the monitor listens.
-    pub(crate) http_address: SocketAddr,
-    /// Names of this host, besides `localhost` and its addresses.
     pub(crate) guarded: Arc<Guarded>,
-    /// The settings of NATS listeners, if there are any.
-    pub(crate) nats: Option<Arc<imori_nats::settings::Settings>>,
-    /// The name that people gave to the broker.
-    pub(crate) server_name: String,
-    pub(crate) connections_max: u32,
-    /// Bytes of a message, for all protocols but NATS.
-    pub(crate) message_bytes_max: usize,
-    pub(crate) unsent_bytes_max: usize,
-    pub(crate) login_timeout: Duration,
-    /// A flush that takes longer makes the broker unhealthy.
-    pub(crate) stalled_flush: Duration,
     pub(crate) cores: usize,
     pub(crate) started: Time,
     pub(crate) cpu: CpuMeter,
@@ -128,6 +109,11 @@ impl Monitored {
 
     pub(super) fn counted(&self, counter: Counter) -> u64 {
         self.cells().map(|cell| cell.counters.get(counter)).sum()
+    }
+
+    /// The settings in force.
+    pub(super) fn settings(&self) -> Arc<Settings> {
+        self.shared.settings.load_full()
     }
 
     pub(super) fn now(&self) -> Time {

@@ -84,8 +84,8 @@ struct Routez<'a> {
 async fn routez(State(monitored): Broker) -> Response {
     monitored.requests.count(Path::Routez);
     json(&Routez {
-        server_id: &monitored.server_id,
-        server_name: &monitored.server_name,
+        server_id: &monitored.shared.run.server_id,
+        server_name: &monitored.settings().config.nats.server_name,
         now: timestamp(monitored.now()),
         num_routes: 0,
         routes: [],

@@ -194,7 +194,7 @@ impl Storez<'_> {
         });
         let [memory, os, disk] = confirms;
         Storez {
-            server_id: &monitored.server_id,
+            server_id: &monitored.shared.run.server_id,
             now: timestamp(now),
             store: store(monitored),
             journal: journal(monitored),

@@ -73,7 +73,7 @@ impl Subsz<'_> {
             }
         }
         Subsz {
-            server_id: &monitored.server_id,
+            server_id: &monitored.shared.run.server_id,
             now: timestamp(monitored.now()),
             num_subscriptions: subscriptions,
             total,

@@ -9,7 +9,9 @@ use serde::Serialize;
 use super::monitored::Monitored;
 use super::rows::each_row;
 use super::wording::{timestamp, uptime};
+use crate::config::{ProtocolName, Service};
 use crate::metrics::memory_bytes;
+use crate::settings::{client_address, first_of};
 
 /// The version of the NATS protocol, as INFO tells it.
 const PROTOCOL: u32 = 1;
@@ -18,7 +20,7 @@ const PROTOCOL: u32 = 1;
 #[derive(Debug, Serialize)]
 pub(super) struct Varz<'a> {
     server_id: &'a str,
-    server_name: &'a str,
+    server_name: String,
     /// This broker's own.
     version: &'static str,
     host: String,
@@ -111,24 +113,30 @@ impl Varz<'_> {
         let slow_consumers = monitored.counted(Counter::CutTooSlow);
         let now = monitored.now();
         let start = timestamp(monitored.started);
+        let settings = monitored.settings();
+        let config = &settings.config;
+        let has_nats = first_of(&settings.listeners, Service::Messages(ProtocolName::Nats)).is_some();
+        let nats = has_nats.then_some(&*settings.protocols.nats);
+        let client_address = client_address(&settings.listeners);
+        let http_address = first_of(&settings.listeners, Service::NatsMonitor).unwrap_or(client_address);
         Varz {
-            server_id: &monitored.server_id,
-            server_name: &monitored.server_name,
+            server_id: &monitored.shared.run.server_id,
+            server_name: config.nats.server_name.clone(),
             version: env!("CARGO_PKG_VERSION"),
-            host: monitored.client_address.ip().to_string(),
-            port: monitored.client_address.port(),
-            max_connections: monitored.connections_max,
-            nats: monitored.nats.as_deref().map(nats_varz),
-            http_host: monitored.http_address.ip().to_string(),
-            http_port: monitored.http_address.port(),
+            host: client_address.ip().to_string(),
+            port: client_address.port(),
+            max_connections: config.limits.connections,
+            nats: nats.map(nats_varz),
+            http_host: http_address.ip().to_string(),
+            http_port: http_address.port(),
             http_base_path: "",
             https_port: 0,
-            auth_timeout: monitored.login_timeout.as_secs_f64(),
-            max_payload: match &monitored.nats {
+            auth_timeout: config.limits.login_timeout_s.duration().as_secs_f64(),
+            max_payload: match nats {
                 Some(nats) => nats.limits.payload_bytes_max,
-                None => monitored.message_bytes_max,
+                None => config.limits.message_bytes.as_usize(),
             },
-            max_pending: monitored.unsent_bytes_max,
+            max_pending: settings.outbound.unsent_bytes_max,
             cluster: Absent {},
             gateway: Absent {},
             leaf: Absent {},

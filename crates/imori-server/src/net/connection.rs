@@ -89,7 +89,7 @@ impl Served {
         let (reader, writer) = stream.into_split();
         let writer = Arc::new(writer);
         let signals = Arc::new(Signals::default());
-        let settings = &cell.settings;
+        let settings = cell.settings();
         let traffic = Arc::new(Traffic::default());
         cell.begin_turn();
         let since = cell.now();
@@ -116,7 +116,7 @@ impl Served {
                 traffic: Arc::clone(&traffic),
             };
             let writer = Writer::Stream(ByteStream::Plain(Arc::clone(&writer)));
-            let wire = TcpWire { writer, policy: settings.write, waker: None, client };
+            let wire = TcpWire { writer, policy: settings.config.cells.write, waker: None, client };
             Link::new(outbound, wire, Arc::clone(&signals))
         });
         let Some(key) = key else {
@@ -151,9 +151,11 @@ impl Served {
             is_over: false,
             is_in_turn: false,
         };
-        let is_proxy = settings.proxies.iter().any(|network| network.contains(source.ip()));
+        let is_proxy = settings.config.broker.proxy_from.iter().any(|network| network.contains(source.ip()));
         served.stage = match is_proxy {
-            true => Stage::Proxied(ProxyHeader::new(served.until(cell, settings.login_timeout))),
+            true => Stage::Proxied(ProxyHeader::new(
+                served.until(cell, settings.config.limits.login_timeout_s.duration()),
+            )),
             false => served.first_stage(cell)?,
         };
         Ok(Some(served))
@@ -187,31 +189,33 @@ impl Served {
     /// The first stage behind TLS, or without it.
     fn begin(&self, cell: &Cell, certificate: Option<Certificate>) -> Stage {
         let Some(protocol) = self.listener.protocol() else {
-            let policy = Arc::clone(&cell.settings.upgrade_policy);
+            let policy = Arc::clone(&cell.settings().upgrade_policy);
             return Stage::Opening(certificate, Box::pin(open(self.socket.stream(), policy)));
         };
         let task = self.task(cell, protocol, certificate);
         match self.listener.start_tls {
             _ if self.socket.tls.is_some() => Stage::Speaking(task),
             StartTls::No => Stage::Speaking(task),
-            StartTls::Offered | StartTls::Demanded => {
-                Stage::StartTls(task, self.until(cell, cell.settings.login_timeout))
-            }
+            StartTls::Offered | StartTls::Demanded => Stage::StartTls(
+                task,
+                self.until(cell, cell.settings().config.limits.login_timeout_s.duration()),
+            ),
         }
     }
 
     /// Begins TLS: all that comes and goes from here on is inside.
     fn handshake(&mut self, cell: &Cell) -> io::Result<Stage> {
-        let acceptor = cell.settings.tls.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        let settings = cell.settings();
+        let acceptor = settings.tls.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         let session = TlsSession::new(acceptor, Arc::clone(&self.socket.writer)).map_err(io::Error::other)?;
         let session = Arc::new(session);
-        let until = self.until(cell, cell.settings.handshake_timeout);
+        let until = self.until(cell, cell.settings().config.tls.handshake_timeout_s.duration());
         Ok(Stage::Handshake(Handshake { session, until, greeted: None }))
     }
 
     /// A sleep for so long, but not beyond the time to log in.
     fn until(&self, cell: &Cell, time: Duration) -> Pin<Box<Sleep>> {
-        let login = self.ids.since.after(cell.settings.login_timeout);
+        let login = self.ids.since.after(cell.settings().config.limits.login_timeout_s.duration());
         let end = cell.now().after(time).min(login);
         Box::pin(tokio::time::sleep_until(cell.shared.clock.instant(end).into()))
     }
@@ -361,7 +365,7 @@ impl Served {
         };
         self.socket.first = FirstBytes::default();
         self.socket.tls = Some(Arc::clone(&session));
-        let settings = &cell.settings;
+        let settings = cell.settings();
         cell.shared.with_link(self.ids.id, |link| {
             if let (Some(protocol), None) = (self.listener.protocol(), &greeted) {
                 link.outbound.set_encoder(Protocol::encoder(protocol, &settings.protocols));
@@ -393,7 +397,7 @@ impl Served {
             Stage::Opening(certificate, _) => certificate.take(),
             _ => None,
         };
-        let settings = &cell.settings;
+        let settings = cell.settings();
         let knows_text = protocol == ProtocolName::Stomp;
         let stream = self.socket.stream();
         let websocket =
@@ -411,7 +415,7 @@ impl Served {
     /// The task of a connection whose protocol is known. Its time to log in began when it was accepted.
     fn task(&self, cell: &Cell, protocol: ProtocolName, certificate: Option<Certificate>) -> Task {
         let ids = &self.ids;
-        let is_loopback = cell.settings.trusts_network || is_loopback(ids.source.ip());
+        let is_loopback = cell.settings().config.insecure_dev || is_loopback(ids.source.ip());
         let is_encrypted = self.socket.tls.is_some() || self.socket.is_proxied_tls;
         let is_start_tls_heard = self.socket.tls.is_none() && self.listener.protocol().is_some();
         let peer = Peer {
@@ -421,7 +425,7 @@ impl Served {
             may_send_password: is_encrypted || is_loopback || self.listener.accepts_plaintext,
             ..Peer::plain(ids.number, is_loopback, ids.source.to_string())
         };
-        let protocol = Protocol::new(protocol, &cell.settings.protocols, ids.id, peer, ids.since);
+        let protocol = Protocol::new(protocol, &cell.settings().protocols, ids.id, peer, ids.since);
         Task::new(cell, ids.id, Arc::clone(&ids.signals), protocol)
     }
 }

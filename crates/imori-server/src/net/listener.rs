@@ -11,7 +11,7 @@ use tokio::sync::mpsc::error::SendError;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
-use crate::config::{ListenAddress, ListenerName};
+use crate::config::ListenAddress;
 use crate::limits::{ACCEPT_BACKLOG, ACCEPT_PAUSE};
 use crate::peers::admission::{Ticket, Verdict};
 use crate::shared::{Accepted, Arrival, CellHandle, ListenerKind, Phase, Shared};
@@ -19,15 +19,6 @@ use crate::turn::Signal;
 
 /// How long accepting waits for a place before it looks again who may give way.
 const PLACE_PATIENCE: Duration = Duration::from_millis(250);
-
-/// A bound listener.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Listener {
-    /// Its name.
-    pub name: ListenerName,
-    /// Where it listens, with the port that was taken for port 0.
-    pub address: SocketAddr,
-}
 
 /// Opens a listening socket; gives it and the address with the port that was taken for port 0.
 pub(crate) fn bind(address: ListenAddress) -> io::Result<(TcpListener, SocketAddr)> {
@@ -46,12 +37,7 @@ pub(crate) fn bind(address: ListenAddress) -> io::Result<(TcpListener, SocketAdd
 }
 
 /// Takes connections in until the broker stops.
-pub(crate) async fn accept(
-    socket: TcpListener,
-    listener: ListenerKind,
-    shared: Arc<Shared>,
-    busy_percent: u8,
-) {
+pub(crate) async fn accept(socket: TcpListener, listener: ListenerKind, shared: Arc<Shared>) {
     let socket = match tokio::net::TcpListener::from_std(socket) {
         Ok(socket) => socket,
         Err(error) => return shared.fail(&format!("a listener cannot be served: {error}")),
@@ -67,9 +53,11 @@ pub(crate) async fn accept(
             Ok((stream, source)) => {
                 is_logged = false;
                 if let Some(ticket) = admit(&shared, source).await {
-                    hand_over(&shared, stream, listener, ticket, busy_percent);
+                    hand_over(&shared, stream, listener, ticket);
                 }
             }
+            // Another listener takes its place.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => return,
             // Most often the process has no descriptor left; one becomes free when somebody leaves.
             Err(error) => {
                 if !is_logged {
@@ -100,9 +88,9 @@ async fn admit(shared: &Shared, source: SocketAddr) -> Option<Ticket> {
     }
 }
 
-fn hand_over(shared: &Shared, stream: TcpStream, listener: ListenerKind, ticket: Ticket, busy_percent: u8) {
+fn hand_over(shared: &Shared, stream: TcpStream, listener: ListenerKind, ticket: Ticket) {
     let stream = stream.set_nodelay(true).and_then(|()| stream.into_std());
-    match (stream, least_busy(shared, busy_percent)) {
+    match (stream, least_busy(shared)) {
         (Ok(stream), Some(cell)) => {
             let accepted = Arrival::Accepted(Accepted { stream, listener, ticket });
             if let Err(SendError(Arrival::Accepted(refused))) = cell.arrivals.send(accepted) {
@@ -115,7 +103,8 @@ fn hand_over(shared: &Shared, stream: TcpStream, listener: ListenerKind, ticket:
 
 /// The first cell until it is busy, then the least busy one. A wake-up of another core costs more than all
 /// else in a round trip.
-fn least_busy(shared: &Shared, busy_percent: u8) -> Option<&CellHandle> {
+fn least_busy(shared: &Shared) -> Option<&CellHandle> {
+    let busy_percent = shared.settings.load().config.cells.busy_percent;
     let cells = shared.cells.get()?;
     let first = cells.first()?;
     if first.load.busy_percent() <= busy_percent {

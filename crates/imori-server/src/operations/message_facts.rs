@@ -1,6 +1,7 @@
 //! A message that waits, as operators are shown it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use imori_core::entries::Entry;
 use imori_core::message::{Death, Deaths, Message, MessageView};
@@ -27,8 +28,8 @@ pub(crate) struct MessageFacts {
 }
 
 impl MessageFacts {
-    /// The facts about an entry of a queue.
-    pub(crate) fn of(entry: &Entry) -> MessageFacts {
+    /// The facts about an entry of a queue whose messages may wait for so long.
+    pub(crate) fn of(entry: &Entry, message_ttl: Option<Duration>) -> MessageFacts {
         let envelope = entry.envelope();
         MessageFacts {
             message: Arc::clone(entry.message()),
@@ -38,7 +39,7 @@ impl MessageFacts {
             priority: envelope.priority,
             failures: envelope.failures,
             is_redelivered: envelope.is_redelivered,
-            expires_at: envelope.deadline.map(since_epoch),
+            expires_at: envelope.deadline(message_ttl).map(since_epoch),
         }
     }
 

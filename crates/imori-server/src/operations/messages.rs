@@ -1,6 +1,7 @@
 //! Messages that wait: a look at them, and messages that are taken.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use imori_core::broker::{TakeReport, peek, take};
 use imori_core::confirm::Confirm;
@@ -32,10 +33,16 @@ impl VhostOperator {
     /// [`OperationError`]; the right to read the queue is asked for (SECURITY AUTH-15).
     pub(crate) async fn peek(&self, name: &str, skip: usize, count: usize) -> Result<Peeked, OperationError> {
         let entries = self.peek_entries(name, skip, count).await?;
-        let id = self.queue(name)?;
-        let ready = self.broker.shared.queues.with(queue_key(id), |queue| queue.ready_len());
-        let messages = entries.iter().map(MessageFacts::of).collect();
-        Ok(Peeked { messages, ready: ready.unwrap_or_default() })
+        let (ready, ttl) = self.waiting_of(name)?;
+        Ok(Peeked { messages: entries.iter().map(|entry| MessageFacts::of(entry, ttl)).collect(), ready })
+    }
+
+    /// How many messages wait in a queue, and for how long they may.
+    fn waiting_of(&self, name: &str) -> Result<(usize, Option<Duration>), OperationError> {
+        let key = queue_key(self.queue(name)?);
+        let found =
+            self.broker.shared.queues.with(key, |queue| (queue.ready_len(), queue.settings().message_ttl));
+        found.ok_or_else(|| OperationError::Missing("queue", name.to_owned()))
     }
 
     /// The entries of a queue that [`VhostOperator::peek`] looks at.
@@ -109,6 +116,7 @@ impl VhostOperator {
         outcome: Outcome,
     ) -> Result<Vec<(MessageFacts, usize)>, OperationError> {
         let (mut taken, mut bytes, mut last) = (Vec::new(), 0, Confirm::NOW);
+        let (_, ttl) = self.waiting_of(name)?;
         for _ in 0..ADMIN_PAGE_LOOKS_MAX {
             let (asked, limits) =
                 (name.to_owned(), (count - taken.len(), ADMIN_MESSAGES_BYTES_MAX.saturating_sub(bytes)));
@@ -116,7 +124,7 @@ impl VhostOperator {
             let TakeReport { messages, is_on_disk, confirm } = took.await??;
             last = last.after(confirm);
             bytes += messages.iter().map(|(entry, _)| entry.message().view().body.len()).sum::<usize>();
-            taken.extend(messages.iter().map(|(entry, left)| (MessageFacts::of(entry), *left)));
+            taken.extend(messages.iter().map(|(entry, left)| (MessageFacts::of(entry, ttl), *left)));
             let comes_back = matches!(outcome, Outcome::Release { .. });
             let is_enough = taken.len() >= count || bytes >= ADMIN_MESSAGES_BYTES_MAX;
             if is_enough || !is_on_disk || comes_back && !taken.is_empty() {

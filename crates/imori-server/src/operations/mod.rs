@@ -7,6 +7,8 @@
 pub(crate) mod limits;
 pub(crate) mod users;
 pub(crate) mod vhosts;
+pub(crate) mod policies;
+pub(crate) mod in_effect;
 pub(crate) mod routing;
 pub(crate) mod moves;
 pub(crate) mod messages;

@@ -7,6 +7,7 @@ use imori_core::broker::{DeleteOptions, delete_queue_if, purge};
 use imori_core::confirm::Level;
 use imori_core::id::{QueueId, VhostId};
 use imori_core::name::Name;
+use imori_core::policy::Matched;
 use imori_core::queue::{Overflow, Queue, QueueSettings};
 use serde_json::{Map, Value, json};
 
@@ -36,7 +37,10 @@ pub(crate) fn queue_ids(broker: &Administered, vhosts: &[VhostId]) -> Vec<(Name,
 pub(crate) struct QueueFacts {
     pub(crate) vhost: String,
     pub(crate) name: Name,
+    /// The settings of its declaration.
     pub(crate) settings: QueueSettings,
+    /// The policies that act on it.
+    pub(crate) matched: Matched,
     pub(crate) ready: usize,
     pub(crate) ready_bytes: u64,
     pub(crate) unsettled: usize,
@@ -62,7 +66,8 @@ fn copy(queue: &Queue) -> (VhostId, QueueFacts) {
     let facts = QueueFacts {
         vhost: String::new(),
         name: queue.name().clone(),
-        settings: queue.settings().clone(),
+        settings: queue.declared().clone(),
+        matched: queue.matched(),
         ready: queue.ready_len(),
         ready_bytes: queue.ready_bytes(),
         unsettled: queue.unsettled_len(),

@@ -11,6 +11,7 @@ use rustix::process::{Resource, getrlimit};
 use tokio::sync::Notify;
 use tracing::warn;
 
+use crate::config::Limits;
 use crate::limits::DESCRIPTORS_KEPT;
 use crate::slots::unpoisoned;
 
@@ -25,17 +26,28 @@ pub(crate) struct AdmissionLimits {
     pub(crate) unauthenticated_per_source_max: usize,
 }
 
+impl AdmissionLimits {
+    /// The bounds that a configuration sets.
+    pub(crate) fn of(limits: &Limits) -> AdmissionLimits {
+        AdmissionLimits {
+            connections_max: limits.connections as usize,
+            unauthenticated_max: limits.unauthenticated as usize,
+            unauthenticated_per_source_max: limits.unauthenticated_per_source as usize,
+        }
+    }
+}
+
 /// Counts connections.
 #[derive(Debug)]
 pub(crate) struct Admission {
-    limits: AdmissionLimits,
     counts: Mutex<Counts>,
     /// Somebody left or logged in.
     pub(crate) freed: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Counts {
+    limits: AdmissionLimits,
     connections: usize,
     /// That descriptors are what is missing was told once.
     has_told_of_descriptors: bool,
@@ -76,15 +88,29 @@ pub(crate) enum Verdict {
 
 impl Admission {
     pub(crate) fn new(limits: AdmissionLimits) -> Admission {
-        Admission { limits, counts: Mutex::new(Counts::default()), freed: Notify::new() }
+        let counts = Counts {
+            limits,
+            connections: 0,
+            has_told_of_descriptors: false,
+            next_ticket: 0,
+            waiting: BTreeMap::new(),
+            per_source: HashMap::new(),
+        };
+        Admission { counts: Mutex::new(counts), freed: Notify::new() }
+    }
+
+    /// Sets other limits. Those who were admitted stay, and whoever waits for a place knocks again.
+    pub(crate) fn limit(&self, limits: AdmissionLimits) {
+        unpoisoned(self.counts.lock()).limits = limits;
+        self.freed.notify_waiters();
     }
 
     /// Judges a newcomer.
     pub(crate) fn knock(&self, source: IpAddr, now: Time) -> Verdict {
         let mut counts = unpoisoned(self.counts.lock());
         let descriptors_max = descriptors_max();
-        if counts.connections >= self.limits.connections_max.min(descriptors_max) {
-            if descriptors_max < self.limits.connections_max && !counts.has_told_of_descriptors {
+        if counts.connections >= counts.limits.connections_max.min(descriptors_max) {
+            if descriptors_max < counts.limits.connections_max && !counts.has_told_of_descriptors {
                 counts.has_told_of_descriptors = true;
                 warn!(
                     connections = counts.connections,
@@ -93,13 +119,13 @@ impl Admission {
             }
             return Verdict::Full(None);
         }
-        if counts.waiting.len() >= self.limits.unauthenticated_max {
+        if counts.waiting.len() >= counts.limits.unauthenticated_max {
             let oldest = counts.waiting.values().find(|waiting| waiting.connection.is_some());
             let gives_way = oldest.filter(|waiting| now.since(waiting.since) >= GRACE);
             return Verdict::Full(gives_way.and_then(|waiting| waiting.connection));
         }
         let of_source = counts.per_source.get(&source).copied().unwrap_or(0);
-        if !source.is_loopback() && of_source >= self.limits.unauthenticated_per_source_max {
+        if !source.is_loopback() && of_source >= counts.limits.unauthenticated_per_source_max {
             return Verdict::Refuse;
         }
         counts.connections += 1;
@@ -127,7 +153,7 @@ impl Admission {
     pub(crate) fn moved(&self, ticket: &Ticket, source: IpAddr) -> bool {
         let mut counts = unpoisoned(self.counts.lock());
         let of_source = counts.per_source.get(&source).copied().unwrap_or_default();
-        if !source.is_loopback() && of_source >= self.limits.unauthenticated_per_source_max {
+        if !source.is_loopback() && of_source >= counts.limits.unauthenticated_per_source_max {
             return false;
         }
         let Some(waiting) = counts.waiting.get_mut(&ticket.0) else { return true };

@@ -1,7 +1,6 @@
 //! The broker as the admin listener sees it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use imori_core::authorize::{Action, Identity, Object, authorize};
 use imori_core::id::VhostId;
@@ -10,28 +9,28 @@ use imori_core::time::Time;
 
 use crate::http::Guarded;
 use crate::metrics::Metrics;
-use crate::net::listener::Listener;
+use crate::settings::Settings;
 use crate::shared::{CellHandle, Shared};
 
 /// A broker that is administered.
 pub(crate) struct Administered {
     pub(crate) shared: Arc<Shared>,
     pub(crate) guarded: Arc<Guarded>,
-    /// Clients from elsewhere count as local.
-    pub(crate) trusts_network: bool,
-    pub(crate) listeners: Vec<Listener>,
     /// The broker's name, as nodes of RabbitMQ are named.
     pub(crate) node: String,
     pub(crate) cores: usize,
     pub(crate) started: Time,
-    /// A flush that takes longer makes the broker unready.
-    pub(crate) stalled_flush: Duration,
     pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Administered {
     pub(crate) fn cells(&self) -> impl Iterator<Item = &CellHandle> {
         self.shared.cells.get().into_iter().flatten()
+    }
+
+    /// The settings in force.
+    pub(crate) fn settings(&self) -> Arc<Settings> {
+        self.shared.settings.load_full()
     }
 
     /// The vhosts that a user may see, by name: those that the user may enter, or all for one who monitors.

@@ -1,20 +1,26 @@
 //! Logins by HTTP's basic authentication, checked as logins of protocols are.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use axum::extract::{Request, State};
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
-use imori_core::login::{Credentials, Login, Verdict};
-use tokio::task::spawn_blocking;
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use imori_core::id::ConnectionId;
+use imori_core::login::{Credentials, Login, Verdict, Verification};
+use tokio::sync::oneshot;
 
 use super::administered::Administered;
 use super::answer::{busy, not_authorized};
 use super::on_cell::OPERATOR;
 use crate::http::{Secrecy, Source};
+use crate::login::Verdicts;
+use crate::slots::unpoisoned;
 
 /// The paths that answer without a login, and then without details (SECURITY WEB-01).
 const OPEN_PATHS: [&str; 4] = ["/livez", "/livez/", "/readyz", "/readyz/"];
@@ -37,7 +43,7 @@ pub(crate) async fn log_in(
         return not_authorized();
     };
     let source = request.extensions().get::<Source>().map_or(UNKNOWN, |Source(source)| *source);
-    let is_local = broker.trusts_network || source.ip().to_canonical().is_loopback();
+    let is_local = broker.settings().config.insecure_dev || source.ip().to_canonical().is_loopback();
     let secrecy = request.extensions().get::<Secrecy>();
     let is_encrypted = secrecy.is_some_and(|secrecy| secrecy.is_encrypted);
     let accepts_plaintext = secrecy.is_some_and(|secrecy| secrecy.accepts_plaintext);
@@ -45,9 +51,9 @@ pub(crate) async fn log_in(
     let login =
         Login { connection: OPERATOR, is_local, source: ip, is_encrypted, certificate: None, credentials };
     // SECURITY AUTH-09: behind a proxy a client of the loopback listener may be anywhere.
-    let (login, verdict) = match is_local || is_encrypted || accepts_plaintext {
-        true => verdict(&broker, login).await,
-        false => (login, Verdict::Refused),
+    let verdict = match is_local || is_encrypted || accepts_plaintext {
+        true => verdict(&broker, &login).await,
+        false => Verdict::Refused,
     };
     broker.shared.note_http_login(source, &login, &verdict);
     match verdict {
@@ -68,16 +74,30 @@ pub(crate) async fn log_in(
     }
 }
 
-/// Checks a login; one that takes long is checked on another thread, as many requests would wait for it here.
-async fn verdict(broker: &Administered, login: Login) -> (Login, Verdict) {
-    let authenticator = broker.shared.verifiers.authenticator();
-    if let Some(verdict) = authenticator.verify_now(&login) {
-        return (login, verdict);
+/// Checks a login; one that takes long waits for a thread among those of protocols.
+async fn verdict(broker: &Administered, login: &Login) -> Verdict {
+    let (sender, told) = oneshot::channel();
+    let request = || Arc::new(WaitingRequest(Mutex::new(Some(sender)))) as Arc<dyn Verdicts>;
+    match broker.shared.verifiers.verify(login.clone(), request) {
+        Verification::Done(verdict) => verdict,
+        // A broker that ends tells nobody.
+        Verification::Pending => told.await.unwrap_or(Verdict::Busy),
     }
-    let (authenticator, checked) = (Arc::clone(authenticator), login.clone());
-    // A check that panics grants nothing.
-    let verdict = spawn_blocking(move || authenticator.verify(&checked)).await.unwrap_or(Verdict::Refused);
-    (login, verdict)
+}
+
+/// A request that waits for a verdict.
+struct WaitingRequest(Mutex<Option<oneshot::Sender<Verdict>>>);
+
+impl Verdicts for WaitingRequest {
+    fn is_awaited(&self, _: ConnectionId) -> bool {
+        unpoisoned(self.0.lock()).as_ref().is_some_and(|sender| !sender.is_closed())
+    }
+
+    fn tell(&self, _: &Login, verdict: Verdict) {
+        if let Some(sender) = unpoisoned(self.0.lock()).take() {
+            let _ = sender.send(verdict);
+        }
+    }
 }
 
 /// RFC 7617: `Basic`, and in base64 the user, a colon and the password. RFC 6750: `Bearer` and a token.
@@ -91,38 +111,16 @@ fn credentials(headers: &HeaderMap) -> Option<Credentials> {
     if !scheme.eq_ignore_ascii_case("basic") {
         return None;
     }
-    let pair = decode(token.trim().as_bytes())?;
+    let pair = BASE64.decode(token.trim()).ok()?;
     let colon = pair.iter().position(|byte| *byte == b':')?;
     Some(Credentials::password(pair.get(..colon), pair.get(colon + 1..)))
 }
 
 /// RFC 4648, 4: base64 with padding, which may be left out.
-fn decode(text: &[u8]) -> Option<Vec<u8>> {
-    let end = text.iter().position(|byte| *byte == b'=').unwrap_or(text.len());
-    let (digits, padding) = text.split_at(end);
-    if padding.len() > 2 || padding.iter().any(|byte| *byte != b'=') || digits.len() % 4 == 1 {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(digits.len() / 4 * 3 + 2);
-    for group in digits.chunks(4) {
-        let bits = group.iter().try_fold(0_u32, |bits, digit| Some(bits << 6 | digit_value(*digit)?))?;
-        let filled = bits << (6 * (4 - group.len()));
-        bytes.extend(filled.to_be_bytes().iter().skip(1).take(group.len() - 1));
-    }
-    Some(bytes)
-}
-
-fn digit_value(digit: u8) -> Option<u32> {
-    let value = match digit {
-        b'A'..=b'Z' => digit - b'A',
-        b'a'..=b'z' => digit - b'a' + 26,
-        b'0'..=b'9' => digit - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
-        _ => return None,
-    };
-    Some(value.into())
-}
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 #[cfg(test)]
 mod tests {
@@ -145,7 +143,7 @@ mod tests {
             ("Z-8=", None),
             ("Zm9v\n", None),
         ] {
-            assert_eq!(decode(text.as_bytes()).as_deref(), bytes.map(str::as_bytes), "{text:?}");
+            assert_eq!(BASE64.decode(text).ok().as_deref(), bytes.map(str::as_bytes), "{text:?}");
         }
     }
 

@@ -10,3 +10,4 @@ pub(crate) mod on_cell;
 pub(crate) mod answer;
 pub(crate) mod operation_error;
 pub(crate) mod administered;
+pub(crate) mod operator_request;

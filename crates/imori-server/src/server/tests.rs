@@ -432,7 +432,7 @@ fn a_flood_of_key_updates_ends_its_session_alone() {
     }
     let mut rest = Vec::new();
     let ended = bad.read_to_end(&mut rest).err().map(|error| error.kind());
-    assert_ne!(ended, Some(std::io::ErrorKind::WouldBlock), "it is still open");
+    assert_ne!(ended, Some(io::ErrorKind::WouldBlock), "it is still open");
     good.conn.refresh_traffic_keys().unwrap();
     good.write_all(b"SUBSCRIBE\nid:1\ndestination:/topic/t\nreceipt:r\n\n\0").unwrap();
     let mut answer = String::new();

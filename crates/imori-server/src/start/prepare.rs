@@ -1,9 +1,8 @@
 //! From a configuration to what the cells of a broker share.
 
 use std::fs::File;
-use std::net::SocketAddr;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use imori_core::id::{QueueId, VhostId};
@@ -11,10 +10,11 @@ use imori_core::limits::SESSIONS_MAX;
 use imori_core::name::Name;
 use imori_core::outbound::OutboundLimits;
 use imori_core::restore::{Awakening, Restored};
+use imori_core::route::Table;
 use imori_core::route::hamt::Seed;
-use imori_core::route::{Table, TableLimits};
 use imori_core::topology::Topology;
 use imori_stomp::heart_beat::HeartBeat;
+use imori_store::definitions::Row;
 use imori_store::journal::{Opened, Space};
 use imori_store::settings::OnDamage;
 use tokio::sync::watch;
@@ -24,16 +24,15 @@ use crate::access::{Access, Objects};
 use crate::clock::Clock;
 use crate::config::{Config, DamagePolicy, ProtocolName, Service};
 use crate::happenings::Happenings;
-use crate::limits::{
-    BUILT_IN_SUBSCRIPTIONS, INBOXES_MAX, UNSENT_SHARE_OF_MARK, VHOSTS_MAX, WEBSOCKET_SLACK_BYTES,
-};
+use crate::jwt::Issuer;
+use crate::limits::{INBOXES_MAX, QUEUES_MAX, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES};
 use crate::login::{Authenticator, LoginCounts, Verifiers};
 use crate::peers::admission::{Admission, AdmissionLimits, descriptors_max};
 use crate::peers::log_limit::PeerLogLimit;
 use crate::peers::seats::Seats;
 use crate::protocol::ProtocolSettings;
-use crate::settings::Settings;
-use crate::shared::{Phase, Shared};
+use crate::settings::{Listener, RunFacts, Settings, client_address, mark_bytes};
+use crate::shared::{Phase, Shared, table_limits};
 use crate::slots::{SlotKey, Slots};
 use crate::stall::Stalls;
 use crate::start::memory_limit::memory_limit;
@@ -48,35 +47,33 @@ use crate::websocket::UpgradePolicy;
 /// The state that all cells share, and the parts of the store that the start still needs.
 pub(crate) struct Prepared {
     pub(crate) shared: Shared,
-    /// The vhost of NATS clients.
-    pub(crate) nats_vhost: VhostId,
     pub(crate) opened: Opened<File>,
     pub(crate) awakenings: Vec<Awakening>,
 }
 
+/// The means by which a start has begun: sockets, certificates, and who checks credentials where it is not the broker.
+pub(crate) struct Begun {
+    pub(crate) listeners: Vec<Listener>,
+    pub(crate) tls: Option<Arc<TlsAcceptor>>,
+    pub(crate) authenticator: Option<Arc<dyn Authenticator>>,
+    pub(crate) server_id: String,
+}
+
 /// Opens the store and makes what cells share.
-pub(crate) fn prepare(
-    config: &Config,
-    cells: usize,
-    authenticator: Option<Arc<dyn Authenticator>>,
-) -> Result<Prepared, StartError> {
+pub(crate) fn prepare(config: &Config, cells: usize, begun: Begun) -> Result<Prepared, StartError> {
+    let Begun { listeners, tls, authenticator, server_id } = begun;
     let limits = &config.limits;
-    let table_limits = TableLimits {
-        queues_max: limits.queues as usize,
-        bindings_max: limits.bindings as usize,
-        subscriptions_max: limits.subscriptions as usize,
-        subscriptions_built_in: BUILT_IN_SUBSCRIPTIONS,
-    };
     let mut seed = [0; 8];
     getrandom::fill(&mut seed).map_err(|error| StartError::Random(error.to_string()))?;
-    let mut table = Table::new(Seed(u64::from_ne_bytes(seed)), table_limits);
+    let mut table = Table::new(Seed(u64::from_ne_bytes(seed)), table_limits(limits));
     let memory_bytes = memory_limit();
-    let mark_bytes = memory_bytes / 100 * usize::from(config.broker.memory_mark_percent);
+    let mark_bytes = mark_bytes(memory_bytes, config);
     info!(memory_bytes, mark_bytes, "memory mark is set");
     let places = descriptors_max().min(config.limits.connections as usize);
     let (clock, memory) = (Clock::start(), Memory::new(mark_bytes).with_places(places));
-    let OpenedStore { journal, checkpointer, pager, damages, opened, restore, vhosts, objects, rows } =
-        open_store(config, cells, &clock, &memory)?;
+    let mut objects = Objects::default();
+    let OpenedStore { journal, checkpointer, pager, damages, opened, restore, vhosts, rows } =
+        open_store(config, cells, (&clock, &memory), &mut objects)?;
     let nameless = restore.vhosts().into_iter().filter(|id| !vhosts.iter().any(|(_, vhost)| vhost == id));
     let nameless: Vec<_> = nameless.map(|id| (Name::from(format!("vhost-{}", id.0).as_str()), id)).collect();
     for (name, _) in &nameless {
@@ -85,9 +82,11 @@ pub(crate) fn prepare(
     for (name, id) in vhosts.iter().chain(&nameless) {
         table.add_vhost(*id, name.clone());
     }
+    nameless.iter().for_each(|(name, id)| objects.add_vhost(name, *id));
     let vhosts: Vec<_> = vhosts.into_iter().chain(nameless).collect();
-    let access = Arc::new(Access::of(Objects::read(&objects, &vhosts), rows, config.users.guest));
-    let queues = Slots::new(limits.queues as usize * VHOSTS_MAX);
+    let issuer = Issuer::of(&config.jwt, clock).map_err(StartError::Keys)?;
+    let access = Arc::new(Access::of(objects, rows, config.users.guest, issuer, clock));
+    let queues = Slots::new(QUEUES_MAX);
     let mut topology = Topology::new(table);
     let mut add_queue = |queue| {
         let SlotKey { slot, generation } = queues.insert(|_| queue)?;
@@ -99,8 +98,12 @@ pub(crate) fn prepare(
         info!(queues, messages, passed_over, "queues are restored");
     }
     pager.leave(Space::new(config.journal.reserve_bytes.as_usize() as u64, journal.file_bytes()));
+    let nats_vhost = vhosts.first().map_or(VhostId(0), |(_, vhost)| *vhost);
+    let run = RunFacts { server_id, nats_vhost, memory_bytes };
     let shared = Shared {
         clock,
+        settings: ArcSwap::from_pointee(settings(config.clone(), &run, listeners, tls)),
+        run,
         table: Arc::new(ArcSwap::from_pointee(topology.table().clone())),
         topology: Mutex::new(topology),
         queues,
@@ -108,15 +111,11 @@ pub(crate) fn prepare(
         checkpointer,
         pager,
         damages,
-        queue_memory_bytes: config.limits.queue_memory_bytes.as_usize(),
+        queue_memory_bytes: AtomicUsize::new(limits.queue_memory_bytes.as_usize()),
         stalls: Stalls::default(),
         happenings: Happenings::default(),
         cells: OnceLock::new(),
-        admission: Admission::new(AdmissionLimits {
-            connections_max: limits.connections as usize,
-            unauthenticated_max: limits.unauthenticated as usize,
-            unauthenticated_per_source_max: limits.unauthenticated_per_source as usize,
-        }),
+        admission: Admission::new(AdmissionLimits::of(limits)),
         peer_log_limit: PeerLogLimit::default(),
         refusal_log_limit: PeerLogLimit::default(),
         no_form_log: RateLimitedLog::default(),
@@ -129,18 +128,21 @@ pub(crate) fn prepare(
         phase: watch::Sender::new(Phase::Serving),
         fault: Mutex::new(None),
     };
-    let nats_vhost = vhosts.first().map_or(VhostId(0), |(_, vhost)| *vhost);
-    Ok(Prepared { shared, nats_vhost, opened, awakenings })
+    Ok(Prepared { shared, opened, awakenings })
 }
 
 fn open_store(
     config: &Config,
     cells: usize,
-    clock: &Clock,
-    memory: &Memory,
+    (clock, memory): (&Clock, &Memory),
+    objects: &mut Objects,
 ) -> Result<OpenedStore, StartError> {
     let file_bytes = config.journal.file_bytes.as_usize();
     warn_of_small_disk(config);
+    let mut read = |rows: &[Row], vhosts: &[(Name, VhostId)]| {
+        *objects = Objects::read(rows, vhosts);
+        objects.policies_of_vhosts()
+    };
     let opening = Opening {
         folder: &config.broker.data_dir,
         file_bytes: file_bytes as u64,
@@ -152,6 +154,7 @@ fn open_store(
         },
         cells,
         vhosts: config.broker.vhosts.iter().map(Name::from).collect(),
+        objects: &mut read,
         gauge: memory.gauge().clone(),
         now: clock.now(),
     };
@@ -169,22 +172,22 @@ fn warn_of_small_disk(config: &Config) {
     }
 }
 
-/// Makes the settings of connections from the configuration.
+/// Makes the settings in force from a configuration.
 pub(crate) fn settings(
-    config: &Config,
-    nats_vhost: VhostId,
-    mark_bytes: usize,
-    server_id: &str,
-    client_address: SocketAddr,
+    config: Config,
+    run: &RunFacts,
+    listeners: Vec<Listener>,
     tls: Option<Arc<TlsAcceptor>>,
 ) -> Settings {
     let limits = &config.limits;
+    let mark_bytes = mark_bytes(run.memory_bytes, &config);
+    let client_address = client_address(&listeners);
     let nats = imori_nats::settings::Settings {
         limits: imori_nats::limits::Limits {
             control_line_bytes_max: config.nats.max_control_line.as_usize(),
             payload_bytes_max: config.nats.max_payload.as_usize(),
         },
-        server_id: server_id.to_string(),
+        server_id: run.server_id.clone(),
         host: client_address.ip().to_string(),
         port: client_address.port(),
         connect_urls: config.nats.connect_urls.iter().map(|url| url.as_str().to_owned()).collect(),
@@ -194,7 +197,7 @@ pub(crate) fn settings(
         parked_bytes_max: limits.parked_publish_bytes.as_usize(),
         login_timeout: limits.login_timeout_s.duration(),
         lame_duck: config.nats.lame_duck_ms.duration(),
-        vhost: nats_vhost,
+        vhost: run.nats_vhost,
         server_name: config.nats.server_name.clone(),
         ..imori_nats::settings::Settings::default()
     };
@@ -233,14 +236,10 @@ pub(crate) fn settings(
             inboxes_max: INBOXES_MAX,
             sessions_max: SESSIONS_MAX,
         },
-        write: config.cells.write,
-        upgrade_policy: Arc::new(upgrade_policy(config)),
+        upgrade_policy: Arc::new(upgrade_policy(&config)),
         tls,
-        proxies: config.broker.proxy_from.clone(),
-        login_timeout: limits.login_timeout_s.duration(),
-        handshake_timeout: config.tls.handshake_timeout_s.duration(),
-        spin: Duration::from_micros(u64::from(config.cells.spin_us)),
-        trusts_network: config.insecure_dev,
+        listeners,
+        config,
     }
 }
 

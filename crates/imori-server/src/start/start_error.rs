@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 
 use crate::config::{ConfigConflict, ListenAddress, ListenerName};
+use crate::jwt::KeysError;
 use crate::store::StoreError;
 use crate::tls::TlsError;
 
@@ -26,6 +27,8 @@ pub enum StartError {
     NoListener,
     /// A certificate, a key or a CA cannot be used.
     Tls(TlsError),
+    /// The keys of access tokens cannot be used.
+    Keys(KeysError),
     /// The system gives no random bytes.
     Random(String),
     /// A thread cannot be started.
@@ -34,6 +37,23 @@ pub enum StartError {
     Store(Box<StoreError>),
     /// The user `admin` cannot be made, and why.
     FirstUser(String),
+}
+
+impl StartError {
+    /// The keys of the configuration of which one has to change, as `section.key`.
+    pub fn keys(&self) -> Vec<String> {
+        match self {
+            StartError::Config(conflict) => conflict.keys(),
+            StartError::Bind { name, .. } => vec![name.key()],
+            StartError::NoListener => ConfigConflict::NoListener.keys(),
+            StartError::Tls(error) => vec![String::from(error.key())],
+            StartError::Keys(_) => vec![String::from("jwt.keys_file")],
+            StartError::Random(_)
+            | StartError::Thread(_)
+            | StartError::Store(_)
+            | StartError::FirstUser(_) => Vec::new(),
+        }
+    }
 }
 
 impl fmt::Display for StartError {
@@ -50,6 +70,7 @@ impl fmt::Display for StartError {
                 f.write_str("there is no address to listen on; set `listeners.stomp`, `listeners.nats` or `listeners.amqp`")
             }
             StartError::Tls(error) => error.fmt(f),
+            StartError::Keys(error) => error.fmt(f),
             StartError::Random(error) => write!(f, "the system gives no random bytes: {error}"),
             StartError::Thread(error) => {
                 write!(f, "a thread cannot be started: {error}; lower `cells.count`")

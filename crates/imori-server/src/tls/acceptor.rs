@@ -25,6 +25,13 @@ struct InForce {
     user_from: UserFrom,
 }
 
+/// Files that were read and judged, and are not in force yet.
+pub(crate) struct Renewal {
+    config: Arc<ServerConfig>,
+    files: TlsFiles,
+    stamp: Stamp,
+}
+
 /// The files as they were seen last.
 #[derive(Debug)]
 struct Watched {
@@ -67,11 +74,33 @@ impl TlsAcceptor {
         Arc::clone(&self.current.load().config)
     }
 
-    /// Reads other files, or those in force again; a fault leaves the certificates in force as they are, and is logged.
-    pub fn reload(&self, files: TlsFiles) {
+    /// Reads other files, or those in force again, without taking them over.
+    ///
+    /// # Errors
+    /// One of them cannot be used.
+    pub(crate) fn read(&self, files: TlsFiles) -> Result<Renewal, TlsError> {
+        let stamp = files.stamp();
+        let config = Arc::new(files.load(SystemTime::now())?);
+        Ok(Renewal { config, files, stamp })
+    }
+
+    /// Takes over what was read. Sessions that have begun keep theirs.
+    pub(crate) fn install(&self, renewal: Renewal) {
         let mut watched = unpoisoned(self.watched.lock());
-        watched.files = files;
-        self.read(&mut watched);
+        self.put(&mut watched, renewal);
+    }
+
+    fn put(&self, watched: &mut Watched, Renewal { config, files, stamp }: Renewal) {
+        self.current.store(Arc::new(InForce { config, user_from: files.user_from }));
+        (watched.files, watched.read) = (files, stamp.clone());
+        watched.seen = stamp;
+        watched.is_renewal_refused = false;
+        info!("certificates were read again; new connections have them");
+    }
+
+    /// Notes that those of a reload cannot be used.
+    pub(crate) fn refuse(&self, error: &TlsError) {
+        unpoisoned(self.watched.lock()).refuse(error);
     }
 
     /// Looks now and then whether a file was replaced; reads them all once none of them changes any more.
@@ -85,8 +114,13 @@ impl TlsAcceptor {
         let is_still = now == watched.seen;
         watched.seen = now;
         // A certificate and its key are two files: both have to be there.
-        if is_still && watched.seen != watched.read {
-            self.read(&mut watched);
+        if !is_still || watched.seen == watched.read {
+            return;
+        }
+        watched.read = watched.seen.clone();
+        match self.read(watched.files.clone()) {
+            Ok(renewal) => self.put(&mut watched, renewal),
+            Err(error) => watched.refuse(&error),
         }
     }
 
@@ -94,21 +128,11 @@ impl TlsAcceptor {
     pub fn is_renewal_refused(&self) -> bool {
         unpoisoned(self.watched.lock()).is_renewal_refused
     }
+}
 
-    fn read(&self, watched: &mut Watched) {
-        watched.read = watched.files.stamp();
-        watched.seen.clone_from(&watched.read);
-        match watched.files.load(SystemTime::now()) {
-            Ok(config) => {
-                let config = Arc::new(config);
-                self.current.store(Arc::new(InForce { config, user_from: watched.files.user_from }));
-                watched.is_renewal_refused = false;
-                info!("certificates were read again; new connections have them");
-            }
-            Err(error) => {
-                watched.is_renewal_refused = true;
-                warn!(%error, "new certificates are not taken over; those in force stay");
-            }
-        }
+impl Watched {
+    fn refuse(&mut self, error: &TlsError) {
+        self.is_renewal_refused = true;
+        warn!(%error, "new certificates are not taken over; those in force stay");
     }
 }

@@ -167,6 +167,11 @@ enum Fault {
 }
 
 impl TlsError {
+    /// The key of the configuration that names the file.
+    pub fn key(&self) -> &'static str {
+        self.key
+    }
+
     fn new(key: &'static str, path: &Path, fault: Fault) -> TlsError {
         TlsError { key, path: path.to_owned(), fault }
     }

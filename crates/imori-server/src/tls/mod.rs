@@ -9,6 +9,7 @@ mod identity;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use acceptor::Renewal;
 pub use acceptor::TlsAcceptor;
 pub use files::{TlsError, TlsFiles};
 pub(crate) use session::{HandshakeError, TlsSession};

@@ -11,13 +11,13 @@ use crate::slots::unpoisoned;
 /// The number of detached publishers, and the bytes they keep.
 #[derive(Debug)]
 pub struct DetachedPublishers {
-    count_max: usize,
-    bytes_max: usize,
     held: Mutex<Held>,
 }
 
 #[derive(Debug, Default)]
 struct Held {
+    count_max: usize,
+    bytes_max: usize,
     count: usize,
     bytes: usize,
 }
@@ -25,18 +25,22 @@ struct Held {
 impl DetachedPublishers {
     /// None yet, for a broker with this memory mark and this number of places for connections.
     pub(super) fn new(mark_bytes: usize, places: usize) -> DetachedPublishers {
-        let count_max = DETACHED_MAX.min(places / DETACHED_SHARE_OF_PLACES);
-        DetachedPublishers {
-            count_max,
-            bytes_max: mark_bytes / DETACHED_SHARE_OF_MARK,
-            held: Mutex::default(),
-        }
+        let detached = DetachedPublishers { held: Mutex::default() };
+        detached.limit(mark_bytes, places);
+        detached
+    }
+
+    /// Sets the limits that follow from another memory mark and another number of places. Those that are there stay.
+    pub(super) fn limit(&self, mark_bytes: usize, places: usize) {
+        let mut held = unpoisoned(self.held.lock());
+        held.count_max = DETACHED_MAX.min(places / DETACHED_SHARE_OF_PLACES);
+        held.bytes_max = mark_bytes / DETACHED_SHARE_OF_MARK;
     }
 
     /// Tells whether a publisher that keeps `bytes` may go on; then it is counted until [`DetachedPublishers::forget`].
     pub fn admit(&self, bytes: usize) -> bool {
         let mut held = unpoisoned(self.held.lock());
-        let is_admitted = held.count < self.count_max && bytes <= self.bytes_max - held.bytes;
+        let is_admitted = held.count < held.count_max && bytes <= held.bytes_max.saturating_sub(held.bytes);
         if is_admitted {
             (held.count, held.bytes) = (held.count + 1, held.bytes + bytes);
         }

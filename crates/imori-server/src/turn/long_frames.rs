@@ -15,7 +15,7 @@ use crate::slots::unpoisoned;
 #[derive(Debug)]
 pub struct LongFrames {
     /// Bytes that all of them may have together, but for one that goes beyond.
-    bytes_max: usize,
+    bytes_max: AtomicUsize,
     /// Bytes of each frame that are free of charge.
     free_bytes: usize,
     held: Mutex<Held>,
@@ -54,7 +54,17 @@ pub(super) struct Rest {
 impl LongFrames {
     /// None yet; together they may have `bytes_max`, and `free_bytes` of each are not charged.
     pub(super) fn new(bytes_max: usize, free_bytes: usize) -> LongFrames {
-        LongFrames { bytes_max, free_bytes, held: Mutex::default(), waiting: AtomicUsize::new(0) }
+        LongFrames {
+            bytes_max: AtomicUsize::new(bytes_max),
+            free_bytes,
+            held: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+        }
+    }
+
+    /// Sets what they may have together. Those that have begun are finished.
+    pub(super) fn limit(&self, bytes_max: usize) {
+        self.bytes_max.store(bytes_max, Ordering::Relaxed);
     }
 
     /// Bytes of each frame that are free of charge.
@@ -152,7 +162,7 @@ impl LongFrames {
     }
 
     fn is_within(&self, bytes: usize, rest: Rest, held_bytes: usize) -> bool {
-        held_bytes.saturating_add(bytes) <= self.bytes_max.min(rest.free_bytes)
+        held_bytes.saturating_add(bytes) <= self.bytes_max.load(Ordering::Relaxed).min(rest.free_bytes)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use imori_core::id::ConnectionId;
 use imori_core::memory::Gauge;
@@ -16,7 +16,7 @@ use crate::limits::{LONG_FRAMES_SHARE_OF_MARK, READ_BYTES};
 #[derive(Debug)]
 pub struct Memory {
     gauge: Gauge,
-    mark_bytes: usize,
+    mark_bytes: AtomicUsize,
     is_alarmed: AtomicBool,
     is_disk_alarmed: AtomicBool,
     parked: Mutex<Vec<ConnectionId>>,
@@ -29,7 +29,7 @@ impl Memory {
     pub fn new(mark_bytes: usize) -> Memory {
         Memory {
             gauge: Gauge::default(),
-            mark_bytes,
+            mark_bytes: AtomicUsize::new(mark_bytes),
             is_alarmed: AtomicBool::new(false),
             is_disk_alarmed: AtomicBool::new(false),
             parked: Mutex::new(Vec::new()),
@@ -41,7 +41,14 @@ impl Memory {
     /// Gives this memory for a broker with this number of places for connections.
     #[must_use]
     pub fn with_places(self, places: usize) -> Memory {
-        Memory { detached: DetachedPublishers::new(self.mark_bytes, places), ..self }
+        Memory { detached: DetachedPublishers::new(self.mark_bytes(), places), ..self }
+    }
+
+    /// Sets another mark, and another number of places for connections.
+    pub fn set_mark(&self, mark_bytes: usize, places: usize) {
+        self.mark_bytes.store(mark_bytes, Ordering::Relaxed);
+        self.detached.limit(mark_bytes, places);
+        self.long_frames.limit(mark_bytes / LONG_FRAMES_SHARE_OF_MARK);
     }
 
     /// Gives this memory with another share for long frames, and another part of each that is free, in bytes.
@@ -57,7 +64,7 @@ impl Memory {
 
     /// The mark above which there is an alarm.
     pub fn mark_bytes(&self) -> usize {
-        self.mark_bytes
+        self.mark_bytes.load(Ordering::Relaxed)
     }
 
     /// Tells whether publishes have to wait.
@@ -117,23 +124,23 @@ impl Memory {
     }
 
     fn rest(&self) -> Rest {
-        let free_bytes = self.mark_bytes.saturating_sub(self.gauge.bytes());
+        let free_bytes = self.mark_bytes().saturating_sub(self.gauge.bytes());
         Rest { free_bytes, is_alarmed: self.is_alarmed(), is_disk_alarmed: self.is_disk_alarmed() }
     }
 
     /// Raises the alarm, or ends it well below the mark, and then gives the connections that waited for that.
     pub fn check(&self) -> Vec<ConnectionId> {
-        let bytes = self.gauge.bytes();
+        let (bytes, mark_bytes) = (self.gauge.bytes(), self.mark_bytes());
         if !self.is_alarmed() {
-            if bytes > self.mark_bytes && !self.is_alarmed.swap(true, Ordering::SeqCst) {
-                warn!(bytes, mark_bytes = self.mark_bytes, "memory mark is reached, publishers wait");
+            if bytes > mark_bytes && !self.is_alarmed.swap(true, Ordering::SeqCst) {
+                warn!(bytes, mark_bytes, "memory mark is reached, publishers wait");
             }
             return Vec::new();
         }
-        if bytes > self.mark_bytes / 10 * 9 || !self.is_alarmed.swap(false, Ordering::SeqCst) {
+        if bytes > mark_bytes / 10 * 9 || !self.is_alarmed.swap(false, Ordering::SeqCst) {
             return Vec::new();
         }
-        info!(bytes, mark_bytes = self.mark_bytes, "memory is below the mark, publishers go on");
+        info!(bytes, mark_bytes, "memory is below the mark, publishers go on");
         std::mem::take(&mut *self.parked.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -42,7 +42,7 @@ pub(super) struct EventQuery {
     replay: bool,
 }
 
-/// What happens, as it happens: a stream of server-sent events, each with its kind as `event`, a number as `id` and a JSON
+/// Events as they happen: a stream of server-sent events, each with its kind as `event`, a number as `id` and a JSON
 /// object as `data`. It ends after a while, and a reader that comes back with `Last-Event-ID` misses nothing that is
 /// still known. A reader that is too slow gets `lost` with how many it missed.
 #[utoipa::path(
@@ -124,7 +124,7 @@ impl Reader {
                 if heard.happenings.is_empty() {
                     break;
                 }
-                self.push(&mut text, heard);
+                self.push(&mut text, &heard);
             }
             if !text.is_empty() && parts.send(Bytes::from(std::mem::take(&mut text))).await.is_err() {
                 return;
@@ -144,7 +144,7 @@ impl Reader {
         }
     }
 
-    fn push(&mut self, text: &mut String, heard: Heard) {
+    fn push(&mut self, text: &mut String, heard: &Heard) {
         if heard.lost > 0 {
             text.push_str(&format!("event: lost\ndata: {}\n\n", json!({"lost": heard.lost})));
         }

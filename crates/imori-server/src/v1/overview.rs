@@ -82,6 +82,7 @@ pub(super) async fn show(
         disk_free_bytes: shared.journal.free_bytes(),
         disk_alarm: shared.journal.is_room_scarce(),
         listeners: broker
+            .settings()
             .listeners
             .iter()
             .map(|listener| Listener {

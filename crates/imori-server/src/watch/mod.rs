@@ -5,4 +5,4 @@ mod lateness;
 mod space;
 
 pub(crate) use space::SpaceWatch;
-pub(crate) use watch::{Marks, keep_watch};
+pub(crate) use watch::keep_watch;

@@ -14,24 +14,13 @@ use crate::happenings::Happening;
 use crate::limits::{CELL_LATE, STALL_WATCH_EVERY};
 use crate::shared::{Phase, Shared};
 use crate::stall::{Device, LateWork, Stall, Step, judge_cell, judge_flush};
-use crate::tls::TlsAcceptor;
-
-/// From when on what is told of.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Marks {
-    /// A flush that takes longer is late.
-    pub(crate) slow_flush: Duration,
-    /// One that takes longer makes the broker unready.
-    pub(crate) stalled_flush: Duration,
-}
 
 /// Runs until the broker ends.
-pub(crate) fn keep_watch(shared: &Arc<Shared>, marks: &Marks, space: SpaceWatch, tls: Option<&TlsAcceptor>) {
+pub(crate) fn keep_watch(shared: &Arc<Shared>, space: SpaceWatch) {
     let device = Device::of(shared.journal.folder().path());
     let cells = shared.cells.get().map_or(0, |cells| cells.len());
     let mut watch = Watch {
         shared,
-        marks,
         flush: Lateness::new("journal", device),
         is_told_unready: false,
         cells: (0..cells).map(|cell| Lateness::new(&format!("cell-{cell}"), device)).collect(),
@@ -41,13 +30,12 @@ pub(crate) fn keep_watch(shared: &Arc<Shared>, marks: &Marks, space: SpaceWatch,
     while *shared.phase.borrow() < Phase::Ended {
         sleep(STALL_WATCH_EVERY);
         watch.look();
-        tls.into_iter().for_each(TlsAcceptor::look);
+        shared.settings.load().tls.iter().for_each(|tls| tls.look());
     }
 }
 
 struct Watch<'a> {
     shared: &'a Shared,
-    marks: &'a Marks,
     flush: Lateness,
     is_told_unready: bool,
     cells: Vec<Lateness>,
@@ -75,7 +63,11 @@ impl Watch<'_> {
 
     fn look_at_flush(&mut self, now: Time) -> bool {
         let lasts = self.shared.journal.flushing_for();
-        let late = self.flush.look(now, lasts, self.marks.slow_flush);
+        let (slow_flush, stalled_flush) = {
+            let journal = &self.shared.settings.load().config.journal;
+            (journal.slow_flush_ms.duration(), journal.stalled_flush_ms.duration())
+        };
+        let late = self.flush.look(now, lasts, slow_flush);
         match late {
             Late::No => {}
             Late::Begins => {
@@ -87,7 +79,7 @@ impl Watch<'_> {
             Late::GoesOn => {
                 let stall = self.stall_of_flush(now);
                 self.renew(self.flush.number, stall);
-                if stall.lasted >= self.marks.stalled_flush && !self.is_told_unready {
+                if stall.lasted >= stalled_flush && !self.is_told_unready {
                     self.is_told_unready = true;
                     tell(&stall, "the flush does not end: the broker says that it is not healthy");
                 }
@@ -100,7 +92,7 @@ impl Watch<'_> {
                 }
             }
         }
-        lasts.is_some_and(|lasts| lasts >= self.marks.slow_flush)
+        lasts.is_some_and(|lasts| lasts >= slow_flush)
     }
 
     fn stall_of_flush(&mut self, now: Time) -> Stall {

@@ -55,7 +55,7 @@ impl DataFolder {
     pub(super) fn path(&self) -> Result<PathBuf, Problems> {
         match &self.data_dir {
             Some(path) => Ok(path.clone()),
-            None => load(self.config.as_deref(), env::vars_os()).map(|config| config.broker.data_dir),
+            None => load(self.config.as_deref(), env::vars_os()).map(|loaded| loaded.config.broker.data_dir),
         }
     }
 }

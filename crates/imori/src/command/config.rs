@@ -42,20 +42,20 @@ impl Config {
     pub(super) fn run(self) -> anyhow::Result<()> {
         match self.action {
             Action::Check { file, insecure_dev } => {
-                let mut config = load(Some(&file), std::iter::empty())?;
-                config.insecure_dev = insecure_dev;
-                config.check()?;
+                let mut loaded = load(Some(&file), std::iter::empty())?;
+                loaded.config.insecure_dev = insecure_dev;
+                loaded.check()?;
                 print_line(&format!("{}: ok", file.display()))?;
                 // It may be meant for another machine, so that it is no mistake.
-                match small_disk(&config) {
+                match small_disk(&loaded.config) {
                     Ok(Some(small)) => print_line(&format!("{}: on this machine {small}", file.display())),
                     Ok(None) | Err(_) => Ok(()),
                 }
             }
             Action::Show { sample: true, .. } => print(sample().as_bytes()),
             Action::Show { config, .. } => {
-                let config = load(config.as_deref(), env::vars_os())?;
-                print(show(&config).as_bytes())
+                let loaded = load(config.as_deref(), env::vars_os())?;
+                print(show(&loaded.config).as_bytes())
             }
         }
     }

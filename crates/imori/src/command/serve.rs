@@ -7,20 +7,20 @@ use std::str::FromStr;
 use anyhow::Context as _;
 use clap::Args;
 use imori_server::config::{AddressError, Config, ListenAddress, ListenerName, Listeners, LogLevel, parse};
-use imori_server::{OperatorRequest, Server};
+use imori_server::{OperatorRequest, Server, StartError};
 use tracing::{info, warn};
 
-use crate::config::load;
+use crate::config::{Loaded, load};
 use crate::log;
 use crate::notify::{ReadyFile, State, tell_service_manager};
 use crate::output::print_line;
-use crate::reload::Reload;
+use crate::reload::reload;
 
 /// Run the broker until SIGTERM, SIGINT or SIGUSR2; a second one ends it at once.
 ///
-/// SIGHUP reads the configuration and the files of `tls` again, takes over `log.level` and new certificates, and logs
-/// which other changes need a restart. SIGUSR1
-/// opens the file of the log anew.
+/// SIGHUP reads the configuration and the files of `tls` again, takes over what a reload can change, and logs it and
+/// what needs a restart; `imori config show --sample` tells of each key. Connections stay. A configuration that is wrong
+/// changes nothing. SIGUSR1 opens the file of the log anew.
 ///
 /// Prints `listening PROTOCOL ADDRESS` for each listener and then `ready` to the standard output;
 /// the log goes to the standard error. Before that the first start prints, once, the password that it made for the
@@ -69,7 +69,8 @@ impl FromStr for Listen {
 
 impl Serve {
     pub(super) fn run(self) -> anyhow::Result<()> {
-        let config = self.load()?;
+        let loaded = self.load()?;
+        let config = &loaded.config;
         let ready_file =
             self.ready_fd.map(ReadyFile::open).transpose().context("`--ready-fd` cannot be written")?;
         log::start(&config.log).context("the log cannot be started")?;
@@ -87,7 +88,8 @@ impl Serve {
                 "`broker.accept_plaintext` names a listener that other hosts reach without TLS"
             );
         }
-        let mut server = Server::start(&config)?;
+        let started = Server::start(config);
+        let mut server = started.map_err(|error| start_error(&loaded, error))?;
         if let Some(password) = server.take_first_password() {
             print_line(&format!("created user admin with password {}", password.reveal()))?;
         }
@@ -102,9 +104,9 @@ impl Serve {
         }
         tell(State::Ready);
         info!(version = env!("CARGO_PKG_VERSION"), "ready");
-        let mut reload = Reload::of(&config, server.certificates());
+        let reloader = server.reloader();
         let outcome = server.serve(|request| match request {
-            OperatorRequest::Reload => reload.run(self.load()),
+            OperatorRequest::Reload => reload(&reloader, self.load()),
             OperatorRequest::ReopenLog => log::reopen(),
         });
         tell(State::Stopping);
@@ -112,11 +114,14 @@ impl Serve {
     }
 
     /// The configuration of all sources together, without contradictions.
-    fn load(&self) -> anyhow::Result<Config> {
-        let mut config = load(self.config.as_deref(), env::vars_os())?;
-        self.override_in(&mut config);
-        config.check()?;
-        Ok(config)
+    fn load(&self) -> anyhow::Result<Loaded> {
+        let mut loaded = load(self.config.as_deref(), env::vars_os())?;
+        self.override_in(&mut loaded.config);
+        if !self.listen.is_empty() {
+            loaded.forget_places("listeners");
+        }
+        loaded.check()?;
+        Ok(loaded)
     }
 
     /// Sets what the command line says over the rest.
@@ -131,6 +136,15 @@ impl Serve {
         if !self.listen.is_empty() {
             config.listeners = listeners(&self.listen);
         }
+    }
+}
+
+/// Tells where the key was set that a start failed for.
+fn start_error(loaded: &Loaded, error: StartError) -> anyhow::Error {
+    let keys = error.keys();
+    match keys.is_empty() {
+        true => error.into(),
+        false => anyhow::anyhow!("{}", loaded.located(&keys, &error)),
     }
 }
 

@@ -1,13 +1,46 @@
 //! Takes over values one by one and keeps what is wrong with them.
 
+use std::collections::HashMap;
+use std::fmt::Display;
+
 use imori_server::config::{Config, SetError, Value};
 
 use super::problem::{Location, Problem, Problems};
+
+/// A configuration, and where each of its keys was set.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    /// The values.
+    pub(crate) config: Config,
+    places: HashMap<String, Location>,
+}
+
+impl Loaded {
+    /// Checks what no single value shows.
+    ///
+    /// # Errors
+    /// The first contradiction, with the place of one of its keys.
+    pub(crate) fn check(&self) -> Result<(), Problems> {
+        self.config.check().map_err(|conflict| self.located(&conflict.keys(), &conflict))
+    }
+
+    /// Tells what is wrong with one of these keys, with the place of the first that was set.
+    pub(crate) fn located(&self, keys: &[String], what: &dyn Display) -> Problems {
+        let place = keys.iter().find_map(|key| self.places.get(key));
+        Problems(vec![Problem::of_keys(place, what)])
+    }
+
+    /// Forgets where the keys of a section were set, as the command line has set them all.
+    pub(crate) fn forget_places(&mut self, section: &str) {
+        self.places.retain(|key, _| key.split_once('.').is_none_or(|(of, _)| of != section));
+    }
+}
 
 /// A configuration in the making.
 #[derive(Default)]
 pub(super) struct Loading {
     config: Config,
+    places: HashMap<String, Location>,
     problems: Vec<Problem>,
 }
 
@@ -25,6 +58,7 @@ impl Loading {
         for reading in readings {
             outcome = self.config.set(section, key, reading);
             if outcome.is_ok() {
+                self.places.insert(format!("{section}.{key}"), location.clone());
                 return;
             }
         }
@@ -48,9 +82,9 @@ impl Loading {
     }
 
     /// The configuration, if nothing is wrong with it.
-    pub(super) fn outcome(self) -> Result<Config, Problems> {
+    pub(super) fn outcome(self) -> Result<Loaded, Problems> {
         match self.problems.is_empty() {
-            true => Ok(self.config),
+            true => Ok(Loaded { config: self.config, places: self.places }),
             false => Err(Problems(self.problems)),
         }
     }

@@ -12,10 +12,9 @@ mod text;
 use std::ffi::OsString;
 use std::path::Path;
 
-use imori_server::config::Config;
-
 use loading::Loading;
 
+pub(crate) use loading::Loaded;
 pub(crate) use problem::Problems;
 pub(crate) use text::{sample, show};
 
@@ -26,7 +25,7 @@ pub(crate) use text::{sample, show};
 pub(crate) fn load(
     file: Option<&Path>,
     environment: impl Iterator<Item = (OsString, OsString)>,
-) -> Result<Config, Problems> {
+) -> Result<Loaded, Problems> {
     let mut loading = Loading::default();
     if let Some(path) = file {
         file::load(path, &mut loading);

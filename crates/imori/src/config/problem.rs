@@ -84,6 +84,11 @@ impl Problem {
         Problem(format!("{location}: `{section}.{key}` is `{}`; expected {expected}", shortened(shown)))
     }
 
+    /// Something about keys, one of which was set in this place.
+    pub(super) fn of_keys(place: Option<&Location>, what: &dyn fmt::Display) -> Problem {
+        Problem(place.map_or_else(|| what.to_string(), |place| format!("{place}: {what}")))
+    }
+
     pub(super) fn not_text(location: &Location) -> Problem {
         Problem(format!("{location}: the value is not UTF-8"))
     }

@@ -25,12 +25,12 @@ impl Drop for Written {
 }
 
 fn from_file(name: &str, text: &str) -> Result<Config, Problems> {
-    load(Some(&Written::new(name, text).0), std::iter::empty())
+    load(Some(&Written::new(name, text).0), std::iter::empty()).map(|loaded| loaded.config)
 }
 
 fn from_environment(variables: &[(&str, &str)]) -> Result<Config, Problems> {
     let variables = variables.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
-    load(None, variables)
+    load(None, variables).map(|loaded| loaded.config)
 }
 
 /// The problems without the path of the file, one a line.
@@ -174,7 +174,7 @@ fn what_is_wrong_with_a_variable_is_told_with_its_name() {
         assert_eq!(problems(from_environment(&[(name, value)])), expected);
     }
     let not_text = [(OsString::from("IMORI__CELLS__COUNT"), OsString::from_vec(vec![0xff]))];
-    let told = problems(load(None, not_text.into_iter()));
+    let told = problems(load(None, not_text.into_iter()).map(|loaded| loaded.config));
     assert_eq!(told, "environment variable `IMORI__CELLS__COUNT`: the value is not UTF-8");
 }
 
@@ -182,7 +182,7 @@ fn what_is_wrong_with_a_variable_is_told_with_its_name() {
 fn the_environment_goes_over_the_file() {
     let file = Written::new("order", "[log]\nlevel = 'warn'\n[limits]\nqueues = 5\n");
     let environment = [(OsString::from("IMORI__LOG__LEVEL"), OsString::from("debug"))];
-    let config = load(Some(&file.0), environment.into_iter()).unwrap();
+    let config = load(Some(&file.0), environment.into_iter()).unwrap().config;
     assert_eq!((config.log.level, config.limits.queues), (LogLevel::Debug, 5));
 }
 

@@ -1,6 +1,6 @@
 //! The configuration as text: the commented sample, and the values in force.
 
-use imori_server::config::Config;
+use imori_server::config::{Config, Effect};
 
 const HEAD: &str = "\
 # The configuration of Imori: every key, with its default.
@@ -10,6 +10,9 @@ const HEAD: &str = "\
 #
 # Over the file go environment variables, `IMORI__LIMITS__QUEUES=1000` for `limits.queues`, and
 # over those the options of `imori serve`.
+#
+# SIGHUP reads the file again. Each key says whether a reload takes over another value at once, for connections that
+# begin after it, or not before a restart. A file that is wrong changes nothing.
 #
 # This text is printed by `imori config show --sample`.
 ";
@@ -28,10 +31,19 @@ pub(crate) fn sample() -> String {
             for line in key.doc {
                 text.push_str(&format!("#{line}\n"));
             }
-            text.push_str(&format!("# Takes {}.\n#{} = {}\n", key.expected, key.name, key.value));
+            let (expected, effect) = (key.expected, effect(key.effect));
+            text.push_str(&format!("# Takes {expected}. {effect}.\n#{} = {}\n", key.name, key.value));
         }
     }
     text
+}
+
+fn effect(effect: Effect) -> &'static str {
+    match effect {
+        Effect::AtOnce => "Reload: at once",
+        Effect::NewConnections => "Reload: for new connections",
+        Effect::Restart => "Reload: no, with a restart",
+    }
 }
 
 /// Every section and key with its present value.

@@ -1,0 +1,137 @@
+//! From a configuration that is wanted to the one in force.
+//!
+//! All that can fail comes first and is undone if something behind it fails. What is left cannot fail, so that a
+//! configuration is in force whole or not at all.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use super::listening::Listening;
+use crate::config::{Config, ConfigConflict, Effect};
+use crate::requests::operator_request::Reloaded;
+use crate::shared::{Phase, Shared};
+use crate::slots::unpoisoned;
+use crate::start::prepare::settings;
+use crate::start::start_error::StartError;
+use crate::tls::{TlsAcceptor, TlsError, TlsFiles};
+
+/// Gives a running broker other values of its configuration.
+#[derive(Clone)]
+pub struct Reloader(Arc<Reloading>);
+
+struct Reloading {
+    shared: Arc<Shared>,
+    listening: Arc<Listening>,
+    /// One reload after the other.
+    reloading: Mutex<()>,
+}
+
+/// Why a configuration was not taken over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReloadError {
+    /// The keys of which one has to change, as `section.key`.
+    pub keys: Vec<String>,
+    text: String,
+}
+
+impl ReloadError {
+    fn of_start(error: &StartError) -> ReloadError {
+        ReloadError { keys: error.keys(), text: error.to_string() }
+    }
+
+    fn of_conflict(conflict: ConfigConflict) -> ReloadError {
+        ReloadError { keys: conflict.keys(), text: conflict.to_string() }
+    }
+}
+
+impl fmt::Display for ReloadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Error for ReloadError {}
+
+impl fmt::Debug for Reloader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reloader").finish_non_exhaustive()
+    }
+}
+
+impl Reloader {
+    pub(crate) fn new(shared: Arc<Shared>, listening: Arc<Listening>) -> Reloader {
+        Reloader(Arc::new(Reloading { shared, listening, reloading: Mutex::default() }))
+    }
+
+    /// The configuration in force.
+    pub fn in_force(&self) -> Config {
+        self.0.shared.settings.load().config.clone()
+    }
+
+    /// Takes over of a configuration what can change while the broker runs. It binds addresses and reads certificates,
+    /// so that no cell may call it.
+    ///
+    /// # Errors
+    /// The configuration contradicts itself or a value in force that only a restart changes, a certificate cannot be
+    /// used, or an address not be listened on. Then nothing has changed.
+    pub fn reload(&self, wanted: &Config) -> Result<Reloaded, ReloadError> {
+        let Reloading { shared, listening, reloading } = &*self.0;
+        let _reloading = unpoisoned(reloading.lock());
+        if *shared.phase.borrow() > Phase::Serving {
+            return Err(ReloadError { keys: Vec::new(), text: String::from("the broker stops") });
+        }
+        let before = shared.settings.load_full();
+        wanted.check().map_err(ReloadError::of_conflict)?;
+        let (config, changes) = before.config.taking_over(wanted);
+        config.check().map_err(|conflict| {
+            let error = ReloadError::of_conflict(conflict);
+            let text = format!("with the values in force until a restart, {}", error.text);
+            ReloadError { text, ..error }
+        })?;
+        let certificates = Certificates::read(before.tls.as_ref(), &config).map_err(|error| {
+            shared.settings.load().tls.iter().for_each(|tls| tls.refuse(&error));
+            ReloadError::of_start(&StartError::Tls(error))
+        })?;
+        let planned = listening.prepare(&config).map_err(|error| ReloadError::of_start(&error))?;
+        let tls = certificates.install();
+        let guest = config.users.guest;
+        shared.limit(&config);
+        shared.settings.store(Arc::new(settings(config, &shared.run, planned.listeners(), tls)));
+        listening.commit(planned);
+        shared.access.set_guest(guest);
+        let (waiting, taken_over) = changes.into_iter().partition(|change| change.effect == Effect::Restart);
+        Ok(Reloaded { taken_over, waiting })
+    }
+}
+
+/// Certificates that were read and judged, and are not in force yet.
+enum Certificates {
+    None,
+    First(TlsAcceptor),
+    Renewed(Arc<TlsAcceptor>, crate::tls::Renewal),
+}
+
+impl Certificates {
+    fn read(in_force: Option<&Arc<TlsAcceptor>>, config: &Config) -> Result<Certificates, TlsError> {
+        match (TlsFiles::of(&config.tls), in_force) {
+            (None, _) => Ok(Certificates::None),
+            (Some(files), None) => TlsAcceptor::start(files).map(Certificates::First),
+            (Some(files), Some(acceptor)) => {
+                let renewal = acceptor.read(files)?;
+                Ok(Certificates::Renewed(Arc::clone(acceptor), renewal))
+            }
+        }
+    }
+
+    fn install(self) -> Option<Arc<TlsAcceptor>> {
+        match self {
+            Certificates::None => None,
+            Certificates::First(acceptor) => Some(Arc::new(acceptor)),
+            Certificates::Renewed(acceptor, renewal) => {
+                acceptor.install(renewal);
+                Some(acceptor)
+            }
+        }
+    }
+}

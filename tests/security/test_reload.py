@@ -1,0 +1,281 @@
+"""A configuration that is read again while clients are connected."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness.behaviour import IMORI
+from harness.broker import Broker
+from harness.deadline import wait_for
+from harness.imori import BINARY
+from harness.raw import RawClient
+
+LOGIN = "CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\npasscode:guest\n\n\0"
+DONE = re.compile(r"the configuration (was read again|is not taken over)")
+
+
+def free_port() -> int:
+    """Returns a port that nothing listens on right now."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+@dataclass
+class Reloadable:
+    """A broker whose configuration file a test rewrites."""
+
+    process: subprocess.Popen[str]
+    file: Path
+    log: Path
+
+    def reload(self, text: str) -> str:
+        """Writes the file, sends SIGHUP, and returns what the log then says of it."""
+        begin = self.log.stat().st_size
+        self.file.write_text(text)
+        self.process.send_signal(signal.SIGHUP)
+        told = ""
+
+        def is_done() -> bool:
+            nonlocal told
+            told = self.log.read_bytes()[begin:].decode()
+            return DONE.search(told) is not None
+
+        wait_for(is_done)
+        return told
+
+
+Start = Callable[[str], Reloadable]
+
+
+@contextmanager
+def running(folder: Path, text: str) -> Iterator[Reloadable]:
+    """Runs a broker with this configuration, which names its log."""
+    file, log = folder / "imori.toml", folder / "imori.log"
+    file.write_text(text)
+    environment = {**os.environ, "IMORI__JOURNAL__FILE_BYTES": "20MiB"}
+    command = [BINARY, "serve", "--config", str(file), "--data-dir", str(folder / "data")]
+    with (
+        log.open("wb") as errors,
+        subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            while process.stdout.readline() != "ready\n":
+                assert process.poll() is None, log.read_text()
+            yield Reloadable(process, file, log)
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Runs brokers until the end of the test."""
+    with ExitStack() as stack:
+        yield lambda text: stack.enter_context(running(tmp_path, text))
+
+
+def listeners(**addresses: str) -> str:
+    """Returns the section with these listeners and no others."""
+    names = ["stomp", "nats", "amqp", "ws", "nats_monitor", "admin"]
+    lines = dict.fromkeys(names, "[]") | {
+        name: f'["{address}"]' for name, address in addresses.items()
+    }
+    return "[listeners]\n" + "".join(f"{name} = {value}\n" for name, value in lines.items())
+
+
+def stomp(port: int) -> socket.socket:
+    """Returns a client of STOMP that is logged in."""
+    client = socket.create_connection(("127.0.0.1", port), timeout=30)
+    client.sendall(LOGIN.encode())
+    assert client.recv(4096).startswith(b"CONNECTED\n")
+    return client
+
+
+def lives(client: socket.socket) -> bool:
+    """Tells whether the broker still answers a client."""
+    client.sendall(b"SEND\ndestination:/topic/t\nreceipt:r\n\nbody\0")
+    return b"RECEIPT\n" in client.recv(4096)
+
+
+def is_open(port: int) -> bool:
+    """Tells whether something accepts connections."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=30).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def test_listeners_open_and_close_and_connections_stay(start: Start) -> None:
+    first, second, nats = free_port(), free_port(), free_port()
+    imori = start(listeners(stomp=f"127.0.0.1:{first}"))
+    with stomp(first) as client:
+        told = imori.reload(listeners(stomp=f"127.0.0.1:{second}", nats=f"127.0.0.1:{nats}"))
+        assert "changed=listeners.stomp, listeners.nats" in told.replace('"', "")
+        assert "a listener is closed; its connections stay" in told
+        wait_for(lambda: not is_open(first))
+        stomp(second).close()
+        with socket.create_connection(("127.0.0.1", nats), timeout=30) as greeted:
+            assert greeted.recv(4096).startswith(b"INFO {")
+        assert lives(client)
+
+
+def test_an_address_that_includes_the_old_one_takes_its_place(start: Start) -> None:
+    port = free_port()
+    imori = start(listeners(stomp=f"127.0.0.1:{port}"))
+    with stomp(port) as client:
+        wide = listeners(stomp=f"0.0.0.0:{port}") + '[broker]\naccept_plaintext = "stomp"\n'
+        imori.reload(wide)
+        with stomp(port) as other:
+            assert lives(client)
+            imori.reload(listeners(stomp=f"127.0.0.1:{port}"))
+            with stomp(port) as third:
+                assert lives(client)
+                assert lives(other)
+                assert lives(third)
+
+
+def test_a_port_may_change_its_protocol(start: Start) -> None:
+    port, other = free_port(), free_port()
+    imori = start(listeners(stomp=f"127.0.0.1:{port}", nats=f"127.0.0.1:{other}"))
+    with stomp(port) as client:
+        imori.reload(listeners(stomp=f"127.0.0.1:{other}", nats=f"127.0.0.1:{port}"))
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as greeted:
+            assert greeted.recv(4096).startswith(b"INFO {")
+        stomp(other).close()
+        assert lives(client)
+
+
+def test_an_address_that_is_taken_leaves_everything_as_it_was(start: Start) -> None:
+    port, other = free_port(), free_port()
+    imori = start(listeners(stomp=f"127.0.0.1:{port}"))
+    with socket.create_server(("127.0.0.1", 0)) as foreign:
+        taken = foreign.getsockname()[1]
+        text = listeners(stomp=f"127.0.0.1:{other}", nats=f"127.0.0.1:{taken}")
+        told = imori.reload(text + "[limits]\nqueues = 1\n")
+        assert f"{imori.file}:3:1: cannot listen on `nats=127.0.0.1:{taken}`" in told, told
+        assert "the configuration is not taken over; the one in force stays" in told
+    stomp(port).close()
+    assert not is_open(other)
+    # One that was shut for a wider one, which cannot be bound, is open again.
+    with socket.create_server(("127.0.0.2", port)):
+        text = listeners(stomp=f"0.0.0.0:{port}")
+        told = imori.reload(text + '[broker]\naccept_plaintext = "stomp"\n')
+        assert f"{imori.file}:2:1: cannot listen on `stomp=0.0.0.0:{port}`" in told, told
+        stomp(port).close()
+
+
+def test_a_wrong_file_is_told_of_by_line_and_changes_nothing(start: Start) -> None:
+    port = free_port()
+    begin = listeners(stomp=f"127.0.0.1:{port}")
+    imori = start(begin)
+    lines = begin.count("\n")
+    for text, told in [
+        ("[limits]\nqueues = 0\n", f"{imori.file}:{lines + 2}:1: `limits.queues` is `0`"),
+        ("[limits\n", f"{imori.file}:{lines + 1}:8: not TOML"),
+        (
+            '[limits]\nqueues = 7\nmessage_bytes = "60MiB"\n',
+            f"{imori.file}:{lines + 3}:1: a message of",
+        ),
+        ('[nats]\ntls = "offered"\n', f"{imori.file}:{lines + 2}:1: TLS needs both"),
+        (
+            '[tls]\ncertificate = "/nowhere/c.pem"\nkey = "/nowhere/k.pem"\n',
+            f"{imori.file}:{lines + 2}:1: `tls.certificate`",
+        ),
+    ]:
+        seen = imori.reload(begin + text)
+        assert told in seen, seen
+        assert "the one in force stays" in seen
+    with stomp(port) as client:
+        assert lives(client)
+
+
+def test_limits_are_read_where_they_are_checked(start: Start) -> None:
+    # SECURITY LIM-10.
+    port = free_port()
+    begin = listeners(stomp=f"127.0.0.1:{port}")
+    imori = start(begin + "[limits]\nqueues = 1\nsubscriptions = 1\n")
+    with RawClient(Broker("127.0.0.1", port, IMORI)) as raw:
+        assert raw.login().command == "CONNECTED"
+
+        def subscribe(number: int, kind: str) -> str:
+            raw.send(
+                "SUBSCRIBE",
+                {"id": f"{kind}{number}", "destination": f"/{kind}/{number}", "receipt": "r"},
+            )
+            return raw.read().command
+
+        assert [subscribe(1, "queue"), subscribe(1, "topic")] == ["RECEIPT", "RECEIPT"]
+        told = imori.reload(begin + "[limits]\nqueues = 2\nsubscriptions = 2\nconnections = 1\n")
+        assert "limits.connections, limits.subscriptions, limits.queues" in told
+        assert [subscribe(2, "queue"), subscribe(2, "topic")] == ["RECEIPT", "RECEIPT"]
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as waits:
+            waits.sendall(LOGIN.encode())
+            waits.settimeout(0.3)
+            with pytest.raises(TimeoutError):
+                waits.recv(4096)
+            waits.settimeout(30)
+            imori.reload(begin + "[limits]\nqueues = 2\nsubscriptions = 2\n")
+            assert waits.recv(4096).startswith(b"CONNECTED\n")
+        imori.reload(begin + '[limits]\nqueues = 2\nsubscriptions = 2\nmessage_bytes = "1KiB"\n')
+        # A client that knew a larger limit keeps it; one that comes has the new one.
+        raw.send("SEND", {"destination": "/topic/x", "receipt": "r"}, b"x" * 2000)
+        assert raw.read().command == "RECEIPT"
+        with stomp(port) as newcomer:
+            newcomer.sendall(b"SEND\ndestination:/topic/x\n\n" + b"x" * 2000 + b"\0")
+            assert newcomer.recv(4096).startswith(b"ERROR\n")
+        assert subscribe(3, "queue") == "ERROR"
+
+
+def test_the_built_in_user_goes_and_comes(start: Start) -> None:
+    # SECURITY AUTH-12.
+    port = free_port()
+    begin = listeners(stomp=f"127.0.0.1:{port}")
+    imori = start(begin)
+    with stomp(port) as client:
+        imori.reload(begin + '[users]\nguest = "never"\n')
+        client.settimeout(30)
+        assert b"ERROR\n" in client.recv(4096)
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as refused:
+        refused.sendall(LOGIN.encode())
+        assert refused.recv(4096).startswith(b"ERROR\n")
+    imori.reload(begin)
+    stomp(port).close()
+
+
+def test_what_needs_a_restart_is_named_until_then(start: Start) -> None:
+    port = free_port()
+    begin = listeners(stomp=f"127.0.0.1:{port}")
+    imori = start(begin)
+    for _ in range(2):
+        told = imori.reload(begin + "[cells]\nspin_us = 7\n[journal]\nfiles = 5\n")
+        assert "keys=cells.spin_us, journal.files" in told.replace('"', ""), told
+        assert "changed=nothing" in told.replace('"', "")
+
+
+def test_a_thousand_connections_live_through_every_kind_of_change(start: Start) -> None:
+    # SECURITY OPS-04, LIM-10.
+    port, other = free_port(), free_port()
+    begin = listeners(stomp=f"127.0.0.1:{port}")
+    imori = start(begin)
+    with ExitStack() as stack:
+        clients = [stack.enter_context(stomp(port)) for _ in range(1000)]
+        for text in [
+            begin + "[limits]\nconnections = 10\nunauthenticated = 1\n",
+            listeners(stomp=f"127.0.0.1:{other}") + "[broker]\nmemory_mark_percent = 1\n",
+            begin + '[limits]\nunsent_bytes = "1MiB"\n[broker]\nproxy_from = "10.0.0.0/8"\n',
+            begin,
+        ]:
+            assert "was read again" in imori.reload(text)
+        assert all(lives(client) for client in clients)
