@@ -34,6 +34,8 @@ pub enum StartError {
     Store(Box<StoreError>),
     /// The user `admin` cannot be made, and why.
     FirstUser(String),
+    /// The definitions file cannot be taken over, and why.
+    Definitions(String),
 }
 
 impl StartError {
@@ -44,6 +46,7 @@ impl StartError {
             StartError::Bind { name, .. } => vec![name.key()],
             StartError::NoListener => ConfigConflict::NoListener.keys(),
             StartError::Tls(error) => vec![String::from(error.key())],
+            StartError::Definitions(_) => vec![String::from("definitions.file")],
             StartError::Random(_)
             | StartError::Thread(_)
             | StartError::Store(_)
@@ -71,6 +74,7 @@ impl fmt::Display for StartError {
                 write!(f, "a thread cannot be started: {error}; lower `cells.count`")
             }
             StartError::Store(error) => error.fmt(f),
+            StartError::Definitions(why) => f.write_str(why),
             StartError::FirstUser(why) => write!(f, "the user `admin` cannot be made: {why}"),
         }
     }
