@@ -256,10 +256,16 @@ def test_the_command_line_asks_the_admin_listener(start: Start, own: Certificate
 
 
 def test_the_load_tool_loses_nothing_over_tls(start: Start, own: Certificates) -> None:
-    imori = start()
-    for scheme, listener in (("stomps", "stomp-tls"), ("amqps", "amqp-tls")):
-        url = f"{scheme}://guest:guest@localhost:{imori.named[listener][1]}"
-        bench = [BINARY, "bench", "rpc", "--url", url, "--ca", str(own.ca), "--closed"]
+    imori = start(nats__tls="demanded")
+    for scheme, listener, more in (
+        ("stomps", "stomp-tls", ()),
+        ("amqps", "amqp-tls", ()),
+        ("tls", "nats", ()),
+        ("tls", "nats-tls", ("--tls-first",)),
+    ):
+        login = "" if scheme == "tls" else "guest:guest@"
+        url = f"{scheme}://{login}localhost:{imori.named[listener][1]}"
+        bench = [BINARY, "bench", "rpc", "--url", url, "--ca", str(own.ca), "--closed", *more]
         short = ["--time", "1s", "--warmup", "0s", "--size", "1024"]
         run = subprocess.run([*bench, *short], capture_output=True, text=True)
         assert run.returncode in (0, 4), run.stdout + run.stderr

@@ -263,6 +263,7 @@ impl Encoder for DeliveryEncoder {
             CutReason::QueueDeleted { .. }
             | CutReason::ClosedByOperator { .. }
             | CutReason::Revoked { .. }
+            | CutReason::TokenExpired { .. }
             | CutReason::ShuttingDown => Code::ConnectionForced,
             CutReason::Fault => Code::InternalError,
         };

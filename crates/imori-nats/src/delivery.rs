@@ -164,6 +164,7 @@ impl Encoder for DeliveryEncoder {
             CutReason::TooSlow { .. } | CutReason::Stalled { .. } => push_error(out, "Slow Consumer"),
             CutReason::Unfinished { .. } => push_error(out, "Stale Connection"),
             CutReason::Revoked { .. } => push_error(out, "User Authentication Revoked"),
+            CutReason::TokenExpired { .. } => push_error(out, "User Authentication Expired"),
             CutReason::QueueDeleted { .. }
             | CutReason::ClosedByOperator { .. }
             | CutReason::ShuttingDown

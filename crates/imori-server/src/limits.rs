@@ -40,6 +40,24 @@ pub(crate) const LOGINS_WAITING_MAX: usize = 1024;
 /// How long such a thread waits for another login before it ends.
 pub(crate) const VERIFIER_IDLE_MAX: Duration = Duration::from_secs(10);
 
+/// Bytes of an access token. More: it is taken for a password.
+pub(crate) const JWT_BYTES_MAX: usize = 16 << 10;
+
+/// Bytes of the name of a user in an access token, as a short string of AMQP holds them.
+pub(crate) const JWT_USER_BYTES_MAX: usize = 255;
+
+/// Keys of an issuer of access tokens.
+pub(crate) const JWT_KEYS_MAX: usize = 64;
+
+/// Bytes in which an issuer's keys are written.
+pub(crate) const JWT_KEYS_BYTES_MAX: u64 = 1 << 20;
+
+/// How long an issuer may take to show its keys, and a login may wait for them.
+pub(crate) const JWT_KEYS_PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long keys are not read again, whatever tokens name.
+pub(crate) const JWT_KEYS_EVERY_MIN: Duration = Duration::from_secs(10);
+
 /// How long a connection that ends may take to read what is left for it, and to close its own side.
 pub(crate) const LINGER_MAX: Duration = Duration::from_secs(5);
 

@@ -25,6 +25,7 @@ use crate::checkpoint::checkpointer::run_checkpointer;
 use crate::config::Config;
 use crate::http::{self, Guarded, HttpService};
 use crate::internal::{InternalClients, start_responders};
+use crate::jwt::Issuer;
 use crate::limits::ADMIN_BODY_BYTES_MAX;
 use crate::login::Authenticator;
 use crate::metrics::{CpuMeter, Metrics, Rates};
@@ -167,6 +168,7 @@ impl Server {
         let cell = self.start_cells(cells, first)?;
         self.start_watch(space)?;
         self.start_checkpointer()?;
+        self.start_keys()?;
         let (thread, http) = http::start(self.shared.phase.subscribe()).map_err(StartError::Thread)?;
         self.http = Some(thread);
         let metrics = self.metrics();
@@ -249,6 +251,7 @@ impl Server {
             warn!("the watch ended in a panic");
         }
         self.shared.verifiers.close();
+        self.shared.access.issuer().into_iter().for_each(Issuer::close);
         self.shared.pager.close();
         self.shared.checkpointer.end();
         if self.checkpointer.is_some_and(|checkpointer| checkpointer.join().is_err()) {
@@ -308,6 +311,17 @@ impl Server {
             Builder::new().name(String::from("checkpointer")).spawn(move || run_checkpointer(&shared));
         self.checkpointer = Some(checkpointer.map_err(StartError::Thread)?);
         Ok(())
+    }
+
+    /// Starts the thread that keeps the keys of access tokens up to date, if there are any. Nobody waits for its end, as
+    /// an issuer may take its time.
+    fn start_keys(&self) -> Result<(), StartError> {
+        let access = Arc::clone(&self.shared.access);
+        if access.issuer().is_none() {
+            return Ok(());
+        }
+        let run = move || access.issuer().into_iter().for_each(Issuer::run);
+        Builder::new().name(String::from("jwt-keys")).spawn(run).map(drop).map_err(StartError::Thread)
     }
 
     fn start_watch(&mut self, space: SpaceWatch) -> Result<(), StartError> {

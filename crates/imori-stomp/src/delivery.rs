@@ -181,7 +181,7 @@ impl Encoder for DeliveryEncoder {
             CutReason::Unfinished { .. } => "Message not finished",
             CutReason::QueueDeleted { .. } => "Server cancelled subscription",
             CutReason::ClosedByOperator { .. } => "Connection closed",
-            CutReason::Revoked { .. } => ACCESS_REFUSED,
+            CutReason::Revoked { .. } | CutReason::TokenExpired { .. } => ACCESS_REFUSED,
             CutReason::ShuttingDown => "Server shutting down",
             CutReason::Fault => "Internal error",
         };

@@ -99,6 +99,11 @@ pub trait Reader: Debug + Send {
     /// Name and version of the broker, as it gave them when the login was confirmed.
     fn server(&self) -> &str;
 
+    /// Whether the broker refuses clients without TLS, as it said itself.
+    fn wants_tls(&self) -> bool {
+        false
+    }
+
     /// Bytes of the largest body that the broker takes, if it said so at the login.
     fn body_bytes_max(&self) -> Option<usize> {
         None

@@ -42,7 +42,12 @@ impl Driver for Nats {
 
     fn reader(&self) -> Box<dyn Reader> {
         let limits = Limits { payload_bytes_max: FRAME_BYTES_MAX, ..Limits::of_client() };
-        Box::new(NatsReader { decoder: Decoder::new(limits), server: String::new(), body_bytes_max: None })
+        Box::new(NatsReader {
+            decoder: Decoder::new(limits),
+            server: String::new(),
+            wants_tls: false,
+            body_bytes_max: None,
+        })
     }
 
     fn log_in(&self, url: &Url, out: &mut Vec<u8>) {
@@ -125,6 +130,7 @@ fn subject(destination: &Destination) -> &str {
 struct NatsReader {
     decoder: Decoder,
     server: String,
+    wants_tls: bool,
     body_bytes_max: Option<usize>,
 }
 
@@ -143,7 +149,7 @@ impl Reader for NatsReader {
             ServerOp::Err(complaint) => Heard::Error(text(complaint)),
             ServerOp::Info(json) => {
                 let info = Info::parse(json).context("the INFO of the broker is not JSON")?;
-                ensure!(!info.tls_required, "the broker wants TLS; name a listener without it");
+                self.wants_tls = info.tls_required;
                 self.server = server(&info);
                 self.body_bytes_max = Some(info.max_payload).filter(|max| *max > 0);
                 Heard::Nothing
@@ -154,6 +160,10 @@ impl Reader for NatsReader {
 
     fn server(&self) -> &str {
         &self.server
+    }
+
+    fn wants_tls(&self) -> bool {
+        self.wants_tls
     }
 
     fn body_bytes_max(&self) -> Option<usize> {
@@ -286,13 +296,14 @@ mod tests {
                 "nats-server 2.15.2",
                 Some(9),
             ),
-            (r#"{"server_id":"N1","server_name":"a","version":"1"}"#, "a 1", None),
+            (r#"{"server_id":"N1","server_name":"a","version":"1","tls_required":true}"#, "a 1", None),
         ] {
             let mut reader = Nats.reader();
             reader.take(format!("INFO {info}\r\n").as_bytes()).unwrap();
+            assert_eq!(reader.wants_tls(), info.contains("tls_required"));
             assert_eq!((reader.server(), reader.body_bytes_max()), (expected, max));
         }
-        for refused in ["INFO {\"tls_required\":true}\r\n", "INFO {\r\n", "HTTP/1.1 400 Bad Request\r\n"] {
+        for refused in ["INFO {\r\n", "HTTP/1.1 400 Bad Request\r\n"] {
             assert!(Nats.reader().take(refused.as_bytes()).is_err(), "{refused}");
         }
     }

@@ -184,6 +184,9 @@ impl Session {
                     Heard::Confirmed(_) => true,
                 };
                 self.unread.drain(from..end);
+                if self.reader.wants_tls() && !self.socket.is_tls() {
+                    bail!("the broker wants TLS; name it by `tls://`, or name a listener without TLS");
+                }
                 if is_confirmed {
                     return Ok(());
                 }

@@ -24,6 +24,15 @@ pub struct Renewal {
     pub identity: Option<Identity>,
 }
 
+impl Renewal {
+    /// Tells whether an identity is the one that changes. Those of tokens last until these end.
+    pub fn concerns(&self, identity: &Identity) -> bool {
+        self.user == identity.user
+            && !self.user.as_bytes().is_empty()
+            && identity.rights.valid_until().is_none()
+    }
+}
+
 /// Somebody on whose behalf the broker does something.
 #[derive(Debug, Clone, Copy)]
 pub struct Actor<'a> {

@@ -9,6 +9,7 @@ use super::keys::{GrantFault, SubjectRights, TopicRight};
 use crate::id::VhostId;
 use crate::message::{DEFAULT_EXCHANGE, TOPIC_EXCHANGE};
 use crate::name::{Name, Printable};
+use crate::time::Time;
 
 /// The rights of a user, compiled from grants. All connections of the user share them; a change makes new ones.
 #[derive(Debug)]
@@ -16,6 +17,7 @@ pub struct Rights {
     tags: Tags,
     scope: Scope,
     home: Option<VhostId>,
+    valid_until: Option<Time>,
 }
 
 #[derive(Debug)]
@@ -133,22 +135,27 @@ impl Rights {
         }
         compiled.sort_by_key(|rights| rights.vhost);
         compiled.dedup_by_key(|rights| rights.vhost);
-        Ok(Rights { tags, scope: Scope::Vhosts(compiled.into()), home: None })
+        Ok(Rights { tags, scope: Scope::Vhosts(compiled.into()), home: None, valid_until: None })
     }
 
     /// All messaging in every vhost, and all administration.
     pub(super) fn everything() -> Rights {
-        Rights { tags: Tags::NONE.with(Tag::Administrator), scope: Scope::Everywhere, home: None }
+        Rights {
+            tags: Tags::NONE.with(Tag::Administrator),
+            scope: Scope::Everywhere,
+            home: None,
+            valid_until: None,
+        }
     }
 
     /// All messaging in every vhost.
     pub(super) fn all_messaging() -> Rights {
-        Rights { tags: Tags::NONE, scope: Scope::Everywhere, home: None }
+        Rights { tags: Tags::NONE, scope: Scope::Everywhere, home: None, valid_until: None }
     }
 
     /// Nothing.
     pub(super) fn nothing() -> Rights {
-        Rights { tags: Tags::NONE, scope: Scope::Vhosts(Box::default()), home: None }
+        Rights { tags: Tags::NONE, scope: Scope::Vhosts(Box::default()), home: None, valid_until: None }
     }
 
     /// These rights for a client that gives itself a name, which stands for `{client_id}` in topic rights.
@@ -158,7 +165,12 @@ impl Rights {
                 if vhosts.iter().any(|rights| rights.topics.iter().any(TopicRight::names_client)) =>
             {
                 let vhosts = vhosts.iter().map(|rights| rights.for_client(client)).collect();
-                Arc::new(Rights { tags: self.tags, scope: Scope::Vhosts(vhosts), home: self.home })
+                Arc::new(Rights {
+                    tags: self.tags,
+                    scope: Scope::Vhosts(vhosts),
+                    home: self.home,
+                    valid_until: self.valid_until,
+                })
             }
             Scope::Vhosts(_) | Scope::Everywhere => Arc::clone(self),
         }
@@ -173,6 +185,19 @@ impl Rights {
     /// The vhost of a client whose protocol names none, if it is another than the broker's first.
     pub fn home(&self) -> Option<VhostId> {
         self.home
+    }
+
+    /// These rights as a token gives them: they end at a time, and a change of a stored user of the same name leaves
+    /// them alone.
+    #[must_use]
+    pub fn until(self, end: Time) -> Rights {
+        Rights { valid_until: Some(end), ..self }
+    }
+
+    /// When these rights end, if a token gave them.
+    #[inline]
+    pub fn valid_until(&self) -> Option<Time> {
+        self.valid_until
     }
 
     /// The user's tags, to be shown. Whether they allow something is decided by [`authorize`](super::authorize).

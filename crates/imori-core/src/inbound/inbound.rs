@@ -182,31 +182,45 @@ pub trait Inbound: Debug + Sized {
     fn renew<W: World>(&mut self, world: &W, renewal: &Renewal) -> bool {
         self.intake_mut().renew(renewal);
         let actor = self.actor();
-        if self.phase() == Phase::Closed
-            || actor.identity.user != renewal.user
-            || renewal.user.as_bytes().is_empty()
-        {
+        if self.phase() == Phase::Closed || !renewal.concerns(actor.identity) {
             return false;
         }
-        let may_stay = |identity: &&Identity| {
-            !self.is_logged_in() || authorize(identity, Action::Enter, actor.vhost, Object::Vhost).is_ok()
-        };
-        match renewal.identity.as_ref().filter(may_stay) {
-            Some(identity) => {
-                self.set_identity(identity.clone());
-                let revoked = broker::recheck_readers(world, &self.actor());
-                if !revoked.is_empty() {
-                    self.readers_revoked(world, revoked);
-                }
-            }
-            None => {
-                let reason = CutReason::Revoked { user: renewal.user.clone() };
-                self.intake_mut().notice = Some(Notice::refused("login revoked", reason.to_string()));
-                world.with_outbound(self.actor().connection, |outbound| outbound.cut(reason));
-                self.close();
-            }
+        match renewal.identity.clone() {
+            Some(identity) => self.change_identity(world, identity),
+            None => self.revoke(world),
         }
         self.phase() == Phase::Closed
+    }
+
+    /// Takes another identity of the client's user. The connection ends where that may not be in its vhost.
+    fn change_identity<W: World>(&mut self, world: &W, identity: Identity) {
+        let vhost = self.actor().vhost;
+        if self.is_logged_in() && authorize(&identity, Action::Enter, vhost, Object::Vhost).is_err() {
+            return self.revoke(world);
+        }
+        self.set_identity(identity);
+        let revoked = broker::recheck_readers(world, &self.actor());
+        if !revoked.is_empty() {
+            self.readers_revoked(world, revoked);
+        }
+    }
+
+    /// Ends the connection, as its user was taken away or may not be in its vhost any more.
+    fn revoke<W: World>(&mut self, world: &W) {
+        let user = self.actor().identity.user.clone();
+        self.end_login(world, "login revoked", CutReason::Revoked { user });
+    }
+
+    /// Ends the connection of a client that may not go on.
+    fn end_login<W: World>(&mut self, world: &W, kind: &'static str, reason: CutReason) {
+        self.intake_mut().notice = Some(Notice::refused(kind, reason.to_string()));
+        world.with_outbound(self.actor().connection, |outbound| outbound.cut(reason));
+        self.close();
+    }
+
+    /// When the token of the client's login runs out, if there is one.
+    fn token_ends(&self) -> Option<Time> {
+        self.actor().identity.rights.valid_until()
     }
 
     /// Gives the last notice once, for the log.
@@ -266,12 +280,18 @@ pub trait Inbound: Debug + Sized {
         if self.phase() == Phase::Closed {
             return None;
         }
-        [self.intake().reading.login_until(), self.keepalive_deadline()].into_iter().flatten().min()
+        let login_until = self.intake().reading.login_until();
+        [login_until, self.keepalive_deadline(), self.token_ends()].into_iter().flatten().min()
     }
 
     /// Sees to the deadlines that have passed.
     fn tick<W: World>(&mut self, world: &W) -> Next {
         if self.phase() == Phase::Closed {
+            return Next::Close;
+        }
+        if self.token_ends().is_some_and(|end| end <= world.now()) {
+            let user = self.actor().identity.user.clone();
+            self.end_login(world, "token expired", CutReason::TokenExpired { user });
             return Next::Close;
         }
         // SECURITY LIM-02: whoever sends a byte now and then is no exception.

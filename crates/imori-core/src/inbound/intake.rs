@@ -140,7 +140,7 @@ impl<F: AsRef<[u8]>> Intake<F> {
     /// Changes a verdict that has not been taken yet, as its user has changed since.
     pub(super) fn renew(&mut self, renewal: &Renewal) {
         if let LoginProgress::Decided(verdict) = &mut self.progress
-            && matches!(verdict, Verdict::Granted(identity) if identity.user == renewal.user)
+            && matches!(verdict, Verdict::Granted(identity) if renewal.concerns(identity))
         {
             *verdict = renewal.identity.clone().map_or(Verdict::Refused, Verdict::Granted);
         }

@@ -42,6 +42,11 @@ pub enum CutReason {
         /// The user.
         user: Name,
     },
+    /// The token that it logged in by has run out.
+    TokenExpired {
+        /// The user.
+        user: Name,
+    },
     /// The broker stops.
     ShuttingDown,
     /// A fault in the broker's own code was met on this connection.
@@ -72,6 +77,9 @@ impl fmt::Display for CutReason {
                     f,
                     "the login of user `{user}` was revoked; log in again or ask for the right to this vhost"
                 )
+            }
+            CutReason::TokenExpired { user } => {
+                write!(f, "the access token of user `{user}` has expired; log in with a new one")
             }
             CutReason::ShuttingDown => f.write_str("the broker is shutting down; connect again later"),
             CutReason::Fault => f.write_str("an internal fault ended this connection; see the broker's log"),

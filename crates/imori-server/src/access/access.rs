@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use imori_core::authorize::{Identity, Rights, Tag, Tags};
 use imori_core::id::VhostId;
 use imori_core::login::{BUILT_IN_USER, Credentials, Login, Verdict};
 use imori_core::name::Name;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use super::attempts::Attempts;
 use super::draft::{Author, Draft};
@@ -24,8 +24,11 @@ use super::quotas::{Quota, Quotas};
 use super::refusal::AccessError;
 use super::token;
 use super::verified::Verified;
+use crate::clock::Clock;
 use crate::config::GuestLogin;
+use crate::jwt::{Issuer, looks_like_token};
 use crate::login::{Authenticator, BuiltInUser, is_equal};
+use crate::peers::log_limit::PeerLogLimit;
 use crate::slots::unpoisoned;
 use crate::store::DefinitionRows;
 
@@ -43,6 +46,10 @@ pub(crate) struct Access {
     changing: Mutex<()>,
     verified: Option<Verified>,
     attempts: Attempts,
+    issuer: Option<Issuer>,
+    /// Thins out the lines about tokens that were refused.
+    token_log: PeerLogLimit,
+    clock: Clock,
     renew: OnceLock<Renew>,
     operator_password: OnceLock<String>,
 }
@@ -65,13 +72,19 @@ impl fmt::Debug for Access {
     }
 }
 
-/// Hashed for users that do not exist, so that they take as long as others (SECURITY AUTH-09).
+/// Checked for users that do not exist, so that they take as long as others (SECURITY AUTH-09).
 static NOBODYS_HASH: LazyLock<Option<PasswordHash>> =
     LazyLock::new(|| PasswordHash::of(b"nobody's password"));
 
 impl Access {
     /// The objects that were read from the store. A user whose permissions cannot be compiled has no rights.
-    pub(crate) fn of(objects: Objects, rows: DefinitionRows, guest: GuestLogin) -> Access {
+    pub(crate) fn of(
+        objects: Objects,
+        rows: DefinitionRows,
+        guest: GuestLogin,
+        issuer: Option<Issuer>,
+        clock: Clock,
+    ) -> Access {
         let compile = |name: &String| {
             let identity = identity(&objects, name).unwrap_or_else(|error| {
                 warn!(user = %name.escape_debug(), %error, "the rights of a user cannot be read; it has none");
@@ -99,6 +112,9 @@ impl Access {
             changing: Mutex::new(()),
             verified,
             attempts: Attempts::default(),
+            issuer,
+            token_log: PeerLogLimit::default(),
+            clock,
             renew: OnceLock::new(),
             operator_password: OnceLock::new(),
         }
@@ -250,6 +266,34 @@ impl Access {
         self.find(|name, user| named.is_none_or(|named| named == name) && user.tokens.contains(&digest))
     }
 
+    /// The issuer of access tokens, if one is trusted.
+    pub(crate) fn issuer(&self) -> Option<&Issuer> {
+        self.issuer.as_ref()
+    }
+
+    /// Says that this may be an access token, which is checked on a thread of its own.
+    fn may_be_jwt(&self, password: &[u8]) -> bool {
+        self.issuer.is_some() && looks_like_token(password)
+    }
+
+    /// Verifies an access token, which says itself who its bearer is.
+    fn check_jwt(&self, login: &Login, token: &[u8]) -> Verdict {
+        let Some(issuer) = &self.issuer else { return Verdict::Refused };
+        let state = self.state.load();
+        let vhosts = state.objects.vhosts.iter().map(|(name, vhost)| (VhostId(vhost.id), name.as_str()));
+        match issuer.check(token, vhosts) {
+            Ok(identity) => Verdict::Granted(identity),
+            Err(error) => {
+                self.attempts.note_source(source(login), Instant::now());
+                let from = login.source.unwrap_or(IpAddr::from(Ipv4Addr::UNSPECIFIED));
+                if let Some(folded) = self.token_log.admit(from, self.clock.now()) {
+                    info!(source = %from, %error, folded, "an access token is refused");
+                }
+                Verdict::Refused
+            }
+        }
+    }
+
     /// Finds the user of a public key of NATS, if its owner signed the nonce.
     fn check_key(&self, key: &[u8], nonce: &[u8], signature: &[u8]) -> Verdict {
         if !nkey::is_signed(key, nonce, signature) {
@@ -268,10 +312,11 @@ impl Access {
     /// Checks a password at the price of a slow hash, whether the user is there or not.
     fn check(&self, user: &str, password: &[u8], source: Option<IpAddr>) -> Verdict {
         let state = self.state.load_full();
+        // The first check of all makes it, whomever that is for.
+        let nobodys = NOBODYS_HASH.as_ref();
         let hash = state.objects.users.get(user).and_then(|user| user.password.as_ref());
         // An empty password is none.
-        let is_right =
-            hash.or(NOBODYS_HASH.as_ref()).is_some_and(|hash| hash.verify(password)) && !password.is_empty();
+        let is_right = hash.or(nobodys).is_some_and(|hash| hash.verify(password)) && !password.is_empty();
         let Some((hash, identity)) = hash.zip(state.identities.get(user)).filter(|_| is_right) else {
             self.attempts.note(source, user, Instant::now());
             return Verdict::Refused;
@@ -289,7 +334,12 @@ impl Authenticator for Access {
         let (user, password) = match &login.credentials {
             Credentials::Password { user, password } => (user, password),
             Credentials::Certificate { user } => return Some(self.check_certificate(login, user.as_deref())),
-            Credentials::Token(token) => return Some(self.check_token(token, None)),
+            Credentials::Token(token) => {
+                let verdict = self.check_token(token, None);
+                let may_be_jwt = verdict == Verdict::Refused && self.may_be_jwt(token);
+                let is_checked = may_be_jwt && !self.attempts.is_source_over(source(login), Instant::now());
+                return (!is_checked).then_some(verdict);
+            }
             Credentials::Nkey { key, signature, nonce } => {
                 return Some(self.check_key(key, nonce, signature));
             }
@@ -319,6 +369,10 @@ impl Authenticator for Access {
         if self.verified.as_ref().is_some_and(|verified| verified.has(name, password)) {
             return state.identities.get(name).cloned().map(Verdict::Granted);
         }
+        if self.may_be_jwt(password) {
+            let is_over = self.attempts.is_source_over(source(login), Instant::now());
+            return is_over.then_some(Verdict::Refused);
+        }
         if self.attempts.is_over(source(login), name, Instant::now()) {
             debug!(user = %name.escape_debug(), "a login is refused unchecked: too many wrong ones came before");
             return Some(Verdict::Refused);
@@ -330,10 +384,16 @@ impl Authenticator for Access {
         if let Some(verdict) = self.verify_now(login) {
             return verdict;
         }
-        let Credentials::Password { user: Some(user), password } = &login.credentials else {
-            return Verdict::Refused;
+        let (user, password) = match &login.credentials {
+            Credentials::Token(token) => return self.check_jwt(login, token),
+            Credentials::Password { user, password } => (user, password),
+            _ => return Verdict::Refused,
         };
         let password = password.as_deref().unwrap_or(BUILT_IN_USER);
+        if self.may_be_jwt(password) {
+            return self.check_jwt(login, password);
+        }
+        let Some(user) = user else { return Verdict::Refused };
         str::from_utf8(user).map_or(Verdict::Refused, |user| self.check(user, password, source(login)))
     }
 }

@@ -47,14 +47,22 @@ impl<K: Hash + Eq> Failures<K> {
 impl Attempts {
     /// Says that the source, or the user, has failed so often that no further password is checked for a while.
     pub(super) fn is_over(&self, source: Option<IpAddr>, user: &str, now: Instant) -> bool {
-        let is_source_over =
-            source.is_some_and(|source| unpoisoned(self.of_sources.lock()).is_over(&source, now));
-        is_source_over || unpoisoned(self.of_users.lock()).is_over(&user.to_owned(), now)
+        self.is_source_over(source, now) || unpoisoned(self.of_users.lock()).is_over(&user.to_owned(), now)
+    }
+
+    /// Says that the source has failed so often that nothing more of it is checked for a while.
+    pub(super) fn is_source_over(&self, source: Option<IpAddr>, now: Instant) -> bool {
+        source.is_some_and(|source| unpoisoned(self.of_sources.lock()).is_over(&source, now))
+    }
+
+    /// Notes a wrong login that names no user.
+    pub(super) fn note_source(&self, source: Option<IpAddr>, now: Instant) {
+        source.into_iter().for_each(|source| unpoisoned(self.of_sources.lock()).note(source, now));
     }
 
     /// Notes a wrong login.
     pub(super) fn note(&self, source: Option<IpAddr>, user: &str, now: Instant) {
-        source.into_iter().for_each(|source| unpoisoned(self.of_sources.lock()).note(source, now));
+        self.note_source(source, now);
         unpoisoned(self.of_users.lock()).note(user.to_owned(), now);
     }
 }

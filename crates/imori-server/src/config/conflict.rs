@@ -28,6 +28,8 @@ pub enum ConfigConflict {
     NoCertificate,
     /// Certificates of clients are to be verified, and nothing says by which CA.
     NoClientCa,
+    /// Access tokens are to be taken, and nothing says whose or from where their keys come.
+    HalfIssuer,
     /// The largest message does not fit into a journal file.
     FilesTooSmall {
         /// Bytes of a file.
@@ -51,6 +53,9 @@ impl ConfigConflict {
                 files.into_iter().chain(listeners.map(ListenerName::key)).collect()
             }
             ConfigConflict::NoClientCa => of(&["tls.client_certificates"]),
+            ConfigConflict::HalfIssuer => {
+                of(&["jwt.issuer", "jwt.audience", "jwt.keys_url", "jwt.keys_file"])
+            }
             ConfigConflict::FilesTooSmall { .. } => {
                 of(&["limits.message_bytes", "limits.header_bytes", "journal.file_bytes"])
             }
@@ -69,6 +74,7 @@ impl Config {
             return Err(ConfigConflict::NoListener);
         }
         self.refuse_half_tls()?;
+        self.refuse_half_issuer()?;
         self.refuse_shared_port()?;
         let file_bytes = self.journal.file_bytes.as_usize();
         let message_bytes = self.limits.message_bytes.as_usize() + self.limits.header_bytes.as_usize();
@@ -93,6 +99,16 @@ impl Config {
             return Err(ConfigConflict::NoClientCa);
         }
         Ok(())
+    }
+
+    fn refuse_half_issuer(&self) -> Result<(), ConfigConflict> {
+        let jwt = &self.jwt;
+        let keys = usize::from(jwt.keys_file.path().is_some()) + usize::from(jwt.keys_url.is_some());
+        let named = usize::from(jwt.issuer.is_some()) + usize::from(jwt.audience.is_some());
+        match (keys, named) {
+            (0, 0) | (1, 2) => Ok(()),
+            _ => Err(ConfigConflict::HalfIssuer),
+        }
     }
 
     fn refuse_shared_port(&self) -> Result<(), ConfigConflict> {
@@ -137,6 +153,9 @@ impl fmt::Display for ConfigConflict {
             }
             ConfigConflict::NoClientCa => f.write_str(
                 "`tls.client_certificates` asks for certificates that nothing verifies; set `tls.client_ca`",
+            ),
+            ConfigConflict::HalfIssuer => f.write_str(
+                "access tokens need `jwt.issuer`, `jwt.audience` and one of `jwt.keys_file` and `jwt.keys_url`; set all three",
             ),
             ConfigConflict::FilesTooSmall { file_bytes, message_bytes } => write!(
                 f,

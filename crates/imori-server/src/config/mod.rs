@@ -15,6 +15,7 @@ mod log_output;
 mod network;
 mod origin;
 mod quantity;
+mod web_address;
 mod setting;
 
 pub use address::{AddressError, ListenAddress, ListenerName, ProtocolName, Service};
@@ -30,7 +31,8 @@ pub use network::{Network, NotANetwork};
 pub use origin::{NotAnOrigin, Origin};
 pub use quantity::{Bytes, Millis, Seconds};
 pub use sections::{
-    Broker, Cells, ClientCertificates, Config, DamagePolicy, Definitions, GuestLogin, Limits, Listeners, Log,
-    LogFormat, LogLevel, NatsTls, Stomp, Tls, TlsVersion, UserFrom, WritePolicy,
+    Broker, Cells, ClientCertificates, Config, DamagePolicy, Definitions, GuestLogin, Jwt, Limits, Listeners,
+    Log, LogFormat, LogLevel, NatsTls, Stomp, Tls, TlsVersion, UserFrom, WritePolicy,
 };
 pub use setting::{Names, Setting, Value};
+pub use web_address::{NotAWebAddress, WebAddress};

@@ -12,6 +12,7 @@ use super::network::Network;
 use super::origin::Origin;
 use super::quantity::{Bytes, Millis, Seconds};
 use super::setting::{Names, choice};
+use super::web_address::WebAddress;
 
 sections! {
     /// Where clients connect. A reload opens and closes them; connections stay, whatever becomes of their listener. Beyond loopback only listeners with TLS are opened, and those without it that
@@ -127,6 +128,31 @@ sections! {
         /// A file that nobody but its owner may read. Its first line becomes the password of the user `admin` at each
         /// start. Without one the first start makes a password and prints it once.
         admin_password_file: Option<PathBuf> = None => Restart;
+    }
+
+    /// Access tokens (JWT, RFC 9068) of one issuer, which clients give as password, as token of NATS or as
+    /// `Authorization: Bearer`. Their scopes are the rights, in RabbitMQ's words.
+    jwt: Jwt {
+        /// The claim `iss` that a token has to have.
+        issuer: Option<String> = None => Restart;
+        /// The claim `aud` that a token has to have, or to have among others.
+        audience: Option<String> = None => Restart;
+        /// The public keys of the issuer: a JSON Web Key Set (RFC 7517). Empty, and `keys_url` too: no token is taken.
+        keys_file: FilePath = FilePath::default() => Restart;
+        /// Where the issuer publishes its keys.
+        keys_url: Option<WebAddress> = None => Restart;
+        /// The CA of that address, in PEM, instead of those of the system.
+        keys_ca: FilePath = FilePath::default() => Restart;
+        /// How often the keys are read again. A token with an unknown one has them read sooner, at most every 10 s.
+        keys_refresh_s: Seconds = Seconds(300), in Seconds(10)..=Seconds(86_400) => Restart;
+        /// The claim that is the user's name.
+        user_claim: String = String::from("sub") => Restart;
+        /// The claim that has the scopes, as a text with spaces between or as a list.
+        scope_claim: String = String::from("scope") => Restart;
+        /// Beginning of the scopes that are for this broker; others mean nothing here.
+        scope_prefix: Option<String> = None => Restart;
+        /// How far the clocks of issuer and broker may differ.
+        leeway_s: Seconds = Seconds(5), in Seconds(0)..=Seconds(300) => Restart;
     }
 
     /// Limits of the memory and places that one client, or all of them, can take. None can be switched off.

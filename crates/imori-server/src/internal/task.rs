@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use imori_core::authorize::{Action, Identity, Object, Renewal, authorize};
+use imori_core::authorize::{Action, Identity, Object, authorize};
 use imori_core::broker;
 use imori_core::delivery::Outcome;
 use imori_core::error::BrokerError;
@@ -152,15 +152,15 @@ impl Task {
     /// Takes changes of its user; false where it ends by that.
     fn renew(&mut self, cell: &Cell) -> bool {
         let renewals = cell.shared.with_link(self.connection, |link| link.take_renewals());
-        for Renewal { user, identity } in renewals.unwrap_or_default() {
+        for renewal in renewals.unwrap_or_default() {
             let actor = self.client.actor();
-            if actor.identity.user != user {
+            if !renewal.concerns(actor.identity) {
                 continue;
             }
             let may_stay =
                 |identity: &Identity| authorize(identity, Action::Enter, actor.vhost, Object::Vhost).is_ok();
-            let Some(identity) = identity.filter(may_stay) else {
-                debug!(%user, connection = ?self.connection, "the login of an internal client was revoked");
+            let Some(identity) = renewal.identity.filter(may_stay) else {
+                debug!(user = %actor.identity.user, connection = ?self.connection, "the login of an internal client was revoked");
                 return false;
             };
             self.client.set_identity(identity);

@@ -22,6 +22,7 @@ use tracing::{info, warn};
 use crate::access::{Access, Objects};
 use crate::clock::Clock;
 use crate::config::{Config, DamagePolicy, ProtocolName, Service};
+use crate::jwt::Issuer;
 use crate::limits::{INBOXES_MAX, QUEUES_MAX, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES};
 use crate::login::{Authenticator, LoginCounts, Verifiers};
 use crate::peers::admission::{Admission, AdmissionLimits, descriptors_max};
@@ -79,7 +80,9 @@ pub(crate) fn prepare(config: &Config, cells: usize, begun: Begun) -> Result<Pre
         table.add_vhost(*id, name.clone());
     }
     let vhosts: Vec<_> = vhosts.into_iter().chain(nameless).collect();
-    let access = Arc::new(Access::of(Objects::read(&objects, &vhosts), rows, config.users.guest));
+    let issuer = Issuer::of(&config.jwt, clock).map_err(StartError::Keys)?;
+    let access =
+        Arc::new(Access::of(Objects::read(&objects, &vhosts), rows, config.users.guest, issuer, clock));
     let queues = Slots::new(QUEUES_MAX);
     let mut topology = Topology::new(table);
     let mut add_queue = |queue| {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 
 use crate::config::{ConfigConflict, ListenAddress, ListenerName};
+use crate::jwt::KeysError;
 use crate::store::StoreError;
 use crate::tls::TlsError;
 
@@ -26,6 +27,8 @@ pub enum StartError {
     NoListener,
     /// A certificate, a key or a CA cannot be used.
     Tls(TlsError),
+    /// The keys of access tokens cannot be used.
+    Keys(KeysError),
     /// The system gives no random bytes.
     Random(String),
     /// A thread cannot be started.
@@ -47,6 +50,7 @@ impl StartError {
             StartError::NoListener => ConfigConflict::NoListener.keys(),
             StartError::Tls(error) => vec![String::from(error.key())],
             StartError::Definitions(_) => vec![String::from("definitions.file")],
+            StartError::Keys(_) => vec![String::from("jwt.keys_file")],
             StartError::Random(_)
             | StartError::Thread(_)
             | StartError::Store(_)
@@ -69,6 +73,7 @@ impl fmt::Display for StartError {
                 f.write_str("there is no address to listen on; set `listeners.stomp`, `listeners.nats` or `listeners.amqp`")
             }
             StartError::Tls(error) => error.fmt(f),
+            StartError::Keys(error) => error.fmt(f),
             StartError::Random(error) => write!(f, "the system gives no random bytes: {error}"),
             StartError::Thread(error) => {
                 write!(f, "a thread cannot be started: {error}; lower `cells.count`")

@@ -1,0 +1,49 @@
+//! Why a token is refused, for the log alone: a client hears of no reason.
+
+use std::fmt;
+
+use imori_core::authorize::RightsError;
+
+/// Why a token is refused (SECURITY AUTH-10).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum JwtError {
+    /// Something that is not a signed token in compact form (RFC 7515, 7.1).
+    Form(&'static str),
+    /// An algorithm that no key of the issuer is for; `none` is one.
+    Algorithm(String),
+    /// The issuer has no key with this name.
+    UnknownKey(String),
+    /// Somebody else signed it, or changed it.
+    Signature,
+    /// A claim is missing or of another type.
+    Claim(&'static str),
+    /// Somebody else issued it.
+    Issuer,
+    /// The token is for somebody else.
+    Audience,
+    /// Its time is over.
+    Expired,
+    /// Its time has not begun.
+    NotYet,
+    /// Its scopes are no rights.
+    Scopes(RightsError),
+}
+
+impl fmt::Display for JwtError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JwtError::Form(fault) => write!(f, "it is no signed token: {fault}"),
+            JwtError::Algorithm(name) => {
+                write!(f, "no key of the issuer is for the algorithm `{}`", name.escape_debug())
+            }
+            JwtError::UnknownKey(name) => write!(f, "the issuer has no key `{}`", name.escape_debug()),
+            JwtError::Signature => f.write_str("its signature is not one of the issuer"),
+            JwtError::Claim(name) => write!(f, "its claim `{name}` is missing or of another type"),
+            JwtError::Issuer => f.write_str("its claim `iss` is not `jwt.issuer`"),
+            JwtError::Audience => f.write_str("its claim `aud` does not name `jwt.audience`"),
+            JwtError::Expired => f.write_str("it has expired"),
+            JwtError::NotYet => f.write_str("it is not valid yet; compare the clocks of issuer and broker"),
+            JwtError::Scopes(error) => write!(f, "its scopes are no rights: {error}"),
+        }
+    }
+}

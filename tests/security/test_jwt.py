@@ -1,0 +1,366 @@
+"""Access tokens of an issuer: whose are taken, for what, and for how long (SECURITY AUTH-10)."""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+import os
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import jwt
+import nats
+import pika
+import pika.exceptions
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+
+from harness.admin import ask
+from harness.deadline import DEADLINE_S
+from harness.imori import BINARY, Imori, running_imori
+
+ISSUER = "https://id.example"
+AUDIENCE = "imori"
+RSA_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+EC_KEY = ec.generate_private_key(ec.SECP256R1())
+ED_KEY = ed25519.Ed25519PrivateKey.generate()
+ALGORITHMS: dict[str, Any] = {"RS256": RSA_KEY, "PS256": RSA_KEY, "ES256": EC_KEY, "EdDSA": ED_KEY}
+
+
+def jwk(algorithm: str, key: Any, kid: str, **more: str) -> dict[str, Any]:  # noqa: ANN401
+    of = jwt.algorithms.get_default_algorithms()[algorithm]
+    public: dict[str, Any] = json.loads(of.to_jwk(key.public_key()))
+    return {**public, "kid": kid, **more}
+
+
+def key_set() -> dict[str, Any]:
+    return {
+        "keys": [
+            jwk("RS256", RSA_KEY, "rsa"),
+            jwk("ES256", EC_KEY, "ec", use="sig"),
+            jwk("EdDSA", ED_KEY, "ed"),
+            # Keys that nothing here can use are no fault of the set.
+            {"kty": "oct", "kid": "secret", "k": "c2VjcmV0"},
+            {"kty": "new", "kid": "new"},
+        ]
+    }
+
+
+def token(
+    algorithm: str = "RS256",
+    key: Any = None,  # noqa: ANN401
+    kid: str | None = "rsa",
+    **claims: object,
+) -> str:
+    """A token that is good, but for these claims; a claim of `None` is left out."""
+    kid = {"ES256": "ec", "EdDSA": "ed"}.get(algorithm, kid)
+    whole: dict[str, object] = {
+        "iss": ISSUER,
+        "aud": AUDIENCE,
+        "sub": "alice",
+        "exp": int(time.time()) + 300,
+        "scope": "configure:%2F/* write:%2F/* read:%2F/*",
+        **claims,
+    }
+    whole = {name: value for name, value in whole.items() if value is not None}
+    headers = {} if kid is None else {"kid": kid}
+    return jwt.encode(whole, key or ALGORITHMS[algorithm], algorithm, headers)
+
+
+@contextmanager
+def broker(folder: Path, **settings: object) -> Iterator[Imori]:
+    keys = folder / "keys.json"
+    keys.write_text(json.dumps(key_set()))
+    dotted: dict[str, object] = {
+        "jwt.issuer": ISSUER,
+        "jwt.audience": AUDIENCE,
+        "jwt.leeway_s": 0,
+        **{key.replace("__", "."): value for key, value in settings.items()},
+    }
+    if "jwt.keys_url" not in dotted:
+        dotted["jwt.keys_file"] = str(keys)
+    with running_imori(folder, amqp=True, nats=True, admin=True, settings=dotted) as imori:
+        yield imori
+        assert imori.stop() == 0
+
+
+@pytest.fixture(scope="module")
+def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
+    with broker(tmp_path_factory.mktemp("jwt")) as running:
+        yield running
+
+
+def parameters(imori: Imori, secret: str, user: str = "") -> pika.ConnectionParameters:
+    assert imori.amqp is not None
+    host, port = imori.amqp
+    return pika.ConnectionParameters(host, port, "/", pika.PlainCredentials(user, secret))
+
+
+def stomp_answer(imori: Imori, secret: str, user: str = "x") -> bytes:
+    with socket.create_connection(imori.addresses[0], DEADLINE_S) as stream:
+        stream.sendall(
+            f"CONNECT\naccept-version:1.2\nlogin:{user}\npasscode:{secret}\n\n\0".encode()
+        )
+        return stream.recv(4096)
+
+
+def is_let_in(imori: Imori, secret: str) -> bool:
+    answer = stomp_answer(imori, secret)
+    assert answer.startswith((b"CONNECTED", b"ERROR")), answer
+    return answer.startswith(b"CONNECTED")
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_tokens_of_each_algorithm_are_verified(imori: Imori, algorithm: str) -> None:
+    good = token(algorithm)
+    assert is_let_in(imori, good)
+    head, claims, signature = good.split(".")
+    # The last character of a signature may have bits that mean nothing.
+    other = ("A" if signature[0] != "A" else "B") + signature[1:]
+    assert not is_let_in(imori, f"{head}.{claims}.{other}")
+    changed = json.loads(base64.urlsafe_b64decode(claims + "=="))
+    changed["sub"] = "mallory"
+    forged = base64.urlsafe_b64encode(json.dumps(changed).encode()).rstrip(b"=").decode()
+    assert not is_let_in(imori, f"{head}.{forged}.{signature}")
+
+
+async def reach_nats(imori: Imori, **login: Any) -> None:  # noqa: ANN401
+    assert imori.nats is not None
+    host, port = imori.nats
+    client = await nats.connect(f"nats://{host}:{port}", **login)
+    await client.flush()
+    await client.close()
+
+
+def test_every_protocol_takes_a_token(imori: Imori) -> None:
+    with pika.BlockingConnection(parameters(imori, token())) as connection:
+        connection.channel().queue_declare("of-alice", auto_delete=True)
+    asyncio.run(reach_nats(imori, token=token()))
+    asyncio.run(reach_nats(imori, user="alice", password=token()))
+    answer = ask(
+        imori,
+        "/api/whoami",
+        login=None,
+        headers={"Authorization": f"Bearer {token(scope='tag:administrator')}"},
+    )
+    assert (answer.status, answer.json()["name"]) == (200, "alice")
+
+
+def b64(value: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
+
+
+def unsigned(algorithm: str) -> str:
+    claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": "eve", "exp": time.time() + 300}
+    return f"{b64({'alg': algorithm, 'kid': 'rsa'})}.{b64(claims)}."
+
+
+def signed_by_the_public_key() -> str:
+    """The public key taken for a secret, as a verifier does that believes the header."""
+    public = json.dumps(jwk("RS256", RSA_KEY, "rsa")).encode()
+    claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": "eve", "exp": time.time() + 300}
+    text = f"{b64({'alg': 'HS256', 'kid': 'rsa'})}.{b64(claims)}"
+    digest = hmac.new(public, text.encode(), hashlib.sha256).digest()
+    return f"{text}.{base64.urlsafe_b64encode(digest).rstrip(b'=').decode()}"
+
+
+REFUSED: dict[str, tuple[Callable[[], str], str]] = {
+    "alg none": (lambda: unsigned("none"), "algorithm `none`"),
+    "alg None": (lambda: unsigned("None"), "algorithm `None`"),
+    "no signature": (lambda: unsigned("RS256"), "signature"),
+    "public key as secret": (signed_by_the_public_key, "algorithm `HS256`"),
+    "another key": (
+        lambda: token(key=rsa.generate_private_key(public_exponent=65537, key_size=2048)),
+        "signature",
+    ),
+    "key of another kind": (lambda: token("ES256") and token(kid="ec"), "algorithm `RS256`"),
+    "expired": (lambda: token(exp=int(time.time()) - 1), "expired"),
+    "without an end": (lambda: token(exp=None), "`exp`"),
+    "end as text": (lambda: with_claims(exp=str(int(time.time()) + 300)), "`exp`"),
+    "not yet": (lambda: token(nbf=int(time.time()) + 100), "not valid yet"),
+    "begin as text": (lambda: with_claims(nbf="0"), "`nbf`"),
+    "another issuer": (lambda: token(iss="https://id.example.evil"), "`iss`"),
+    "no issuer": (lambda: token(iss=None), "`iss`"),
+    "another audience": (lambda: token(aud="other"), "`aud`"),
+    "no audience": (lambda: token(aud=None), "`aud`"),
+    "nobody": (lambda: token(sub=None), "`jwt.user_claim`"),
+    "a name with a line end": (lambda: token(sub="a\nb"), "`jwt.user_claim`"),
+    "an endless scope": (
+        lambda: token(scope=" ".join(f"write:*/q{n}" for n in range(400))),
+        "scopes",
+    ),
+    "garbage": (lambda: "eyJ.eyJ.x", "no signed token"),
+}
+
+
+def with_claims(**claims: object) -> str:
+    """A token with claims of types that the library would not sign."""
+    whole = {"iss": ISSUER, "aud": AUDIENCE, "sub": "eve", "exp": int(time.time()) + 300, **claims}
+    return jwt.PyJWS().encode(
+        json.dumps(whole).encode(), RSA_KEY, algorithm="RS256", headers={"kid": "rsa"}
+    )
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_other_tokens_are_refused_and_the_log_says_why(tmp_path: Path, name: str) -> None:
+    made, reason = REFUSED[name]
+    with broker(tmp_path) as own:
+        answer = stomp_answer(own, made())
+        assert answer.startswith(b"ERROR"), answer
+        # Nothing is given away before a login.
+        assert reason.encode() not in answer
+    lines = [line for line in own.log_lines() if "an access token is refused" in line]
+    assert reason in lines[0], lines
+
+
+def test_scopes_are_the_rights_of_the_connection(imori: Imori) -> None:
+    limited = token(scope="configure:*/mine write:*/mine write:*/amq.default read:other/*")
+    with pika.BlockingConnection(parameters(imori, limited)) as connection:
+        connection.channel().queue_declare("mine", auto_delete=True)
+        with pytest.raises(pika.exceptions.ChannelClosedByBroker, match="ACCESS_REFUSED"):
+            connection.channel().queue_declare("yours", auto_delete=True)
+        channel = connection.channel()
+        with pytest.raises(pika.exceptions.ChannelClosedByBroker, match="ACCESS_REFUSED"):
+            channel.basic_get("mine")
+    with pytest.raises(pika.exceptions.AMQPConnectionError):
+        pika.BlockingConnection(parameters(imori, token(scope="read:other/*")))
+    monitors = {"Authorization": f"Bearer {token(scope='tag:monitoring')}"}
+    assert ask(imori, "/api/nodes", login=None, headers=monitors).status == 200
+    assert ask(imori, "/api/users", login=None, headers=monitors).status == 401
+
+
+def test_a_connection_ends_with_its_token_and_goes_on_with_the_next(imori: Imori) -> None:
+    brief = parameters(imori, token(exp=time.time() + 2))
+    connection = pika.BlockingConnection(brief)
+    renewed = pika.BlockingConnection(parameters(imori, token(exp=time.time() + 2)))
+    renewed.update_secret(token(), "about to expire")
+    with pytest.raises(pika.exceptions.ConnectionClosedByBroker, match="has expired"):
+        connection.process_data_events(time_limit=DEADLINE_S)
+    renewed.channel().queue_declare("still-here", auto_delete=True)
+    renewed.update_secret(token(scope="configure:%2F/other"), "fewer rights")
+    with pytest.raises(pika.exceptions.ChannelClosedByBroker, match="ACCESS_REFUSED"):
+        renewed.channel().queue_declare("still-here-2", auto_delete=True)
+    with pytest.raises(pika.exceptions.ConnectionClosedByBroker, match="secret was refused"):
+        renewed.update_secret(token(sub="bob"), "somebody else")
+
+
+def test_a_stored_user_and_a_bearer_of_the_same_name_are_two(tmp_path: Path) -> None:
+    with broker(tmp_path) as imori, pika.BlockingConnection(parameters(imori, token())) as bearer:
+        alice = {"password": "secret", "tags": ""}
+        assert ask(imori, "/api/users/alice", method="PUT", body=alice).status == 201
+        assert ask(imori, "/api/users/alice", method="DELETE").status == 204
+        bearer.channel().queue_declare("of-the-bearer", auto_delete=True)
+
+
+def start_with(folder: Path, settings: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    names = {f"IMORI__{key.replace('.', '__').upper()}": value for key, value in settings.items()}
+    command = [
+        BINARY,
+        "serve",
+        "--data-dir",
+        str(folder / "data"),
+        "--listen",
+        "stomp=127.0.0.1:0",
+    ]
+    environment = {**os.environ, **names}
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=DEADLINE_S
+    )
+
+
+def test_a_short_key_is_refused_at_the_start(tmp_path: Path) -> None:
+    short = rsa.generate_private_key(public_exponent=65537, key_size=1024)
+    keys = tmp_path / "keys.json"
+    keys.write_text(json.dumps({"keys": [jwk("RS256", short, "short")]}))
+    run = start_with(
+        tmp_path,
+        {"jwt.issuer": ISSUER, "jwt.audience": AUDIENCE, "jwt.keys_file": str(keys)},
+    )
+    assert run.returncode == 1
+    assert "key `short`" in run.stderr
+
+
+@contextmanager
+def issuer(answer: Callable[[], bytes | None]) -> Iterator[tuple[str, list[str]]]:
+    """An issuer that shows keys, and with `None` never answers: its address, and its requests."""
+    asked: list[str] = []
+    is_over = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            body = answer()
+            if body is None:
+                is_over.wait(DEADLINE_S)
+                return
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/keys", asked
+    finally:
+        is_over.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_keys_come_from_an_address_and_stay_when_it_is_gone(tmp_path: Path) -> None:
+    answers = [json.dumps(key_set()).encode()]
+    with issuer(lambda: answers[0]) as (url, asked), broker(tmp_path, jwt__keys_url=url) as imori:
+        assert is_let_in(imori, token())
+        # A token with an unknown key has them read again, but not for each.
+        answers[0] = b"<html>"
+        for _ in range(5):
+            assert not is_let_in(imori, token(kid="unknown"))
+        assert is_let_in(imori, token())
+        assert len(asked) <= 2, asked
+
+
+def test_an_issuer_that_never_answers_holds_up_nobody_else(tmp_path: Path) -> None:
+    with issuer(lambda: None) as (url, _), broker(tmp_path, jwt__keys_url=url) as imori:
+        path = "/api/users/carol"
+        assert ask(imori, path, method="PUT", body={"password": "x", "tags": ""}).status == 201
+        everything = {"configure": ".*", "write": ".*", "read": ".*"}
+        allowed = ask(imori, "/api/permissions/%2F/carol", method="PUT", body=everything)
+        assert allowed.status == 201
+        waiting = [socket.create_connection(imori.addresses[0], DEADLINE_S) for _ in range(20)]
+        for stream in waiting:
+            frame = f"CONNECT\naccept-version:1.2\nlogin:x\npasscode:{token()}\n\n\0"
+            stream.sendall(frame.encode())
+        assert stomp_answer(imori, "x", "carol").startswith(b"CONNECTED")
+        for stream in waiting:
+            assert stream.recv(4096).startswith(b"ERROR")
+            stream.close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"jwt.issuer": ISSUER}, "jwt.audience"),
+        ({"jwt.issuer": ISSUER, "jwt.audience": "x", "jwt.keys_file": "/nowhere"}, "/nowhere"),
+        ({"jwt.keys_url": "http://id.example/keys"}, "https://"),
+    ],
+)
+def test_half_an_issuer_is_refused_at_the_start(
+    tmp_path: Path, settings: dict[str, str], says: str
+) -> None:
+    run = start_with(tmp_path, settings)
+    assert run.returncode != 0
+    assert says in run.stderr, run.stderr
