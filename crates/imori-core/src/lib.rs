@@ -30,6 +30,8 @@ pub mod confirm;
 pub mod room;
 pub mod memory;
 pub mod quota;
+pub mod policy;
+mod expression;
 pub mod name;
 pub mod id;
 pub mod time;

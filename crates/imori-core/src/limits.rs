@@ -124,15 +124,15 @@ pub const RECORD_SLACK_BYTES: usize = 64;
 /// journal file.
 pub const RECORD_ENTRIES_MAX: usize = 16_384;
 
-/// Bytes of a regular expression in a right, as in RabbitMQ. More: the right is refused.
+/// Bytes of a regular expression in a right, as in RabbitMQ, or in a policy. More: the right or policy is refused.
 pub const EXPRESSION_BYTES_MAX: usize = 1024;
 
-/// Bytes of a compiled expression of a right, and of the states that it remembers: a thousand users have several each.
-/// More: the right is refused.
+/// Bytes of a compiled expression of a right or policy, and of the states that it remembers: a thousand users have
+/// several each. More: the right or policy is refused.
 pub const EXPRESSION_COMPILED_BYTES_MAX: usize = 256 << 10;
 
-/// Parts of an expression of a right within each other: reading it takes as many nested calls. More: the right is
-/// refused.
+/// Parts of an expression of a right or policy within each other: reading it takes as many nested calls. More: the
+/// right or policy is refused.
 pub const EXPRESSION_NESTING_MAX: u32 = 32;
 
 /// Patterns of subjects in one list of a user's rights, 100 to 200 bytes each. More: the right is refused.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::id::{ConnectionId, QueueId, Reader, VhostId};
 use crate::name::Name;
 use crate::outbound::Subscription;
+use crate::policy::Policies;
 use crate::route::{
     Arguments, AutoDeleted, BindingKey, ExchangeKind, Removal, RouteError, Settings, Table, TableLimits,
     Target,
@@ -49,6 +50,11 @@ impl Topology {
     /// Takes out a vhost that has no queues, with its exchanges and their bindings; says whether it did.
     pub fn remove_vhost(&mut self, vhost: VhostId) -> bool {
         self.table.queues(vhost).next().is_none() && self.table.remove_vhost(vhost)
+    }
+
+    /// Sets the policies of a vhost, as [`Table::set_policies`].
+    pub fn set_policies(&mut self, vhost: VhostId, policies: Policies) -> bool {
+        self.table.set_policies(vhost, policies)
     }
 
     pub(crate) fn add_queue(

@@ -297,6 +297,17 @@ pub(crate) const DEFINITION_ROWS_PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of the name of a user, a vhost, a policy.
 pub(crate) const OBJECT_NAME_BYTES_MAX: usize = 255;
 
+/// Policies of a vhost, and as many operator policies: each queue that is declared is compared with all of them. More:
+/// the policy is refused.
+pub(crate) const POLICIES_PER_VHOST_MAX: usize = 1_000;
+
+/// Queues on which policies act anew in one turn: each is locked, and its messages may be dropped. Others have their
+/// turns between.
+pub(crate) const POLICY_QUEUES_A_TURN: usize = 64;
+
+/// Bytes of the definition of a policy, as JSON. More: the policy is refused.
+pub(crate) const POLICY_DEFINITION_BYTES_MAX: usize = 16 << 10;
+
 /// A wrong login is forgiven after this long: so often may one source, or one user, go on to be wrong.
 pub(crate) const LOGIN_ATTEMPT_EVERY: Duration = Duration::from_secs(1);
 

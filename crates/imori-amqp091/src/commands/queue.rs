@@ -101,7 +101,7 @@ fn make<W: World>(
 /// The settings of the queue that is there.
 fn current<W: World>(client: &Client, world: &W, name: &Name) -> QueueSettings {
     let id = broker::find_queue(world, &client.actor(), name.as_bytes()).ok();
-    let settings = id.and_then(|id| world.with_queue(id, |queue| queue.settings().clone()));
+    let settings = id.and_then(|id| world.with_queue(id, |queue| queue.declared().clone()));
     settings.unwrap_or_default()
 }
 

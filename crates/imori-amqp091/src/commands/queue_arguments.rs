@@ -5,6 +5,7 @@ use std::time::Duration;
 use imori_core::confirm::Level;
 use imori_core::id::ConnectionId;
 use imori_core::name::Name;
+use imori_core::policy::QueueKind;
 use imori_core::queue::{DeadLetterTarget, Overflow, QueueSettings};
 use imori_core::route::Arguments;
 
@@ -14,23 +15,11 @@ use crate::commands::arguments::{integer, type_name};
 use crate::header_block::value;
 use crate::protocol_error::{Code, ProtocolError};
 
-/// Deliveries of a message in a quorum queue that may fail, where its declaration says nothing: RabbitMQ 4's.
-const QUORUM_DELIVERY_LIMIT: u32 = 20;
-
 /// Milliseconds of a time in a queue's arguments: ten years, as in RabbitMQ.
 const MILLISECONDS_MAX: i64 = 315_360_000_000;
 
 /// Priorities that a queue may tell apart, besides none.
 const PRIORITY_MAX: i64 = 255;
-
-/// The kind of a queue, which decides what arguments it takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum QueueType {
-    /// A queue.
-    Classic,
-    /// A durable queue with a delivery limit, as there is one node.
-    Quorum,
-}
 
 /// The use of an argument that RabbitMQ knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,9 +43,9 @@ enum Check {
 }
 
 /// The arguments that RabbitMQ knows: the types of queues that have them, and what they are here.
-const KNOWN: [(&str, &[QueueType], Use); 29] = {
+const KNOWN: [(&str, &[QueueKind], Use); 29] = {
     use Check::{Anything, DeadLetterStrategy, LeaderLocator, Natural, PlacementTag, Positive, Version};
-    use QueueType::{Classic, Quorum};
+    use QueueKind::{Classic, Quorum};
     use Use::{Noted, Setting};
     [
         ("x-queue-type", &[Classic, Quorum], Setting),
@@ -110,11 +99,10 @@ pub(crate) fn queue_settings(
     let reading = Reading { queue: name, vhost, arguments: declare.arguments };
     let kind = reading.queue_type()?;
     let others = reading.others(kind)?;
-    if kind == QueueType::Quorum {
+    if kind == QueueKind::Quorum {
         reading.check_quorum(declare)?;
     }
     let delivery_limit = reading.number("x-delivery-limit", -1, i64::from(u32::MAX))?;
-    let default_limit = (kind == QueueType::Quorum).then_some(QUORUM_DELIVERY_LIMIT);
     Ok(QueueSettings {
         // RabbitMQ: what belongs to a connection is not durable, whatever is said.
         is_durable: declare.durable && !declare.exclusive,
@@ -131,7 +119,7 @@ pub(crate) fn queue_settings(
             .and_then(|max| u8::try_from(max).ok())
             .filter(|max| *max > 0),
         // RabbitMQ 4: minus one is no limit.
-        delivery_limit: delivery_limit.map_or(default_limit, |limit| u32::try_from(limit).ok()),
+        delivery_limit: delivery_limit.map_or(kind.delivery_limit(), |limit| u32::try_from(limit).ok()),
         dedup_window: reading.milliseconds("x-dedup-window", 0)?.filter(|window| !window.is_zero()),
         is_single_active: reading.flag("x-single-active-consumer")?,
         level: reading.level()?,
@@ -197,10 +185,10 @@ impl Reading<'_> {
         }
     }
 
-    fn queue_type(&self) -> Result<QueueType, ProtocolError> {
+    fn queue_type(&self) -> Result<QueueKind, ProtocolError> {
         match self.text("x-queue-type")? {
-            None | Some(b"classic" | b"undefined" | b"") => Ok(QueueType::Classic),
-            Some(b"quorum") => Ok(QueueType::Quorum),
+            None | Some(b"classic" | b"undefined" | b"") => Ok(QueueKind::Classic),
+            Some(b"quorum") => Ok(QueueKind::Quorum),
             Some(other) => {
                 let why = format_args!("\"unsupported queue type '{}'\"", other.escape_ascii());
                 Err(self.invalid("x-queue-type", why))
@@ -223,7 +211,7 @@ impl Reading<'_> {
     }
 
     /// The arguments that have no effect, each checked. RabbitMQ compares what it knows and nothing else.
-    fn others(&self, kind: QueueType) -> Result<Arguments, ProtocolError> {
+    fn others(&self, kind: QueueKind) -> Result<Arguments, ProtocolError> {
         let mut others = Vec::new();
         for (name, field) in self.arguments.iter() {
             if name == b"x-message-deduplication" && field != FieldValue::Bool(false) {
@@ -235,8 +223,8 @@ impl Reading<'_> {
             };
             if !types.contains(&kind) {
                 let of_type = match kind {
-                    QueueType::Classic => " of queue type rabbit_classic_queue",
-                    QueueType::Quorum => " of queue type rabbit_quorum_queue",
+                    QueueKind::Classic => " of queue type rabbit_classic_queue",
+                    QueueKind::Quorum => " of queue type rabbit_quorum_queue",
                 };
                 return Err(self.refused(format_args!("invalid arg '{known}'"), of_type));
             }
@@ -245,7 +233,7 @@ impl Reading<'_> {
                 others.push((Name::new(name), value(field).into_owned()));
             }
         }
-        if kind == QueueType::Quorum {
+        if kind == QueueKind::Quorum {
             others.push((Name::from("x-queue-type"), value(FieldValue::Text(b"quorum")).into_owned()));
         }
         let others = Arguments::new(others);

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use super::expression::{Expression, ExpressionError};
 use super::grants::{AllowDeny, SubjectGrants, TopicGrant};
+use crate::expression::{Expression, ExpressionError};
 use crate::limits::SUBJECT_GRANTS_MAX;
 use crate::name::Name;
 use crate::responses::Responses;

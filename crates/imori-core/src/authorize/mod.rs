@@ -10,12 +10,11 @@ mod action;
 mod rights;
 mod keys;
 mod grants;
-mod expression;
 
+pub use crate::expression::ExpressionError;
 pub use crate::responses::Responses;
 pub use action::{Action, Object};
 pub use decide::{authorize, filter, responses};
-pub use expression::ExpressionError;
 pub use grants::{AllowDeny, Grants, SubjectGrants, Tag, Tags, TopicGrant};
 pub use identity::{Actor, Identity, Renewal};
 pub use refusal::{Access, Cause, Refusal, Resource};

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::expression::{Expression, ExpressionError};
 use super::grants::{Grants, Tag, Tags};
 use super::keys::{GrantFault, SubjectRights, TopicRight};
+use crate::expression::{Expression, ExpressionError};
 use crate::id::VhostId;
 use crate::message::{DEFAULT_EXCHANGE, TOPIC_EXCHANGE};
 use crate::name::{Name, Printable};

@@ -16,6 +16,7 @@ mod relocate;
 mod peek;
 mod get;
 mod recheck;
+mod govern;
 mod consume;
 mod expire;
 mod deliver;
@@ -40,6 +41,7 @@ pub use disconnect::{delete_exclusive, disconnect, end_session, open_session, se
 pub use deliver::{resume_publishers, wake_consumers};
 pub use expire::{queue_restored, queue_woken};
 pub use get::{GetOptions, TakeReport, get, take};
+pub use govern::{apply_policies, set_policies};
 pub use page::{page_failed, page_read, page_unreadable, page_written, pages_copied};
 pub use peek::peek;
 pub use publish::{

@@ -68,7 +68,7 @@ fn declare_by<W: World>(
                 if !queue.is_open_to(actor.connection) {
                     return Err(BrokerError::Locked(queue.name().clone()));
                 }
-                if must_match && let Some(property) = queue.settings().difference(settings) {
+                if must_match && let Some(property) = queue.declared().difference(settings) {
                     return Err(BrokerError::Inequivalent { name: queue.name().clone(), property });
                 }
                 queue.touch(now);
@@ -85,6 +85,7 @@ fn declare_by<W: World>(
         }
         let gauge = world.gauge().clone();
         let mut queue = Queue::new(actor.vhost, name.clone(), settings.clone(), gauge, now);
+        queue.govern(topology.table().policies(actor.vhost).of_queue(shown, settings.kind()), now);
         let wake_up = queue.new_wake_up();
         if settings.survives() {
             let (vhost, settings) = (actor.vhost, settings.clone());

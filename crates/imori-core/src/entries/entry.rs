@@ -2,12 +2,10 @@
 
 use std::mem::size_of;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::pages::PageId;
 use crate::delivery::Delivery;
 use crate::message::{AddressView, Envelope, Message, MessageView, Properties};
-use crate::time::Time;
 
 /// Bytes of an entry of a page besides the headers and the body: its own head, that of the record, an address.
 const WRITTEN_BESIDES_BYTES: usize = 128;
@@ -32,20 +30,10 @@ impl Entry {
         Entry { message, envelope, page: None, position: 0 }
     }
 
-    /// The time when a message expires that may wait from the time `from` on.
-    ///
-    /// The queue's limit always holds. The publisher's limit was meant for the first queue, and would lose a dead
-    /// letter, so that it does not hold for one.
-    pub(crate) fn deadline(
-        properties: &Properties,
-        is_dead: bool,
-        ttl: Option<Duration>,
-        from: Time,
-    ) -> Option<Time> {
-        let expiration_ms = properties.expiration_ms.filter(|_| !is_dead);
-        let expiration = expiration_ms.map(|ms| Duration::from_millis(u64::from(ms)));
-        let ttl = [ttl, expiration].into_iter().flatten().min();
-        ttl.map(|ttl| from.after(ttl)).filter(|deadline| *deadline < Time::NEVER)
+    /// Milliseconds for which the publisher of a message lets it wait. That was meant for the first queue, and would
+    /// lose a dead letter, so that a dead letter has none.
+    pub(crate) fn expiration_ms(properties: &Properties, is_dead_letter: bool) -> Option<u32> {
+        properties.expiration_ms.filter(|_| !is_dead_letter)
     }
 
     /// The message.

@@ -1,7 +1,5 @@
 //! Messages that wait in the journal alone, and the pages that a start makes of them.
 
-use std::time::Duration;
-
 use super::position::restored_position;
 use crate::confirm::Lsn;
 
@@ -22,8 +20,6 @@ pub(crate) struct InJournal {
 pub struct JournalRead {
     /// The records, in the order of their messages.
     pub lsns: Box<[Lsn]>,
-    /// How long a message may wait in this queue.
-    pub message_ttl: Option<Duration>,
 }
 
 /// A page that is in the journal.
@@ -84,8 +80,8 @@ impl Gathered {
     }
 
     /// Makes a page of them.
-    pub(crate) fn into_page(self, message_ttl: Option<Duration>) -> JournalPage {
-        let read = JournalRead { lsns: self.lsns.into_boxed_slice(), message_ttl };
+    pub(crate) fn into_page(self) -> JournalPage {
+        let read = JournalRead { lsns: self.lsns.into_boxed_slice() };
         JournalPage { read, after: self.after, end: self.end, is_moving: false, is_read: false }
     }
 }
@@ -137,7 +133,7 @@ mod tests {
         }
         assert_eq!((gathered.memory, gathered.body_bytes), (300, 30));
         assert_eq!(given, [5 << 8, (5 << 8) + 1, 1_999]);
-        let page = gathered.into_page(None);
+        let page = gathered.into_page();
         // Read again, each of them stands before the page behind all of it.
         assert_eq!(page.positions().collect::<Vec<_>>(), given);
         assert_eq!(page.read.lsns, [Lsn(5), Lsn(4), Lsn(9)].into());

@@ -1,6 +1,7 @@
 //! The circumstances of a message in one queue; the same message can be in many queues.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::address::Address;
 use crate::confirm::Lsn;
@@ -16,8 +17,10 @@ pub struct Envelope {
     pub sequence: u64,
     /// The record of it in the journal; [`Lsn::NONE`] where it has none.
     pub lsn: Lsn,
-    /// When it expires.
-    pub deadline: Option<Time>,
+    /// When it began to wait here: when it came, or was due.
+    pub since: Time,
+    /// Milliseconds for which its publisher lets it wait in this queue.
+    pub expiration_ms: Option<u32>,
     /// How often it died before it came here.
     pub deaths: Option<Arc<Deaths>>,
     /// Deliveries that failed: the connection ended, or the consumer said so.
@@ -28,6 +31,18 @@ pub struct Envelope {
     pub is_rejected: bool,
     /// Its priority in this queue; 0 in a queue without priorities.
     pub priority: u8,
+}
+
+impl Envelope {
+    /// The time when it expires in a queue whose messages may wait for so long.
+    pub fn deadline(&self, ttl: Option<Duration>) -> Option<Time> {
+        let expiration = self.expiration_ms.map(|ms| Duration::from_millis(u64::from(ms)));
+        let ttl = match (ttl, expiration) {
+            (Some(ttl), Some(expiration)) => ttl.min(expiration),
+            (ttl, expiration) => ttl.or(expiration)?,
+        };
+        Some(self.since.after(ttl)).filter(|deadline| *deadline < Time::NEVER)
+    }
 }
 
 /// Why a message left a queue without being accepted.

@@ -40,7 +40,7 @@ impl Queue {
         let (memory, body_bytes) = (gathered.memory, gathered.body_bytes);
         let first = self.next_sequence;
         self.next_sequence += u64::from(len);
-        let page = gathered.into_page(self.settings().message_ttl);
+        let page = gathered.into_page();
         let id = self.pages.restore_in_journal(priority, page, first, is_doubtful);
         let part = PagePart { id, first: None, len, memory, body_bytes, is_asked: false };
         self.ready.restore(priority, Part::Page(part));

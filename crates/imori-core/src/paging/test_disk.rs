@@ -97,7 +97,7 @@ impl Disk {
     pub(crate) fn read_journal(&self, read: &JournalRead, gauge: &Gauge) -> Option<Vec<Entry>> {
         let decode = |lsn: &Lsn| {
             let (_, payload) = self.journal.get(lsn)?;
-            Some(decode_journal_entry(*lsn, payload, read.message_ttl, gauge).expect("it was written"))
+            Some(decode_journal_entry(*lsn, payload, gauge).expect("it was written"))
         };
         read.lsns.iter().map(decode).collect()
     }

@@ -24,7 +24,7 @@ impl Queue {
             let Some(entry) = self.ready.pop() else {
                 return;
             };
-            if entry.envelope.deadline.is_some_and(|deadline| deadline <= now) {
+            if self.is_expired(&entry, now) {
                 self.die(entry, DeathReason::Expired, now, effects);
                 continue;
             }

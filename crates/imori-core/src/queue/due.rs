@@ -2,8 +2,8 @@
 
 use super::leave::Effects;
 use super::queue::Queue;
-use super::settings::Overflow;
 use crate::entries::{Delayed, Entry, Front, Pages, TakenOut};
+use crate::policy::Overflow;
 use crate::time::Time;
 
 impl Queue {

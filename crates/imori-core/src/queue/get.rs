@@ -37,7 +37,7 @@ impl Queue {
         while !self.is_held_up()
             && let Some(entry) = self.ready.pop()
         {
-            if entry.envelope.deadline.is_some_and(|deadline| deadline <= now) {
+            if self.is_expired(&entry, now) {
                 self.die(entry, DeathReason::Expired, now, effects);
                 continue;
             }
@@ -91,7 +91,7 @@ impl Queue {
             && !self.is_held_up()
             && let Some(entry) = self.ready.pop()
         {
-            if entry.envelope.deadline.is_some_and(|deadline| deadline <= now) {
+            if self.is_expired(&entry, now) {
                 self.die(entry, DeathReason::Expired, now, effects);
                 continue;
             }

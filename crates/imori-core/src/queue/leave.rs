@@ -124,12 +124,18 @@ impl Queue {
 
     /// Dead-letters the expired messages at the front.
     pub fn expire(&mut self, now: Time, effects: &mut Effects) {
-        let is_due = |entry: &Entry| entry.envelope.deadline.is_some_and(|deadline| deadline <= now);
+        let ttl = self.settings.message_ttl;
+        let is_due = |entry: &Entry| entry.envelope.deadline(ttl).is_some_and(|deadline| deadline <= now);
         while !self.is_held_up()
             && let Some(entry) = self.ready.pop_if(is_due)
         {
             self.die(entry, DeathReason::Expired, now, effects);
         }
+    }
+
+    /// Tells whether the time of a message is over.
+    pub(crate) fn is_expired(&self, entry: &Entry, now: Time) -> bool {
+        entry.envelope.deadline(self.settings.message_ttl).is_some_and(|deadline| deadline <= now)
     }
 
     /// Dead-letters the oldest while there are too many. One that has to be read first is when it is.

@@ -11,6 +11,7 @@ mod due;
 mod deliver;
 mod die;
 mod purge;
+mod in_effect;
 mod leave;
 mod queue;
 mod pending_dead_letters;
@@ -21,14 +22,16 @@ mod dedup;
 #[cfg(test)]
 mod test_stage;
 
+pub use crate::policy::Overflow;
 pub use consumers::ConsumeRefusal;
 pub use dedup::Dedup;
 pub use get::Got;
+pub use in_effect::{Sources, in_effect};
 pub use leave::{DeadLetter, Effects};
 pub use peek::{Peek, PeekPage, PeekPart};
 pub use publish::{Arrival, Published, QueueFull};
 pub use queue::{Durability, Queue};
-pub use settings::{DeadLetterTarget, Overflow, QueueSettings};
+pub use settings::{DeadLetterTarget, QueueSettings};
 #[cfg(test)]
 pub(crate) use test_stage::{dead_lettering, entry};
 #[cfg(test)]

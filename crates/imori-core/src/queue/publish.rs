@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use super::leave::Effects;
 use super::queue::Queue;
-use super::settings::Overflow;
 use crate::confirm::{Level, Lsn};
 use crate::delivery::{Delivery, DeliveryCount, Taken};
 use crate::entries::Entry;
 use crate::id::Reader;
 use crate::message::{AddressView, DeathReason, Deaths, Envelope, Properties, Publication};
+use crate::policy::Overflow;
 use crate::time::Time;
 
 /// The circumstances of a publish.
@@ -142,7 +142,6 @@ impl Queue {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         self.need_record(arrival.lsn);
-        let deadline = Entry::deadline(properties, arrival.deaths.is_some(), self.settings.message_ttl, from);
         let priority = self.priority_of(properties);
         let entry = Entry::new(
             message,
@@ -150,7 +149,8 @@ impl Queue {
                 address: arrival.address.keep(),
                 sequence,
                 lsn: arrival.lsn,
-                deadline,
+                since: from,
+                expiration_ms: Entry::expiration_ms(properties, arrival.deaths.is_some()),
                 deaths: arrival.deaths.cloned(),
                 failures: 0,
                 is_redelivered: false,

@@ -19,7 +19,7 @@ use hashbrown::HashMap;
 use super::consumers::{ConsumeRefusal, Consumers};
 use super::dedup::Dedup;
 use super::pending_dead_letters::PendingDeadLetters;
-use super::settings::QueueSettings;
+use super::settings::{Governed, QueueSettings};
 use super::waiting_publishers::WaitingPublishers;
 use crate::activity::{QueueActivity, WaitSample};
 use crate::confirm::{Level, Lsn};
@@ -51,7 +51,10 @@ pub struct Durability {
 pub struct Queue {
     pub(crate) vhost: VhostId,
     pub(crate) name: Name,
+    /// The settings in effect.
     pub(crate) settings: QueueSettings,
+    /// The policies that act on it, if any do.
+    pub(crate) governed: Option<Box<Governed>>,
     pub(crate) durability: Option<Durability>,
     /// Delayed messages; few queues have any.
     pub(crate) delayed: Option<Box<Delayed>>,
@@ -115,6 +118,7 @@ impl Queue {
             counts: HashMap::default(),
             consumers: Consumers::new(settings.is_single_active),
             settings,
+            governed: None,
             is_retired: false,
             next_sequence: 1,
             activity: QueueActivity::default(),
@@ -146,7 +150,7 @@ impl Queue {
         &self.name
     }
 
-    /// The properties that the declaration fixed.
+    /// The properties that are in effect.
     pub fn settings(&self) -> &QueueSettings {
         &self.settings
     }
@@ -261,7 +265,8 @@ impl Queue {
 
     /// A wake-up to ask for: `Some` where one earlier than those asked for before is needed.
     pub fn new_wake_up(&mut self) -> Option<Time> {
-        let messages = self.ready.fronts().filter_map(|entry| entry.envelope.deadline).min();
+        let messages =
+            self.ready.fronts().filter_map(|entry| entry.envelope.deadline(self.settings.message_ttl)).min();
         let due = self.delayed.as_ref().and_then(|delayed| delayed.next_due());
         let forgotten = self.dedup.as_ref().and_then(|dedup| dedup.end());
         // None of them dies before the pending dead letters.

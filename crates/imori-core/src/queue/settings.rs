@@ -1,10 +1,12 @@
-//! The settings of a queue, as its declaration fixed them.
+//! The settings of a queue: those that its declaration fixed, or those in effect.
 
 use std::time::Duration;
 
 use crate::confirm::Level;
 use crate::id::ConnectionId;
+use crate::message::Value;
 use crate::name::Name;
+use crate::policy::{Matched, Overflow, QueueKind};
 use crate::route::Arguments;
 
 /// Where a queue's rejected, expired and overflowing messages go.
@@ -16,19 +18,7 @@ pub struct DeadLetterTarget {
     pub routing_key: Option<Name>,
 }
 
-/// The policy for a message for which a queue has no room.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum Overflow {
-    /// The oldest message leaves.
-    #[default]
-    DropHead,
-    /// The publish is refused.
-    RejectPublish,
-    /// The publish is refused and the message is dead-lettered.
-    RejectPublishDeadLetter,
-}
-
-/// The properties of a queue that its declaration fixes.
+/// The properties of a queue. A declaration fixes all of them; a policy changes the limits that are in effect.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct QueueSettings {
     /// The queue outlives the broker, and so do its persistent messages.
@@ -45,7 +35,7 @@ pub struct QueueSettings {
     pub length_max: Option<u64>,
     /// How many bytes of bodies may wait.
     pub length_bytes_max: Option<u64>,
-    /// The policy beyond these limits.
+    /// The treatment of messages beyond these limits.
     pub overflow: Overflow,
     /// Where messages go that are not accepted.
     pub dead_letter: Option<DeadLetterTarget>,
@@ -67,6 +57,14 @@ impl QueueSettings {
     /// Tells whether it outlives the broker: what belongs to a connection or goes with its consumers does not.
     pub fn survives(&self) -> bool {
         self.is_durable && self.exclusive_to.is_none() && !self.is_auto_delete
+    }
+
+    /// The kind that its declaration names.
+    pub fn kind(&self) -> QueueKind {
+        let is_quorum = |(name, value): &(Name, Value<'_>)| {
+            name.as_bytes() == b"x-queue-type" && *value == Value::text(b"quorum")
+        };
+        if self.others.entries().iter().any(is_quorum) { QueueKind::Quorum } else { QueueKind::Classic }
     }
 
     /// The name of the first property in which `self` differs from `other`, as AMQP users call it.
@@ -94,4 +92,11 @@ impl QueueSettings {
         .into_iter()
         .find_map(|(differs, name)| differs.then_some(name))
     }
+}
+
+/// The policies that act on a queue, and its declaration, which says less than what is in effect.
+#[derive(Debug)]
+pub(crate) struct Governed {
+    pub(crate) declared: QueueSettings,
+    pub(crate) matched: Matched,
 }

@@ -1,11 +1,10 @@
 //! An entry of a page: what its queue knows of a message, and the message as its record has it.
 //!
-//! `version u8, flags u8, failures u32, sequence u64, deadline u64`, the last only if the flags name it, in version 4
-//! `due u64, priority u8`, and the payload of a message's record, in which no queue stands. Version 4 is that of
-//! delayed messages, and version 3 that of all others. Versions 1 and 2 had no flag for messages that were rejected.
+//! `version u8, flags u8, failures u32, sequence u64`, in version 6 `due u64, priority u8`, and the payload of a
+//! message's record, in which no queue stands and whose time is that from which the message waits. Version 6 is that
+//! of delayed messages, and version 5 that of all others. Earlier versions had a deadline, which no policy can move.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -18,12 +17,11 @@ use crate::message::{AddressView, Envelope, Message, Property};
 use crate::paging::{FoundDelayed, PageDraft};
 use crate::time::Time;
 
-const VERSION: u8 = 3;
-const DELAYED_VERSION: u8 = 4;
+const VERSION: u8 = 5;
+const DELAYED_VERSION: u8 = 6;
 
 const REDELIVERED: u8 = 1;
-const DEADLINE: u8 = 1 << 1;
-const REJECTED: u8 = 1 << 2;
+const REJECTED: u8 = 1 << 1;
 
 /// An entry of a page, to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +68,8 @@ pub fn decode_page_entry(lsn: Lsn, payload: &[u8], gauge: &Gauge) -> Result<Entr
         address: Arc::new(record.address),
         sequence: head.sequence,
         lsn,
-        deadline: head.deadline,
+        since: record.time,
+        expiration_ms: Entry::expiration_ms(&record.properties, record.deaths.is_some()),
         deaths: record.deaths,
         failures: head.failures,
         is_redelivered: head.is_redelivered,
@@ -80,24 +79,20 @@ pub fn decode_page_entry(lsn: Lsn, payload: &[u8], gauge: &Gauge) -> Result<Entr
     Ok(Entry::new(message, envelope))
 }
 
-/// Reads a message's record as an entry of a queue in which messages may wait for so long; its message is charged
-/// to `gauge`. What the queue knows of it besides is not in the record.
+/// Reads a message's record as an entry of a queue; its message is charged to `gauge`. What the queue knows of it
+/// besides is not in the record.
 ///
 /// # Errors
 /// [`RecordError`].
-pub fn decode_journal_entry(
-    lsn: Lsn,
-    payload: &[u8],
-    message_ttl: Option<Duration>,
-    gauge: &Gauge,
-) -> Result<Entry, RecordError> {
+pub fn decode_journal_entry(lsn: Lsn, payload: &[u8], gauge: &Gauge) -> Result<Entry, RecordError> {
     let record = MessageRecord::decode(payload)?;
     let message = Message::store(&record.view(), None, gauge);
     let envelope = Envelope {
         address: Arc::new(record.address),
         sequence: 0,
         lsn,
-        deadline: Entry::deadline(&record.properties, record.deaths.is_some(), message_ttl, record.time),
+        since: record.time,
+        expiration_ms: Entry::expiration_ms(&record.properties, record.deaths.is_some()),
         deaths: record.deaths,
         failures: 0,
         is_redelivered: false,
@@ -124,7 +119,6 @@ pub(crate) fn decode_delayed_entry(lsn: Lsn, payload: &[u8]) -> Result<FoundDela
 struct EntryHead {
     failures: u32,
     sequence: u64,
-    deadline: Option<Time>,
     is_redelivered: bool,
     is_rejected: bool,
     /// When it is due, and its priority.
@@ -136,32 +130,27 @@ fn decode_head(payload: &[u8]) -> Result<(EntryHead, &[u8]), RecordError> {
     let mut fields = Fields::of(payload, if is_delayed { DELAYED_VERSION } else { VERSION })?;
     let flags = fields.u8()?;
     let (failures, sequence) = (fields.u32()?, fields.u64()?);
-    let deadline = if flags & DEADLINE != 0 { Some(Time(fields.u64()?)) } else { None };
     let delayed = if is_delayed { Some((Time(fields.u64()?), fields.u8()?)) } else { None };
     let (is_redelivered, is_rejected) = (flags & REDELIVERED != 0, flags & REJECTED != 0);
-    let head = EntryHead { failures, sequence, deadline, is_redelivered, is_rejected, delayed };
+    let head = EntryHead { failures, sequence, is_redelivered, is_rejected, delayed };
     Ok((head, fields.rest()))
 }
 
 fn push_entry(out: &mut Vec<u8>, entry: &Entry, due: Option<Time>) {
-    let Envelope { address, sequence, deadline, deaths, failures, .. } = &entry.envelope;
+    let Envelope { address, sequence, since, deaths, failures, .. } = &entry.envelope;
     let view = entry.message.view();
     let flag = |is_set, flag| if is_set { flag } else { 0 };
-    let flags = flag(entry.envelope.is_redelivered, REDELIVERED)
-        | flag(deadline.is_some(), DEADLINE)
-        | flag(entry.envelope.is_rejected, REJECTED);
+    let flags = flag(entry.envelope.is_redelivered, REDELIVERED) | flag(entry.envelope.is_rejected, REJECTED);
     let version = if due.is_some() { DELAYED_VERSION } else { VERSION };
     out.extend_from_slice(&[version, flags]);
     out.extend_from_slice(&failures.to_le_bytes());
     out.extend_from_slice(&sequence.to_le_bytes());
-    deadline.iter().for_each(|deadline| out.extend_from_slice(&deadline.0.to_le_bytes()));
     if let Some(due) = due {
         out.extend_from_slice(&due.0.to_le_bytes());
         out.push(entry.envelope.priority);
     }
     let address = AddressView::new(address);
-    // When it came is in its deadline already.
-    push_message(out, &view, &address, deaths.as_deref(), &[], Time(0));
+    push_message(out, &view, &address, deaths.as_deref(), &[], *since);
 }
 
 #[cfg(test)]
@@ -170,29 +159,29 @@ mod tests {
     use super::*;
     use crate::message::{MessageView, OriginId, Properties};
 
-    /// The bytes before the message, in version 3.
-    const PLAIN: [u8; 22] = [3, 3, 2, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 9, 1, 0, 0, 0, 0, 0, 0];
+    /// The bytes before the message, in version 5.
+    const PLAIN: [u8; 14] = [5, 1, 2, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0];
 
     fn message() -> Vec<u8> {
         let properties = Properties::new(OriginId::BROKER);
         let view = MessageView { properties: &properties, text: b"", body: b"body" };
         let address = Arc::new(crate::message::Address::new(b"x", b"k"));
-        encode_message(&view, &AddressView::new(&address), None, &[], Time(0))
+        encode_message(&view, &AddressView::new(&address), None, &[], Time(265))
     }
 
     #[test]
     fn entries_of_both_versions_are_read_and_no_other() {
         let gauge = Gauge::default();
-        let rejected = [&[3, 7], &PLAIN[2..]].concat();
-        let delayed = [&[4], &PLAIN[1..], &[5, 1, 0, 0, 0, 0, 0, 0, 4]].concat();
+        let rejected = [&[5, 3], &PLAIN[2..]].concat();
+        let delayed = [&[6], &PLAIN[1..], &[5, 1, 0, 0, 0, 0, 0, 0, 4]].concat();
         let due = Some(Time(261));
         for (head, is_rejected, priority, due) in
             [(&PLAIN[..], false, 0, None), (&rejected, true, 0, None), (&delayed, false, 4, due)]
         {
             let bytes = [head, &message()].concat();
             let entry = decode_page_entry(Lsn(6), &bytes, &gauge).expect("it is one");
-            let Envelope { sequence, lsn, deadline, failures, is_redelivered, .. } = entry.envelope;
-            assert_eq!((sequence, lsn, deadline), (7, Lsn(6), Some(Time(265))));
+            let Envelope { sequence, lsn, since, failures, is_redelivered, .. } = entry.envelope;
+            assert_eq!((sequence, lsn, since), (7, Lsn(6), Time(265)));
             assert_eq!((failures, is_redelivered, entry.envelope.priority), (2, true, priority));
             assert_eq!(entry.envelope.is_rejected, is_rejected);
             let mut written = Vec::new();
@@ -208,7 +197,7 @@ mod tests {
                 );
             }
         }
-        for other in [1, 2, 5] {
+        for other in [3, 4, 7] {
             let read = decode_page_entry(Lsn(6), &[other; 99], &gauge).err();
             assert_eq!(read, Some(RecordError::Version(other)));
         }

@@ -19,6 +19,7 @@ use crate::limits::PAGE_BYTES_GOAL;
 use crate::memory::Gauge;
 use crate::message::{AddressView, Message, Property, Publication};
 use crate::name::Name;
+use crate::policy::Policies;
 use crate::queue::{Arrival, Queue, QueueSettings};
 use crate::record::{
     BindingDefinition, BindingTarget, Checkpoint, Definition, MessageRecord, RecordError, Row, Table,
@@ -73,6 +74,7 @@ pub struct Restore {
     /// Bytes of memory that messages took.
     taken_bytes: usize,
     pages: RestoredPages,
+    policies: BTreeMap<VhostId, Policies>,
     exchanges: Vec<(VhostId, Name, ExchangeKind, Settings)>,
     bindings: Vec<BindingDefinition>,
     settled: HashSet<RecordRef, FixedState>,
@@ -97,6 +99,7 @@ impl Restore {
             leaving: Leaving { after_bytes: usize::MAX, page_bytes: PAGE_BYTES_GOAL },
             taken_bytes: 0,
             pages: RestoredPages::default(),
+            policies: BTreeMap::new(),
             exchanges: Vec::new(),
             bindings: Vec::new(),
             settled: HashSet::default(),
@@ -117,6 +120,12 @@ impl Restore {
     #[must_use]
     pub fn leaving(self, leaving: Leaving) -> Restore {
         Restore { leaving, ..self }
+    }
+
+    /// Says which policies act in vhosts, before anything is defined there.
+    #[must_use]
+    pub fn under(self, policies: impl IntoIterator<Item = (VhostId, Policies)>) -> Restore {
+        Restore { policies: policies.into_iter().collect(), ..self }
     }
 
     /// Takes a row of the store of definitions.
@@ -186,6 +195,10 @@ impl Restore {
 
     fn make_queue(&mut self, id: DurableQueueId, vhost: VhostId, name: Name, settings: QueueSettings) {
         let mut queue = Queue::new(vhost, name, settings, self.gauge.clone(), self.now);
+        if let Some(policies) = self.policies.get(&vhost) {
+            let matched = policies.of_queue(queue.name().as_bytes(), queue.declared().kind());
+            queue.govern(matched, self.now);
+        }
         queue.make_durable(id);
         self.queues.insert(id, (queue, Vec::new()));
     }
@@ -372,6 +385,9 @@ impl Restore {
         add_queue: &mut dyn FnMut(Queue) -> Option<QueueId>,
     ) -> (Vec<Awakening>, Restored) {
         let mut restored = Restored::default();
+        for (vhost, policies) in self.policies {
+            topology.set_policies(vhost, policies);
+        }
         for (vhost, name, kind, settings) in self.exchanges {
             let declared = topology.declare_exchange(vhost, name.as_bytes(), kind, settings);
             restored.passed_over += usize::from(declared.is_err());

@@ -10,6 +10,7 @@ use super::pattern::{self, Pattern, PatternError};
 use super::target::Target;
 use super::trie::Trie;
 use crate::name::Name;
+use crate::policy::Matched;
 
 /// How an exchange chooses among its bindings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,6 +77,8 @@ pub struct Exchange {
     name: Name,
     kind: ExchangeKind,
     settings: Settings,
+    /// The policies that act on it.
+    matched: Matched,
     bindings: Bindings,
 }
 
@@ -111,7 +114,7 @@ impl Exchange {
             ExchangeKind::Topic => Bindings::Topic(Trie::default()),
             ExchangeKind::Headers => Bindings::Headers(Targets::None),
         };
-        Exchange { name, kind, settings, bindings }
+        Exchange { name, kind, settings, matched: Matched::default(), bindings }
     }
 
     /// Its name; empty for the default exchange.
@@ -127,6 +130,22 @@ impl Exchange {
     /// The settings of its declaration.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// The policies that act on it.
+    pub fn matched(&self) -> &Matched {
+        &self.matched
+    }
+
+    /// The exchange that takes what none of its bindings takes: that of its declaration, or else of its policy.
+    pub fn alternate(&self) -> Option<Name> {
+        let declared = self.settings.alternate.clone();
+        self.matched.unless_said(declared, |policy| policy.alternate_exchange.clone()).0
+    }
+
+    /// Lets these policies act on it.
+    pub(crate) fn govern(&mut self, matched: Matched) {
+        self.matched = matched;
     }
 
     /// Whether it has no binding. The default exchange has none: its routes are implied.

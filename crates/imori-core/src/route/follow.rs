@@ -68,7 +68,7 @@ fn visit(
         found.is_cacheable = false;
     }
     if !is_routed {
-        next.extend(exchange.settings().alternate.clone());
+        next.extend(exchange.alternate());
     }
     Ok(())
 }

@@ -20,6 +20,7 @@ use crate::limits::{
 };
 use crate::message::Address;
 use crate::name::Name;
+use crate::policy::Policies;
 
 /// All vhosts with their exchanges, bindings and names of queues.
 #[derive(Debug, Clone)]
@@ -155,6 +156,21 @@ impl Table {
         let removed = vhost.and_then(Option::take).is_some();
         self.version += u64::from(removed);
         removed
+    }
+
+    /// The policies of a vhost.
+    pub fn policies(&self, vhost: VhostId) -> Policies {
+        self.known(vhost).map(|vhost| vhost.policies().clone()).unwrap_or_default()
+    }
+
+    /// Lets these policies act on the exchanges of a vhost, and on all that is declared there from now on; says whether
+    /// the vhost is there.
+    pub fn set_policies(&mut self, vhost: VhostId, policies: Policies) -> bool {
+        let seed = self.seed;
+        let Ok(vhost) = self.vhost_mut(vhost) else { return false };
+        vhost.set_policies(seed, policies);
+        self.version += 1;
+        true
     }
 
     /// Adds an exchange; says whether it is new. Declaring it again as it is changes nothing.

@@ -12,6 +12,7 @@ use super::hamt::{Hamt, Seed};
 use super::target::Target;
 use crate::id::QueueId;
 use crate::name::Name;
+use crate::policy::Policies;
 
 /// The exchanges that every vhost has beside the default one.
 const PREDECLARED: [(&str, ExchangeKind); 5] = [
@@ -32,6 +33,7 @@ pub(crate) struct Vhost {
     incoming: Hamt<Target, Hamt<Incoming, ()>>,
     bindings: usize,
     subscriptions: usize,
+    policies: Policies,
 }
 
 /// A binding as seen from its target.
@@ -51,6 +53,7 @@ impl Vhost {
             incoming: Hamt::default(),
             bindings: 0,
             subscriptions: 0,
+            policies: Policies::default(),
         };
         let durable = Settings { is_durable: true, ..Settings::default() };
         vhost.add_exchange(seed, Exchange::new(Name::from(""), ExchangeKind::Direct, durable.clone()));
@@ -76,8 +79,28 @@ impl Vhost {
         self.exchanges.len()
     }
 
-    pub(crate) fn add_exchange(&mut self, seed: Seed, exchange: Exchange) {
+    pub(crate) fn add_exchange(&mut self, seed: Seed, mut exchange: Exchange) {
+        exchange.govern(self.policies.of_exchange(exchange.name().as_bytes()));
         self.exchanges.insert(seed, exchange.name().clone(), Arc::new(exchange));
+    }
+
+    pub(crate) fn policies(&self) -> &Policies {
+        &self.policies
+    }
+
+    /// Lets these policies act on its exchanges from now on.
+    pub(crate) fn set_policies(&mut self, seed: Seed, policies: Policies) {
+        self.policies = policies;
+        let of = |exchange: &Arc<Exchange>| {
+            let matched = self.policies.of_exchange(exchange.name().as_bytes());
+            (!matched.is_same(exchange.matched())).then(|| (exchange.name().clone(), matched))
+        };
+        let changed: Vec<_> = self.exchanges.iter().filter_map(|(_, exchange)| of(exchange)).collect();
+        for (name, matched) in changed {
+            if let Some(exchange) = self.exchanges.get_mut(seed, &name) {
+                Arc::make_mut(exchange).govern(matched);
+            }
+        }
     }
 
     pub(crate) fn queue(&self, seed: Seed, name: &[u8]) -> Option<QueueId> {

@@ -20,6 +20,7 @@ use super::nkey;
 use super::objects::{Objects, User};
 use super::operator::OPERATOR;
 use super::password::PasswordHash;
+use super::policy::{PolicyKind, SetPolicy};
 use super::quotas::{Quota, Quotas};
 use super::refusal::AccessError;
 use super::token;
@@ -133,6 +134,12 @@ impl Access {
     /// The objects as they are now.
     pub(crate) fn objects(&self) -> Objects {
         self.state.load().objects.clone()
+    }
+
+    /// A policy, by its kind, vhost and name.
+    pub(crate) fn policy(&self, (kind, vhost, name): (PolicyKind, &str, &str)) -> Option<Arc<SetPolicy>> {
+        let key = (kind, vhost.to_owned(), name.to_owned());
+        self.state.load().objects.policies.get(&key).cloned()
     }
 
     /// The limits of a user.

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use imori_store::definitions::{Change, Table};
+use serde::Serialize;
 
 use super::file_objects::FileObjects;
 use super::objects::{Object, Objects, Permission, TopicPermission, User, VhostFacts, row_key};
+use super::policy::{PolicyKind, PolicyRow, SetPolicy};
 use super::refusal::AccessError;
-use crate::limits::{OBJECT_NAME_BYTES_MAX, VHOSTS_MAX};
+use crate::limits::{OBJECT_NAME_BYTES_MAX, POLICIES_PER_VHOST_MAX, VHOSTS_MAX};
 
 /// Objects as a change leaves them.
 #[derive(Debug)]
@@ -172,7 +174,7 @@ impl Draft {
         Ok(known.is_none())
     }
 
-    /// Takes a vhost away with all permissions in it.
+    /// Takes a vhost away with its policies and all permissions in it.
     ///
     /// # Errors
     /// There is no such vhost.
@@ -182,6 +184,52 @@ impl Draft {
         self.changes.push(Change { table: Table::Vhosts, key, value: None });
         self.remove::<VhostFacts>(&[name]);
         self.forget_permissions(|_, vhost| vhost == name);
+        let policies = self.objects.policies.keys().filter(|(_, vhost, _)| vhost == name);
+        for (kind, vhost, policy) in policies.cloned().collect::<Vec<_>>() {
+            self.delete_policy(kind, &vhost, &policy)?;
+        }
+        Ok(())
+    }
+
+    /// Sets a policy of a vhost; says whether it is new.
+    ///
+    /// # Errors
+    /// There is no such vhost, the policy means nothing, or there are as many as there may be.
+    pub(crate) fn put_policy(
+        &mut self,
+        (kind, vhost, name): (PolicyKind, &str, &str),
+        row: PolicyRow,
+    ) -> Result<bool, AccessError> {
+        check_name(kind.word(), name)?;
+        if !self.objects.vhosts.contains_key(vhost) {
+            return Err(AccessError::Missing("vhost", vhost.to_owned()));
+        }
+        let compiled = row.compile(kind, name)?;
+        let key = (kind, vhost.to_owned(), name.to_owned());
+        let count = self.objects.policies_of_kind(kind, vhost).count();
+        if count >= POLICIES_PER_VHOST_MAX && !self.objects.policies.contains_key(&key) {
+            let (word, vhost) = (kind.word(), vhost.escape_debug());
+            return Err(AccessError::Bad(format!(
+                "vhost `{vhost}` has `{POLICIES_PER_VHOST_MAX}` of this kind, as many as there may be; delete a {word} first"
+            )));
+        }
+        self.put_row(kind.row_kind(), &[vhost, name], &row);
+        Ok(self.objects.policies.insert(key, Arc::new(SetPolicy { row, compiled })).is_none())
+    }
+
+    /// Takes a policy away.
+    ///
+    /// # Errors
+    /// There is none of this kind and name.
+    pub(crate) fn delete_policy(
+        &mut self,
+        kind: PolicyKind,
+        vhost: &str,
+        name: &str,
+    ) -> Result<(), AccessError> {
+        let removed = self.objects.policies.remove(&(kind, vhost.to_owned(), name.to_owned()));
+        removed.ok_or_else(|| AccessError::Missing(kind.word(), name.to_owned()))?;
+        self.remove_row(kind.row_kind(), &[vhost, name]);
         Ok(())
     }
 
@@ -211,14 +259,22 @@ impl Draft {
     }
 
     fn put<T: Object>(&mut self, parts: &[&str], value: &T) {
+        self.put_row(T::KIND, parts, value);
+    }
+
+    fn put_row(&mut self, kind: &str, parts: &[&str], value: &impl Serialize) {
         // Plain data with text for keys always has a form in JSON.
         let value = serde_json::to_vec(value).unwrap_or_default();
-        let key = row_key(T::KIND, parts).into();
+        let key = row_key(kind, parts).into();
         self.changes.push(Change { table: Table::Objects, key, value: Some(value.into()) });
     }
 
     fn remove<T: Object>(&mut self, parts: &[&str]) {
-        let key = row_key(T::KIND, parts).into();
+        self.remove_row(T::KIND, parts);
+    }
+
+    fn remove_row(&mut self, kind: &str, parts: &[&str]) {
+        let key = row_key(kind, parts).into();
         self.changes.push(Change { table: Table::Objects, key, value: None });
     }
 }

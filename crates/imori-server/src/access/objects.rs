@@ -9,11 +9,13 @@ use std::time::Duration;
 use imori_core::authorize::{AllowDeny, Grants, Responses, SubjectGrants, Tag, Tags, TopicGrant};
 use imori_core::id::VhostId;
 use imori_core::name::Name;
+use imori_core::policy::Policies;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tracing::warn;
 
 use super::password::PasswordHash;
+use super::policy::{PolicyKind, PolicyRow, SetPolicy};
 
 /// A user.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -180,6 +182,8 @@ pub(crate) struct Objects {
     pub(crate) permissions: BTreeMap<(String, String), Arc<Permission>>,
     /// By user, vhost and exchange.
     pub(crate) topic_permissions: BTreeMap<(String, String, String), Arc<TopicPermission>>,
+    /// By kind, vhost and name.
+    pub(crate) policies: BTreeMap<(PolicyKind, String, String), Arc<SetPolicy>>,
 }
 
 impl Objects {
@@ -188,8 +192,7 @@ impl Objects {
     pub(crate) fn read(rows: &[(Vec<u8>, Vec<u8>)], vhosts: &[(Name, VhostId)]) -> Objects {
         let mut objects = Objects::default();
         for (name, id) in vhosts {
-            let facts = VhostFacts { id: id.0, ..VhostFacts::default() };
-            objects.vhosts.insert(String::from_utf8_lossy(name.as_bytes()).into_owned(), Arc::new(facts));
+            objects.add_vhost(name, *id);
         }
         for (key, value) in rows {
             if objects.take(key, value).is_none() {
@@ -218,9 +221,54 @@ impl Objects {
                 let key = (user.to_owned(), vhost.to_owned(), exchange.to_owned());
                 self.topic_permissions.insert(key, read(value)?);
             }
+            [kind, vhost, name] => {
+                let kind = [PolicyKind::Policy, PolicyKind::Operator]
+                    .into_iter()
+                    .find(|of| of.row_kind() == kind)?;
+                let row: PolicyRow = serde_json::from_slice(value).ok()?;
+                let compiled = row.compile(kind, name).ok()?;
+                let key = (kind, vhost.to_owned(), name.to_owned());
+                self.policies.insert(key, Arc::new(SetPolicy { row, compiled }));
+            }
             _ => return None,
         }
         Some(())
+    }
+
+    /// The policies of one kind in a vhost, by name.
+    pub(crate) fn policies_of_kind(
+        &self,
+        kind: PolicyKind,
+        vhost: &str,
+    ) -> impl Iterator<Item = (&String, &Arc<SetPolicy>)> {
+        let first = (kind, vhost.to_owned(), String::new());
+        let is_of = move |key: &(PolicyKind, String, String)| key.0 == kind && key.1 == vhost;
+        let of_vhost = self.policies.range(first..).take_while(move |(key, _)| is_of(key));
+        of_vhost.map(|((_, _, name), policy)| (name, policy))
+    }
+
+    /// The policies of a vhost, compiled.
+    pub(crate) fn policies_of(&self, vhost: &str) -> Policies {
+        let compiled = |kind| {
+            let of_kind = self.policies_of_kind(kind, vhost);
+            of_kind.map(|(_, policy)| Arc::clone(&policy.compiled)).collect()
+        };
+        Policies::new(compiled(PolicyKind::Policy), compiled(PolicyKind::Operator))
+    }
+
+    /// The compiled policies of all vhosts that have any.
+    pub(crate) fn policies_of_vhosts(&self) -> Vec<(VhostId, Policies)> {
+        let mut vhosts: Vec<&String> = self.policies.keys().map(|(_, vhost, _)| vhost).collect();
+        vhosts.sort_unstable();
+        vhosts.dedup();
+        let of = |name: &String| Some((VhostId(self.vhosts.get(name)?.id), self.policies_of(name)));
+        vhosts.into_iter().filter_map(of).collect()
+    }
+
+    /// Takes in a vhost of which nothing is told but its name and number.
+    pub(crate) fn add_vhost(&mut self, name: &Name, id: VhostId) {
+        let facts = VhostFacts { id: id.0, ..VhostFacts::default() };
+        self.vhosts.insert(String::from_utf8_lossy(name.as_bytes()).into_owned(), Arc::new(facts));
     }
 
     /// The permissions of a user, by vhost.

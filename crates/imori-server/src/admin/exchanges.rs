@@ -97,7 +97,7 @@ pub(super) fn exchange_rows(broker: &Administered, vhost: VhostId) -> Vec<Value>
 
 fn exchange_row(broker: &Administered, vhost: VhostId, exchange: &Exchange) -> Value {
     let facts = ExchangeFacts::of(broker, vhost, exchange);
-    json!({
+    let mut row = json!({
         "name": facts.name,
         "vhost": facts.vhost,
         "type": facts.kind,
@@ -105,7 +105,11 @@ fn exchange_row(broker: &Administered, vhost: VhostId, exchange: &Exchange) -> V
         "auto_delete": facts.is_auto_delete,
         "internal": facts.is_internal,
         "arguments": facts.arguments,
-    })
+    });
+    if let Some(policy) = facts.policy {
+        row["policy"] = json!(policy);
+    }
+    row
 }
 
 /// A binding as RabbitMQ shows it.

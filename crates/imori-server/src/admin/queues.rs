@@ -13,6 +13,7 @@ use imori_core::id::{QueueId, VhostId};
 use imori_core::name::Name;
 use serde_json::{Map, Value, json};
 
+use crate::operations::in_effect::{policy_fields, sources};
 use crate::operations::queues::{QueueFacts, arguments, queue_ids};
 use crate::operations::vhost_operator::VhostOperator;
 use crate::requests::administered::Administered;
@@ -58,7 +59,13 @@ pub(super) async fn queue(
         .and_then(|vhost| broker.shared.table.load().queue(vhost, name.as_bytes()));
     broker.metrics.rates.refresh(&broker.shared);
     match found.and_then(|id| queue_row(&broker, id)) {
-        Some(row) => json_with(StatusCode::OK, &Columns::read(columns.unwrap_or_default()).of(row)),
+        Some(mut row) => {
+            let facts = found.and_then(|id| QueueFacts::of(&broker, id));
+            if let Some(facts) = facts {
+                row["in_effect"] = sources(&facts.settings, &facts.matched);
+            }
+            json_with(StatusCode::OK, &Columns::read(columns.unwrap_or_default()).of(row))
+        }
         None => not_found(),
     }
 }
@@ -109,8 +116,11 @@ pub(super) fn queue_row(broker: &Administered, id: QueueId) -> Option<Value> {
         "messages_delayed": delayed,
         "message_stats": message_stats(broker, id, activity),
     });
-    if let (Some(_), Value::Object(row)) = (settings.exclusive_to, &mut row) {
-        row.insert(String::from("owner_pid_details"), json!({"name": facts.owner}));
+    for (name, value) in policy_fields(broker, &facts.vhost, &facts.matched) {
+        row[name] = value;
+    }
+    if settings.exclusive_to.is_some() {
+        row["owner_pid_details"] = json!({"name": facts.owner});
     }
     Some(row)
 }

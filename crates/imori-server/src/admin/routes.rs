@@ -14,8 +14,9 @@ use super::declarations::End;
 use super::permissions::Of;
 use super::{
     channels, connections, declarations, definitions, exchanges, health, limits, overview, permissions,
-    probes, queues, users, vhosts,
+    policies, probes, queues, users, vhosts,
 };
+use crate::access::PolicyKind;
 use crate::http::guard;
 use crate::requests::administered::Administered;
 use crate::requests::answer::{not_allowed, not_found, not_permitted};
@@ -70,7 +71,15 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
         put(move |broker, identity, path, body| limits::put(of, broker, identity, path, body))
             .delete(move |broker, identity, path| limits::delete(of, broker, identity, path))
     };
-    let paths: [(&str, MethodRouter<Arc<Administered>>); 58] = [
+    let policies =
+        |kind| get(move |broker, identity, vhost| policies::policies(kind, broker, identity, vhost));
+    let policy = |kind| {
+        get(move |broker, identity, path| policies::policy(kind, broker, identity, path))
+            .put(move |broker, identity, path, body| policies::put_policy(kind, broker, identity, path, body))
+            .delete(move |broker, identity, path| policies::delete_policy(kind, broker, identity, path))
+    };
+    let operators = PolicyKind::Operator;
+    let paths: [(&str, MethodRouter<Arc<Administered>>); 64] = [
         ("/livez", get(probes::livez)),
         ("/readyz", get(probes::readyz)),
         ("/metrics", monitor(get(probes::metrics))),
@@ -120,6 +129,12 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
         ("/api/user-limits", administer(limits_all(limits::Of::User))),
         ("/api/user-limits/{user}", administer(limits_of(limits::Of::User))),
         ("/api/user-limits/{user}/{limit}", administer(limit_of(limits::Of::User))),
+        ("/api/policies", manage(policies(PolicyKind::Policy))),
+        ("/api/policies/{vhost}", manage(policies(PolicyKind::Policy))),
+        ("/api/policies/{vhost}/{name}", manage(policy(PolicyKind::Policy))),
+        ("/api/operator-policies", manage(policies(operators))),
+        ("/api/operator-policies/{vhost}", manage(policies(operators))),
+        ("/api/operator-policies/{vhost}/{name}", manage(policy(operators))),
         ("/api/aliveness-test/{vhost}", manage(get(health::aliveness))),
         ("/api/healthchecks/node", manage(get(health::node))),
         ("/api/healthchecks/node/{node}", manage(get(health::node_of))),

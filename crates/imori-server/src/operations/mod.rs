@@ -6,6 +6,8 @@
 
 pub(crate) mod take_over;
 pub(crate) mod vhosts;
+pub(crate) mod policies;
+pub(crate) mod in_effect;
 pub(crate) mod routing;
 pub(crate) mod publish;
 pub(crate) mod queues;

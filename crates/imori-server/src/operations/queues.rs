@@ -7,6 +7,7 @@ use imori_core::broker::{DeleteOptions, delete_queue_if, purge};
 use imori_core::confirm::Level;
 use imori_core::id::{QueueId, VhostId};
 use imori_core::name::Name;
+use imori_core::policy::Matched;
 use imori_core::queue::{Overflow, Queue, QueueSettings};
 use serde_json::{Map, Value, json};
 
@@ -37,7 +38,10 @@ pub(crate) struct QueueFacts {
     pub(crate) id: QueueId,
     pub(crate) vhost: String,
     pub(crate) name: Name,
+    /// The settings of its declaration.
     pub(crate) settings: QueueSettings,
+    /// The policies that act on it.
+    pub(crate) matched: Matched,
     pub(crate) ready: usize,
     pub(crate) ready_bytes: u64,
     pub(crate) unsettled: usize,
@@ -64,7 +68,8 @@ fn copy(id: QueueId, queue: &Queue) -> (VhostId, QueueFacts) {
         id,
         vhost: String::new(),
         name: queue.name().clone(),
-        settings: queue.settings().clone(),
+        settings: queue.declared().clone(),
+        matched: queue.matched(),
         ready: queue.ready_len(),
         ready_bytes: queue.ready_bytes(),
         unsettled: queue.unsettled_len(),

@@ -36,6 +36,8 @@ pub(crate) struct ExchangeFacts {
     pub(crate) is_auto_delete: bool,
     pub(crate) is_internal: bool,
     pub(crate) arguments: Map<String, Value>,
+    /// The policy that acts on it.
+    pub(crate) policy: Option<String>,
 }
 
 impl ExchangeFacts {
@@ -55,6 +57,7 @@ impl ExchangeFacts {
             is_auto_delete: settings.is_auto_delete,
             is_internal: settings.is_internal,
             arguments: arguments.collect(),
+            policy: exchange.matched().policy.as_ref().map(|policy| policy.name.to_string()),
         }
     }
 }

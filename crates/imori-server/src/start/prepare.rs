@@ -14,6 +14,7 @@ use imori_core::route::Table;
 use imori_core::route::hamt::Seed;
 use imori_core::topology::Topology;
 use imori_stomp::heart_beat::HeartBeat;
+use imori_store::definitions::Row;
 use imori_store::journal::{Opened, Space};
 use imori_store::settings::OnDamage;
 use tokio::sync::watch;
@@ -69,8 +70,9 @@ pub(crate) fn prepare(config: &Config, cells: usize, begun: Begun) -> Result<Pre
     info!(memory_bytes, mark_bytes, "memory mark is set");
     let places = descriptors_max().min(config.limits.connections as usize);
     let (clock, memory) = (Clock::start(), Memory::new(mark_bytes).with_places(places));
-    let OpenedStore { journal, checkpointer, pager, damages, opened, restore, vhosts, objects, rows } =
-        open_store(config, cells, &clock, &memory)?;
+    let mut objects = Objects::default();
+    let OpenedStore { journal, checkpointer, pager, damages, opened, restore, vhosts, rows } =
+        open_store(config, cells, (&clock, &memory), &mut objects)?;
     let nameless = restore.vhosts().into_iter().filter(|id| !vhosts.iter().any(|(_, vhost)| vhost == id));
     let nameless: Vec<_> = nameless.map(|id| (Name::from(format!("vhost-{}", id.0).as_str()), id)).collect();
     for (name, _) in &nameless {
@@ -79,10 +81,10 @@ pub(crate) fn prepare(config: &Config, cells: usize, begun: Begun) -> Result<Pre
     for (name, id) in vhosts.iter().chain(&nameless) {
         table.add_vhost(*id, name.clone());
     }
+    nameless.iter().for_each(|(name, id)| objects.add_vhost(name, *id));
     let vhosts: Vec<_> = vhosts.into_iter().chain(nameless).collect();
     let issuer = Issuer::of(&config.jwt, clock).map_err(StartError::Keys)?;
-    let access =
-        Arc::new(Access::of(Objects::read(&objects, &vhosts), rows, config.users.guest, issuer, clock));
+    let access = Arc::new(Access::of(objects, rows, config.users.guest, issuer, clock));
     let queues = Slots::new(QUEUES_MAX);
     let mut topology = Topology::new(table);
     let mut add_queue = |queue| {
@@ -130,11 +132,15 @@ pub(crate) fn prepare(config: &Config, cells: usize, begun: Begun) -> Result<Pre
 fn open_store(
     config: &Config,
     cells: usize,
-    clock: &Clock,
-    memory: &Memory,
+    (clock, memory): (&Clock, &Memory),
+    objects: &mut Objects,
 ) -> Result<OpenedStore, StartError> {
     let file_bytes = config.journal.file_bytes.as_usize();
     warn_of_small_disk(config);
+    let mut read = |rows: &[Row], vhosts: &[(Name, VhostId)]| {
+        *objects = Objects::read(rows, vhosts);
+        objects.policies_of_vhosts()
+    };
     let opening = Opening {
         folder: &config.broker.data_dir,
         file_bytes: file_bytes as u64,
@@ -146,6 +152,7 @@ fn open_store(
         },
         cells,
         vhosts: config.broker.vhosts.iter().map(Name::from).collect(),
+        objects: &mut read,
         gauge: memory.gauge().clone(),
         now: clock.now(),
     };

@@ -10,6 +10,7 @@ use imori_core::id::VhostId;
 use imori_core::limits::PAGE_BYTES_GOAL;
 use imori_core::memory::Gauge;
 use imori_core::name::Name;
+use imori_core::policy::Policies;
 use imori_core::record::{Checkpoint, RecordError};
 use imori_core::restore::{Leaving, Restore};
 use imori_core::time::Time;
@@ -50,11 +51,16 @@ pub(crate) struct Opening<'a> {
     pub(crate) cells: usize,
     /// The vhosts of the configuration.
     pub(crate) vhosts: Vec<Name>,
+    /// Reads the rows of what an operator set, and gives the policies of vhosts with them.
+    pub(crate) objects: &'a mut ReadObjects<'a>,
     /// The gauge that restored messages are charged to.
     pub(crate) gauge: Gauge,
     /// When it is.
     pub(crate) now: Time,
 }
+
+/// Takes the rows of what an operator set, and all vhosts; gives the policies that act in them.
+pub(crate) type ReadObjects<'a> = dyn FnMut(&[Row], &[(Name, VhostId)]) -> Vec<(VhostId, Policies)> + 'a;
 
 /// A store that is open, and what was in it.
 pub(crate) struct OpenedStore {
@@ -65,9 +71,7 @@ pub(crate) struct OpenedStore {
     pub(crate) opened: Opened<File>,
     pub(crate) restore: Restore,
     pub(crate) vhosts: Vec<(Name, VhostId)>,
-    /// The rows of what an operator set.
-    pub(crate) objects: Vec<Row>,
-    /// Changes them and the rows of vhosts.
+    /// Changes the rows of what an operator sets, and of vhosts.
     pub(crate) rows: DefinitionRows,
 }
 
@@ -82,7 +86,10 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     let mut declared = Declared::open(&folder, &opening.vhosts, opening.on_damage, &damages)?;
     let leaving = Leaving { after_bytes: RESTORED_BYTES_MAX, page_bytes: PAGE_BYTES_GOAL };
     let restore = Restore::new(opening.gauge.clone(), opening.now, was_clean).leaving(leaving);
-    let mut restore = declared.tell(restore)?;
+    // Before any queue: what waited in it is judged by the settings in effect.
+    let objects = declared.definitions.all(Table::Objects)?;
+    let policies = (opening.objects)(&objects, &declared.vhosts);
+    let mut restore = declared.tell(restore.under(policies))?;
 
     let segment_settings = SegmentSettings::new(folder.store(), opening.on_damage);
     let tables = Tables::read(&folder.segments(), &segment_settings)?;
@@ -122,7 +129,6 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     let synced = Lsn(opened.recovered.next.0.saturating_sub(1));
     let failure = Arc::new(Failure::new(folder));
     let Declared { definitions, keys, vhosts, .. } = declared;
-    let objects = definitions.all(Table::Objects)?;
     let thread =
         DefinitionsThread::start(definitions, keys, Arc::clone(&failure)).map_err(StoreError::Thread)?;
     each(&opened, RecordType::Definition, |lsn, payload| {
@@ -146,7 +152,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     let pager = pager.map_err(StoreError::Thread)?;
     let file_bytes = usize::try_from(opening.file_bytes).unwrap_or(usize::MAX);
     let journal = Journal::new(failure, thread, waiters, file_bytes);
-    Ok(OpenedStore { journal, checkpointer, pager, damages, opened, restore, vhosts, objects, rows })
+    Ok(OpenedStore { journal, checkpointer, pager, damages, opened, restore, vhosts, rows })
 }
 
 fn journal_settings(folder: &StoreFolder, opening: &Opening<'_>) -> Result<Settings, StoreError> {

@@ -186,7 +186,7 @@ fn read_segment<H: PageHost>(host: &H, queue: QueueId, place: PagePlace) -> Opti
 pub fn read_journal<H: PageHost>(host: &H, read: &JournalRead) -> Option<Vec<Entry>> {
     let mut entries = Vec::with_capacity(read.lsns.len());
     let done = host.read_journal(&read.lsns, &mut |lsn, payload| {
-        entries.push(decode_journal_entry(lsn, payload, read.message_ttl, host.gauge()));
+        entries.push(decode_journal_entry(lsn, payload, host.gauge()));
     });
     let entries = done.map_err(|error| error.to_string()).and_then(|()| {
         entries.into_iter().collect::<Result<Vec<Entry>, _>>().map_err(|error| error.to_string())

@@ -430,14 +430,12 @@ fn number_of(body: &[u8]) -> Option<usize> {
     usize::from_str_radix(text, 16).ok()
 }
 
-/// Bytes of an entry of a page before the record of its message: version, flags, failures, sequence, the deadline
-/// if the flags name it, and if the version is that of delayed messages, when it is due and its priority.
+/// Bytes of an entry of a page before the record of its message: version, flags, failures, sequence, and if the
+/// version is that of delayed messages, when it is due and its priority.
 fn page_entry_head(payload: &[u8]) -> usize {
-    const DEADLINE: u8 = 1 << 1;
-    const DELAYED_VERSION: u8 = 4;
-    let has_deadline = payload.get(1).is_some_and(|flags| flags & DEADLINE != 0);
+    const DELAYED_VERSION: u8 = 6;
     let is_delayed = payload.first() == Some(&DELAYED_VERSION);
-    1 + 1 + 4 + 8 + if has_deadline { 8 } else { 0 } + if is_delayed { 8 + 1 } else { 0 }
+    1 + 1 + 4 + 8 + if is_delayed { 8 + 1 } else { 0 }
 }
 
 /// The durable queues that there are.

@@ -14,7 +14,7 @@ use crate::name::Printable;
 
 /// A compiled expression.
 #[derive(Debug, Clone)]
-pub(super) enum Expression {
+pub(crate) enum Expression {
     /// Every name.
     All,
     /// Exactly this name.
@@ -48,7 +48,7 @@ impl std::error::Error for ExpressionError {}
 
 impl ExpressionError {
     /// This error as one of another text.
-    pub(super) fn of(self, text: &str) -> ExpressionError {
+    pub(crate) fn of(self, text: &str) -> ExpressionError {
         ExpressionError { text: abridged(text), ..self }
     }
 }
@@ -63,7 +63,7 @@ fn abridged(text: &str) -> String {
 
 impl Expression {
     /// Compiles an expression that an operator wrote. An empty one matches the empty name alone, as in RabbitMQ.
-    pub(super) fn new(text: &str) -> Result<Expression, ExpressionError> {
+    pub(crate) fn new(text: &str) -> Result<Expression, ExpressionError> {
         // SECURITY LIM-12: its length, its nesting and the size of what it becomes are bounded.
         if text.len() > EXPRESSION_BYTES_MAX {
             let problem = format!("has too many bytes; use at most {EXPRESSION_BYTES_MAX}");
@@ -73,7 +73,7 @@ impl Expression {
     }
 
     /// Compiles an expression of any length.
-    pub(super) fn compile(text: &str) -> Result<Expression, ExpressionError> {
+    pub(crate) fn compile(text: &str) -> Result<Expression, ExpressionError> {
         let error = |at, problem: String| ExpressionError { text: String::from(text), at, problem };
         if text.is_empty() {
             return Ok(Expression::Exact(Box::default()));
@@ -111,7 +111,7 @@ impl Expression {
 
     /// Tells whether the expression matches a name.
     #[inline]
-    pub(super) fn is_match(&self, name: &[u8]) -> bool {
+    pub(crate) fn is_match(&self, name: &[u8]) -> bool {
         match self {
             Expression::All => true,
             Expression::Exact(exact) => **exact == *name,

@@ -1,0 +1,83 @@
+//! The policy and the operator policy that act on one object.
+
+use std::sync::Arc;
+
+use super::policy::Policy;
+use super::settings::PolicySettings;
+
+/// The policy and the operator policy that act on an object, where there are such.
+#[derive(Debug, Default, Clone)]
+pub struct Matched {
+    /// The policy.
+    pub policy: Option<Arc<Policy>>,
+    /// The operator policy.
+    pub operator: Option<Arc<Policy>>,
+}
+
+/// Where a setting in effect comes from.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// Nobody set it.
+    #[default]
+    Default,
+    /// The declaration.
+    Argument,
+    /// The policy.
+    Policy,
+    /// The operator policy.
+    OperatorPolicy,
+}
+
+impl Matched {
+    /// Tells whether no policy acts.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.policy.is_none() && self.operator.is_none()
+    }
+
+    /// Tells whether the very same policies act.
+    #[must_use]
+    pub fn is_same(&self, other: &Matched) -> bool {
+        let is_same = |one: &Option<Arc<Policy>>, other: &Option<Arc<Policy>>| match (one, other) {
+            (None, None) => true,
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        };
+        is_same(&self.policy, &other.policy) && is_same(&self.operator, &other.operator)
+    }
+
+    /// The lowest of what a declaration, the policy and the operator policy say; of equals the first.
+    pub(crate) fn lowest<T: Ord>(
+        &self,
+        argument: Option<T>,
+        of: impl Fn(&PolicySettings) -> Option<T>,
+    ) -> (Option<T>, Source) {
+        let policy = self.policy.as_ref().and_then(|policy| of(&policy.settings));
+        let operator = self.operator.as_ref().and_then(|policy| of(&policy.settings));
+        let said = [
+            argument.map(|value| (value, Source::Argument)),
+            policy.map(|value| (value, Source::Policy)),
+            operator.map(|value| (value, Source::OperatorPolicy)),
+        ];
+        let lowest =
+            said.into_iter().flatten().reduce(|lowest, next| if next.0 < lowest.0 { next } else { lowest });
+        lowest.map_or((None, Source::Default), |(value, source)| (Some(value), source))
+    }
+
+    /// The operator policy's word, or else the policy's.
+    pub(crate) fn last_word<T>(&self, of: impl Fn(&PolicySettings) -> Option<T>) -> Option<(T, Source)> {
+        let said = |policy: &Option<Arc<Policy>>| policy.as_ref().and_then(|policy| of(&policy.settings));
+        let operator = said(&self.operator).map(|value| (value, Source::OperatorPolicy));
+        operator.or_else(|| said(&self.policy).map(|value| (value, Source::Policy)))
+    }
+
+    /// The word of a declaration, or else a policy's.
+    pub(crate) fn unless_said<T>(
+        &self,
+        argument: Option<T>,
+        of: impl Fn(&PolicySettings) -> Option<T>,
+    ) -> (Option<T>, Source) {
+        let said = argument.map(|value| (value, Source::Argument)).or_else(|| self.last_word(of));
+        said.map_or((None, Source::Default), |(value, source)| (Some(value), source))
+    }
+}

@@ -1,0 +1,85 @@
+//! A policy: a pattern of names, the kinds of objects that it is for, and settings.
+
+use super::settings::PolicySettings;
+use crate::expression::{Expression, ExpressionError};
+use crate::name::Name;
+
+/// The kinds of queues that policies tell apart, as their declarations name them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueKind {
+    /// A queue that is declared without a type, or as classic.
+    Classic,
+    /// A queue that is declared as a quorum queue.
+    Quorum,
+}
+
+impl QueueKind {
+    /// How many deliveries of a message may fail in a queue of this kind where nobody said: RabbitMQ 4's.
+    #[must_use]
+    pub fn delivery_limit(self) -> Option<u32> {
+        match self {
+            QueueKind::Classic => None,
+            QueueKind::Quorum => Some(20),
+        }
+    }
+}
+
+/// The objects that a policy is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AppliesTo {
+    /// Queues and exchanges.
+    All,
+    /// Queues of every kind.
+    Queues,
+    /// Queues of one kind.
+    QueuesOf(QueueKind),
+    /// Exchanges.
+    Exchanges,
+    /// Streams, which this broker does not have.
+    Streams,
+}
+
+/// A compiled policy.
+#[derive(Debug)]
+pub struct Policy {
+    /// Its name, which no other policy of its list in the vhost has.
+    pub name: Name,
+    /// Of several that match, the one with the highest priority acts.
+    pub priority: i64,
+    /// The settings that it gives.
+    pub settings: PolicySettings,
+    applies_to: AppliesTo,
+    pattern: Expression,
+}
+
+impl Policy {
+    /// Compiles a policy for objects in whose names `pattern` is found.
+    ///
+    /// # Errors
+    /// The pattern is no regular expression, or too large a one.
+    pub fn new(
+        name: Name,
+        (pattern, applies_to): (&str, AppliesTo),
+        priority: i64,
+        settings: PolicySettings,
+    ) -> Result<Policy, ExpressionError> {
+        // RabbitMQ looks for the pattern anywhere in a name; an empty one is found in each.
+        let pattern = Expression::new(if pattern.is_empty() { ".*" } else { pattern })?;
+        Ok(Policy { name, priority, settings, applies_to, pattern })
+    }
+
+    /// Tells whether it is for a queue of this name and kind.
+    pub(super) fn has_queue(&self, name: &[u8], kind: QueueKind) -> bool {
+        let is_meant = match self.applies_to {
+            AppliesTo::All | AppliesTo::Queues => true,
+            AppliesTo::QueuesOf(meant) => meant == kind,
+            AppliesTo::Exchanges | AppliesTo::Streams => false,
+        };
+        is_meant && self.pattern.is_match(name)
+    }
+
+    /// Tells whether it is for an exchange of this name.
+    pub(super) fn has_exchange(&self, name: &[u8]) -> bool {
+        matches!(self.applies_to, AppliesTo::All | AppliesTo::Exchanges) && self.pattern.is_match(name)
+    }
+}

@@ -1,0 +1,210 @@
+//! Policies as an operator sets them: JSON that is checked as RabbitMQ checks it, and compiled for the core.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use imori_core::name::Name;
+use imori_core::policy::{AppliesTo, DeliveryLimit, Overflow, Policy, PolicySettings, QueueKind};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::policy_keys::{find, is_known_to_operators};
+use super::refusal::AccessError;
+use crate::limits::POLICY_DEFINITION_BYTES_MAX;
+
+/// Whose policy it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum PolicyKind {
+    /// One of those who manage a vhost.
+    Policy,
+    /// One of those who run the broker, which limits what the others may set.
+    Operator,
+}
+
+impl PolicyKind {
+    /// The word in keys of rows.
+    pub(super) fn row_kind(self) -> &'static str {
+        match self {
+            PolicyKind::Policy => "policy",
+            PolicyKind::Operator => "operator-policy",
+        }
+    }
+
+    /// The word in sentences.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            PolicyKind::Policy => "policy",
+            PolicyKind::Operator => "operator policy",
+        }
+    }
+}
+
+/// A policy as it is written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PolicyRow {
+    pub(crate) pattern: String,
+    #[serde(rename = "apply-to")]
+    pub(crate) apply_to: String,
+    pub(crate) priority: i64,
+    pub(crate) definition: Map<String, Value>,
+}
+
+/// A policy as it is written, and compiled.
+#[derive(Debug)]
+pub(crate) struct SetPolicy {
+    pub(crate) row: PolicyRow,
+    pub(crate) compiled: Arc<Policy>,
+}
+
+impl PolicyRow {
+    /// Checks the fields of a request or of a document. Without a priority it is 0, without `apply-to` it is for all.
+    ///
+    /// # Errors
+    /// A field is absent or is none of its kind.
+    pub(crate) fn read(fields: &Map<String, Value>) -> Result<PolicyRow, AccessError> {
+        let field = |name: &str| fields.get(name).filter(|value| !value.is_null());
+        let missing = |name: &str| AccessError::bad(format_args!("`{name}` is missing"));
+        let pattern = field("pattern").ok_or_else(|| missing("pattern"))?;
+        let definition = field("definition").ok_or_else(|| missing("definition"))?;
+        let Some(pattern) = pattern.as_str() else {
+            return Err(AccessError::bad("`pattern` is no text; write a regular expression"));
+        };
+        let Value::Object(definition) = definition else {
+            return Err(AccessError::bad("`definition` is no JSON object; write `{\"max-length\": 1000}`"));
+        };
+        let apply_to = field("apply-to").map_or(Some("all"), Value::as_str);
+        let apply_to = apply_to.ok_or_else(|| AccessError::bad("`apply-to` is no text"))?;
+        let priority = field("priority").map_or(Some(0), Value::as_i64);
+        let priority = priority.ok_or_else(|| AccessError::bad("`priority` is no whole number"))?;
+        let (pattern, apply_to) = (pattern.to_owned(), apply_to.to_owned());
+        Ok(PolicyRow { pattern, apply_to, priority, definition: definition.clone() })
+    }
+
+    /// Compiles it.
+    ///
+    /// # Errors
+    /// A value that RabbitMQ would refuse too, or one that is too large.
+    pub(crate) fn compile(&self, kind: PolicyKind, name: &str) -> Result<Arc<Policy>, AccessError> {
+        let of =
+            |text: String| AccessError::Bad(format!("{} `{}`: {text}", kind.word(), name.escape_debug()));
+        let applies_to = applies_to(&self.apply_to).map_err(of)?;
+        let settings = settings(kind, &self.definition).map_err(of)?;
+        let name = Name::from(name);
+        let policy = Policy::new(name, (&self.pattern, applies_to), self.priority, settings);
+        policy.map(Arc::new).map_err(|error| of(error.to_string()))
+    }
+
+    /// The keys that RabbitMQ knows and that mean nothing here.
+    pub(crate) fn without_effect(&self) -> Vec<&str> {
+        let is_noted = |key: &&str| find(key).is_some_and(|key| !key.has_effect);
+        self.definition.keys().map(String::as_str).filter(is_noted).collect()
+    }
+}
+
+impl SetPolicy {
+    /// The policy and the operator policy of an object as one definition, as RabbitMQ merges them.
+    pub(crate) fn merged(policy: Option<&SetPolicy>, operator: Option<&SetPolicy>) -> Map<String, Value> {
+        let definition =
+            |set: Option<&SetPolicy>| set.map(|set| set.row.definition.clone()).unwrap_or_default();
+        let mut merged = definition(policy);
+        for (key, operators) in definition(operator) {
+            let value = match merged.get(&key) {
+                Some(own) => lower(&key, own, &operators),
+                None => operators,
+            };
+            merged.insert(key, value);
+        }
+        merged
+    }
+}
+
+/// The lower of two limits; of other values the operator's.
+fn lower(key: &str, own: &Value, operators: &Value) -> Value {
+    let (Some(one), Some(other)) = (own.as_i64(), operators.as_i64()) else { return operators.clone() };
+    let is_unlimited = |value: i64| key == "delivery-limit" && value < 0;
+    match () {
+        () if key == "queue-version" => operators.clone(),
+        () if is_unlimited(one) || is_unlimited(other) => json!(one.max(other)),
+        () => json!(one.min(other)),
+    }
+}
+
+fn applies_to(word: &str) -> Result<AppliesTo, String> {
+    Ok(match word {
+        "all" => AppliesTo::All,
+        "queues" => AppliesTo::Queues,
+        "classic_queues" => AppliesTo::QueuesOf(QueueKind::Classic),
+        "quorum_queues" => AppliesTo::QueuesOf(QueueKind::Quorum),
+        "exchanges" => AppliesTo::Exchanges,
+        "streams" => AppliesTo::Streams,
+        other => {
+            return Err(format!(
+                "`apply-to` is `{}`; write `all`, `queues`, `classic_queues`, `quorum_queues`, `streams` or `exchanges`",
+                other.escape_debug()
+            ));
+        }
+    })
+}
+
+/// Reads a definition. Each value was checked by its key before it is taken.
+fn settings(kind: PolicyKind, definition: &Map<String, Value>) -> Result<PolicySettings, String> {
+    if definition.is_empty() {
+        return Err(String::from("`definition` is empty; write `{\"max-length\": 1000}`"));
+    }
+    let bytes = definition.iter().map(|(key, value)| key.len() + value.to_string().len()).sum::<usize>();
+    if bytes > POLICY_DEFINITION_BYTES_MAX {
+        return Err(format!("`definition` has {bytes} bytes; use at most {POLICY_DEFINITION_BYTES_MAX}"));
+    }
+    let mut settings = PolicySettings::default();
+    for (key, value) in definition {
+        let shown = key.escape_debug();
+        let Some(known) = find(key) else {
+            return Err(format!("`{shown}` is no key of a policy; RabbitMQ's are known here"));
+        };
+        if kind == PolicyKind::Operator && !is_known_to_operators(key) {
+            return Err(format!("`{shown}` is no key of an operator policy; set it by a policy"));
+        }
+        if !known.check.takes(value) {
+            return Err(format!("`{shown}` is `{value}`; write {}", known.check));
+        }
+        set(&mut settings, key, value);
+    }
+    Ok(settings)
+}
+
+fn set(settings: &mut PolicySettings, key: &str, value: &Value) {
+    let number = || value.as_u64();
+    let duration = || value.as_u64().map(Duration::from_millis);
+    let name = || value.as_str().map(Name::from);
+    match key {
+        "message-ttl" => settings.message_ttl = duration(),
+        "expires" => settings.expires = duration(),
+        "max-length" => settings.length_max = number(),
+        "max-length-bytes" => settings.length_bytes_max = number(),
+        "overflow" => settings.overflow = value.as_str().and_then(overflow),
+        "dead-letter-exchange" => settings.dead_letter_exchange = name(),
+        "dead-letter-routing-key" => settings.dead_letter_routing_key = name(),
+        "alternate-exchange" => settings.alternate_exchange = name(),
+        "delivery-limit" => settings.delivery_limit = Some(delivery_limit(value)),
+        // The others have no effect.
+        _ => {}
+    }
+}
+
+fn overflow(word: &str) -> Option<Overflow> {
+    match word {
+        "drop-head" => Some(Overflow::DropHead),
+        "reject-publish" => Some(Overflow::RejectPublish),
+        "reject-publish-dlx" => Some(Overflow::RejectPublishDeadLetter),
+        _ => None,
+    }
+}
+
+/// A number below zero is no limit, as in RabbitMQ.
+fn delivery_limit(value: &Value) -> DeliveryLimit {
+    let limit = value.as_i64().and_then(|limit| u32::try_from(limit).ok());
+    limit.map_or(DeliveryLimit::Unlimited, DeliveryLimit::Failures)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! Changes of policies, which act on what is there before they are answered.
+
+use std::sync::Arc;
+
+use imori_core::authorize::{Action, Object, authorize};
+use imori_core::broker::{apply_policies, set_policies};
+use tracing::{info, warn};
+
+use super::vhost_operator::VhostOperator;
+use crate::access::{AccessError, Draft, PolicyKind, PolicyRow};
+use crate::limits::POLICY_QUEUES_A_TURN;
+use crate::requests::administered::Administered;
+use crate::requests::body::change;
+use crate::requests::on_cell::on_cell;
+use crate::requests::operation_error::OperationError;
+
+impl VhostOperator {
+    /// Sets a policy of the vhost; says whether it is new.
+    ///
+    /// # Errors
+    /// The user has no right to it, or it means nothing.
+    pub(crate) async fn put_policy(
+        &self,
+        kind: PolicyKind,
+        name: String,
+        row: PolicyRow,
+    ) -> Result<bool, OperationError> {
+        self.check_may_set(kind)?;
+        let keys = row.without_effect().join(",");
+        let (pattern, definition) = (row.pattern.clone(), serde_json::json!(row.definition).to_string());
+        let (vhost, shown) = (self.name.clone(), name.clone());
+        let put = change_policies(&self.broker, vec![vhost.clone()], move |draft| {
+            draft.put_policy((kind, &vhost, &name), row)
+        });
+        let is_new = put.await?;
+        let (vhost, name, pattern) = (self.name.escape_debug(), shown.escape_debug(), pattern.escape_debug());
+        let kind = kind.word();
+        info!(kind, %name, %vhost, %pattern, definition, by = %self.identity.user, "a policy is set");
+        if !keys.is_empty() {
+            warn!(kind, %name, %vhost, keys, "keys of a policy have no effect here");
+        }
+        Ok(is_new)
+    }
+
+    /// Takes a policy of the vhost away; the one that matches next acts in its place.
+    ///
+    /// # Errors
+    /// The user has no right to it, or it is not there.
+    pub(crate) async fn delete_policy(&self, kind: PolicyKind, name: String) -> Result<(), OperationError> {
+        self.check_may_set(kind)?;
+        let (vhost, shown) = (self.name.clone(), name.clone());
+        let deleted = change_policies(&self.broker, vec![vhost.clone()], move |draft| {
+            draft.delete_policy(kind, &vhost, &name)
+        });
+        deleted.await?;
+        let (vhost, name) = (self.name.escape_debug(), shown.escape_debug());
+        info!(kind = kind.word(), %name, %vhost, by = %self.identity.user, "a policy is deleted");
+        Ok(())
+    }
+
+    /// Policies are set by policymakers of the vhost, operator policies by administrators alone.
+    fn check_may_set(&self, kind: PolicyKind) -> Result<(), OperationError> {
+        let (action, object) = match kind {
+            PolicyKind::Policy => (Action::SetPolicy, Object::Vhost),
+            PolicyKind::Operator => (Action::Administer, Object::Broker),
+        };
+        let decided = authorize(&self.identity, action, self.vhost, object);
+        decided.map_err(|refusal| OperationError::NotPermitted(refusal.to_string()))
+    }
+}
+
+/// Changes policies of these vhosts, by `edit`, and lets them act. A client that goes before its answer changes nothing
+/// of that.
+///
+/// # Errors
+/// The error of `edit`, or the broker has come to its end.
+pub(crate) async fn change_policies<R: Send + 'static>(
+    broker: &Arc<Administered>,
+    vhosts: Vec<String>,
+    edit: impl FnOnce(&mut Draft) -> Result<R, AccessError> + Send + 'static,
+) -> Result<R, OperationError> {
+    let broker = Arc::clone(broker);
+    let job = async move {
+        let result = change(&broker, edit).await?;
+        for vhost in vhosts {
+            act(&broker, vhost).await.ok_or(OperationError::Ended)?;
+        }
+        Ok(result)
+    };
+    tokio::spawn(job).await.unwrap_or(Err(OperationError::Ended))
+}
+
+/// Lets the policies of a vhost act, as they are now; `None` where the broker has come to its end.
+async fn act(broker: &Administered, vhost: String) -> Option<()> {
+    let shared = &broker.shared;
+    let Some(id) = shared.table.load().vhost_named(vhost.as_bytes()) else { return Some(()) };
+    // All of these jobs are of one cell, and each sees the newest policies: whichever change is last has the last word.
+    let set = on_cell(shared, 0, move |cell| {
+        let policies = cell.shared.access.objects().policies_of(&vhost);
+        set_policies(cell, id, policies)
+    });
+    let queues = set.await?;
+    for some in queues.chunks(POLICY_QUEUES_A_TURN) {
+        let some = some.to_vec();
+        on_cell(shared, 0, move |cell| apply_policies(cell, id, &some)).await?;
+    }
+    Some(())
+}
