@@ -39,6 +39,8 @@ pub enum StartError {
     Store(Box<StoreError>),
     /// The user `admin` cannot be made, and why.
     FirstUser(String),
+    /// The definitions file cannot be taken over, and why.
+    Definitions(String),
 }
 
 impl StartError {
@@ -49,6 +51,7 @@ impl StartError {
             StartError::Bind { name, .. } => vec![name.key()],
             StartError::NoListener => ConfigConflict::NoListener.keys(),
             StartError::Tls(error) => vec![String::from(error.key())],
+            StartError::Definitions(_) => vec![String::from("definitions.file")],
             StartError::Keys(_) => vec![String::from("jwt.keys_file")],
             StartError::Traces(_) => vec![String::from("traces.otlp_ca")],
             StartError::Random(_)
@@ -80,6 +83,7 @@ impl fmt::Display for StartError {
                 write!(f, "a thread cannot be started: {error}; lower `cells.count`")
             }
             StartError::Store(error) => error.fmt(f),
+            StartError::Definitions(why) => f.write_str(why),
             StartError::FirstUser(why) => write!(f, "the user `admin` cannot be made: {why}"),
         }
     }
