@@ -100,6 +100,19 @@ def test_a_user_logs_in_with_the_right_password_and_where_it_may(imori: Imori) -
     assert read(imori, "/api/permissions/") == [{"user": "admin", "vhost": "/", **ALL}]
 
 
+def test_passwords_are_checked_on_few_threads_that_yield_to_the_cells(imori: Imori) -> None:
+    # SECURITY AUTH-09: by any protocol and over HTTP.
+    for name in ("ann", "bob", "cid"):
+        put(imori, f"/api/users/{name}", {"password": "secret", "tags": ""})
+        assert not may_log_in(imori, name, "wrong")
+        assert ask(imori, "/api/whoami", login=f"{name}:wrong").status == 401
+    tasks = Path(f"/proc/{imori.process.pid}/task")
+    # The name stands in brackets; the 16th of the fields behind it is the nice value.
+    stats = [(task / "stat").read_text().rpartition(")") for task in tasks.iterdir()]
+    nice = [rest.split()[16] for head, _, rest in stats if head.endswith("(verifier")]
+    assert nice in (["19"], ["19", "19"])
+
+
 def test_rights_hold_on_the_wire(imori: Imori) -> None:
     put(imori, "/api/users/joe", {"password": "secret", "tags": ""})
     put(imori, "/api/permissions/%2F/joe", {"configure": "^joe", "write": "^joe", "read": "^$"})

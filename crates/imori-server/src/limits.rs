@@ -321,6 +321,9 @@ pub(crate) const LOGIN_ATTEMPTS_KNOWN_MAX: usize = 4096;
 /// the most. With names of any length an answer stays below a mebibyte; the others are told of on request.
 pub(crate) const METRICS_QUEUES_MAX: usize = 64;
 
+/// Bytes of the definitions file: some hundred thousand objects. More: the broker does not start, or does not reload.
+pub(crate) const DEFINITIONS_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
 /// Connections that a cell has places for, the most that `limits.connections` can be raised to while the broker runs.
 /// A place takes memory once it is used.
 pub(crate) const CONNECTIONS_MAX: usize = 1_000_000;

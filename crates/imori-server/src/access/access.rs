@@ -14,7 +14,8 @@ use imori_core::name::Name;
 use tracing::{debug, info, warn};
 
 use super::attempts::Attempts;
-use super::draft::Draft;
+use super::draft::{Author, Draft};
+use super::file_objects::FileObjects;
 use super::nkey;
 use super::objects::{Objects, User};
 use super::operator::OPERATOR;
@@ -55,9 +56,11 @@ pub(crate) struct Access {
 }
 
 /// A snapshot.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct State {
     guest: GuestLogin,
+    /// The part of the objects that belongs to the definitions file.
+    file: FileObjects,
     objects: Objects,
     identities: HashMap<String, Identity>,
     quotas: Quotas,
@@ -98,7 +101,14 @@ impl Access {
             warn!("the system has no random bytes; each login is checked by a slow hash");
         }
         Access {
-            state: ArcSwap::from_pointee(State { guest, objects, identities, quotas, is_guest_there }),
+            state: ArcSwap::from_pointee(State {
+                guest,
+                file: FileObjects::default(),
+                objects,
+                identities,
+                quotas,
+                is_guest_there,
+            }),
             rows,
             changing: Mutex::new(()),
             verified,
@@ -147,16 +157,24 @@ impl Access {
         let _changing = unpoisoned(self.changing.lock());
         let before = self.state.load_full();
         let is_there = is_guest_there(guest, &before.objects);
-        self.state.rcu(|state| State {
-            guest,
-            objects: state.objects.clone(),
-            identities: state.identities.clone(),
-            quotas: state.quotas.clone(),
-            is_guest_there: is_there,
-        });
+        self.replace(|state| (state.guest, state.is_guest_there) = (guest, is_there));
         if before.is_guest_there && !is_there {
             self.tell(&String::from_utf8_lossy(BUILT_IN_USER), before.identities.get("guest"));
         }
+    }
+
+    /// Lets everybody change what belonged to the definitions file.
+    pub(crate) fn release_file(&self) {
+        let _changing = unpoisoned(self.changing.lock());
+        self.replace(|state| state.file = FileObjects::default());
+    }
+
+    fn replace(&self, edit: impl Fn(&mut State)) {
+        self.state.rcu(|state| {
+            let mut state = State::clone(state);
+            edit(&mut state);
+            state
+        });
     }
 
     /// Changes objects: checked as a whole, durable when this returns, and in effect on live connections. It waits for
@@ -172,7 +190,15 @@ impl Access {
         let before = self.state.load_full();
         let mut draft = Draft::of(&before.objects);
         let result = edit(&mut draft)?;
-        let Draft { objects, changes, touched } = draft;
+        let Draft { objects, changes, touched, author } = draft;
+        let file = match author {
+            Author::File(file) => file,
+            Author::Broker => before.file.clone(),
+            Author::Operator => {
+                before.file.refuse(&before.objects, &objects, &touched)?;
+                before.file.clone()
+            }
+        };
         // Nobody could administer the broker any more, until the next start makes another.
         if has_administrator(&before.objects) && !has_administrator(&objects) {
             let text =
@@ -191,7 +217,8 @@ impl Access {
         }
         let is_guest_there = is_guest_there(before.guest, &objects);
         let quotas = Quotas::of(&objects);
-        let after = Arc::new(State { guest: before.guest, objects, identities, quotas, is_guest_there });
+        let after =
+            Arc::new(State { guest: before.guest, file, objects, identities, quotas, is_guest_there });
         self.state.store(Arc::clone(&after));
         for user in &touched {
             self.verified.iter().for_each(|verified| verified.forget(user));
@@ -216,6 +243,7 @@ impl Access {
             let known = draft.objects.users.get(user).filter(|known| known.password.as_ref() == Some(old));
             let Some(mut changed) = known.map(|known| (**known).clone()) else { return Ok(()) };
             changed.password = Some(hash);
+            draft.author = Author::Broker;
             draft.put_user(user, changed).map(drop)
         });
         if let Err(error) = replaced {

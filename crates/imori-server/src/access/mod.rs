@@ -9,6 +9,7 @@ mod attempts;
 mod verified;
 mod operator;
 mod draft;
+mod file_objects;
 mod quotas;
 mod objects;
 mod policy;
@@ -20,6 +21,7 @@ mod refusal;
 
 pub(crate) use access::Access;
 pub(crate) use draft::Draft;
+pub(crate) use file_objects::FileObjects;
 pub use first_start::FirstPassword;
 pub(crate) use first_start::make_admin;
 pub(crate) use nkey::is_user_key;

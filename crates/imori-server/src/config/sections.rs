@@ -113,6 +113,13 @@ sections! {
         memory_mark_percent: u8 = 40, in 1..=90 => AtOnce;
     }
 
+    /// Users, vhosts, permissions, exchanges, queues and bindings that the broker has without being asked.
+    definitions: Definitions {
+        /// A document in JSON as `imori definitions export` and RabbitMQ write it, read at the start and at each reload.
+        /// Its users and vhosts belong to it: only the file changes them. What it does not have stays as it is.
+        file: FilePath = FilePath::default() => AtOnce;
+    }
+
     /// Logins. Users are made with `imori user` or over HTTP, and are kept in the data folder.
     users: Users {
         /// How long the built-in user `guest` with the password `guest` is there. It may use all messaging, administer

@@ -9,18 +9,22 @@ use std::thread::Builder;
 
 use imori_core::id::ConnectionId;
 use imori_core::login::{Login, Verdict, Verification};
-use tracing::{error, warn};
+use rustix::process::nice;
+use tracing::{debug, error, warn};
 
 use super::authenticator::Authenticator;
 use crate::limits::{LOGINS_WAITING_MAX, VERIFIER_IDLE_MAX, VERIFIER_THREADS_MAX};
 use crate::slots::unpoisoned;
 
-/// Where verdicts go.
+/// The lowest priority that the system has.
+const NICEST: i32 = 19;
+
+/// Where a verdict goes.
 pub trait Verdicts: Send + Sync + 'static {
-    /// Tells whether a connection is still there to be told.
+    /// Tells whether the client is still there to be told.
     fn is_awaited(&self, connection: ConnectionId) -> bool;
 
-    /// Tells a connection its verdict, if it is still there.
+    /// Tells the client its verdict, if it is still there.
     fn tell(&self, login: &Login, verdict: Verdict);
 }
 
@@ -38,10 +42,15 @@ struct Queue {
 
 #[derive(Default)]
 struct State {
-    waiting: VecDeque<Login>,
+    waiting: VecDeque<Waiting>,
     threads: usize,
     idle: usize,
     is_closed: bool,
+}
+
+struct Waiting {
+    login: Login,
+    verdicts: Arc<dyn Verdicts>,
 }
 
 impl fmt::Debug for Verifiers {
@@ -55,11 +64,6 @@ impl Verifiers {
     pub fn new(authenticator: Arc<dyn Authenticator>) -> Verifiers {
         let queue = Queue { state: Mutex::default(), has_more: Condvar::new() };
         Verifiers { authenticator, queue: Arc::new(queue) }
-    }
-
-    /// The check itself, for those who may wait for it.
-    pub fn authenticator(&self) -> &Arc<dyn Authenticator> {
-        &self.authenticator
     }
 
     /// Decides at once, or has a thread decide, which tells `verdicts`.
@@ -93,8 +97,10 @@ impl Verifiers {
         }
         if state.idle <= state.waiting.len() && state.threads < VERIFIER_THREADS_MAX {
             let (authenticator, queue) = (Arc::clone(&self.authenticator), Arc::clone(&self.queue));
-            let verdicts = verdicts();
-            let run = move || queue.run(&*authenticator, &*verdicts);
+            let run = move || {
+                yield_to_cells();
+                queue.run(&*authenticator);
+            };
             match Builder::new().name(String::from("verifier")).spawn(run) {
                 Ok(_) => state.threads += 1,
                 Err(error) if state.threads == 0 => return Err(error),
@@ -102,16 +108,23 @@ impl Verifiers {
                 Err(_) => {}
             }
         }
-        state.waiting.push_back(login);
+        state.waiting.push_back(Waiting { login, verdicts: verdicts() });
         self.queue.has_more.notify_one();
         Ok(true)
     }
 }
 
+/// Lets the cells go first where both want a core: a flood of wrong passwords is to delay no message (SECURITY AUTH-09).
+fn yield_to_cells() {
+    if let Err(error) = nice(NICEST) {
+        debug!(%error, "the thread of a verifier keeps the priority of cells");
+    }
+}
+
 impl Queue {
     /// Checks one login after the other until there has been none for a while.
-    fn run(&self, authenticator: &dyn Authenticator, verdicts: &dyn Verdicts) {
-        while let Some(login) = self.next() {
+    fn run(&self, authenticator: &dyn Authenticator) {
+        while let Some(Waiting { login, verdicts }) = self.next() {
             // Whoever is gone has nobody's time.
             if !verdicts.is_awaited(login.connection) {
                 continue;
@@ -126,15 +139,15 @@ impl Queue {
     }
 
     /// Waits for a login; `None` where the thread has to end, and is counted no longer.
-    fn next(&self) -> Option<Login> {
+    fn next(&self) -> Option<Waiting> {
         let mut state = unpoisoned(self.state.lock());
         loop {
             if state.is_closed {
                 state.threads -= 1;
                 return None;
             }
-            if let Some(login) = state.waiting.pop_front() {
-                return Some(login);
+            if let Some(waiting) = state.waiting.pop_front() {
+                return Some(waiting);
             }
             state.idle += 1;
             let waited = self.has_more.wait_timeout(state, VERIFIER_IDLE_MAX);

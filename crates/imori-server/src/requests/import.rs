@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 
 use super::arguments::table_of;
 use crate::access::{
-    AccessError, Algorithm, Draft, PasswordHash, Permission, PolicyKind, PolicyRow, SubjectLists,
-    TopicPermission, User, VhostFacts,
+    AccessError, Algorithm, Draft, FileObjects, PasswordHash, Permission, PolicyKind, PolicyRow,
+    SubjectLists, TopicPermission, User, VhostFacts,
 };
 
 /// A document that was read.
@@ -487,6 +487,15 @@ fn words(value: Option<&Value>) -> Vec<String> {
 }
 
 impl ImportedObjects {
+    /// The users and vhosts, which belong to this file if it is the definitions file.
+    pub(crate) fn of_file(&self, file: String) -> FileObjects {
+        FileObjects {
+            file,
+            users: self.users.iter().map(|(name, _)| name.clone()).collect(),
+            vhosts: self.vhosts.iter().map(|row| row.name.clone()).collect(),
+        }
+    }
+
     /// Puts everything into a draft; gives the names and numbers of vhosts that are new.
     ///
     /// # Errors

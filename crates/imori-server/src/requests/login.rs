@@ -1,7 +1,7 @@
 //! Logins by HTTP's basic authentication, checked as logins of protocols are.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use axum::extract::{Request, State};
 use axum::http::header::AUTHORIZATION;
@@ -11,13 +11,16 @@ use axum::response::Response;
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use imori_core::login::{Credentials, Login, Verdict};
-use tokio::task::spawn_blocking;
+use imori_core::id::ConnectionId;
+use imori_core::login::{Credentials, Login, Verdict, Verification};
+use tokio::sync::oneshot;
 
 use super::administered::Administered;
 use super::answer::{busy, not_authorized};
 use super::on_cell::OPERATOR;
 use crate::http::{Secrecy, Source};
+use crate::login::Verdicts;
+use crate::slots::unpoisoned;
 
 /// The paths that answer without a login, and then without details (SECURITY WEB-01).
 const OPEN_PATHS: [&str; 4] = ["/livez", "/livez/", "/readyz", "/readyz/"];
@@ -48,9 +51,9 @@ pub(crate) async fn log_in(
     let login =
         Login { connection: OPERATOR, is_local, source: ip, is_encrypted, certificate: None, credentials };
     // SECURITY AUTH-09: behind a proxy a client of the loopback listener may be anywhere.
-    let (login, verdict) = match is_local || is_encrypted || accepts_plaintext {
-        true => verdict(&broker, login).await,
-        false => (login, Verdict::Refused),
+    let verdict = match is_local || is_encrypted || accepts_plaintext {
+        true => verdict(&broker, &login).await,
+        false => Verdict::Refused,
     };
     broker.shared.note_http_login(source, &login, &verdict);
     match verdict {
@@ -71,16 +74,30 @@ pub(crate) async fn log_in(
     }
 }
 
-/// Checks a login; one that takes long is checked on another thread, as many requests would wait for it here.
-async fn verdict(broker: &Administered, login: Login) -> (Login, Verdict) {
-    let authenticator = broker.shared.verifiers.authenticator();
-    if let Some(verdict) = authenticator.verify_now(&login) {
-        return (login, verdict);
+/// Checks a login; one that takes long waits for a thread among those of protocols.
+async fn verdict(broker: &Administered, login: &Login) -> Verdict {
+    let (sender, told) = oneshot::channel();
+    let request = || Arc::new(WaitingRequest(Mutex::new(Some(sender)))) as Arc<dyn Verdicts>;
+    match broker.shared.verifiers.verify(login.clone(), request) {
+        Verification::Done(verdict) => verdict,
+        // A broker that ends tells nobody.
+        Verification::Pending => told.await.unwrap_or(Verdict::Busy),
     }
-    let (authenticator, checked) = (Arc::clone(authenticator), login.clone());
-    // A check that panics grants nothing.
-    let verdict = spawn_blocking(move || authenticator.verify(&checked)).await.unwrap_or(Verdict::Refused);
-    (login, verdict)
+}
+
+/// A request that waits for a verdict.
+struct WaitingRequest(Mutex<Option<oneshot::Sender<Verdict>>>);
+
+impl Verdicts for WaitingRequest {
+    fn is_awaited(&self, _: ConnectionId) -> bool {
+        unpoisoned(self.0.lock()).as_ref().is_some_and(|sender| !sender.is_closed())
+    }
+
+    fn tell(&self, _: &Login, verdict: Verdict) {
+        if let Some(sender) = unpoisoned(self.0.lock()).take() {
+            let _ = sender.send(verdict);
+        }
+    }
 }
 
 /// RFC 7617: `Basic`, and in base64 the user, a colon and the password. RFC 6750: `Bearer` and a token.

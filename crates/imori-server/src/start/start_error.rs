@@ -37,6 +37,8 @@ pub enum StartError {
     Store(Box<StoreError>),
     /// The user `admin` cannot be made, and why.
     FirstUser(String),
+    /// The definitions file cannot be taken over, and why.
+    Definitions(String),
 }
 
 impl StartError {
@@ -47,6 +49,7 @@ impl StartError {
             StartError::Bind { name, .. } => vec![name.key()],
             StartError::NoListener => ConfigConflict::NoListener.keys(),
             StartError::Tls(error) => vec![String::from(error.key())],
+            StartError::Definitions(_) => vec![String::from("definitions.file")],
             StartError::Keys(_) => vec![String::from("jwt.keys_file")],
             StartError::Random(_)
             | StartError::Thread(_)
@@ -76,6 +79,7 @@ impl fmt::Display for StartError {
                 write!(f, "a thread cannot be started: {error}; lower `cells.count`")
             }
             StartError::Store(error) => error.fmt(f),
+            StartError::Definitions(why) => f.write_str(why),
             StartError::FirstUser(why) => write!(f, "the user `admin` cannot be made: {why}"),
         }
     }
