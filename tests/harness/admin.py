@@ -6,14 +6,24 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from email.message import Message
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from harness.deadline import DEADLINE_S
-from harness.imori import Imori
 
 # The login of whoever may read the broker's data folder.
 OPERATOR = "operator"
+
+
+class Administered(Protocol):
+    """A broker with an admin listener."""
+
+    @property
+    def admin(self) -> tuple[str, int] | None:
+        """Where operators ask."""
+
+    def operator_password(self) -> str:
+        """Returns the password of the operator on this machine."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +40,7 @@ class Answer:
 
 
 def ask(
-    imori: Imori,
+    imori: Administered,
     path: str,
     *,
     method: str = "GET",
@@ -59,7 +69,7 @@ def ask(
             return Answer(error.code, error.headers, error.read().decode())
 
 
-def read(imori: Imori, path: str) -> Any:  # noqa: ANN401
+def read(imori: Administered, path: str) -> Any:  # noqa: ANN401
     """Returns the JSON at a path."""
     answer = ask(imori, path)
     assert answer.status == 200, answer

@@ -1,13 +1,8 @@
 """A configuration that is read again while clients are connected."""
 
-import os
-import re
-import signal
 import socket
-import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -15,83 +10,18 @@ import pytest
 from harness.behaviour import IMORI
 from harness.broker import Broker
 from harness.deadline import wait_for
-from harness.imori import BINARY
 from harness.raw import RawClient
+from harness.reloadable import Reloadable, free_port, listeners, running_reloadable
 
 LOGIN = "CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\npasscode:guest\n\n\0"
-DONE = re.compile(r"the configuration (was read again|is not taken over)")
-
-
-def free_port() -> int:
-    """Returns a port that nothing listens on right now."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
-
-
-@dataclass
-class Reloadable:
-    """A broker whose configuration file a test rewrites."""
-
-    process: subprocess.Popen[str]
-    file: Path
-    log: Path
-
-    def reload(self, text: str) -> str:
-        """Writes the file, sends SIGHUP, and returns what the log then says of it."""
-        begin = self.log.stat().st_size
-        self.file.write_text(text)
-        self.process.send_signal(signal.SIGHUP)
-        told = ""
-
-        def is_done() -> bool:
-            nonlocal told
-            told = self.log.read_bytes()[begin:].decode()
-            return DONE.search(told) is not None
-
-        wait_for(is_done)
-        return told
-
-
 Start = Callable[[str], Reloadable]
-
-
-@contextmanager
-def running(folder: Path, text: str) -> Iterator[Reloadable]:
-    """Runs a broker with this configuration, which names its log."""
-    file, log = folder / "imori.toml", folder / "imori.log"
-    file.write_text(text)
-    environment = {**os.environ, "IMORI__JOURNAL__FILE_BYTES": "20MiB"}
-    command = [BINARY, "serve", "--config", str(file), "--data-dir", str(folder / "data")]
-    with (
-        log.open("wb") as errors,
-        subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
-        ) as process,
-    ):
-        try:
-            assert process.stdout is not None
-            while process.stdout.readline() != "ready\n":
-                assert process.poll() is None, log.read_text()
-            yield Reloadable(process, file, log)
-        finally:
-            process.kill()
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
     """Runs brokers until the end of the test."""
     with ExitStack() as stack:
-        yield lambda text: stack.enter_context(running(tmp_path, text))
-
-
-def listeners(**addresses: str) -> str:
-    """Returns the section with these listeners and no others."""
-    names = ["stomp", "nats", "amqp", "ws", "nats_monitor", "admin"]
-    lines = dict.fromkeys(names, "[]") | {
-        name: f'["{address}"]' for name, address in addresses.items()
-    }
-    return "[listeners]\n" + "".join(f"{name} = {value}\n" for name, value in lines.items())
+        yield lambda text: stack.enter_context(running_reloadable(tmp_path, text))
 
 
 def stomp(port: int) -> socket.socket:

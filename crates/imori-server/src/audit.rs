@@ -17,9 +17,9 @@ use tracing::info;
 
 use crate::clock::millis;
 use crate::config::ProtocolName;
-use crate::happenings::Happening;
 use crate::peers::client::Client;
 use crate::shared::Shared;
+use crate::stall::happenings::Happening;
 
 /// Characters of a name that a client gave which stand in a record.
 const NAME_CHARS_MAX: usize = 255;

@@ -40,6 +40,21 @@ pub(crate) const LOGINS_WAITING_MAX: usize = 1024;
 /// How long such a thread waits for another login before it ends.
 pub(crate) const VERIFIER_IDLE_MAX: Duration = Duration::from_secs(10);
 
+/// Spans that wait to be sent. More: they are lost, and counted.
+pub(crate) const TRACE_SPANS_MAX: usize = 8192;
+
+/// Spans in one request to a collector.
+pub(crate) const TRACE_BATCH_SPANS_MAX: usize = 512;
+
+/// How long a span waits for others that go with it.
+pub(crate) const TRACE_EXPORT_EVERY: Duration = Duration::from_secs(1);
+
+/// How long a collector may take to answer.
+pub(crate) const TRACE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Bytes of a name in a span; longer ones are cut.
+pub(crate) const TRACE_NAME_BYTES_MAX: usize = 256;
+
 /// Bytes of an access token. More: it is taken for a password.
 pub(crate) const JWT_BYTES_MAX: usize = 16 << 10;
 
@@ -320,6 +335,9 @@ pub(crate) const LOGIN_ATTEMPTS_KNOWN_MAX: usize = 4096;
 /// Queues of which `/metrics` has samples without being asked: half of them as they hold the most, half as they moved
 /// the most. With names of any length an answer stays below a mebibyte; the others are told of on request.
 pub(crate) const METRICS_QUEUES_MAX: usize = 64;
+
+/// Bytes of the definitions file: some hundred thousand objects. More: the broker does not start, or does not reload.
+pub(crate) const DEFINITIONS_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Connections that a cell has places for, the most that `limits.connections` can be raised to while the broker runs.
 /// A place takes memory once it is used.

@@ -31,7 +31,7 @@ use crate::login::Authenticator;
 use crate::metrics::{CpuMeter, Metrics, Rates};
 use crate::monitor::{self, Monitored, Requests, Shown, server_id};
 use crate::operator::{Signals, stop};
-use crate::reload::{Bound, Listening, Reloader, bind_all};
+use crate::reload::{Bound, DefinitionsFile, Listening, Reloader, bind_all};
 use crate::requests::administered::Administered;
 use crate::requests::operator_request::OperatorRequest;
 use crate::settings::Listener;
@@ -138,8 +138,6 @@ impl Server {
         }));
         let operator = make_operator(&config.broker.data_dir);
         shared.access.admit_operator(operator.map_err(|error| StartError::FirstUser(error.to_string()))?);
-        let first_password = make_admin(&shared.access, config.users.admin_password_file.as_deref())
-            .map_err(|error| StartError::FirstUser(error.to_string()))?;
         let space = SpaceWatch::begin(&shared, config.journal.reserve_bytes.as_usize() as u64);
         let (sender, requests) = channel();
         let mut server = Server {
@@ -151,7 +149,7 @@ impl Server {
             watch: None,
             checkpointer: None,
             requests,
-            first_password,
+            first_password: None,
         };
         let started = server.start_threads(count, space, FirstCell { awakenings, requests: sender }, bound);
         if started.is_err() {
@@ -175,10 +173,23 @@ impl Server {
         self.http = Some(thread);
         let metrics = self.metrics();
         let monitor = HttpService::new(&self.shared, self.monitor(&metrics));
-        let admin = HttpService::new(&self.shared, self.admin(metrics));
-        let listening = Listening::start(Arc::clone(&self.shared), (cell, http), (monitor, admin), bound);
+        let administered = self.administered(metrics);
+        self.make_users(&administered, &http)?;
+        let admin = HttpService::new(&self.shared, admin::routes(Arc::clone(&administered)));
+        let runtimes = (cell, http.clone());
+        let listening = Listening::start(Arc::clone(&self.shared), runtimes, (monitor, admin), bound);
         let listening = listening.map_err(StartError::Thread)?;
-        self.reloader = Some(Reloader::new(Arc::clone(&self.shared), listening));
+        self.reloader = Some(Reloader::new(administered, http, listening));
+        Ok(())
+    }
+
+    /// Takes the definitions file over, and makes the user `admin` where there is no user.
+    fn make_users(&mut self, broker: &Arc<Administered>, runtime: &Handle) -> Result<(), StartError> {
+        let config = &self.shared.settings.load().config;
+        let definitions = DefinitionsFile::read(config).and_then(|file| file.take_over(broker, runtime));
+        definitions.map_err(|error| StartError::Definitions(error.to_string()))?;
+        let made = make_admin(&self.shared.access, config.users.admin_password_file.as_deref());
+        self.first_password = made.map_err(|error| StartError::FirstUser(error.to_string()))?;
         Ok(())
     }
 
@@ -349,18 +360,17 @@ impl Server {
         monitor::routes(Arc::new(monitored))
     }
 
-    /// Makes the answers of the admin listener.
-    fn admin(&self, metrics: Arc<Metrics>) -> Router {
+    /// The broker as the admin listener sees it.
+    fn administered(&self, metrics: Arc<Metrics>) -> Arc<Administered> {
         let body_bytes_max = ADMIN_BODY_BYTES_MAX;
-        let administered = Administered {
+        Arc::new(Administered {
             guarded: Arc::new(Guarded { shared: Arc::clone(&self.shared), body_bytes_max }),
             node: node_name(&self.shared.settings.load().config),
             cores: available_parallelism().map_or(1, usize::from),
             started: self.shared.clock.now(),
             metrics,
             shared: Arc::clone(&self.shared),
-        };
-        admin::routes(Arc::new(administered))
+        })
     }
 }
 

@@ -31,7 +31,6 @@ use crate::cell_state::pulse::Pulse;
 use crate::cell_state::turn_counter::TurnCounter;
 use crate::clock::Clock;
 use crate::config::{Config, Limits, ListenerName, ProtocolName, Service, WritePolicy};
-use crate::happenings::Happenings;
 use crate::limits::{BUILT_IN_SUBSCRIPTIONS, CONNECTIONS_MAX, DISK_FAILURE_GOODBYE, INTERNAL_CLIENTS_MAX};
 use crate::login::{LoginCounts, Verifiers};
 use crate::peers::admission::{Admission, AdmissionLimits, Ticket, descriptors_max};
@@ -43,9 +42,11 @@ use crate::pipe::Pipe;
 use crate::settings::{RunFacts, Settings, mark_bytes};
 use crate::slots::{SlotKey, Slots, unpoisoned};
 use crate::stall::Stalls;
+use crate::stall::happenings::Happenings;
 use crate::store::rate_limited_log::RateLimitedLog;
 use crate::store::{Checkpointer, Damages, Journal, Pager};
 use crate::tls::ByteStream;
+use crate::traces::Traces;
 use crate::turn::{Link, Memory, Signal, Wire};
 use crate::websocket::FramedWriter;
 
@@ -234,6 +235,7 @@ pub(crate) struct Shared {
     /// The connections of each user and each vhost.
     pub(crate) seats: Seats,
     pub(crate) verifiers: Verifiers,
+    pub(crate) traces: Traces,
     pub(crate) logins: LoginCounts,
     pub(crate) memory: Memory,
     pub(crate) journal: Journal,

@@ -14,9 +14,11 @@ use imori_core::name::Name;
 use tracing::{debug, info, warn};
 
 use super::attempts::Attempts;
-use super::draft::Draft;
+use super::draft::{Author, Draft};
+use super::file_objects::FileObjects;
+use super::login_index::LoginIndex;
 use super::nkey;
-use super::objects::{Objects, User};
+use super::objects::Objects;
 use super::operator::OPERATOR;
 use super::password::PasswordHash;
 use super::policy::{PolicyKind, SetPolicy};
@@ -55,13 +57,24 @@ pub(crate) struct Access {
 }
 
 /// A snapshot.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct State {
     guest: GuestLogin,
+    /// The part of the objects that belongs to the definitions file.
+    file: FileObjects,
     objects: Objects,
     identities: HashMap<String, Identity>,
+    index: LoginIndex,
     quotas: Quotas,
     is_guest_there: bool,
+}
+
+impl State {
+    /// The verdict for a user who proved to be the one of this name.
+    fn granted(&self, user: Option<&str>) -> Verdict {
+        let identity = user.and_then(|user| self.identities.get(user));
+        identity.cloned().map_or(Verdict::Refused, Verdict::Granted)
+    }
 }
 
 impl fmt::Debug for Access {
@@ -92,13 +105,21 @@ impl Access {
         };
         let identities = objects.users.keys().map(compile).collect();
         let is_guest_there = is_guest_there(guest, &objects);
-        let quotas = Quotas::of(&objects);
+        let (index, quotas) = (LoginIndex::of(&objects), Quotas::of(&objects));
         let verified = Verified::new();
         if verified.is_none() {
             warn!("the system has no random bytes; each login is checked by a slow hash");
         }
         Access {
-            state: ArcSwap::from_pointee(State { guest, objects, identities, quotas, is_guest_there }),
+            state: ArcSwap::from_pointee(State {
+                guest,
+                file: FileObjects::default(),
+                objects,
+                identities,
+                index,
+                quotas,
+                is_guest_there,
+            }),
             rows,
             changing: Mutex::new(()),
             verified,
@@ -147,16 +168,24 @@ impl Access {
         let _changing = unpoisoned(self.changing.lock());
         let before = self.state.load_full();
         let is_there = is_guest_there(guest, &before.objects);
-        self.state.rcu(|state| State {
-            guest,
-            objects: state.objects.clone(),
-            identities: state.identities.clone(),
-            quotas: state.quotas.clone(),
-            is_guest_there: is_there,
-        });
+        self.replace(|state| (state.guest, state.is_guest_there) = (guest, is_there));
         if before.is_guest_there && !is_there {
             self.tell(&String::from_utf8_lossy(BUILT_IN_USER), before.identities.get("guest"));
         }
+    }
+
+    /// Lets everybody change what belonged to the definitions file.
+    pub(crate) fn release_file(&self) {
+        let _changing = unpoisoned(self.changing.lock());
+        self.replace(|state| state.file = FileObjects::default());
+    }
+
+    fn replace(&self, edit: impl Fn(&mut State)) {
+        self.state.rcu(|state| {
+            let mut state = State::clone(state);
+            edit(&mut state);
+            state
+        });
     }
 
     /// Changes objects: checked as a whole, durable when this returns, and in effect on live connections. It waits for
@@ -172,7 +201,15 @@ impl Access {
         let before = self.state.load_full();
         let mut draft = Draft::of(&before.objects);
         let result = edit(&mut draft)?;
-        let Draft { objects, changes, touched } = draft;
+        let Draft { objects, changes, touched, author } = draft;
+        let file = match author {
+            Author::File(file) => file,
+            Author::Broker => before.file.clone(),
+            Author::Operator => {
+                before.file.refuse(&before.objects, &objects, &touched)?;
+                before.file.clone()
+            }
+        };
         // Nobody could administer the broker any more, until the next start makes another.
         if has_administrator(&before.objects) && !has_administrator(&objects) {
             let text =
@@ -190,8 +227,9 @@ impl Access {
             return Err(AccessError::NotKept);
         }
         let is_guest_there = is_guest_there(before.guest, &objects);
-        let quotas = Quotas::of(&objects);
-        let after = Arc::new(State { guest: before.guest, objects, identities, quotas, is_guest_there });
+        let (index, quotas) = (LoginIndex::of(&objects), Quotas::of(&objects));
+        let after =
+            Arc::new(State { guest: before.guest, file, objects, identities, index, quotas, is_guest_there });
         self.state.store(Arc::clone(&after));
         for user in &touched {
             self.verified.iter().for_each(|verified| verified.forget(user));
@@ -216,6 +254,7 @@ impl Access {
             let known = draft.objects.users.get(user).filter(|known| known.password.as_ref() == Some(old));
             let Some(mut changed) = known.map(|known| (**known).clone()) else { return Ok(()) };
             changed.password = Some(hash);
+            draft.author = Author::Broker;
             draft.put_user(user, changed).map(drop)
         });
         if let Err(error) = replaced {
@@ -229,20 +268,22 @@ impl Access {
         let named = login.certificate.as_ref().and_then(|certificate| certificate.user.as_deref());
         let Some(named) = named else { return Verdict::Refused };
         let state = self.state.load();
-        let users = &state.objects.users;
-        let by_certificate = users.iter().find(|(_, user)| user.certificate.as_deref() == Some(named));
-        let own = || users.get_key_value(named).filter(|(_, user)| user.certificate.is_none());
-        let found = by_certificate.or_else(own).map(|(name, _)| name);
+        let own = || {
+            let (name, user) = state.objects.users.get_key_value(named)?;
+            user.certificate.is_none().then_some(name.as_str())
+        };
+        let found = state.index.by_certificate(named).or_else(own);
         let is_wanted =
-            |name: &&String| wanted.is_none_or(|wanted| wanted.is_empty() || wanted == name.as_bytes());
-        let identity = found.filter(is_wanted).and_then(|name| state.identities.get(name));
-        identity.cloned().map_or(Verdict::Refused, Verdict::Granted)
+            |name: &&str| wanted.is_none_or(|wanted| wanted.is_empty() || wanted == name.as_bytes());
+        state.granted(found.filter(is_wanted))
     }
 
     /// Finds the user of a token, who has to be the one that is named.
     fn check_token(&self, token: &[u8], named: Option<&str>) -> Verdict {
         let Some(digest) = token::digest(token) else { return Verdict::Refused };
-        self.find(|name, user| named.is_none_or(|named| named == name) && user.tokens.contains(&digest))
+        let state = self.state.load();
+        let is_named = |name: &&str| named.is_none_or(|named| named == *name);
+        state.granted(state.index.by_token(&digest).filter(is_named))
     }
 
     /// The issuer of access tokens, if one is trusted.
@@ -278,14 +319,8 @@ impl Access {
         if !nkey::is_signed(key, nonce, signature) {
             return Verdict::Refused;
         }
-        self.find(|_, user| user.nkeys.iter().any(|known| known.as_bytes() == key))
-    }
-
-    fn find(&self, is_meant: impl Fn(&str, &User) -> bool) -> Verdict {
         let state = self.state.load();
-        let found = state.objects.users.iter().find(|(name, user)| is_meant(name, user));
-        let identity = found.and_then(|(name, _)| state.identities.get(name));
-        identity.cloned().map_or(Verdict::Refused, Verdict::Granted)
+        state.granted(state.index.by_nkey(key))
     }
 
     /// Checks a password at the price of a slow hash, whether the user is there or not.

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use imori_store::definitions::{Change, Table};
 use serde::Serialize;
 
+use super::file_objects::FileObjects;
 use super::objects::{Object, Objects, Permission, TopicPermission, User, VhostFacts, row_key};
 use super::policy::{PolicyKind, PolicyRow, SetPolicy};
 use super::refusal::AccessError;
@@ -19,11 +20,33 @@ pub(crate) struct Draft {
     pub(super) changes: Vec<Change>,
     /// Users whose rights may be others now.
     pub(super) touched: BTreeSet<String>,
+    pub(super) author: Author,
+}
+
+/// The author of a change.
+#[derive(Debug)]
+pub(super) enum Author {
+    /// An operator, who changes nothing that belongs to the definitions file.
+    Operator,
+    /// The definitions file, with all that belongs to it from now on.
+    File(FileObjects),
+    /// The broker itself, which changes no more than the form of something.
+    Broker,
 }
 
 impl Draft {
     pub(super) fn of(objects: &Objects) -> Draft {
-        Draft { objects: objects.clone(), changes: Vec::new(), touched: BTreeSet::new() }
+        Draft {
+            objects: objects.clone(),
+            changes: Vec::new(),
+            touched: BTreeSet::new(),
+            author: Author::Operator,
+        }
+    }
+
+    /// Says that the change is the definitions file's, to which these objects belong from now on.
+    pub(crate) fn belong_to(&mut self, file: FileObjects) {
+        self.author = Author::File(file);
     }
 
     /// Sets a user; says whether the user is new.
@@ -161,6 +184,9 @@ impl Draft {
         self.changes.push(Change { table: Table::Vhosts, key, value: None });
         self.remove::<VhostFacts>(&[name]);
         self.forget_permissions(|_, vhost| vhost == name);
+        // The number of the vhost may be another's one day.
+        let at_home = self.objects.users.iter().filter(|(_, user)| user.vhost.as_deref() == Some(name));
+        self.touched.extend(at_home.map(|(user, _)| user.clone()));
         let policies = self.objects.policies.keys().filter(|(_, vhost, _)| vhost == name);
         for (kind, vhost, policy) in policies.cloned().collect::<Vec<_>>() {
             self.delete_policy(kind, &vhost, &policy)?;

@@ -9,7 +9,9 @@ mod attempts;
 mod verified;
 mod operator;
 mod draft;
+mod file_objects;
 mod quotas;
+mod login_index;
 mod objects;
 mod policy;
 mod policy_keys;
@@ -20,6 +22,7 @@ mod refusal;
 
 pub(crate) use access::Access;
 pub(crate) use draft::Draft;
+pub(crate) use file_objects::FileObjects;
 pub use first_start::FirstPassword;
 pub(crate) use first_start::make_admin;
 pub(crate) use nkey::is_user_key;

@@ -8,35 +8,27 @@ use axum::extract::{Path, State};
 use axum::http::header::CONTENT_DISPOSITION;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
-use imori_amqp091::operator::Operator;
 use imori_core::authorize::Identity;
-use imori_core::confirm::Confirm;
 use imori_core::id::VhostId;
-use imori_core::name::Name;
 use serde_json::{Map, Value, json};
-use tracing::{info, warn};
 
 use super::exchanges::{binding_row, exchange_rows};
 use super::queues::queue_row;
 use super::users::row as user_row;
-use crate::access::Objects;
+use crate::access::{Objects, PolicyKind};
 use crate::http::rest_at;
 use crate::operations::queues::queue_ids;
 use crate::operations::routing::{BindingFacts, bindings_where};
-use crate::operations::vhosts::open_vhosts;
+use crate::operations::take_over;
 use crate::requests::administered::Administered;
 use crate::requests::answer::{done, json_with, not_found};
-use crate::requests::body::{Body, change};
-use crate::requests::import::{Declared, Import, VHOST_LIMITS_COMPONENT};
-use crate::requests::on_cell::{is_kept, on_cell, operator};
+use crate::requests::body::Body;
+use crate::requests::import::{Import, OPERATOR_POLICY_COMPONENT, VHOST_LIMITS_COMPONENT};
 use crate::requests::operation_error::OperationError;
 
 type Broker = State<Arc<Administered>>;
 
-/// Declarations of an import that one turn of a cell makes.
-const DECLARATIONS_A_TURN: usize = 32;
-
-/// Everything: users, vhosts, permissions, and what is declared durably in each vhost.
+/// Everything: users, vhosts, permissions, policies, and what is declared durably in each vhost.
 pub(super) async fn export(State(broker): Broker, Extension(identity): Extension<Identity>) -> Response {
     let objects = broker.shared.access.objects();
     let mut document = head();
@@ -60,14 +52,16 @@ pub(super) async fn export(State(broker): Broker, Extension(identity): Extension
             "value": facts.limits,
         })
     });
-    document.insert(String::from("parameters"), limits.collect());
+    let (policies, operators) = policies(&objects, None);
+    document.insert(String::from("parameters"), limits.chain(operators).collect());
+    document.insert(String::from("policies"), policies.into());
     insert_permissions(&mut document, &objects);
     let vhosts = broker.vhosts(&identity).into_iter().map(|(_, vhost)| vhost).collect::<Vec<_>>();
     insert_declared(&mut document, &broker, &vhosts, true).await;
     downloaded(&Value::Object(document))
 }
 
-/// The durable declarations of a vhost.
+/// The policies and the durable declarations of a vhost.
 pub(super) async fn export_vhost(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
@@ -75,6 +69,9 @@ pub(super) async fn export_vhost(
 ) -> Response {
     let Some(vhost) = broker.vhost(&identity, &name) else { return not_found() };
     let mut document = head();
+    let (policies, operators) = policies(&broker.shared.access.objects(), Some(&name));
+    document.insert(String::from("parameters"), operators.into());
+    document.insert(String::from("policies"), policies.into());
     insert_declared(&mut document, &broker, &[vhost], false).await;
     downloaded(&Value::Object(document))
 }
@@ -92,6 +89,34 @@ fn downloaded(document: &Value) -> Response {
     let file = HeaderValue::from_static("attachment; filename=definitions.json");
     answer.headers_mut().insert(CONTENT_DISPOSITION, file);
     answer
+}
+
+/// The policies, and the operator policies, which are parameters in RabbitMQ's documents. Those of one vhost do not name
+/// it.
+fn policies(objects: &Objects, vhost: Option<&str>) -> (Vec<Value>, Vec<Value>) {
+    let (mut policies, mut operators) = (Vec::new(), Vec::new());
+    for ((kind, of, name), policy) in &objects.policies {
+        if vhost.is_some_and(|vhost| vhost != of) {
+            continue;
+        }
+        let mut row = match kind {
+            PolicyKind::Policy => super::policies::row(of, name, policy),
+            PolicyKind::Operator => json!({
+                "component": OPERATOR_POLICY_COMPONENT,
+                "name": name,
+                "vhost": of,
+                "value": policy.row,
+            }),
+        };
+        if let (Some(_), Value::Object(row)) = (vhost, &mut row) {
+            row.remove("vhost");
+        }
+        match kind {
+            PolicyKind::Policy => policies.push(row),
+            PolicyKind::Operator => operators.push(row),
+        }
+    }
+    (policies, operators)
 }
 
 fn insert_permissions(document: &mut Map<String, Value>, objects: &Objects) {
@@ -163,14 +188,14 @@ async fn insert_declared(
     document.insert(String::from("bindings"), bindings.into());
 }
 
-/// Takes a document over: users, vhosts and permissions all or none, and behind them what is declared, up to the first
+/// Takes a document over: users, vhosts, permissions and policies all or none, and behind them what is declared, up to the first
 /// refusal. What is there already stays.
 pub(super) async fn import(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
     body: Body,
 ) -> Result<Response, OperationError> {
-    take_over(&broker, &identity, body, None).await
+    import_document(broker, identity, body, None).await
 }
 
 /// Takes over what is declared in one vhost.
@@ -183,58 +208,21 @@ pub(super) async fn import_vhost(
     if broker.vhost(&identity, &name).is_none() {
         return Err(OperationError::no_vhost(&name));
     }
-    take_over(&broker, &identity, body, Some(name)).await
+    import_document(broker, identity, body, Some(name)).await
 }
 
-async fn take_over(
-    broker: &Arc<Administered>,
-    identity: &Identity,
-    body: Body,
+/// Takes a document over, to its end also where the client goes before its answer.
+async fn import_document(
+    broker: Arc<Administered>,
+    identity: Identity,
+    Body(document): Body,
     vhost: Option<String>,
 ) -> Result<Response, OperationError> {
-    let Body(document) = body;
-    let Import { objects, declared, left_out } = Import::read(document, vhost.as_deref())?;
-    let new_vhosts = change(broker, move |draft| objects.put(draft)).await?;
-    open_vhosts(broker, new_vhosts).await.ok_or(OperationError::Ended)?;
-    let count = declared.len();
-    declare_all(broker, identity, declared).await?;
-    info!(declared = count, left_out = left_out.len(), by = %identity.user, "definitions are imported");
-    if left_out.is_empty() {
-        return Ok(done());
-    }
-    left_out.iter().for_each(|what| warn!(%what, "a part of imported definitions is left out"));
-    Ok(json_with(StatusCode::OK, &json!({"left_out": left_out})))
-}
-
-/// Declares everything in this order, some at a time, and waits until no crash undoes it.
-async fn declare_all(
-    broker: &Arc<Administered>,
-    identity: &Identity,
-    declared: Vec<Declared>,
-) -> Result<(), OperationError> {
-    let mut rest = declared;
-    while !rest.is_empty() {
-        let later = rest.split_off(rest.len().min(DECLARATIONS_A_TURN));
-        let now = std::mem::replace(&mut rest, later);
-        let identity = identity.clone();
-        let made = on_cell(&broker.shared, 0, move |cell| {
-            let mut confirm = Confirm::NOW;
-            for declaration in &now {
-                let vhost = cell.shared.table.load().vhost_named(declaration.vhost().as_bytes());
-                let Some(vhost) = vhost else { return Err(declaration.refused("the vhost is not there")) };
-                let settings = Arc::clone(&cell.settings().protocols.amqp);
-                let name = Name::from(declaration.vhost());
-                let operator = Operator::new(settings, &operator(&identity, vhost), name);
-                let declared = declaration.declare(cell, &operator);
-                confirm = declared.map_err(|text| declaration.refused(&text))?.after(confirm);
-            }
-            Ok(confirm)
-        });
-        match made.await {
-            Some(Ok(confirm)) if is_kept(&broker.shared, confirm).await => {}
-            Some(Ok(_)) | None => return Err(OperationError::Ended),
-            Some(Err(text)) => return Err(OperationError::Bad(text)),
-        }
-    }
-    Ok(())
+    let import = Import::read(document, vhost.as_deref())?;
+    let taking = async move { take_over::take_over(&broker, &identity, import, None).await };
+    let left_out = tokio::spawn(taking).await.unwrap_or(Err(OperationError::Ended))?;
+    Ok(match left_out.is_empty() {
+        true => done(),
+        false => json_with(StatusCode::OK, &json!({"left_out": left_out})),
+    })
 }

@@ -113,6 +113,13 @@ sections! {
         memory_mark_percent: u8 = 40, in 1..=90 => AtOnce;
     }
 
+    /// Users, vhosts, permissions, exchanges, queues and bindings that the broker has without being asked.
+    definitions: Definitions {
+        /// A document in JSON as `imori definitions export` and RabbitMQ write it, read at the start and at each reload.
+        /// Its users and vhosts belong to it: only the file changes them. What it does not have stays as it is.
+        file: FilePath = FilePath::default() => AtOnce;
+    }
+
     /// Logins. Users are made with `imori user` or over HTTP, and are kept in the data folder.
     users: Users {
         /// How long the built-in user `guest` with the password `guest` is there. It may use all messaging, administer
@@ -146,6 +153,15 @@ sections! {
         scope_prefix: Option<String> = None => Restart;
         /// How far the clocks of issuer and broker may differ.
         leeway_s: Seconds = Seconds(5), in Seconds(0)..=Seconds(300) => Restart;
+    }
+
+    /// Spans of publishes for OpenTelemetry, of messages whose header `traceparent` says that their trace is kept.
+    traces: Traces {
+        /// The address of a collector that takes OTLP over HTTP, such as `http://localhost:4318/v1/traces`. Empty:
+        /// nothing is traced.
+        otlp_url: Option<WebAddress> = None => Restart;
+        /// The CA of that address, in PEM, instead of those of the system.
+        otlp_ca: FilePath = FilePath::default() => Restart;
     }
 
     /// Limits of the memory and places that one client, or all of them, can take. None can be switched off.

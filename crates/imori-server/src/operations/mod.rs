@@ -6,6 +6,7 @@
 
 pub(crate) mod limits;
 pub(crate) mod users;
+pub(crate) mod take_over;
 pub(crate) mod vhosts;
 pub(crate) mod policies;
 pub(crate) mod in_effect;

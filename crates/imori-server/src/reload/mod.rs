@@ -2,7 +2,9 @@
 
 mod reload;
 mod listening;
+mod definitions_file;
 
 pub use reload::{ReloadError, Reloader};
 
+pub(crate) use definitions_file::DefinitionsFile;
 pub(crate) use listening::{Bound, Listening, bind_all};

@@ -7,8 +7,12 @@ use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
+use tokio::runtime::Handle;
+
+use super::definitions_file::{DefinitionsError, DefinitionsFile};
 use super::listening::Listening;
 use crate::config::{Config, ConfigConflict, Effect};
+use crate::requests::administered::Administered;
 use crate::requests::operator_request::Reloaded;
 use crate::shared::{Phase, Shared};
 use crate::slots::unpoisoned;
@@ -22,6 +26,9 @@ pub struct Reloader(Arc<Reloading>);
 
 struct Reloading {
     shared: Arc<Shared>,
+    broker: Arc<Administered>,
+    /// The runtime on which an operator's requests wait.
+    runtime: Handle,
     listening: Arc<Listening>,
     /// One reload after the other.
     reloading: Mutex<()>,
@@ -38,6 +45,10 @@ pub struct ReloadError {
 impl ReloadError {
     fn of_start(error: &StartError) -> ReloadError {
         ReloadError { keys: error.keys(), text: error.to_string() }
+    }
+
+    fn of_definitions(error: &DefinitionsError) -> ReloadError {
+        ReloadError::of_start(&StartError::Definitions(error.to_string()))
     }
 
     fn of_conflict(conflict: ConfigConflict) -> ReloadError {
@@ -60,8 +71,9 @@ impl fmt::Debug for Reloader {
 }
 
 impl Reloader {
-    pub(crate) fn new(shared: Arc<Shared>, listening: Arc<Listening>) -> Reloader {
-        Reloader(Arc::new(Reloading { shared, listening, reloading: Mutex::default() }))
+    pub(crate) fn new(broker: Arc<Administered>, runtime: Handle, listening: Arc<Listening>) -> Reloader {
+        let shared = Arc::clone(&broker.shared);
+        Reloader(Arc::new(Reloading { shared, broker, runtime, listening, reloading: Mutex::default() }))
     }
 
     /// The configuration in force.
@@ -76,7 +88,7 @@ impl Reloader {
     /// The configuration contradicts itself or a value in force that only a restart changes, a certificate cannot be
     /// used, or an address not be listened on. Then nothing has changed.
     pub fn reload(&self, wanted: &Config) -> Result<Reloaded, ReloadError> {
-        let Reloading { shared, listening, reloading } = &*self.0;
+        let Reloading { shared, broker, runtime, listening, reloading } = &*self.0;
         let _reloading = unpoisoned(reloading.lock());
         if *shared.phase.borrow() > Phase::Serving {
             return Err(ReloadError { keys: Vec::new(), text: String::from("the broker stops") });
@@ -93,6 +105,9 @@ impl Reloader {
             shared.settings.load().tls.iter().for_each(|tls| tls.refuse(&error));
             ReloadError::of_start(&StartError::Tls(error))
         })?;
+        let definitions =
+            DefinitionsFile::read(&config).map_err(|error| ReloadError::of_definitions(&error))?;
+        definitions.take_over(broker, runtime).map_err(|error| ReloadError::of_definitions(&error))?;
         let planned = listening.prepare(&config).map_err(|error| ReloadError::of_start(&error))?;
         let tls = certificates.install();
         let guest = config.users.guest;

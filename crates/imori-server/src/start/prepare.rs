@@ -23,7 +23,6 @@ use tracing::{info, warn};
 use crate::access::{Access, Objects};
 use crate::clock::Clock;
 use crate::config::{Config, DamagePolicy, ProtocolName, Service};
-use crate::happenings::Happenings;
 use crate::jwt::Issuer;
 use crate::limits::{INBOXES_MAX, QUEUES_MAX, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES};
 use crate::login::{Authenticator, LoginCounts, Verifiers};
@@ -35,12 +34,14 @@ use crate::settings::{Listener, RunFacts, Settings, client_address, mark_bytes};
 use crate::shared::{Phase, Shared, table_limits};
 use crate::slots::{SlotKey, Slots};
 use crate::stall::Stalls;
+use crate::stall::happenings::Happenings;
 use crate::start::memory_limit::memory_limit;
 use crate::start::small_disk::{SmallDisk, small_disk};
 use crate::start::start_error::StartError;
 use crate::store::rate_limited_log::RateLimitedLog;
 use crate::store::{self, OpenedStore, Opening};
 use crate::tls::TlsAcceptor;
+use crate::traces::Traces;
 use crate::turn::Memory;
 use crate::websocket::UpgradePolicy;
 
@@ -121,6 +122,8 @@ pub(crate) fn prepare(config: &Config, cells: usize, begun: Begun) -> Result<Pre
         no_form_log: RateLimitedLog::default(),
         seats: Seats::default(),
         verifiers: Verifiers::new(authenticator.unwrap_or_else(|| Arc::clone(&access) as _)),
+        traces: Traces::start(&config.traces, config.nats.server_name.to_string())
+            .map_err(|error| StartError::Traces(error.to_string()))?,
         logins: LoginCounts::default(),
         access,
         memory,

@@ -29,6 +29,8 @@ pub enum StartError {
     Tls(TlsError),
     /// The keys of access tokens cannot be used.
     Keys(KeysError),
+    /// The collector of traces cannot be asked.
+    Traces(String),
     /// The system gives no random bytes.
     Random(String),
     /// A thread cannot be started.
@@ -37,6 +39,8 @@ pub enum StartError {
     Store(Box<StoreError>),
     /// The user `admin` cannot be made, and why.
     FirstUser(String),
+    /// The definitions file cannot be taken over, and why.
+    Definitions(String),
 }
 
 impl StartError {
@@ -47,7 +51,9 @@ impl StartError {
             StartError::Bind { name, .. } => vec![name.key()],
             StartError::NoListener => ConfigConflict::NoListener.keys(),
             StartError::Tls(error) => vec![String::from(error.key())],
+            StartError::Definitions(_) => vec![String::from("definitions.file")],
             StartError::Keys(_) => vec![String::from("jwt.keys_file")],
+            StartError::Traces(_) => vec![String::from("traces.otlp_ca")],
             StartError::Random(_)
             | StartError::Thread(_)
             | StartError::Store(_)
@@ -71,11 +77,13 @@ impl fmt::Display for StartError {
             }
             StartError::Tls(error) => error.fmt(f),
             StartError::Keys(error) => error.fmt(f),
+            StartError::Traces(error) => write!(f, "spans cannot be sent: {error}"),
             StartError::Random(error) => write!(f, "the system gives no random bytes: {error}"),
             StartError::Thread(error) => {
                 write!(f, "a thread cannot be started: {error}; lower `cells.count`")
             }
             StartError::Store(error) => error.fmt(f),
+            StartError::Definitions(why) => f.write_str(why),
             StartError::FirstUser(why) => write!(f, "the user `admin` cannot be made: {why}"),
         }
     }

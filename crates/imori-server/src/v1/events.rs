@@ -19,11 +19,11 @@ use utoipa::IntoParams;
 
 use super::problem::Problem;
 use super::request::Params;
-use crate::happenings::Heard;
 use crate::limits::{EVENTS_AT_ONCE, EVENTS_LIFE_MAX, EVENTS_QUIET_MAX};
 use crate::operations::message_facts::since_epoch;
 use crate::requests::administered::Administered;
 use crate::shared::Shared;
+use crate::stall::happenings::Heard;
 
 /// The beginnings of the kinds that there are.
 const KINDS: [&str; 8] =

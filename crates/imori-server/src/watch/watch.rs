@@ -10,9 +10,9 @@ use tracing::{info, warn};
 use super::lateness::{Late, Lateness};
 use super::space::SpaceWatch;
 use crate::clock::millis;
-use crate::happenings::Happening;
 use crate::limits::{CELL_LATE, STALL_WATCH_EVERY};
 use crate::shared::{Phase, Shared};
+use crate::stall::happenings::Happening;
 use crate::stall::{Device, LateWork, Stall, Step, judge_cell, judge_flush};
 
 /// Runs until the broker ends.

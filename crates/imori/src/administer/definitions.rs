@@ -12,7 +12,7 @@ use super::admin::segment;
 use super::listing::Asked;
 use crate::output::print_line;
 
-/// Export and import users, vhosts, permissions, exchanges, queues and bindings, as RabbitMQ writes them.
+/// Export and import users, vhosts, permissions, policies, exchanges, queues and bindings, as RabbitMQ writes them.
 #[derive(Debug, Args)]
 pub(crate) struct Definitions {
     #[command(subcommand)]

@@ -3,6 +3,7 @@
 mod queue;
 mod message;
 mod exchange;
+mod policy;
 mod connection;
 mod readers;
 mod user;
@@ -19,6 +20,7 @@ pub(crate) use connection::Connection;
 pub(crate) use context::Context;
 pub(crate) use definitions::Definitions;
 pub(crate) use exchange::{Binding, Exchange};
+pub(crate) use policy::Policy;
 pub(crate) use queue::Queue;
 pub(crate) use readers::{Consumer, Session};
 pub(crate) use status::Status;

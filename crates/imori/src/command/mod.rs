@@ -16,8 +16,8 @@ mod argument;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::administer::{
-    Binding, Connection, Consumer, Context, Definitions, Events, Exchange, Queue, Session, Stalls, Status,
-    Top, User, Vhost,
+    Binding, Connection, Consumer, Context, Definitions, Events, Exchange, Policy, Queue, Session, Stalls,
+    Status, Top, User, Vhost,
 };
 
 const EXIT_CODES: &str = "\
@@ -50,6 +50,7 @@ enum Command {
     Consumer(Consumer),
     User(User),
     Vhost(Vhost),
+    Policy(Policy),
     Definitions(Definitions),
     Status(Status),
     Top(Top),
@@ -89,6 +90,7 @@ impl Cli {
             Command::Consumer(consumer) => consumer.run(),
             Command::User(user) => user.run(),
             Command::Vhost(vhost) => vhost.run(),
+            Command::Policy(policy) => policy.run(),
             Command::Definitions(definitions) => definitions.run(),
             Command::Status(status) => status.run(),
             Command::Top(top) => top.run(),

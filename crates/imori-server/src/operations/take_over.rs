@@ -1,0 +1,83 @@
+//! A document of definitions is taken over: users, vhosts, permissions and policies all or none, and behind them what is
+//! declared.
+
+use std::sync::Arc;
+
+use imori_amqp091::operator::Operator;
+use imori_core::authorize::Identity;
+use imori_core::confirm::Confirm;
+use imori_core::name::Name;
+use tracing::{info, warn};
+
+use super::policies::enforce_policies;
+use super::vhosts::open_vhosts;
+use crate::access::FileObjects;
+use crate::requests::administered::Administered;
+use crate::requests::body::change;
+use crate::requests::import::{Declared, Import};
+use crate::requests::on_cell::{is_kept, on_cell, operator};
+use crate::requests::operation_error::OperationError;
+
+/// Declarations of an import that one turn of a cell makes.
+const DECLARATIONS_A_TURN: usize = 32;
+
+/// Takes a document over, with what is declared up to the first refusal; what is there already stays. Users and vhosts
+/// of a file belong to it from then on. Gives the parts that mean nothing here, in words.
+///
+/// # Errors
+/// The first object that is refused, or the broker has come to its end.
+pub(crate) async fn take_over(
+    broker: &Arc<Administered>,
+    identity: &Identity,
+    Import { objects, declared, left_out }: Import,
+    file: Option<FileObjects>,
+) -> Result<Vec<String>, OperationError> {
+    let policy_vhosts = objects.policy_vhosts();
+    let new_vhosts = change(broker, move |draft| {
+        file.into_iter().for_each(|file| draft.belong_to(file));
+        objects.put(draft)
+    });
+    let new_vhosts = new_vhosts.await?;
+    open_vhosts(broker, new_vhosts).await.ok_or(OperationError::Ended)?;
+    for vhost in policy_vhosts {
+        enforce_policies(broker, vhost).await.ok_or(OperationError::Ended)?;
+    }
+    let count = declared.len();
+    declare_all(broker, identity, declared).await?;
+    info!(declared = count, left_out = left_out.len(), by = %identity.user, "definitions are imported");
+    left_out.iter().for_each(|what| warn!(%what, "a part of imported definitions is left out"));
+    Ok(left_out)
+}
+
+/// Declares everything in this order, some at a time, and waits until no crash undoes it.
+async fn declare_all(
+    broker: &Arc<Administered>,
+    identity: &Identity,
+    declared: Vec<Declared>,
+) -> Result<(), OperationError> {
+    let mut rest = declared;
+    while !rest.is_empty() {
+        let later = rest.split_off(rest.len().min(DECLARATIONS_A_TURN));
+        let now = std::mem::replace(&mut rest, later);
+        let identity = identity.clone();
+        let made = on_cell(&broker.shared, 0, move |cell| {
+            let mut confirm = Confirm::NOW;
+            for declaration in &now {
+                let vhost = cell.shared.table.load().vhost_named(declaration.vhost().as_bytes());
+                let Some(vhost) = vhost else { return Err(declaration.refused("the vhost is not there")) };
+                let settings = Arc::clone(&cell.settings().protocols.amqp);
+                let name = Name::from(declaration.vhost());
+                let operator = Operator::new(settings, &operator(&identity, vhost), name);
+                let declared = declaration.declare(cell, &operator);
+                confirm = declared.map_err(|text| declaration.refused(&text))?.after(confirm);
+            }
+            Ok(confirm)
+        });
+        match made.await {
+            Some(Ok(confirm)) if is_kept(&broker.shared, confirm).await => {}
+            Some(Ok(_)) | None => return Err(OperationError::Ended),
+            Some(Err(text)) => return Err(OperationError::Bad(text)),
+        }
+    }
+    Ok(())
+}
