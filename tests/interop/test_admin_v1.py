@@ -284,6 +284,16 @@ def test_messages_move_in_order_and_dead_letters_go_back(imori: Imori) -> None:
     assert payloads(imori, "dead") == ["never died"]
     died = get(imori, f"{queue('work-1')}/messages")["messages"][0]["deaths"]
     assert [(death["queue"], death["reason"]) for death in died] == [("work-1", "rejected")]
+    for body, status in [
+        ({"routing_key": "nobody"}, 409),
+        ({"routing_key": "work-1"}, 400),
+        ({"exchange": "nothing", "routing_key": "x"}, 404),
+        ({}, 400),
+    ]:
+        for dry_run in (True, False):
+            problem(
+                send(imori, "POST", f"{queue('work-1')}/move", {**body, "dry_run": dry_run}), status
+            )
     to_topic = {"exchange": "amq.topic", "routing_key": "back"}
     assert "no queue would get" in problem(
         send(imori, "POST", f"{queue('work-1')}/move", to_topic), 409

@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 
 use imori_core::authorize::Actor;
-use imori_core::broker::{Waiting, peek, relocate};
+use imori_core::broker::{Waiting, may_publish, peek, relocate};
 use imori_core::confirm::Confirm;
 use imori_core::entries::Entry;
 use imori_core::error::BrokerError;
 use imori_core::message::{Address, DEFAULT_EXCHANGE, Deaths};
+use imori_core::name::Name;
 use imori_core::queue::PeekPart;
 use tokio::time::sleep;
 
@@ -94,6 +95,7 @@ impl VhostOperator {
         count: usize,
     ) -> Result<MoveReport, OperationError> {
         let ready = self.would_drop(from)?;
+        self.check_target(from, &target).await?;
         let (mut report, mut last, mut looks) = (MoveReport::default(), Confirm::NOW, 0);
         while report.moved + report.skipped < ready && report.moved < count {
             let max = ADMIN_MOVES_A_TURN.min(count - report.moved).min(ready - report.moved - report.skipped);
@@ -141,6 +143,7 @@ impl VhostOperator {
         count: usize,
     ) -> Result<MoveReport, OperationError> {
         let mut report = MoveReport { left: self.would_drop(from)?, ..MoveReport::default() };
+        self.check_target(from, target).await?;
         loop {
             let skip = report.moved + report.skipped;
             let max = ADMIN_MOVES_A_TURN.min(count - report.moved);
@@ -162,6 +165,30 @@ impl VhostOperator {
                 return Ok(report);
             }
         }
+    }
+}
+
+impl VhostOperator {
+    /// Refuses a target that is the same for all messages where the first of them would be refused.
+    async fn check_target(&self, from: &str, target: &MoveTarget) -> Result<(), OperationError> {
+        let MoveTarget::Address { exchange, routing_key } = target else { return Ok(()) };
+        if !self.has_exchange(exchange) {
+            return Err(OperationError::Missing("exchange", exchange.clone()));
+        }
+        let key = routing_key.clone().unwrap_or_default();
+        if exchange.is_empty() && key == from {
+            return Err(BrokerError::ToItself(Name::from(from)).into());
+        }
+        if exchange.is_empty() && self.queue(&key).is_err() {
+            return Err(BrokerError::Nowhere(Name::from(key.as_str())).into());
+        }
+        let to = exchange.clone();
+        let may = self.act(move |cell, actor| may_publish(cell, actor, to.as_bytes(), key.as_bytes()));
+        if may.await? {
+            return Ok(());
+        }
+        let name = exchange.escape_debug();
+        Err(OperationError::NotPermitted(format!("you may not publish to exchange `{name}`")))
     }
 }
 
