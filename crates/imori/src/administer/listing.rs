@@ -12,7 +12,7 @@ use crate::output::print_line;
 
 /// Which broker to ask, and how to print the answer.
 #[derive(Debug, Args)]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     /// The admin listener of the broker: `http://user:password@host:port`, or `https://…` with TLS. Without user and
     /// password you are the operator of a broker on this machine, which only who may read its data folder can be.
     ///
@@ -36,6 +36,11 @@ pub(super) struct Asked {
 }
 
 impl Asked {
+    /// Whether JSON is to be printed.
+    pub(super) fn is_json(&self) -> bool {
+        self.json
+    }
+
     pub(super) fn admin(&self) -> anyhow::Result<Admin> {
         Admin::at(&self.admin, &self.data_dir, &self.trust)
     }

@@ -7,10 +7,12 @@ mod user;
 mod vhost;
 mod definitions;
 mod status;
+mod config;
 mod limit;
 mod listing;
 mod admin;
 
+pub(crate) use config::{Asked, reload, running};
 pub(crate) use connection::Connection;
 pub(crate) use definitions::Definitions;
 pub(crate) use exchange::{Binding, Exchange};

@@ -77,7 +77,7 @@ impl Cli {
             Command::Vhost(vhost) => vhost.run(),
             Command::Definitions(definitions) => definitions.run(),
             Command::Status(status) => status.run(),
-            Command::Config(config) => config.run(),
+            Command::Config(config) => return config.run(),
             Command::Cert(cert) => cert.run(),
             Command::Verify(verify) => return verify.run(),
             Command::Store(store) => store.run(),
