@@ -8,7 +8,7 @@ use crate::confirm::Lsn;
 use crate::id::{ConnectionId, QueueId, VhostId};
 use crate::login::{Login, Verdict, Verification};
 use crate::memory::Gauge;
-use crate::message::{DeathReason, HeaderReader, OriginId};
+use crate::message::{AddressView, DeathReason, HeaderReader, MessageView, OriginId};
 use crate::outbound::Outbound;
 use crate::paging::PageWork;
 use crate::queue::Queue;
@@ -110,6 +110,21 @@ impl Counter {
             DeathReason::DeliveryLimit => Counter::DeadLetteredDeliveryLimit,
         }
     }
+}
+
+/// Messages that were published, as a trace tells of them.
+#[derive(Debug)]
+pub struct Sent<'a> {
+    /// The vhost.
+    pub vhost: VhostId,
+    /// Where they were published to.
+    pub address: &'a AddressView<'a>,
+    /// The first of them; the others differ in their bodies alone.
+    pub first: MessageView<'a>,
+    /// How many there are.
+    pub messages: usize,
+    /// Queues, subscriptions and inboxes that have one, counted for each of them.
+    pub receivers: usize,
 }
 
 /// A change that a client makes to more than messages.
@@ -235,6 +250,15 @@ pub trait World {
 
     /// Takes note of a time. Few are told, so that this may cost a little.
     fn observe(&self, _latency: Latency, _took: Duration) {}
+
+    /// The time at which a publish begins, where the world traces those.
+    #[inline]
+    fn trace_from(&self) -> Option<Time> {
+        None
+    }
+
+    /// Takes note of a publish that began at this time. No queue and no outbound half is locked.
+    fn trace(&self, _from: Time, _sent: &Sent<'_>) {}
 
     /// Lends this cell's router, and the routing table as it is now.
     fn with_router<R>(&self, f: impl FnOnce(&mut Router, &Table) -> R) -> R;

@@ -22,6 +22,7 @@ use imori_core::id::{ConnectionId, QueueId, VhostId};
 use imori_core::login::{Login, Verification};
 use imori_core::memory::Gauge;
 use imori_core::message::{HeaderReader, OriginId};
+use imori_core::name::Name;
 use imori_core::outbound::Outbound;
 use imori_core::paging::PageWork;
 use imori_core::queue::Queue;
@@ -30,7 +31,7 @@ use imori_core::record::{Appended, NewRecord};
 use imori_core::route::{Router, Table};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
-use imori_core::world::{Change, Counter, Latency, World};
+use imori_core::world::{Change, Counter, Latency, Sent, World};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
@@ -318,6 +319,20 @@ impl World for Cell {
         if let Some(handle) = self.shared.cell(self.id) {
             handle.latencies.count(latency, took);
         }
+    }
+
+    fn trace_from(&self) -> Option<Time> {
+        // The time of the turn would be that of its beginning.
+        self.shared.traces.is_on().then(|| self.shared.clock.now())
+    }
+
+    fn trace(&self, from: Time, sent: &Sent<'_>) {
+        let times = (from, self.shared.clock.now());
+        let vhost = || {
+            let table = self.shared.table.load();
+            table.vhost_name(sent.vhost).map(Name::to_string).unwrap_or_default()
+        };
+        self.shared.traces.note(times, vhost, || self.secret(), sent);
     }
 
     fn with_router<R>(&self, f: impl FnOnce(&mut Router, &Table) -> R) -> R {

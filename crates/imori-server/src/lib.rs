@@ -22,6 +22,8 @@ mod audit;
 mod shared;
 mod access;
 mod jwt;
+mod traces;
+mod fetch;
 mod store;
 pub mod turn;
 mod settings;

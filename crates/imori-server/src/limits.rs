@@ -40,6 +40,21 @@ pub(crate) const LOGINS_WAITING_MAX: usize = 1024;
 /// How long such a thread waits for another login before it ends.
 pub(crate) const VERIFIER_IDLE_MAX: Duration = Duration::from_secs(10);
 
+/// Spans that wait to be sent. More: they are lost, and counted.
+pub(crate) const TRACE_SPANS_MAX: usize = 8192;
+
+/// Spans in one request to a collector.
+pub(crate) const TRACE_BATCH_SPANS_MAX: usize = 512;
+
+/// How long a span waits for others that go with it.
+pub(crate) const TRACE_EXPORT_EVERY: Duration = Duration::from_secs(1);
+
+/// How long a collector may take to answer.
+pub(crate) const TRACE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Bytes of a name in a span; longer ones are cut.
+pub(crate) const TRACE_NAME_BYTES_MAX: usize = 256;
+
 /// Bytes of an access token. More: it is taken for a password.
 pub(crate) const JWT_BYTES_MAX: usize = 16 << 10;
 

@@ -45,6 +45,7 @@ use crate::stall::Stalls;
 use crate::store::rate_limited_log::RateLimitedLog;
 use crate::store::{Checkpointer, Damages, Journal, Pager};
 use crate::tls::ByteStream;
+use crate::traces::Traces;
 use crate::turn::{Link, Memory, Signal, Wire};
 use crate::websocket::FramedWriter;
 
@@ -233,6 +234,7 @@ pub(crate) struct Shared {
     /// The connections of each user and each vhost.
     pub(crate) seats: Seats,
     pub(crate) verifiers: Verifiers,
+    pub(crate) traces: Traces,
     pub(crate) logins: LoginCounts,
     pub(crate) memory: Memory,
     pub(crate) journal: Journal,

@@ -84,6 +84,14 @@ impl Reports<'_> {
         }
     }
 
+    /// Receivers, counted for each message.
+    pub(crate) fn receivers(&self) -> usize {
+        match self {
+            Reports::Sum(report) => report.receivers,
+            Reports::Each(reports) => reports.iter().map(|report| report.receivers).sum(),
+        }
+    }
+
     /// Counts the messages that nobody got, of a batch with `len` of them.
     #[inline]
     pub(crate) fn unroutable(&self, len: usize) -> usize {

@@ -11,7 +11,8 @@ use super::report::Reports;
 use crate::error::BrokerError;
 use crate::outbound::SharedHeaders;
 use crate::route::Route;
-use crate::world::{Counter, World};
+use crate::time::Time;
+use crate::world::{Counter, Sent, World};
 
 /// Publishes a batch to a route that its publisher may use.
 ///
@@ -27,6 +28,7 @@ pub(crate) fn send<W: World>(
 ) -> Result<(), BrokerError> {
     let plan = Plan::of(world, route, batch);
     plan.check(world, batch)?;
+    let traced = world.trace_from().map(|from| (from, reports.receivers()));
     world.count_many(Counter::Published, batch.messages.len());
     let mut dead = Vec::new();
     if plan.is_for_dedup {
@@ -43,5 +45,17 @@ pub(crate) fn send<W: World>(
     if unroutable > 0 {
         world.count_many(Counter::Unroutable, unroutable);
     }
+    if let Some((from, before)) = traced {
+        trace(world, from, batch, reports.receivers().saturating_sub(before));
+    }
     Ok(())
+}
+
+/// Tells a trace of a batch.
+#[cold]
+fn trace<W: World>(world: &W, from: Time, batch: &Batch<'_>, receivers: usize) {
+    if let Some(first) = batch.messages.first() {
+        let Batch { vhost, address, messages, .. } = *batch;
+        world.trace(from, &Sent { vhost, address, first: first.view(), messages: messages.len(), receivers });
+    }
 }

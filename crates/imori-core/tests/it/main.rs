@@ -28,6 +28,7 @@ mod purge;
 mod get;
 mod relocate;
 mod lifetime;
+mod policies;
 mod sessions;
 mod sessions_at_random;
 mod rights_at_random;

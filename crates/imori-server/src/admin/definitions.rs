@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::exchanges::{binding_row, exchange_rows};
 use super::queues::queue_row;
 use super::users::row as user_row;
-use crate::access::Objects;
+use crate::access::{Objects, PolicyKind};
 use crate::http::rest_at;
 use crate::operations::queues::queue_ids;
 use crate::operations::routing::{BindingFacts, bindings_where};
@@ -23,12 +23,12 @@ use crate::operations::take_over;
 use crate::requests::administered::Administered;
 use crate::requests::answer::{done, json_with, not_found};
 use crate::requests::body::Body;
-use crate::requests::import::{Import, VHOST_LIMITS_COMPONENT};
+use crate::requests::import::{Import, OPERATOR_POLICY_COMPONENT, VHOST_LIMITS_COMPONENT};
 use crate::requests::operation_error::OperationError;
 
 type Broker = State<Arc<Administered>>;
 
-/// Everything: users, vhosts, permissions, and what is declared durably in each vhost.
+/// Everything: users, vhosts, permissions, policies, and what is declared durably in each vhost.
 pub(super) async fn export(State(broker): Broker, Extension(identity): Extension<Identity>) -> Response {
     let objects = broker.shared.access.objects();
     let mut document = head();
@@ -52,14 +52,16 @@ pub(super) async fn export(State(broker): Broker, Extension(identity): Extension
             "value": facts.limits,
         })
     });
-    document.insert(String::from("parameters"), limits.collect());
+    let (policies, operators) = policies(&objects, None);
+    document.insert(String::from("parameters"), limits.chain(operators).collect());
+    document.insert(String::from("policies"), policies.into());
     insert_permissions(&mut document, &objects);
     let vhosts = broker.vhosts(&identity).into_iter().map(|(_, vhost)| vhost).collect::<Vec<_>>();
     insert_declared(&mut document, &broker, &vhosts, true).await;
     downloaded(&Value::Object(document))
 }
 
-/// The durable declarations of a vhost.
+/// The policies and the durable declarations of a vhost.
 pub(super) async fn export_vhost(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
@@ -67,6 +69,9 @@ pub(super) async fn export_vhost(
 ) -> Response {
     let Some(vhost) = broker.vhost(&identity, &name) else { return not_found() };
     let mut document = head();
+    let (policies, operators) = policies(&broker.shared.access.objects(), Some(&name));
+    document.insert(String::from("parameters"), operators.into());
+    document.insert(String::from("policies"), policies.into());
     insert_declared(&mut document, &broker, &[vhost], false).await;
     downloaded(&Value::Object(document))
 }
@@ -84,6 +89,34 @@ fn downloaded(document: &Value) -> Response {
     let file = HeaderValue::from_static("attachment; filename=definitions.json");
     answer.headers_mut().insert(CONTENT_DISPOSITION, file);
     answer
+}
+
+/// The policies, and the operator policies, which are parameters in RabbitMQ's documents. Those of one vhost do not name
+/// it.
+fn policies(objects: &Objects, vhost: Option<&str>) -> (Vec<Value>, Vec<Value>) {
+    let (mut policies, mut operators) = (Vec::new(), Vec::new());
+    for ((kind, of, name), policy) in &objects.policies {
+        if vhost.is_some_and(|vhost| vhost != of) {
+            continue;
+        }
+        let mut row = match kind {
+            PolicyKind::Policy => super::policies::row(of, name, policy),
+            PolicyKind::Operator => json!({
+                "component": OPERATOR_POLICY_COMPONENT,
+                "name": name,
+                "vhost": of,
+                "value": policy.row,
+            }),
+        };
+        if let (Some(_), Value::Object(row)) = (vhost, &mut row) {
+            row.remove("vhost");
+        }
+        match kind {
+            PolicyKind::Policy => policies.push(row),
+            PolicyKind::Operator => operators.push(row),
+        }
+    }
+    (policies, operators)
 }
 
 fn insert_permissions(document: &mut Map<String, Value>, objects: &Objects) {
@@ -155,14 +188,14 @@ async fn insert_declared(
     document.insert(String::from("bindings"), bindings.into());
 }
 
-/// Takes a document over: users, vhosts and permissions all or none, and behind them what is declared, up to the first
+/// Takes a document over: users, vhosts, permissions and policies all or none, and behind them what is declared, up to the first
 /// refusal. What is there already stays.
 pub(super) async fn import(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
     body: Body,
 ) -> Result<Response, OperationError> {
-    import_document(&broker, &identity, body, None).await
+    import_document(broker, identity, body, None).await
 }
 
 /// Takes over what is declared in one vhost.
@@ -175,17 +208,19 @@ pub(super) async fn import_vhost(
     if broker.vhost(&identity, &name).is_none() {
         return Err(OperationError::no_vhost(&name));
     }
-    import_document(&broker, &identity, body, Some(name)).await
+    import_document(broker, identity, body, Some(name)).await
 }
 
+/// Takes a document over, to its end also where the client goes before its answer.
 async fn import_document(
-    broker: &Arc<Administered>,
-    identity: &Identity,
+    broker: Arc<Administered>,
+    identity: Identity,
     Body(document): Body,
     vhost: Option<String>,
 ) -> Result<Response, OperationError> {
     let import = Import::read(document, vhost.as_deref())?;
-    let left_out = take_over::take_over(broker, identity, import, None).await?;
+    let taking = async move { take_over::take_over(&broker, &identity, import, None).await };
+    let left_out = tokio::spawn(taking).await.unwrap_or(Err(OperationError::Ended))?;
     Ok(match left_out.is_empty() {
         true => done(),
         false => json_with(StatusCode::OK, &json!({"left_out": left_out})),

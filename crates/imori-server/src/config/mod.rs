@@ -32,7 +32,7 @@ pub use origin::{NotAnOrigin, Origin};
 pub use quantity::{Bytes, Millis, Seconds};
 pub use sections::{
     Broker, Cells, ClientCertificates, Config, DamagePolicy, Definitions, GuestLogin, Jwt, Limits, Listeners,
-    Log, LogFormat, LogLevel, NatsTls, Stomp, Tls, TlsVersion, UserFrom, WritePolicy,
+    Log, LogFormat, LogLevel, NatsTls, Stomp, Tls, TlsVersion, Traces, UserFrom, WritePolicy,
 };
 pub use setting::{Names, Setting, Value};
 pub use web_address::{NotAWebAddress, WebAddress};

@@ -155,6 +155,15 @@ sections! {
         leeway_s: Seconds = Seconds(5), in Seconds(0)..=Seconds(300) => Restart;
     }
 
+    /// Spans of publishes for OpenTelemetry, of messages whose header `traceparent` says that their trace is kept.
+    traces: Traces {
+        /// The address of a collector that takes OTLP over HTTP, such as `http://localhost:4318/v1/traces`. Empty:
+        /// nothing is traced.
+        otlp_url: Option<WebAddress> = None => Restart;
+        /// The CA of that address, in PEM, instead of those of the system.
+        otlp_ca: FilePath = FilePath::default() => Restart;
+    }
+
     /// Limits of the memory and places that one client, or all of them, can take. None can be switched off.
     limits: Limits {
         /// Open connections. More: accepting waits until one closes.

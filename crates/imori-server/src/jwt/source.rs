@@ -9,12 +9,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use rustls::crypto::ring;
 use tracing::{info, warn};
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 use super::key_set::KeySet;
 use crate::config::Jwt;
+use crate::fetch::agent;
 use crate::limits::{JWT_KEYS_BYTES_MAX, JWT_KEYS_EVERY_MIN, JWT_KEYS_PATIENCE};
 use crate::slots::unpoisoned;
 
@@ -184,36 +183,8 @@ fn read_file(path: &Path) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Fetches over HTTPS. A redirect leads nowhere: it could lead to another host than the one that is trusted.
 fn fetch(url: &str, ca: Option<&Path>) -> Result<Vec<u8>, String> {
-    let roots = match ca {
-        Some(path) => {
-            let pem = fs::read(path).map_err(|error| format!("`{}`: {error}", path.display()))?;
-            let certificates: Result<Vec<Certificate<'static>>, _> = ureq::tls::parse_pem(&pem)
-                .filter_map(|item| match item {
-                    Ok(ureq::tls::PemItem::Certificate(certificate)) => Some(Ok(certificate)),
-                    Ok(_) => None,
-                    Err(error) => Some(Err(format!("`{}`: {error}", path.display()))),
-                })
-                .collect();
-            RootCerts::from(certificates?)
-        }
-        None => {
-            let found = rustls_native_certs::load_native_certs().certs;
-            let certificates = found.iter().map(|certificate| Certificate::from_der(certificate).to_owned());
-            RootCerts::from(certificates.collect::<Vec<_>>())
-        }
-    };
-    let tls = TlsConfig::builder()
-        .root_certs(roots)
-        .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()));
-    let config = ureq::Agent::config_builder()
-        .timeout_global(Some(JWT_KEYS_PATIENCE))
-        .max_redirects(0)
-        .proxy(None)
-        .tls_config(tls.build());
-    let agent = ureq::Agent::new_with_config(config.build());
-    let mut answer = agent.get(url).call().map_err(|error| error.to_string())?;
+    let mut answer = agent(ca, JWT_KEYS_PATIENCE)?.get(url).call().map_err(|error| error.to_string())?;
     if answer.status().as_u16() != 200 {
         return Err(format!("the answer is {}", answer.status()));
     }

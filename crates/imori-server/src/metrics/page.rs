@@ -26,6 +26,7 @@ pub(crate) async fn page(metrics: &Metrics) -> String {
     push_process(&mut page, metrics);
     push_connections(&mut page, metrics, &metrics.traffic().await);
     push_logins(&mut page, metrics);
+    push_traces(&mut page, metrics);
     push_messages(&mut page, metrics);
     push_queues(&mut page, metrics, &metrics.queue_sums().await);
     push_memory(&mut page, metrics);
@@ -242,6 +243,11 @@ fn push_logins(page: &mut Exposition, metrics: &Metrics) {
     page.counter("rabbitmq_auth_attempts_total", "Logins that were decided.", all);
     page.counter("rabbitmq_auth_attempts_succeeded_total", "Logins that were granted.", granted as f64);
     page.counter("rabbitmq_auth_attempts_failed_total", "Logins that were refused.", refused as f64);
+}
+
+fn push_traces(page: &mut Exposition, metrics: &Metrics) {
+    let help = "Spans that were not sent, as the collector was slower than the publishers.";
+    page.counter("imori_trace_spans_lost_total", help, metrics.shared.traces.lost() as f64);
 }
 
 fn push_messages(page: &mut Exposition, metrics: &Metrics) {

@@ -83,7 +83,7 @@ pub(crate) async fn change_policies<R: Send + 'static>(
     let job = async move {
         let result = change(&broker, edit).await?;
         for vhost in vhosts {
-            act(&broker, vhost).await.ok_or(OperationError::Ended)?;
+            enforce_policies(&broker, vhost).await.ok_or(OperationError::Ended)?;
         }
         Ok(result)
     };
@@ -91,7 +91,7 @@ pub(crate) async fn change_policies<R: Send + 'static>(
 }
 
 /// Lets the policies of a vhost act, as they are now; `None` where the broker has come to its end.
-async fn act(broker: &Administered, vhost: String) -> Option<()> {
+pub(crate) async fn enforce_policies(broker: &Administered, vhost: String) -> Option<()> {
     let shared = &broker.shared;
     let Some(id) = shared.table.load().vhost_named(vhost.as_bytes()) else { return Some(()) };
     // All of these jobs are of one cell, and each sees the newest policies: whichever change is last has the last word.

@@ -1,4 +1,5 @@
-//! A document of definitions is taken over: users, vhosts and permissions all or none, and behind them what is declared.
+//! A document of definitions is taken over: users, vhosts, permissions and policies all or none, and behind them what is
+//! declared.
 
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use imori_core::confirm::Confirm;
 use imori_core::name::Name;
 use tracing::{info, warn};
 
+use super::policies::enforce_policies;
 use super::vhosts::open_vhosts;
 use crate::access::FileObjects;
 use crate::requests::administered::Administered;
@@ -30,12 +32,16 @@ pub(crate) async fn take_over(
     Import { objects, declared, left_out }: Import,
     file: Option<FileObjects>,
 ) -> Result<Vec<String>, OperationError> {
+    let policy_vhosts = objects.policy_vhosts();
     let new_vhosts = change(broker, move |draft| {
         file.into_iter().for_each(|file| draft.belong_to(file));
         objects.put(draft)
     });
     let new_vhosts = new_vhosts.await?;
     open_vhosts(broker, new_vhosts).await.ok_or(OperationError::Ended)?;
+    for vhost in policy_vhosts {
+        enforce_policies(broker, vhost).await.ok_or(OperationError::Ended)?;
+    }
     let count = declared.len();
     declare_all(broker, identity, declared).await?;
     info!(declared = count, left_out = left_out.len(), by = %identity.user, "definitions are imported");

@@ -1,6 +1,6 @@
 //! A document of definitions as RabbitMQ writes it, read whole before anything of it is done.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use imori_amqp091::codec::methods::{exchange, queue};
 use imori_amqp091::codec::table::Table;
@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 
 use super::arguments::table_of;
 use crate::access::{
-    AccessError, Algorithm, Draft, FileObjects, PasswordHash, Permission, SubjectLists, TopicPermission,
-    User, VhostFacts,
+    AccessError, Algorithm, Draft, FileObjects, PasswordHash, Permission, PolicyKind, PolicyRow,
+    SubjectLists, TopicPermission, User, VhostFacts,
 };
 
 /// A document that was read.
@@ -27,7 +27,7 @@ pub(crate) struct Import {
     pub(crate) left_out: Vec<String>,
 }
 
-/// Users, vhosts and permissions of a document.
+/// Users, vhosts, permissions and policies of a document.
 #[derive(Debug, Default)]
 pub(crate) struct ImportedObjects {
     vhosts: Vec<VhostRow>,
@@ -36,6 +36,16 @@ pub(crate) struct ImportedObjects {
     users: Vec<(String, User)>,
     permissions: Vec<PermissionRow>,
     topics: Vec<TopicRow>,
+    policies: Vec<ImportedPolicy>,
+}
+
+/// A policy of a document.
+#[derive(Debug)]
+struct ImportedPolicy {
+    kind: PolicyKind,
+    vhost: String,
+    name: String,
+    row: PolicyRow,
 }
 
 #[derive(Debug, Deserialize)]
@@ -100,7 +110,7 @@ struct TopicRow {
     others: Map<String, Value>,
 }
 
-/// A parameter of RabbitMQ; those with the component `vhost-limits` are limits.
+/// A parameter of RabbitMQ: limits of a vhost, or an operator policy.
 #[derive(Debug, Deserialize)]
 struct ParameterRow {
     #[serde(default)]
@@ -243,11 +253,23 @@ impl Declared {
 }
 
 /// Lists of a document that mean something here.
-const KNOWN: [&str; 8] =
-    ["vhosts", "users", "permissions", "topic_permissions", "parameters", "exchanges", "queues", "bindings"];
+const KNOWN: [&str; 9] = [
+    "vhosts",
+    "users",
+    "permissions",
+    "topic_permissions",
+    "parameters",
+    "policies",
+    "exchanges",
+    "queues",
+    "bindings",
+];
 
 /// The component of parameters that are limits of vhosts.
 pub(crate) const VHOST_LIMITS_COMPONENT: &str = "vhost-limits";
+
+/// The component of parameters that are operator policies.
+pub(crate) const OPERATOR_POLICY_COMPONENT: &str = "operator_policy";
 
 /// Facts of a document about itself.
 const FACTS: [&str; 8] = [
@@ -273,18 +295,31 @@ impl Import {
             objects.vhosts = rows(&mut document, "vhosts")?;
             objects.permissions = rows(&mut document, "permissions")?;
             objects.topics = rows(&mut document, "topic_permissions")?;
-            for row in rows::<ParameterRow>(&mut document, "parameters")? {
-                let what = format!("parameter `{}`", row.name.escape_debug());
-                if row.component != VHOST_LIMITS_COMPONENT {
-                    left_out.push(format!("{what} of `{}`", row.component.escape_debug()));
-                    continue;
-                }
-                let vhost = in_vhost(row.vhost.as_deref(), None, &what)?;
-                objects.vhost_limits.push((vhost, limits(&what, row.value)?));
-            }
             for user in rows::<UserRow>(&mut document, "users")? {
                 objects.users.push(user.read(&mut left_out)?);
             }
+        }
+        for row in rows::<ParameterRow>(&mut document, "parameters")? {
+            let what = format!("parameter `{}`", row.name.escape_debug());
+            let of = in_vhost(row.vhost.as_deref(), vhost, &what);
+            match row.component.as_str() {
+                OPERATOR_POLICY_COMPONENT => {
+                    let read = imported(PolicyKind::Operator, of?, row.name, &row.value, &mut left_out);
+                    objects.policies.push(read?);
+                }
+                VHOST_LIMITS_COMPONENT if vhost.is_none() => {
+                    objects.vhost_limits.push((of?, limits(&what, row.value)?));
+                }
+                other => left_out.push(format!("{what} of `{}`", other.escape_debug())),
+            }
+        }
+        for row in rows::<Map<String, Value>>(&mut document, "policies")? {
+            let name = row.get("name").and_then(Value::as_str).map(str::to_owned);
+            let name = name.ok_or_else(|| AccessError::bad("a policy has no `name`"))?;
+            let what = format!("policy `{}`", name.escape_debug());
+            let of = in_vhost(row.get("vhost").and_then(Value::as_str), vhost, &what)?;
+            let read = imported(PolicyKind::Policy, of, name, &Value::Object(row), &mut left_out);
+            objects.policies.push(read?);
         }
         let mut declared = Vec::new();
         for row in rows::<ExchangeRow>(&mut document, "exchanges")? {
@@ -387,6 +422,22 @@ fn limits(what: &str, value: Value) -> Result<BTreeMap<String, i64>, AccessError
     }
 }
 
+/// Reads a policy, and notes the keys of it that have no effect.
+fn imported(
+    kind: PolicyKind,
+    vhost: String,
+    name: String,
+    value: &Value,
+    left_out: &mut Vec<String>,
+) -> Result<ImportedPolicy, AccessError> {
+    let what = format!("{} `{}`", kind.word(), name.escape_debug());
+    let fields =
+        value.as_object().ok_or_else(|| AccessError::bad(format_args!("{what} is no JSON object")))?;
+    let row = PolicyRow::read(fields).map_err(|error| AccessError::bad(format_args!("{what}: {error}")))?;
+    left_out.extend(row.without_effect().iter().map(|key| format!("{what}: `{key}` has no effect")));
+    Ok(ImportedPolicy { kind, vhost, name, row })
+}
+
 /// Notes fields that mean nothing here.
 fn note(left_out: &mut Vec<String>, what: &str, others: &Map<String, Value>) {
     for name in others.keys() {
@@ -487,6 +538,14 @@ impl ImportedObjects {
         for TopicRow { user, vhost, exchange, write, read, .. } in self.topics {
             draft.put_topic_permission((&user, &vhost, &exchange), TopicPermission { write, read })?;
         }
+        for ImportedPolicy { kind, vhost, name, row } in self.policies {
+            draft.put_policy((kind, &vhost, &name), row)?;
+        }
         Ok(new_vhosts)
+    }
+
+    /// The vhosts of its policies.
+    pub(crate) fn policy_vhosts(&self) -> BTreeSet<String> {
+        self.policies.iter().map(|policy| policy.vhost.clone()).collect()
     }
 }

@@ -40,6 +40,7 @@ use crate::start::start_error::StartError;
 use crate::store::rate_limited_log::RateLimitedLog;
 use crate::store::{self, OpenedStore, Opening};
 use crate::tls::TlsAcceptor;
+use crate::traces::Traces;
 use crate::turn::Memory;
 use crate::websocket::UpgradePolicy;
 
@@ -119,6 +120,8 @@ pub(crate) fn prepare(config: &Config, cells: usize, begun: Begun) -> Result<Pre
         no_form_log: RateLimitedLog::default(),
         seats: Seats::default(),
         verifiers: Verifiers::new(authenticator.unwrap_or_else(|| Arc::clone(&access) as _)),
+        traces: Traces::start(&config.traces, config.nats.server_name.to_string())
+            .map_err(|error| StartError::Traces(error.to_string()))?,
         logins: LoginCounts::default(),
         access,
         memory,

@@ -29,6 +29,8 @@ pub enum StartError {
     Tls(TlsError),
     /// The keys of access tokens cannot be used.
     Keys(KeysError),
+    /// The collector of traces cannot be asked.
+    Traces(String),
     /// The system gives no random bytes.
     Random(String),
     /// A thread cannot be started.
@@ -51,6 +53,7 @@ impl StartError {
             StartError::Tls(error) => vec![String::from(error.key())],
             StartError::Definitions(_) => vec![String::from("definitions.file")],
             StartError::Keys(_) => vec![String::from("jwt.keys_file")],
+            StartError::Traces(_) => vec![String::from("traces.otlp_ca")],
             StartError::Random(_)
             | StartError::Thread(_)
             | StartError::Store(_)
@@ -74,6 +77,7 @@ impl fmt::Display for StartError {
             }
             StartError::Tls(error) => error.fmt(f),
             StartError::Keys(error) => error.fmt(f),
+            StartError::Traces(error) => write!(f, "spans cannot be sent: {error}"),
             StartError::Random(error) => write!(f, "the system gives no random bytes: {error}"),
             StartError::Thread(error) => {
                 write!(f, "a thread cannot be started: {error}; lower `cells.count`")

@@ -79,17 +79,20 @@ impl Admin {
 
     /// Posts an object to a path, and gives the JSON of the answer, which may be none.
     pub(crate) fn post(&self, path: &str, what: &str, object: &Value) -> anyhow::Result<Value> {
-        let text = self.ask(Method::POST, path, what, None, Some(object))?;
-        match text.is_empty() {
-            true => Ok(Value::Null),
-            false => serde_json::from_str(&text)
-                .with_context(|| format!("what `{}` answers is not JSON", self.base)),
-        }
+        self.json_of(&self.ask(Method::POST, path, what, None, Some(object))?)
     }
 
-    /// Puts an object at a path.
-    pub(crate) fn put(&self, path: &str, what: &str, object: &Value) -> anyhow::Result<()> {
-        self.ask(Method::PUT, path, what, None, Some(object)).map(drop)
+    /// Puts an object at a path, and gives the JSON of the answer, which may be none.
+    pub(crate) fn put(&self, path: &str, what: &str, object: &Value) -> anyhow::Result<Value> {
+        self.json_of(&self.ask(Method::PUT, path, what, None, Some(object))?)
+    }
+
+    fn json_of(&self, text: &str) -> anyhow::Result<Value> {
+        match text.is_empty() {
+            true => Ok(Value::Null),
+            false => serde_json::from_str(text)
+                .with_context(|| format!("what `{}` answers is not JSON", self.base)),
+        }
     }
 
     fn ask(

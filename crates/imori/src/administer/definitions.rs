@@ -13,7 +13,7 @@ use super::listing::Asked;
 use crate::nats_server::{self, Converted, definitions};
 use crate::output::{print_error, print_line};
 
-/// Export and import users, vhosts, permissions, exchanges, queues and bindings, as RabbitMQ writes them.
+/// Export and import users, vhosts, permissions, policies, exchanges, queues and bindings, as RabbitMQ writes them.
 #[derive(Debug, Args)]
 pub(crate) struct Definitions {
     #[command(subcommand)]

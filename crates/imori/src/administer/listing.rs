@@ -72,6 +72,18 @@ impl Asked {
         self.print_fields(fields.map(|(name, value)| (name.as_str(), value.clone())).collect())
     }
 
+    /// Prints a queue, and below its fields the settings in effect, each with its source.
+    pub(super) fn print_with_settings(&self, mut queue: Value) -> anyhow::Result<()> {
+        if self.json {
+            return self.print_one(&queue);
+        }
+        let settings = queue.as_object_mut().and_then(|fields| fields.remove("in_effect"));
+        self.print_one(&queue)?;
+        print_line("")?;
+        let columns = [("SETTING", "key"), ("VALUE", "value"), ("SOURCE", "source")];
+        self.print_rows(&settings.unwrap_or_default(), &columns)
+    }
+
     /// Prints fields in this order, a line each.
     pub(super) fn print_fields(&self, fields: Vec<(&str, Value)>) -> anyhow::Result<()> {
         if self.json {

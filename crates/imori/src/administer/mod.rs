@@ -2,6 +2,7 @@
 
 mod queue;
 mod exchange;
+mod policy;
 mod connection;
 mod user;
 mod vhost;
@@ -16,6 +17,7 @@ pub(crate) use config::{Asked, reload, running};
 pub(crate) use connection::Connection;
 pub(crate) use definitions::Definitions;
 pub(crate) use exchange::{Binding, Exchange};
+pub(crate) use policy::Policy;
 pub(crate) use queue::Queue;
 pub(crate) use status::Status;
 pub(crate) use user::User;

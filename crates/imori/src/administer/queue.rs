@@ -25,7 +25,7 @@ enum QueueCommand {
         /// The queues whose names have this part.
         part: Option<String>,
     },
-    /// Show one queue with its arguments.
+    /// Show one queue with its arguments, and each setting in effect with its source.
     Show(Named),
     /// Drop the messages of a queue that wait; those that are delivered and not settled stay.
     Purge(Named),
@@ -86,7 +86,7 @@ impl Queue {
             }
             QueueCommand::Show(queue) => {
                 let shown = queue.asked.admin()?.get(&queue.path(), &queue.what())?;
-                queue.asked.print_one(&shown)
+                queue.asked.print_with_settings(shown)
             }
             QueueCommand::Purge(queue) => {
                 let path = format!("{}/contents", queue.path());

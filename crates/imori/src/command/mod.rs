@@ -14,7 +14,7 @@ mod argument;
 
 use clap::{Parser, Subcommand};
 
-use crate::administer::{Binding, Connection, Definitions, Exchange, Queue, Status, User, Vhost};
+use crate::administer::{Binding, Connection, Definitions, Exchange, Policy, Queue, Status, User, Vhost};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -44,6 +44,7 @@ enum Command {
     Connection(Connection),
     User(User),
     Vhost(Vhost),
+    Policy(Policy),
     Definitions(Definitions),
     Status(Status),
     /// Put load on a broker, this one or another, and check everything that comes back.
@@ -75,6 +76,7 @@ impl Cli {
             Command::Connection(connection) => connection.run(),
             Command::User(user) => user.run(),
             Command::Vhost(vhost) => vhost.run(),
+            Command::Policy(policy) => policy.run(),
             Command::Definitions(definitions) => definitions.run(),
             Command::Status(status) => status.run(),
             Command::Config(config) => return config.run(),

@@ -1,0 +1,51 @@
+//! A span: what one publish did, and how long that took.
+
+use imori_core::time::Time;
+use imori_core::world::Sent;
+
+use super::trace_context::TraceContext;
+use crate::limits::TRACE_NAME_BYTES_MAX;
+
+/// A publish, in the words of OpenTelemetry's conventions for messaging.
+#[derive(Debug)]
+pub(super) struct Span {
+    pub(super) context: TraceContext,
+    pub(super) id: [u8; 8],
+    pub(super) from: Time,
+    pub(super) until: Time,
+    /// The exchange and the subject, as far as they are short.
+    pub(super) exchange: String,
+    pub(super) subject: String,
+    pub(super) vhost: String,
+    pub(super) messages: usize,
+    pub(super) body_bytes: usize,
+    pub(super) receivers: usize,
+}
+
+impl Span {
+    /// The span of a publish from one time to another.
+    pub(super) fn of(
+        context: TraceContext,
+        id: [u8; 8],
+        (from, until): (Time, Time),
+        vhost: String,
+        sent: &Sent<'_>,
+    ) -> Span {
+        Span {
+            context,
+            id,
+            from,
+            until,
+            exchange: shortened(sent.address.exchange()),
+            subject: shortened(sent.address.subject()),
+            vhost,
+            messages: sent.messages,
+            body_bytes: sent.first.body.len(),
+            receivers: sent.receivers,
+        }
+    }
+}
+
+fn shortened(name: &[u8]) -> String {
+    String::from_utf8_lossy(name.get(..TRACE_NAME_BYTES_MAX).unwrap_or(name)).into_owned()
+}

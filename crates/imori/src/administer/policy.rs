@@ -1,0 +1,141 @@
+//! `imori policy`: settings of queues and exchanges by their names.
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+use super::admin::segment;
+use super::listing::Asked;
+use crate::output::print_line;
+
+/// Set, show and delete policies: settings of queues and exchanges by their names.
+#[derive(Debug, Args)]
+pub(crate) struct Policy {
+    #[command(subcommand)]
+    command: PolicyCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum PolicyCommand {
+    /// List policies by rising priority.
+    Ls {
+        #[command(flatten)]
+        asked: Asked,
+        /// List operator policies.
+        #[arg(long)]
+        operator: bool,
+        /// The policies of this vhost; of all without it.
+        #[arg(long, value_name = "NAME")]
+        vhost: Option<String>,
+    },
+    /// Show one policy.
+    Show(Named),
+    /// Set a policy, which acts at once on all queues and exchanges that match.
+    Set {
+        #[command(flatten)]
+        policy: Named,
+        /// A regular expression that is searched for in names: `^orders` for those that begin so.
+        #[arg(allow_hyphen_values = true)]
+        pattern: String,
+        /// Settings, such as `max-length=1000` or `overflow=reject-publish`.
+        #[arg(required = true, value_name = "KEY=VALUE", value_parser = setting)]
+        settings: Vec<(String, Value)>,
+        /// The objects it is for: `all`, `queues`, `classic_queues`, `quorum_queues`, `streams` or `exchanges`.
+        #[arg(long, value_name = "KIND", default_value = "all")]
+        apply_to: String,
+        /// Of several policies that match, the one with the highest priority acts.
+        #[arg(long, value_name = "NUMBER", default_value_t = 0, allow_negative_numbers = true)]
+        priority: i64,
+    },
+    /// Delete a policy; the one that matches next acts in its place.
+    Delete(Named),
+}
+
+/// One policy.
+#[derive(Debug, Args)]
+struct Named {
+    #[command(flatten)]
+    asked: Asked,
+    /// An operator policy, which limits what policies may set.
+    #[arg(long)]
+    operator: bool,
+    /// The vhost of the policy.
+    #[arg(long, value_name = "NAME", default_value = "/")]
+    vhost: String,
+    /// The name of the policy.
+    name: String,
+}
+
+impl Named {
+    fn path(&self) -> String {
+        format!("{}/{}/{}", place(self.operator), segment(&self.vhost), segment(&self.name))
+    }
+
+    fn what(&self) -> String {
+        let kind = if self.operator { "operator policy" } else { "policy" };
+        format!("{kind} `{}` in vhost `{}`", self.name, self.vhost)
+    }
+}
+
+impl Policy {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        match self.command {
+            PolicyCommand::Ls { asked, operator, vhost } => {
+                let vhost = vhost.as_deref();
+                let below = vhost.map(|vhost| format!("/{}", segment(vhost))).unwrap_or_default();
+                let what = format!("vhost `{}`", vhost.unwrap_or_default());
+                let rows = asked.admin()?.get(&format!("{}{below}", place(operator)), &what)?;
+                let columns = [
+                    ("VHOST", "vhost"),
+                    ("NAME", "name"),
+                    ("PATTERN", "pattern"),
+                    ("APPLY TO", "apply-to"),
+                    ("PRIORITY", "priority"),
+                    ("DEFINITION", "definition"),
+                ];
+                asked.print_rows(&rows, &columns)
+            }
+            PolicyCommand::Show(policy) => {
+                let shown = policy.asked.admin()?.get(&policy.path(), &policy.what())?;
+                policy.asked.print_one(&shown)
+            }
+            PolicyCommand::Set { policy, pattern, settings, apply_to, priority } => {
+                let mut definition = Map::new();
+                for (key, value) in settings {
+                    if definition.insert(key.clone(), value).is_some() {
+                        bail!("`{key}` is given twice; give it once");
+                    }
+                }
+                let body = json!({
+                    "pattern": pattern,
+                    "definition": definition,
+                    "apply-to": apply_to,
+                    "priority": priority,
+                });
+                let answer = policy.asked.admin()?.put(&policy.path(), &policy.what(), &body)?;
+                let keys = answer["without_effect"].as_array().map_or(&[][..], Vec::as_slice);
+                for key in keys.iter().filter_map(Value::as_str) {
+                    print_line(&format!("without effect: {key}"))?;
+                }
+                print_line(&format!("{} is set", policy.what()))
+            }
+            PolicyCommand::Delete(policy) => {
+                policy.asked.admin()?.delete(&policy.path(), &policy.what(), None)?;
+                print_line(&format!("{} is deleted", policy.what()))
+            }
+        }
+    }
+}
+
+fn place(is_operator: bool) -> &'static str {
+    if is_operator { "/api/operator-policies" } else { "/api/policies" }
+}
+
+/// Reads a setting: a value that is no JSON is text.
+fn setting(text: &str) -> Result<(String, Value), String> {
+    let Some((key, value)) = text.split_once('=') else {
+        return Err(String::from("expected a key and a value, such as `max-length=1000`"));
+    };
+    let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
+    Ok((key.to_owned(), value))
+}
