@@ -151,7 +151,8 @@ impl Server {
             requests,
             first_password: None,
         };
-        let started = server.start_threads(count, space, FirstCell { awakenings, requests: Arc::new(sender) }, bound);
+        let started =
+            server.start_threads(count, space, FirstCell { awakenings, requests: Arc::new(sender) }, bound);
         if started.is_err() {
             server.shared.phase.send_replace(Phase::Ended);
         }
@@ -362,7 +363,11 @@ impl Server {
     }
 
     /// The broker as the admin listener sees it.
-    fn administered(&self, metrics: Arc<Metrics>, requests: Weak<Sender<OperatorRequest>>) -> Arc<Administered> {
+    fn administered(
+        &self,
+        metrics: Arc<Metrics>,
+        requests: Weak<Sender<OperatorRequest>>,
+    ) -> Arc<Administered> {
         let body_bytes_max = ADMIN_BODY_BYTES_MAX;
         Arc::new(Administered {
             guarded: Arc::new(Guarded { shared: Arc::clone(&self.shared), body_bytes_max }),

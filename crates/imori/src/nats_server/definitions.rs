@@ -35,7 +35,10 @@ pub(crate) fn definitions(configuration: &Item) -> anyhow::Result<Converted> {
             "authorization" => making.users_of(item, ROOT)?,
             "accounts" => {
                 let Value::Map(accounts) = &item.value else {
-                    bail!("{}: `accounts` is not a map; write `accounts {{ NAME {{ users: … }} }}`", item.place);
+                    bail!(
+                        "{}: `accounts` is not a map; write `accounts {{ NAME {{ users: … }} }}`",
+                        item.place
+                    );
                 };
                 for (name, account) in accounts {
                     making.vhosts.push(json!({"name": name}));
@@ -66,7 +69,9 @@ impl Making {
     /// Takes the users of an account, or of the section `authorization`.
     fn users_of(&mut self, section: &Item, vhost: &str) -> anyhow::Result<()> {
         let entries = keys(section, "it")?;
-        let of = |name: &[&str]| entries.iter().find(|(key, _)| name.contains(&key.as_str())).map(|(_, item)| *item);
+        let of = |name: &[&str]| {
+            entries.iter().find(|(key, _)| name.contains(&key.as_str())).map(|(_, item)| *item)
+        };
         let default = of(&["default_permission", "default_permissions", "permissions"]);
         if let Some(user) = of(&["user", "username"]) {
             let password = of(&["pass", "password"]);
@@ -80,7 +85,12 @@ impl Making {
                         self.listed(user, vhost, default)?;
                     }
                 }
-                "user" | "username" | "pass" | "password" | "default_permission" | "default_permissions"
+                "user"
+                | "username"
+                | "pass"
+                | "password"
+                | "default_permission"
+                | "default_permissions"
                 | "permissions" => {}
                 _ => self.leave_out(key, item),
             }
@@ -102,14 +112,16 @@ impl Making {
         }
         if login.name.is_empty() {
             let nkey = login.nkey.clone();
-            login.name = nkey.ok_or_else(|| anyhow!("{}: a user has neither `user` nor `nkey`", user.place))?;
+            login.name =
+                nkey.ok_or_else(|| anyhow!("{}: a user has neither `user` nor `nkey`", user.place))?;
         }
         self.user(login, vhost, permissions)
     }
 
     fn user(&mut self, login: Login<'_>, vhost: &str, permissions: Option<&Item>) -> anyhow::Result<()> {
         let Login { name, password, nkey } = login;
-        let mut user = Map::from_iter([(String::from("name"), json!(name)), (String::from("tags"), json!([]))]);
+        let mut user =
+            Map::from_iter([(String::from("name"), json!(name)), (String::from("tags"), json!([]))]);
         if vhost != ROOT {
             user.insert(String::from("vhost"), json!(vhost));
         }
@@ -290,7 +302,8 @@ mod tests {
         let nkey = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4";
         assert_eq!(document["vhosts"], json!([{"name": "SHOP"}]));
         let (users, permissions) = (&document["users"], &document["permissions"]);
-        let bcrypt = json!({"name": "ann", "tags": [], "password_hash": "$2a$11$x", "hashing_algorithm": "bcrypt"});
+        let bcrypt =
+            json!({"name": "ann", "tags": [], "password_hash": "$2a$11$x", "hashing_algorithm": "bcrypt"});
         assert_eq!((&users[0], &users[1]["nkeys"]), (&bcrypt, &json!([nkey])));
         assert_eq!((&users[2]["name"], &users[2]["vhost"]), (&json!("bob"), &json!("SHOP")));
         assert!(users[2]["password_hash"].as_str().is_some_and(|hash| !hash.contains("1234")));

@@ -158,7 +158,9 @@ impl Text<'_> {
             let line = self.rest.get(at + 1..)?.lines().next()?;
             (line.trim() == ")").then(|| (at, at + 1 + line.len()))
         });
-        let Some((end, behind)) = end else { bail!("{begin}: a block is not closed; end it with a line `)`") };
+        let Some((end, behind)) = end else {
+            bail!("{begin}: a block is not closed; end it with a line `)`")
+        };
         let block = self.take(end).trim_start_matches('\n').to_owned();
         self.take(behind - end);
         Ok(block)
@@ -364,7 +366,10 @@ mod tests {
             ("T: 5\nm { n: $T }\np: $PORT\ns: $SECRET", r#"{"T":5,"m":{"n":5},"p":4333,"s":"12 34"}"#),
             ("T: 1\nm { T: 2\n n: $T }\no: $T", r#"{"T":1,"m":{"T":2,"n":2},"o":1}"#),
             ("pass: $2a$11$abc.def", r#"{"pass":"$2a$11$abc.def"}"#),
-            ("include more.conf\nx { include './more.conf' }", r#"{"included":1,"also":{"more":true},"x":{"included":1,"also":{"more":true}}}"#),
+            (
+                "include more.conf\nx { include './more.conf' }",
+                r#"{"included":1,"also":{"more":true},"x":{"included":1,"also":{"more":true}}}"#,
+            ),
         ] {
             let expected: serde_json::Value = serde_json::from_str(expected).unwrap();
             let read = parse(text);

@@ -40,7 +40,8 @@ pub(super) fn scalar(word: &str) -> Value {
     if let Some(number) = whole(word) {
         return Value::Whole(number);
     }
-    let is_fraction = word.contains('.') && word.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'-'));
+    let is_fraction =
+        word.contains('.') && word.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'-'));
     match word.parse() {
         Ok(fraction) if is_fraction => Value::Fraction(fraction),
         _ => Value::Text(word.to_owned()),
