@@ -11,7 +11,7 @@ _DOTTED = re.compile(r"`([a-z]+)\.([a-z_]+)(?: = [^`]*)?`")
 _VARIABLE = re.compile(r"IMORI__([A-Z]+)__([A-Z_]+)")
 
 # Names of files that look like keys of sections `stomp`, `limits` or `broker`.
-FILE_ENDINGS = {"dict", "md", "properties", "py", "rs", "toml", "txt", "xml"}
+FILE_ENDINGS = {"redb", "dict", "md", "properties", "py", "rs", "toml", "txt", "xml"}
 
 
 def declared() -> dict[str, set[str]]:
