@@ -1,7 +1,9 @@
 """Policies and operator policies, set over HTTP and seen by clients of AMQP."""
 
+import shutil
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -554,3 +556,66 @@ def test_the_command_sets_shows_and_deletes_policies(imori: Imori) -> None:
     code, _, told = run(imori, "policy", "delete", "bad")
     assert (code, told) == (1, "imori: there is no policy `bad` in vhost `/`\n")
     assert run(imori, "policy", "delete", "short")[1] == "policy `short` in vhost `/` is deleted\n"
+
+
+def test_more_queues_than_a_turn_takes_have_the_policy_of_the_last_change(imori: Imori) -> None:
+    """Queues are taken a few at a time; changes that come meanwhile leave no queue behind."""
+    with channel_of(imori) as channel:
+        for number in range(200):
+            channel.queue_declare(f"many-{number}", durable=True)
+
+    def change(thread: int) -> None:
+        for number in range(10):
+            set_policy(imori, "many", {"max-length": 100 * thread + number}, pattern="^many-")
+
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(change, range(3)))
+    last = read(imori, "/api/policies/%2F/many")["definition"]
+    rows = read(imori, "/api/queues/%2F")
+    assert [row["effective_policy_definition"] for row in rows] == [last] * 200
+    for number in (0, 63, 64, 199):
+        shown = in_effect(imori, f"many-{number}")["max-length"]
+        assert shown == (last["max-length"], "policy many")
+
+
+def test_messages_on_disk_follow_a_policy_without_a_consumer(tmp_path: Path) -> None:
+    settings = {"limits.queue_memory_bytes": "64KiB"}
+    with running_imori(tmp_path, amqp=True, admin=True, settings=settings) as imori:
+        with channel_of(imori) as channel:
+            channel.queue_declare("long", durable=True)
+            publish(channel, "long", *(f"{number:04}{'x' * 2_000}" for number in range(400)))
+            set_policy(imori, "short", {"max-length": 5})
+            wait_for(lambda: waiting(imori, "long") == 5)
+            assert [body[:4] for body in bodies(channel, "long")] == [
+                f"{number:04}" for number in range(395, 400)
+            ]
+            assert unset(imori, "short").status == 204
+            publish(channel, "long", *(f"{number:04}{'x' * 2_000}" for number in range(400)))
+            set_policy(imori, "old", {"message-ttl": 1})
+            wait_for(lambda: waiting(imori, "long") == 0)
+        assert imori.stop() == 0
+
+
+@pytest.mark.skipif(shutil.which("rabbitmqadmin") is None, reason="rabbitmqadmin is not installed")
+def test_rabbitmqadmin_declares_and_deletes_policies(imori: Imori) -> None:
+    def admin(*arguments: str) -> str:
+        assert imori.admin is not None
+        host, port = imori.admin
+        login = ["-H", host, "-P", str(port), "-u", "operator", "-p", imori.operator_password()]
+        command = ["rabbitmqadmin", *login, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+        assert done.returncode == 0, (arguments, done.stdout, done.stderr)
+        return done.stdout
+
+    policy = ["name=tool", "pattern=^t", 'definition={"max-length":3}', "priority=4"]
+    admin("declare", "policy", *policy, "apply-to=queues")
+    with channel_of(imori) as channel:
+        channel.queue_declare("t", durable=True)
+        publish(channel, "t", *"12345")
+        assert bodies(channel, "t") == ["3", "4", "5"]
+    assert '{"max-length": 3}' in admin("list", "policies")
+    admin("declare", "operator_policy", "name=cap", "pattern=.*", 'definition={"max-length":2}')
+    assert in_effect(imori, "t")["max-length"] == (2, "operator policy cap")
+    admin("delete", "operator_policy", "name=cap")
+    admin("delete", "policy", "name=tool")
+    assert in_effect(imori, "t")["max-length"] == (None, "default")

@@ -6,9 +6,11 @@ use std::time::Duration;
 use imori_core::broker::{self, Step, queue_restored, renew_seen};
 use imori_core::confirm::Lsn;
 use imori_core::delivery::{Outcome, RecordRef};
-use imori_core::id::{DurableQueueId, QueueId, Reader};
+use imori_core::id::{DurableQueueId, QueueId, Reader, VhostId};
 use imori_core::message::{Address, Message, MessageView};
+use imori_core::name::Name;
 use imori_core::outbound::{Numbers, SessionId};
+use imori_core::policy::{Policies, PolicySettings};
 use imori_core::queue::{Overflow, QueueSettings};
 use imori_core::record::{Definition, MessageRecord, RecordKind, decode_settle};
 use imori_core::restore::Awakening;
@@ -19,7 +21,8 @@ use imori_testkit::{Caller, TestMessage, TestWorld, dying_to};
 use proptest::prelude::*;
 
 use crate::durable::{durable, durable_dying_to, journal};
-use crate::restored::{Journal, asleep, beginning, bodies, held, ready, restored};
+use crate::policies::{policies, set};
+use crate::restored::{Journal, asleep, beginning, bodies, held, ready, restored_under};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -41,6 +44,30 @@ fn settings(name: &str) -> QueueSettings {
         "prio" => QueueSettings { priority_max: Some(2), ..dead },
         "mem" => QueueSettings { length_max: Some(1), ..QueueSettings::default() },
         _ => durable(),
+    }
+}
+
+/// Policies that act on some of the queues, or none. Lengths are those of queues to which no dead letters come: a crash
+/// changes the order in which these come, and so which of them finds room.
+fn some_policies(number: u8) -> Policies {
+    let dead_letters_to = |queue: &str| PolicySettings {
+        dead_letter_exchange: Some(Name::from("")),
+        dead_letter_routing_key: Some(Name::from(queue)),
+        ..PolicySettings::default()
+    };
+    match number % 5 {
+        0 => policies("^(short|prio)$", PolicySettings { length_max: Some(2), ..dead_letters_to("failed") }),
+        1 => policies("^[pf]", PolicySettings { message_ttl: Some(4 * MS), ..dead_letters_to("dead") }),
+        2 => policies(
+            "^(short|prio)$",
+            PolicySettings {
+                length_max: Some(1),
+                overflow: Some(Overflow::RejectPublish),
+                message_ttl: Some(2 * MS),
+                ..PolicySettings::default()
+            },
+        ),
+        _ => Policies::default(),
     }
 }
 
@@ -79,7 +106,7 @@ impl<'w> Random<'w> {
         let (world, client, reader) = (self.world, self.client, self.reader);
         let pick = usize::from(a) % QUEUES.len();
         let name = QUEUES[pick];
-        match verb % 16 {
+        match verb % 17 {
             0..=3 => self.send("", name, b, c),
             4 | 5 => self.send("all", "", b, c),
             6 => self.send("", "mem", b, c),
@@ -109,6 +136,7 @@ impl<'w> Random<'w> {
                 let floor = journal.get(usize::from(b) * 4).map_or(Lsn(0), |(lsn, ..)| *lsn);
                 renew_seen(world, world.queue("once").expect("it is there"), floor);
             }
+            16 => set(world, some_policies(a)),
             _ => {
                 reader.disconnect();
                 self.reader = world.connect(2);
@@ -243,7 +271,8 @@ proptest! {
         acts.into_iter().for_each(|act| random.act(act));
         let (whole, crash) = (journal(&world), world.appended());
 
-        let back = restored(&whole, world.now());
+        let policies = world.with_topology(|topology| topology.table().policies(VhostId(0)));
+        let back = restored_under(&whole, world.now(), policies);
         put_back(&world, random.reader);
         for id in IDS.iter().skip(1) {
             let known = |world: &TestWorld| {

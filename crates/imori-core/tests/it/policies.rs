@@ -21,13 +21,14 @@ use super::restored::restored;
 const VHOST: VhostId = VhostId(0);
 const MS: Duration = Duration::from_millis(1);
 
-fn policies(pattern: &str, settings: PolicySettings) -> Policies {
+/// One policy, for the objects in whose names the pattern is found.
+pub(crate) fn policies(pattern: &str, settings: PolicySettings) -> Policies {
     let policy = Policy::new(Name::from("p"), (pattern, AppliesTo::All), 0, settings);
     Policies::new(vec![Arc::new(policy.expect("it is an expression"))], Vec::new())
 }
 
 /// Sets the policies of the vhost, as an operator's request does.
-fn set(world: &TestWorld, policies: Policies) {
+pub(crate) fn set(world: &TestWorld, policies: Policies) {
     let queues = set_policies(world, VHOST, policies);
     apply_policies(world, VHOST, &queues);
 }

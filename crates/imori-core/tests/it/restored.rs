@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use imori_core::broker::queue_restored;
 use imori_core::confirm::Lsn;
 use imori_core::delivery::{Delivery, Outcome, Taken};
-use imori_core::id::{ConnectionId, Reader, ReaderId};
+use imori_core::id::{ConnectionId, Reader, ReaderId, VhostId};
+use imori_core::policy::Policies;
 use imori_core::queue::Effects;
 use imori_core::record::{MessageRecord, NewRecord, RecordKind};
 use imori_core::restore::{Awakening, Restore};
@@ -46,8 +47,13 @@ pub(crate) fn beginning(journal: &Journal, len: usize) -> Journal {
 
 /// The world after the broker went away with this journal and came back at `now`; nothing is woken yet.
 pub(crate) fn asleep(journal: &Journal, now: Time) -> (TestWorld, Vec<Awakening>) {
+    asleep_under(journal, now, Policies::default())
+}
+
+/// The world as of [`asleep`], whose only vhost has these policies.
+fn asleep_under(journal: &Journal, now: Time, policies: Policies) -> (TestWorld, Vec<Awakening>) {
     let world = TestWorld::after(journal, now);
-    let mut restore = Restore::new(world.gauge().clone(), now, false);
+    let mut restore = Restore::new(world.gauge().clone(), now, false).under([(VhostId(0), policies)]);
     let of = |kind| journal.iter().filter(move |(_, record, _)| record.kind == kind);
     for (lsn, record, _) in of(RecordKind::Definition) {
         restore.definition(*lsn, &record.payload).expect(READABLE);
@@ -68,7 +74,12 @@ pub(crate) fn asleep(journal: &Journal, now: Time) -> (TestWorld, Vec<Awakening>
 
 /// Restores a world and wakes its queues, so that it goes on.
 pub(crate) fn restored(journal: &Journal, now: Time) -> TestWorld {
-    let (world, awakenings) = asleep(journal, now);
+    restored_under(journal, now, Policies::default())
+}
+
+/// Restores a world as [`restored`] does, whose only vhost has these policies.
+pub(crate) fn restored_under(journal: &Journal, now: Time, policies: Policies) -> TestWorld {
+    let (world, awakenings) = asleep_under(journal, now, policies);
     awakenings.iter().for_each(|awakening| queue_restored(&world, awakening));
     world
 }

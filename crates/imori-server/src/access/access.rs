@@ -16,8 +16,9 @@ use tracing::{debug, info, warn};
 use super::attempts::Attempts;
 use super::draft::{Author, Draft};
 use super::file_objects::FileObjects;
+use super::login_index::LoginIndex;
 use super::nkey;
-use super::objects::{Objects, User};
+use super::objects::Objects;
 use super::operator::OPERATOR;
 use super::password::PasswordHash;
 use super::policy::{PolicyKind, SetPolicy};
@@ -63,8 +64,17 @@ struct State {
     file: FileObjects,
     objects: Objects,
     identities: HashMap<String, Identity>,
+    index: LoginIndex,
     quotas: Quotas,
     is_guest_there: bool,
+}
+
+impl State {
+    /// The verdict for a user who proved to be the one of this name.
+    fn granted(&self, user: Option<&str>) -> Verdict {
+        let identity = user.and_then(|user| self.identities.get(user));
+        identity.cloned().map_or(Verdict::Refused, Verdict::Granted)
+    }
 }
 
 impl fmt::Debug for Access {
@@ -95,7 +105,7 @@ impl Access {
         };
         let identities = objects.users.keys().map(compile).collect();
         let is_guest_there = is_guest_there(guest, &objects);
-        let quotas = Quotas::of(&objects);
+        let (index, quotas) = (LoginIndex::of(&objects), Quotas::of(&objects));
         let verified = Verified::new();
         if verified.is_none() {
             warn!("the system has no random bytes; each login is checked by a slow hash");
@@ -106,6 +116,7 @@ impl Access {
                 file: FileObjects::default(),
                 objects,
                 identities,
+                index,
                 quotas,
                 is_guest_there,
             }),
@@ -216,9 +227,9 @@ impl Access {
             return Err(AccessError::NotKept);
         }
         let is_guest_there = is_guest_there(before.guest, &objects);
-        let quotas = Quotas::of(&objects);
+        let (index, quotas) = (LoginIndex::of(&objects), Quotas::of(&objects));
         let after =
-            Arc::new(State { guest: before.guest, file, objects, identities, quotas, is_guest_there });
+            Arc::new(State { guest: before.guest, file, objects, identities, index, quotas, is_guest_there });
         self.state.store(Arc::clone(&after));
         for user in &touched {
             self.verified.iter().for_each(|verified| verified.forget(user));
@@ -257,20 +268,22 @@ impl Access {
         let named = login.certificate.as_ref().and_then(|certificate| certificate.user.as_deref());
         let Some(named) = named else { return Verdict::Refused };
         let state = self.state.load();
-        let users = &state.objects.users;
-        let by_certificate = users.iter().find(|(_, user)| user.certificate.as_deref() == Some(named));
-        let own = || users.get_key_value(named).filter(|(_, user)| user.certificate.is_none());
-        let found = by_certificate.or_else(own).map(|(name, _)| name);
+        let own = || {
+            let (name, user) = state.objects.users.get_key_value(named)?;
+            user.certificate.is_none().then_some(name.as_str())
+        };
+        let found = state.index.by_certificate(named).or_else(own);
         let is_wanted =
-            |name: &&String| wanted.is_none_or(|wanted| wanted.is_empty() || wanted == name.as_bytes());
-        let identity = found.filter(is_wanted).and_then(|name| state.identities.get(name));
-        identity.cloned().map_or(Verdict::Refused, Verdict::Granted)
+            |name: &&str| wanted.is_none_or(|wanted| wanted.is_empty() || wanted == name.as_bytes());
+        state.granted(found.filter(is_wanted))
     }
 
     /// Finds the user of a token, who has to be the one that is named.
     fn check_token(&self, token: &[u8], named: Option<&str>) -> Verdict {
         let Some(digest) = token::digest(token) else { return Verdict::Refused };
-        self.find(|name, user| named.is_none_or(|named| named == name) && user.tokens.contains(&digest))
+        let state = self.state.load();
+        let is_named = |name: &&str| named.is_none_or(|named| named == *name);
+        state.granted(state.index.by_token(&digest).filter(is_named))
     }
 
     /// The issuer of access tokens, if one is trusted.
@@ -306,14 +319,8 @@ impl Access {
         if !nkey::is_signed(key, nonce, signature) {
             return Verdict::Refused;
         }
-        self.find(|_, user| user.nkeys.iter().any(|known| known.as_bytes() == key))
-    }
-
-    fn find(&self, is_meant: impl Fn(&str, &User) -> bool) -> Verdict {
         let state = self.state.load();
-        let found = state.objects.users.iter().find(|(name, user)| is_meant(name, user));
-        let identity = found.and_then(|(name, _)| state.identities.get(name));
-        identity.cloned().map_or(Verdict::Refused, Verdict::Granted)
+        state.granted(state.index.by_nkey(key))
     }
 
     /// Checks a password at the price of a slow hash, whether the user is there or not.

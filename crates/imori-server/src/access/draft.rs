@@ -184,6 +184,9 @@ impl Draft {
         self.changes.push(Change { table: Table::Vhosts, key, value: None });
         self.remove::<VhostFacts>(&[name]);
         self.forget_permissions(|_, vhost| vhost == name);
+        // The number of the vhost may be another's one day.
+        let at_home = self.objects.users.iter().filter(|(_, user)| user.vhost.as_deref() == Some(name));
+        self.touched.extend(at_home.map(|(user, _)| user.clone()));
         let policies = self.objects.policies.keys().filter(|(_, vhost, _)| vhost == name);
         for (kind, vhost, policy) in policies.cloned().collect::<Vec<_>>() {
             self.delete_policy(kind, &vhost, &policy)?;

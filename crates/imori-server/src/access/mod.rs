@@ -11,6 +11,7 @@ mod operator;
 mod draft;
 mod file_objects;
 mod quotas;
+mod login_index;
 mod objects;
 mod policy;
 mod policy_keys;

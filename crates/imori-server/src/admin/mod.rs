@@ -15,6 +15,7 @@ mod permissions;
 mod vhosts;
 mod limits;
 mod configuration;
+mod messages;
 mod policies;
 mod declarations;
 mod channels;

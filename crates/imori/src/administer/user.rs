@@ -40,6 +40,9 @@ enum UserCommand {
         /// A public key of NATS, `U…`, by which the user logs in. Can be given several times.
         #[arg(long, value_name = "KEY")]
         nkey: Vec<String>,
+        /// The name that a client's certificate has to carry, where it is not the user's own.
+        #[arg(long, value_name = "NAME")]
+        certificate: Option<String>,
         /// The vhost of the user's NATS clients; `/` without it.
         #[arg(long, value_name = "NAME")]
         vhost: Option<String>,
@@ -132,7 +135,7 @@ impl User {
                 ];
                 user.asked.print_rows(&rows, &columns)
             }
-            UserCommand::Set { user, tag, no_password, nkey, vhost } => {
+            UserCommand::Set { user, tag, no_password, nkey, certificate, vhost } => {
                 let mut object = Map::new();
                 object.insert(String::from("tags"), json!(tag));
                 if !no_password {
@@ -140,6 +143,9 @@ impl User {
                 }
                 if !nkey.is_empty() {
                     object.insert(String::from("nkeys"), json!(nkey));
+                }
+                if let Some(named) = certificate {
+                    object.insert(String::from("certificate"), json!(named));
                 }
                 vhost.into_iter().for_each(|vhost| drop(object.insert(String::from("vhost"), json!(vhost))));
                 user.asked.admin()?.put(&user.path(), &user.what(), &Value::Object(object))?;

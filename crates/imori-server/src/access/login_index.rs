@@ -1,0 +1,44 @@
+//! Users by what they log in with instead of a name.
+
+use std::collections::HashMap;
+
+use super::objects::Objects;
+
+/// Names of users by token, by key of NATS and by name in a certificate.
+#[derive(Debug, Default, Clone)]
+pub(super) struct LoginIndex {
+    tokens: HashMap<String, String>,
+    nkeys: HashMap<String, String>,
+    certificates: HashMap<String, String>,
+}
+
+impl LoginIndex {
+    /// The index of these users. Of two with the same key the first in the order of names has it.
+    pub(super) fn of(objects: &Objects) -> LoginIndex {
+        let mut index = LoginIndex::default();
+        let add = |map: &mut HashMap<String, String>, key: &String, name: &String| {
+            map.entry(key.clone()).or_insert_with(|| name.clone());
+        };
+        for (name, user) in &objects.users {
+            user.tokens.iter().for_each(|token| add(&mut index.tokens, token, name));
+            user.nkeys.iter().for_each(|key| add(&mut index.nkeys, key, name));
+            user.certificate.iter().for_each(|named| add(&mut index.certificates, named, name));
+        }
+        index
+    }
+
+    /// The user of the token with this digest.
+    pub(super) fn by_token(&self, digest: &str) -> Option<&str> {
+        self.tokens.get(digest).map(String::as_str)
+    }
+
+    /// The user of a public key of NATS.
+    pub(super) fn by_nkey(&self, key: &[u8]) -> Option<&str> {
+        self.nkeys.get(str::from_utf8(key).ok()?).map(String::as_str)
+    }
+
+    /// The user whose certificates carry this name.
+    pub(super) fn by_certificate(&self, named: &str) -> Option<&str> {
+        self.certificates.get(named).map(String::as_str)
+    }
+}
