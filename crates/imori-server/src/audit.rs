@@ -11,14 +11,34 @@ use imori_core::authorize::{Actor, Refusal};
 use imori_core::id::ConnectionId;
 use imori_core::login::{Credentials, Login, Verdict};
 use imori_core::name::Printable;
+use imori_core::time::Time;
 use imori_core::world::Change;
 use tracing::info;
 
+use crate::clock::millis;
 use crate::config::ProtocolName;
+use crate::peers::client::Client;
 use crate::shared::Shared;
+use crate::stall::happenings::Happening;
 
 /// Characters of a name that a client gave which stand in a record.
 const NAME_CHARS_MAX: usize = 255;
+
+/// Characters of an object's name that followers of what happens are told.
+const OBJECT_CHARS_MAX: usize = 512;
+
+/// The kind of happening that a change is.
+fn kind_of(change: Change, is_of_queue: bool) -> &'static str {
+    match (change, is_of_queue) {
+        (Change::Declare, true) => "queue.declared",
+        (Change::Declare, false) => "exchange.declared",
+        (Change::Delete, true) => "queue.deleted",
+        (Change::Delete, false) => "exchange.deleted",
+        (Change::Bind, _) => "binding.made",
+        (Change::Unbind, _) => "binding.deleted",
+        (Change::Purge, _) => "messages.purged",
+    }
+}
 
 /// How somebody came who has done something.
 struct Origin {
@@ -76,6 +96,41 @@ impl Shared {
             _ => "refused",
         };
         info!(target: "audit", user, from, protocol = "http", action = method, object = path, result, status, "request");
+        if status < 400 {
+            self.report(Happening {
+                kind: "object.changed",
+                user: Some(user),
+                from: Some(from),
+                protocol: Some(String::from("http")),
+                object: Some(path.chars().take(OBJECT_CHARS_MAX).collect()),
+                detail: Some(method.to_owned()),
+                ..Happening::default()
+            });
+        }
+    }
+
+    /// Reports something to those who follow what happens, as of now.
+    pub(crate) fn report(&self, happening: Happening) {
+        let time = millis(self.clock.now().since(Time::default()));
+        self.happenings.report(Happening { time, ..happening });
+    }
+
+    /// Reports that a client whose user is known has come or gone.
+    pub(crate) fn report_connection(&self, kind: &'static str, client: &Client) {
+        let facts = &client.facts;
+        if facts.user.is_empty() || client.number == 0 {
+            return;
+        }
+        let vhost =
+            facts.vhost.and_then(|vhost| self.table.load().vhost_name(vhost).map(ToString::to_string));
+        self.report(Happening {
+            kind,
+            user: Some(facts.user.clone()),
+            vhost,
+            from: Some(client.source.to_string()),
+            protocol: client.protocol.map(|protocol| protocol.name().to_owned()),
+            ..Happening::default()
+        });
     }
 
     /// Records that a client was refused something, unless many were a moment ago.
@@ -91,11 +146,21 @@ impl Shared {
 
     /// Records a change that a client made.
     pub(crate) fn note_changed(&self, actor: &Actor<'_>, change: Change, object: &dyn fmt::Display) {
-        // An operator's request is recorded as such, and what the broker does itself is no client's doing.
-        let Some((_, Origin { from, protocol })) = self.origin(actor.connection) else { return };
         let (user, vhost, object) =
             (actor.identity.user.to_string(), self.vhost_shown(actor), object.to_string());
+        let origin = self.origin(actor.connection);
         let action = change.as_str();
+        self.report(Happening {
+            kind: kind_of(change, object.starts_with("queue ")),
+            user: Some(user.clone()),
+            vhost: Some(vhost.clone()),
+            from: origin.as_ref().map(|(_, origin)| origin.from.clone()),
+            protocol: origin.as_ref().map(|(_, origin)| origin.protocol.to_owned()),
+            object: Some(object.chars().take(OBJECT_CHARS_MAX).collect()),
+            ..Happening::default()
+        });
+        // An operator's request is recorded as such, and what the broker does itself is no client's doing.
+        let Some((_, Origin { from, protocol })) = origin else { return };
         info!(target: "audit::change", user, from, protocol, vhost, action, object, result = "done", "change");
     }
 
@@ -106,6 +171,13 @@ impl Shared {
             Verdict::Granted(identity) => {
                 let user = identity.user.to_string();
                 info!(target: "audit", user, from, protocol, action = "login", result = "granted", "login");
+                self.report(Happening {
+                    kind: "connection.opened",
+                    user: Some(user),
+                    from: Some(from.clone()),
+                    protocol: Some((*protocol).to_owned()),
+                    ..Happening::default()
+                });
                 return;
             }
             Verdict::Refused => "refused",
@@ -113,6 +185,14 @@ impl Shared {
         };
         if let Some(folded) = self.refusal_log_limit.admit(source.ip(), self.clock.now()) {
             info!(target: "audit", user = claimed, from, protocol, action = "login", result, folded, "login");
+            self.report(Happening {
+                kind: "login.refused",
+                user: claimed.map(str::to_owned),
+                from: Some(from.clone()),
+                protocol: Some((*protocol).to_owned()),
+                detail: Some(format!("{result}; {folded} more since the last report")),
+                ..Happening::default()
+            });
         }
     }
 

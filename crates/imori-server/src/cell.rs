@@ -224,6 +224,7 @@ impl Cell {
         self.shared.seats.leave(id);
         if let Some(link) = handle.connections.remove(link_key(id)) {
             handle.gone.add(&link.wire.client, &link.outbound);
+            self.shared.report_connection("connection.closed", &link.wire.client);
         }
         if handle.connections.len() == 0 {
             handle.emptied.notify_one();

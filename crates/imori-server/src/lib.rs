@@ -5,6 +5,7 @@ mod operator;
 mod reload;
 mod start;
 mod admin;
+mod v1;
 mod operations;
 mod requests;
 mod monitor;

@@ -358,3 +358,34 @@ pub(crate) const VHOST_LOOKS_MAX: usize = 100;
 /// How far apart two samples of the counts of queues are, from which rates are told. More often: the rates of small
 /// numbers jump, and all queues are looked at for nothing.
 pub(crate) const RATES_EVERY: Duration = Duration::from_secs(5);
+
+/// Messages that an operator looks at or takes in one request. More: the request is refused.
+pub(crate) const ADMIN_MESSAGES_MAX: usize = 1_000;
+
+/// Bytes of the bodies of those messages, but for the first of them: as they stand in memory at once. More: fewer come.
+pub(crate) const ADMIN_MESSAGES_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// How often a request that waits for a page of a queue looks again.
+pub(crate) const ADMIN_PAGE_LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// How many times it looks before it gives up.
+pub(crate) const ADMIN_PAGE_LOOKS_MAX: usize = 250;
+
+/// Messages that an operator's request moves in one turn of a cell, so that clients wait for no more.
+pub(crate) const ADMIN_MOVES_A_TURN: usize = 64;
+
+/// Messages that a dry run looks at. Behind them it says that it stopped.
+pub(crate) const ADMIN_DRY_RUN_MESSAGES_MAX: usize = 100_000;
+
+/// Happenings that are kept for readers of the event stream, a few hundred bytes each. More: the oldest go, and a reader
+/// who missed them is told.
+pub(crate) const HAPPENINGS_KEPT: usize = 4_096;
+
+/// Happenings that are written to a reader at a time.
+pub(crate) const EVENTS_AT_ONCE: usize = 64;
+
+/// How long an event stream lasts: shorter than [`HTTP_LIFE_MAX`], so that it ends between two events.
+pub(crate) const EVENTS_LIFE_MAX: Duration = Duration::from_secs(50);
+
+/// How long an event stream says nothing, so that one whose reader has gone ends.
+pub(crate) const EVENTS_QUIET_MAX: Duration = Duration::from_secs(5);

@@ -42,6 +42,7 @@ use crate::pipe::Pipe;
 use crate::settings::{RunFacts, Settings, mark_bytes};
 use crate::slots::{SlotKey, Slots, unpoisoned};
 use crate::stall::Stalls;
+use crate::stall::happenings::Happenings;
 use crate::store::rate_limited_log::RateLimitedLog;
 use crate::store::{Checkpointer, Damages, Journal, Pager};
 use crate::tls::ByteStream;
@@ -244,6 +245,8 @@ pub(crate) struct Shared {
     /// Bytes of memory that the waiting messages of a queue may keep.
     pub(crate) queue_memory_bytes: AtomicUsize,
     pub(crate) stalls: Stalls,
+    /// The last happenings that operators follow.
+    pub(crate) happenings: Happenings,
     /// Whether there is a memory alarm, for those who wait for that to change.
     pub(crate) alarm: watch::Sender<bool>,
     pub(crate) phase: watch::Sender<Phase>,

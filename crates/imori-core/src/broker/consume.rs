@@ -196,6 +196,25 @@ pub fn cancel_all<W: World>(world: &W, actor: &Actor<'_>, ids: &[ReaderId]) {
     forget_readers(world, actor, &removed.unwrap_or_default());
 }
 
+/// Ends a consumer of a queue for an operator. Its protocol tells the client, or ends the connection; deliveries that are
+/// not settled stay with their session. False where the connection has no such consumer of this queue any more.
+pub fn end_consumer<W: World>(world: &W, reader: Reader, queue: QueueId) -> bool {
+    let Some(name) = world.with_queue(queue, |queue| queue.name().clone()) else { return false };
+    let ended = world.with_outbound(reader.connection, |outbound| {
+        let reads =
+            outbound.readers().any(|(id, spec)| id == reader.id && spec.source == Source::Queue(queue));
+        if reads {
+            outbound.cancel_reader(reader.id, &name);
+        }
+        reads
+    });
+    if ended != Some(true) {
+        return false;
+    }
+    leave_queue(world, queue, reader);
+    true
+}
+
 /// Takes readers away from what they read: the live subscriptions together, as the table is published for each change.
 pub(super) fn forget_readers<W: World>(world: &W, actor: &Actor<'_>, readers: &[(ReaderId, Source)]) {
     if readers.iter().any(|(_, source)| matches!(source, Source::Live(_))) {

@@ -34,7 +34,8 @@ pub use crate::queue::Got;
 pub use cancel::cancel_delayed;
 pub use commit::{CommitReport, commit};
 pub use consume::{
-    ConsumeOptions, SubscribeOptions, cancel, cancel_all, consume, limit_deliveries, subscribe, subscribe_all,
+    ConsumeOptions, SubscribeOptions, cancel, cancel_all, consume, end_consumer, limit_deliveries, subscribe,
+    subscribe_all,
 };
 pub use disconnect::{delete_exclusive, disconnect, end_session, open_session, set_window};
 

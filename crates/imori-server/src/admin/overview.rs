@@ -16,11 +16,9 @@ use serde_json::{Value, json};
 
 use crate::clock::millis;
 use crate::config::{ListenerName, ProtocolName, Service};
-use crate::http::rest_at;
 use crate::metrics::memory_bytes;
-use crate::operations::connections::connection_ids;
 use crate::operations::routing::DELAYED;
-use crate::operations::vhosts::Totals;
+use crate::operations::vhosts::{ObjectTotals, Totals};
 use crate::requests::administered::Administered;
 use crate::requests::answer::{json_with, not_found};
 
@@ -30,21 +28,7 @@ type Broker = State<Arc<Administered>>;
 pub(super) async fn overview(State(broker): Broker, Extension(identity): Extension<Identity>) -> Response {
     let vhosts: Vec<VhostId> = broker.vhosts(&identity).iter().map(|(_, vhost)| *vhost).collect();
     let Totals { ready, unsettled } = Totals::of(&broker, &vhosts).await;
-    let (mut connections, mut channels, mut consumers) = (0, 0, 0);
-    for (index, id) in connection_ids(&broker, &identity).into_iter().enumerate() {
-        let counted = broker
-            .shared
-            .with_link(id, |link| (link.outbound.open_sessions().count(), link.outbound.readers_len()));
-        if let Some((sessions, readers)) = counted {
-            connections += 1;
-            channels += sessions;
-            consumers += readers;
-        }
-        rest_at(index).await;
-    }
-    let table = broker.shared.table.load_full();
-    let exchanges: usize = vhosts.iter().map(|vhost| table.exchanges(*vhost).count()).sum();
-    let queues: usize = vhosts.iter().map(|vhost| table.queues(*vhost).count()).sum();
+    let objects = ObjectTotals::of(&broker, &identity, &vhosts).await;
     let published: u64 = broker.cells().map(|cell| cell.counters.get(Counter::Published)).sum();
     let kinds = [ExchangeKind::Direct, ExchangeKind::Fanout, ExchangeKind::Headers, ExchangeKind::Topic];
     let names = kinds.into_iter().map(ExchangeKind::name).chain([DELAYED]);
@@ -60,11 +44,11 @@ pub(super) async fn overview(State(broker): Broker, Extension(identity): Extensi
         "rates_mode": "basic",
         "exchange_types": kinds,
         "object_totals": {
-            "connections": connections,
-            "channels": channels,
-            "consumers": consumers,
-            "exchanges": exchanges,
-            "queues": queues,
+            "connections": objects.connections,
+            "channels": objects.sessions,
+            "consumers": objects.readers,
+            "exchanges": objects.exchanges,
+            "queues": objects.queues,
         },
         "queue_totals": {
             "messages": ready + unsettled,

@@ -2,42 +2,25 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
-use axum::middleware::{Next, from_fn_with_state};
-use axum::response::Response;
+use axum::Router;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{MethodRouter, delete, get, post, put};
-use axum::{Extension, Router};
-use imori_core::authorize::{Action, Identity, Object, authorize};
-use imori_core::id::VhostId;
+use imori_core::authorize::Action;
 
 use super::declarations::End;
 use super::permissions::Of;
 use super::{
-    channels, connections, declarations, definitions, exchanges, health, limits, overview, permissions,
-    policies, probes, queues, users, vhosts,
+    channels, connections, declarations, definitions, exchanges, health, limits, messages, overview,
+    permissions, policies, probes, queues, users, vhosts,
 };
 use crate::access::PolicyKind;
 use crate::http::guard;
+use crate::operations::limits::Limited;
 use crate::requests::administered::Administered;
-use crate::requests::answer::{not_allowed, not_found, not_permitted};
+use crate::requests::answer::{not_allowed, not_found};
 use crate::requests::login::log_in;
-
-/// Asks that the user of a request is allowed an action before the answers of a path are asked.
-fn needs(action: Action, answers: MethodRouter<Arc<Administered>>) -> MethodRouter<Arc<Administered>> {
-    answers.route_layer(from_fn_with_state(action, check))
-}
-
-async fn check(
-    State(action): State<Action>,
-    Extension(identity): Extension<Identity>,
-    request: Request,
-    next: Next,
-) -> Response {
-    match authorize(&identity, action, VhostId(0), Object::Broker) {
-        Ok(()) => next.run(request).await,
-        Err(_) => not_permitted(),
-    }
-}
+use crate::requests::needs::needs;
+use crate::v1;
 
 /// The paths of the admin listener, each with and without a slash at its end. Every one of them asks for a login, and
 /// names the action that its user has to be allowed, except `/livez` and `/readyz` (SECURITY WEB-01).
@@ -79,7 +62,7 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
             .delete(move |broker, identity, path| policies::delete_policy(kind, broker, identity, path))
     };
     let operators = PolicyKind::Operator;
-    let paths: [(&str, MethodRouter<Arc<Administered>>); 64] = [
+    let paths: [(&str, MethodRouter<Arc<Administered>>); 65] = [
         ("/livez", get(probes::livez)),
         ("/readyz", get(probes::readyz)),
         ("/metrics", monitor(get(probes::metrics))),
@@ -95,6 +78,7 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
         ("/api/queues/{vhost}", manage(get(queues::queues))),
         ("/api/queues/{vhost}/{name}", manage(queue)),
         ("/api/queues/{vhost}/{name}/contents", manage(delete(queues::purge_queue))),
+        ("/api/queues/{vhost}/{name}/get", manage(post(messages::get_messages))),
         ("/api/exchanges", manage(get(exchanges::exchanges))),
         ("/api/exchanges/{vhost}", manage(get(exchanges::exchanges))),
         ("/api/exchanges/{vhost}/{name}", manage(exchange)),
@@ -123,12 +107,12 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
         ("/api/permissions/{vhost}/{user}", administer(permission)),
         ("/api/topic-permissions", administer(topics_of(Of::All))),
         ("/api/topic-permissions/{vhost}/{user}", administer(topics)),
-        ("/api/vhost-limits", monitor(limits_all(limits::Of::Vhost))),
-        ("/api/vhost-limits/{vhost}", monitor(limits_of(limits::Of::Vhost))),
-        ("/api/vhost-limits/{vhost}/{limit}", administer(limit_of(limits::Of::Vhost))),
-        ("/api/user-limits", administer(limits_all(limits::Of::User))),
-        ("/api/user-limits/{user}", administer(limits_of(limits::Of::User))),
-        ("/api/user-limits/{user}/{limit}", administer(limit_of(limits::Of::User))),
+        ("/api/vhost-limits", monitor(limits_all(Limited::Vhost))),
+        ("/api/vhost-limits/{vhost}", monitor(limits_of(Limited::Vhost))),
+        ("/api/vhost-limits/{vhost}/{limit}", administer(limit_of(Limited::Vhost))),
+        ("/api/user-limits", administer(limits_all(Limited::User))),
+        ("/api/user-limits/{user}", administer(limits_of(Limited::User))),
+        ("/api/user-limits/{user}/{limit}", administer(limit_of(Limited::User))),
         ("/api/policies", manage(policies(PolicyKind::Policy))),
         ("/api/policies/{vhost}", manage(policies(PolicyKind::Policy))),
         ("/api/policies/{vhost}/{name}", manage(policy(PolicyKind::Policy))),
@@ -150,9 +134,11 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
         router = router.route(path, answers.clone()).route(&format!("{path}/"), answers);
     }
     router
+        .merge(v1::routes())
         .fallback(async || not_found())
         .method_not_allowed_fallback(async || not_allowed())
         .layer(from_fn_with_state(Arc::clone(&broker), log_in))
         .layer(from_fn_with_state(Arc::clone(&broker.guarded), guard))
+        .layer(from_fn(v1::word_refusals))
         .with_state(broker)
 }

@@ -5,15 +5,17 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use imori_core::authorize::Identity;
 use serde_json::{Value, json};
 
-use crate::access::{AccessError, Algorithm, Draft, PasswordHash, Token, User, is_user_key};
+use crate::access::{AccessError, Algorithm, Draft, PasswordHash, User};
+use crate::operations::users::{self, check_nkeys};
 use crate::requests::administered::Administered;
-use crate::requests::answer::{json_with, not_found};
-use crate::requests::body::{Body, change, remove, set};
+use crate::requests::answer::{done, json_with, not_found};
+use crate::requests::body::{Body, remove, set};
 use crate::requests::list::{ListQuery, list};
+use crate::requests::operation_error::OperationError;
 
 type Broker = State<Arc<Administered>>;
 type Pairs = Query<Vec<(String, String)>>;
@@ -68,12 +70,7 @@ pub(super) async fn put_user(State(broker): Broker, Path(name): Path<String>, bo
 fn read(body: &Body, known: User) -> Result<User, AccessError> {
     let vhost = body.get("vhost")?.or(known.vhost);
     let nkeys: Vec<String> = body.get("nkeys")?.unwrap_or(known.nkeys);
-    if let Some(wrong) = nkeys.iter().find(|key| !is_user_key(key)) {
-        let shown = wrong.escape_debug();
-        return Err(AccessError::bad(format_args!(
-            "`{shown}` is no public key of a NATS user; one begins with `U`"
-        )));
-    }
+    check_nkeys(&nkeys)?;
     let certificate = body.get("certificate")?.or(known.certificate);
     Ok(User {
         password: password(body)?,
@@ -120,26 +117,21 @@ pub(super) async fn delete_users(State(broker): Broker, body: Body) -> Response 
 }
 
 /// Makes a token for a user, which is told this once.
-pub(super) async fn make_token(State(broker): Broker, Path(name): Path<String>) -> Response {
-    let made = change(&broker, move |draft| {
-        let token = Token::make().ok_or(AccessError::NoRandomness)?;
-        let mut user = draft.user(&name)?;
-        user.tokens.push(token.digest());
-        draft.put_user(&name, user).map(|_| token)
-    });
-    match made.await {
-        Ok(token) => json_with(StatusCode::CREATED, &json!({"token": token.reveal()})),
-        Err(refusal) => refusal.into_response(),
-    }
+pub(super) async fn make_token(
+    State(broker): Broker,
+    Path(name): Path<String>,
+) -> Result<Response, OperationError> {
+    let token = users::make_token(&broker, name).await?;
+    Ok(json_with(StatusCode::CREATED, &json!({"token": token})))
 }
 
 /// Takes all tokens of a user away.
-pub(super) async fn delete_tokens(State(broker): Broker, Path(name): Path<String>) -> Response {
-    let edit = move |draft: &mut Draft| {
-        let user = draft.user(&name)?;
-        draft.put_user(&name, User { tokens: Vec::new(), ..user }).map(drop)
-    };
-    remove(&broker, edit).await
+pub(super) async fn delete_tokens(
+    State(broker): Broker,
+    Path(name): Path<String>,
+) -> Result<Response, OperationError> {
+    users::delete_tokens(&broker, name).await?;
+    Ok(done())
 }
 
 /// The user of the request.

@@ -35,7 +35,6 @@ pub(crate) fn queue_ids(broker: &Administered, vhosts: &[VhostId]) -> Vec<(Name,
 
 /// The parts of a queue that are shown.
 pub(crate) struct QueueFacts {
-    pub(crate) id: QueueId,
     pub(crate) vhost: String,
     pub(crate) name: Name,
     /// The settings of its declaration.
@@ -56,16 +55,15 @@ pub(crate) struct QueueFacts {
 impl QueueFacts {
     /// A queue as it is now. Its lock is held for a copy. `None` where it is gone.
     pub(crate) fn of(broker: &Administered, id: QueueId) -> Option<QueueFacts> {
-        let (vhost, facts) = broker.shared.queues.with(queue_key(id), |queue| copy(id, queue))?;
+        let (vhost, facts) = broker.shared.queues.with(queue_key(id), |queue| copy(queue))?;
         let owner = facts.settings.exclusive_to;
         let owner = owner.and_then(|owner| broker.shared.with_link(owner, |link| connection_name(link)));
         Some(QueueFacts { vhost: broker.vhost_name(vhost), owner, ..facts })
     }
 }
 
-fn copy(id: QueueId, queue: &Queue) -> (VhostId, QueueFacts) {
+fn copy(queue: &Queue) -> (VhostId, QueueFacts) {
     let facts = QueueFacts {
-        id,
         vhost: String::new(),
         name: queue.name().clone(),
         settings: queue.declared().clone(),
@@ -132,6 +130,15 @@ impl VhostOperator {
             self.act(move |cell, actor| delete_queue_if(cell, actor, name.as_bytes(), options, |_| ()));
         let deleted = deleted.await??;
         self.keep(deleted.confirm).await
+    }
+
+    /// Tells how many messages wait in a queue, which a deletion or a purge would drop.
+    ///
+    /// # Errors
+    /// There is no such queue.
+    pub(crate) fn would_drop(&self, name: &str) -> Result<usize, OperationError> {
+        let ready = self.broker.shared.queues.with(queue_key(self.queue(name)?), |queue| queue.ready_len());
+        ready.ok_or_else(|| OperationError::Missing("queue", name.to_owned()))
     }
 
     /// Drops the messages of a queue that wait, and gives how many these were.

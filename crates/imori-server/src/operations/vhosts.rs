@@ -10,6 +10,7 @@ use imori_core::name::Name;
 use imori_core::outbound::CutReason;
 use imori_core::world::World;
 
+use super::connections::connection_ids;
 use super::queues::queue_ids;
 use crate::access::VhostFacts;
 use crate::cell::Cell;
@@ -41,6 +42,38 @@ impl Totals {
             totals.unsettled += unsettled;
             rest_at(index).await;
         }
+        totals
+    }
+}
+
+/// How many there are of each kind of object.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct ObjectTotals {
+    pub(crate) connections: usize,
+    pub(crate) sessions: usize,
+    pub(crate) readers: usize,
+    pub(crate) exchanges: usize,
+    pub(crate) queues: usize,
+}
+
+impl ObjectTotals {
+    /// The connections that a user may see with what they have, and what is in these vhosts.
+    pub(crate) async fn of(broker: &Administered, identity: &Identity, vhosts: &[VhostId]) -> ObjectTotals {
+        let mut totals = ObjectTotals::default();
+        for (index, id) in connection_ids(broker, identity).into_iter().enumerate() {
+            let counted = broker
+                .shared
+                .with_link(id, |link| (link.outbound.open_sessions().count(), link.outbound.readers_len()));
+            if let Some((sessions, readers)) = counted {
+                totals.connections += 1;
+                totals.sessions += sessions;
+                totals.readers += readers;
+            }
+            rest_at(index).await;
+        }
+        let table = broker.shared.table.load_full();
+        totals.exchanges = vhosts.iter().map(|vhost| table.exchanges(*vhost).count()).sum();
+        totals.queues = vhosts.iter().map(|vhost| table.queues(*vhost).count()).sum();
         totals
     }
 }

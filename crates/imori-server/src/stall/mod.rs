@@ -1,7 +1,9 @@
-//! Stalls of the broker's own: what is late, how late, and what is known of why.
+//! Stalls of the broker's own: what is late, how late, and what is known of why; and whatever else operators follow.
 //!
-//! Reading down: the last of them, what one is, how its cause is judged, and where the evidence comes from.
+//! Reading down: the last happenings of all kinds, the last stalls, what one is, how its cause is judged, and where the
+//! evidence comes from.
 
+pub(crate) mod happenings;
 mod stalls;
 mod judge;
 mod host;

@@ -34,6 +34,7 @@ use crate::settings::{Listener, RunFacts, Settings, client_address, mark_bytes};
 use crate::shared::{Phase, Shared, table_limits};
 use crate::slots::{SlotKey, Slots};
 use crate::stall::Stalls;
+use crate::stall::happenings::Happenings;
 use crate::start::memory_limit::memory_limit;
 use crate::start::small_disk::{SmallDisk, small_disk};
 use crate::start::start_error::StartError;
@@ -113,6 +114,7 @@ pub(crate) fn prepare(config: &Config, cells: usize, begun: Begun) -> Result<Pre
         damages,
         queue_memory_bytes: AtomicUsize::new(limits.queue_memory_bytes.as_usize()),
         stalls: Stalls::default(),
+        happenings: Happenings::default(),
         cells: OnceLock::new(),
         admission: Admission::new(AdmissionLimits::of(limits)),
         peer_log_limit: PeerLogLimit::default(),

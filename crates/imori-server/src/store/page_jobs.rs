@@ -162,7 +162,8 @@ fn write_one<H: PageHost>(
     }
 }
 
-fn read<H: PageHost>(host: &H, queue: QueueId, source: &PageSource) -> Option<Vec<Entry>> {
+/// Reads a page, as far as it verifies; nothing where it cannot be read there.
+pub(super) fn read<H: PageHost>(host: &H, queue: QueueId, source: &PageSource) -> Option<Vec<Entry>> {
     match source {
         PageSource::Segment(place) => read_segment(host, queue, *place),
         PageSource::Journal(read) => read_journal(host, read),

@@ -9,7 +9,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
 use imori_core::confirm::Lsn;
-use imori_core::entries::{Entry, GonePage, JournalRead, PagePlace};
+use imori_core::entries::{Entry, GonePage, JournalRead, PagePlace, PageSource};
 use imori_core::id::QueueId;
 use imori_core::memory::Gauge;
 use imori_core::paging::PageDraft;
@@ -25,7 +25,7 @@ use tracing::{debug, error, warn};
 use super::Waiters;
 use super::damages::Damages;
 use super::failure::Failure;
-use super::page_jobs::{Job, PageHost, PageNews, discard_pages, do_job, read_journal, write_drafts};
+use super::page_jobs::{Job, PageHost, PageNews, discard_pages, do_job, read, read_journal, write_drafts};
 use super::rate_limited_log::RateLimitedLog;
 use super::room::{Purpose, Room};
 use crate::limits::{PAGER_LOOK_EVERY, PAGER_WAIT_MAX};
@@ -282,6 +282,11 @@ impl Pager {
                 }
             }
         }
+    }
+
+    /// Reads a page for somebody who looks at a queue, on this thread; nothing where it cannot be read there now.
+    pub(crate) fn peek(&self, queue: QueueId, source: &PageSource) -> Option<Vec<Entry>> {
+        read(&*self.shared, queue, source)
     }
 
     /// Reads a page that is in the journal, on this thread; nothing where not all of it can be read.

@@ -12,6 +12,7 @@ use super::space::SpaceWatch;
 use crate::clock::millis;
 use crate::limits::{CELL_LATE, STALL_WATCH_EVERY};
 use crate::shared::{Phase, Shared};
+use crate::stall::happenings::Happening;
 use crate::stall::{Device, LateWork, Stall, Step, judge_cell, judge_flush};
 
 /// Runs until the broker ends.
@@ -72,6 +73,7 @@ impl Watch<'_> {
             Late::Begins => {
                 let stall = self.stall_of_flush(now);
                 self.flush.number = Some(self.shared.stalls.begin(stall));
+                report(self.shared, &stall);
                 tell(&stall, "a flush takes long: confirms of persistent messages wait for the disk");
             }
             Late::GoesOn => {
@@ -123,6 +125,7 @@ impl Watch<'_> {
                 Late::Begins => {
                     let stall = stall_of_cell(id, lateness, now);
                     lateness.number = Some(self.shared.stalls.begin(stall));
+                    report(self.shared, &stall);
                     tell(&stall, "a cell comes late to its work: its connections wait");
                 }
                 Late::GoesOn => {
@@ -159,6 +162,20 @@ fn stall_of_cell(id: u16, lateness: &mut Lateness, now: Time) -> Stall {
         queued_bytes: 0,
         unsynced: 0,
     }
+}
+
+/// Reports a stall that begins to those who follow what happens.
+fn report(shared: &Shared, stall: &Stall) {
+    let object = match stall.what {
+        LateWork::Cell(id) => format!("cell {id}"),
+        LateWork::Flush => String::from("flush"),
+    };
+    shared.report(Happening {
+        kind: "stall.found",
+        object: Some(object),
+        detail: Some(stall.cause.text().to_owned()),
+        ..Happening::default()
+    });
 }
 
 fn tell(stall: &Stall, what: &'static str) {

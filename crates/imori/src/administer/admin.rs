@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io::{self, BufRead as _, BufReader};
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,11 +14,15 @@ use base64::prelude::BASE64_STANDARD;
 use imori_bench::Trust;
 use rustls::crypto::ring;
 use serde_json::Value;
-use ureq::http::{Method, Request};
+use ureq::Body;
+use ureq::http::{Method, Request, Response};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 /// How long an answer may take: the list of a hundred thousand queues takes seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Rows of a page that is asked for.
+const PAGE_ROWS: usize = 500;
 
 /// The file of a data folder that has the password of the user `operator`.
 const OPERATOR_FILE: &str = "operator.secret";
@@ -66,6 +71,48 @@ impl Admin {
         })
     }
 
+    /// The listener, where this token is the login.
+    pub(crate) fn with_token(self, token: &str) -> Admin {
+        Admin { login: Some(format!("Bearer {token}")), ..self }
+    }
+
+    /// All rows of a list that comes in pages; `path` has its parameters but those of pages.
+    pub(crate) fn all(&self, path: &str, what: &str, pages_max: usize) -> anyhow::Result<Value> {
+        let joint = if path.contains('?') { '&' } else { '?' };
+        let mut rows = Vec::new();
+        for page in 1..=pages_max {
+            let mut answer = self.get(&format!("{path}{joint}page={page}&page_size={PAGE_ROWS}"), what)?;
+            if let Some(Value::Array(items)) = answer.get_mut("items").map(Value::take) {
+                rows.extend(items);
+            }
+            if answer["pages"].as_u64().is_none_or(|pages| pages <= page as u64) {
+                break;
+            }
+        }
+        Ok(Value::Array(rows))
+    }
+
+    /// The lines of a stream that goes on, from behind the event with this number.
+    pub(crate) fn stream(
+        &self,
+        path: &str,
+        last: Option<&str>,
+    ) -> anyhow::Result<impl Iterator<Item = io::Result<String>> + use<>> {
+        let mut request = Request::builder().method(Method::GET).uri(format!("{}{path}", self.base));
+        if let Some(login) = &self.login {
+            request = request.header("authorization", login);
+        }
+        if let Some(last) = last {
+            request = request.header("last-event-id", last);
+        }
+        let mut answer = self.run(request.body(String::new())?)?;
+        if !answer.status().is_success() {
+            let text = answer.body_mut().read_to_string()?;
+            bail!("{}", self.refusal(answer.status().as_u16(), &text, "event stream"));
+        }
+        Ok(BufReader::new(answer.into_body().into_reader()).lines())
+    }
+
     /// The JSON at a path; `what` names it for a refusal.
     pub(crate) fn get(&self, path: &str, what: &str) -> anyhow::Result<Value> {
         let text = self.ask(Method::GET, path, what, None, None)?;
@@ -111,25 +158,39 @@ impl Admin {
             request = request.header("x-reason", reason);
         }
         let body = object.map(Value::to_string).unwrap_or_default();
-        let mut answer = self.agent.run(request.body(body)?).with_context(|| {
+        let mut answer = self.run(request.body(body)?)?;
+        let text = answer.body_mut().with_config().limit(u64::MAX).read_to_string()?;
+        match answer.status().as_u16() {
+            200..300 => Ok(text),
+            status => bail!("{}", self.refusal(status, &text, what)),
+        }
+    }
+
+    fn run(&self, request: Request<String>) -> anyhow::Result<Response<Body>> {
+        self.agent.run(request).with_context(|| {
             format!(
                 "no admin listener answers at `{}`; start the broker, or name another with `--admin`",
                 self.base
             )
-        })?;
-        let text = answer.body_mut().with_config().limit(u64::MAX).read_to_string()?;
-        match answer.status().as_u16() {
-            200..300 => Ok(text),
-            401 if self.login.is_none() => bail!(
+        })
+    }
+
+    /// The sentence for an answer that refuses.
+    fn refusal(&self, status: u16, text: &str, what: &str) -> String {
+        match status {
+            401 if self.login.is_none() => format!(
                 "`{}` asks for a login; name its data folder with `--data-dir`, or a user and password in `--admin`",
                 self.base
             ),
-            401 => bail!("`{}` refuses the login, or the user may not do this; correct `--admin`", self.base),
-            404 => bail!("there is no {what}"),
+            401 => {
+                format!("`{}` refuses the login, or the user may not do this; correct `--admin`", self.base)
+            }
+            404 => format!("there is no {what}"),
             status => {
-                let said: Option<Value> = serde_json::from_str(&text).ok();
-                let reason = said.as_ref().and_then(|said| said["reason"].as_str());
-                bail!("refused: {}", reason.map_or_else(|| format!("HTTP status {status}"), str::to_owned))
+                let said: Option<Value> = serde_json::from_str(text).ok();
+                let told = |field: &str| said.as_ref().and_then(|said| said[field].as_str());
+                let reason = told("reason").or_else(|| told("detail"));
+                format!("refused: {}", reason.map_or_else(|| format!("HTTP status {status}"), str::to_owned))
             }
         }
     }

@@ -8,7 +8,11 @@ use imori_core::name::Printable;
 use serde_json::{Map, Value};
 
 use super::admin::Admin;
+use super::context::{Contexts, Place};
 use crate::output::print_line;
+
+/// The admin listener of a broker on this machine.
+const DEFAULT_ADMIN: &str = "http://127.0.0.1:15672";
 
 /// Which broker to ask, and how to print the answer.
 #[derive(Debug, Args)]
@@ -16,15 +20,13 @@ pub(super) struct Asked {
     /// The admin listener of the broker: `http://user:password@host:port`, or `https://…` with TLS. Without user and
     /// password you are the operator of a broker on this machine, which only who may read its data folder can be.
     ///
-    /// Other users of this host see what stands on a command line, so put a password into the variable.
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "IMORI_ADMIN",
-        hide_env_values = true,
-        default_value = "http://127.0.0.1:15672"
-    )]
-    admin: String,
+    /// Other users of this host see what stands on a command line, so put a password into the variable. Without an address
+    /// the context is asked, and without one of these `http://127.0.0.1:15672`.
+    #[arg(long, value_name = "URL", env = "IMORI_ADMIN", hide_env_values = true)]
+    admin: Option<String>,
+    /// The broker of this name, as `imori context` keeps it; without it, the current one.
+    #[arg(long, value_name = "NAME", env = "IMORI_CONTEXT")]
+    context: Option<String>,
     #[command(flatten)]
     trust: Trust,
     /// The data folder of the broker on this machine.
@@ -37,7 +39,20 @@ pub(super) struct Asked {
 
 impl Asked {
     pub(super) fn admin(&self) -> anyhow::Result<Admin> {
-        Admin::at(&self.admin, &self.data_dir, &self.trust)
+        if let Some(admin) = &self.admin {
+            return Admin::at(admin, &self.data_dir, &self.trust);
+        }
+        let place = Contexts::load()?.place(self.context.as_deref())?;
+        let Some(Place { admin, token }) = place else {
+            return Admin::at(DEFAULT_ADMIN, &self.data_dir, &self.trust);
+        };
+        let admin = Admin::at(&admin, &self.data_dir, &self.trust)?;
+        Ok(token.into_iter().fold(admin, |admin, token| admin.with_token(&token)))
+    }
+
+    /// Tells whether JSON is wanted.
+    pub(super) fn is_json(&self) -> bool {
+        self.json
     }
 
     /// Prints rows, of which people see these fields, each under its title.
@@ -45,20 +60,7 @@ impl Asked {
         if self.json {
             return print_line(&serde_json::to_string_pretty(rows)?);
         }
-        let titles = columns.iter().map(|(title, _)| (*title).to_owned()).collect::<Vec<String>>();
-        let cells =
-            |row: &Value| columns.iter().map(|(_, field)| text(&row[*field])).collect::<Vec<String>>();
-        let rows = rows.as_array().map_or(&[][..], Vec::as_slice).iter().map(cells);
-        let lines: Vec<Vec<String>> = std::iter::once(titles).chain(rows).collect();
-        let width = |column: usize| {
-            lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max()
-        };
-        let widths: Vec<usize> = (0..columns.len()).filter_map(width).collect();
-        for line in &lines {
-            let padded = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
-            print_line(padded.collect::<Vec<String>>().join("  ").trim_end())?;
-        }
-        Ok(())
+        print_table(rows, columns)
     }
 
     /// Prints the fields of one thing, a line each.
@@ -90,8 +92,25 @@ impl Asked {
     }
 }
 
+/// Prints rows, of which people see these fields, each under its title.
+pub(super) fn print_table(rows: &Value, columns: &[(&str, &str)]) -> anyhow::Result<()> {
+    let titles = columns.iter().map(|(title, _)| (*title).to_owned()).collect::<Vec<String>>();
+    let cells = |row: &Value| columns.iter().map(|(_, field)| text(&row[*field])).collect::<Vec<String>>();
+    let rows = rows.as_array().map_or(&[][..], Vec::as_slice).iter().map(cells);
+    let lines: Vec<Vec<String>> = std::iter::once(titles).chain(rows).collect();
+    let width = |column: usize| {
+        lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max()
+    };
+    let widths: Vec<usize> = (0..columns.len()).filter_map(width).collect();
+    for line in &lines {
+        let padded = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        print_line(padded.collect::<Vec<String>>().join("  ").trim_end())?;
+    }
+    Ok(())
+}
+
 /// A value on one line, safe for a terminal.
-fn text(value: &Value) -> String {
+pub(super) fn text(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::String(text) => Printable(text.as_bytes()).to_string(),

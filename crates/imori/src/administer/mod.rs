@@ -1,22 +1,29 @@
 //! The commands that administer a broker over its admin listener.
 
 mod queue;
+mod message;
 mod exchange;
 mod policy;
 mod connection;
+mod readers;
 mod user;
 mod vhost;
 mod definitions;
 mod status;
+mod watch;
 mod limit;
 mod listing;
+mod context;
 mod admin;
 
 pub(crate) use connection::Connection;
+pub(crate) use context::Context;
 pub(crate) use definitions::Definitions;
 pub(crate) use exchange::{Binding, Exchange};
 pub(crate) use policy::Policy;
 pub(crate) use queue::Queue;
+pub(crate) use readers::{Consumer, Session};
 pub(crate) use status::Status;
 pub(crate) use user::User;
 pub(crate) use vhost::Vhost;
+pub(crate) use watch::{Events, Stalls, Top};

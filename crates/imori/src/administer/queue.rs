@@ -4,9 +4,10 @@ use clap::{Args, Subcommand};
 
 use super::admin::segment;
 use super::listing::Asked;
+use super::message::{Move, Peek, Publish, Retry, Take};
 use crate::output::print_line;
 
-/// Show, purge and delete queues.
+/// Show, purge and delete queues, and look at their messages and move them.
 #[derive(Debug, Args)]
 pub(crate) struct Queue {
     #[command(subcommand)]
@@ -28,7 +29,18 @@ enum QueueCommand {
     /// Show one queue with its arguments, and each setting in effect with its source.
     Show(Named),
     /// Drop the messages of a queue that wait; those that are delivered and not settled stay.
-    Purge(Named),
+    Purge {
+        #[command(flatten)]
+        queue: Named,
+        /// Only tell how many messages would go.
+        #[arg(long)]
+        dry_run: bool,
+    },
+    Peek(Peek),
+    Take(Take),
+    Move(Move),
+    Retry(Retry),
+    Publish(Publish),
     /// Delete a queue with its messages.
     Delete {
         #[command(flatten)]
@@ -39,6 +51,9 @@ enum QueueCommand {
         /// Only if nothing waits in it.
         #[arg(long)]
         if_empty: bool,
+        /// Only tell how many messages would go.
+        #[arg(long)]
+        dry_run: bool,
     },
 }
 
@@ -88,12 +103,22 @@ impl Queue {
                 let shown = queue.asked.admin()?.get(&queue.path(), &queue.what())?;
                 queue.asked.print_with_settings(shown)
             }
-            QueueCommand::Purge(queue) => {
+            QueueCommand::Peek(peek) => peek.run(),
+            QueueCommand::Take(take) => take.run(),
+            QueueCommand::Move(moved) => moved.run(),
+            QueueCommand::Retry(retry) => retry.run(),
+            QueueCommand::Publish(publish) => publish.run(),
+            QueueCommand::Purge { queue, dry_run: true }
+            | QueueCommand::Delete { queue, dry_run: true, .. } => {
+                let shown = queue.asked.admin()?.get(&queue.path(), &queue.what())?;
+                print_line(&format!("{} messages of {} would go", shown["messages_ready"], queue.what()))
+            }
+            QueueCommand::Purge { queue, dry_run: false } => {
                 let path = format!("{}/contents", queue.path());
                 queue.asked.admin()?.delete(&path, &queue.what(), None)?;
                 print_line(&format!("{} is purged", queue.what()))
             }
-            QueueCommand::Delete { queue, if_unused, if_empty } => {
+            QueueCommand::Delete { queue, if_unused, if_empty, dry_run: false } => {
                 let path = format!("{}?if-unused={if_unused}&if-empty={if_empty}", queue.path());
                 queue.asked.admin()?.delete(&path, &queue.what(), None)?;
                 print_line(&format!("{} is deleted", queue.what()))

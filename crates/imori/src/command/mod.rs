@@ -9,12 +9,16 @@ mod config;
 mod cert;
 mod verify;
 mod store;
+mod manual;
 mod version;
 mod argument;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::administer::{Binding, Connection, Definitions, Exchange, Policy, Queue, Status, User, Vhost};
+use crate::administer::{
+    Binding, Connection, Consumer, Context, Definitions, Events, Exchange, Policy, Queue, Session, Stalls,
+    Status, Top, User, Vhost,
+};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -42,11 +46,17 @@ enum Command {
     Exchange(Exchange),
     Binding(Binding),
     Connection(Connection),
+    Session(Session),
+    Consumer(Consumer),
     User(User),
     Vhost(Vhost),
     Policy(Policy),
     Definitions(Definitions),
     Status(Status),
+    Top(Top),
+    Events(Events),
+    Stalls(Stalls),
+    Context(Context),
     /// Put load on a broker, this one or another, and check everything that comes back.
     ///
     /// Exit codes: 0 done, 1 could not run, 2 the command line is wrong, 3 a message was lost or altered, 4 the run is
@@ -56,6 +66,8 @@ enum Command {
     Cert(cert::Cert),
     Verify(verify::Verify),
     Store(store::Store),
+    Completions(manual::Completions),
+    Man(manual::Man),
     /// Print the version.
     Version,
 }
@@ -74,15 +86,23 @@ impl Cli {
             Command::Exchange(exchange) => exchange.run(),
             Command::Binding(binding) => binding.run(),
             Command::Connection(connection) => connection.run(),
+            Command::Session(session) => session.run(),
+            Command::Consumer(consumer) => consumer.run(),
             Command::User(user) => user.run(),
             Command::Vhost(vhost) => vhost.run(),
             Command::Policy(policy) => policy.run(),
             Command::Definitions(definitions) => definitions.run(),
             Command::Status(status) => status.run(),
+            Command::Top(top) => top.run(),
+            Command::Events(events) => events.run(),
+            Command::Stalls(stalls) => stalls.run(),
+            Command::Context(context) => context.run(),
             Command::Config(config) => config.run(),
             Command::Cert(cert) => cert.run(),
             Command::Verify(verify) => return verify.run(),
             Command::Store(store) => store.run(),
+            Command::Completions(completions) => completions.run(Cli::command()),
+            Command::Man(man) => man.run(Cli::command()),
             Command::Version => version::run(),
         };
         done.map(|()| 0)

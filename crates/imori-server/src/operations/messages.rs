@@ -1,0 +1,144 @@
+//! Messages that wait: a look at them, and messages that are taken.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use imori_core::broker::{TakeReport, peek, take};
+use imori_core::confirm::Confirm;
+use imori_core::delivery::Outcome;
+use imori_core::entries::Entry;
+use imori_core::id::QueueId;
+use imori_core::queue::{Peek, PeekPage, PeekPart};
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+use super::message_facts::MessageFacts;
+use super::vhost_operator::VhostOperator;
+use crate::limits::{ADMIN_MESSAGES_BYTES_MAX, ADMIN_PAGE_LOOK_EVERY, ADMIN_PAGE_LOOKS_MAX};
+use crate::requests::operation_error::OperationError;
+use crate::shared::queue_key;
+
+/// Messages that were looked at.
+pub(crate) struct Peeked {
+    pub(crate) messages: Vec<MessageFacts>,
+    /// How many waited in all.
+    pub(crate) ready: usize,
+}
+
+impl VhostOperator {
+    /// Looks at up to `count` messages that wait in a queue behind the first `skip`, in memory or on disk, and changes
+    /// nothing. Fewer come where they have more than so many bytes together.
+    ///
+    /// # Errors
+    /// [`OperationError`]; the right to read the queue is asked for (SECURITY AUTH-15).
+    pub(crate) async fn peek(&self, name: &str, skip: usize, count: usize) -> Result<Peeked, OperationError> {
+        let entries = self.peek_entries(name, skip, count).await?;
+        let (ready, ttl) = self.waiting_of(name)?;
+        Ok(Peeked { messages: entries.iter().map(|entry| MessageFacts::of(entry, ttl)).collect(), ready })
+    }
+
+    /// How many messages wait in a queue, and for how long they may.
+    fn waiting_of(&self, name: &str) -> Result<(usize, Option<Duration>), OperationError> {
+        let key = queue_key(self.queue(name)?);
+        let found =
+            self.broker.shared.queues.with(key, |queue| (queue.ready_len(), queue.settings().message_ttl));
+        found.ok_or_else(|| OperationError::Missing("queue", name.to_owned()))
+    }
+
+    /// The entries of a queue that [`VhostOperator::peek`] looks at.
+    ///
+    /// # Errors
+    /// [`OperationError`].
+    pub(super) async fn peek_entries(
+        &self,
+        name: &str,
+        skip: usize,
+        count: usize,
+    ) -> Result<Vec<Entry>, OperationError> {
+        for _ in 0..ADMIN_PAGE_LOOKS_MAX {
+            let asked = name.to_owned();
+            let looked = self.act(move |cell, actor| peek(cell, actor, asked.as_bytes(), skip, count));
+            let (id, found) = looked.await??;
+            if let Some(entries) = self.read(id, found).await {
+                return Ok(entries);
+            }
+            // A page is being written, or was read into memory meanwhile.
+            sleep(ADMIN_PAGE_LOOK_EVERY).await;
+        }
+        Err(unreadable())
+    }
+
+    /// The entries of a peek, those on disk too. `None` where the first cannot be read now.
+    async fn read(&self, id: QueueId, found: Peek) -> Option<Vec<Entry>> {
+        let (mut entries, mut bytes) = (Vec::new(), 0);
+        let mut is_whole = !found.is_being_written;
+        for part in found.parts {
+            let more = match part {
+                PeekPart::Entries(more) => Some(more),
+                PeekPart::Page(page) => self.read_page(id, page).await,
+            };
+            let Some(more) = more else {
+                is_whole = false;
+                break;
+            };
+            for entry in more {
+                bytes += entry.message().view().body.len();
+                if bytes > ADMIN_MESSAGES_BYTES_MAX && !entries.is_empty() {
+                    return Some(entries);
+                }
+                entries.push(entry);
+            }
+        }
+        (is_whole || !entries.is_empty()).then_some(entries)
+    }
+
+    async fn read_page(&self, id: QueueId, page: PeekPage) -> Option<Vec<Entry>> {
+        let shared = Arc::clone(&self.broker.shared);
+        let read = spawn_blocking(move || {
+            let mut entries = page.pick(shared.pager.peek(id, &page.source)?);
+            shared
+                .queues
+                .with(queue_key(id), |queue| entries.iter_mut().for_each(|entry| queue.recall(entry)));
+            Some(entries)
+        });
+        read.await.ok().flatten()
+    }
+
+    /// Takes up to `count` messages from a queue and settles them so; each comes with how many waited behind it. Those
+    /// that come back are given as far as they are in memory.
+    ///
+    /// # Errors
+    /// [`OperationError`].
+    pub(crate) async fn take(
+        &self,
+        name: &str,
+        count: usize,
+        outcome: Outcome,
+    ) -> Result<Vec<(MessageFacts, usize)>, OperationError> {
+        let (mut taken, mut bytes, mut last) = (Vec::new(), 0, Confirm::NOW);
+        let (_, ttl) = self.waiting_of(name)?;
+        for _ in 0..ADMIN_PAGE_LOOKS_MAX {
+            let (asked, limits) =
+                (name.to_owned(), (count - taken.len(), ADMIN_MESSAGES_BYTES_MAX.saturating_sub(bytes)));
+            let took = self.act(move |cell, actor| take(cell, actor, asked.as_bytes(), limits, outcome));
+            let TakeReport { messages, is_on_disk, confirm } = took.await??;
+            last = last.after(confirm);
+            bytes += messages.iter().map(|(entry, _)| entry.message().view().body.len()).sum::<usize>();
+            taken.extend(messages.iter().map(|(entry, left)| (MessageFacts::of(entry, ttl), *left)));
+            let comes_back = matches!(outcome, Outcome::Release { .. });
+            let is_enough = taken.len() >= count || bytes >= ADMIN_MESSAGES_BYTES_MAX;
+            if is_enough || !is_on_disk || comes_back && !taken.is_empty() {
+                self.keep(last).await?;
+                return Ok(taken);
+            }
+            sleep(ADMIN_PAGE_LOOK_EVERY).await;
+        }
+        self.keep(last).await?;
+        if taken.is_empty() { Err(unreadable()) } else { Ok(taken) }
+    }
+}
+
+fn unreadable() -> OperationError {
+    let text = "the messages are on disk and cannot be read now; ask again in a moment";
+    OperationError::Unavailable(String::from(text))
+}

@@ -1,0 +1,48 @@
+//! Users' keys and tokens.
+
+use std::sync::Arc;
+
+use crate::access::{AccessError, Token, User, is_user_key};
+use crate::requests::administered::Administered;
+use crate::requests::body::change;
+use crate::requests::operation_error::OperationError;
+
+/// Checks that these are public keys of users of NATS.
+///
+/// # Errors
+/// The sentence that names one that is not.
+pub(crate) fn check_nkeys(nkeys: &[String]) -> Result<(), AccessError> {
+    match nkeys.iter().find(|key| !is_user_key(key)) {
+        None => Ok(()),
+        Some(wrong) => Err(AccessError::bad(format_args!(
+            "`{}` is no public key of a NATS user; one begins with `U`",
+            wrong.escape_debug()
+        ))),
+    }
+}
+
+/// Makes a token for a user; it is told this once.
+///
+/// # Errors
+/// There is no such user, or [`OperationError`].
+pub(crate) async fn make_token(broker: &Arc<Administered>, name: String) -> Result<String, OperationError> {
+    let made = change(broker, move |draft| {
+        let token = Token::make().ok_or(AccessError::NoRandomness)?;
+        let mut user = draft.user(&name)?;
+        user.tokens.push(token.digest());
+        draft.put_user(&name, user).map(|_| token)
+    });
+    Ok(made.await?.reveal().to_string())
+}
+
+/// Takes all tokens of a user away.
+///
+/// # Errors
+/// There is no such user, or [`OperationError`].
+pub(crate) async fn delete_tokens(broker: &Arc<Administered>, name: String) -> Result<(), OperationError> {
+    let edit = move |draft: &mut crate::access::Draft| {
+        let user = draft.user(&name)?;
+        draft.put_user(&name, User { tokens: Vec::new(), ..user }).map(drop)
+    };
+    change(broker, edit).await
+}

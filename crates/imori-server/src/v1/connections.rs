@@ -1,0 +1,258 @@
+//! `/v1/connections`, `/v1/sessions` and `/v1/consumers`: who is there, and the end that an operator makes.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use imori_core::authorize::Identity;
+use imori_core::id::ConnectionId;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
+
+use super::problem::Problem;
+use super::request::{Answer, Json, Names, Page, PageQuery, Params, page};
+use crate::operations::connections::{
+    ConnectionFacts, client_properties, close_connection, connection_ids, find_connection, name,
+};
+use crate::operations::message_facts::since_epoch;
+use crate::operations::readers::{
+    ConsumerFacts, SessionFacts, close_consumer, consumer_facts, session_facts,
+};
+use crate::requests::administered::Administered;
+use crate::requests::operation_error::OperationError;
+
+type Broker = State<Arc<Administered>>;
+type User = Extension<Identity>;
+
+/// The reason that a client is told where the operator gives none.
+const CLOSED: &str = "closed by an operator";
+
+/// A client's connection.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Connection {
+    /// The addresses of both its ends.
+    name: String,
+    /// The name that the client gives itself.
+    client_name: Option<String>,
+    protocol: String,
+    user: String,
+    vhost: Option<String>,
+    /// `starting`, `running` or `closing`.
+    state: &'static str,
+    /// The client's address.
+    #[schema(value_type = String)]
+    peer: SocketAddr,
+    /// The broker's address.
+    #[schema(value_type = String)]
+    local: SocketAddr,
+    /// When it began, in milliseconds since the UNIX epoch.
+    connected_at: u64,
+    sessions: usize,
+    received_bytes: u64,
+    sent_bytes: u64,
+    /// Bytes that wait for the client to read.
+    unsent_bytes: usize,
+    /// Everything that the client tells of itself.
+    client_properties: Map<String, Value>,
+}
+
+impl Connection {
+    fn of(broker: &Administered, id: ConnectionId) -> Option<Connection> {
+        let facts = ConnectionFacts::of(broker, id)?;
+        let client_properties = client_properties(&facts.client);
+        let client_name = client_properties.get("connection_name").and_then(Value::as_str).map(str::to_owned);
+        Some(Connection {
+            name: facts.name,
+            client_name,
+            protocol: facts.client.protocol,
+            user: facts.client.user,
+            vhost: facts.client.vhost.map(|vhost| broker.vhost_name(vhost)),
+            state: facts.state.word(),
+            peer: facts.source,
+            local: facts.local,
+            connected_at: since_epoch(facts.since),
+            sessions: facts.sessions,
+            received_bytes: facts.received_bytes,
+            sent_bytes: facts.sent_bytes,
+            unsent_bytes: facts.unsent_bytes,
+            client_properties,
+        })
+    }
+}
+
+/// Your connections, or all for one who monitors.
+#[utoipa::path(
+    get, path = "/v1/connections", tag = "connections",
+    params(PageQuery),
+    responses((status = 200, body = Page<Connection>)),
+)]
+pub(super) async fn list(
+    State(broker): Broker,
+    Extension(identity): User,
+    Params(query): Params<PageQuery>,
+) -> Answer<Page<Connection>> {
+    let keys = connection_ids(&broker, &identity);
+    let name_of = |id: &ConnectionId| broker.shared.with_link(*id, |link| name(link));
+    page(query, keys, name_of, |id| Connection::of(&broker, *id)).await
+}
+
+/// One connection.
+#[utoipa::path(
+    get, path = "/v1/connections/{name}", tag = "connections",
+    params(("name" = String, Path)),
+    responses((status = 200, body = Connection)),
+)]
+pub(super) async fn show(
+    State(broker): Broker,
+    Extension(identity): User,
+    Names(name): Names<String>,
+) -> Answer<Connection> {
+    let id = find_connection(&broker, &identity, &name).await?;
+    let found = Connection::of(&broker, id);
+    Ok(Json(found.ok_or(OperationError::Missing("connection", name))?))
+}
+
+/// The reason of an end.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CloseQuery {
+    /// The reason that the client is told.
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+impl CloseQuery {
+    fn reason(&self) -> &str {
+        self.reason.as_deref().filter(|reason| !reason.is_empty()).unwrap_or(CLOSED)
+    }
+}
+
+/// Closes a connection; its client is told the reason.
+#[utoipa::path(
+    delete, path = "/v1/connections/{name}", tag = "connections",
+    params(("name" = String, Path), CloseQuery),
+    responses((status = 204, description = "it is closed")),
+)]
+pub(super) async fn close(
+    State(broker): Broker,
+    Extension(identity): User,
+    Names(name): Names<String>,
+    Params(query): Params<CloseQuery>,
+) -> Result<StatusCode, Problem> {
+    close_connection(&broker, &identity, &name, query.reason()).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// A session of a connection: a channel of AMQP.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Session {
+    connection: String,
+    /// Its number in the connection.
+    number: u16,
+    user: String,
+    vhost: Option<String>,
+    /// Consumers and subscriptions.
+    consumers: usize,
+    /// Deliveries that are not settled.
+    unsettled: usize,
+    /// Unsettled deliveries that it may have, if that is limited.
+    unsettled_max: Option<u32>,
+    /// Deliveries that it had.
+    delivered: u64,
+}
+
+impl From<SessionFacts> for Session {
+    fn from(facts: SessionFacts) -> Session {
+        let SessionFacts { connection, user, vhost, session } = facts;
+        Session {
+            connection,
+            number: session.id.0,
+            user,
+            vhost,
+            consumers: session.readers,
+            unsettled: session.unsettled,
+            unsettled_max: session.window,
+            delivered: session.delivered,
+        }
+    }
+}
+
+/// The sessions that your clients opened, or those of all for one who monitors.
+#[utoipa::path(
+    get, path = "/v1/sessions", tag = "connections",
+    params(PageQuery),
+    responses((status = 200, body = Page<Session>)),
+)]
+pub(super) async fn sessions(
+    State(broker): Broker,
+    Extension(identity): User,
+    Params(query): Params<PageQuery>,
+) -> Answer<Page<Session>> {
+    let rows = session_facts(&broker, &identity).await;
+    page(query, rows, |row| Some(row.connection.clone()), |row| Some(row.clone().into())).await
+}
+
+/// A consumer of a queue.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Consumer {
+    connection: String,
+    /// Its number in the connection, by which it is closed.
+    id: String,
+    user: String,
+    queue: String,
+    vhost: String,
+    /// The number of its session.
+    session: u16,
+    /// The consumer settles what it gets.
+    settles: bool,
+}
+
+impl From<ConsumerFacts> for Consumer {
+    fn from(facts: ConsumerFacts) -> Consumer {
+        Consumer {
+            id: facts.shown_id(),
+            connection: facts.connection,
+            user: facts.user,
+            queue: facts.queue,
+            vhost: facts.vhost,
+            session: facts.session,
+            settles: facts.settles,
+        }
+    }
+}
+
+/// The consumers of your clients, or those of all for one who monitors; `name` is a part of the queue's name.
+#[utoipa::path(
+    get, path = "/v1/consumers", tag = "connections",
+    params(PageQuery),
+    responses((status = 200, body = Page<Consumer>)),
+)]
+pub(super) async fn consumers(
+    State(broker): Broker,
+    Extension(identity): User,
+    Params(query): Params<PageQuery>,
+) -> Answer<Page<Consumer>> {
+    let rows = consumer_facts(&broker, &identity).await;
+    page(query, rows, |row| Some(row.queue.clone()), |row| Some(row.clone().into())).await
+}
+
+/// Ends a consumer: its client is told that it is cancelled, in a protocol that can say so; otherwise its connection
+/// ends.
+#[utoipa::path(
+    delete, path = "/v1/consumers/{connection}/{id}", tag = "connections",
+    params(("connection" = String, Path), ("id" = String, Path), CloseQuery),
+    responses((status = 204, description = "it is ended")),
+)]
+pub(super) async fn end_consumer(
+    State(broker): Broker,
+    Extension(identity): User,
+    Names((connection, id)): Names<(String, String)>,
+    Params(query): Params<CloseQuery>,
+) -> Result<StatusCode, Problem> {
+    close_consumer(&broker, &identity, &connection, &id, query.reason()).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,195 @@
+//! `/v1/events`: what happens, as it happens, by server-sent events.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use hyper::body::Frame;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
+use utoipa::IntoParams;
+
+use super::problem::Problem;
+use super::request::Params;
+use crate::limits::{EVENTS_AT_ONCE, EVENTS_LIFE_MAX, EVENTS_QUIET_MAX};
+use crate::operations::message_facts::since_epoch;
+use crate::requests::administered::Administered;
+use crate::shared::Shared;
+use crate::stall::happenings::Heard;
+
+/// The beginnings of the kinds that there are.
+const KINDS: [&str; 8] =
+    ["connection", "login", "queue", "exchange", "binding", "messages", "object", "stall"];
+
+/// Which events to hear.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EventQuery {
+    /// Kinds, or the parts of them before the dot, with commas between: `queue,login.refused`. All without it.
+    #[serde(default)]
+    kinds: Option<String>,
+    /// Begin with the oldest event that is known, and not with the next one.
+    #[serde(default)]
+    replay: bool,
+}
+
+/// Events as they happen: a stream of server-sent events, each with its kind as `event`, a number as `id` and a JSON
+/// object as `data`. It ends after a while, and a reader that comes back with `Last-Event-ID` misses nothing that is
+/// still known. A reader that is too slow gets `lost` with how many it missed.
+#[utoipa::path(
+    get,
+    path = "/v1/events",
+    tag = "broker",
+    params(EventQuery, ("last-event-id" = Option<String>, Header, description = "the `id` of the last event that was heard")),
+    responses((status = 200, content_type = "text/event-stream", body = String)),
+)]
+pub(super) async fn follow(
+    State(broker): State<Arc<Administered>>,
+    headers: HeaderMap,
+    Params(query): Params<EventQuery>,
+) -> Result<Response, Problem> {
+    let kinds = Kinds::read(query.kinds.as_deref())?;
+    let boot = since_epoch(broker.started);
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    let count = *broker.shared.happenings.follow().borrow();
+    let next = match last.and_then(|last| last.split_once('-')) {
+        Some((run, number)) if run == boot.to_string() => {
+            number.parse::<u64>().map_or(count, |last| last + 1)
+        }
+        // The broker was started anew meanwhile: all of this run is new to the reader.
+        Some(_) => 0,
+        None if query.replay => 0,
+        None => count,
+    };
+    let (parts, written) = mpsc::channel(1);
+    let reader = Reader { shared: Arc::clone(&broker.shared), boot, next: next.min(count), kinds };
+    tokio::spawn(reader.run(parts));
+    let head = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")];
+    Ok((head, Body::new(Streamed(written))).into_response())
+}
+
+/// The kinds that a reader wants; none for all.
+struct Kinds(Vec<String>);
+
+impl Kinds {
+    fn read(text: Option<&str>) -> Result<Kinds, Problem> {
+        let kinds = text.unwrap_or_default().split(',').map(str::trim).filter(|kind| !kind.is_empty());
+        let kinds: Vec<String> = kinds.map(str::to_owned).collect();
+        let is_known = |kind: &&String| KINDS.contains(&kind.split('.').next().unwrap_or_default());
+        match kinds.iter().find(|kind| !is_known(kind)) {
+            Some(kind) => Err(Problem::bad(format!(
+                "there are no events of the kind `{}`; use one of `{}`",
+                kind.escape_debug(),
+                KINDS.join("`, `")
+            ))),
+            None => Ok(Kinds(kinds)),
+        }
+    }
+
+    fn wants(&self, kind: &str) -> bool {
+        let before_dot = kind.split('.').next().unwrap_or_default();
+        self.0.is_empty() || self.0.iter().any(|wanted| wanted == kind || wanted == before_dot)
+    }
+}
+
+/// Somebody who follows what happens.
+struct Reader {
+    shared: Arc<Shared>,
+    /// When the broker was started, as a part of each number.
+    boot: u64,
+    /// The number of the next happening.
+    next: u64,
+    kinds: Kinds,
+}
+
+impl Reader {
+    /// Writes what happens until the reader has gone, or for so long as a stream lasts. One that does not read makes this
+    /// wait, and nobody else.
+    async fn run(mut self, parts: mpsc::Sender<Bytes>) {
+        let end = Instant::now() + EVENTS_LIFE_MAX;
+        let mut count = self.shared.happenings.follow();
+        let mut text = String::from("retry: 500\n\n");
+        loop {
+            loop {
+                let heard = self.shared.happenings.from(self.next, EVENTS_AT_ONCE);
+                if heard.happenings.is_empty() {
+                    break;
+                }
+                self.push(&mut text, &heard);
+            }
+            if !text.is_empty() && parts.send(Bytes::from(std::mem::take(&mut text))).await.is_err() {
+                return;
+            }
+            let next = self.next;
+            let quiet_until = (Instant::now() + EVENTS_QUIET_MAX).min(end);
+            match timeout_at(quiet_until, count.wait_for(|count| *count > next)).await {
+                Ok(Ok(_)) => {}
+                Ok(Err(_)) => return,
+                Err(_) if quiet_until >= end => return,
+                // A reader that has gone is noticed, and proxies keep the stream open.
+                Err(_) => text.push_str(": quiet\n\n"),
+            }
+            if Instant::now() >= end {
+                return;
+            }
+        }
+    }
+
+    fn push(&mut self, text: &mut String, heard: &Heard) {
+        if heard.lost > 0 {
+            text.push_str(&format!("event: lost\ndata: {}\n\n", json!({"lost": heard.lost})));
+        }
+        for (number, happening) in (heard.first..).zip(&heard.happenings) {
+            if self.kinds.wants(happening.kind) {
+                let data = serde_json::to_string(&**happening).unwrap_or_default();
+                let (kind, boot) = (happening.kind, self.boot);
+                text.push_str(&format!("event: {kind}\nid: {boot}-{number}\ndata: {data}\n\n"));
+            }
+            self.next = number + 1;
+        }
+    }
+}
+
+/// A body that is written as its parts come.
+struct Streamed(mpsc::Receiver<Bytes>);
+
+impl HttpBody for Streamed {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(context).map(|part| part.map(|part| Ok(Frame::data(part))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_picked_by_their_names_or_what_stands_before_the_dot() {
+        for (text, kind, expected) in [
+            (None, "queue.declared", true),
+            (Some(""), "queue.declared", true),
+            (Some("queue"), "queue.declared", true),
+            (Some("login, queue.deleted"), "queue.declared", false),
+            (Some("login, queue.deleted"), "queue.deleted", true),
+            (Some("login, queue.deleted"), "login.refused", true),
+        ] {
+            assert_eq!(Kinds::read(text).unwrap().wants(kind), expected, "{text:?} {kind}");
+        }
+        assert!(Kinds::read(Some("queue,nothing")).is_err());
+    }
+}

@@ -1,0 +1,347 @@
+//! `/v1/exchanges` and `/v1/bindings`: the routing table.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use imori_core::authorize::Identity;
+use imori_core::id::VhostId;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
+
+use super::problem::Problem;
+use super::request::{Answer, Input, Json, Names, Page, PageQuery, Params, made, page};
+use crate::operations::routing::{
+    BindingFacts, BindingKey, DEFAULT_EXCHANGE, Declaration, Ends, ExchangeFacts, binding_keys,
+};
+use crate::operations::vhost_operator::VhostOperator;
+use crate::requests::administered::Administered;
+use crate::requests::operation_error::OperationError;
+
+type Broker = State<Arc<Administered>>;
+type User = Extension<Identity>;
+
+/// An exchange.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Exchange {
+    /// Empty for the default one, which paths name `amq.default`.
+    name: String,
+    vhost: String,
+    /// `direct`, `fanout`, `topic`, `headers` or `x-delayed-message`.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    durable: bool,
+    auto_delete: bool,
+    /// Clients cannot publish to it.
+    internal: bool,
+    arguments: Map<String, Value>,
+}
+
+impl From<ExchangeFacts> for Exchange {
+    fn from(facts: ExchangeFacts) -> Exchange {
+        Exchange {
+            name: facts.name,
+            vhost: facts.vhost,
+            kind: facts.kind,
+            durable: facts.is_durable,
+            auto_delete: facts.is_auto_delete,
+            internal: facts.is_internal,
+            arguments: facts.arguments,
+        }
+    }
+}
+
+/// The exchanges of all vhosts that you may see.
+#[utoipa::path(
+    get, path = "/v1/exchanges", tag = "exchanges",
+    params(PageQuery),
+    responses((status = 200, body = Page<Exchange>)),
+)]
+pub(super) async fn list_all(
+    State(broker): Broker,
+    Extension(identity): User,
+    Params(query): Params<PageQuery>,
+) -> Answer<Page<Exchange>> {
+    let vhosts: Vec<VhostId> = broker.vhosts(&identity).into_iter().map(|(_, vhost)| vhost).collect();
+    answer_page(&broker, query, &vhosts).await
+}
+
+/// The exchanges of a vhost.
+#[utoipa::path(
+    get, path = "/v1/exchanges/{vhost}", tag = "exchanges",
+    params(("vhost" = String, Path), PageQuery),
+    responses((status = 200, body = Page<Exchange>)),
+)]
+pub(super) async fn list(
+    State(broker): Broker,
+    Extension(identity): User,
+    Names(vhost): Names<String>,
+    Params(query): Params<PageQuery>,
+) -> Answer<Page<Exchange>> {
+    let operator = VhostOperator::of(&broker, identity, &vhost)?;
+    answer_page(&broker, query, &[operator.vhost]).await
+}
+
+async fn answer_page(broker: &Administered, query: PageQuery, vhosts: &[VhostId]) -> Answer<Page<Exchange>> {
+    let table = broker.shared.table.load_full();
+    let mut keys = Vec::new();
+    for vhost in vhosts {
+        keys.extend(table.exchanges(*vhost).map(|exchange| (*vhost, exchange.name().clone())));
+    }
+    keys.sort_unstable();
+    page(
+        query,
+        keys,
+        |(_, name)| Some(name.to_string()),
+        |(vhost, name)| {
+            let found = table.exchange(*vhost, name.as_bytes())?;
+            Some(ExchangeFacts::of(broker, *vhost, found).into())
+        },
+    )
+    .await
+}
+
+fn exchange_name(name: String) -> String {
+    if name == DEFAULT_EXCHANGE { String::new() } else { name }
+}
+
+/// One exchange; `amq.default` names the default one.
+#[utoipa::path(
+    get, path = "/v1/exchanges/{vhost}/{name}", tag = "exchanges",
+    params(("vhost" = String, Path), ("name" = String, Path)),
+    responses((status = 200, body = Exchange)),
+)]
+pub(super) async fn show(
+    State(broker): Broker,
+    Extension(identity): User,
+    Names((vhost, name)): Names<(String, String)>,
+) -> Answer<Exchange> {
+    let operator = VhostOperator::of(&broker, identity, &vhost)?;
+    let table = broker.shared.table.load();
+    let name = exchange_name(name);
+    let found = table.exchange(operator.vhost, name.as_bytes());
+    let found = found.ok_or(OperationError::Missing("exchange", name))?;
+    Ok(Json(ExchangeFacts::of(&broker, operator.vhost, found).into()))
+}
+
+/// The properties of an exchange that is declared.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewExchange {
+    /// `direct`, `fanout`, `topic`, `headers` or `x-delayed-message`.
+    #[serde(rename = "type", default = "direct")]
+    #[schema(default = "direct")]
+    kind: String,
+    #[serde(default = "yes")]
+    #[schema(default = true)]
+    durable: bool,
+    #[serde(default)]
+    auto_delete: bool,
+    /// Clients cannot publish to it.
+    #[serde(default)]
+    internal: bool,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+}
+
+fn direct() -> String {
+    String::from("direct")
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Declares an exchange. One that is there has to be equal.
+#[utoipa::path(
+    put, path = "/v1/exchanges/{vhost}/{name}", tag = "exchanges",
+    params(("vhost" = String, Path), ("name" = String, Path)),
+    request_body = NewExchange,
+    responses((status = 201, description = "it is made"), (status = 204, description = "it was there")),
+)]
+pub(super) async fn put(
+    State(broker): Broker,
+    Extension(identity): User,
+    Names((vhost, name)): Names<(String, String)>,
+    Input(new): Input<NewExchange>,
+) -> Result<Response, Problem> {
+    let declaration = Declaration {
+        is_durable: new.durable,
+        is_auto_delete: new.auto_delete,
+        is_internal: new.internal,
+        kind: new.kind,
+        arguments: new.arguments,
+    };
+    let operator = VhostOperator::of(&broker, identity, &vhost)?;
+    Ok(made(operator.declare_exchange(name, declaration).await?))
+}
+
+/// A condition of a deletion.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DeleteQuery {
+    /// Only if nothing is bound to it.
+    #[serde(default)]
+    if_unused: bool,
+}
+
+/// Deletes an exchange with its bindings.
+#[utoipa::path(
+    delete, path = "/v1/exchanges/{vhost}/{name}", tag = "exchanges",
+    params(("vhost" = String, Path), ("name" = String, Path), DeleteQuery),
+    responses((status = 204, description = "it is deleted")),
+)]
+pub(super) async fn delete(
+    State(broker): Broker,
+    Extension(identity): User,
+    Names((vhost, name)): Names<(String, String)>,
+    Params(query): Params<DeleteQuery>,
+) -> Result<StatusCode, Problem> {
+    let operator = VhostOperator::of(&broker, identity, &vhost)?;
+    operator.delete_exchange(name, query.if_unused).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Whether a binding leads to a queue or to an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum DestinationKind {
+    Queue,
+    Exchange,
+}
+
+/// A binding.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Binding {
+    /// The exchange that messages come from.
+    source: String,
+    /// The queue or exchange that they go to.
+    destination: String,
+    destination_type: DestinationKind,
+    /// The routing key, or its pattern.
+    #[serde(default)]
+    routing_key: String,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+}
+
+/// A binding and its vhost.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ListedBinding {
+    vhost: String,
+    #[serde(flatten)]
+    binding: Binding,
+}
+
+impl From<BindingFacts> for ListedBinding {
+    fn from(facts: BindingFacts) -> ListedBinding {
+        let destination_type =
+            if facts.is_to_queue { DestinationKind::Queue } else { DestinationKind::Exchange };
+        let BindingFacts { source, vhost, destination, routing_key, arguments, .. } = facts;
+        ListedBinding {
+            vhost,
+            binding: Binding { source, destination, destination_type, routing_key, arguments },
+        }
+    }
+}
+
+/// Which bindings to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BindingQuery {
+    /// The number of the page, from 1.
+    #[param(minimum = 1, default = 1)]
+    page: Option<usize>,
+    /// How many rows a page has.
+    #[param(minimum = 1, maximum = 500, default = 100)]
+    page_size: Option<usize>,
+    /// A part of the exchange's name, in capitals or not.
+    name: Option<String>,
+    /// The exchange that messages come from.
+    source: Option<String>,
+    /// The queue or exchange that they go to.
+    destination: Option<String>,
+}
+
+/// The bindings of a vhost. Those of the default exchange, which has one for each queue, are not among them.
+#[utoipa::path(
+    get, path = "/v1/bindings/{vhost}", tag = "exchanges",
+    params(("vhost" = String, Path), BindingQuery),
+    responses((status = 200, body = Page<ListedBinding>)),
+)]
+pub(super) async fn bindings(
+    State(broker): Broker,
+    Extension(identity): User,
+    Names(vhost): Names<String>,
+    Params(query): Params<BindingQuery>,
+) -> Answer<Page<ListedBinding>> {
+    let operator = VhostOperator::of(&broker, identity, &vhost)?;
+    let BindingQuery { page: number, page_size, name, source, destination } = query;
+    let is_from = |key: &BindingKey| {
+        !key.source.as_bytes().is_empty()
+            && source.as_ref().is_none_or(|source| key.source.as_bytes() == source.as_bytes())
+    };
+    let mut keys = binding_keys(&broker, &[operator.vhost]).await;
+    keys.retain(is_from);
+    let rows: Vec<BindingFacts> = keys.iter().filter_map(|key| BindingFacts::of(&broker, key)).collect();
+    let is_to = |row: &BindingFacts| destination.as_ref().is_none_or(|name| row.destination == *name);
+    let mut rows: Vec<BindingFacts> = rows.into_iter().filter(is_to).collect();
+    rows.sort_by(|a, b| {
+        (&a.source, &a.destination, &a.properties_key).cmp(&(&b.source, &b.destination, &b.properties_key))
+    });
+    let query = PageQuery::new(number, page_size, name);
+    page(query, rows, |row| Some(row.source.clone()), |row| Some(row.clone().into())).await
+}
+
+/// Binds a queue or an exchange to an exchange.
+#[utoipa::path(
+    post, path = "/v1/bindings/{vhost}", tag = "exchanges",
+    params(("vhost" = String, Path)),
+    request_body = Binding,
+    responses((status = 201, description = "it is bound")),
+)]
+pub(super) async fn bind(
+    State(broker): Broker,
+    Extension(identity): User,
+    Names(vhost): Names<String>,
+    Input(binding): Input<Binding>,
+) -> Result<Response, Problem> {
+    set(&broker, identity, &vhost, binding, true).await?;
+    Ok(StatusCode::CREATED.into_response())
+}
+
+/// Takes a binding out. One that is not there is no error.
+#[utoipa::path(
+    post, path = "/v1/bindings/{vhost}/unbind", tag = "exchanges",
+    params(("vhost" = String, Path)),
+    request_body = Binding,
+    responses((status = 204, description = "it is there no more")),
+)]
+pub(super) async fn unbind(
+    State(broker): Broker,
+    Extension(identity): User,
+    Names(vhost): Names<String>,
+    Input(binding): Input<Binding>,
+) -> Result<StatusCode, Problem> {
+    set(&broker, identity, &vhost, binding, false).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn set(
+    broker: &Arc<Administered>,
+    identity: Identity,
+    vhost: &str,
+    binding: Binding,
+    is_bound: bool,
+) -> Result<(), Problem> {
+    let operator = VhostOperator::of(broker, identity, vhost)?;
+    let is_to_queue = binding.destination_type == DestinationKind::Queue;
+    let ends = Ends { source: binding.source, destination: binding.destination, is_to_queue };
+    Ok(operator.set_binding(ends, binding.routing_key, &binding.arguments, is_bound).await?)
+}

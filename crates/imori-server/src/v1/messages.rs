@@ -1,0 +1,455 @@
+//! Messages of queues: a look at them, and their publication, withdrawal and move.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use imori_core::authorize::Identity;
+use imori_core::delivery::Outcome;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use utoipa::{IntoParams, ToSchema};
+
+use super::problem::Problem;
+use super::request::{Answer, Input, Json, Names, Params};
+use crate::limits::ADMIN_MESSAGES_MAX;
+use crate::operations::message_facts::{MessageFacts, since_epoch};
+use crate::operations::moves::{MoveReport, MoveTarget};
+use crate::operations::publish;
+use crate::operations::routing::DEFAULT_EXCHANGE;
+use crate::operations::vhost_operator::VhostOperator;
+use crate::requests::administered::Administered;
+
+type Broker = State<Arc<Administered>>;
+type User = Extension<Identity>;
+
+/// Bytes of a payload that a peek shows where the request says nothing.
+const PAYLOAD_BYTES: usize = 64 * 1024;
+
+/// A message of a queue.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Message {
+    /// How many messages the queue would give out before it.
+    position: usize,
+    /// The exchange it was published or dead-lettered to; empty for the default one.
+    exchange: String,
+    routing_key: String,
+    /// Its priority in the queue.
+    priority: u8,
+    /// Somebody was given it before.
+    redelivered: bool,
+    /// Deliveries that failed.
+    failures: u32,
+    /// When it expires, in milliseconds since the UNIX epoch.
+    expires_at: Option<u64>,
+    /// Bytes of its body.
+    payload_bytes: usize,
+    /// The body, or the beginning of it.
+    payload: String,
+    payload_encoding: Encoding,
+    /// The payload is only the beginning of the body.
+    truncated: bool,
+    /// Its properties, by the names of AMQP 0-9-1.
+    properties: Map<String, Value>,
+    /// Headers of its publisher.
+    headers: Map<String, Value>,
+    /// Where it died before, the latest first.
+    deaths: Vec<Died>,
+}
+
+/// How a payload is written as text.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum Encoding {
+    /// As it is, being UTF-8.
+    #[default]
+    String,
+    /// In base64.
+    Base64,
+}
+
+/// Deaths of a message in one queue for one reason.
+#[derive(Debug, Serialize, ToSchema)]
+struct Died {
+    queue: String,
+    /// `rejected`, `expired`, `maxlen` or `delivery_limit`.
+    reason: &'static str,
+    count: u64,
+    /// The exchange it had been sent to.
+    exchange: String,
+    routing_key: String,
+    /// When it died so first, in milliseconds since the UNIX epoch.
+    time: u64,
+}
+
+impl Message {
+    fn of(position: usize, facts: &MessageFacts, payload_bytes_max: usize) -> Message {
+        let body = facts.body();
+        let shown = body.get(..payload_bytes_max).unwrap_or(body);
+        let (payload, payload_encoding) = text_of(shown);
+        let deaths = facts.deaths().map(|death| Died {
+            queue: death.queue.to_string(),
+            reason: death.reason.as_str(),
+            count: death.count,
+            exchange: death.address.exchange.to_string(),
+            routing_key: death.address.subject.to_string(),
+            time: since_epoch(death.time),
+        });
+        Message {
+            position,
+            exchange: facts.exchange.clone(),
+            routing_key: facts.routing_key.clone(),
+            priority: facts.priority,
+            redelivered: facts.is_redelivered,
+            failures: facts.failures,
+            expires_at: facts.expires_at,
+            payload_bytes: body.len(),
+            payload,
+            payload_encoding,
+            truncated: shown.len() < body.len(),
+            properties: facts.properties(),
+            headers: facts.headers(),
+            deaths: deaths.collect(),
+        }
+    }
+}
+
+fn text_of(bytes: &[u8]) -> (String, Encoding) {
+    match str::from_utf8(bytes) {
+        Ok(text) => (text.to_owned(), Encoding::String),
+        Err(_) => (BASE64_STANDARD.encode(bytes), Encoding::Base64),
+    }
+}
+
+/// Which messages to look at.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PeekQuery {
+    /// How many messages to pass over.
+    #[serde(default)]
+    offset: usize,
+    /// How many messages to look at.
+    #[serde(default = "ten")]
+    #[param(minimum = 1, maximum = 1000, default = 10)]
+    count: usize,
+    /// Bytes of each payload to show.
+    #[serde(default = "payload_bytes")]
+    #[param(default = 65536)]
+    payload_bytes: usize,
+}
+
+fn ten() -> usize {
+    10
+}
+
+fn payload_bytes() -> usize {
+    PAYLOAD_BYTES
+}
+
+/// Messages of a queue.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Messages {
+    messages: Vec<Message>,
+    /// Messages that wait in all.
+    ready: usize,
+    /// The `offset` of the next ones, if there are any.
+    next_offset: Option<usize>,
+}
+
+fn check_count(count: usize) -> Result<(), Problem> {
+    match (1..=ADMIN_MESSAGES_MAX).contains(&count) {
+        true => Ok(()),
+        false => Err(Problem::bad(format!("`count` is not a number from 1 to {ADMIN_MESSAGES_MAX}"))),
+    }
+}
+
+/// Looks at messages that wait, in memory or on disk, and changes nothing. Fewer come where they are large.
+#[utoipa::path(
+    get, path = "/v1/queues/{vhost}/{name}/messages", tag = "messages",
+    params(("vhost" = String, Path), ("name" = String, Path), PeekQuery),
+    responses((status = 200, body = Messages)),
+)]
+pub(super) async fn peek(
+    State(broker): Broker,
+    Extension(identity): User,
+    Names((vhost, name)): Names<(String, String)>,
+    Params(PeekQuery { offset, count, payload_bytes }): Params<PeekQuery>,
+) -> Answer<Messages> {
+    check_count(count)?;
+    let peeked = VhostOperator::of(&broker, identity, &vhost)?.peek(&name, offset, count).await?;
+    let messages: Vec<Message> = peeked
+        .messages
+        .iter()
+        .enumerate()
+        .map(|(index, facts)| Message::of(offset.saturating_add(index), facts, payload_bytes))
+        .collect();
+    let next = offset.saturating_add(messages.len());
+    let next_offset = (!messages.is_empty() && next < peeked.ready).then_some(next);
+    Ok(Json(Messages { messages, ready: peeked.ready, next_offset }))
+}
+
+/// How to take messages.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TakeRequest {
+    /// How many messages.
+    #[serde(default = "one")]
+    #[schema(minimum = 1, maximum = 1000, default = 1)]
+    count: usize,
+    /// The outcome of all of them.
+    #[serde(default)]
+    outcome: TakeOutcome,
+}
+
+fn one() -> usize {
+    1
+}
+
+/// The outcome of a message that is taken.
+#[derive(Debug, Default, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum TakeOutcome {
+    /// The queue is done with it.
+    #[default]
+    Accept,
+    /// The message dies: it goes to the dead-letter exchange of the queue, if that has one.
+    Reject,
+    /// The message comes back to its place, as one that was delivered before.
+    Release,
+}
+
+/// Takes messages out of a queue, and settles all of them at once.
+#[utoipa::path(
+    post, path = "/v1/queues/{vhost}/{name}/take", tag = "messages",
+    params(("vhost" = String, Path), ("name" = String, Path)),
+    request_body = TakeRequest,
+    responses((status = 200, body = Messages)),
+)]
+pub(super) async fn take(
+    State(broker): Broker,
+    Extension(identity): User,
+    Names((vhost, name)): Names<(String, String)>,
+    Input(TakeRequest { count, outcome }): Input<TakeRequest>,
+) -> Answer<Messages> {
+    check_count(count)?;
+    let operator = VhostOperator::of(&broker, identity, &vhost)?;
+    let outcome = match outcome {
+        TakeOutcome::Accept => Outcome::Accept,
+        TakeOutcome::Reject => Outcome::Reject,
+        TakeOutcome::Release => Outcome::Release { failed: false },
+    };
+    let taken = operator.take(&name, count, outcome).await?;
+    let messages = taken.iter().map(|(facts, _)| Message::of(0, facts, usize::MAX)).collect();
+    let ready = operator.would_drop(&name).unwrap_or_default();
+    Ok(Json(Messages { messages, ready, next_offset: None }))
+}
+
+/// A message to be published.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewMessage {
+    #[serde(default)]
+    routing_key: String,
+    #[serde(default)]
+    payload: String,
+    #[serde(default)]
+    payload_encoding: Encoding,
+    /// Properties by the names of AMQP 0-9-1, such as `content_type` and `delivery_mode`.
+    #[serde(default)]
+    properties: Map<String, Value>,
+    /// Headers.
+    #[serde(default)]
+    headers: Map<String, Value>,
+}
+
+/// The result of a publication.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Published {
+    /// Queues and subscriptions that received the message.
+    receivers: usize,
+}
+
+/// Publishes a message to an exchange; `amq.default` names the default one. The answer comes once the message is as safe
+/// as its queues promise.
+#[utoipa::path(
+    post, path = "/v1/exchanges/{vhost}/{name}/publish", tag = "messages",
+    params(("vhost" = String, Path), ("name" = String, Path)),
+    request_body = NewMessage,
+    responses((status = 200, body = Published)),
+)]
+pub(super) async fn publish_to_exchange(
+    State(broker): Broker,
+    Extension(identity): User,
+    Names((vhost, name)): Names<(String, String)>,
+    Input(message): Input<NewMessage>,
+) -> Answer<Published> {
+    let exchange = if name == DEFAULT_EXCHANGE { "" } else { &name };
+    let operator = VhostOperator::of(&broker, identity, &vhost)?;
+    let routing_key = message.routing_key.clone();
+    send(&operator, exchange, &routing_key, message).await
+}
+
+/// Publishes a message to a queue, by the default exchange.
+#[utoipa::path(
+    post, path = "/v1/queues/{vhost}/{name}/publish", tag = "messages",
+    params(("vhost" = String, Path), ("name" = String, Path)),
+    request_body = NewMessage,
+    responses((status = 200, body = Published)),
+)]
+pub(super) async fn publish_to_queue(
+    State(broker): Broker,
+    Extension(identity): User,
+    Names((vhost, name)): Names<(String, String)>,
+    Input(message): Input<NewMessage>,
+) -> Answer<Published> {
+    let operator = VhostOperator::of(&broker, identity, &vhost)?;
+    operator.queue(&name)?;
+    send(&operator, "", &name, message).await
+}
+
+async fn send(
+    operator: &VhostOperator,
+    exchange: &str,
+    routing_key: &str,
+    message: NewMessage,
+) -> Answer<Published> {
+    let body = match message.payload_encoding {
+        Encoding::String => message.payload.into_bytes(),
+        Encoding::Base64 => BASE64_STANDARD
+            .decode(message.payload)
+            .map_err(|error| Problem::bad(format!("`payload` is not base64: {error}")))?,
+    };
+    let mut properties = message.properties;
+    if !message.headers.is_empty() {
+        properties.insert(String::from("headers"), json!(message.headers));
+    }
+    let message = publish::message(body, &properties);
+    let receivers = operator.publish(exchange, routing_key, message).await?;
+    Ok(Json(Published { receivers }))
+}
+
+/// Where messages are to go, and which.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MoveRequest {
+    /// The exchange to go to; absent or empty, the default one.
+    #[serde(default)]
+    exchange: String,
+    /// The routing key to go with: the name of a queue for the default exchange. Without it each message keeps its own.
+    #[serde(default)]
+    routing_key: Option<String>,
+    /// How many, from the first on; all that wait now without it.
+    #[serde(default)]
+    count: Option<usize>,
+    /// Only tell what would happen.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// Which dead letters are to go back.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RetryRequest {
+    /// How many, from the first on; all that wait now without it.
+    #[serde(default)]
+    count: Option<usize>,
+    /// Only tell what would happen.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// The result of a move.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Moved {
+    /// Nothing was changed.
+    dry_run: bool,
+    /// Messages that moved, or would.
+    moved: usize,
+    /// Messages that stay, as they never died in a queue.
+    skipped: usize,
+    /// Where they went, and how many.
+    targets: Vec<MovedTo>,
+    /// Why the rest stays where it is.
+    stopped: Option<String>,
+    /// Messages that wait in the queue now.
+    left: usize,
+}
+
+/// Messages that went to one address.
+#[derive(Debug, Serialize, ToSchema)]
+struct MovedTo {
+    exchange: String,
+    routing_key: String,
+    messages: usize,
+}
+
+impl Moved {
+    fn of(report: MoveReport, dry_run: bool) -> Moved {
+        let MoveReport { moved, skipped, targets, stopped, left } = report;
+        let targets = targets.into_iter().map(|((exchange, routing_key), messages)| MovedTo {
+            exchange,
+            routing_key,
+            messages,
+        });
+        Moved { dry_run, moved, skipped, targets: targets.collect(), stopped, left }
+    }
+}
+
+/// Moves messages that wait to an exchange, in their order. Each is durable at its target before it leaves the queue;
+/// one that no queue would get, or only a full one, stays, and so does what is behind it.
+#[utoipa::path(
+    post, path = "/v1/queues/{vhost}/{name}/move", tag = "messages",
+    params(("vhost" = String, Path), ("name" = String, Path)),
+    request_body = MoveRequest,
+    responses((status = 200, body = Moved)),
+)]
+pub(super) async fn relocate(
+    State(broker): Broker,
+    Extension(identity): User,
+    Names((vhost, name)): Names<(String, String)>,
+    Input(request): Input<MoveRequest>,
+) -> Answer<Moved> {
+    let MoveRequest { exchange, routing_key, count, dry_run } = request;
+    let exchange = if exchange == DEFAULT_EXCHANGE { String::new() } else { exchange };
+    if exchange.is_empty() && routing_key.is_none() {
+        return Err(Problem::bad("name an `exchange` to move to, or a queue as `routing_key`"));
+    }
+    let operator = VhostOperator::of(&broker, identity, &vhost)?;
+    let target = MoveTarget::Address { exchange, routing_key };
+    moved(&operator, &name, target, count, dry_run).await
+}
+
+/// Moves dead letters back to the queues in which they died last; messages that never died stay.
+#[utoipa::path(
+    post, path = "/v1/queues/{vhost}/{name}/retry", tag = "messages",
+    params(("vhost" = String, Path), ("name" = String, Path)),
+    request_body = RetryRequest,
+    responses((status = 200, body = Moved)),
+)]
+pub(super) async fn retry(
+    State(broker): Broker,
+    Extension(identity): User,
+    Names((vhost, name)): Names<(String, String)>,
+    Input(RetryRequest { count, dry_run }): Input<RetryRequest>,
+) -> Answer<Moved> {
+    let operator = VhostOperator::of(&broker, identity, &vhost)?;
+    moved(&operator, &name, MoveTarget::Origin, count, dry_run).await
+}
+
+async fn moved(
+    operator: &VhostOperator,
+    name: &str,
+    target: MoveTarget,
+    count: Option<usize>,
+    dry_run: bool,
+) -> Answer<Moved> {
+    let count = count.unwrap_or(usize::MAX);
+    let report = match dry_run {
+        true => operator.would_move(name, &target, count).await?,
+        false => operator.move_messages(name, target, count).await?,
+    };
+    Ok(Json(Moved::of(report, dry_run)))
+}

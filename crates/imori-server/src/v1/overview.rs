@@ -1,0 +1,153 @@
+//! `/v1/overview` and `/v1/stalls`: the broker as a whole.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use imori_core::authorize::Identity;
+use imori_core::world::Counter;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::request::{Answer, Json};
+use crate::clock::millis;
+use crate::metrics::memory_bytes;
+use crate::operations::message_facts::since_epoch;
+use crate::operations::vhosts::{ObjectTotals, Totals};
+use crate::requests::administered::Administered;
+use crate::stall::{LateWork, Stall as Seen, Step};
+
+/// The broker and its sums, over the vhosts that you may see.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Overview {
+    product: &'static str,
+    version: &'static str,
+    /// Milliseconds since it started.
+    uptime_ms: u64,
+    connections: usize,
+    sessions: usize,
+    /// Consumers and subscriptions.
+    readers: usize,
+    vhosts: usize,
+    exchanges: usize,
+    queues: usize,
+    /// Messages that wait in queues.
+    ready: usize,
+    /// Deliveries that are not settled.
+    unsettled: usize,
+    /// Messages that were handed in since the start.
+    published: u64,
+    memory_bytes: Option<u64>,
+    /// Publishers wait for memory.
+    memory_alarm: bool,
+    disk_free_bytes: Option<u64>,
+    /// Publishers wait for space on the disk.
+    disk_alarm: bool,
+    listeners: Vec<Listener>,
+}
+
+/// An address that the broker listens on.
+#[derive(Debug, Serialize, ToSchema)]
+struct Listener {
+    name: String,
+    address: String,
+    tls: bool,
+}
+
+/// The broker as a whole.
+#[utoipa::path(get, path = "/v1/overview", tag = "broker", responses((status = 200, body = Overview)))]
+pub(super) async fn show(
+    State(broker): State<Arc<Administered>>,
+    Extension(identity): Extension<Identity>,
+) -> Answer<Overview> {
+    let vhosts: Vec<_> = broker.vhosts(&identity).iter().map(|(_, vhost)| *vhost).collect();
+    let Totals { ready, unsettled } = Totals::of(&broker, &vhosts).await;
+    let objects = ObjectTotals::of(&broker, &identity, &vhosts).await;
+    let shared = &broker.shared;
+    Ok(Json(Overview {
+        product: "Imori",
+        version: env!("CARGO_PKG_VERSION"),
+        uptime_ms: millis(shared.clock.now().since(broker.started)),
+        connections: objects.connections,
+        sessions: objects.sessions,
+        readers: objects.readers,
+        vhosts: vhosts.len(),
+        exchanges: objects.exchanges,
+        queues: objects.queues,
+        ready,
+        unsettled,
+        published: broker.cells().map(|cell| cell.counters.get(Counter::Published)).sum(),
+        memory_bytes: memory_bytes(),
+        memory_alarm: shared.memory.is_alarmed(),
+        disk_free_bytes: shared.journal.free_bytes(),
+        disk_alarm: shared.journal.is_room_scarce(),
+        listeners: broker
+            .settings()
+            .listeners
+            .iter()
+            .map(|listener| Listener {
+                name: listener.name.to_string(),
+                address: listener.address.to_string(),
+                tls: listener.name.is_tls,
+            })
+            .collect(),
+    }))
+}
+
+/// A part of the broker that was late, and why.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Stall {
+    /// `flush` for a write or sync of the journal, `cell` for a thread that serves clients.
+    what: &'static str,
+    /// The number of the cell.
+    cell: Option<u16>,
+    /// When it began, in milliseconds since the UNIX epoch.
+    began: u64,
+    /// How long it lasted, up to now where it is not over.
+    lasted_ms: u64,
+    over: bool,
+    /// `device`, `frozen`, `busy_device`, `cpu`, `work`, `thread` or `unknown`.
+    cause: &'static str,
+    /// The cause in words.
+    text: &'static str,
+    /// The step of the flush at the last look: `write` or `sync`.
+    step: Option<&'static str>,
+    /// Bytes that waited for the disk.
+    queued_bytes: usize,
+    /// Records that were written and not synced.
+    unsynced_records: u64,
+}
+
+impl Stall {
+    /// A stall as it is shown.
+    pub(super) fn of(stall: &Seen) -> Stall {
+        let (what, cell) = match stall.what {
+            LateWork::Flush => ("flush", None),
+            LateWork::Cell(id) => ("cell", Some(id)),
+        };
+        Stall {
+            what,
+            cell,
+            began: since_epoch(stall.began),
+            lasted_ms: millis(stall.lasted),
+            over: stall.is_over,
+            cause: stall.cause.label(),
+            text: stall.cause.text(),
+            step: stall.step.map(Step::text),
+            queued_bytes: stall.queued_bytes,
+            unsynced_records: stall.unsynced,
+        }
+    }
+}
+
+/// The last stalls, the oldest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Stalls {
+    items: Vec<Stall>,
+}
+
+/// The last stalls of the broker's own, with what is known of their causes.
+#[utoipa::path(get, path = "/v1/stalls", tag = "broker", responses((status = 200, body = Stalls)))]
+pub(super) async fn stalls(State(broker): State<Arc<Administered>>) -> Answer<Stalls> {
+    Ok(Json(Stalls { items: broker.shared.stalls.last().iter().map(Stall::of).collect() }))
+}

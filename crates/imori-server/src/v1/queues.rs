@@ -1,0 +1,266 @@
+//! `/v1/queues`: what queues hold, their declaration, deletion and purge.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::response::Response;
+use imori_core::activity::QueueActivity;
+use imori_core::authorize::Identity;
+use imori_core::broker::DeleteOptions;
+use imori_core::id::QueueId;
+use imori_core::name::Name;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
+
+use super::problem::Problem;
+use super::request::{Answer, Input, Json, Names, Page, PageQuery, Params, made, page};
+use crate::operations::queues::{QueueFacts, arguments, queue_ids};
+use crate::operations::routing::Declaration;
+use crate::operations::vhost_operator::VhostOperator;
+use crate::requests::administered::Administered;
+use crate::requests::operation_error::OperationError;
+use crate::shared::queue_key;
+
+type Broker = State<Arc<Administered>>;
+type User = Extension<Identity>;
+
+/// A queue as it is now.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Queue {
+    name: String,
+    vhost: String,
+    /// The queue outlives the broker.
+    durable: bool,
+    /// The queue goes with its last consumer.
+    auto_delete: bool,
+    /// The connection that has it for itself.
+    owner: Option<String>,
+    /// The arguments by which it would be declared again.
+    arguments: Map<String, Value>,
+    /// Messages that wait.
+    ready: usize,
+    /// Bytes of the bodies of messages that wait, as far as they are known after a restart.
+    ready_bytes: u64,
+    /// Deliveries that are not settled.
+    unsettled: usize,
+    /// Messages that wait for their time.
+    delayed: usize,
+    consumers: usize,
+    rates: Rates,
+}
+
+/// Counts of a queue since it was made or the broker started, and how fast they grow.
+#[derive(Debug, Serialize, ToSchema)]
+struct Rates {
+    published: Rate,
+    delivered: Rate,
+    acknowledged: Rate,
+    redelivered: Rate,
+}
+
+/// A count, and how much it grew in a second.
+#[derive(Debug, Serialize, ToSchema)]
+struct Rate {
+    total: u64,
+    per_second: f64,
+}
+
+impl Queue {
+    fn of(broker: &Administered, id: QueueId) -> Option<Queue> {
+        let facts = QueueFacts::of(broker, id)?;
+        let rate = |count: fn(&QueueActivity) -> u64| Rate {
+            total: count(&facts.activity),
+            per_second: broker.metrics.rates.of(queue_key(id), count),
+        };
+        Some(Queue {
+            name: facts.name.to_string(),
+            arguments: arguments(&facts.settings),
+            durable: facts.settings.is_durable,
+            auto_delete: facts.settings.is_auto_delete,
+            ready: facts.ready,
+            ready_bytes: facts.ready_bytes,
+            unsettled: facts.unsettled,
+            delayed: facts.delayed,
+            consumers: facts.consumers,
+            rates: Rates {
+                published: rate(|of| of.published),
+                delivered: rate(QueueActivity::deliveries),
+                acknowledged: rate(|of| of.accepted),
+                redelivered: rate(|of| of.redelivered),
+            },
+            owner: facts.owner,
+            vhost: facts.vhost,
+        })
+    }
+}
+
+/// The queues of all vhosts that you may see.
+#[utoipa::path(
+    get, path = "/v1/queues", tag = "queues",
+    params(PageQuery),
+    responses((status = 200, body = Page<Queue>)),
+)]
+pub(super) async fn list_all(
+    State(broker): Broker,
+    Extension(identity): User,
+    Params(query): Params<PageQuery>,
+) -> Answer<Page<Queue>> {
+    let vhosts = broker.vhosts(&identity).into_iter().map(|(_, vhost)| vhost).collect::<Vec<_>>();
+    answer_page(&broker, query, queue_ids(&broker, &vhosts)).await
+}
+
+/// The queues of a vhost.
+#[utoipa::path(
+    get, path = "/v1/queues/{vhost}", tag = "queues",
+    params(("vhost" = String, Path), PageQuery),
+    responses((status = 200, body = Page<Queue>)),
+)]
+pub(super) async fn list(
+    State(broker): Broker,
+    Extension(identity): User,
+    Names(vhost): Names<String>,
+    Params(query): Params<PageQuery>,
+) -> Answer<Page<Queue>> {
+    let operator = VhostOperator::of(&broker, identity, &vhost)?;
+    answer_page(&broker, query, queue_ids(&broker, &[operator.vhost])).await
+}
+
+async fn answer_page(
+    broker: &Arc<Administered>,
+    query: PageQuery,
+    keys: Vec<(Name, QueueId)>,
+) -> Answer<Page<Queue>> {
+    broker.metrics.rates.refresh(&broker.shared);
+    page(query, keys, |(name, _)| Some(name.to_string()), |(_, id)| Queue::of(broker, *id)).await
+}
+
+/// One queue.
+#[utoipa::path(
+    get, path = "/v1/queues/{vhost}/{name}", tag = "queues",
+    params(("vhost" = String, Path), ("name" = String, Path)),
+    responses((status = 200, body = Queue)),
+)]
+pub(super) async fn show(
+    State(broker): Broker,
+    Extension(identity): User,
+    Names((vhost, name)): Names<(String, String)>,
+) -> Answer<Queue> {
+    let operator = VhostOperator::of(&broker, identity, &vhost)?;
+    broker.metrics.rates.refresh(&broker.shared);
+    let found = Queue::of(&broker, operator.queue(&name)?);
+    Ok(Json(found.ok_or(OperationError::Missing("queue", name))?))
+}
+
+/// The properties of a queue that is declared.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewQueue {
+    /// The queue outlives the broker.
+    #[serde(default = "yes")]
+    #[schema(default = true)]
+    durable: bool,
+    /// The queue goes with its last consumer.
+    #[serde(default)]
+    auto_delete: bool,
+    /// Its arguments, such as `x-message-ttl`.
+    #[serde(default)]
+    arguments: Map<String, Value>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Declares a queue. One that is there has to be equal.
+#[utoipa::path(
+    put, path = "/v1/queues/{vhost}/{name}", tag = "queues",
+    params(("vhost" = String, Path), ("name" = String, Path)),
+    request_body = NewQueue,
+    responses((status = 201, description = "it is made"), (status = 204, description = "it was there")),
+)]
+pub(super) async fn put(
+    State(broker): Broker,
+    Extension(identity): User,
+    Names((vhost, name)): Names<(String, String)>,
+    Input(new): Input<NewQueue>,
+) -> Result<Response, Problem> {
+    let NewQueue { durable: is_durable, auto_delete: is_auto_delete, arguments } = new;
+    let declaration = Declaration { is_durable, is_auto_delete, arguments, ..Declaration::default() };
+    let operator = VhostOperator::of(&broker, identity, &vhost)?;
+    Ok(made(operator.declare_queue(name, declaration).await?))
+}
+
+/// Conditions of a deletion.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DeleteQuery {
+    /// Only if nobody reads it.
+    #[serde(default)]
+    if_unused: bool,
+    /// Only if nothing waits in it.
+    #[serde(default)]
+    if_empty: bool,
+    /// Only tell what would go.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// Messages that went, or would go.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Dropped {
+    /// Nothing was changed.
+    dry_run: bool,
+    /// Messages that waited.
+    messages: usize,
+}
+
+/// Deletes a queue with its messages; with `dry_run` only tells how many messages that would be.
+#[utoipa::path(
+    delete, path = "/v1/queues/{vhost}/{name}", tag = "queues",
+    params(("vhost" = String, Path), ("name" = String, Path), DeleteQuery),
+    responses((status = 200, body = Dropped)),
+)]
+pub(super) async fn delete(
+    State(broker): Broker,
+    Extension(identity): User,
+    Names((vhost, name)): Names<(String, String)>,
+    Params(query): Params<DeleteQuery>,
+) -> Answer<Dropped> {
+    let operator = VhostOperator::of(&broker, identity, &vhost)?;
+    let messages = operator.would_drop(&name)?;
+    if !query.dry_run {
+        let options = DeleteOptions { if_unused: query.if_unused, if_empty: query.if_empty };
+        operator.delete_queue(name, options).await?;
+    }
+    Ok(Json(Dropped { dry_run: query.dry_run, messages }))
+}
+
+/// Whether to do it.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DryRunQuery {
+    /// Only tell what would happen.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// Drops the messages of a queue that wait; with `dry_run` only tells how many these are.
+#[utoipa::path(
+    post, path = "/v1/queues/{vhost}/{name}/purge", tag = "queues",
+    params(("vhost" = String, Path), ("name" = String, Path), DryRunQuery),
+    responses((status = 200, body = Dropped)),
+)]
+pub(super) async fn purge(
+    State(broker): Broker,
+    Extension(identity): User,
+    Names((vhost, name)): Names<(String, String)>,
+    Params(DryRunQuery { dry_run }): Params<DryRunQuery>,
+) -> Answer<Dropped> {
+    let operator = VhostOperator::of(&broker, identity, &vhost)?;
+    let messages = if dry_run { operator.would_drop(&name)? } else { operator.purge_queue(name).await? };
+    Ok(Json(Dropped { dry_run, messages }))
+}

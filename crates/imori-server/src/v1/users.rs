@@ -1,0 +1,297 @@
+//! `/v1/users`: who may log in, what they may do, and their tokens and limits.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use imori_core::authorize::Identity;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::problem::Problem;
+use super::request::{Answer, Input, Json, Names, Page, PageQuery, Params, made, page};
+use crate::access::{
+    AccessError, PasswordHash, Permission as Granted, TopicPermission as GrantedKeys, User as Known,
+};
+use crate::operations::limits::{Limited, Limits, set_limits};
+use crate::operations::users::{check_nkeys, delete_tokens as revoke_tokens, make_token as new_token};
+use crate::requests::administered::Administered;
+use crate::requests::body::change;
+use crate::requests::operation_error::OperationError;
+
+type Broker = State<Arc<Administered>>;
+
+/// A user, without the secrets.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(super) struct User {
+    name: String,
+    /// `administrator`, `monitoring`, `policymaker` and `management` give rights to this API.
+    tags: Vec<String>,
+    /// There is a password to log in with.
+    has_password: bool,
+    /// How many tokens there are to log in with.
+    tokens: usize,
+    /// Public keys of NATS.
+    nkeys: Vec<String>,
+    /// The name that a client certificate has to carry, where it is not the user's own.
+    certificate: Option<String>,
+    /// The vhost of a client whose protocol names none.
+    vhost: Option<String>,
+    /// Limits by name, such as `max-connections` and `max-channels`.
+    limits: BTreeMap<String, i64>,
+    /// Rights of the user, by vhost.
+    permissions: BTreeMap<String, Permission>,
+}
+
+/// Rights of a user in a vhost: regular expressions that names of queues and exchanges match.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Permission {
+    /// Names that may be declared and deleted.
+    configure: String,
+    /// Names that may be published to.
+    write: String,
+    /// Names that may be read.
+    read: String,
+    /// Regular expressions of routing keys, by topic exchange.
+    #[serde(default)]
+    topics: BTreeMap<String, TopicPermission>,
+}
+
+/// Regular expressions of routing keys of a topic exchange.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TopicPermission {
+    write: String,
+    read: String,
+}
+
+impl User {
+    fn of(broker: &Administered, name: &str) -> Option<User> {
+        let objects = broker.shared.access.objects();
+        let user = Arc::clone(objects.users.get(name)?);
+        let permissions = objects.permissions_of(name).map(|(vhost, permission)| {
+            let topics = objects.topic_permissions_of(name, vhost).map(|(exchange, topic)| {
+                let GrantedKeys { write, read } = topic.clone();
+                (exchange.clone(), TopicPermission { write, read })
+            });
+            let Granted { configure, write, read, .. } = (**permission).clone();
+            (vhost.clone(), Permission { configure, write, read, topics: topics.collect() })
+        });
+        Some(User {
+            name: name.to_owned(),
+            tags: user.tags.clone(),
+            has_password: user.password.is_some(),
+            tokens: user.tokens.len(),
+            nkeys: user.nkeys.clone(),
+            certificate: user.certificate.clone(),
+            vhost: user.vhost.clone(),
+            limits: user.limits.clone(),
+            permissions: permissions.collect(),
+        })
+    }
+}
+
+/// The users.
+#[utoipa::path(
+    get, path = "/v1/users", tag = "users",
+    params(PageQuery),
+    responses((status = 200, body = Page<User>)),
+)]
+pub(super) async fn list(State(broker): Broker, Params(query): Params<PageQuery>) -> Answer<Page<User>> {
+    let names: Vec<String> = broker.shared.access.objects().users.into_keys().collect();
+    page(query, names, |name| Some(name.clone()), |name| User::of(&broker, name)).await
+}
+
+/// One user.
+#[utoipa::path(
+    get, path = "/v1/users/{user}", tag = "users",
+    params(("user" = String, Path)),
+    responses((status = 200, body = User)),
+)]
+pub(super) async fn show(State(broker): Broker, Names(user): Names<String>) -> Answer<User> {
+    Ok(Json(User::of(&broker, &user).ok_or(OperationError::Missing("user", user))?))
+}
+
+/// The properties of a user. What is absent stays as it is.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewUser {
+    /// The password to log in with; an empty one takes it away.
+    #[serde(default)]
+    password: Option<String>,
+    #[serde(default)]
+    tags: Option<Vec<String>>,
+    #[serde(default)]
+    nkeys: Option<Vec<String>>,
+    #[serde(default)]
+    certificate: Option<String>,
+    #[serde(default)]
+    vhost: Option<String>,
+}
+
+/// Makes a user, or changes one.
+#[utoipa::path(
+    put, path = "/v1/users/{user}", tag = "users",
+    params(("user" = String, Path)),
+    request_body = NewUser,
+    responses((status = 201, description = "it is made"), (status = 204, description = "it is changed")),
+)]
+pub(super) async fn put(
+    State(broker): Broker,
+    Names(user): Names<String>,
+    Input(new): Input<NewUser>,
+) -> Result<Response, Problem> {
+    let is_new = change(&broker, move |draft| {
+        let known = draft.objects.users.get(&user).map(|user| (**user).clone()).unwrap_or_default();
+        let password = match new.password.as_deref() {
+            None => known.password,
+            Some("") => None,
+            Some(text) => Some(PasswordHash::of(text.as_bytes()).ok_or(AccessError::NoRandomness)?),
+        };
+        check_nkeys(new.nkeys.as_deref().unwrap_or_default())?;
+        let changed = Known {
+            password,
+            tags: new.tags.unwrap_or(known.tags),
+            nkeys: new.nkeys.unwrap_or(known.nkeys),
+            certificate: new.certificate.or(known.certificate),
+            vhost: new.vhost.or(known.vhost),
+            ..known
+        };
+        draft.put_user(&user, changed)
+    });
+    Ok(made(is_new.await?))
+}
+
+/// Deletes a user; the user's connections end.
+#[utoipa::path(
+    delete, path = "/v1/users/{user}", tag = "users",
+    params(("user" = String, Path)),
+    responses((status = 204, description = "it is deleted")),
+)]
+pub(super) async fn delete(State(broker): Broker, Names(user): Names<String>) -> Result<StatusCode, Problem> {
+    change(&broker, move |draft| draft.delete_user(&user)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// A token, which is told this once.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct NewToken {
+    token: String,
+}
+
+/// Makes a token for a user.
+#[utoipa::path(
+    post, path = "/v1/users/{user}/tokens", tag = "users",
+    params(("user" = String, Path)),
+    responses((status = 201, body = NewToken)),
+)]
+pub(super) async fn make_token(
+    State(broker): Broker,
+    Names(user): Names<String>,
+) -> Result<Response, Problem> {
+    let token = new_token(&broker, user).await?;
+    Ok((StatusCode::CREATED, Json(NewToken { token })).into_response())
+}
+
+/// Takes all tokens of a user away.
+#[utoipa::path(
+    delete, path = "/v1/users/{user}/tokens", tag = "users",
+    params(("user" = String, Path)),
+    responses((status = 204, description = "they are gone")),
+)]
+pub(super) async fn delete_tokens(
+    State(broker): Broker,
+    Names(user): Names<String>,
+) -> Result<StatusCode, Problem> {
+    revoke_tokens(&broker, user).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Sets the limits of a user, `max-connections` and `max-channels`, in place of those that were. They are in effect on
+/// what comes next.
+#[utoipa::path(
+    put, path = "/v1/users/{user}/limits", tag = "users",
+    params(("user" = String, Path)),
+    request_body = BTreeMap<String, i64>,
+    responses((status = 204, description = "they are set")),
+)]
+pub(super) async fn put_limits(
+    State(broker): Broker,
+    Extension(identity): Extension<Identity>,
+    Names(user): Names<String>,
+    Input(limits): Input<Limits>,
+) -> Result<StatusCode, Problem> {
+    set_limits(&broker, &identity, Limited::User, user, limits).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Sets what a user may do in a vhost, in place of what was allowed there.
+#[utoipa::path(
+    put, path = "/v1/users/{user}/permissions/{vhost}", tag = "users",
+    params(("user" = String, Path), ("vhost" = String, Path)),
+    request_body = Permission,
+    responses(
+        (status = 201, description = "the user had none there"),
+        (status = 204, description = "it is changed"),
+    ),
+)]
+pub(super) async fn put_permission(
+    State(broker): Broker,
+    Names((user, vhost)): Names<(String, String)>,
+    Input(permission): Input<Permission>,
+) -> Result<Response, Problem> {
+    let is_new = change(&broker, move |draft| {
+        let Permission { configure, write, read, topics } = permission;
+        let key = (user.clone(), vhost.clone());
+        let subjects = draft.objects.permissions.get(&key).and_then(|known| known.subjects.clone());
+        let is_new = draft.put_permission(&user, &vhost, Granted { configure, write, read, subjects })?;
+        match draft.delete_topic_permissions(&user, &vhost, None) {
+            Ok(()) | Err(AccessError::Missing(..)) => {}
+            Err(error) => return Err(error),
+        }
+        for (exchange, TopicPermission { write, read }) in topics {
+            draft.put_topic_permission((&user, &vhost, &exchange), GrantedKeys { write, read })?;
+        }
+        Ok(is_new)
+    });
+    Ok(made(is_new.await?))
+}
+
+/// Takes from a user what was allowed in a vhost.
+#[utoipa::path(
+    delete, path = "/v1/users/{user}/permissions/{vhost}", tag = "users",
+    params(("user" = String, Path), ("vhost" = String, Path)),
+    responses((status = 204, description = "it is taken away")),
+)]
+pub(super) async fn delete_permission(
+    State(broker): Broker,
+    Names((user, vhost)): Names<(String, String)>,
+) -> Result<StatusCode, Problem> {
+    let taken = change(&broker, move |draft| {
+        draft.delete_permission(&user, &vhost)?;
+        match draft.delete_topic_permissions(&user, &vhost, None) {
+            Ok(()) | Err(AccessError::Missing(..)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    });
+    taken.await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The user of a request.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Whoami {
+    name: String,
+    tags: Vec<String>,
+}
+
+/// The user as whom you are logged in.
+#[utoipa::path(get, path = "/v1/whoami", tag = "users", responses((status = 200, body = Whoami)))]
+pub(super) async fn whoami(Extension(identity): Extension<Identity>) -> Answer<Whoami> {
+    let tags = identity.rights.tags().iter().map(|tag| tag.name().to_owned()).collect();
+    Ok(Json(Whoami { name: identity.user.to_string(), tags }))
+}

@@ -1,0 +1,232 @@
+//! `imori context`: brokers by name, so that commands need no address.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::Write as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand};
+use serde::{Deserialize, Serialize};
+
+use crate::output::print_line;
+
+/// Keep addresses and logins of several brokers under names.
+///
+/// They stand in `imori/contexts.json` below `$XDG_CONFIG_HOME`, or below `~/.config`, which only you may read.
+#[derive(Debug, Args)]
+pub(crate) struct Context {
+    #[command(subcommand)]
+    command: ContextCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ContextCommand {
+    /// Add a broker, or change one. The first becomes the current one.
+    Add {
+        /// The name of the context.
+        name: String,
+        /// The admin listener: `http://user:password@host:port`, or `https://…`.
+        #[arg(long, value_name = "URL")]
+        admin: String,
+        /// The environment variable that has the password of the user in the address.
+        #[arg(long, value_name = "NAME", conflicts_with = "token_env")]
+        password_env: Option<String>,
+        /// The environment variable that has a token to log in with.
+        #[arg(long, value_name = "NAME")]
+        token_env: Option<String>,
+    },
+    /// Make a context the current one, which commands use that name none.
+    Use {
+        /// The name of the context.
+        name: String,
+    },
+    /// List the contexts, without their passwords; the current one has a star.
+    Ls,
+    /// Forget a context.
+    Delete {
+        /// The name of the context.
+        name: String,
+    },
+}
+
+/// All contexts.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Contexts {
+    /// The name of the current one.
+    #[serde(default)]
+    current: Option<String>,
+    #[serde(default)]
+    contexts: BTreeMap<String, Kept>,
+}
+
+/// A broker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Kept {
+    /// The address of the admin listener, with the user and the password where they are kept here.
+    admin: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    password_env: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    token_env: Option<String>,
+}
+
+/// Where to ask, and how to log in.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The address, with user and password where they are known.
+    pub(super) admin: String,
+    /// A token to log in with.
+    pub(super) token: Option<String>,
+}
+
+impl Contexts {
+    /// The contexts that are kept; none where the file is not there.
+    pub(super) fn load() -> anyhow::Result<Contexts> {
+        let path = path()?;
+        match fs::read_to_string(&path) {
+            Ok(text) => serde_json::from_str(&text).with_context(|| {
+                format!("`{}` is no file of contexts; correct or delete it", path.display())
+            }),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Contexts::default()),
+            Err(error) => Err(error).with_context(|| format!("`{}` cannot be read", path.display())),
+        }
+    }
+
+    fn save(&self) -> anyhow::Result<()> {
+        let path = path()?;
+        let folder = path.parent().map(PathBuf::from).unwrap_or_default();
+        let told = || format!("`{}` cannot be written", path.display());
+        fs::create_dir_all(&folder).with_context(told)?;
+        let temporary = path.with_extension("new");
+        // SECURITY OPS-02: nobody else reads a password, at no moment.
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&temporary)
+            .with_context(told)?;
+        file.set_permissions(Permissions::from_mode(0o600)).with_context(told)?;
+        file.write_all(serde_json::to_string_pretty(self)?.as_bytes()).with_context(told)?;
+        fs::rename(&temporary, &path).with_context(told)
+    }
+
+    /// The place of a context, or of the current one where no name is given; `None` where there is no current one.
+    pub(super) fn place(&self, name: Option<&str>) -> anyhow::Result<Option<Place>> {
+        let Some(name) = name.or(self.current.as_deref()) else { return Ok(None) };
+        let Some(kept) = self.contexts.get(name) else {
+            bail!("there is no context `{name}`; `imori context ls` lists them");
+        };
+        let variable = |name: &String| {
+            env::var(name)
+                .with_context(|| format!("the environment variable `{name}` of the context is not set"))
+        };
+        let password = kept.password_env.as_ref().map(variable).transpose()?;
+        let admin = match password {
+            Some(password) => with_password(&kept.admin, &password)?,
+            None => kept.admin.clone(),
+        };
+        Ok(Some(Place { admin, token: kept.token_env.as_ref().map(variable).transpose()? }))
+    }
+}
+
+impl Context {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let mut all = Contexts::load()?;
+        match self.command {
+            ContextCommand::Add { name, admin, password_env, token_env } => {
+                let kept = Kept { admin, password_env, token_env };
+                all.contexts.insert(name.clone(), kept);
+                all.current.get_or_insert_with(|| name.clone());
+                all.save()?;
+                print_line(&format!("context `{name}` is kept"))
+            }
+            ContextCommand::Use { name } => {
+                if !all.contexts.contains_key(&name) {
+                    bail!("there is no context `{name}`; `imori context ls` lists them");
+                }
+                all.current = Some(name.clone());
+                all.save()?;
+                print_line(&format!("context `{name}` is the current one"))
+            }
+            ContextCommand::Ls => all.contexts.iter().try_for_each(|(name, kept)| {
+                let star = if all.current.as_ref() == Some(name) { "*" } else { " " };
+                print_line(&format!("{star} {name}  {}", without_password(&kept.admin)))
+            }),
+            ContextCommand::Delete { name } => {
+                if all.contexts.remove(&name).is_none() {
+                    bail!("there is no context `{name}`; `imori context ls` lists them");
+                }
+                all.current.take_if(|current| *current == name);
+                all.save()?;
+                print_line(&format!("context `{name}` is forgotten"))
+            }
+        }
+    }
+}
+
+fn path() -> anyhow::Result<PathBuf> {
+    let folder = env::var_os("XDG_CONFIG_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
+    let folder = folder.or_else(home).context("neither `XDG_CONFIG_HOME` nor `HOME` is set; set one")?;
+    Ok(folder.join("imori").join("contexts.json"))
+}
+
+/// Puts a password behind the user of an address.
+fn with_password(admin: &str, password: &str) -> anyhow::Result<String> {
+    let parts = admin.split_once("://").and_then(|(scheme, rest)| {
+        let (user, place) = rest.rsplit_once('@')?;
+        Some((scheme, user.split(':').next().unwrap_or_default(), place))
+    });
+    let (scheme, user, place) =
+        parts.context("the context names no user; add it as `http://user@host:port`")?;
+    Ok(format!("{scheme}://{user}:{password}@{place}"))
+}
+
+/// An address without its password.
+fn without_password(admin: &str) -> String {
+    let Some((scheme, rest)) = admin.split_once("://") else { return String::from("(no address)") };
+    match rest.rsplit_once('@') {
+        Some((login, place)) => {
+            let user = login.split(':').next().unwrap_or_default();
+            format!("{scheme}://{user}@{place}")
+        }
+        None => admin.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // SECURITY OPS-02
+    #[test]
+    fn passwords_are_put_in_and_never_shown() {
+        for (admin, shown, with) in [
+            ("http://ann@h:1", "http://ann@h:1", Some("http://ann:p@s@h:1")),
+            ("https://ann:old@h:1", "https://ann@h:1", Some("https://ann:p@s@h:1")),
+            ("http://h:1", "http://h:1", None),
+            ("nothing", "(no address)", None),
+        ] {
+            assert_eq!(without_password(admin), shown);
+            assert_eq!(with_password(admin, "p@s").ok().as_deref(), with);
+        }
+    }
+
+    #[test]
+    fn a_context_is_found_by_its_name_or_is_the_current_one() {
+        let kept = |admin: &str| Kept { admin: admin.to_owned(), password_env: None, token_env: None };
+        let contexts =
+            BTreeMap::from([("a".to_owned(), kept("http://a")), ("b".to_owned(), kept("http://b"))]);
+        let all = Contexts { current: Some("b".to_owned()), contexts };
+        let admin = |name| all.place(name).ok().flatten().map(|place| place.admin);
+        assert_eq!(admin(Some("a")).as_deref(), Some("http://a"));
+        assert_eq!(admin(None).as_deref(), Some("http://b"));
+        assert!(all.place(Some("c")).is_err());
+        assert_eq!(Contexts::default().place(None).ok().flatten(), None);
+    }
+}

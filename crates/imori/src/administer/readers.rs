@@ -1,0 +1,102 @@
+//! `imori session` and `imori consumer`: what connections have opened, and who reads queues.
+
+use clap::{Args, Subcommand};
+
+use super::admin::segment;
+use super::listing::Asked;
+use crate::output::print_line;
+
+/// More pages than any broker has sessions or consumers.
+const PAGES_MAX: usize = 10_000;
+
+/// Show sessions: the channels of AMQP clients.
+#[derive(Debug, Args)]
+pub(crate) struct Session {
+    #[command(subcommand)]
+    command: SessionCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum SessionCommand {
+    /// List sessions, with what they have not settled.
+    Ls {
+        #[command(flatten)]
+        asked: Asked,
+    },
+}
+
+impl Session {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let SessionCommand::Ls { asked } = self.command;
+        let rows = asked.admin()?.all("/v1/sessions", "list of sessions", PAGES_MAX)?;
+        let columns = [
+            ("CONNECTION", "connection"),
+            ("NUMBER", "number"),
+            ("USER", "user"),
+            ("VHOST", "vhost"),
+            ("CONSUMERS", "consumers"),
+            ("UNSETTLED", "unsettled"),
+            ("DELIVERED", "delivered"),
+        ];
+        asked.print_rows(&rows, &columns)
+    }
+}
+
+/// Show and end consumers of queues.
+#[derive(Debug, Args)]
+pub(crate) struct Consumer {
+    #[command(subcommand)]
+    command: ConsumerCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ConsumerCommand {
+    /// List consumers.
+    Ls {
+        #[command(flatten)]
+        asked: Asked,
+        /// The consumers of queues whose names have this part.
+        queue: Option<String>,
+    },
+    /// End a consumer; its client is told, or loses its connection where its protocol cannot say so.
+    Close {
+        #[command(flatten)]
+        asked: Asked,
+        /// The connection, as the list shows it.
+        connection: String,
+        /// The id of the consumer, as the list shows it.
+        id: String,
+        /// The reason, for the log.
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        reason: String,
+    },
+}
+
+impl Consumer {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        match self.command {
+            ConsumerCommand::Ls { asked, queue } => {
+                let part = queue.map(|queue| format!("?name={}", segment(&queue))).unwrap_or_default();
+                let path = format!("/v1/consumers{part}");
+                let rows = asked.admin()?.all(&path, "list of consumers", PAGES_MAX)?;
+                let columns = [
+                    ("CONNECTION", "connection"),
+                    ("ID", "id"),
+                    ("USER", "user"),
+                    ("VHOST", "vhost"),
+                    ("QUEUE", "queue"),
+                    ("SESSION", "session"),
+                    ("SETTLES", "settles"),
+                ];
+                asked.print_rows(&rows, &columns)
+            }
+            ConsumerCommand::Close { asked, connection, id, reason } => {
+                let what = format!("consumer `{id}` of connection `{connection}`");
+                let reason = segment(&reason);
+                let path = format!("/v1/consumers/{}/{}?reason={reason}", segment(&connection), segment(&id));
+                asked.admin()?.delete(&path, &what, None)?;
+                print_line(&format!("{what} is ended"))
+            }
+        }
+    }
+}
