@@ -243,7 +243,7 @@ def test_the_command_reloads_and_tells_what_became_of_it(start: Start) -> None:
     assert (code, out) == (1, ""), error
     assert f"refused: {imori.file}:{line}:1: `limits.queues` is `0`" in error
     # Nobody but an administrator may.
-    assert ask(imori, "/v1/config/reload", method="POST", login="guest:guest").status == 401
+    assert ask(imori, "/v1/config/reload", method="POST", login="guest:guest").status == 403
     assert ask(imori, "/v1/config", login=None).status == 401
 
 
