@@ -10,8 +10,8 @@ _KEY = re.compile(r"^#?(\w+) = ")
 _DOTTED = re.compile(r"`([a-z]+)\.([a-z_]+)(?: = [^`]*)?`")
 _VARIABLE = re.compile(r"IMORI__([A-Z]+)__([A-Z_]+)")
 
-# Names of files that look like keys of sections `stomp`, `limits` or `broker`.
-FILE_ENDINGS = {"dict", "md", "properties", "py", "rs", "toml", "txt", "xml"}
+# Names of files that look like keys of sections such as `stomp`, `limits` or `definitions`.
+FILE_ENDINGS = {"dict", "json", "md", "properties", "py", "redb", "rs", "toml", "txt", "xml"}
 
 
 def declared() -> dict[str, set[str]]:

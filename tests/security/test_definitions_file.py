@@ -107,3 +107,20 @@ def test_a_definitions_file_that_is_wrong_is_named(tmp_path: Path) -> None:
         file.unlink()
         assert "cannot be read" in imori.reload(text)
         assert status(imori, "root:one") == 200
+
+
+def test_policies_of_the_file_act_on_its_queues_from_the_start(tmp_path: Path) -> None:
+    def policies(length: int) -> dict[str, Any]:
+        policy = {"vhost": "shop", "name": "short", "pattern": "^o", "apply-to": "all"}
+        return {"policies": [{**policy, "priority": 0, "definition": {"max-length": length}}]}
+
+    def max_length(imori: Reloadable) -> object:
+        return read(imori, "/api/queues/shop/orders")["effective_policy_definition"]["max-length"]
+
+    write(tmp_path, document("one", **policies(3)))
+    text = configuration(tmp_path, free_port())
+    with running_reloadable(tmp_path, text) as imori:
+        assert max_length(imori) == 3
+        write(tmp_path, document("one", **policies(4)))
+        imori.reload(text)
+        assert max_length(imori) == 4

@@ -1,15 +1,19 @@
 """A configuration that is read again while clients are connected."""
 
+import os
 import socket
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from harness.admin import ask
 from harness.behaviour import IMORI
 from harness.broker import Broker
 from harness.deadline import wait_for
+from harness.imori import BINARY
 from harness.raw import RawClient
 from harness.reloadable import Reloadable, free_port, listeners, running_reloadable
 
@@ -209,3 +213,52 @@ def test_a_thousand_connections_live_through_every_kind_of_change(start: Start) 
         ]:
             assert "was read again" in imori.reload(text)
         assert all(lives(client) for client in clients)
+
+
+def command(imori: Reloadable, *arguments: str) -> tuple[int, str, str]:
+    """Runs `imori config` for this broker."""
+    assert imori.admin is not None
+    host, port = imori.admin
+    environment = {
+        **os.environ,
+        "IMORI_ADMIN": f"http://{host}:{port}",
+        "IMORI__BROKER__DATA_DIR": str(imori.file.parent / "data"),
+    }
+    run = subprocess.run(
+        [BINARY, "config", *arguments], env=environment, capture_output=True, text=True, timeout=60
+    )
+    return run.returncode, run.stdout, run.stderr
+
+
+def test_the_command_reloads_and_tells_what_became_of_it(start: Start) -> None:
+    begin = listeners(stomp=f"127.0.0.1:{free_port()}", admin="127.0.0.1:0")
+    imori = start(begin)
+    imori.file.write_text(begin + "[limits]\nqueues = 7\n[journal]\nfiles = 5\n")
+    told = "taken over: limits.queues = 7\nwaits for a restart: journal.files = 5\n"
+    told += "the configuration was read again\n"
+    assert command(imori, "reload") == (0, told, "")
+    imori.file.write_text(begin + "[limits]\nqueues = 0\n")
+    code, out, error = command(imori, "reload")
+    line = begin.count("\n") + 2
+    assert (code, out) == (1, ""), error
+    assert f"refused: {imori.file}:{line}:1: `limits.queues` is `0`" in error
+    # Nobody but an administrator may.
+    assert ask(imori, "/v1/config/reload", method="POST", login="guest:guest").status == 403
+    assert ask(imori, "/v1/config", login=None).status == 401
+
+
+def test_the_command_tells_differences_as_diff_does(start: Start, tmp_path: Path) -> None:
+    begin = listeners(stomp=f"127.0.0.1:{free_port()}", admin="127.0.0.1:0")
+    # The environment of the harness goes over the file, and is no part of the comparison.
+    begin += '[journal]\nfile_bytes = "20MiB"\n'
+    imori = start(begin)
+    other = tmp_path / "other.toml"
+    other.write_text(begin + "[limits]\nqueues = 7\n")
+    data = f'broker.data_dir: "{tmp_path / "data"}" -> ".data"\n'
+    for arguments, expected in [
+        ((str(other),), (1, data + "limits.queues: 200000 -> 7\n")),
+        ((str(other), str(other)), (0, "")),
+        ((str(other), str(imori.file)), (1, "limits.queues: 7 -> 200000\n")),
+        ((str(tmp_path / "none"),), (2, "")),
+    ]:
+        assert command(imori, "diff", *arguments)[:2] == expected, arguments

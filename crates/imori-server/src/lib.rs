@@ -50,7 +50,7 @@ pub use checkpoint::host::CheckpointHost;
 pub use internal::{InternalClient, InternalClients, InternalError};
 pub use jwt::KeysError;
 pub use reload::{ReloadError, Reloader};
-pub use requests::operator_request::{OperatorRequest, Reloaded};
+pub use requests::operator_request::{OperatorRequest, ReloadAnswer, Reloaded};
 pub use server::{LiveUsers, Server, StopHandle};
 pub use settings::Listener;
 pub use shared::ServeError;

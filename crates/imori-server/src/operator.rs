@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::info;
 
-use crate::requests::operator_request::OperatorRequest;
+use crate::requests::operator_request::{OperatorRequest, ReloadAnswer};
 use crate::shared::{Phase, Shared};
 
 /// All signals that the broker hears.
@@ -36,14 +36,14 @@ impl Signals {
 
     /// Obeys signals for ever. SIGTERM, SIGINT and SIGUSR2 stop the broker, and a second one of them ends it at once;
     /// `requests` gets the others.
-    pub(crate) async fn obey(mut self, shared: Arc<Shared>, requests: Sender<OperatorRequest>) {
+    pub(crate) async fn obey(mut self, shared: Arc<Shared>, requests: Arc<Sender<OperatorRequest>>) {
         loop {
             let request = tokio::select! {
                 _ = self.terminate.recv() => None,
                 _ = self.interrupt.recv() => None,
                 // nats-server calls it lame duck: clients are told to go, and have the time to.
                 _ = self.lame_duck.recv() => None,
-                _ = self.reload.recv() => Some(OperatorRequest::Reload),
+                _ = self.reload.recv() => Some(OperatorRequest::Reload(ReloadAnswer::default())),
                 _ = self.reopen.recv() => Some(OperatorRequest::ReopenLog),
             };
             match request {

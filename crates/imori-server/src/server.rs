@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::{Builder, JoinHandle, available_parallelism};
 use std::time::Duration;
 
@@ -151,7 +151,8 @@ impl Server {
             requests,
             first_password: None,
         };
-        let started = server.start_threads(count, space, FirstCell { awakenings, requests: sender }, bound);
+        let started =
+            server.start_threads(count, space, FirstCell { awakenings, requests: Arc::new(sender) }, bound);
         if started.is_err() {
             server.shared.phase.send_replace(Phase::Ended);
         }
@@ -165,6 +166,7 @@ impl Server {
         first: FirstCell,
         bound: Vec<Bound>,
     ) -> Result<(), StartError> {
+        let requests = Arc::downgrade(&first.requests);
         let cell = self.start_cells(cells, first)?;
         self.start_watch(space)?;
         self.start_checkpointer()?;
@@ -173,7 +175,7 @@ impl Server {
         self.http = Some(thread);
         let metrics = self.metrics();
         let monitor = HttpService::new(&self.shared, self.monitor(&metrics));
-        let administered = self.administered(metrics);
+        let administered = self.administered(metrics, requests);
         self.make_users(&administered, &http)?;
         let admin = HttpService::new(&self.shared, admin::routes(Arc::clone(&administered)));
         let runtimes = (cell, http.clone());
@@ -361,7 +363,11 @@ impl Server {
     }
 
     /// The broker as the admin listener sees it.
-    fn administered(&self, metrics: Arc<Metrics>) -> Arc<Administered> {
+    fn administered(
+        &self,
+        metrics: Arc<Metrics>,
+        requests: Weak<Sender<OperatorRequest>>,
+    ) -> Arc<Administered> {
         let body_bytes_max = ADMIN_BODY_BYTES_MAX;
         Arc::new(Administered {
             guarded: Arc::new(Guarded { shared: Arc::clone(&self.shared), body_bytes_max }),
@@ -369,6 +375,7 @@ impl Server {
             cores: available_parallelism().map_or(1, usize::from),
             started: self.shared.clock.now(),
             metrics,
+            requests,
             shared: Arc::clone(&self.shared),
         })
     }
@@ -385,7 +392,7 @@ const QUIET_STOP: Duration = Duration::from_millis(500);
 /// The duties that the first cell has besides its connections.
 struct FirstCell {
     awakenings: Vec<Awakening>,
-    requests: Sender<OperatorRequest>,
+    requests: Arc<Sender<OperatorRequest>>,
 }
 
 fn run_cell(

@@ -4,6 +4,7 @@ mod command;
 mod administer;
 mod reload;
 mod config;
+mod nats_server;
 mod client;
 mod log;
 mod log_writer;

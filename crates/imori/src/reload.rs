@@ -7,8 +7,11 @@ use tracing::{info, warn};
 use crate::config::Loaded;
 use crate::log;
 
-/// Takes over of a configuration what can change, and logs what was done. One that is wrong changes nothing.
-pub(crate) fn reload(reloader: &Reloader, loaded: anyhow::Result<Loaded>) {
+/// Takes over of a configuration what can change, logs what was done, and gives it. One that is wrong changes nothing.
+///
+/// # Errors
+/// Everything that is wrong with it, by file and line.
+pub(crate) fn reload(reloader: &Reloader, loaded: anyhow::Result<Loaded>) -> Result<Reloaded, String> {
     let outcome = loaded.map_err(|error| format!("{error:#}")).and_then(|loaded| {
         let level = loaded.config.log.level;
         let reloaded = reloader.reload(&loaded.config);
@@ -16,16 +19,17 @@ pub(crate) fn reload(reloader: &Reloader, loaded: anyhow::Result<Loaded>) {
         log::set_level(level);
         Ok(reloaded)
     });
-    match outcome {
+    match &outcome {
         Ok(Reloaded { taken_over, waiting }) => {
             if !waiting.is_empty() {
-                warn!(keys = names(&waiting), "these keys have other values now, which need a restart");
+                warn!(keys = names(waiting), "these keys have other values now, which need a restart");
             }
-            let changed = if taken_over.is_empty() { String::from("nothing") } else { names(&taken_over) };
+            let changed = if taken_over.is_empty() { String::from("nothing") } else { names(taken_over) };
             info!(changed, "the configuration was read again");
         }
         Err(error) => warn!(error, "the configuration is not taken over; the one in force stays"),
     }
+    outcome
 }
 
 fn names(changes: &[KeyChange]) -> String {

@@ -14,6 +14,7 @@ mod users;
 mod permissions;
 mod vhosts;
 mod limits;
+mod configuration;
 mod messages;
 mod policies;
 mod declarations;

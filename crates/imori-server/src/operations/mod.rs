@@ -4,6 +4,7 @@
 //! Whatever changes something is a job for a cell, where the broker's verbs decide and authorize. Looks take one queue
 //! or connection at a time, under its lock for a few loads.
 
+pub(crate) mod configuration;
 pub(crate) mod limits;
 pub(crate) mod users;
 pub(crate) mod take_over;

@@ -1,12 +1,14 @@
 //! The broker as the admin listener sees it.
 
-use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Weak};
 
 use imori_core::authorize::{Action, Identity, Object, authorize};
 use imori_core::id::VhostId;
 use imori_core::name::Name;
 use imori_core::time::Time;
 
+use super::operator_request::OperatorRequest;
 use crate::http::Guarded;
 use crate::metrics::Metrics;
 use crate::settings::Settings;
@@ -21,6 +23,8 @@ pub(crate) struct Administered {
     pub(crate) cores: usize,
     pub(crate) started: Time,
     pub(crate) metrics: Arc<Metrics>,
+    /// Where the program that runs the broker hears requests, as long as it does.
+    pub(crate) requests: Weak<Sender<OperatorRequest>>,
 }
 
 impl Administered {

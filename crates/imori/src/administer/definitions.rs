@@ -5,12 +5,13 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
 
 use super::admin::segment;
 use super::listing::Asked;
-use crate::output::print_line;
+use crate::nats_server::{self, Converted, definitions};
+use crate::output::{print_error, print_line};
 
 /// Export and import users, vhosts, permissions, policies, exchanges, queues and bindings, as RabbitMQ writes them.
 #[derive(Debug, Args)]
@@ -30,12 +31,22 @@ enum DefinitionsCommand {
         vhost: Option<String>,
     },
     /// Take definitions over. What is there already stays; parts that mean nothing here are named.
+    ///
+    /// Of a nats-server's configuration its users and permissions are taken over, and accounts as vhosts. With
+    /// `--dry-run` the definitions that it makes are printed.
     Import {
         #[command(flatten)]
         asked: Asked,
         /// Make the declarations of the document in this vhost.
         #[arg(long, value_name = "NAME")]
         vhost: Option<String>,
+        /// The program that the document was written by or for: `imori`, `rabbitmq` or `nats-server`. A file whose
+        /// name ends in `.conf` is nats-server's.
+        #[arg(long, value_name = "PROGRAM")]
+        from: Option<Origin>,
+        /// Print the definitions that would be taken over, and take nothing over.
+        #[arg(long)]
+        dry_run: bool,
         /// The document; the standard input without it.
         file: Option<PathBuf>,
     },
@@ -53,9 +64,18 @@ impl Definitions {
                 let document = asked.admin()?.get(&path, &what)?;
                 print_line(&serde_json::to_string_pretty(&document)?)
             }
-            DefinitionsCommand::Import { asked, vhost, file } => {
+            DefinitionsCommand::Import { asked, vhost, from, dry_run, file } => {
                 let (path, what) = place(vhost.as_deref());
-                let document = read(file.as_deref())?;
+                let document = match (from.unwrap_or_else(|| Origin::of(file.as_deref())), &file) {
+                    (Origin::NatsServer, Some(file)) => converted(file)?,
+                    (Origin::NatsServer, None) => {
+                        bail!("the configuration of a nats-server may include others; name its file")
+                    }
+                    (Origin::Imori | Origin::Rabbitmq, file) => read(file.as_deref())?,
+                };
+                if dry_run {
+                    return print_line(&serde_json::to_string_pretty(&document)?);
+                }
                 let answer = asked.admin()?.post(&path, &what, &document)?;
                 let left_out = answer["left_out"].as_array().map_or(&[][..], Vec::as_slice);
                 for part in left_out.iter().filter_map(Value::as_str) {
@@ -65,6 +85,30 @@ impl Definitions {
             }
         }
     }
+}
+
+/// The program that a document was written by or for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Origin {
+    Imori,
+    Rabbitmq,
+    NatsServer,
+}
+
+impl Origin {
+    fn of(file: Option<&Path>) -> Origin {
+        let is_conf = file.and_then(Path::extension).is_some_and(|extension| extension == "conf");
+        if is_conf { Origin::NatsServer } else { Origin::Imori }
+    }
+}
+
+/// The definitions that a configuration of nats-server makes; what they have no place for is named.
+fn converted(file: &Path) -> anyhow::Result<Value> {
+    let Converted { document, left_out } = definitions(&nats_server::read(file)?)?;
+    for part in left_out {
+        print_error(&format!("left out: {part}"));
+    }
+    Ok(document)
 }
 
 fn read(file: Option<&Path>) -> anyhow::Result<Value> {

@@ -16,7 +16,7 @@ const DEFAULT_ADMIN: &str = "http://127.0.0.1:15672";
 
 /// Which broker to ask, and how to print the answer.
 #[derive(Debug, Args)]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     /// The admin listener of the broker: `http://user:password@host:port`, or `https://…` with TLS. Without user and
     /// password you are the operator of a broker on this machine, which only who may read its data folder can be.
     ///

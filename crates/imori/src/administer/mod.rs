@@ -10,12 +10,14 @@ mod user;
 mod vhost;
 mod definitions;
 mod status;
+mod config;
 mod watch;
 mod limit;
 mod listing;
 mod context;
 mod admin;
 
+pub(crate) use config::{Asked, reload, running};
 pub(crate) use connection::Connection;
 pub(crate) use context::Context;
 pub(crate) use definitions::Definitions;

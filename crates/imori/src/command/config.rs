@@ -1,15 +1,23 @@
 //! `imori config`: look at a configuration without starting the broker.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use imori_server::config::Section;
 use imori_server::small_disk;
 
+use crate::administer::{Asked, reload, running};
 use crate::config::{load, sample, show};
-use crate::output::{print, print_line};
+use crate::output::{OutputClosed, print, print_error, print_line};
 
-/// Check a configuration file, show the values in force, or print a sample.
+/// The exit code where two configurations differ, as that of `diff`.
+const DIFFERENT: u8 = 1;
+
+/// The exit code where they cannot be compared.
+const CANNOT_COMPARE: u8 = 2;
+
+/// Check a configuration file, show the values in force, compare them, or reload them.
 #[derive(Debug, Args)]
 pub(crate) struct Config {
     #[command(subcommand)]
@@ -36,11 +44,41 @@ enum Action {
         #[arg(long, conflicts_with = "config")]
         sample: bool,
     },
+    /// Have a running broker read its configuration again, as SIGHUP does. Prints what was taken over and what waits for
+    /// a restart; a configuration that is wrong changes nothing, and its mistakes are printed by file and line.
+    Reload {
+        #[command(flatten)]
+        asked: Asked,
+    },
+    /// Print in what a running broker and a file differ, or two files.
+    ///
+    /// A line has the key, its value in the first and in the second. Environment variables are left aside; without a
+    /// file the running broker is compared with the defaults.
+    ///
+    /// Exit codes: 0 there is no difference, 1 there is one, 2 they cannot be compared.
+    Diff {
+        #[command(flatten)]
+        asked: Asked,
+        /// The file that the running broker is compared with, or the first of two.
+        file: Option<PathBuf>,
+        /// The second of two files.
+        second: Option<PathBuf>,
+    },
 }
 
 impl Config {
-    pub(super) fn run(self) -> anyhow::Result<()> {
-        match self.action {
+    pub(super) fn run(self) -> anyhow::Result<u8> {
+        let done = match self.action {
+            Action::Diff { asked, file, second } => {
+                return match diff(&asked, file.as_deref(), second.as_deref()) {
+                    Err(error) if !error.is::<OutputClosed>() => {
+                        print_error(&format!("{error:#}"));
+                        Ok(CANNOT_COMPARE)
+                    }
+                    outcome => outcome,
+                };
+            }
+            Action::Reload { asked } => reload(&asked),
             Action::Check { file, insecure_dev } => {
                 let mut loaded = load(Some(&file), std::iter::empty())?;
                 loaded.config.insecure_dev = insecure_dev;
@@ -57,6 +95,34 @@ impl Config {
                 let loaded = load(config.as_deref(), env::vars_os())?;
                 print(show(&loaded.config).as_bytes())
             }
+        };
+        done.map(|()| 0)
+    }
+}
+
+/// Prints in what two configurations differ, and gives the exit code.
+fn diff(asked: &Asked, file: Option<&Path>, second: Option<&Path>) -> anyhow::Result<u8> {
+    let (before, after) = match second {
+        Some(second) => (keys_of(file)?, keys_of(Some(second))?),
+        None => (running(asked)?, keys_of(file)?),
+    };
+    let mut code = 0;
+    for (key, to) in &after {
+        let from = before.iter().find(|(known, _)| known == key).map_or("", |(_, value)| value);
+        if from != to {
+            print_line(&format!("{key}: {from} -> {to}"))?;
+            code = DIFFERENT;
         }
     }
+    Ok(code)
+}
+
+/// Every key of a file with its value as TOML writes it, or of the defaults.
+fn keys_of(file: Option<&Path>) -> anyhow::Result<Vec<(String, String)>> {
+    let config = load(file, std::iter::empty())?.config;
+    let of_section = |section: Section| {
+        let keys = section.keys.into_iter();
+        keys.map(move |key| (format!("{}.{}", section.name, key.name), key.value))
+    };
+    Ok(config.sections().into_iter().flat_map(of_section).collect())
 }

@@ -97,7 +97,7 @@ impl Cli {
             Command::Events(events) => events.run(),
             Command::Stalls(stalls) => stalls.run(),
             Command::Context(context) => context.run(),
-            Command::Config(config) => config.run(),
+            Command::Config(config) => return config.run(),
             Command::Cert(cert) => cert.run(),
             Command::Verify(verify) => return verify.run(),
             Command::Store(store) => store.run(),

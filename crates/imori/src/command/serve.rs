@@ -18,7 +18,7 @@ use crate::reload::reload;
 
 /// Run the broker until SIGTERM, SIGINT or SIGUSR2; a second one ends it at once.
 ///
-/// SIGHUP reads the configuration and the files of `tls` again, takes over what a reload can change, and logs it and
+/// SIGHUP, as `imori config reload`, reads the configuration and the files of `tls` again, takes over what a reload can change, and logs it and
 /// what needs a restart; `imori config show --sample` tells of each key. Connections stay. A configuration that is wrong
 /// changes nothing. SIGUSR1 opens the file of the log anew.
 ///
@@ -106,7 +106,7 @@ impl Serve {
         info!(version = env!("CARGO_PKG_VERSION"), "ready");
         let reloader = server.reloader();
         let outcome = server.serve(|request| match request {
-            OperatorRequest::Reload => reload(&reloader, self.load()),
+            OperatorRequest::Reload(answer) => answer.tell(reload(&reloader, self.load())),
             OperatorRequest::ReopenLog => log::reopen(),
         });
         tell(State::Stopping);

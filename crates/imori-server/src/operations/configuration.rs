@@ -1,0 +1,53 @@
+//! The configuration in force, and the request to read it again.
+
+use crate::config::Effect;
+use crate::requests::administered::Administered;
+use crate::requests::operation_error::OperationError;
+use crate::requests::operator_request::{OperatorRequest, ReloadAnswer, Reloaded};
+
+/// A key of the configuration in force.
+#[derive(Debug)]
+pub(crate) struct KeyFacts {
+    /// Section and key, with a dot between them.
+    pub(crate) key: String,
+    /// The value as TOML writes it.
+    pub(crate) value: String,
+    pub(crate) effect: Effect,
+}
+
+/// The configuration in force, in the order of the reference.
+pub(crate) fn in_force(broker: &Administered) -> Vec<KeyFacts> {
+    let sections = broker.settings().config.sections();
+    let of_section = |section: crate::config::Section| {
+        let keys = section.keys.into_iter();
+        keys.map(move |key| KeyFacts {
+            key: format!("{}.{}", section.name, key.name),
+            value: key.value,
+            effect: key.effect,
+        })
+    };
+    sections.into_iter().flat_map(of_section).collect()
+}
+
+/// Has the configuration read again by the program that runs the broker, which knows where it is.
+///
+/// # Errors
+/// The configuration is wrong, by file and line, and nothing was taken over; or the broker stops.
+pub(crate) async fn reload(broker: &Administered) -> Result<Reloaded, OperationError> {
+    let (answer, answered) = ReloadAnswer::new();
+    let requests = broker.requests.upgrade().ok_or(OperationError::Ended)?;
+    requests.send(OperatorRequest::Reload(answer)).map_err(|_| OperationError::Ended)?;
+    // Held longer, it would keep the broker from its end.
+    drop(requests);
+    let outcome = answered.await.map_err(|_| OperationError::Ended)?;
+    outcome.map_err(OperationError::Conflict)
+}
+
+/// The word for when a value is taken over.
+pub(crate) fn effect_word(effect: Effect) -> &'static str {
+    match effect {
+        Effect::AtOnce => "at-once",
+        Effect::NewConnections => "new-connections",
+        Effect::Restart => "restart",
+    }
+}

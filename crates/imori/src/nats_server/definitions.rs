@@ -1,0 +1,375 @@
+//! Users, accounts and rights as a document of definitions: accounts become vhosts, permissions rights by subject.
+
+use anyhow::{anyhow, bail};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Map, Value as Json, json};
+use sha2::{Digest as _, Sha256};
+
+use super::value::{Item, Value};
+
+/// The vhost of users that are in no account.
+const ROOT: &str = "/";
+
+/// nats-server's defaults for `allow_responses`: one answer within two minutes.
+const RESPONSES_DEFAULT: (i64, i64) = (1, 120_000);
+
+/// Bytes of salt that RabbitMQ puts before a hash.
+const SALT_BYTES: usize = 4;
+
+/// A document of definitions, and the parts of the configuration that it has no place for, in words.
+#[derive(Debug)]
+pub(crate) struct Converted {
+    pub(crate) document: Json,
+    pub(crate) left_out: Vec<String>,
+}
+
+/// Makes a document of definitions of a configuration.
+///
+/// # Errors
+/// A user, an account or a permission is none of the syntax, or the system gives no random bytes.
+pub(crate) fn definitions(configuration: &Item) -> anyhow::Result<Converted> {
+    let mut making = Making::default();
+    for (key, item) in keys(configuration, "the configuration")? {
+        match key.as_str() {
+            "authorization" => making.users_of(item, ROOT)?,
+            "accounts" => {
+                let Value::Map(accounts) = &item.value else {
+                    bail!(
+                        "{}: `accounts` is not a map; write `accounts {{ NAME {{ users: … }} }}`",
+                        item.place
+                    );
+                };
+                for (name, account) in accounts {
+                    making.vhosts.push(json!({"name": name}));
+                    making.users_of(account, name)?;
+                }
+            }
+            _ => making.leave_out(&key, item),
+        }
+    }
+    let Making { vhosts, users, permissions, left_out } = making;
+    let document = json!({"vhosts": vhosts, "users": users, "permissions": permissions});
+    Ok(Converted { document, left_out })
+}
+
+#[derive(Default)]
+struct Making {
+    vhosts: Vec<Json>,
+    users: Vec<Json>,
+    permissions: Vec<Json>,
+    left_out: Vec<String>,
+}
+
+impl Making {
+    fn leave_out(&mut self, key: &str, item: &Item) {
+        self.left_out.push(format!("{}: `{}`", item.place, key.escape_debug()));
+    }
+
+    /// Takes the users of an account, or of the section `authorization`.
+    fn users_of(&mut self, section: &Item, vhost: &str) -> anyhow::Result<()> {
+        let entries = keys(section, "it")?;
+        let of = |name: &[&str]| {
+            entries.iter().find(|(key, _)| name.contains(&key.as_str())).map(|(_, item)| *item)
+        };
+        let default = of(&["default_permission", "default_permissions", "permissions"]);
+        if let Some(user) = of(&["user", "username"]) {
+            let password = of(&["pass", "password"]);
+            let alone = Login { name: text(user, "user")?, password, ..Login::default() };
+            self.user(alone, vhost, default)?;
+        }
+        for (key, item) in &entries {
+            match key.as_str() {
+                "users" => {
+                    for user in item.items() {
+                        self.listed(user, vhost, default)?;
+                    }
+                }
+                "user"
+                | "username"
+                | "pass"
+                | "password"
+                | "default_permission"
+                | "default_permissions"
+                | "permissions" => {}
+                _ => self.leave_out(key, item),
+            }
+        }
+        Ok(())
+    }
+
+    fn listed(&mut self, user: &Item, vhost: &str, default: Option<&Item>) -> anyhow::Result<()> {
+        let mut login = Login::default();
+        let mut permissions = default;
+        for (key, item) in keys(user, "a user")? {
+            match key.as_str() {
+                "user" | "username" => login.name = text(item, "user")?,
+                "pass" | "password" => login.password = Some(item),
+                "nkey" => login.nkey = Some(text(item, "nkey")?),
+                "permission" | "permissions" | "authorization" => permissions = Some(item),
+                _ => self.leave_out(&key, item),
+            }
+        }
+        if login.name.is_empty() {
+            let nkey = login.nkey.clone();
+            login.name =
+                nkey.ok_or_else(|| anyhow!("{}: a user has neither `user` nor `nkey`", user.place))?;
+        }
+        self.user(login, vhost, permissions)
+    }
+
+    fn user(&mut self, login: Login<'_>, vhost: &str, permissions: Option<&Item>) -> anyhow::Result<()> {
+        let Login { name, password, nkey } = login;
+        let mut user =
+            Map::from_iter([(String::from("name"), json!(name)), (String::from("tags"), json!([]))]);
+        if vhost != ROOT {
+            user.insert(String::from("vhost"), json!(vhost));
+        }
+        if let Some(password) = password {
+            let (hash, algorithm) = hash(&plain(password)?)?;
+            user.insert(String::from("password_hash"), json!(hash));
+            user.insert(String::from("hashing_algorithm"), json!(algorithm));
+        }
+        if let Some(nkey) = nkey {
+            user.insert(String::from("nkeys"), json!([nkey]));
+        }
+        self.users.push(Json::Object(user));
+        let permission = match permissions {
+            None => json!({"user": name, "vhost": vhost, "configure": ".*", "write": ".*", "read": ".*"}),
+            Some(item) => {
+                // Nothing of nats-server's is a queue, so that limited users get none.
+                let topics = "^amq\\.topic$";
+                let subjects = self.subjects(item)?;
+                json!({
+                    "user": name, "vhost": vhost, "configure": "^$", "write": topics, "read": topics,
+                    "subjects": subjects,
+                })
+            }
+        };
+        self.permissions.push(permission);
+        Ok(())
+    }
+
+    fn subjects(&mut self, permissions: &Item) -> anyhow::Result<Json> {
+        let (mut publish, mut subscribe, mut responses) = (json!({}), json!({}), None);
+        for (key, item) in keys(permissions, "`permissions`")? {
+            match key.as_str() {
+                "pub" | "publish" | "import" => publish = self.list(item)?,
+                "sub" | "subscribe" | "export" => subscribe = self.list(item)?,
+                "allow_responses" | "publish_allow_responses" => responses = self.responses(item)?,
+                _ => self.leave_out(&key, item),
+            }
+        }
+        let mut subjects = json!({"publish": publish, "subscribe": subscribe});
+        if let Some((max, expires_ms)) = responses {
+            if subjects["publish"]["allow"].is_null() {
+                subjects["publish"]["allow"] = json!([]);
+            }
+            subjects["allow_responses"] = json!({"max": max.max(0), "expires_ms": expires_ms.max(0)});
+        }
+        Ok(subjects)
+    }
+
+    /// Reads subjects: as a text, a list, or `allow` and `deny`.
+    fn list(&mut self, item: &Item) -> anyhow::Result<Json> {
+        let Some(entries) = item.keys() else { return Ok(json!({"allow": patterns(item)?})) };
+        let mut list = json!({});
+        for (key, item) in entries {
+            match key.as_str() {
+                "allow" | "deny" => list[key.as_str()] = json!(patterns(item)?),
+                _ => self.leave_out(&key, item),
+            }
+        }
+        Ok(list)
+    }
+
+    /// Reads how many answers are allowed, and for how long in milliseconds; less than zero is no limit.
+    fn responses(&mut self, item: &Item) -> anyhow::Result<Option<(i64, i64)>> {
+        let (mut max, mut expires_ms) = RESPONSES_DEFAULT;
+        match &item.value {
+            Value::Truth(false) => return Ok(None),
+            Value::Truth(true) => return Ok(Some((max, expires_ms))),
+            _ => {}
+        }
+        for (key, item) in keys(item, "`allow_responses`")? {
+            match (key.as_str(), &item.value) {
+                ("max" | "max_msgs" | "max_messages" | "max_responses", Value::Whole(0)) => {}
+                ("max" | "max_msgs" | "max_messages" | "max_responses", Value::Whole(count)) => max = *count,
+                ("expires" | "expiration" | "ttl", Value::Text(text)) => {
+                    let wrong = || anyhow!("{}: `{text}` is no duration; write it as `1m30s`", item.place);
+                    expires_ms = milliseconds(text).ok_or_else(wrong)?;
+                }
+                _ => self.leave_out(&key, item),
+            }
+        }
+        Ok(Some((max, expires_ms)))
+    }
+}
+
+/// The ways in which a user logs in.
+#[derive(Default)]
+struct Login<'a> {
+    name: String,
+    password: Option<&'a Item>,
+    nkey: Option<String>,
+}
+
+fn keys<'a>(item: &'a Item, what: &str) -> anyhow::Result<Vec<(String, &'a Item)>> {
+    item.keys().ok_or_else(|| anyhow!("{}: {what} is not a map; write `{{ … }}`", item.place))
+}
+
+fn text(item: &Item, what: &str) -> anyhow::Result<String> {
+    plain(item).map_err(|_| anyhow!("{}: `{what}` is not a text", item.place))
+}
+
+/// A text that may look like a number, as names and passwords do.
+fn plain(item: &Item) -> anyhow::Result<String> {
+    match &item.value {
+        Value::Text(text) => Ok(text.clone()),
+        Value::Whole(number) => Ok(number.to_string()),
+        _ => bail!("{}: a password is not a text; write it in quotes", item.place),
+    }
+}
+
+fn patterns(item: &Item) -> anyhow::Result<Vec<String>> {
+    let pattern = |item: &Item| {
+        item.text().map(str::to_owned).ok_or_else(|| anyhow!("{}: a subject is not a text", item.place))
+    };
+    item.items().iter().map(pattern).collect()
+}
+
+/// A hash of bcrypt as it is, and of a plain password the one that RabbitMQ makes. The first login replaces either.
+fn hash(password: &str) -> anyhow::Result<(String, &'static str)> {
+    if ["$2a$", "$2b$", "$2x$", "$2y$"].iter().any(|prefix| password.starts_with(prefix)) {
+        return Ok((password.to_owned(), "bcrypt"));
+    }
+    let mut salt = [0; SALT_BYTES];
+    getrandom::fill(&mut salt).map_err(|error| anyhow!("the system gives no random bytes: {error}"))?;
+    let digest = Sha256::new().chain_update(salt).chain_update(password).finalize();
+    let bytes: Vec<u8> = salt.iter().chain(digest.iter()).copied().collect();
+    Ok((BASE64_STANDARD.encode(bytes), "rabbit_password_hashing_sha256"))
+}
+
+/// Reads a duration as Go writes it: `1m30s`, `-1s`, `500ms`.
+fn milliseconds(text: &str) -> Option<i64> {
+    let (sign, mut rest) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
+    let mut sum = 0_i64;
+    while !rest.is_empty() {
+        let digits = rest.find(|character: char| !character.is_ascii_digit())?;
+        let (number, behind) = rest.split_at_checked(digits)?;
+        let letters = behind.find(|character: char| !character.is_ascii_alphabetic()).unwrap_or(behind.len());
+        let (unit, behind) = behind.split_at_checked(letters)?;
+        let factor = match unit {
+            "ms" => 1,
+            "s" => 1_000,
+            "m" => 60_000,
+            "h" => 3_600_000,
+            _ => return None,
+        };
+        sum = sum.checked_add(number.parse::<i64>().ok()?.checked_mul(factor)?)?;
+        rest = behind;
+    }
+    (!text.is_empty()).then_some(sign * sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read::parse;
+    use super::*;
+
+    fn converted(text: &str) -> Converted {
+        definitions(&parse(text).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn users_and_accounts_become_users_and_vhosts() {
+        let text = r#"
+            port: 4222
+            authorization {
+              default_permissions { publish: "free.>" }
+              users: [
+                { user: ann, password: "$2a$11$x", permissions: {
+                    publish: { allow: ["orders.>"], deny: orders.secret },
+                    subscribe: "inbox.ann.> workers",
+                    allow_responses: { max: 5, expires: "1m30s" } } }
+                { nkey: UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4 }
+              ]
+            }
+            accounts: { SHOP: { users: [{user: bob, pass: 1234}], jetstream: enabled } }
+            no_auth_user: bob
+        "#;
+        let Converted { document, left_out } = converted(text);
+        let nkey = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4";
+        assert_eq!(document["vhosts"], json!([{"name": "SHOP"}]));
+        let (users, permissions) = (&document["users"], &document["permissions"]);
+        let bcrypt =
+            json!({"name": "ann", "tags": [], "password_hash": "$2a$11$x", "hashing_algorithm": "bcrypt"});
+        assert_eq!((&users[0], &users[1]["nkeys"]), (&bcrypt, &json!([nkey])));
+        assert_eq!((&users[2]["name"], &users[2]["vhost"]), (&json!("bob"), &json!("SHOP")));
+        assert!(users[2]["password_hash"].as_str().is_some_and(|hash| !hash.contains("1234")));
+        let topics = "^amq\\.topic$";
+        assert_eq!(
+            permissions[0],
+            json!({
+                "user": "ann", "vhost": "/", "configure": "^$", "write": topics, "read": topics,
+                "subjects": {
+                    "publish": {"allow": ["orders.>"], "deny": ["orders.secret"]},
+                    "subscribe": {"allow": ["inbox.ann.> workers"]},
+                    "allow_responses": {"max": 5, "expires_ms": 90_000},
+                },
+            })
+        );
+        assert_eq!(permissions[1]["subjects"], json!({"publish": {"allow": ["free.>"]}, "subscribe": {}}));
+        assert_eq!((&permissions[2]["vhost"], &permissions[2]["read"]), (&json!("SHOP"), &json!(".*")));
+        let places = ["nats.conf:2: `port`", "nats.conf:13: `jetstream`", "nats.conf:14: `no_auth_user`"];
+        assert_eq!(left_out, places);
+    }
+
+    #[test]
+    fn rights_are_never_wider_than_they_were() {
+        let subjects = |text: &str| {
+            let all = format!("authorization {{ users: [{{ user: a, permissions: {text} }}] }}");
+            converted(&all).document["permissions"][0]["subjects"].clone()
+        };
+        for (text, expected) in [
+            ("{}", json!({"publish": {}, "subscribe": {}})),
+            ("{publish: []}", json!({"publish": {"allow": []}, "subscribe": {}})),
+            ("{sub: {deny: [a, b]}}", json!({"publish": {}, "subscribe": {"deny": ["a", "b"]}})),
+            ("{allow_responses: false}", json!({"publish": {}, "subscribe": {}})),
+            (
+                "{allow_responses: true}",
+                json!({
+                    "publish": {"allow": []}, "subscribe": {},
+                    "allow_responses": {"max": 1, "expires_ms": 120_000},
+                }),
+            ),
+            (
+                "{allow_responses: {max: -1, ttl: \"-1s\"}, pub: x}",
+                json!({
+                    "publish": {"allow": ["x"]}, "subscribe": {},
+                    "allow_responses": {"max": 0, "expires_ms": 0},
+                }),
+            ),
+        ] {
+            assert_eq!(subjects(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_a_user_is_told_by_line() {
+        for (text, told) in [
+            ("authorization: yes", "nats.conf:1: it is not a map"),
+            ("authorization { users: [\n{ pass: x }] }", "nats.conf:2: a user has neither `user` nor `nkey`"),
+            ("authorization { users: [\nann] }", "nats.conf:2: a user is not a map"),
+            ("accounts: [A]", "nats.conf:1: `accounts` is not a map"),
+            ("authorization { user: a, pass: [1] }", "nats.conf:1: a password is not a text"),
+            (
+                "authorization { users: [{ user: a, permissions: { allow_responses: { ttl: soon } } }] }",
+                "nats.conf:1: `soon` is no duration",
+            ),
+        ] {
+            let error = definitions(&parse(text).unwrap()).unwrap_err().to_string();
+            assert!(error.contains(told), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! From the text of a configuration to its values.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow, bail};
+
+use super::scalar::scalar;
+use super::value::{Item, Value};
+
+/// Maps and lists within each other. More: the file is refused.
+const DEPTH_MAX: usize = 32;
+
+/// Bytes of a file. More: the file is refused.
+const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Files that are included, by each other too. More: the file is refused, as they may include themselves.
+const INCLUDES_MAX: usize = 64;
+
+/// Values that variables stand for, with what is in them. More: the file is refused, as a variable of variables grows
+/// by itself.
+const COPIED_MAX: usize = 100_000;
+
+/// Where the parts of a configuration come from.
+struct Sources<'a> {
+    /// The text of an included file.
+    file: &'a dyn Fn(&Path) -> anyhow::Result<String>,
+    /// The value of an environment variable.
+    variable: &'a dyn Fn(&str) -> Option<String>,
+}
+
+/// Reads the file at `path`, with what it includes.
+///
+/// # Errors
+/// A file cannot be read or is longer than 4 MiB, or has a line that is none of the syntax.
+pub(crate) fn read(path: &Path) -> anyhow::Result<Item> {
+    let variable = |name: &str| std::env::var(name).ok();
+    read_from(path, &Sources { file: &read_file, variable: &variable })
+}
+
+fn read_from(path: &Path, sources: &Sources<'_>) -> anyhow::Result<Item> {
+    let mut reading = Reading { sources, scopes: Vec::new(), includes: 0, copied: 0, depth: 0 };
+    let entries = reading.file(path)?;
+    Ok(Item { value: Value::Map(entries), place: path.display().to_string() })
+}
+
+fn read_file(path: &Path) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let file = fs::File::open(path).with_context(|| format!("`{}` cannot be read", path.display()))?;
+    let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
+    read.with_context(|| format!("`{}` cannot be read", path.display()))?;
+    Ok(text)
+}
+
+type Entries = Vec<(String, Item)>;
+
+struct Reading<'a> {
+    sources: &'a Sources<'a>,
+    /// The maps around the present place, in which variables are looked up from the inside out.
+    scopes: Vec<Entries>,
+    includes: usize,
+    copied: usize,
+    depth: usize,
+}
+
+/// A place in the text of a file.
+struct Text<'a> {
+    path: PathBuf,
+    rest: &'a str,
+    line: usize,
+}
+
+impl Text<'_> {
+    fn place(&self) -> String {
+        format!("{}:{}", self.path.display(), self.line)
+    }
+
+    fn wrong(&self, what: &str) -> anyhow::Error {
+        anyhow!("{}: {what}", self.place())
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest.chars().next()
+    }
+
+    /// Takes so many bytes, which end at a character.
+    fn take(&mut self, bytes: usize) -> &str {
+        let (taken, rest) = self.rest.split_at_checked(bytes).unwrap_or((self.rest, ""));
+        self.line += taken.matches('\n').count();
+        self.rest = rest;
+        taken
+    }
+
+    /// Takes all in front of the first character of these.
+    fn take_until(&mut self, is_end: impl Fn(char) -> bool) -> String {
+        let end = self.rest.find(is_end).unwrap_or(self.rest.len());
+        self.take(end).to_owned()
+    }
+
+    /// Passes over white space, comments and these separators.
+    fn skip(&mut self, separators: &[char]) {
+        loop {
+            let before = self.rest.len();
+            let skipped = |character: char| character.is_whitespace() || separators.contains(&character);
+            let _ = self.take_until(|character| !skipped(character));
+            if self.rest.starts_with('#') || self.rest.starts_with("//") {
+                let _ = self.take_until(|character| character == '\n');
+            }
+            if self.rest.len() == before {
+                return;
+            }
+        }
+    }
+
+    /// Takes a text in quotes.
+    fn quoted(&mut self, quote: char) -> anyhow::Result<String> {
+        let begin = self.place();
+        self.take(1);
+        let mut text = String::new();
+        loop {
+            text += &self.take_until(|character| character == quote || (quote == '"' && character == '\\'));
+            match self.peek() {
+                None => bail!("{begin}: a text is not closed; end it with `{quote}`"),
+                Some('\\') => text.push(self.escaped()?),
+                Some(_) => {
+                    self.take(1);
+                    return Ok(text);
+                }
+            }
+        }
+    }
+
+    fn escaped(&mut self) -> anyhow::Result<char> {
+        self.take(1);
+        let character = self.peek();
+        let bytes = if character == Some('x') { 3 } else { character.map_or(0, char::len_utf8) };
+        let wrong = self.wrong("an escape is none of `\\t`, `\\n`, `\\r`, `\\\"`, `\\\\` and `\\x00`");
+        let escape = self.take(bytes).to_owned();
+        match escape.as_str() {
+            "t" => Ok('\t'),
+            "n" => Ok('\n'),
+            "r" => Ok('\r'),
+            "\"" => Ok('"'),
+            "\\" => Ok('\\'),
+            _ => {
+                let hex = escape.strip_prefix('x').and_then(|hex| u8::from_str_radix(hex, 16).ok());
+                hex.map(char::from).ok_or(wrong)
+            }
+        }
+    }
+
+    /// Takes a block of lines between `(` and a line with `)` alone.
+    fn block(&mut self) -> anyhow::Result<String> {
+        let begin = self.place();
+        self.take(1);
+        let end = self.rest.match_indices('\n').find_map(|(at, _)| {
+            let line = self.rest.get(at + 1..)?.lines().next()?;
+            (line.trim() == ")").then(|| (at, at + 1 + line.len()))
+        });
+        let Some((end, behind)) = end else {
+            bail!("{begin}: a block is not closed; end it with a line `)`")
+        };
+        let block = self.take(end).trim_start_matches('\n').to_owned();
+        self.take(behind - end);
+        Ok(block)
+    }
+}
+
+impl Reading<'_> {
+    fn file(&mut self, path: &Path) -> anyhow::Result<Entries> {
+        let content = (self.sources.file)(path)?;
+        if content.len() as u64 > FILE_BYTES_MAX {
+            bail!("`{}` has more than `{FILE_BYTES_MAX}` bytes", path.display());
+        }
+        let mut text = Text { path: path.to_owned(), rest: &content, line: 1 };
+        text.skip(&[]);
+        // The whole may stand in braces, as JSON does.
+        let is_braced = text.rest.starts_with('{');
+        if is_braced {
+            text.take(1);
+        }
+        let entries = self.entries(&mut text, is_braced)?;
+        text.skip(&[]);
+        match text.rest.is_empty() {
+            true => Ok(entries),
+            false => Err(text.wrong("something stands behind the last brace; remove it")),
+        }
+    }
+
+    /// Reads keys and values up to the closing brace, or the end of the file.
+    fn entries(&mut self, text: &mut Text<'_>, is_braced: bool) -> anyhow::Result<Entries> {
+        let begin = text.place();
+        self.enter(text)?;
+        self.scopes.push(Vec::new());
+        loop {
+            text.skip(&[',', ';']);
+            match text.peek() {
+                None if is_braced => bail!("{begin}: a map is not closed; end it with `}}`"),
+                None => break,
+                Some('}') if is_braced => {
+                    text.take(1);
+                    break;
+                }
+                Some(_) => self.entry(text)?,
+            }
+        }
+        self.depth -= 1;
+        Ok(self.scopes.pop().unwrap_or_default())
+    }
+
+    fn entry(&mut self, text: &mut Text<'_>) -> anyhow::Result<()> {
+        let key = match text.peek() {
+            Some(quote @ ('"' | '\'')) => text.quoted(quote)?,
+            _ => text.take_until(|end| end.is_whitespace() || "=:{}[]\"'#,;".contains(end)),
+        };
+        if key.is_empty() {
+            return Err(text.wrong("a key is missing; write `key: value`"));
+        }
+        text.skip(&['=', ':']);
+        let item = self.value(text)?;
+        let added = match (key.eq_ignore_ascii_case("include"), item.text()) {
+            (true, Some(file)) => {
+                self.includes += 1;
+                if self.includes > INCLUDES_MAX {
+                    return Err(text.wrong(&format!("more than `{INCLUDES_MAX}` files are included")));
+                }
+                let folder = text.path.parent().unwrap_or(Path::new(""));
+                self.file(&folder.join(file))?
+            }
+            _ => vec![(key, item)],
+        };
+        self.scopes.last_mut().into_iter().for_each(|scope| scope.extend(added.iter().cloned()));
+        Ok(())
+    }
+
+    fn value(&mut self, text: &mut Text<'_>) -> anyhow::Result<Item> {
+        let place = text.place();
+        let value = match text.peek() {
+            None => return Err(text.wrong("a value is missing")),
+            Some('{') => {
+                text.take(1);
+                Value::Map(self.entries(text, true)?)
+            }
+            Some('[') => {
+                text.take(1);
+                Value::List(self.list(text)?)
+            }
+            Some(quote @ ('"' | '\'')) => Value::Text(text.quoted(quote)?),
+            Some('(') => Value::Text(text.block()?),
+            Some(_) => {
+                let word = text.take_until(|end| end.is_whitespace() || ",;]}".contains(end));
+                match word.strip_prefix('$') {
+                    _ if word.is_empty() => return Err(text.wrong("a value is missing")),
+                    // A hash of bcrypt may stand without quotes.
+                    Some(name) if !name.starts_with("2a$") => return self.variable(text, name, place),
+                    _ => scalar(&word),
+                }
+            }
+        };
+        Ok(Item { value, place })
+    }
+
+    fn list(&mut self, text: &mut Text<'_>) -> anyhow::Result<Vec<Item>> {
+        let begin = text.place();
+        self.enter(text)?;
+        let mut items = Vec::new();
+        loop {
+            text.skip(&[',']);
+            match text.peek() {
+                None => bail!("{begin}: a list is not closed; end it with `]`"),
+                Some(']') => break,
+                Some(_) => items.push(self.value(text)?),
+            }
+        }
+        text.take(1);
+        self.depth -= 1;
+        Ok(items)
+    }
+
+    fn enter(&mut self, text: &Text<'_>) -> anyhow::Result<()> {
+        self.depth += 1;
+        match self.depth <= DEPTH_MAX {
+            true => Ok(()),
+            false => Err(text.wrong(&format!("maps and lists are nested more than `{DEPTH_MAX}` deep"))),
+        }
+    }
+
+    /// Finds what a variable stands for: a key before it, from the inside out, or else one of the environment.
+    fn variable(&mut self, text: &Text<'_>, name: &str, place: String) -> anyhow::Result<Item> {
+        let keys = self.scopes.iter().rev().flat_map(|scope| scope.iter().rev());
+        let known = keys.into_iter().find(|(key, _)| key == name).map(|(_, item)| item.value.clone());
+        if let Some(value) = known {
+            self.copied += size(&value);
+            return match self.copied <= COPIED_MAX {
+                true => Ok(Item { value, place }),
+                false => Err(text.wrong("variables stand for too many values")),
+            };
+        }
+        let found = (self.sources.variable)(name);
+        let found = found.ok_or_else(|| {
+            text.wrong(&format!("variable `{name}` is neither a key above nor in the environment; set it"))
+        })?;
+        let quote = found.chars().next().filter(|first| matches!(first, '"' | '\''));
+        let value = match quote {
+            Some(quote) => Value::Text(found.trim_matches(quote).to_owned()),
+            None => scalar(&found),
+        };
+        Ok(Item { value, place })
+    }
+}
+
+/// How many values there are in one.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::List(items) => 1 + items.iter().map(|item| size(&item.value)).sum::<usize>(),
+        Value::Map(entries) => 1 + entries.iter().map(|(_, item)| size(&item.value)).sum::<usize>(),
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+pub(super) fn parse(text: &str) -> anyhow::Result<Item> {
+    let file = |path: &Path| match path.to_str() {
+        Some("nats.conf") => Ok(text.to_owned()),
+        Some("more.conf") => Ok(String::from("included: 1\nalso { more: yes }\n")),
+        Some("loop.conf") => Ok(String::from("include loop.conf")),
+        _ => Err(anyhow!("`{}` cannot be read", path.display())),
+    };
+    let variable = |name: &str| match name {
+        "PORT" => Some(String::from("4333")),
+        "SECRET" => Some(String::from("\"12 34\"")),
+        _ => None,
+    };
+    read_from(Path::new("nats.conf"), &Sources { file: &file, variable: &variable })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A value as JSON without places.
+    fn json(item: &Item) -> serde_json::Value {
+        match &item.value {
+            Value::Text(text) => text.as_str().into(),
+            Value::Whole(number) => (*number).into(),
+            Value::Fraction(number) => (*number).into(),
+            Value::Truth(truth) => (*truth).into(),
+            Value::List(items) => items.iter().map(json).collect(),
+            Value::Map(entries) => entries.iter().map(|(key, item)| (key.clone(), json(item))).collect(),
+        }
+    }
+
+    #[test]
+    fn the_syntax_is_that_of_nats_server() {
+        for (text, expected) in [
+            ("", r#"{}"#),
+            ("{}", r#"{}"#),
+            ("a=1\nb: 2; c 3, d{e:[1,2]}", r#"{"a":1,"b":2,"c":3,"d":{"e":[1,2]}}"#),
+            ("# no\n// no\na: b # no\nc: x//y", r#"{"a":"b","c":"x//y"}"#),
+            (r#"{"a": "x\ty\x41", 'b': 'c\d'}"#, r#"{"a":"x\tyA","b":"c\\d"}"#),
+            ("l: [\n a\n \"b c\", # no\n {k: v}\n [1 2]\n]", r#"{"l":["a","b c",{"k":"v"},[1,2]]}"#),
+            ("a: (\n  x { y\n  z\n)\nb: 1", r#"{"a":"  x { y\n  z","b":1}"#),
+            ("T: 5\nm { n: $T }\np: $PORT\ns: $SECRET", r#"{"T":5,"m":{"n":5},"p":4333,"s":"12 34"}"#),
+            ("T: 1\nm { T: 2\n n: $T }\no: $T", r#"{"T":1,"m":{"T":2,"n":2},"o":1}"#),
+            ("pass: $2a$11$abc.def", r#"{"pass":"$2a$11$abc.def"}"#),
+            (
+                "include more.conf\nx { include './more.conf' }",
+                r#"{"included":1,"also":{"more":true},"x":{"included":1,"also":{"more":true}}}"#,
+            ),
+        ] {
+            let expected: serde_json::Value = serde_json::from_str(expected).unwrap();
+            let read = parse(text);
+            // `./more.conf` is `more.conf` for a file system.
+            let read = match text.contains("./more") {
+                true => parse(&text.replace("./more", "more")),
+                false => read,
+            };
+            assert_eq!(json(&read.unwrap()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_fault_is_told_by_line() {
+        for (text, told) in [
+            ("a: 1\nb: \"x", "nats.conf:2: a text is not closed"),
+            ("a {\n", "nats.conf:1: a map is not closed"),
+            ("a: [1\n", "nats.conf:1: a list is not closed"),
+            ("a:\n\n", "nats.conf:3: a value is missing"),
+            ("\n: 1", "nats.conf:2: a key is missing"),
+            ("a: $NOWHERE", "nats.conf:1: variable `NOWHERE` is neither"),
+            ("a: \"\\q\"", "nats.conf:1: an escape is none of"),
+            ("a: (\nx", "nats.conf:1: a block is not closed"),
+            ("{a: 1} b", "nats.conf:1: something stands behind"),
+            ("include none.conf", "`none.conf` cannot be read"),
+            ("include loop.conf", "loop.conf:1: maps and lists are nested more than `32` deep"),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains(told), "{text}: {error}");
+        }
+    }
+
+    /// SECURITY LIM-09, WEB-08.
+    #[test]
+    fn depth_and_growth_are_bounded() {
+        for text in ["a".to_owned() + &"{a".repeat(100_000), "a: ".to_owned() + &"[".repeat(100_000)] {
+            assert!(parse(&text).unwrap_err().to_string().contains("nested more than `32` deep"));
+        }
+        let mut text = String::from("v0: [1,1,1,1,1,1,1,1,1,1]\n");
+        for level in 1..9 {
+            let before = format!("$v{} ", level - 1).repeat(10);
+            text += &format!("v{level}: [{before}]\n");
+        }
+        let error = parse(&text).unwrap_err().to_string();
+        assert!(error.contains("variables stand for too many values"), "{error}");
+    }
+
+    proptest! {
+        /// SECURITY LIM-11: whatever a file holds, reading it comes to an end.
+        #[test]
+        fn any_text_is_read_or_refused(text in "[a{}\\[\\]()\"'$#/=:;, \n\\\\1x井]{0,200}") {
+            let _ = parse(&text);
+        }
+    }
+}
