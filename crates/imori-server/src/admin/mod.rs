@@ -14,7 +14,6 @@ mod users;
 mod permissions;
 mod vhosts;
 mod limits;
-mod configuration;
 mod messages;
 mod policies;
 mod declarations;

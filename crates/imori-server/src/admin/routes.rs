@@ -10,8 +10,8 @@ use imori_core::authorize::Action;
 use super::declarations::End;
 use super::permissions::Of;
 use super::{
-    channels, configuration, connections, declarations, definitions, exchanges, health, limits, messages,
-    overview, permissions, policies, probes, queues, users, vhosts,
+    channels, connections, declarations, definitions, exchanges, health, limits, messages, overview,
+    permissions, policies, probes, queues, users, vhosts,
 };
 use crate::access::PolicyKind;
 use crate::http::guard;
@@ -62,7 +62,7 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
             .delete(move |broker, identity, path| policies::delete_policy(kind, broker, identity, path))
     };
     let operators = PolicyKind::Operator;
-    let paths: [(&str, MethodRouter<Arc<Administered>>); 67] = [
+    let paths: [(&str, MethodRouter<Arc<Administered>>); 65] = [
         ("/livez", get(probes::livez)),
         ("/readyz", get(probes::readyz)),
         ("/metrics", monitor(get(probes::metrics))),
@@ -119,8 +119,6 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
         ("/api/operator-policies", manage(policies(operators))),
         ("/api/operator-policies/{vhost}", manage(policies(operators))),
         ("/api/operator-policies/{vhost}/{name}", manage(policy(operators))),
-        ("/v1/config", administer(get(configuration::show))),
-        ("/v1/config/reload", administer(post(configuration::reload_all))),
         ("/api/aliveness-test/{vhost}", manage(get(health::aliveness))),
         ("/api/healthchecks/node", manage(get(health::node))),
         ("/api/healthchecks/node/{node}", manage(get(health::node_of))),

@@ -9,6 +9,7 @@ mod routes;
 mod document;
 mod events;
 mod overview;
+mod config;
 mod users;
 mod vhosts;
 mod messages;

@@ -11,7 +11,7 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
 use super::document::{head, with_refusals};
-use super::{connections, events, exchanges, messages, overview, queues, users, vhosts};
+use super::{config, connections, events, exchanges, messages, overview, queues, users, vhosts};
 use crate::requests::administered::Administered;
 use crate::requests::needs::needs;
 
@@ -40,6 +40,8 @@ fn described() -> OpenApiRouter<Arc<Administered>> {
     OpenApiRouter::with_openapi(head())
         .routes(manage(routes!(overview::show)))
         .routes(monitor(routes!(overview::stalls)))
+        .routes(administer(routes!(config::show)))
+        .routes(administer(routes!(config::reload_all)))
         .routes(monitor(routes!(events::follow)))
         .routes(manage(routes!(users::whoami)))
         .routes(manage(routes!(vhosts::list)))

@@ -1,0 +1,80 @@
+//! `/v1/config`: the configuration in force, and reading it again.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::request::{Answer, Json};
+use crate::config::KeyChange;
+use crate::operations::configuration::{KeyFacts, effect_word, in_force, reload};
+use crate::requests::administered::Administered;
+
+type Broker = State<Arc<Administered>>;
+
+/// The configuration in force.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Configuration {
+    /// Every key, in the order of the reference.
+    keys: Vec<Key>,
+}
+
+/// A key of the configuration.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Key {
+    /// Section and key, with a dot between them.
+    key: String,
+    /// The value as TOML writes it.
+    value: String,
+    /// When a reload takes another value over: `at-once`, `new-connections` or `restart`.
+    reload: &'static str,
+}
+
+/// Every key with its value, and when a reload takes another one over.
+#[utoipa::path(
+    get, path = "/v1/config", tag = "config",
+    responses((status = 200, body = Configuration)),
+)]
+pub(super) async fn show(State(broker): Broker) -> Answer<Configuration> {
+    let shown = |KeyFacts { key, value, effect }: KeyFacts| Key { key, value, reload: effect_word(effect) };
+    Ok(Json(Configuration { keys: in_force(&broker).into_iter().map(shown).collect() }))
+}
+
+/// Results of a reload.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Reloaded {
+    /// Changes that were taken over.
+    taken_over: Vec<Change>,
+    /// Changes that wait for a restart.
+    waiting: Vec<Change>,
+}
+
+/// A key that has another value now.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Change {
+    /// Section and key, with a dot between them.
+    key: String,
+    /// The value before, as TOML writes it.
+    from: String,
+    /// The value now.
+    to: String,
+}
+
+impl Change {
+    fn of(change: &KeyChange) -> Change {
+        Change { key: change.key.clone(), from: change.from.clone(), to: change.to.clone() }
+    }
+}
+
+/// Reads the configuration again. One that is wrong changes nothing, and the problem says what is wrong, by file and
+/// line.
+#[utoipa::path(
+    post, path = "/v1/config/reload", tag = "config",
+    responses((status = 200, body = Reloaded)),
+)]
+pub(super) async fn reload_all(State(broker): Broker) -> Answer<Reloaded> {
+    let reloaded = reload(&broker).await?;
+    let changes = |changes: &[KeyChange]| changes.iter().map(Change::of).collect();
+    Ok(Json(Reloaded { taken_over: changes(&reloaded.taken_over), waiting: changes(&reloaded.waiting) }))
+}
