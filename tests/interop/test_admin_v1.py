@@ -74,6 +74,32 @@ def done(imori: Imori, method: str, path: str, body: Any = None) -> Any:  # noqa
     return answer.json() if answer.body else None
 
 
+def test_policies_act_and_are_shown_with_their_source(imori: Imori) -> None:
+    done(imori, "PUT", "/queues/%2F/governed", {"durable": True})
+    path = "/policies/%2F/policy/short"
+    new = {"pattern": "^governed$", "definition": {"max-length": 3, "ha-mode": "all"}}
+    assert done(imori, "PUT", path, new) == {"without_effect": ["ha-mode"]}
+    shown = get(imori, path)
+    assert (shown["apply_to"], shown["priority"], shown["kind"]) == ("all", 0, "policy")
+    operators = {"pattern": "^governed$", "apply_to": "queues", "definition": {"max-length": 2}}
+    assert send(imori, "PUT", "/policies/%2F/operator-policy/cap", operators).status == 201
+    rows = get(imori, "/policies/%2F?name=c")["items"]
+    assert [(row["name"], row["kind"]) for row in rows] == [("cap", "operator-policy")]
+    queue = get(imori, "/queues/%2F/governed")
+    assert (queue["policy"], queue["operator_policy"]) == ("short", "cap")
+    in_effect = {row["key"]: (row["value"], row["source"]) for row in queue["in_effect"]}
+    assert in_effect["max-length"] == (2, "operator policy cap")
+    assert in_effect["expires"] == (None, "default")
+    assert "`max-length`" in problem(
+        send(imori, "PUT", path, {"pattern": "", "definition": {"max-length": "x"}}), 400
+    )
+    problem(send(imori, "PUT", "/policies/%2F/other/short", new), 400)
+    problem(send(imori, "PUT", path, {**new, "aply_to": "all"}), 400)
+    for of in (path, "/policies/%2F/operator-policy/cap", "/queues/%2F/governed"):
+        assert send(imori, "DELETE", of).status == 204
+    problem(send(imori, "DELETE", path), 404)
+
+
 def problem(answer: Answer, status: int) -> str:
     """Checks the shape of a refusal, and returns its detail."""
     assert answer.status == status, answer

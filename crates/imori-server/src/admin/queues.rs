@@ -62,7 +62,10 @@ pub(super) async fn queue(
         Some(mut row) => {
             let facts = found.and_then(|id| QueueFacts::of(&broker, id));
             if let Some(facts) = facts {
-                row["in_effect"] = sources(&facts.settings, &facts.matched);
+                let settings = sources(&facts.settings, &facts.matched).into_iter();
+                row["in_effect"] = settings
+                    .map(|of| json!({"key": of.key, "value": of.value, "source": of.source}))
+                    .collect();
             }
             json_with(StatusCode::OK, &Columns::read(columns.unwrap_or_default()).of(row))
         }

@@ -30,8 +30,18 @@ pub(crate) fn policy_fields(
     ]
 }
 
-/// The settings in effect by the names that policies give them, each with its source.
-pub(crate) fn sources(declared: &QueueSettings, matched: &Matched) -> Value {
+/// A setting in effect.
+#[derive(Debug)]
+pub(crate) struct InEffect {
+    /// Its name in policies.
+    pub(crate) key: &'static str,
+    pub(crate) value: Value,
+    /// Where it comes from: `default`, `argument`, `policy NAME` or `operator policy NAME`.
+    pub(crate) source: String,
+}
+
+/// The settings in effect, each with its source.
+pub(crate) fn sources(declared: &QueueSettings, matched: &Matched) -> Vec<InEffect> {
     let (settings, sources) = in_effect(declared, matched);
     let milliseconds = |duration: Option<std::time::Duration>| json!(duration.map(millis));
     let target = settings.dead_letter.as_ref();
@@ -53,7 +63,7 @@ pub(crate) fn sources(declared: &QueueSettings, matched: &Matched) -> Value {
         ("delivery-limit", json!(settings.delivery_limit), sources.delivery_limit),
     ];
     rows.into_iter()
-        .map(|(key, value, source)| json!({"key": key, "value": value, "source": shown(source, matched)}))
+        .map(|(key, value, source)| InEffect { key, value, source: shown(source, matched) })
         .collect()
 }
 

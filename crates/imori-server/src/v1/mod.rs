@@ -12,6 +12,7 @@ mod overview;
 mod config;
 mod users;
 mod vhosts;
+mod policies;
 mod messages;
 mod exchanges;
 mod queues;

@@ -16,6 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::problem::Problem;
 use super::request::{Answer, Input, Json, Names, Page, PageQuery, Params, made, page};
+use crate::operations::in_effect::{InEffect, sources};
 use crate::operations::queues::{QueueFacts, arguments, queue_ids};
 use crate::operations::routing::Declaration;
 use crate::operations::vhost_operator::VhostOperator;
@@ -48,7 +49,25 @@ pub(super) struct Queue {
     /// Messages that wait for their time.
     delayed: usize,
     consumers: usize,
+    /// The policy that acts on it.
+    policy: Option<String>,
+    /// The operator policy that acts on it.
+    operator_policy: Option<String>,
+    /// Settings that policies can change, as they are in effect; of one queue alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_effect: Option<Vec<Setting>>,
     rates: Rates,
+}
+
+/// A setting in effect.
+#[derive(Debug, Serialize, ToSchema)]
+struct Setting {
+    /// Its name in policies.
+    key: &'static str,
+    #[schema(value_type = Option<Object>)]
+    value: Value,
+    /// Where it comes from: `default`, `argument`, `policy NAME` or `operator policy NAME`.
+    source: String,
 }
 
 /// Counts of a queue since it was made or the broker started, and how fast they grow.
@@ -84,6 +103,9 @@ impl Queue {
             unsettled: facts.unsettled,
             delayed: facts.delayed,
             consumers: facts.consumers,
+            policy: facts.matched.policy.as_ref().map(|policy| policy.name.to_string()),
+            operator_policy: facts.matched.operator.as_ref().map(|policy| policy.name.to_string()),
+            in_effect: None,
             rates: Rates {
                 published: rate(|of| of.published),
                 delivered: rate(QueueActivity::deliveries),
@@ -93,6 +115,14 @@ impl Queue {
             owner: facts.owner,
             vhost: facts.vhost,
         })
+    }
+
+    /// One queue, with the settings in effect.
+    fn whole(broker: &Administered, id: QueueId) -> Option<Queue> {
+        let QueueFacts { settings, matched, .. } = QueueFacts::of(broker, id)?;
+        let shown = |InEffect { key, value, source }: InEffect| Setting { key, value, source };
+        let in_effect = sources(&settings, &matched).into_iter().map(shown).collect();
+        Some(Queue { in_effect: Some(in_effect), ..Queue::of(broker, id)? })
     }
 }
 
@@ -149,7 +179,7 @@ pub(super) async fn show(
 ) -> Answer<Queue> {
     let operator = VhostOperator::of(&broker, identity, &vhost)?;
     broker.metrics.rates.refresh(&broker.shared);
-    let found = Queue::of(&broker, operator.queue(&name)?);
+    let found = Queue::whole(&broker, operator.queue(&name)?);
     Ok(Json(found.ok_or(OperationError::Missing("queue", name))?))
 }
 

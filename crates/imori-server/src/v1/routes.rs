@@ -11,7 +11,7 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
 use super::document::{head, with_refusals};
-use super::{config, connections, events, exchanges, messages, overview, queues, users, vhosts};
+use super::{config, connections, events, exchanges, messages, overview, policies, queues, users, vhosts};
 use crate::requests::administered::Administered;
 use crate::requests::needs::needs;
 
@@ -53,6 +53,8 @@ fn described() -> OpenApiRouter<Arc<Administered>> {
         .routes(administer(routes!(users::make_token, users::delete_tokens)))
         .routes(administer(routes!(users::put_limits)))
         .routes(administer(routes!(users::put_permission, users::delete_permission)))
+        .routes(manage(routes!(policies::list)))
+        .routes(manage(routes!(policies::show, policies::put, policies::delete)))
         .routes(manage(routes!(exchanges::list_all)))
         .routes(manage(routes!(exchanges::list)))
         .routes(manage(routes!(exchanges::show, exchanges::put, exchanges::delete)))

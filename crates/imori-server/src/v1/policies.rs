@@ -1,0 +1,167 @@
+//! `/v1/policies`: settings of queues and exchanges by their names.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use imori_core::authorize::Identity;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::problem::Problem;
+use super::request::{Answer, Input, Json, Names, Page, PageQuery, Params, page};
+use crate::access::{PolicyKind, PolicyRow, SetPolicy};
+use crate::operations::vhost_operator::VhostOperator;
+use crate::requests::administered::Administered;
+use crate::requests::operation_error::OperationError;
+
+type Broker = State<Arc<Administered>>;
+type User = Extension<Identity>;
+
+/// Whose policy it is: of those who manage the vhost, or of those who run the broker.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Kind {
+    Policy,
+    OperatorPolicy,
+}
+
+impl Kind {
+    fn of(self) -> PolicyKind {
+        match self {
+            Kind::Policy => PolicyKind::Policy,
+            Kind::OperatorPolicy => PolicyKind::Operator,
+        }
+    }
+}
+
+/// A policy.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(super) struct Policy {
+    vhost: String,
+    kind: Kind,
+    name: String,
+    /// A regular expression on the names of queues or exchanges.
+    pattern: String,
+    /// `queues`, `classic_queues`, `quorum_queues`, `streams`, `exchanges` or `all`.
+    apply_to: String,
+    /// Of the policies of a kind that match, the one with the highest acts.
+    priority: i64,
+    /// Settings by RabbitMQ's names.
+    definition: Map<String, Value>,
+}
+
+impl Policy {
+    fn of(vhost: &str, kind: Kind, name: &str, SetPolicy { row, .. }: &SetPolicy) -> Policy {
+        Policy {
+            vhost: vhost.to_owned(),
+            kind,
+            name: name.to_owned(),
+            pattern: row.pattern.clone(),
+            apply_to: row.apply_to.clone(),
+            priority: row.priority,
+            definition: row.definition.clone(),
+        }
+    }
+}
+
+/// The policies of a vhost, by kind and name.
+#[utoipa::path(
+    get, path = "/v1/policies/{vhost}", tag = "policies",
+    params(("vhost" = String, Path), PageQuery),
+    responses((status = 200, body = Page<Policy>)),
+)]
+pub(super) async fn list(
+    State(broker): Broker,
+    Extension(identity): User,
+    Names(vhost): Names<String>,
+    Params(query): Params<PageQuery>,
+) -> Answer<Page<Policy>> {
+    broker.vhost(&identity, &vhost).ok_or_else(|| OperationError::no_vhost(&vhost))?;
+    let objects = broker.shared.access.objects();
+    let of_kind = |kind: Kind| {
+        let policies = objects.policies_of_kind(kind.of(), &vhost);
+        policies.map(|(name, set)| Policy::of(&vhost, kind, name, set)).collect::<Vec<_>>()
+    };
+    let rows = [of_kind(Kind::Policy), of_kind(Kind::OperatorPolicy)].concat();
+    page(query, rows, |row| Some(row.name.clone()), |row| Some(row.clone())).await
+}
+
+/// One policy.
+#[utoipa::path(
+    get, path = "/v1/policies/{vhost}/{kind}/{name}", tag = "policies",
+    params(("vhost" = String, Path), ("kind" = Kind, Path), ("name" = String, Path)),
+    responses((status = 200, body = Policy)),
+)]
+pub(super) async fn show(
+    State(broker): Broker,
+    Extension(identity): User,
+    Names((vhost, kind, name)): Names<(String, Kind, String)>,
+) -> Answer<Policy> {
+    broker.vhost(&identity, &vhost).ok_or_else(|| OperationError::no_vhost(&vhost))?;
+    let found = broker.shared.access.policy((kind.of(), &vhost, &name));
+    let found = found.ok_or_else(|| OperationError::Missing(kind.of().word(), name.clone()))?;
+    Ok(Json(Policy::of(&vhost, kind, &name, &found)))
+}
+
+/// A policy to be set.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewPolicy {
+    /// A regular expression on the names of queues or exchanges.
+    pattern: String,
+    /// Whose names: `all` unless said.
+    #[serde(default)]
+    apply_to: Option<String>,
+    /// Its priority: 0 unless said.
+    #[serde(default)]
+    priority: Option<i64>,
+    /// Settings by RabbitMQ's names.
+    definition: Map<String, Value>,
+}
+
+/// A policy that was set.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct PolicyIsSet {
+    /// Keys of its definition that mean nothing to this broker.
+    without_effect: Vec<String>,
+}
+
+/// Sets a policy, which acts on what is there before this answers.
+#[utoipa::path(
+    put, path = "/v1/policies/{vhost}/{kind}/{name}", tag = "policies",
+    params(("vhost" = String, Path), ("kind" = Kind, Path), ("name" = String, Path)),
+    request_body = NewPolicy,
+    responses((status = 200, body = PolicyIsSet), (status = 201, body = PolicyIsSet)),
+)]
+pub(super) async fn put(
+    State(broker): Broker,
+    Extension(identity): User,
+    Names((vhost, kind, name)): Names<(String, Kind, String)>,
+    Input(NewPolicy { pattern, apply_to, priority, definition }): Input<NewPolicy>,
+) -> Result<(StatusCode, Json<PolicyIsSet>), Problem> {
+    let apply_to = apply_to.unwrap_or_else(|| String::from("all"));
+    let row = PolicyRow { pattern, apply_to, priority: priority.unwrap_or_default(), definition };
+    let without_effect = row.without_effect().into_iter().map(String::from).collect();
+    let operator = VhostOperator::of(&broker, identity, &vhost)?;
+    let is_new = operator.put_policy(kind.of(), name, row).await?;
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(PolicyIsSet { without_effect })))
+}
+
+/// Takes a policy away; the one that matches next acts before this answers.
+#[utoipa::path(
+    delete, path = "/v1/policies/{vhost}/{kind}/{name}", tag = "policies",
+    params(("vhost" = String, Path), ("kind" = Kind, Path), ("name" = String, Path)),
+    responses((status = 204, description = "it is deleted")),
+)]
+pub(super) async fn delete(
+    State(broker): Broker,
+    Extension(identity): User,
+    Names((vhost, kind, name)): Names<(String, Kind, String)>,
+) -> Result<StatusCode, Problem> {
+    VhostOperator::of(&broker, identity, &vhost)?.delete_policy(kind.of(), name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
