@@ -2,10 +2,9 @@
 
 import json
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
@@ -17,6 +16,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from harness.admin import ask
 from harness.deadline import DEADLINE_S
+from harness.http_server import serving
 from harness.imori import Imori, running_imori
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -60,15 +60,8 @@ def collecting() -> Iterator[tuple[Collector, str]]:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield collector, f"http://127.0.0.1:{server.server_address[1]}/v1/traces"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(Handler) as base:
+        yield collector, f"{base}/v1/traces"
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from harness.admin import ask
 from harness.deadline import DEADLINE_S
+from harness.http_server import serving
 from harness.imori import BINARY, Imori, running_imori
 
 ISSUER = "https://id.example"
@@ -309,16 +310,11 @@ def issuer(answer: Callable[[], bytes | None]) -> Iterator[tuple[str, list[str]]
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/keys", asked
-    finally:
-        is_over.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(Handler) as base:
+        try:
+            yield f"{base}/keys", asked
+        finally:
+            is_over.set()
 
 
 def test_keys_come_from_an_address_and_stay_when_it_is_gone(tmp_path: Path) -> None:
