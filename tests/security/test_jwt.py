@@ -253,6 +253,25 @@ def test_a_connection_ends_with_its_token_and_goes_on_with_the_next(imori: Imori
         renewed.update_secret(token(sub="bob"), "somebody else")
 
 
+def test_stomp_and_nats_say_that_a_token_has_expired(imori: Imori) -> None:
+    assert imori.nats is not None
+    brief = token(exp=time.time() + 2)
+    with (
+        socket.create_connection(imori.addresses[0], DEADLINE_S) as stomp,
+        socket.create_connection(imori.nats, DEADLINE_S) as nats_stream,
+    ):
+        login = f"login:x\npasscode:{brief}\n"
+        stomp.sendall(f"CONNECT\naccept-version:1.2\n{login}\n\0".encode())
+        options = json.dumps({"verbose": False, "auth_token": brief})
+        nats_stream.sendall(f"CONNECT {options}\r\nPING\r\n".encode())
+        with stomp.makefile("rb") as of_stomp, nats_stream.makefile("rb") as of_nats:
+            heard = of_stomp.read()
+            assert heard.startswith(b"CONNECTED")
+            assert b"has expired; log in with a new one" in heard
+            lines = of_nats.read().splitlines()
+            assert lines[1:] == [b"PONG", b"-ERR 'User Authentication Expired'"]
+
+
 def test_a_stored_user_and_a_bearer_of_the_same_name_are_two(tmp_path: Path) -> None:
     with broker(tmp_path) as imori, pika.BlockingConnection(parameters(imori, token())) as bearer:
         alice = {"password": "secret", "tags": ""}
