@@ -64,7 +64,7 @@ pub(super) struct Queue {
 struct Setting {
     /// Its name in policies.
     key: &'static str,
-    #[schema(value_type = Option<Object>)]
+    /// A number, a text, or null where nothing is set.
     value: Value,
     /// Where it comes from: `default`, `argument`, `policy NAME` or `operator policy NAME`.
     source: String,
