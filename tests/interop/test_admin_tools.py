@@ -41,7 +41,7 @@ def environment(imori: Imori, tmp_path: Path) -> dict[str, str]:
 
 
 def run(environment: dict[str, str], *arguments: str, code: int = 0) -> str:
-    """What a command prints, or what it complains of where it has to fail."""
+    """Runs a command; gives its output, or its complaint where it has to fail."""
     done = subprocess.run(
         [BINARY, *arguments],
         env=environment,

@@ -130,7 +130,7 @@ def fill(imori: Imori, name: str, count: int, headers: dict[str, Any] | None = N
 
 
 def payloads(imori: Imori, name: str, query: str = "count=1000") -> list[str]:
-    """What waits in a queue."""
+    """The messages that wait in a queue."""
     return [
         message["payload"] for message in get(imori, f"{queue(name)}/messages?{query}")["messages"]
     ]
@@ -158,7 +158,7 @@ def lonely(tmp_path: Path) -> Iterator[Imori]:
 
 
 def test_schemathesis_finds_no_fault(lonely: Imori, tmp_path: Path) -> None:
-    """What the document allows, and much that it does not, is answered as the document says."""
+    """Whatever is asked, allowed or not, is answered as the document says."""
     imori = lonely
     assert imori.admin is not None
     host, port = imori.admin
@@ -183,7 +183,7 @@ def test_schemathesis_finds_no_fault(lonely: Imori, tmp_path: Path) -> None:
                 "--generation-database=none",
                 "--phases=coverage,fuzzing",
                 "--checks=not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance",
-                # It ends by itself after a while, and has a test of its own.
+                # The stream of events ends after a while, and has a test of its own.
                 "--exclude-path=/v1/events",
                 f"--request-timeout={DEADLINE_S}",
             ],

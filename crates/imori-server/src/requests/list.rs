@@ -93,6 +93,18 @@ fn pick(row: &Value, path: &[String], picked: &mut Map<String, Value>) {
     }
 }
 
+/// The keys whose names have a part, which is in small letters; others have their turns between.
+pub(crate) async fn named_like<K>(part: &str, keys: Vec<K>, name: impl Fn(&K) -> Option<String>) -> Vec<K> {
+    let mut kept = Vec::new();
+    for (index, key) in keys.into_iter().enumerate() {
+        if name(&key).is_some_and(|name| name.to_lowercase().contains(part)) {
+            kept.push(key);
+        }
+        rest_at(index).await;
+    }
+    kept
+}
+
 /// Answers with the rows of these keys, of which `row` makes each. One whose key finds nothing any more is left out.
 pub(crate) async fn list<K: Send + 'static>(
     query: Result<ListQuery, String>,
@@ -106,14 +118,7 @@ pub(crate) async fn list<K: Send + 'static>(
     };
     let total = keys.len();
     if let Some(part) = part {
-        let mut kept = Vec::new();
-        for (index, key) in keys.into_iter().enumerate() {
-            if name(&key).is_some_and(|name| name.to_lowercase().contains(&part)) {
-                kept.push(key);
-            }
-            rest_at(index).await;
-        }
-        keys = kept;
+        keys = named_like(&part, keys, name).await;
     }
     let mut show = move |key: &K| row(key).map(|row| columns.of(row));
     let Some(Page { number, rows }) = page else {

@@ -1,6 +1,6 @@
 //! The admin API of Imori: typed requests and answers, described by an OpenAPI document that is made of this code.
 //!
-//! What is done stands in `operations`, and RabbitMQ's `/api` asks for the same. Each refusal is a `Problem`. A new path is
+//! The deeds stand in `operations`, and RabbitMQ's `/api` asks for the same. Each refusal is a `Problem`. A new path is
 //! a function with `#[utoipa::path]` in the file of its resource, and a line in `routes`.
 
 #![allow(unused_qualifications, reason = "the macro that describes paths qualifies names in scope")]

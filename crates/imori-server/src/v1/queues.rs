@@ -88,12 +88,15 @@ struct Rate {
 
 impl Queue {
     fn of(broker: &Administered, id: QueueId) -> Option<Queue> {
-        let facts = QueueFacts::of(broker, id)?;
+        QueueFacts::of(broker, id).map(|facts| Queue::with(broker, id, facts))
+    }
+
+    fn with(broker: &Administered, id: QueueId, facts: QueueFacts) -> Queue {
         let rate = |count: fn(&QueueActivity) -> u64| Rate {
             total: count(&facts.activity),
             per_second: broker.metrics.rates.of(queue_key(id), count),
         };
-        Some(Queue {
+        Queue {
             name: facts.name.to_string(),
             arguments: arguments(&facts.settings),
             durable: facts.settings.is_durable,
@@ -114,15 +117,15 @@ impl Queue {
             },
             owner: facts.owner,
             vhost: facts.vhost,
-        })
+        }
     }
 
     /// One queue, with the settings in effect.
     fn whole(broker: &Administered, id: QueueId) -> Option<Queue> {
-        let QueueFacts { settings, matched, .. } = QueueFacts::of(broker, id)?;
+        let facts = QueueFacts::of(broker, id)?;
         let shown = |InEffect { key, value, source }: InEffect| Setting { key, value, source };
-        let in_effect = sources(&settings, &matched).into_iter().map(shown).collect();
-        Some(Queue { in_effect: Some(in_effect), ..Queue::of(broker, id)? })
+        let in_effect = sources(&facts.settings, &facts.matched).into_iter().map(shown).collect();
+        Some(Queue { in_effect: Some(in_effect), ..Queue::with(broker, id, facts) })
     }
 }
 

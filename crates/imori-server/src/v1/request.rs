@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
 use super::problem::Problem;
-use crate::http::rest_at;
 use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_PAGE_ROWS_MAX};
+use crate::requests::list::named_like;
 
 /// Rows of a page where the request says nothing.
 const PAGE_ROWS: usize = 100;
@@ -137,14 +137,7 @@ pub(super) async fn page<K, T>(
     }
     let total = keys.len();
     if let Some(part) = query.name.filter(|part| !part.is_empty()).map(|part| part.to_lowercase()) {
-        let mut kept = Vec::new();
-        for (index, key) in keys.into_iter().enumerate() {
-            if name(&key).is_some_and(|name| name.to_lowercase().contains(&part)) {
-                kept.push(key);
-            }
-            rest_at(index).await;
-        }
-        keys = kept;
+        keys = named_like(&part, keys, name).await;
     }
     let (matching, pages) = (keys.len(), keys.len().div_ceil(page_size).max(1));
     if !(1..=pages).contains(&page) {
