@@ -12,12 +12,12 @@ mod end;
 mod outbound;
 mod backlog;
 mod inbox;
-mod encoder;
 mod sessions;
 mod session;
 mod readers;
 mod answers;
 mod credit;
+mod encoder;
 mod buffer;
 #[cfg(test)]
 mod test_stage;
