@@ -21,6 +21,10 @@ impl HeaderReader for Lines {
             }
         }
     }
+
+    fn is_typed(&self) -> bool {
+        false
+    }
 }
 
 const KIND: EncoderKind = EncoderKinds::of_protocol(1).kind(0);
