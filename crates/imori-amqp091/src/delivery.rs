@@ -235,12 +235,15 @@ impl Encoder for DeliveryEncoder {
     }
 
     fn confirmed(&mut self, out: &mut Vec<u8>, confirmed: Confirmed) {
-        let Confirmed { session, number, is_multiple, is_refused } = confirmed;
-        if is_refused {
-            let nack = basic::Nack { delivery_tag: number, multiple: is_multiple, requeue: false };
-            push_method(out, session.0, &nack);
-        } else {
-            push_method(out, session.0, &basic::Ack { delivery_tag: number, multiple: is_multiple });
+        let Confirmed { session, first, last, is_in_order, is_refused } = confirmed;
+        let multiple = is_in_order && first < last;
+        let tags = if is_in_order { last..=last } else { first..=last };
+        for delivery_tag in tags {
+            if is_refused {
+                push_method(out, session.0, &basic::Nack { delivery_tag, multiple, requeue: false });
+            } else {
+                push_method(out, session.0, &basic::Ack { delivery_tag, multiple });
+            }
         }
     }
 
