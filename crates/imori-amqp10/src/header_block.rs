@@ -12,9 +12,11 @@ use imori_core::message::{
 };
 
 use crate::address::Node;
+use crate::codec::composite::Composite;
 use crate::codec::composites::Properties;
-use crate::codec::sections::{Section, Sections};
-use crate::codec::value::{self, Map, Symbol, Timestamp};
+use crate::codec::input::Input;
+use crate::codec::sections::{Section, SectionKind, Sections};
+use crate::codec::value::{List, Map, Symbol, Timestamp, Value as Value10};
 
 /// How many forms a header block can have: the origins that AMQP 1.0 needs.
 pub const FORMS: u8 = 2;
@@ -115,6 +117,14 @@ impl HeaderReader for ContentHeaders {
         visit_properties(&Parts::of(text), visit);
     }
 
+    fn header<'t>(&self, text: &'t [u8], name: &[u8]) -> Option<Value<'t>> {
+        header(text, name)
+    }
+
+    fn timestamp_ms(&self, message: &MessageView<'_>) -> Option<i64> {
+        properties(message.text).and_then(|properties| properties.creation_time).map(|time| time.0)
+    }
+
     fn reply_address<'t>(&self, message: &MessageView<'t>) -> Option<AddressParts<'t>> {
         reply_address(message)
     }
@@ -123,6 +133,14 @@ impl HeaderReader for ContentHeaders {
 impl HeaderReader for SectionsHeaders {
     fn visit_headers<'t>(&self, text: &'t [u8], visit: &mut dyn FnMut(Cow<'t, [u8]>, Value<'t>)) {
         visit_properties(&Parts::of(text), visit);
+    }
+
+    fn header<'t>(&self, text: &'t [u8], name: &[u8]) -> Option<Value<'t>> {
+        header(text, name)
+    }
+
+    fn timestamp_ms(&self, message: &MessageView<'_>) -> Option<i64> {
+        properties(message.text).and_then(|properties| properties.creation_time).map(|time| time.0)
     }
 
     fn reply_address<'t>(&self, message: &MessageView<'t>) -> Option<AddressParts<'t>> {
@@ -134,12 +152,40 @@ impl HeaderReader for SectionsHeaders {
     }
 }
 
+/// The properties of a block that was checked when it came.
+fn properties(block: &[u8]) -> Option<Properties<'_>> {
+    let value = Sections::new(sections(block)).find_checked(SectionKind::Properties)?;
+    Properties::read_list(&mut Input::new(value)).ok()
+}
+
+/// One header, without a look at the others where that can be.
+fn header<'t>(block: &'t [u8], name: &[u8]) -> Option<Value<'t>> {
+    let name = std::str::from_utf8(name).ok().filter(|name| *name != APP_ID && !is_of_deaths(name))?;
+    let value = Sections::new(sections(block)).find_checked(SectionKind::ApplicationProperties);
+    let found = value.and_then(|value| match Value10::decode_checked(value) {
+        Some(Value10::Map(map)) => map.find(name),
+        _ => None,
+    });
+    match (found, name) {
+        (Some(found), _) => Some(core_value(found)),
+        (None, GROUP_ID | GROUP_SEQUENCE | REPLY_TO_GROUP_ID) => {
+            let Properties { group_id, group_sequence, reply_to_group_id, .. } = properties(block)?;
+            match name {
+                GROUP_ID => group_id.map(|text| Value::text(text.as_bytes())),
+                GROUP_SEQUENCE => group_sequence.map(|number| Value::Uint(number.into())),
+                _ => reply_to_group_id.map(|text| Value::text(text.as_bytes())),
+            }
+        }
+        (None, _) => None,
+    }
+}
+
 /// Application properties, and the properties of groups, which no other protocol has as such. Annotations are for
 /// brokers, and cross to no other protocol.
 fn visit_properties<'t>(parts: &Parts<'t>, visit: &mut dyn FnMut(Cow<'t, [u8]>, Value<'t>)) {
     for (key, field) in parts.application.iter() {
         // SECURITY AUTH-08: the history of a dead letter is the broker's to tell.
-        if let value::Value::String(name) = key
+        if let Value10::String(name) = key
             && name != APP_ID
             && !is_of_deaths(name)
         {
@@ -171,7 +217,7 @@ fn reply_address<'t>(message: &MessageView<'t>) -> Option<AddressParts<'t>> {
     let address = std::str::from_utf8(message.property(Property::ReplyTo)?).ok()?;
     // AMQP JMS Mapping, 3.2.1.8: 1 is a topic and 3 a temporary one.
     let kind = Parts::of(message.text).annotations.find("x-opt-jms-reply-to");
-    let is_topic = matches!(kind, Some(value::Value::Byte(1 | 3)));
+    let is_topic = matches!(kind, Some(Value10::Byte(1 | 3)));
     let node = Node::parse(address, is_topic).ok()?;
     let (exchange, subject) = node.address();
     Some((Cow::Owned(exchange.to_vec()), Cow::Owned(subject.to_vec())))
@@ -186,10 +232,7 @@ fn joined(body: &[u8]) -> Vec<u8> {
             Section::Data(bytes) => out.extend_from_slice(bytes),
             Section::AmqpSequence(list) => sequences.push(list),
             Section::AmqpValue(
-                value @ (value::Value::List(_)
-                | value::Value::Map(_)
-                | value::Value::Array(_)
-                | value::Value::Described(_)),
+                value @ (Value10::List(_) | Value10::Map(_) | Value10::Array(_) | Value10::Described(_)),
             ) => push_json(&mut json, value),
             Section::AmqpValue(flat) => out.extend_from_slice(&core_value(flat).to_text()),
             _ => break,
@@ -198,7 +241,7 @@ fn joined(body: &[u8]) -> Vec<u8> {
     if !sequences.is_empty() {
         // AMQP 1.0, 3.2.7: several sequences are one list in parts.
         json.push('[');
-        push_json_values(&mut json, sequences.iter().flat_map(value::List::iter));
+        push_json_values(&mut json, sequences.iter().flat_map(List::iter));
         json.push(']');
     }
     out.extend_from_slice(json.as_bytes());
@@ -206,19 +249,19 @@ fn joined(body: &[u8]) -> Vec<u8> {
 }
 
 /// Appends a value on one line, as [`Value::push_json`] does. Values are as deep as the codec lets them be.
-fn push_json(out: &mut String, value: value::Value<'_>) {
+fn push_json(out: &mut String, value: Value10<'_>) {
     match value {
-        value::Value::List(list) => {
+        Value10::List(list) => {
             out.push('[');
             push_json_values(out, list.iter());
             out.push(']');
         }
-        value::Value::Array(array) => {
+        Value10::Array(array) => {
             out.push('[');
             push_json_values(out, array.iter());
             out.push(']');
         }
-        value::Value::Map(map) => {
+        Value10::Map(map) => {
             out.push('{');
             for (index, (key, value)) in map.iter().enumerate() {
                 if index > 0 {
@@ -230,12 +273,12 @@ fn push_json(out: &mut String, value: value::Value<'_>) {
             }
             out.push('}');
         }
-        value::Value::Described(described) => push_json(out, described.value()),
+        Value10::Described(described) => push_json(out, described.value()),
         flat => core_value(flat).push_json(out),
     }
 }
 
-fn push_json_values<'a>(out: &mut String, values: impl Iterator<Item = value::Value<'a>>) {
+fn push_json_values<'a>(out: &mut String, values: impl Iterator<Item = Value10<'a>>) {
     for (index, value) in values.enumerate() {
         if index > 0 {
             out.push(',');
@@ -245,7 +288,7 @@ fn push_json_values<'a>(out: &mut String, values: impl Iterator<Item = value::Va
 }
 
 /// The key of a map as a name.
-fn name_of(key: value::Value<'_>) -> Cow<'_, [u8]> {
+fn name_of(key: Value10<'_>) -> Cow<'_, [u8]> {
     match core_value(key) {
         Value::Text(bytes) | Value::Binary(bytes) => bytes,
         other => Cow::Owned(other.to_text().into_owned()),
@@ -253,35 +296,35 @@ fn name_of(key: value::Value<'_>) -> Cow<'_, [u8]> {
 }
 
 /// The value as all protocols see it. Lists in each other are as deep as the codec lets them be.
-pub(crate) fn core_value(value: value::Value<'_>) -> Value<'_> {
+pub(crate) fn core_value(value: Value10<'_>) -> Value<'_> {
     match value {
-        value::Value::Null => Value::Null,
-        value::Value::Bool(value) => Value::Bool(value),
-        value::Value::Ubyte(number) => Value::Uint(number.into()),
-        value::Value::Ushort(number) => Value::Uint(number.into()),
-        value::Value::Uint(number) => Value::Uint(number.into()),
-        value::Value::Ulong(number) => Value::Uint(number),
-        value::Value::Byte(number) => Value::Int(number.into()),
-        value::Value::Short(number) => Value::Int(number.into()),
-        value::Value::Int(number) => Value::Int(number.into()),
-        value::Value::Long(number) => Value::Int(number),
-        value::Value::Float(number) => Value::Float(number.into()),
-        value::Value::Double(number) => Value::Float(number),
+        Value10::Null => Value::Null,
+        Value10::Bool(value) => Value::Bool(value),
+        Value10::Ubyte(number) => Value::Uint(number.into()),
+        Value10::Ushort(number) => Value::Uint(number.into()),
+        Value10::Uint(number) => Value::Uint(number.into()),
+        Value10::Ulong(number) => Value::Uint(number),
+        Value10::Byte(number) => Value::Int(number.into()),
+        Value10::Short(number) => Value::Int(number.into()),
+        Value10::Int(number) => Value::Int(number.into()),
+        Value10::Long(number) => Value::Int(number),
+        Value10::Float(number) => Value::Float(number.into()),
+        Value10::Double(number) => Value::Float(number),
         // No other protocol has them; their bytes are kept.
-        value::Value::Decimal32(bytes) => Value::Binary(Cow::Owned(bytes.to_vec())),
-        value::Value::Decimal64(bytes) => Value::Binary(Cow::Owned(bytes.to_vec())),
-        value::Value::Decimal128(bytes) => Value::Binary(Cow::Owned(bytes.to_vec())),
-        value::Value::Char(char) => Value::Text(Cow::Owned(char.to_string().into_bytes())),
-        value::Value::Timestamp(Timestamp(ms)) => Value::Timestamp(ms),
-        value::Value::Uuid(bytes) => Value::Text(Cow::Owned(uuid_text(bytes).into_bytes())),
-        value::Value::Binary(bytes) => Value::Binary(Cow::Borrowed(bytes)),
-        value::Value::String(text) | value::Value::Symbol(Symbol(text)) => Value::text(text.as_bytes()),
-        value::Value::List(list) => Value::List(list.iter().map(core_value).collect()),
-        value::Value::Array(array) => Value::List(array.iter().map(core_value).collect()),
-        value::Value::Map(map) => {
+        Value10::Decimal32(bytes) => Value::Binary(Cow::Owned(bytes.to_vec())),
+        Value10::Decimal64(bytes) => Value::Binary(Cow::Owned(bytes.to_vec())),
+        Value10::Decimal128(bytes) => Value::Binary(Cow::Owned(bytes.to_vec())),
+        Value10::Char(char) => Value::Text(Cow::Owned(char.to_string().into_bytes())),
+        Value10::Timestamp(Timestamp(ms)) => Value::Timestamp(ms),
+        Value10::Uuid(bytes) => Value::Text(Cow::Owned(uuid_text(bytes).into_bytes())),
+        Value10::Binary(bytes) => Value::Binary(Cow::Borrowed(bytes)),
+        Value10::String(text) | Value10::Symbol(Symbol(text)) => Value::text(text.as_bytes()),
+        Value10::List(list) => Value::List(list.iter().map(core_value).collect()),
+        Value10::Array(array) => Value::List(array.iter().map(core_value).collect()),
+        Value10::Map(map) => {
             Value::Map(map.iter().map(|(key, value)| (name_of(key), core_value(value))).collect())
         }
-        value::Value::Described(described) => core_value(described.value()),
+        Value10::Described(described) => core_value(described.value()),
     }
 }
 

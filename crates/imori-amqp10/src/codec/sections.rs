@@ -1,5 +1,6 @@
 //! The sections of a message (AMQP 1.0, 3.2): which there are, and where each stands.
 
+use crate::codec::check::extent;
 use crate::codec::composite::{Composite, descriptor};
 use crate::codec::composites::{Header, Properties};
 use crate::codec::constructor::{BINARY_8, BINARY_32, STRING_8, STRING_32};
@@ -142,6 +143,18 @@ impl<'a> Sections<'a> {
         }
         let content = rest.input.variable(octet).ok()?;
         rest.input.is_empty().then_some(content)
+    }
+
+    /// Reads over sections that were checked, up to the one of this kind; gives its value with the constructor in front.
+    pub(crate) fn find_checked(mut self, kind: SectionKind) -> Option<&'a [u8]> {
+        loop {
+            let found = self.begin().ok()??;
+            if found >= kind {
+                return (found == kind).then_some(self.input.rest());
+            }
+            let octet = self.input.octet().ok()?;
+            self.input.bytes(extent(octet, self.input.rest()).ok()?).ok()?;
+        }
     }
 
     /// Reads a descriptor and checks the order of sections.

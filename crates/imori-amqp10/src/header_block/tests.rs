@@ -31,7 +31,12 @@ fn application_properties_are_headers_with_their_types() {
         ("i", Value::text(b"z")),
     ];
     let block = section(0x74, 0xc1, 18, application);
-    assert_eq!(headers(&block), expected.map(|(name, value)| (name.to_owned(), value)));
+    assert_eq!(headers(&block), expected.clone().map(|(name, value)| (name.to_owned(), value)));
+    let one = |name: &str| reader_of_form(CONTENT).header(&block, name.as_bytes());
+    for (name, value) in expected {
+        assert_eq!(one(name), Some(value), "{name}");
+    }
+    assert_eq!(one("j"), None);
 }
 
 #[test]
@@ -44,7 +49,10 @@ fn groups_are_headers_as_jms_names_them() {
         ("JMSXGroupSeq", Value::Uint(5)),
         ("JMS_AMQP_REPLY_TO_GROUP_ID", Value::text(b"r")),
     ];
-    assert_eq!(headers(&block), expected.map(|(name, value)| (name.to_owned(), value)));
+    assert_eq!(headers(&block), expected.clone().map(|(name, value)| (name.to_owned(), value)));
+    for (name, value) in expected {
+        assert_eq!(reader_of_form(CONTENT).header(&block, name.as_bytes()), Some(value), "{name}");
+    }
 }
 
 // SECURITY AUTH-08.

@@ -140,7 +140,10 @@ fn properties_are_found_in_the_block() {
     for (property, text) in texts {
         assert_eq!(message.property(property), Some(text.as_bytes()), "{property:?}");
     }
-    assert_eq!((incoming.to, incoming.subject, incoming.jms_destination), (Some("to"), Some("kind"), Some(1)));
+    assert_eq!(
+        (incoming.to, incoming.subject, incoming.jms_destination),
+        (Some("to"), Some("kind"), Some(1))
+    );
     let properties = &incoming.properties;
     assert_eq!(
         (properties.is_persistent, properties.priority, properties.expiration_ms),
@@ -181,6 +184,7 @@ fn times_are_told_to_the_broker() {
     let delayed = incoming(&delayed);
     assert_eq!((delayed.delay_ms, delayed.deliver_at_ms), (Some(7), None));
     assert_eq!((delayed.expires_at_ms, delayed.properties.timestamp), (Some(10_000), Some(4)));
+    assert_eq!(header_reader(delayed.properties.origin).timestamp_ms(&view(&delayed)), Some(4000));
     let timed = incoming(&time);
     assert_eq!((timed.delay_ms, timed.deliver_at_ms), (None, Some(99)));
 }
