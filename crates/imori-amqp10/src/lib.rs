@@ -9,6 +9,7 @@ mod client;
 pub mod delivery;
 pub mod settings;
 mod message;
+mod header_block;
 mod session;
 mod link;
 mod address;
@@ -16,4 +17,4 @@ mod protocol_error;
 pub mod codec;
 pub mod limits;
 
-pub use message::{FORMS, SOLE_ORIGINS, header_reader, reader_of_form};
+pub use header_block::{FORMS, SOLE_ORIGINS, header_reader, reader_of_form};

@@ -9,8 +9,8 @@ pub const FRAME_BYTES_MIN: u32 = 512;
 /// has more. Deeper: `amqp:decode-error`, before the stack notices.
 pub const NESTING_MAX: usize = 32;
 
-/// Elements without bytes, such as nulls, that an array may have: a few bytes declare any number of them. More:
-/// `amqp:decode-error`.
+/// Elements without bytes, such as nulls, that all arrays within a value may have: a few bytes declare any number of
+/// them. More: `amqp:decode-error`.
 pub const EMPTY_ELEMENTS_MAX: u32 = 1024;
 
 /// Bytes of a frame that the broker takes. More: `amqp:connection:framing-error`.
@@ -39,6 +39,9 @@ pub const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Bytes of the sections in front of a message's body: places in them have 16 bits. More: the message is rejected.
 pub const SECTIONS_BYTES_MAX: usize = u16::MAX as usize;
+
+/// Application properties of a message. More: the message is rejected.
+pub const APPLICATION_PROPERTIES_MAX: usize = 1024;
 
 /// Bytes of messages of which parts are still to come, on all links of a connection together. Clients send one message
 /// after the other. More: `amqp:resource-limit-exceeded` ends the connection.

@@ -1,440 +1,516 @@
-//! Messages: their sections as they come, and as they are written for a receiver.
+//! Messages: how one that comes in is read, and how one of any origin is written.
 //!
-//! The bare message is kept byte for byte. Its header block is all in front of the content of its body, so that both
-//! behind each other are what the sender wrote.
+//! Between clients of AMQP 1.0 the bare message, from the properties to the footer, is never written anew (AMQP 1.0,
+//! 3.2). Delivery annotations are for the next hop, which the broker is, and end here.
 
 use std::borrow::Cow;
 
 use imori_core::delivery::Delivery;
 use imori_core::message::{
-    HeaderReader, HeaderReaders, MessageView, NoHeaders, OriginId, Origins, Properties, Property, Span,
-    Value as CoreValue,
+    DEFAULT_EXCHANGE, Deaths, HeaderReaders, MessageView, Origins, Properties, Property, Span, Value,
 };
 
 use crate::codec::composite::Composite;
-use crate::codec::composites::{Header, Properties as PropertiesSection};
+use crate::codec::composites::{self, Header};
 use crate::codec::condition;
-use crate::codec::constructor::MAP_8;
-use crate::codec::field::Field;
-use crate::codec::push::{Compound, push_descriptor, push_value};
+use crate::codec::error::DecodeError;
+use crate::codec::map::MapBuf;
+use crate::codec::push::{push_binary_head, push_map_of, push_maps, push_strings};
 use crate::codec::restricted::MessageId;
-use crate::codec::value::{Descriptor, Map, Symbol, Timestamp, Value};
-use crate::limits::SECTIONS_BYTES_MAX;
+use crate::codec::sections::{Section, SectionKind, Sections};
+use crate::codec::value::{self, Map, Symbol, Timestamp};
+use crate::header_block::{
+    APP_ID, CONTENT, GROUP_ID, GROUP_SEQUENCE, Parts, REPLY_TO_GROUP_ID, SECTIONS, TEXTS_HEAD_BYTES,
+    is_of_deaths, sections, uuid_text, with_texts,
+};
+use crate::limits::{APPLICATION_PROPERTIES_MAX, SECTIONS_BYTES_MAX};
 use crate::protocol_error::ProtocolError;
 
-/// How many forms a message can have: the origins that AMQP 1.0 needs.
-pub const FORMS: u8 = 2;
+/// Begins the text of a UUID (RFC 9562, 4), which comes back as a UUID from clients of other protocols.
+const UUID_PREFIX: &str = "urn:uuid:";
 
-/// AMQP 1.0's origins in a broker that speaks nothing else.
-pub const SOLE_ORIGINS: Origins = Origins::new(1, FORMS);
-
-/// The body is the content of the only body section.
-const CONTENT: u8 = 0;
-
-/// The body is all encoded sections from the first body section on.
-const ENCODED: u8 = 1;
-
-const HEADER: u64 = 0x70;
-const DELIVERY_ANNOTATIONS: u64 = 0x71;
-const MESSAGE_ANNOTATIONS: u64 = 0x72;
-const PROPERTIES: u64 = 0x73;
-const APPLICATION_PROPERTIES: u64 = 0x74;
-const DATA: u64 = 0x75;
-const SEQUENCE: u64 = 0x76;
-const VALUE: u64 = 0x77;
-const FOOTER: u64 = 0x78;
-
-/// A message as it came.
+/// A message as it came, and what it asks of the broker.
 #[derive(Debug)]
 pub(crate) struct Incoming<'a> {
-    /// The properties that the broker itself reads in `text`.
+    /// The properties that the broker itself reads.
     pub(crate) properties: Properties,
     /// The header block.
-    pub(crate) text: &'a [u8],
-    /// The body.
+    pub(crate) text: Cow<'a, [u8]>,
+    /// The body, whose form the origin says.
     pub(crate) body: &'a [u8],
-    /// The address that the message itself names.
+    /// Address that the message itself names.
     pub(crate) to: Option<&'a str>,
-    /// The subject of the message.
+    /// Subject of the message.
     pub(crate) subject: Option<&'a str>,
-    /// The kind of address, as JMS clients tell it: a topic, if it is odd.
+    /// Kind of that address, as JMS clients say: odd for a topic.
     pub(crate) jms_destination: Option<i8>,
-    /// Milliseconds since the UNIX epoch after which it is of no more use.
+    /// Milliseconds since the UNIX epoch after which the message is of no more use.
     pub(crate) expires_at_ms: Option<i64>,
-    /// Milliseconds for which nobody is given it.
+    /// Milliseconds for which nobody is to be given it.
     pub(crate) delay_ms: Option<u64>,
-    /// Milliseconds since the UNIX epoch before which nobody is given it.
+    /// Milliseconds since the UNIX epoch before which nobody is to be given it.
     pub(crate) deliver_at_ms: Option<i64>,
 }
 
-/// A section: its descriptor, its value, and the bytes of both.
-type Section<'a> = (u64, Value<'a>, &'a [u8]);
-
-/// Sections of a message in order.
-struct Sections<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Sections<'a> {
-    fn next(&mut self) -> Result<Option<Section<'a>>, ProtocolError> {
-        if self.rest.is_empty() {
-            return Ok(None);
-        }
-        let not_a_section =
-            || ProtocolError::new(condition::DECODE_ERROR, "the message has something that is no section");
-        let (value, behind) = Value::decode(self.rest).map_err(|error| {
-            ProtocolError::new(condition::DECODE_ERROR, format_args!("the message is none: {error}"))
-        })?;
-        let Value::Described(described) = value else { return Err(not_a_section()) };
-        let code = match described.descriptor {
-            Descriptor::Code(code) => code,
-            Descriptor::Name(Symbol(name)) => {
-                NAMES.iter().find(|(_, known)| *known == name).map_or(0, |(code, _)| *code)
-            }
-        };
-        if !(HEADER..=FOOTER).contains(&code) {
-            return Err(not_a_section());
-        }
-        let bytes = self.rest.get(..self.rest.len() - behind.len()).unwrap_or_default();
-        self.rest = behind;
-        Ok(Some((code, described.value(), bytes)))
-    }
-}
-
-const NAMES: [(u64, &str); 9] = [
-    (HEADER, "amqp:header:list"),
-    (DELIVERY_ANNOTATIONS, "amqp:delivery-annotations:map"),
-    (MESSAGE_ANNOTATIONS, "amqp:message-annotations:map"),
-    (PROPERTIES, "amqp:properties:list"),
-    (APPLICATION_PROPERTIES, "amqp:application-properties:map"),
-    (DATA, "amqp:data:binary"),
-    (SEQUENCE, "amqp:amqp-sequence:list"),
-    (VALUE, "amqp:amqp-value:*"),
-    (FOOTER, "amqp:footer:map"),
-];
-
-/// Reads a message; `user` is the client's.
+/// Reads the payload of the transfers of a message, all of them together; `user` is the client's.
 ///
 /// # Errors
-/// `amqp:decode-error` where it is none, `amqp:not-allowed` where it says that another user sent it, and
-/// `amqp:resource-limit-exceeded` where the sections in front of its body are too long.
+/// `amqp:decode-error`, `amqp:resource-limit-exceeded`, or `amqp:unauthorized-access` for another's user id.
 pub(crate) fn read<'a>(
     payload: &'a [u8],
     origins: Origins,
     user: &[u8],
 ) -> Result<Incoming<'a>, ProtocolError> {
-    let mut incoming = Incoming {
-        properties: Properties::new(origins.origin(ENCODED)),
-        text: b"",
-        body: b"",
-        to: None,
-        subject: None,
-        jms_destination: None,
-        expires_at_ms: None,
-        delay_ms: None,
-        deliver_at_ms: None,
-    };
-    let mut sections = Sections { rest: payload };
-    // The section of header and those of annotations for one hop alone are the broker's to write.
-    let mut begin = 0;
-    let (mut last, mut body) = (0, None);
-    loop {
-        let at = payload.len() - sections.rest.len();
-        let Some((code, value, bytes)) = sections.next()? else { break };
-        let is_repeated = code == last && !matches!(code, DATA | SEQUENCE);
-        let is_other_body = body.is_some() && (DATA..=VALUE).contains(&code) && code != last;
-        if code < last || is_repeated || is_other_body {
-            let text = "the sections of the message are not in their order, or one comes twice";
-            return Err(ProtocolError::new(condition::DECODE_ERROR, text));
-        }
-        last = code;
-        match code {
-            HEADER => {
-                incoming.read_header(bytes)?;
-                begin = at + bytes.len();
-            }
-            DELIVERY_ANNOTATIONS => begin = at + bytes.len(),
-            MESSAGE_ANNOTATIONS => incoming.read_annotations(value),
-            PROPERTIES => incoming.read_properties(bytes, begin, payload, user)?,
-            APPLICATION_PROPERTIES => {}
+    let mut sections = Sections::new(payload);
+    let (mut kept, mut body) = (payload, payload);
+    let mut header = Header::default();
+    let (mut annotations, mut application) = (Map::EMPTY, Map::EMPTY);
+    let mut own = composites::Properties::default();
+    while let Some(section) = sections.next_section()? {
+        match section {
+            Section::Header(found) => header = found,
+            Section::DeliveryAnnotations(_) => {}
+            Section::MessageAnnotations(map) => annotations = map,
+            Section::Properties(found) => own = found,
+            Section::ApplicationProperties(map) => application = map,
+            // The body begins with this one, and all behind it are only checked.
             _ => {
-                body.get_or_insert((at, code, value, at + bytes.len()));
+                while sections.next_section()?.is_some() {}
+                break;
             }
         }
-    }
-    let (at, _, content, end) = body.unwrap_or((payload.len(), FOOTER, Value::Null, payload.len()));
-    let content = match content {
-        Value::Binary(content) => Some(content.len()),
-        Value::String(content) => Some(content.len()),
-        _ => None,
-    };
-    // The content stands at the end of the only body section.
-    let at = match content.filter(|_| end == payload.len()) {
-        Some(len) => {
-            incoming.properties.origin = origins.origin(CONTENT);
-            end - len
+        if matches!(section, Section::Header(_) | Section::DeliveryAnnotations(_)) {
+            kept = sections.rest();
         }
-        None => at,
+        body = sections.rest();
+    }
+    let mut form = SECTIONS;
+    if let Some(content) = Sections::new(body).sole_content() {
+        (form, body) = (CONTENT, content);
+    }
+    let text = kept.get(..kept.len() - body.len()).unwrap_or_default();
+    check_len(text)?;
+    let mut properties = Properties::new(origins.origin(form));
+    properties.is_persistent = header.durable;
+    // AMQP 1.0, 3.2.1: a message without a priority has 4.
+    properties.priority = Some(header.priority);
+    properties.expiration_ms = header.ttl;
+    properties.timestamp = own.creation_time.and_then(|time| u64::try_from(time.0 / 1000).ok());
+    if let Some(claimed) = own.user_id
+        && claimed != user
+    {
+        return Err(other_user(claimed, user));
+    }
+    let made = [own.message_id, own.correlation_id].map(number_text);
+    let block = Block::new(text, &made);
+    let mut set = |property, part: Option<&[u8]>| {
+        if let Some(span) = part.and_then(|part| block.span(part)) {
+            properties.set(property, span);
+        }
     };
-    (incoming.text, incoming.body) = payload.get(begin..).unwrap_or_default().split_at(at - begin);
-    if incoming.text.len() > SECTIONS_BYTES_MAX {
+    set(Property::MessageId, own.message_id.and_then(text_of_id));
+    set(Property::CorrelationId, own.correlation_id.and_then(text_of_id));
+    set(Property::UserId, own.user_id);
+    set(Property::Type, own.subject.map(str::as_bytes));
+    set(Property::ReplyTo, own.reply_to.map(str::as_bytes));
+    set(Property::ContentType, own.content_type.map(|symbol| symbol.0.as_bytes()));
+    set(Property::ContentEncoding, own.content_encoding.map(|symbol| symbol.0.as_bytes()));
+    set(Property::AppId, app_id(application)?.map(str::as_bytes));
+    let mut start = TEXTS_HEAD_BYTES;
+    for (property, text) in [Property::MessageId, Property::CorrelationId].into_iter().zip(&made) {
+        let len = text.as_ref().map_or(0, String::len);
+        if let Some(span) = Span::new(start, len).filter(|_| len > 0) {
+            properties.set(property, span);
+        }
+        start += len;
+    }
+    Ok(Incoming {
+        properties,
+        text: block.whole,
+        body,
+        to: own.to,
+        subject: own.subject,
+        jms_destination: annotations.find("x-opt-jms-dest").and_then(byte),
+        expires_at_ms: own.absolute_expiry_time.map(|time| time.0),
+        delay_ms: annotations.find("x-opt-delivery-delay").and_then(milliseconds),
+        deliver_at_ms: annotations.find("x-opt-delivery-time").and_then(time_ms),
+    })
+}
+
+fn check_len(text: &[u8]) -> Result<(), ProtocolError> {
+    if text.len() <= SECTIONS_BYTES_MAX {
+        return Ok(());
+    }
+    let text = format_args!(
+        "the sections in front of the body have {} bytes and may have {SECTIONS_BYTES_MAX}; send long texts in the body",
+        text.len()
+    );
+    Err(ProtocolError::new(condition::RESOURCE_LIMIT_EXCEEDED, text))
+}
+
+/// SECURITY AUTH-08: nobody speaks in another's name.
+#[cold]
+fn other_user(claimed: &[u8], user: &[u8]) -> ProtocolError {
+    let text = format_args!(
+        "the user-id of the message is `{}` and the user `{}`; send your own name or none",
+        claimed.escape_ascii(),
+        user.escape_ascii()
+    );
+    ProtocolError::new(condition::UNAUTHORIZED_ACCESS, text)
+}
+
+/// Checks the names of application properties, and finds the one that names the application.
+fn app_id(application: Map<'_>) -> Result<Option<&str>, ProtocolError> {
+    if application.len() > APPLICATION_PROPERTIES_MAX {
         let text = format_args!(
-            "the sections in front of the body have {} bytes; send at most {SECTIONS_BYTES_MAX}",
-            incoming.text.len()
+            "{} application properties are more than the {APPLICATION_PROPERTIES_MAX} that a message may have",
+            application.len()
         );
         return Err(ProtocolError::new(condition::RESOURCE_LIMIT_EXCEEDED, text));
     }
-    Ok(incoming)
-}
-
-impl<'a> Incoming<'a> {
-    fn read_header(&mut self, bytes: &'a [u8]) -> Result<(), ProtocolError> {
-        let header: Header = section(bytes)?;
-        self.properties.is_persistent = header.durable;
-        self.properties.priority = Some(header.priority);
-        self.properties.expiration_ms = header.ttl;
-        Ok(())
-    }
-
-    fn read_annotations(&mut self, value: Value<'a>) {
-        let Value::Map(annotations) = value else { return };
-        for (key, value) in annotations.iter() {
-            let Value::Symbol(Symbol(key)) = key else { continue };
-            match (key, value) {
-                ("x-opt-jms-dest", Value::Byte(kind)) => self.jms_destination = Some(kind),
-                ("x-opt-delivery-delay", value) => {
-                    self.delay_ms = number(value).and_then(|ms| u64::try_from(ms).ok());
-                }
-                ("x-opt-delivery-time", value) => self.deliver_at_ms = number(value),
-                _ => {}
-            }
+    let mut app_id = None;
+    for (key, value) in application.iter() {
+        match (key, value) {
+            (value::Value::String(APP_ID), value::Value::String(text)) => app_id = Some(text),
+            (value::Value::String(_), _) => {}
+            // AMQP 1.0, 3.2.5: the keys are restricted to be of type string.
+            _ => return Err(DecodeError::SectionValue { needed: "map of strings" }.into()),
         }
     }
-
-    fn read_properties(
-        &mut self,
-        bytes: &'a [u8],
-        begin: usize,
-        payload: &'a [u8],
-        user: &[u8],
-    ) -> Result<(), ProtocolError> {
-        let section: PropertiesSection<'a> = section(bytes)?;
-        let place = |text: &[u8]| {
-            let start = (text.as_ptr() as usize).checked_sub(payload.as_ptr() as usize)?;
-            Span::new(start.checked_sub(begin)?, text.len())
-        };
-        let id = |id: Option<MessageId<'a>>| match id {
-            Some(MessageId::String(text)) => Some(text.as_bytes()),
-            Some(MessageId::Binary(bytes)) => Some(bytes),
-            _ => None,
-        };
-        for (property, text) in [
-            (Property::MessageId, id(section.message_id)),
-            (Property::CorrelationId, id(section.correlation_id)),
-            (Property::ContentType, section.content_type.map(|symbol| symbol.0.as_bytes())),
-            (Property::ContentEncoding, section.content_encoding.map(|symbol| symbol.0.as_bytes())),
-            (Property::ReplyTo, section.reply_to.map(str::as_bytes)),
-            (Property::UserId, section.user_id),
-        ] {
-            if let Some(span) = text.and_then(place) {
-                self.properties.set(property, span);
-            }
-        }
-        // SECURITY AUTH-08: nobody speaks in another's name.
-        if let Some(claimed) = section.user_id.filter(|claimed| !claimed.is_empty() && *claimed != user) {
-            let text = format_args!(
-                "the message says that user `{}` sent it, and it was user `{}`; leave `user-id` out",
-                claimed.escape_ascii(),
-                user.escape_ascii()
-            );
-            return Err(ProtocolError::new(condition::UNAUTHORIZED_ACCESS, text));
-        }
-        self.to = section.to;
-        self.subject = section.subject;
-        self.expires_at_ms = section.absolute_expiry_time.map(|time| time.0);
-        self.properties.timestamp = section.creation_time.and_then(|time| u64::try_from(time.0 / 1000).ok());
-        Ok(())
-    }
+    Ok(app_id)
 }
 
-/// Reads a section that is a described list.
-fn section<'a, S: Composite<'a> + Field<'a>>(bytes: &'a [u8]) -> Result<S, ProtocolError> {
-    let mut input = crate::codec::input::Input::new(bytes);
-    let read = input.octet().map_err(Into::into).and_then(|octet| S::read(octet, &mut input));
-    read.map_err(|error| ProtocolError::new(condition::DECODE_ERROR, error))
-}
-
-fn number(value: Value<'_>) -> Option<i64> {
+fn milliseconds(value: value::Value<'_>) -> Option<u64> {
     match value {
-        Value::Ubyte(number) => Some(number.into()),
-        Value::Ushort(number) => Some(number.into()),
-        Value::Uint(number) => Some(number.into()),
-        Value::Ulong(number) => i64::try_from(number).ok(),
-        Value::Byte(number) => Some(number.into()),
-        Value::Short(number) => Some(number.into()),
-        Value::Int(number) => Some(number.into()),
-        Value::Long(number) => Some(number),
-        Value::Timestamp(Timestamp(number)) => Some(number),
+        value::Value::Ulong(number) => Some(number),
+        value::Value::Uint(number) => Some(number.into()),
+        value::Value::Long(number) => u64::try_from(number).ok(),
+        value::Value::Int(number) => u64::try_from(number).ok(),
         _ => None,
     }
 }
 
-/// Appends a message as a receiver gets it: the header section of the broker, and the bare message.
-pub(crate) fn push(out: &mut Vec<u8>, delivery: &Delivery<'_>, origins: Origins, readers: HeaderReaders) {
+fn byte(value: value::Value<'_>) -> Option<i8> {
+    match value {
+        value::Value::Byte(number) => Some(number),
+        _ => None,
+    }
+}
+
+fn time_ms(value: value::Value<'_>) -> Option<i64> {
+    match value {
+        value::Value::Timestamp(time) => Some(time.0),
+        other => milliseconds(other).and_then(|ms| i64::try_from(ms).ok()),
+    }
+}
+
+/// The text of an identifier that is neither text nor bytes.
+fn number_text(id: Option<MessageId<'_>>) -> Option<String> {
+    match id? {
+        MessageId::Ulong(number) => Some(number.to_string()),
+        MessageId::Uuid(bytes) => Some(format!("{UUID_PREFIX}{}", uuid_text(bytes))),
+        MessageId::String(_) | MessageId::Binary(_) => None,
+    }
+}
+
+/// The bytes of an identifier that is text or bytes.
+fn text_of_id(id: MessageId<'_>) -> Option<&[u8]> {
+    match id {
+        MessageId::String(text) => Some(text.as_bytes()),
+        MessageId::Binary(bytes) => Some(bytes),
+        MessageId::Ulong(_) | MessageId::Uuid(_) => None,
+    }
+}
+
+/// A header block, and the sections in it as they came.
+struct Block<'a> {
+    whole: Cow<'a, [u8]>,
+    sections: &'a [u8],
+    /// Bytes of the block in front of the sections.
+    before: usize,
+}
+
+impl<'a> Block<'a> {
+    fn new(sections: &'a [u8], made: &[Option<String>; 2]) -> Block<'a> {
+        if made.iter().all(Option::is_none) {
+            return Block { whole: Cow::Borrowed(sections), sections, before: 0 };
+        }
+        let texts: String = made.iter().flatten().map(String::as_str).collect();
+        let whole = Cow::Owned(with_texts(texts.as_bytes(), sections));
+        Block { whole, sections, before: TEXTS_HEAD_BYTES + texts.len() }
+    }
+
+    /// The place of a part of the sections.
+    fn span(&self, part: &[u8]) -> Option<Span> {
+        let start = part.as_ptr().addr().checked_sub(self.sections.as_ptr().addr())?;
+        Span::new(self.before + start, part.len())
+    }
+}
+
+/// The part of a payload behind its head: [`push_head`] writes the head in front of these bytes.
+#[inline]
+pub(crate) fn body<'a>(delivery: &Delivery<'a>, origins: Origins, readers: HeaderReaders) -> Cow<'a, [u8]> {
     let message = &delivery.message;
-    let properties = message.properties;
+    match origins.form(message.properties.origin) {
+        Some(_) => Cow::Borrowed(message.body),
+        None => readers(message.properties.origin).body(message),
+    }
+}
+
+/// Appends the payload of a delivery: header, annotations, and the bare message.
+pub(crate) fn push(out: &mut Vec<u8>, delivery: &Delivery<'_>, origins: Origins, readers: HeaderReaders) {
+    let body = body(delivery, origins, readers);
+    push_head(out, delivery, body.len(), origins, readers);
+    out.extend_from_slice(&body);
+}
+
+/// Appends the payload of a delivery in front of its [`body`], which has `body_len` bytes.
+#[inline]
+pub(crate) fn push_head(
+    out: &mut Vec<u8>,
+    delivery: &Delivery<'_>,
+    body_len: usize,
+    origins: Origins,
+    readers: HeaderReaders,
+) {
+    let message = &delivery.message;
     let header = Header {
-        durable: properties.is_persistent,
-        priority: properties.priority.unwrap_or(Header::default().priority),
-        ttl: properties.expiration_ms,
+        durable: message.properties.is_persistent,
+        priority: message.properties.priority.unwrap_or(Header::default().priority),
+        // A message that died does not expire again.
+        ttl: message.properties.expiration_ms.filter(|_| delivery.deaths.is_none()),
         first_acquirer: !delivery.is_redelivered,
         delivery_count: delivery.failures,
     };
     header.encode(out);
-    if origins.form(properties.origin).is_some() {
-        out.extend_from_slice(message.text);
-        out.extend_from_slice(message.body);
-        return;
+    match (origins.form(message.properties.origin), delivery.deaths) {
+        (Some(_), None) => out.extend_from_slice(sections(message.text)),
+        (Some(_), Some(deaths)) => {
+            let parts = Parts::of(message.text);
+            let mut annotations = MapBuf::new();
+            for (key, value) in parts.annotations.iter() {
+                let is_own = matches!(key, value::Value::Symbol(Symbol(name)) if is_of_deaths(name));
+                if !is_own {
+                    annotations.push(key, value);
+                }
+            }
+            push_deaths(&mut annotations, deaths);
+            push_annotations(out, &annotations);
+            out.extend_from_slice(parts.bare);
+        }
+        (None, deaths) => {
+            let mut annotations = MapBuf::new();
+            push_address(&mut annotations, delivery);
+            deaths.into_iter().for_each(|deaths| push_deaths(&mut annotations, deaths));
+            push_annotations(out, &annotations);
+            push_foreign(out, message, body_len, readers);
+        }
     }
-    push_foreign(out, delivery, readers(properties.origin));
 }
 
-/// Appends the sections of another protocol's message.
-#[cold]
-fn push_foreign(out: &mut Vec<u8>, delivery: &Delivery<'_>, reader: &dyn HeaderReader) {
-    let message = &delivery.message;
-    let text = |property| message.property(property).and_then(|bytes| std::str::from_utf8(bytes).ok());
-    let symbol = |property| text(property).filter(|text| text.is_ascii()).map(Symbol);
-    let subject = std::str::from_utf8(delivery.address.subject()).ok();
-    let reply_to = reader.reply_address(message).map(|(exchange, subject)| match &*exchange {
-        b"" => String::from_utf8_lossy(&subject).into_owned(),
-        _ => format!("/exchanges/{}/{}", encoded(&exchange), encoded(&subject)),
+fn push_annotations(out: &mut Vec<u8>, annotations: &MapBuf) {
+    if !annotations.is_empty() {
+        SectionKind::MessageAnnotations.push(out);
+        push_map_of(out, annotations.map());
+    }
+}
+
+/// Where a message of another protocol was published to, by RabbitMQ's names. Names that are no UTF-8 have no form.
+fn push_address(annotations: &mut MapBuf, delivery: &Delivery<'_>) {
+    let names = [("x-exchange", delivery.address.exchange()), ("x-routing-key", delivery.address.subject())];
+    for (key, name) in names {
+        if let Ok(name) = std::str::from_utf8(name) {
+            annotations.push(value::Value::Symbol(Symbol(key)), value::Value::String(name));
+        }
+    }
+}
+
+/// The history of a dead letter as RabbitMQ 4 writes it: `x-opt-deaths`, and the first and last death apart.
+fn push_deaths(annotations: &mut MapBuf, deaths: &Deaths) {
+    let maps: Vec<MapBuf> = deaths
+        .iter()
+        .map(|death| {
+            let exchange = String::from_utf8_lossy(death.address.exchange.as_bytes());
+            let subject = String::from_utf8_lossy(death.address.subject.as_bytes());
+            // Time is in microseconds.
+            let time = Timestamp(i64::try_from(death.time.0 / 1000).unwrap_or(i64::MAX));
+            let mut map = MapBuf::new()
+                .with("queue", value::Value::String(&String::from_utf8_lossy(death.queue.as_bytes())))
+                .with("reason", value::Value::Symbol(Symbol(death.reason.as_str())))
+                .with("count", value::Value::Ulong(death.count))
+                .with("first-time", value::Value::Timestamp(time))
+                .with("exchange", value::Value::String(&exchange));
+            map.push_with(value::Value::Symbol(Symbol("routing-keys")), |out| {
+                push_strings(out, std::iter::once(&*subject));
+            });
+            map
+        })
+        .collect();
+    annotations.push_with(value::Value::Symbol(Symbol("x-opt-deaths")), |out| {
+        push_maps(out, maps.iter().map(MapBuf::map));
     });
-    let millis = |seconds: u64| Timestamp(i64::try_from(seconds).unwrap_or_default().saturating_mul(1000));
-    PropertiesSection {
-        message_id: text(Property::MessageId).map(MessageId::String),
+    let ends = [("first", deaths.first()), ("last", deaths.iter().next())];
+    for (which, death) in ends.into_iter().filter_map(|(which, death)| Some((which, death?))) {
+        let facts = [
+            ("reason", death.reason.as_str().as_bytes()),
+            ("queue", death.queue.as_bytes()),
+            ("exchange", death.address.exchange.as_bytes()),
+        ];
+        for (what, text) in facts {
+            let key = format!("x-{which}-death-{what}");
+            annotations.push(
+                value::Value::Symbol(Symbol(&key)),
+                value::Value::String(&String::from_utf8_lossy(text)),
+            );
+        }
+    }
+}
+
+/// Appends the bare message of another protocol, up to the bytes of its body, which becomes a data section.
+#[cold]
+fn push_foreign(out: &mut Vec<u8>, message: &MessageView<'_>, body_len: usize, readers: HeaderReaders) {
+    let reader = readers(message.properties.origin);
+    let mut application = MapBuf::new();
+    let (mut group_id, mut group_sequence, mut reply_to_group_id) = (None, None, None);
+    let mut names: Vec<Cow<'_, [u8]>> = Vec::new();
+    reader.visit_headers(message.text, &mut |name, value| {
+        // A map has each key once; of a header that comes twice the first counts.
+        let Some(key) = std::str::from_utf8(&name).ok().filter(|_| !names.contains(&name)) else { return };
+        match (key, &value) {
+            (GROUP_ID, Value::Text(text)) if group_id.is_none() => group_id = owned_text(text),
+            (GROUP_SEQUENCE, value) if group_sequence.is_none() => group_sequence = whole(value),
+            (REPLY_TO_GROUP_ID, Value::Text(text)) => reply_to_group_id = owned_text(text),
+            _ => push_application(&mut application, key, &value),
+        }
+        names.push(name);
+    });
+    let text = |property| std::str::from_utf8(message.property(property)?).ok();
+    if let Some(app_id) = text(Property::AppId) {
+        application.push(value::Value::String(APP_ID), value::Value::String(app_id));
+    }
+    let symbol = |property| text(property).filter(|text| text.is_ascii()).map(Symbol);
+    let reply_to =
+        reader.reply_address(message).and_then(|(exchange, subject)| node_address(&exchange, &subject));
+    let properties = composites::Properties {
+        message_id: message.property(Property::MessageId).map(message_id),
         user_id: message.property(Property::UserId),
-        subject: text(Property::Type).or(subject),
+        subject: text(Property::Type),
         reply_to: reply_to.as_deref(),
-        correlation_id: text(Property::CorrelationId).map(MessageId::String),
+        correlation_id: message.property(Property::CorrelationId).map(message_id),
         content_type: symbol(Property::ContentType),
         content_encoding: symbol(Property::ContentEncoding),
-        creation_time: message.properties.timestamp.map(millis),
-        ..PropertiesSection::default()
+        creation_time: message
+            .properties
+            .timestamp
+            .map(|seconds| Timestamp(i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000))),
+        group_id: group_id.as_deref(),
+        group_sequence,
+        reply_to_group_id: reply_to_group_id.as_deref(),
+        ..composites::Properties::default()
+    };
+    if properties != composites::Properties::default() {
+        properties.encode(out);
     }
-    .encode(out);
-    push_descriptor(out, Descriptor::Code(APPLICATION_PROPERTIES));
-    let map = Compound::begin(out, MAP_8);
-    let mut count = 0;
-    reader.visit_headers(message.text, &mut |name, value| {
-        let Ok(name) = std::str::from_utf8(&name) else { return };
-        push_value(out, Value::String(name));
-        push_core(out, &value);
-        count += 2;
-    });
-    map.end(out, count);
-    push_descriptor(out, Descriptor::Code(DATA));
-    push_value(out, Value::Binary(message.body));
-}
-
-/// A part of an address, in which all but letters, digits and a few others are percent-encoded.
-fn encoded(part: &[u8]) -> String {
-    let mut text = String::new();
-    for byte in part {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                text.push(char::from(*byte));
-            }
-            _ => text.push_str(&format!("%{byte:02X}")),
-        }
+    if !application.is_empty() {
+        SectionKind::ApplicationProperties.push(out);
+        push_map_of(out, application.map());
     }
-    text
+    SectionKind::Data.push(out);
+    push_binary_head(out, body_len);
 }
 
-/// Appends a value of another protocol. Application properties have simple values alone: a list or map is its text.
-fn push_core(out: &mut Vec<u8>, value: &CoreValue<'_>) {
-    let text;
-    push_value(
-        out,
-        match value {
-            CoreValue::Null => Value::Null,
-            CoreValue::Bool(value) => Value::Bool(*value),
-            CoreValue::Int(number) => Value::Long(*number),
-            CoreValue::Uint(number) => Value::Ulong(*number),
-            CoreValue::Float(number) => Value::Double(*number),
-            CoreValue::Timestamp(ms) => Value::Timestamp(Timestamp(*ms)),
-            CoreValue::Text(bytes) => match std::str::from_utf8(bytes) {
-                Ok(text) => Value::String(text),
-                Err(_) => Value::Binary(bytes),
-            },
-            CoreValue::Binary(bytes) => Value::Binary(bytes),
-            CoreValue::List(_) | CoreValue::Map(_) => {
-                text = String::from_utf8_lossy(&value.to_text()).into_owned();
-                Value::String(&text)
-            }
-        },
-    );
+fn owned_text(text: &[u8]) -> Option<String> {
+    String::from_utf8(text.to_vec()).ok()
 }
 
-/// The reader of header blocks of [`SOLE_ORIGINS`]. In a block of another origin it finds nothing.
-pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
-    SOLE_ORIGINS.form(origin).map_or(&NoHeaders, reader_of_form)
-}
-
-/// The reader of header blocks of this form. In a block of a form that AMQP 1.0 does not have it finds nothing.
-pub fn reader_of_form(form: u8) -> &'static dyn HeaderReader {
-    if form < FORMS { &SectionHeaders } else { &NoHeaders }
-}
-
-/// Reads the application properties of a message.
-#[derive(Debug)]
-struct SectionHeaders;
-
-impl HeaderReader for SectionHeaders {
-    fn visit_headers<'t>(&self, text: &'t [u8], visit: &mut dyn FnMut(Cow<'t, [u8]>, CoreValue<'t>)) {
-        for (key, value) in application_properties(text).into_iter().flat_map(|map| map.iter()) {
-            if let Value::String(key) = key {
-                visit(Cow::Borrowed(key.as_bytes()), core(value));
-            }
-        }
-    }
-
-    fn reply_address<'t>(&self, message: &MessageView<'t>) -> Option<imori_core::message::AddressParts<'t>> {
-        let text = std::str::from_utf8(message.property(Property::ReplyTo)?).ok()?;
-        let node = crate::address::Node::parse(text, false).ok()?;
-        let (exchange, subject) = node.address();
-        Some((Cow::Owned(exchange.to_vec()), Cow::Owned(subject.to_vec())))
-    }
-}
-
-fn application_properties(text: &[u8]) -> Option<Map<'_>> {
-    let mut sections = Sections { rest: text };
-    while let Ok(Some((code, value, _))) = sections.next() {
-        if let (APPLICATION_PROPERTIES, Value::Map(map)) = (code, value) {
-            return Some(map);
-        }
-    }
-    None
-}
-
-/// A value as all protocols see it.
-pub(crate) fn core(value: Value<'_>) -> CoreValue<'_> {
+/// A number, also where a protocol without types has it as text.
+fn whole(value: &Value<'_>) -> Option<u32> {
     match value {
-        Value::Bool(value) => CoreValue::Bool(value),
-        Value::Ubyte(number) => CoreValue::Uint(number.into()),
-        Value::Ushort(number) => CoreValue::Uint(number.into()),
-        Value::Uint(number) => CoreValue::Uint(number.into()),
-        Value::Ulong(number) => CoreValue::Uint(number),
-        Value::Byte(number) => CoreValue::Int(number.into()),
-        Value::Short(number) => CoreValue::Int(number.into()),
-        Value::Int(number) => CoreValue::Int(number.into()),
-        Value::Long(number) => CoreValue::Int(number),
-        Value::Float(number) => CoreValue::Float(number.into()),
-        Value::Double(number) => CoreValue::Float(number),
-        Value::Timestamp(Timestamp(ms)) => CoreValue::Timestamp(ms),
-        Value::String(text) => CoreValue::text(text.as_bytes()),
-        Value::Symbol(Symbol(text)) => CoreValue::text(text.as_bytes()),
-        Value::Binary(bytes) => CoreValue::Binary(Cow::Borrowed(bytes)),
-        _ => CoreValue::Null,
+        Value::Int(number) => u32::try_from(*number).ok(),
+        Value::Uint(number) => u32::try_from(*number).ok(),
+        Value::Text(text) => std::str::from_utf8(text).ok()?.parse().ok(),
+        _ => None,
     }
 }
+
+/// An identifier of another protocol: a UUID where it says so, text, or bytes.
+fn message_id(bytes: &[u8]) -> MessageId<'_> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => {
+            text.strip_prefix(UUID_PREFIX).and_then(uuid).map_or(MessageId::String(text), MessageId::Uuid)
+        }
+        Err(_) => MessageId::Binary(bytes),
+    }
+}
+
+/// Reads a UUID as RFC 9562, 4, writes it.
+fn uuid(text: &str) -> Option<[u8; 16]> {
+    let hyphens = [8, 13, 18, 23];
+    if text.len() != 36 || hyphens.iter().any(|at| text.as_bytes().get(*at) != Some(&b'-')) {
+        return None;
+    }
+    let digits: Vec<u8> = text
+        .bytes()
+        .filter(|byte| *byte != b'-')
+        .map(|byte| char::from(byte).to_digit(16).map(|digit| digit as u8))
+        .collect::<Option<_>>()?;
+    let bytes: Vec<u8> =
+        digits.chunks_exact(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect();
+    bytes.try_into().ok()
+}
+
+/// The address of a node, in RabbitMQ 4's form. `None` for names that are empty or no UTF-8.
+pub(crate) fn node_address(exchange: &[u8], subject: &[u8]) -> Option<String> {
+    let mut address = String::new();
+    if *exchange == *DEFAULT_EXCHANGE {
+        address.push_str("/queues/");
+    } else {
+        address.push_str("/exchanges/");
+        push_encoded(&mut address, exchange);
+        address.push('/');
+    }
+    push_encoded(&mut address, subject);
+    Some(address).filter(|_| !subject.is_empty() || *exchange != *DEFAULT_EXCHANGE)
+}
+
+/// RFC 3986, 2.3: all but letters, digits and four marks is encoded.
+fn push_encoded(out: &mut String, name: &[u8]) {
+    for byte in name {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(char::from(*byte))
+            }
+            other => out.push_str(&format!("%{other:02X}")),
+        }
+    }
+}
+
+/// Adds a header of another protocol. Its type is kept; what an application property cannot be becomes JSON (AMQP 1.0,
+/// 3.2.5: simple types alone).
+fn push_application(application: &mut MapBuf, key: &str, header: &Value<'_>) {
+    let json;
+    let field = match header {
+        Value::Null => value::Value::Null,
+        Value::Bool(value) => value::Value::Bool(*value),
+        Value::Int(number) => value::Value::Long(*number),
+        // JMS has no unsigned numbers, so that a long is better where it holds them.
+        Value::Uint(number) => {
+            i64::try_from(*number).map_or(value::Value::Ulong(*number), value::Value::Long)
+        }
+        Value::Float(number) => value::Value::Double(*number),
+        Value::Timestamp(ms) => value::Value::Timestamp(Timestamp(*ms)),
+        Value::Text(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => value::Value::String(text),
+            Err(_) => value::Value::Binary(bytes),
+        },
+        Value::Binary(bytes) => value::Value::Binary(bytes),
+        Value::List(_) | Value::Map(_) => {
+            json = header.to_text();
+            value::Value::String(std::str::from_utf8(&json).unwrap_or_default())
+        }
+    };
+    application.push(value::Value::String(key), field);
+}
+
+#[cfg(test)]
+mod tests;

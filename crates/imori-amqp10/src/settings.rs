@@ -5,11 +5,11 @@ use std::time::Duration;
 use imori_core::message::{HeaderReaders, Origins};
 use imori_core::outbound::EncoderKinds;
 
+use crate::header_block::{SOLE_ORIGINS, header_reader};
 use crate::limits::{
     CHANNEL_MAX, FRAME_BYTES_MAX, HANDLES_MAX, IDLE_TIME_OUT, LINK_CREDIT, LOGIN_TIMEOUT, MESSAGE_BYTES_MAX,
     PARKED_BYTES_MAX, SESSION_WINDOW, UNFINISHED_BYTES_MAX,
 };
-use crate::message::{SOLE_ORIGINS, header_reader};
 
 /// Settings that the connections of a listener share.
 #[derive(Debug, Clone)]

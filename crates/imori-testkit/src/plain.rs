@@ -22,6 +22,10 @@ impl HeaderReader for Lines {
             }
         }
     }
+
+    fn is_typed(&self) -> bool {
+        false
+    }
 }
 
 const KIND: EncoderKind = EncoderKinds::of_protocol(1).kind(0);

@@ -110,7 +110,7 @@ fn shown(open: &Open<'_>) -> String {
         }
         imori_core::message::Value::text(key.as_bytes()).push_json(&mut text);
         text.push(':');
-        crate::message::core(value).push_json(&mut text);
+        crate::header_block::core_value(value).push_json(&mut text);
         if text.len() > SHOWN_PROPERTIES_BYTES_MAX {
             return String::from("{}");
         }

@@ -1,6 +1,5 @@
 //! Hashes of passwords: argon2id, and those that other brokers' definitions bring along.
 
-use std::cell::RefCell;
 use std::fmt;
 
 use argon2::password_hash::PasswordHasher as _;
@@ -20,21 +19,10 @@ const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 /// Characters of such a password.
 const PASSWORD_CHARACTERS: usize = 25;
 
-thread_local! {
-    static OF_THREAD: RefCell<HashMemory> = RefCell::default();
-}
-
-/// The memory that argon2id works in, some 19 MiB.
+/// The memory that argon2id works in, some 19 MiB. Whoever checks often keeps it: fresh pages for each check would have
+/// the kernel hold up all other threads.
 #[derive(Default)]
 pub(crate) struct HashMemory(Vec<Block>);
-
-impl HashMemory {
-    /// Lends the memory that this thread keeps for its checks. Fresh pages for each would have the kernel hold up all
-    /// other threads.
-    pub(crate) fn of_thread<T>(check: impl FnOnce(&mut HashMemory) -> T) -> T {
-        OF_THREAD.with_borrow_mut(check)
-    }
-}
 
 /// The function that made a hash, under RabbitMQ's names where RabbitMQ knows it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,7 +137,7 @@ mod tests {
     use super::*;
 
     fn is_right(hash: &PasswordHash, password: &[u8]) -> bool {
-        HashMemory::of_thread(|memory| hash.verify(password, memory))
+        hash.verify(password, &mut HashMemory::default())
     }
 
     #[test]
