@@ -98,8 +98,9 @@ mutants: ## Changes what keeps messages, line by line: the tests have to notice 
 	.tools/mutants/bin/python ci/mutants.py store
 	.tools/mutants/bin/python ci/mutants.py core
 
-soak: ## Rights at random, the simulator, the fuzzers, the stalls and the ends of brokers for long, and the mutants.
+soak: ## Rights and selectors at random, the simulator, the fuzzers, the stalls and the ends of brokers for long, and the mutants.
 	IMORI_RIGHTS_CASES=1000000 $(CARGO) test -p imori-core --locked --quiet --test it rights_at_random
+	IMORI_SELECTOR_CASES=20000000 $(CARGO) test -p imori-core --locked --quiet --lib naive
 	$(MAKE) sim SEEDS=1000000
 	$(MAKE) fuzz FUZZ_SECONDS=600
 	$(MAKE) stalls STALL_CAUSES=200

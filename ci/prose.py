@@ -17,6 +17,7 @@ VAGUE = re.compile(r"(?:What|Who|The same|That of|It|Such)\b")
 NAMED_SUBJECTS = {
     "imori",
     "imori-amqp091",
+    "imori-amqp10",
     "imori-bench",
     "imori-brokerless",
     "imori-core",

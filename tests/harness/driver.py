@@ -5,6 +5,7 @@
 A scenario ends well with status 0. It prints one word a line when the test has to do something.
 """
 
+import os
 import re
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -47,19 +48,24 @@ class Driver:
         return re.findall(self.scenario, self.source.read_text(), re.MULTILINE)
 
     @contextmanager
-    def running(self, scenario: str, url: str, name: str) -> Iterator["Run"]:
-        """Starts a scenario; it has ended afterwards."""
+    def running(
+        self, scenario: str, url: str, name: str, environment: Mapping[str, str] | None = None
+    ) -> Iterator["Run"]:
+        """Starts a scenario with more in its environment; it has ended afterwards."""
         command = [*self.command, scenario, url, name]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        env = os.environ | (environment or {})
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
             assert process.stdout is not None
             try:
                 yield Run(process, lines_of(process.stdout))
             finally:
                 process.kill()
 
-    def run(self, scenario: str, url: str, name: str) -> None:
+    def run(
+        self, scenario: str, url: str, name: str, environment: Mapping[str, str] | None = None
+    ) -> None:
         """Runs a scenario that needs nobody."""
-        with self.running(scenario, url, name) as run:
+        with self.running(scenario, url, name, environment) as run:
             run.end()
 
 

@@ -15,6 +15,8 @@ import stomp
 import websocket
 from nats.aio.client import Client as NatsClient
 
+import harness.amqp.driver
+import harness.nats.driver
 from conftest import StartImori
 from harness.certificates import Certificates, certificates
 from harness.deadline import DEADLINE_S, wait_for
@@ -22,6 +24,26 @@ from harness.imori import BINARY, Imori
 from harness.process import running
 
 Start = Callable[..., Imori]
+
+# Clients whose environment names the CA that they trust: variable, scheme, listener, login.
+BY_ENVIRONMENT = {
+    "amqp091-go": ("SSL_CERT_FILE", "amqps", "amqp-tls", "guest:guest@"),
+    "amqplib": ("NODE_EXTRA_CA_CERTS", "amqps", "amqp-tls", "guest:guest@"),
+    "nats.go": ("SSL_CERT_FILE", "tls", "nats", ""),
+}
+# These steer the broker, need another configuration, or say that there is no TLS.
+WITHOUT_TLS = {"restart", "reconnect", "lame_duck", "right_token", "wrong_token", "what_info_says"}
+DRIVERS = {
+    driver.client: driver
+    for driver in (*harness.amqp.driver.DRIVERS, *harness.nats.driver.DRIVERS)
+    if driver.client in BY_ENVIRONMENT
+}
+SCENARIOS = [
+    (client, scenario)
+    for client, driver in DRIVERS.items()
+    for scenario in driver.scenarios()
+    if scenario not in WITHOUT_TLS
+]
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +176,18 @@ def test_nats_py_begins_tls_behind_info_or_first(
         await client.close()
 
     asyncio.run(talk())
+
+
+@pytest.mark.parametrize(("client", "scenario"), SCENARIOS)
+def test_clients_do_over_tls_what_they_do_without(
+    start: Start, own: Certificates, name: str, client: str, scenario: str
+) -> None:
+    driver = DRIVERS[client]
+    driver.need(scenario, {})
+    variable, scheme, listener, login = BY_ENVIRONMENT[client]
+    port = start(nats__tls="demanded").named[listener][1]
+    url = f"{scheme}://{login}localhost:{port}"
+    driver.run(scenario, url, name, {variable: str(own.ca)})
 
 
 def test_a_nats_client_without_tls_is_let_in_where_tls_is_offered_only(start: Start) -> None:

@@ -109,7 +109,7 @@ def test_passwords_are_checked_on_few_threads_that_yield_to_the_cells(imori: Imo
     tasks = Path(f"/proc/{imori.process.pid}/task")
     # The name stands in brackets; the 16th of the fields behind it is the nice value.
     stats = [(task / "stat").read_text().rpartition(")") for task in tasks.iterdir()]
-    nice = [rest.split()[16] for head, _, rest in stats if head.endswith("(verifier")]
+    nice = [rest.split()[16] for head, _, rest in stats if head.endswith("(hasher")]
     assert nice in (["19"], ["19", "19"])
 
 

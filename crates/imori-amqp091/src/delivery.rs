@@ -76,6 +76,20 @@ impl DeliveryEncoder {
         }
     }
 
+    #[inline]
+    fn push_message(
+        &self,
+        out: &mut Vec<u8>,
+        recipient: &Recipient<'_>,
+        delivery: &Delivery<'_>,
+        shared: &mut SharedHeaders,
+    ) {
+        match recipient.label.first() {
+            Some(&GET) => self.push_get_ok(out, recipient, delivery),
+            _ => self.push_deliver(out, recipient, delivery, shared),
+        }
+    }
+
     /// Writes a content: header and body frames.
     fn push_content(&self, out: &mut Vec<u8>, channel: u16, delivery: &Delivery<'_>) {
         self.push_header(out, channel, delivery);
@@ -214,9 +228,9 @@ impl Encoder for DeliveryEncoder {
         delivery: &Delivery<'_>,
         shared: &mut SharedHeaders,
     ) {
-        match recipient.label.first() {
-            Some(&GET) => self.push_get_ok(out, recipient, delivery),
-            _ => self.push_deliver(out, recipient, delivery, shared),
+        match delivery.decoded_body(self.origins, self.header_readers) {
+            None => self.push_message(out, recipient, delivery, shared),
+            Some(body) => self.push_message(out, recipient, &delivery.with_body(&body), shared),
         }
     }
 
@@ -235,12 +249,15 @@ impl Encoder for DeliveryEncoder {
     }
 
     fn confirmed(&mut self, out: &mut Vec<u8>, confirmed: Confirmed) {
-        let Confirmed { session, number, is_multiple, is_refused } = confirmed;
-        if is_refused {
-            let nack = basic::Nack { delivery_tag: number, multiple: is_multiple, requeue: false };
-            push_method(out, session.0, &nack);
-        } else {
-            push_method(out, session.0, &basic::Ack { delivery_tag: number, multiple: is_multiple });
+        let Confirmed { session, first, last, is_in_order, is_refused } = confirmed;
+        let multiple = is_in_order && first < last;
+        let tags = if is_in_order { last..=last } else { first..=last };
+        for delivery_tag in tags {
+            if is_refused {
+                push_method(out, session.0, &basic::Nack { delivery_tag, multiple, requeue: false });
+            } else {
+                push_method(out, session.0, &basic::Ack { delivery_tag, multiple });
+            }
         }
     }
 

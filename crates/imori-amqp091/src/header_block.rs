@@ -156,6 +156,14 @@ impl HeaderReader for BasicHeaders {
         let own = headers.iter().filter(|(name, _)| !is_of_deaths(name));
         own.for_each(|(name, field)| visit(Cow::Borrowed(name), value(field)));
     }
+
+    fn header<'t>(&self, text: &'t [u8], name: &[u8]) -> Option<Value<'t>> {
+        let headers = BasicProperties::read_headers(text)?;
+        if is_of_deaths(name) {
+            return None;
+        }
+        headers.iter().find(|(known, _)| *known == name).map(|(_, field)| value(field))
+    }
 }
 
 /// Tells whether the broker writes this header of a dead letter itself.

@@ -25,6 +25,7 @@ pub mod activity;
 pub mod responses;
 pub mod delivery;
 pub mod route;
+pub mod selector;
 pub mod message;
 pub mod confirm;
 pub mod room;

@@ -145,3 +145,21 @@ pub const SUBJECT_GRANTS_MAX: usize = 10_000;
 /// Messages of a connection whose answers are a right of their own and did not come yet, about 150 bytes each. More: the
 /// one that came first can no longer be answered.
 pub const OPEN_ANSWERS_MAX: usize = 4096;
+
+/// Bytes of a selector; a list of a thousand ids has 40,000. More: the selector is refused.
+pub const SELECTOR_BYTES_MAX: usize = 64 << 10;
+
+/// Words of a selector: names, literals, operators and parentheses. Each becomes at most one step, so that one
+/// evaluation takes a tenth of a millisecond at most. More: the selector is refused.
+pub const SELECTOR_WORDS_MAX: usize = 8192;
+
+/// Operators and parentheses of a selector that wait for each other. More: the selector is refused.
+pub const SELECTOR_NESTING_MAX: usize = 64;
+
+/// Values that one evaluation of a selector has at hand: two for each operator that waits for another, and the last
+/// one. More: the selector is refused.
+pub const SELECTOR_SLOTS_MAX: usize = 2 * SELECTOR_NESTING_MAX + 1;
+
+/// Characters between two `%` of a pattern with `_` among them, which are tried at each place of a text. More: the
+/// selector is refused.
+pub const SELECTOR_WILD_PIECE_MAX: usize = 64;

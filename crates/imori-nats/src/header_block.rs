@@ -175,6 +175,17 @@ impl HeaderReader for NatsHeaders {
         }
     }
 
+    fn header<'t>(&self, text: &'t [u8], name: &[u8]) -> Option<Value<'t>> {
+        if !self.has_block || field(name) != Field::User {
+            return None;
+        }
+        Headers::new(text).find(|(known, _)| *known == name).map(|(_, value)| Value::text(value))
+    }
+
+    fn is_typed(&self) -> bool {
+        false
+    }
+
     fn reply_address<'t>(&self, message: &MessageView<'t>) -> Option<AddressParts<'t>> {
         message.property(Property::ReplyTo).map(address)
     }
@@ -214,6 +225,8 @@ mod tests {
             let expected =
                 expected.map(|(name, value)| (Cow::from(name.as_bytes()), Value::text(value.as_bytes())));
             assert_eq!(user, expected);
+            let value = |name: &[u8]| header_reader(properties.origin).header(text, name);
+            assert_eq!((value(b"A"), value(b"priority"), value(b"B")), (Some(Value::text(b"b")), None, None));
         }
     }
 

@@ -143,6 +143,15 @@ impl HeaderReader for StompHeaders {
         }
     }
 
+    fn header<'t>(&self, text: &'t [u8], name: &[u8]) -> Option<Value<'t>> {
+        let mut headers = headers(text, self.form).filter(|(known, _)| **known == *name);
+        headers.next().filter(|(name, _)| !is_property(name)).map(|(_, value)| Value::Text(value))
+    }
+
+    fn is_typed(&self) -> bool {
+        false
+    }
+
     fn reply_address<'t>(&self, message: &MessageView<'t>) -> Option<AddressParts<'t>> {
         let written = message.property(Property::ReplyTo)?;
         if message.properties.replies_to_inbox {
@@ -174,6 +183,10 @@ mod tests {
             seen.push(format!("{}={}", name.escape_ascii(), value.escape_ascii()));
         });
         assert_eq!(seen, ["a:b=c\\nd", "e=f"]);
+        let value = |name: &str| reader.header(text, name.as_bytes());
+        assert_eq!(value("a:b"), Some(Value::text(b"c\nd")));
+        assert_eq!(value("e"), Some(Value::text(b"f")));
+        assert_eq!((value("content-type"), value("persistent"), value("rest")), (None, None, None));
         header_reader(OriginId::BROKER).visit_headers(text, &mut |_, _| panic!("it is not STOMP's"));
     }
 

@@ -10,7 +10,7 @@ use imori_core::error::BrokerError;
 use imori_core::id::{ConnectionId, QueueId, ReaderId};
 use imori_core::message::{OriginId, Properties, Property, Publication, Span};
 use imori_core::name::Name;
-use imori_core::outbound::{Credit, HeldAnswers, Numbers, SessionId};
+use imori_core::outbound::{Credit, Grant, HeldAnswers, Numbers, SessionId};
 use imori_core::queue::{DeadLetterTarget, QueueSettings};
 use imori_core::route::{Arguments, BindingKey, ExchangeKind, Settings, Syntax};
 use imori_core::world::World;
@@ -187,6 +187,26 @@ impl<'w> Caller<'w> {
     /// Consumes with a window of `credit`, or without settling where that is zero.
     pub fn consume(&self, queue: &str, label: &str, credit: u32) -> ReaderId {
         self.try_consume(queue, label, credit, false).expect("the queue is there")
+    }
+
+    /// Consumes by grants, of which there is none yet, and settles.
+    pub fn consume_granted(&self, queue: &str, label: &str) -> ReaderId {
+        let id = broker::find_queue(self.world, &self.actor(), queue.as_bytes()).expect("the queue is there");
+        let options = ConsumeOptions {
+            session: self.session,
+            label: label.as_bytes().into(),
+            settles: true,
+            credit: Credit::ungranted(),
+            priority: 0,
+            is_exclusive: false,
+        };
+        let added = broker::consume(self.world, &self.actor(), id, queue.as_bytes(), options, |_, _| ());
+        added.expect("it may consume")
+    }
+
+    /// Grants a consumer credit from where it stands after `used` deliveries.
+    pub fn grant(&self, reader: ReaderId, (used, credit): (u32, u32), drains: bool) {
+        broker::grant(self.world, &self.actor(), reader, &Grant { used, credit, drains });
     }
 
     /// Consumes as [`Caller::consume`] does, and gives the error.

@@ -6,7 +6,8 @@ use imori_core::delivery::Delivery;
 use imori_core::message::{HeaderReader, Value};
 use imori_core::name::Name;
 use imori_core::outbound::{
-    AfterCancel, CutReason, Encoder, EncoderKind, EncoderKinds, Recipient, SharedHeaders,
+    AfterCancel, CutReason, Encoder, EncoderKind, EncoderKinds, FrameNumbers, FramePart, Recipient,
+    SessionId, SharedHeaders,
 };
 
 /// Reads `name=value` lines.
@@ -20,6 +21,10 @@ impl HeaderReader for Lines {
                 visit(Cow::Borrowed(&line[..middle]), Value::text(&line[middle + 1..]));
             }
         }
+    }
+
+    fn is_typed(&self) -> bool {
+        false
     }
 }
 
@@ -48,6 +53,15 @@ impl Encoder for Plain {
             out.extend_from_slice(text.as_bytes());
         }
         out.push(b';');
+    }
+
+    fn next_frame(&self, written: &[u8]) -> FramePart {
+        let bytes = written.iter().position(|byte| *byte == b';').map_or(written.len(), |at| at + 1);
+        FramePart { bytes, is_counted: !written.starts_with(b"drained") }
+    }
+
+    fn drained(&mut self, out: &mut Vec<u8>, _: SessionId, label: &[u8], used: u32, _: FrameNumbers) {
+        out.extend_from_slice(format!("drained {} {used};", String::from_utf8_lossy(label)).as_bytes());
     }
 
     fn cancelled(&mut self, out: &mut Vec<u8>, label: &[u8], queue: &Name) -> AfterCancel {

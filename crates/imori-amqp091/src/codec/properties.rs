@@ -121,6 +121,16 @@ impl<'a> BasicProperties<'a> {
         Ok(properties)
     }
 
+    /// The table of headers in bytes that were read before and are not checked again; `None` where they have none.
+    pub fn read_headers(bytes: &'a [u8]) -> Option<Table<'a>> {
+        let mut fields = Fields::new(bytes);
+        let flags = fields.short().ok()?;
+        let mut reading = Reading { all: bytes.len(), flags, fields };
+        reading.text().ok()?;
+        reading.text().ok()?;
+        reading.value(Table::read_checked).ok()?
+    }
+
     /// Appends flags and values.
     pub fn push(&self, out: &mut Vec<u8>) {
         let is_there = [

@@ -114,6 +114,15 @@ impl<'a> Table<'a> {
         Table::new(fields.long_str()?)
     }
 
+    /// Reads a table that was checked when it came, its length first. One that was not is read as far as it can be.
+    ///
+    /// # Errors
+    /// [`FieldError`] where its length is over what follows.
+    #[inline]
+    pub fn read_checked(fields: &mut Fields<'a>) -> Result<Table<'a>, FieldError> {
+        fields.long_str().map(Table)
+    }
+
     /// Its bytes, without the length in front.
     pub fn bytes(&self) -> &'a [u8] {
         self.0

@@ -122,7 +122,8 @@ fn a_dead_letter_tells_its_history() {
 #[test]
 fn confirms_and_goodbyes_are_methods() {
     let mut out = Vec::new();
-    let confirmed = Confirmed { session: SessionId(3), number: 9, is_multiple: true, is_refused: false };
+    let confirmed =
+        Confirmed { session: SessionId(3), first: 7, last: 9, is_in_order: true, is_refused: false };
     encoder().confirmed(&mut out, confirmed);
     encoder().confirmed(&mut out, Confirmed { is_refused: true, ..confirmed });
     assert_eq!(encoder().cancelled(&mut out, &consumer_label(4, "tag"), &Name::from("q")), AfterCancel::GoOn);

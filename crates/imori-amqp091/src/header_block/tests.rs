@@ -47,6 +47,52 @@ fn the_broker_reads_what_it_needs() {
 }
 
 #[test]
+fn a_header_is_found_by_its_name() {
+    let mut headers = Vec::new();
+    for (name, field) in [
+        (&b"x-death"[..], FieldValue::I32(1)),
+        (b"a", FieldValue::Text(b"b")),
+        (b"a", FieldValue::Bool(true)),
+        (b"c", FieldValue::F64(1.5)),
+    ] {
+        push_field(&mut headers, name, field);
+    }
+    let table = Some(Table::new(&headers).unwrap());
+    let text = Some(TextProperty::new(b"text"));
+    let reader = header_reader(ORIGIN);
+    for basic in [
+        BasicProperties { headers: table, ..BasicProperties::default() },
+        BasicProperties {
+            headers: table,
+            content_type: text,
+            correlation_id: text,
+            ..BasicProperties::default()
+        },
+        BasicProperties {
+            headers: table,
+            content_encoding: text,
+            app_id: text,
+            ..BasicProperties::default()
+        },
+    ] {
+        let block = block(&basic);
+        for (name, expected) in [
+            (&b"a"[..], Some(Value::text(b"b"))),
+            (b"c", Some(Value::Float(1.5))),
+            (b"d", None),
+            (b"x-death", None),
+        ] {
+            assert_eq!(reader.header(&block, name), expected, "{}", name.escape_ascii());
+        }
+    }
+    let bare = block(&BasicProperties { app_id: text, ..BasicProperties::default() });
+    assert_eq!(reader.header(&bare, b"a"), None);
+    for cut in 0..bare.len() {
+        assert_eq!(reader.header(&bare[..cut], b"a"), None, "it does not panic");
+    }
+}
+
+#[test]
 fn what_no_message_may_say_is_refused() {
     let text = |bytes: &'static [u8]| Some(TextProperty::new(bytes));
     for (basic, expected) in [

@@ -2,7 +2,7 @@
 
 use crate::delivery::Delivery;
 use crate::id::{ConnectionId, QueueId, Reader};
-use crate::outbound::{SharedHeaders, Wake};
+use crate::outbound::{Outbound, SharedHeaders, Wake};
 use crate::pipeline::{FollowUps, offer, publish_dead_letters, record_effects};
 use crate::queue::{Effects, Queue};
 use crate::room::Room;
@@ -24,6 +24,10 @@ pub(super) fn change_and_deliver<W: World, R>(
             offer(world, id, reader, delivery, &mut SharedHeaders::for_receivers(1))
         };
         queue.deliver(now, &mut offer, &mut effects);
+        queue.end_drains(|reader, is_all| {
+            let end = |outbound: &mut Outbound| outbound.end_drain(reader.id, is_all);
+            world.with_outbound(reader.connection, end).unwrap_or(true)
+        });
         (result, queue.vhost(), FollowUps::of(world, queue, &mut effects, now))
     })?;
     follow_ups.run(world, id);

@@ -1,14 +1,43 @@
-//! A consumer says what became of its deliveries.
+//! A consumer says how much it takes, and what became of its deliveries.
 
 use super::deliver::{change_and_deliver, wake_consumers};
 use crate::authorize::{Action, Actor, Object};
 use crate::confirm::{Confirm, Level};
 use crate::delivery::Outcome;
 use crate::error::BrokerError;
-use crate::id::{ConnectionId, Reader};
+use crate::id::{ConnectionId, Reader, ReaderId};
 use crate::limits::SETTLES_AT_ONCE;
-use crate::outbound::{Numbers, SessionId, Settled, Unsettled, Wake};
+use crate::outbound::{Grant, Numbers, SessionId, Settled, Source, Unsettled, Wake};
 use crate::world::World;
+
+/// Gives a consumer credit. One that drains gets what there is, from disk too, and then gives up the rest of its credit:
+/// its encoder says so by [`drained`](crate::outbound::Encoder::drained), which nearly always is written when this
+/// returns.
+pub fn grant<W: World>(world: &W, actor: &Actor<'_>, id: ReaderId, grant: &Grant) {
+    let granted = world.with_outbound(actor.connection, |outbound| {
+        let wake = outbound.grant(id, grant);
+        let Some(Source::Queue(queue)) = outbound.source(id) else { return None };
+        Some((*queue, wake))
+    });
+    let Some((queue, wake)) = granted.flatten() else { return };
+    let reader = Reader { connection: actor.connection, id };
+    if grant.drains || wake.is_some() {
+        change_and_deliver(world, queue, |queue, _| {
+            if wake.is_some() {
+                queue.wake(reader);
+            }
+            if grant.drains {
+                queue.drain(reader);
+            }
+        });
+    }
+}
+
+/// Lets the peer's window of a session end before the frame of this serial number.
+pub fn grant_frames<W: World>(world: &W, actor: &Actor<'_>, session: SessionId, end: u32) {
+    let wake = world.with_outbound(actor.connection, |outbound| outbound.grant_frames(session, end));
+    wake_consumers(world, actor.connection, wake.flatten().as_slice());
+}
 
 /// The result of settling deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -121,7 +121,7 @@ impl Through {
         match numbers {
             Numbers::One(_) => 0,
             Numbers::UpTo(_) | Numbers::InRow(..) | Numbers::Range(..) | Numbers::All => up_to(None),
-            Numbers::UpToOf(_, reader) => up_to(None).max(up_to(Some(reader))),
+            Numbers::UpToOf(_, reader) | Numbers::AllOf(reader) => up_to(None).max(up_to(Some(reader))),
         }
     }
 
@@ -130,7 +130,7 @@ impl Through {
         let reader = match numbers {
             Numbers::One(_) | Numbers::InRow(..) | Numbers::Range(..) => return,
             Numbers::UpTo(_) | Numbers::All => None,
-            Numbers::UpToOf(_, reader) => Some(reader),
+            Numbers::UpToOf(_, reader) | Numbers::AllOf(reader) => Some(reader),
         };
         let up_to = self.0.entry((session, reader)).or_default();
         *up_to = last.max(*up_to);

@@ -110,6 +110,10 @@ impl HeaderReader for BrokerHeaders {
             rest = behind;
         }
     }
+
+    fn is_typed(&self) -> bool {
+        false
+    }
 }
 
 fn take_number(bytes: &[u8]) -> Option<(u16, &[u8])> {

@@ -41,12 +41,39 @@ pub trait HeaderReader {
     /// Calls `visit` with the name and value of each user header, in order.
     fn visit_headers<'t>(&self, text: &'t [u8], visit: &mut dyn FnMut(Cow<'t, [u8]>, Value<'t>));
 
+    /// The first user header of this name; `None` where there is none. A reader that can stop at it does.
+    fn header<'t>(&self, text: &'t [u8], name: &[u8]) -> Option<Value<'t>> {
+        let mut found = None;
+        self.visit_headers(text, &mut |known, value| {
+            if found.is_none() && *known == *name {
+                found = Some(value);
+            }
+        });
+        found
+    }
+
+    /// Tells whether its headers have types. Otherwise a text may stand for a number or a boolean.
+    fn is_typed(&self) -> bool {
+        true
+    }
+
+    /// When the sender says that it sent the message, in milliseconds since the UNIX epoch.
+    fn timestamp_ms(&self, message: &MessageView<'_>) -> Option<i64> {
+        let seconds = i64::try_from(message.properties.timestamp?).ok()?;
+        seconds.checked_mul(1000)
+    }
+
     /// The address for replies to a message, which each protocol writes in its own form. `None` where the message
     /// names no address, or one that is none of this broker.
     fn reply_address<'t>(&self, message: &MessageView<'t>) -> Option<AddressParts<'t>> {
         // As in AMQP: the name of a queue, or the key of an inbox.
         let key = message.property(Property::ReplyTo)?;
         Some((Cow::Borrowed(DEFAULT_EXCHANGE), Cow::Borrowed(key)))
+    }
+
+    /// The body as a receiver of another protocol gets it: that of the message, unless the origin encodes bodies.
+    fn body<'t>(&self, message: &MessageView<'t>) -> Cow<'t, [u8]> {
+        Cow::Borrowed(message.body)
     }
 }
 

@@ -1,4 +1,6 @@
-//! How many deliveries a reader may have.
+//! How many deliveries a reader may have, and how many frames of them a session.
+
+use super::encoder::{Encoder, FrameNumbers, FramePart};
 
 /// A reader's allowance of deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,9 +16,22 @@ pub enum Credit {
     },
     /// So many more; only a grant gives more (AMQP 1.0 link credit).
     Granted {
-        /// Deliveries that the session may still get.
+        /// Deliveries that the reader may still get.
         left: u32,
+        /// Deliveries that it had, and credit that it gave up unused: a serial number, to which grants refer.
+        used: u32,
     },
+}
+
+/// A grant of credit, as a receiver gives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grant {
+    /// The serial number that the receiver knows [`Credit::Granted`]'s `used` by.
+    pub used: u32,
+    /// Deliveries that it may have from there on.
+    pub credit: u32,
+    /// The receiver wants what there is, and to give up the rest of the credit then.
+    pub drains: bool,
 }
 
 impl Credit {
@@ -25,12 +40,37 @@ impl Credit {
         Credit::Window { size, used: 0 }
     }
 
+    /// Credit by grants, of which there was none yet.
+    pub fn ungranted() -> Credit {
+        Credit::Granted { left: 0, used: 0 }
+    }
+
+    /// Takes a grant. One that was given before the reader had its last deliveries counts without these.
+    pub(super) fn grant(&mut self, grant: &Grant) {
+        if let Credit::Granted { left, used } = self {
+            let more = grant.used.wrapping_add(grant.credit).wrapping_sub(*used);
+            // A serial number in the upper half lies behind (RFC 1982).
+            *left = if more > i32::MAX as u32 && more > grant.credit { 0 } else { more };
+        }
+    }
+
+    /// Gives up what is left of the credit that was granted. Returns the serial number behind it.
+    pub(super) fn give_up(&mut self) -> u32 {
+        match self {
+            Credit::Granted { left, used } => {
+                *used = used.wrapping_add(std::mem::take(left));
+                *used
+            }
+            Credit::Unlimited | Credit::Window { .. } => 0,
+        }
+    }
+
     /// Tells whether one more delivery is allowed.
     pub fn has_any(&self) -> bool {
         match *self {
             Credit::Unlimited => true,
             Credit::Window { size, used } => used < size,
-            Credit::Granted { left } => left > 0,
+            Credit::Granted { left, .. } => left > 0,
         }
     }
 
@@ -39,7 +79,10 @@ impl Credit {
         match self {
             Credit::Unlimited => {}
             Credit::Window { used, .. } => *used += 1,
-            Credit::Granted { left } => *left = left.saturating_sub(1),
+            Credit::Granted { left, used } => {
+                *left = left.saturating_sub(1);
+                *used = used.wrapping_add(1);
+            }
         }
     }
 
@@ -48,6 +91,79 @@ impl Credit {
         if let Credit::Window { used, .. } = self {
             *used = used.saturating_sub(1);
         }
+    }
+}
+
+/// Frames of deliveries that a session may send, where its peer says so (AMQP 1.0, 2.5.6: session flow control).
+///
+/// A delivery may have more frames than the window. The rest then waits here and goes on by the next grant, and nothing
+/// else of the session overtakes it.
+#[derive(Debug, Default)]
+pub(super) struct FrameWindow {
+    /// Frames that the peer takes.
+    left: u32,
+    /// The serial number of the next frame.
+    next: u32,
+    /// The serial number of the peer's next frame, as the peer was told last.
+    awaited: u32,
+    /// Frames that wait for the window.
+    rest: Vec<u8>,
+}
+
+impl FrameWindow {
+    /// A window of so many frames. The first has the number `next`, that of the peer `awaited`.
+    pub(super) fn new(next: u32, awaited: u32, left: u32) -> FrameWindow {
+        FrameWindow { left, next, awaited, rest: Vec::new() }
+    }
+
+    /// The serial numbers of the next frame each way.
+    pub(super) fn numbers(&self) -> FrameNumbers {
+        FrameNumbers { next: self.next, awaited: self.awaited }
+    }
+
+    /// Notes which frame of the peer is awaited, as the peer is told now.
+    pub(super) fn tell(&mut self, awaited: u32) {
+        self.awaited = awaited;
+    }
+
+    /// Tells whether another delivery may begin.
+    #[inline]
+    pub(super) fn is_open(&self) -> bool {
+        self.left > 0 && self.rest.is_empty()
+    }
+
+    /// Bytes that wait for the window.
+    pub(super) fn rest_bytes(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// Keeps back those of the frames written to `out` from `start` on that the peer does not take yet.
+    pub(super) fn pass(&mut self, encoder: &dyn Encoder, out: &mut Vec<u8>, start: usize) {
+        if !self.rest.is_empty() {
+            self.rest.extend(out.drain(start..));
+            return;
+        }
+        let mut at = start;
+        while let Some(rest) = out.get(at..).filter(|rest| !rest.is_empty()) {
+            let FramePart { bytes, is_counted } = encoder.next_frame(rest);
+            if is_counted && self.left == 0 {
+                self.rest = out.split_off(at);
+                return;
+            }
+            self.left -= u32::from(is_counted);
+            self.next = self.next.wrapping_add(u32::from(is_counted));
+            at += bytes.max(1);
+        }
+    }
+
+    /// Lets the peer's window end before the frame of this serial number, and writes what waits and now may leave.
+    pub(super) fn grant(&mut self, encoder: &dyn Encoder, end: u32, out: &mut Vec<u8>) {
+        let left = end.wrapping_sub(self.next);
+        // A serial number in the upper half lies behind (RFC 1982).
+        self.left = if left > i32::MAX as u32 { 0 } else { left };
+        let start = out.len();
+        out.append(&mut self.rest);
+        self.pass(encoder, out, start);
     }
 }
 
@@ -65,9 +181,9 @@ mod tests {
             (Credit::window(u32::MAX), 5, true),
             (Credit::Window { size: u32::MAX, used: u32::MAX }, 0, true),
             (Credit::Window { size: 1, used: 2 }, 0, false),
-            (Credit::Granted { left: 0 }, 0, false),
-            (Credit::Granted { left: 2 }, 2, false),
-            (Credit::Granted { left: u32::MAX }, 5, true),
+            (Credit::Granted { left: 0, used: 7 }, 0, false),
+            (Credit::Granted { left: 2, used: u32::MAX }, 2, false),
+            (Credit::Granted { left: u32::MAX, used: 0 }, 5, true),
         ] {
             let mut left = credit;
             let mut spent = 0;
@@ -79,10 +195,30 @@ mod tests {
             left.settled();
             assert_eq!(left.has_any(), after_settling, "{credit:?}");
         }
-        let mut empty = Credit::Granted { left: 0 };
-        empty.spend();
         let mut unused = Credit::window(1);
         unused.settled();
-        assert_eq!((empty, unused), (Credit::Granted { left: 0 }, Credit::window(1)));
+        assert_eq!(unused, Credit::window(1));
+    }
+
+    /// AMQP 1.0, 2.6.7: link-credit(snd) := delivery-count(rcv) + link-credit(rcv) - delivery-count(snd).
+    #[test]
+    fn a_grant_counts_from_what_the_receiver_knew() {
+        for (used, known, granted, left) in [
+            (0, 0, 10, 10),
+            (4, 0, 10, 6),
+            (10, 0, 10, 0),
+            (11, 0, 10, 0),
+            (4, 4, 10, 10),
+            (1, u32::MAX, 10, 8),
+            (u32::MAX, u32::MAX, 2, 2),
+            (0, 0, u32::MAX, u32::MAX),
+            (7, 7, 0, 0),
+        ] {
+            let mut credit = Credit::Granted { left: 3, used };
+            credit.grant(&Grant { used: known, credit: granted, drains: false });
+            assert_eq!(credit, Credit::Granted { left, used }, "{granted} from {known} on");
+            assert_eq!(credit.give_up(), used.wrapping_add(left));
+            assert!(!credit.has_any());
+        }
     }
 }

@@ -80,7 +80,7 @@ impl Outbound {
         let Some(session) = self.sessions.at_mut(record.session).filter(|session| !session.is_ended) else {
             return Taken::Gone;
         };
-        if record.spec.settles && !session.has_window() {
+        if !session.has_window(record.spec.settles) {
             record.is_starved = true;
             session.join_line(record, id);
             return Taken::Full;
@@ -95,6 +95,7 @@ impl Outbound {
             delivery,
             shared,
         );
+        self.rest_bytes += session.rest_bytes();
         self.unsettled += usize::from(taken == Taken::Unsettled);
         self.activity.delivered_unsettled += u64::from(taken == Taken::Unsettled);
         self.activity.redelivered += u64::from(delivery.is_redelivered);
@@ -292,7 +293,13 @@ fn write_delivery(
 ) -> Taken {
     let number = session.next_number();
     let recipient = Recipient { session: spec.session, label: &spec.label, number, settles: spec.settles };
-    buffer.append(|out| encoder.deliver(out, &recipient, delivery, shared));
+    buffer.append(|out| {
+        let start = out.len();
+        encoder.deliver(out, &recipient, delivery, shared);
+        if let Some(frames) = &mut session.frames {
+            frames.pass(encoder, out, start);
+        }
+    });
     if spec.settles {
         session.sent_unsettled(QueuePosition { queue, sequence: delivery.sequence }, id);
         Taken::Unsettled

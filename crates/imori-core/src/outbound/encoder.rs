@@ -190,6 +190,23 @@ pub trait Encoder: Send {
         run.len()
     }
 
+    /// The first of the frames that it wrote, where the frames of a session are counted.
+    fn next_frame(&self, written: &[u8]) -> FramePart {
+        FramePart { bytes: written.len(), is_counted: true }
+    }
+
+    /// Says that a reader got all that there is, and gave up the credit that it had left. `used` is the serial number
+    /// behind that credit.
+    fn drained(
+        &mut self,
+        _out: &mut Vec<u8>,
+        _session: SessionId,
+        _label: &[u8],
+        _used: u32,
+        _frames: FrameNumbers,
+    ) {
+    }
+
     /// Answers one publish, or several of a session at once, as [`Outbound::confirm`] and [`Outbound::refuse`] tell.
     /// A protocol whose answers are text of its own promises with [`Outbound::promise`] and has nothing to write here.
     ///
@@ -226,15 +243,35 @@ impl Encoder for Mute {
     fn cut(&mut self, _out: &mut Vec<u8>, _reason: &CutReason) {}
 }
 
-/// The answer to one publish, or to several.
+/// The serial numbers of a session's next frames.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct FrameNumbers {
+    /// The number of the next frame to the peer.
+    pub next: u32,
+    /// The number of the next frame from the peer, as the peer was told last.
+    pub awaited: u32,
+}
+
+/// A frame among those that an encoder wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FramePart {
+    /// Its bytes.
+    pub bytes: usize,
+    /// The window of its session counts it.
+    pub is_counted: bool,
+}
+
+/// The answer to one publish, or to several whose numbers follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Confirmed {
     /// The session that published.
     pub session: SessionId,
-    /// The number of the publish, counted by the protocol from 1 in each session.
-    pub number: u64,
-    /// All publishes before it that were not answered yet are answered with it.
-    pub is_multiple: bool,
+    /// The number of the first publish, counted by the protocol in each session.
+    pub first: u64,
+    /// The number of the last publish.
+    pub last: u64,
+    /// All publishes before the first are answered, where the protocol counts from 1 and leaves no number out.
+    pub is_in_order: bool,
     /// The broker does not take responsibility.
     pub is_refused: bool,
 }

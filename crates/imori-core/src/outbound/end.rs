@@ -82,7 +82,9 @@ impl Outbound {
         for session in self.sessions.iter_mut() {
             session.readers.clear();
             session.line.clear();
+            session.frames = None;
         }
+        self.rest_bytes = 0;
         let mut remains = Remains {
             readers: self.readers.take(readers_max),
             throttled: mem::take(&mut self.throttled),

@@ -12,21 +12,22 @@ mod end;
 mod outbound;
 mod backlog;
 mod inbox;
-mod encoder;
 mod sessions;
 mod session;
 mod readers;
 mod answers;
 mod credit;
+mod encoder;
 mod buffer;
 #[cfg(test)]
 mod test_stage;
 
 pub use crate::id::SessionId;
-pub use credit::Credit;
+pub use credit::{Credit, Grant};
 pub use deliver::{Live, Reply};
 pub use encoder::{
-    AfterCancel, Confirmed, CutReason, Encoder, EncoderKind, EncoderKinds, Mute, Recipient, SharedHeaders,
+    AfterCancel, Confirmed, CutReason, Encoder, EncoderKind, EncoderKinds, FrameNumbers, FramePart, Mute,
+    Recipient, SharedHeaders,
 };
 pub use end::Remains;
 pub use inbox::{INBOX_PREFIX, InboxAddress};

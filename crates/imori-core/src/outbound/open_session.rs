@@ -94,6 +94,8 @@ impl Outbound {
             session.is_ended = true;
             self.activity.sessions_ended += 1;
             session.line.clear();
+            self.rest_bytes -= session.rest_bytes();
+            session.frames = None;
             if session.inboxes > 0 {
                 let inboxes = self.inboxes.iter_mut();
                 let its = inboxes.filter(|place| place.as_ref().is_some_and(|inbox| inbox.session == slot));

@@ -91,6 +91,8 @@ pub struct Outbound {
     pub(super) rounds: usize,
     /// Publishers that wait until there is room.
     pub(super) throttled: Vec<ConnectionId>,
+    /// Bytes that wait for the windows of sessions.
+    pub(super) rest_bytes: usize,
     /// Unsent bytes that are charged to the gauge.
     pub(super) charged: usize,
     pub(super) is_touched: bool,
@@ -129,6 +131,7 @@ impl Outbound {
             is_starved: false,
             rounds: 0,
             throttled: Vec::new(),
+            rest_bytes: 0,
             charged: 0,
             is_touched: false,
             ended: None,
@@ -378,7 +381,10 @@ impl Outbound {
     /// Bytes that nobody else charges: the messages of the backlog are charged as such.
     pub(super) fn waiting_bytes(&self) -> usize {
         let unsettled = self.unsettled.saturating_sub(UNCHARGED_UNSETTLED_MAX);
-        self.buffer.unsent() + self.backlog.own_bytes() + unsettled * Session::UNSETTLED_BYTES
+        self.buffer.unsent()
+            + self.rest_bytes
+            + self.backlog.own_bytes()
+            + unsettled * Session::UNSETTLED_BYTES
     }
 
     /// Charges what waits once it has changed by much, or to nothing.

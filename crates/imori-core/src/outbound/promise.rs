@@ -160,7 +160,7 @@ impl Outbound {
         self.sessions.forget_if_over(slot);
     }
 
-    /// Answers publishes: as one where none before them is unanswered.
+    /// Answers publishes.
     fn write_answered(&mut self, slot: u16, answered: AnsweredPublishes) {
         let Some(session) = self.sessions.at_mut(slot).filter(|_| self.ended.is_none()) else { return };
         let AnsweredPublishes { first, last, is_refused } = answered;
@@ -170,14 +170,7 @@ impl Outbound {
         }
         let (encoder, session) = (&mut self.encoder, session.id);
         self.buffer.append(|out| {
-            if is_next {
-                let is_multiple = first < last;
-                encoder.confirmed(out, Confirmed { session, number: last, is_multiple, is_refused });
-                return;
-            }
-            for number in first..=last {
-                encoder.confirmed(out, Confirmed { session, number, is_multiple: false, is_refused });
-            }
+            encoder.confirmed(out, Confirmed { session, first, last, is_in_order: is_next, is_refused });
         });
         self.appended_answer();
     }

@@ -57,6 +57,8 @@ pub(super) struct Record {
     pub(super) is_starved: bool,
     /// The reader gets nothing before an answer that waits for the journal has left.
     pub(super) is_held: bool,
+    /// The reader gives up its credit once it has all that there is.
+    pub(super) is_draining: bool,
     /// Live deliveries it had.
     pub(super) delivered: u32,
     /// Live deliveries it may have in all.
@@ -92,6 +94,7 @@ impl Readers {
             is_in_line: false,
             is_starved: false,
             is_held: false,
+            is_draining: false,
             delivered: 0,
             delivered_max: None,
             filter: None,

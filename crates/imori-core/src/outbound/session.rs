@@ -5,6 +5,7 @@ use std::mem::size_of;
 use std::ops::RangeInclusive;
 
 use super::answers::Answers;
+use super::credit::FrameWindow;
 use super::readers::Record;
 use crate::delivery::QueuePosition;
 use crate::id::ReaderId;
@@ -37,6 +38,8 @@ pub enum Numbers {
     Range(u64, u64),
     /// All of the session, if there are any.
     All,
+    /// All of one reader, if there are any.
+    AllOf(ReaderId),
 }
 
 impl Numbers {
@@ -47,7 +50,7 @@ impl Numbers {
             | Numbers::UpTo(number)
             | Numbers::UpToOf(number, _)
             | Numbers::InRow(number, _) => Some(number),
-            Numbers::Range(..) | Numbers::All => None,
+            Numbers::Range(..) | Numbers::All | Numbers::AllOf(_) => None,
         }
     }
 
@@ -57,7 +60,7 @@ impl Numbers {
             Numbers::One(_) | Numbers::UpTo(_) | Numbers::InRow(..) | Numbers::Range(..) | Numbers::All => {
                 true
             }
-            Numbers::UpToOf(_, reader) => unsettled.reader == reader,
+            Numbers::UpToOf(_, reader) | Numbers::AllOf(reader) => unsettled.reader == reader,
         }
     }
 }
@@ -82,6 +85,8 @@ pub(super) struct Session {
     /// How many inboxes it has.
     pub(super) inboxes: u16,
     pub(super) answers: Answers,
+    /// Frames that it may send, if its peer says that.
+    pub(super) frames: Option<Box<FrameWindow>>,
     last_number: u64,
     /// By rising number; `None` where a later one was settled first.
     unsettled: VecDeque<(u64, Option<Unsettled>)>,
@@ -128,6 +133,11 @@ impl Session {
         self.last_number
     }
 
+    /// Bytes that wait for its window of frames.
+    pub(super) fn rest_bytes(&self) -> usize {
+        self.frames.as_ref().map_or(0, |frames| frames.rest_bytes())
+    }
+
     /// Notes that this many deliveries left that need no settling.
     pub(super) fn sent(&mut self, deliveries: usize) {
         self.last_number += deliveries as u64;
@@ -153,10 +163,17 @@ impl Session {
         self.unsettled_len
     }
 
-    /// Tells whether the window allows one more delivery that has to be settled.
+    /// Tells whether the window of deliveries that have to be settled, or that of frames, may be full.
     #[inline]
-    pub(super) fn has_window(&self) -> bool {
-        self.window.is_none_or(|window| self.unsettled_len < window as usize)
+    pub(super) fn limits(&self, settles: bool) -> bool {
+        settles || self.frames.is_some()
+    }
+
+    /// Tells whether its windows allow one more delivery.
+    #[inline]
+    pub(super) fn has_window(&self, settles: bool) -> bool {
+        let is_full = settles && self.window.is_some_and(|window| self.unsettled_len >= window as usize);
+        !is_full && self.frames.as_ref().is_none_or(|frames| frames.is_open())
     }
 
     /// Puts a reader into the line for the window, at its end, unless it stands there.
@@ -314,6 +331,8 @@ mod tests {
             (Numbers::Range(4, 2), &[]),
             (Numbers::Range(7, 9), &[]),
             (Numbers::All, &[1, 2, 4, 6]),
+            (Numbers::AllOf(reader(2)), &[2, 4, 6]),
+            (Numbers::AllOf(reader(9)), &[]),
         ] {
             let mut session = Session::default();
             for number in 1..=6_u64 {
@@ -359,6 +378,7 @@ mod tests {
         InRow(u64, u64),
         Range(u64, u64),
         All,
+        AllOf(u32),
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -371,6 +391,7 @@ mod tests {
             1 => any::<(u64, u64)>().prop_map(|(first, last)| Step::InRow(first, last)),
             1 => any::<(u64, u64)>().prop_map(|(first, last)| Step::Range(first, last)),
             1 => Just(Step::All),
+            1 => (0..3_u32).prop_map(Step::AllOf),
         ]
     }
 
@@ -400,6 +421,7 @@ mod tests {
                     Step::InRow(first, last) => Numbers::InRow(near(first), near(last)),
                     Step::Range(first, last) => Numbers::Range(near(first), near(last)),
                     Step::All => Numbers::All,
+                    Step::AllOf(slot) => Numbers::AllOf(reader(slot)),
                 };
                 let named = meant.named().unwrap_or(u64::MAX);
                 let expected: Vec<u64> = model
@@ -416,6 +438,7 @@ mod tests {
                         }
                         Numbers::Range(first, last) => (first..=last).contains(*number),
                         Numbers::All => true,
+                        Numbers::AllOf(of) => reader(**slot) == of,
                     })
                     .map(|(number, _)| *number)
                     .collect();

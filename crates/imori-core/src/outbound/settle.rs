@@ -1,9 +1,10 @@
 //! Settles the deliveries of a connection, and finds the readers that can have more for it.
 
-use super::credit::Credit;
+use super::credit::{Credit, FrameWindow, Grant};
+use super::encoder::FrameNumbers;
 use super::outbound::{Outbound, Wake};
 use super::readers::Source;
-use super::session::{Numbers, Unsettled};
+use super::session::{Numbers, Session, Unsettled};
 use crate::delivery::Outcome;
 use crate::id::ReaderId;
 use crate::id::SessionId;
@@ -24,6 +25,86 @@ impl Outbound {
     pub fn set_credit(&mut self, id: ReaderId, credit: Credit) -> Option<Wake> {
         self.readers.get_mut(id)?.spec.credit = credit;
         self.wake(id)
+    }
+
+    /// Takes a grant of credit; a consumer that can take more for it has to be woken.
+    pub fn grant(&mut self, id: ReaderId, grant: &Grant) -> Option<Wake> {
+        let record = self.readers.get_mut(id)?;
+        record.spec.credit.grant(grant);
+        record.is_draining = grant.drains;
+        self.wake(id)
+    }
+
+    /// Ends the draining of a reader that has no credit left, or whose queue has nothing left for it; false where it
+    /// goes on.
+    pub(crate) fn end_drain(&mut self, id: ReaderId, is_all: bool) -> bool {
+        let has_last_word = self.is_ended();
+        let Some(record) = self.readers.get_mut(id).filter(|record| record.is_draining) else { return true };
+        if !is_all && record.spec.credit.has_any() {
+            return false;
+        }
+        record.is_draining = false;
+        let used = record.spec.credit.give_up();
+        if let Some(session) = self.sessions.at_mut(record.session).filter(|_| !has_last_word) {
+            let (encoder, label) = (&mut *self.encoder, &record.spec.label);
+            let before = session.rest_bytes();
+            self.buffer.append(|out| {
+                let start = out.len();
+                let numbers = session.frames.as_ref().map(|frames| frames.numbers());
+                encoder.drained(out, session.id, label, used, numbers.unwrap_or_default());
+                if let Some(frames) = &mut session.frames {
+                    frames.pass(encoder, out, start);
+                }
+            });
+            self.rest_bytes += session.rest_bytes() - before;
+        }
+        true
+    }
+
+    /// Deliveries that a reader may have, and the serial number behind those that it had, where it has them by grants.
+    pub fn granted(&self, id: ReaderId) -> Option<(u32, u32)> {
+        match self.readers.get(id)?.spec.credit {
+            Credit::Granted { left, used } => Some((left, used)),
+            Credit::Unlimited | Credit::Window { .. } => None,
+        }
+    }
+
+    /// Counts the frames of a session from these numbers on; the peer takes `left`.
+    pub fn count_frames(&mut self, session: SessionId, numbers: FrameNumbers, left: u32) {
+        if let Some(session) = self.sessions.find_mut(session) {
+            session.frames = Some(Box::new(FrameWindow::new(numbers.next, numbers.awaited, left)));
+        }
+    }
+
+    /// Notes that the peer is told now which of its frames is awaited. Gives the serial numbers of the session.
+    pub fn tell_awaited(&mut self, session: SessionId, awaited: u32) -> Option<FrameNumbers> {
+        let frames = self.sessions.find_mut(session)?.frames.as_mut()?;
+        frames.tell(awaited);
+        Some(frames.numbers())
+    }
+
+    /// How many deliveries a session had.
+    pub fn delivered_in(&self, session: SessionId) -> u64 {
+        self.sessions.find(session).map_or(0, Session::delivered)
+    }
+
+    /// How many answers of a session wait for the journal.
+    pub fn held_answers_in(&self, session: SessionId) -> usize {
+        self.sessions.find(session).map_or(0, |session| session.answers.len())
+    }
+
+    /// Lets the peer's window of a session end before the frame of this serial number. What waited for that leaves, and
+    /// then a consumer may be able to take more.
+    pub fn grant_frames(&mut self, session: SessionId, end: u32) -> Option<Wake> {
+        let has_last_word = self.has_last_word();
+        let of_session = self.sessions.find_mut(session).filter(|_| !has_last_word)?;
+        let frames = of_session.frames.as_mut()?;
+        let before = frames.rest_bytes();
+        let encoder = &*self.encoder;
+        self.buffer.append(|out| frames.grant(encoder, end, out));
+        self.rest_bytes -= before - frames.rest_bytes();
+        self.charge_change();
+        self.next_in_line(session)
     }
 
     /// The unsettled delivery of this number.
@@ -75,7 +156,7 @@ impl Outbound {
         let has_room = self.has_room();
         loop {
             let reader =
-                self.sessions.at_mut(slot).filter(|session| session.has_window())?.line.pop_front()?;
+                self.sessions.at_mut(slot).filter(|session| session.has_window(true))?.line.pop_front()?;
             let Some(record) = self.readers.get_mut(reader) else { continue };
             record.is_in_line = false;
             if record.is_held || !record.spec.credit.has_any() {
@@ -107,13 +188,13 @@ impl Outbound {
             self.is_starved = true;
             return None;
         }
-        if record.spec.settles {
-            let session = self.sessions.at_mut(record.session)?;
-            // It does not go before those that have waited longer.
-            if !session.has_window() || !session.line.is_empty() {
-                session.join_line(record, id);
-                return None;
-            }
+        let session = self.sessions.at_mut(record.session)?;
+        // It does not go before those that have waited longer.
+        if session.limits(record.spec.settles)
+            && (!session.has_window(record.spec.settles) || !session.line.is_empty())
+        {
+            session.join_line(record, id);
+            return None;
         }
         record.is_starved = false;
         Some(Wake { queue, reader: id, line: None })
@@ -123,7 +204,6 @@ impl Outbound {
 #[cfg(test)]
 mod tests {
     use super::super::outbound::UNCHARGED_UNSETTLED_MAX;
-    use super::super::session::Session;
     use super::super::test_stage::{QUEUE, Stage, long};
     use super::*;
     use crate::delivery::Taken;
@@ -146,12 +226,12 @@ mod tests {
     #[test]
     fn a_grant_wakes_and_settling_does_not_give_it_back() {
         let mut stage = Stage::new();
-        let reader = stage.consume("a", QUEUE, true, Credit::Granted { left: 1 });
+        let reader = stage.consume("a", QUEUE, true, Credit::Granted { left: 1, used: 0 });
         stage.offer(reader, 1, "m");
         assert_eq!(stage.offer(reader, 2, "m"), Taken::Full);
         assert_eq!(stage.settle(Numbers::One(1)), (vec![1], vec![]));
-        assert_eq!(stage.outbound.set_credit(reader, Credit::Granted { left: 0 }), None);
-        let wake = stage.outbound.set_credit(reader, Credit::Granted { left: u32::MAX });
+        assert_eq!(stage.outbound.set_credit(reader, Credit::Granted { left: 0, used: 0 }), None);
+        let wake = stage.outbound.set_credit(reader, Credit::Granted { left: u32::MAX, used: 0 });
         assert_eq!(wake, Some(Wake { queue: QUEUE, reader, line: None }));
         let gone = ReaderId { slot: 9, generation: 0 };
         assert_eq!(stage.outbound.set_credit(gone, Credit::Unlimited), None);

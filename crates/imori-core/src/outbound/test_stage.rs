@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{
-    AfterCancel, Confirmed, Credit, CutReason, Encoder, EncoderKinds, InboxAddress, Live, Numbers, Outbound,
-    OutboundLimits, ReaderSpec, Recipient, Reply, SessionId, Settled, SharedHeaders, Source, Subscription,
+    AfterCancel, Confirmed, Credit, CutReason, Encoder, EncoderKinds, FrameNumbers, FramePart, InboxAddress,
+    Live, Numbers, Outbound, OutboundLimits, ReaderSpec, Recipient, Reply, SessionId, Settled, SharedHeaders,
+    Source, Subscription,
 };
 use crate::confirm::{Confirm, Lsn, Progress};
 use crate::delivery::{About, Delivery, Outcome, Taken};
@@ -53,9 +54,25 @@ impl Encoder for Plain {
     }
 
     fn confirmed(&mut self, out: &mut Vec<u8>, confirmed: Confirmed) {
-        let Confirmed { session, number, is_multiple, is_refused } = confirmed;
-        let (to, sign) = (if is_multiple { ".." } else { "" }, if is_refused { "-" } else { "+" });
-        out.extend_from_slice(format!("{}{sign}{to}{number};", session.0).as_bytes());
+        let Confirmed { session, first, last, is_in_order, is_refused } = confirmed;
+        let sign = if is_refused { "-" } else { "+" };
+        let to = if first < last { ".." } else { "" };
+        let numbers = if is_in_order { last..=last } else { first..=last };
+        for number in numbers {
+            let to = if is_in_order { to } else { "" };
+            out.extend_from_slice(format!("{}{sign}{to}{number};", session.0).as_bytes());
+        }
+    }
+
+    /// Deliveries in parts: each `|` in a body ends a frame.
+    fn next_frame(&self, written: &[u8]) -> FramePart {
+        let end = written.iter().position(|byte| b"|;".contains(byte)).map_or(written.len(), |at| at + 1);
+        FramePart { bytes: end, is_counted: !written.starts_with(b"drained") }
+    }
+
+    fn drained(&mut self, out: &mut Vec<u8>, _: SessionId, label: &[u8], used: u32, frames: FrameNumbers) {
+        let label = String::from_utf8_lossy(label);
+        out.extend_from_slice(format!("drained {label} {used} {};", frames.next).as_bytes());
     }
 
     fn cancelled(&mut self, out: &mut Vec<u8>, label: &[u8], queue: &Name) -> AfterCancel {

@@ -71,9 +71,8 @@ impl Outbound {
                     && !record.is_held
                     && record.spec.credit.has_any()
                 {
-                    if record.spec.settles
-                        && let Some(session) = self.sessions.at_mut(record.session)
-                        && !session.has_window()
+                    if let Some(session) = self.sessions.at_mut(record.session)
+                        && !session.has_window(record.spec.settles)
                     {
                         session.join_line(record, reader);
                         continue;

@@ -124,6 +124,11 @@ impl Consumers {
         self.turns.first_key_value().map(|(_, reader)| *reader)
     }
 
+    /// Tells whether this is one of those that get deliveries.
+    pub(crate) fn may_be_served(&self, reader: Reader) -> bool {
+        self.all.contains_key(&reader) && (!self.is_single_active || self.active == Some(reader))
+    }
+
     /// Notes that the consumer whose turn it was has been served: the next of its priority comes.
     pub(crate) fn served(&mut self, reader: Reader) {
         // Alone, its turn is next again.

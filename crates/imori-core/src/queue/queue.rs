@@ -78,6 +78,9 @@ pub struct Queue {
     /// Connections that asked for one message and wait for a page; few queues have any.
     #[expect(clippy::box_collection, reason = "nearly every queue has none, and a box is a word")]
     pub(crate) askers: Option<Box<Vec<ConnectionId>>>,
+    /// Consumers that give up their credit once they have all that there is; few queues have any.
+    #[expect(clippy::box_collection, reason = "nearly every queue has none, and a box is a word")]
+    pub(crate) draining: Option<Box<Vec<Reader>>>,
     /// When it tries again to write pages.
     pub(crate) page_retry: Option<Time>,
     /// The records of messages that are in no page.
@@ -119,6 +122,7 @@ impl Queue {
             copying: 0,
             waiting_publishers: None,
             askers: None,
+            draining: None,
             page_retry: None,
             live_records: LiveRecords::default(),
             counts: HashMap::default(),
@@ -289,6 +293,25 @@ impl Queue {
     /// Notes that a consumer can take more.
     pub fn wake(&mut self, reader: Reader) {
         self.consumers.wake(reader);
+    }
+
+    /// Notes that a consumer gives up its credit once it has all that there is for it.
+    pub(crate) fn drain(&mut self, reader: Reader) {
+        let draining = self.draining.get_or_insert_default();
+        if !draining.contains(&reader) {
+            draining.push(reader);
+        }
+    }
+
+    /// Ends the draining of consumers as far as there is nothing more for them. `end` is told whether that is so, and
+    /// tells whether a consumer has ended it.
+    pub(crate) fn end_drains(&mut self, mut end: impl FnMut(Reader, bool) -> bool) {
+        let Some(mut draining) = self.draining.take() else { return };
+        draining.retain(|reader| {
+            let is_all = self.ready.is_empty() || self.is_held_up() || !self.consumers.may_be_served(*reader);
+            !end(*reader, is_all)
+        });
+        self.draining = Some(draining).filter(|draining| !draining.is_empty());
     }
 
     /// Notes that somebody declared it again.

@@ -32,5 +32,6 @@ mod policies;
 mod sessions;
 mod sessions_at_random;
 mod rights_at_random;
+mod granted;
 mod limited;
 mod rights;

@@ -125,6 +125,30 @@ fn what_was_written_leaves_memory_and_comes_back_in_its_order() {
 }
 
 #[test]
+fn who_drains_a_queue_on_disk_gets_all_of_it_first() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    let mut paged = Paged::new(&world, &client);
+    paged.write_all();
+    let reader = client.consume_granted("q", "c");
+    client.grant(reader, (0, 1000), true);
+    let mut text = client.read_all();
+    assert!(!text.contains("drained"), "the rest is on disk");
+    loop {
+        let asked = paged.asked();
+        if asked.is_empty() {
+            break;
+        }
+        for (id, source) in asked {
+            page_read(&world, paged.queue, id, paged.entries(&source));
+        }
+        text += &client.read_all();
+    }
+    let came = text.strip_suffix("drained c 1000;").expect("it ends when all came");
+    assert_eq!(bodies(came), (0..MESSAGES).collect::<Vec<_>>());
+}
+
+#[test]
 fn what_could_not_be_written_is_given_out_from_memory() {
     let world = TestWorld::new();
     let client = world.connect(1);

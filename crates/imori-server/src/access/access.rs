@@ -17,6 +17,7 @@ use tracing::{debug, info, warn};
 use super::attempts::Attempts;
 use super::draft::{Author, Draft};
 use super::file_objects::FileObjects;
+use super::hasher;
 use super::login_index::LoginIndex;
 use super::nkey;
 use super::objects::Objects;
@@ -369,7 +370,8 @@ impl Access {
         let nobodys = NOBODYS_HASH.as_ref();
         let hash = state.objects.users.get(user).and_then(|user| user.password.as_ref());
         // An empty password is none.
-        let is_right = hash.or(nobodys).is_some_and(|hash| hash.verify(password)) && !password.is_empty();
+        let is_right =
+            hash.or(nobodys).is_some_and(|hash| hasher::verify(hash, password)) && !password.is_empty();
         let Some((hash, identity)) = hash.zip(state.identities.get(user)).filter(|_| is_right) else {
             self.attempts.note(source, user, Instant::now());
             return Verdict::Refused;

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::access::{Access, FIRST_USER};
 use super::objects::{Permission, User};
-use super::password::{PasswordHash, random_password};
+use super::password::{HashMemory, PasswordHash, random_password};
 use super::refusal::AccessError;
 
 /// A password that was made for `admin`, to be shown once.
@@ -47,7 +47,7 @@ pub(crate) fn make_admin(
         let known = draft.objects.users.get(FIRST_USER).map(|user| (**user).clone());
         let is_known = known.is_some();
         let hash = known.as_ref().and_then(|user| user.password.as_ref());
-        if hash.is_some_and(|hash| hash.verify(password.as_bytes())) {
+        if hash.is_some_and(|hash| hash.verify(password.as_bytes(), &mut HashMemory::default())) {
             return Ok(());
         }
         let hash = PasswordHash::of(password.as_bytes()).ok_or(AccessError::NotKept)?;

@@ -17,6 +17,7 @@ mod policy;
 mod policy_keys;
 mod nkey;
 mod token;
+mod hasher;
 mod password;
 mod refusal;
 

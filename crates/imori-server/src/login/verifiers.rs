@@ -9,15 +9,11 @@ use std::thread::Builder;
 
 use imori_core::id::ConnectionId;
 use imori_core::login::{Login, Verdict, Verification};
-use rustix::process::nice;
-use tracing::{debug, error, warn};
+use tracing::{error, warn};
 
 use super::authenticator::Authenticator;
 use crate::limits::{LOGINS_WAITING_MAX, VERIFIER_IDLE_MAX, VERIFIER_THREADS_MAX};
 use crate::slots::unpoisoned;
-
-/// The lowest priority that the system has.
-const NICEST: i32 = 19;
 
 /// Where a verdict goes.
 pub trait Verdicts: Send + Sync + 'static {
@@ -97,11 +93,7 @@ impl Verifiers {
         }
         if state.idle <= state.waiting.len() && state.threads < VERIFIER_THREADS_MAX {
             let (authenticator, queue) = (Arc::clone(&self.authenticator), Arc::clone(&self.queue));
-            let run = move || {
-                yield_to_cells();
-                queue.run(&*authenticator);
-            };
-            match Builder::new().name(String::from("verifier")).spawn(run) {
+            match Builder::new().name(String::from("verifier")).spawn(move || queue.run(&*authenticator)) {
                 Ok(_) => state.threads += 1,
                 Err(error) if state.threads == 0 => return Err(error),
                 // One that there is comes to it.
@@ -111,13 +103,6 @@ impl Verifiers {
         state.waiting.push_back(Waiting { login, verdicts: verdicts() });
         self.queue.has_more.notify_one();
         Ok(true)
-    }
-}
-
-/// Lets the cells go first where both want a core: a flood of wrong passwords is to delay no message (SECURITY AUTH-09).
-fn yield_to_cells() {
-    if let Err(error) = nice(NICEST) {
-        debug!(%error, "the thread of a verifier keeps the priority of cells");
     }
 }
 

@@ -37,8 +37,9 @@ impl Encoder for ToyEncoder {
 
     fn confirmed(&mut self, out: &mut Vec<u8>, confirmed: Confirmed) {
         push(out, confirmed.session, Kind::Confirm, |out| {
-            out.extend_from_slice(&confirmed.number.to_be_bytes());
-            out.extend([u8::from(confirmed.is_multiple), u8::from(confirmed.is_refused)]);
+            out.extend_from_slice(&confirmed.last.to_be_bytes());
+            let is_multiple = confirmed.first < confirmed.last;
+            out.extend([u8::from(is_multiple), u8::from(confirmed.is_refused)]);
         });
     }
 

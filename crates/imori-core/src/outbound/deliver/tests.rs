@@ -12,10 +12,10 @@ fn a_consumer_gets_what_its_credit_allows() {
     use Taken::{Full, Settled, Unsettled};
     for (settles, credit, taken) in [
         (true, Credit::window(2), [Unsettled, Unsettled, Full]),
-        (true, Credit::Granted { left: 1 }, [Unsettled, Full, Full]),
+        (true, Credit::Granted { left: 1, used: 0 }, [Unsettled, Full, Full]),
         (true, Credit::Unlimited, [Unsettled, Unsettled, Unsettled]),
         (false, Credit::Unlimited, [Settled, Settled, Settled]),
-        (false, Credit::Granted { left: 2 }, [Settled, Settled, Full]),
+        (false, Credit::Granted { left: 2, used: 0 }, [Settled, Settled, Full]),
         (true, Credit::window(0), [Full, Full, Full]),
     ] {
         let mut stage = Stage::new();

@@ -1,0 +1,396 @@
+//! Values of every type of AMQP 1.0 (part 1), read where they lie.
+
+use std::fmt;
+
+use crate::codec::check::{check, extent};
+use crate::codec::constructor::*;
+use crate::codec::error::ValueError;
+use crate::codec::input::Input;
+
+/// A name of ASCII.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Symbol<'a>(pub &'a str);
+
+/// A time in milliseconds since the UNIX epoch.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Timestamp(pub i64);
+
+/// A value of any type. Everything within it was checked.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub enum Value<'a> {
+    /// `null`.
+    #[default]
+    Null,
+    /// `boolean`.
+    Bool(bool),
+    /// `ubyte`.
+    Ubyte(u8),
+    /// `ushort`.
+    Ushort(u16),
+    /// `uint`.
+    Uint(u32),
+    /// `ulong`.
+    Ulong(u64),
+    /// `byte`.
+    Byte(i8),
+    /// `short`.
+    Short(i16),
+    /// `int`.
+    Int(i32),
+    /// `long`.
+    Long(i64),
+    /// `float`.
+    Float(f32),
+    /// `double`.
+    Double(f64),
+    /// `decimal32`, as IEEE 754 encodes it.
+    Decimal32([u8; 4]),
+    /// `decimal64`.
+    Decimal64([u8; 8]),
+    /// `decimal128`.
+    Decimal128([u8; 16]),
+    /// `char`.
+    Char(char),
+    /// `timestamp`.
+    Timestamp(Timestamp),
+    /// `uuid`.
+    Uuid([u8; 16]),
+    /// `binary`.
+    Binary(&'a [u8]),
+    /// `string`.
+    String(&'a str),
+    /// `symbol`.
+    Symbol(Symbol<'a>),
+    /// `list`.
+    List(List<'a>),
+    /// `map`.
+    Map(Map<'a>),
+    /// `array`.
+    Array(Array<'a>),
+    /// A value with a descriptor.
+    Described(Described<'a>),
+}
+
+/// Values in order.
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+pub struct List<'a> {
+    count: u32,
+    bytes: &'a [u8],
+}
+
+/// Pairs of key and value in order; a key may come twice.
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+pub struct Map<'a> {
+    /// Keys and values together.
+    count: u32,
+    bytes: &'a [u8],
+}
+
+/// Values of one type in order.
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+pub struct Array<'a> {
+    count: u32,
+    /// The constructor of all elements, then the elements.
+    bytes: &'a [u8],
+}
+
+/// The type of a described value: a number in the specification's own types, mostly a symbol elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Descriptor<'a> {
+    /// A number; the upper half is the domain.
+    Code(u64),
+    /// A name.
+    Name(Symbol<'a>),
+}
+
+/// A value and what it stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Described<'a> {
+    /// Its type.
+    pub descriptor: Descriptor<'a>,
+    /// The constructor of the value.
+    octet: u8,
+    /// The value behind its constructor.
+    bytes: &'a [u8],
+}
+
+impl<'a> Value<'a> {
+    /// Reads the value at the head of the input, and checks everything in it. Gives the bytes behind it too.
+    ///
+    /// # Errors
+    /// [`ValueError`].
+    pub fn decode(input: &'a [u8]) -> Result<(Value<'a>, &'a [u8]), ValueError> {
+        let mut input = Input::new(input);
+        let octet = input.octet()?;
+        let value = Value::read(octet, &mut input)?;
+        Ok((value, input.rest()))
+    }
+
+    /// Reads the value at the head of bytes that were checked before.
+    pub(crate) fn decode_checked(bytes: &'a [u8]) -> Option<Value<'a>> {
+        let mut input = Input::new(bytes);
+        let octet = input.octet().ok()?;
+        Value::read_as(octet, &mut input).ok()
+    }
+
+    /// Reads a value behind its constructor, and checks everything in it.
+    pub(crate) fn read(octet: u8, input: &mut Input<'a>) -> Result<Value<'a>, ValueError> {
+        check(octet, &mut input.clone())?;
+        Value::read_as(octet, input)
+    }
+
+    /// Reads a value that was checked, behind its constructor. A list, map or array is only cut off.
+    pub(crate) fn read_as(octet: u8, input: &mut Input<'a>) -> Result<Value<'a>, ValueError> {
+        Ok(match octet {
+            NULL => Value::Null,
+            TRUE => Value::Bool(true),
+            FALSE => Value::Bool(false),
+            BOOLEAN => Value::Bool(input.boolean()?),
+            UBYTE => Value::Ubyte(input.octet()?),
+            USHORT => Value::Ushort(u16::from_be_bytes(input.array()?)),
+            UINT_0 => Value::Uint(0),
+            SMALL_UINT => Value::Uint(input.octet()?.into()),
+            UINT => Value::Uint(u32::from_be_bytes(input.array()?)),
+            ULONG_0 => Value::Ulong(0),
+            SMALL_ULONG => Value::Ulong(input.octet()?.into()),
+            ULONG => Value::Ulong(u64::from_be_bytes(input.array()?)),
+            BYTE => Value::Byte(i8::from_be_bytes(input.array()?)),
+            SHORT => Value::Short(i16::from_be_bytes(input.array()?)),
+            SMALL_INT => Value::Int(i8::from_be_bytes(input.array()?).into()),
+            INT => Value::Int(i32::from_be_bytes(input.array()?)),
+            SMALL_LONG => Value::Long(i8::from_be_bytes(input.array()?).into()),
+            LONG => Value::Long(i64::from_be_bytes(input.array()?)),
+            FLOAT => Value::Float(f32::from_be_bytes(input.array()?)),
+            DOUBLE => Value::Double(f64::from_be_bytes(input.array()?)),
+            DECIMAL_32 => Value::Decimal32(input.array()?),
+            DECIMAL_64 => Value::Decimal64(input.array()?),
+            DECIMAL_128 => Value::Decimal128(input.array()?),
+            CHAR => Value::Char(input.char()?),
+            TIMESTAMP => Value::Timestamp(Timestamp(i64::from_be_bytes(input.array()?))),
+            UUID => Value::Uuid(input.array()?),
+            BINARY_8 | BINARY_32 => Value::Binary(input.variable(octet)?),
+            STRING_8 | STRING_32 => Value::String(input.text(octet)?),
+            SYMBOL_8 | SYMBOL_32 => Value::Symbol(Symbol(input.ascii(octet)?)),
+            LIST_0 => Value::List(List::default()),
+            LIST_8 | LIST_32 => {
+                let (count, bytes) = input.compound(octet)?;
+                Value::List(List { count, bytes })
+            }
+            MAP_8 | MAP_32 => {
+                let (count, bytes) = input.compound(octet)?;
+                Value::Map(Map { count, bytes })
+            }
+            ARRAY_8 | ARRAY_32 => {
+                let (count, bytes) = input.compound(octet)?;
+                Value::Array(Array { count, bytes })
+            }
+            DESCRIBED => {
+                let descriptor = Descriptor::read(input)?;
+                let octet = input.octet()?;
+                let bytes = input.bytes(extent(octet, input.rest())?)?;
+                Value::Described(Described { descriptor, octet, bytes })
+            }
+            octet => return Err(ValueError::UnknownConstructor { octet }),
+        })
+    }
+}
+
+impl<'a> List<'a> {
+    /// How many values it has.
+    pub fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Tells whether it has no value.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The encoded values, without length and count.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Its values in order.
+    pub fn iter(&self) -> Values<'a> {
+        Values { left: self.count, octet: None, input: Input::new(self.bytes) }
+    }
+}
+
+impl<'a> Map<'a> {
+    /// A map without pairs.
+    pub const EMPTY: Map<'static> = Map { count: 0, bytes: &[] };
+
+    /// A map of encoded keys and values that are known to be right.
+    pub(crate) fn of(count: u32, bytes: &'a [u8]) -> Map<'a> {
+        Map { count, bytes }
+    }
+
+    /// How many pairs it has.
+    pub fn len(&self) -> usize {
+        self.count as usize / 2
+    }
+
+    /// Tells whether it has no pair.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The encoded keys and values, without length and count.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Its pairs in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Value<'a>, Value<'a>)> + use<'a> {
+        let mut values = Values { left: self.count, octet: None, input: Input::new(self.bytes) };
+        std::iter::from_fn(move || Some((values.next()?, values.next()?)))
+    }
+
+    /// The value of the first key that is this text, as a symbol or as a string. Others are read over.
+    pub fn find(&self, name: &str) -> Option<Value<'a>> {
+        let mut input = Input::new(self.bytes);
+        for _ in 0..self.len() {
+            let octet = input.octet().ok()?;
+            let is_it = match octet {
+                STRING_8 | STRING_32 | SYMBOL_8 | SYMBOL_32 => input.variable(octet).ok()? == name.as_bytes(),
+                _ => {
+                    input.bytes(extent(octet, input.rest()).ok()?).ok()?;
+                    false
+                }
+            };
+            let octet = input.octet().ok()?;
+            if is_it {
+                return Value::read_as(octet, &mut input).ok();
+            }
+            input.bytes(extent(octet, input.rest()).ok()?).ok()?;
+        }
+        None
+    }
+}
+
+impl<'a> Array<'a> {
+    /// How many elements it has.
+    pub fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Tells whether it has no element.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The constructor of its elements and the encoded elements, without length and count.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Its elements in order.
+    pub fn iter(&self) -> impl Iterator<Item = Value<'a>> + use<'a> {
+        // All was checked; an array without elements may lack their constructor.
+        let mut input = Input::new(self.bytes);
+        let (descriptor, octet) = element_constructor(&mut input).unwrap_or((None, NULL));
+        let mut values = Values { left: self.count, octet: Some(octet), input };
+        std::iter::from_fn(move || match descriptor {
+            None => values.next(),
+            Some(descriptor) => {
+                let bytes = values.next_extent(octet)?;
+                Some(Value::Described(Described { descriptor, octet, bytes }))
+            }
+        })
+    }
+}
+
+impl<'a> Descriptor<'a> {
+    /// Reads a descriptor with its constructor.
+    pub(crate) fn read(input: &mut Input<'a>) -> Result<Descriptor<'a>, ValueError> {
+        Ok(match input.octet()? {
+            ULONG_0 => Descriptor::Code(0),
+            SMALL_ULONG => Descriptor::Code(input.octet()?.into()),
+            ULONG => Descriptor::Code(u64::from_be_bytes(input.array()?)),
+            octet @ (SYMBOL_8 | SYMBOL_32) => Descriptor::Name(Symbol(input.ascii(octet)?)),
+            _ => return Err(ValueError::Descriptor),
+        })
+    }
+}
+
+impl<'a> Described<'a> {
+    /// The value without its descriptor.
+    pub fn value(&self) -> Value<'a> {
+        // All was checked.
+        Value::read_as(self.octet, &mut Input::new(self.bytes)).unwrap_or_default()
+    }
+
+    /// The constructor of the value, and the bytes behind it.
+    pub(crate) fn parts(&self) -> (u8, &'a [u8]) {
+        (self.octet, self.bytes)
+    }
+}
+
+/// Values behind each other, with a constructor each or one for all.
+#[derive(Debug, Clone)]
+pub struct Values<'a> {
+    left: u32,
+    octet: Option<u8>,
+    input: Input<'a>,
+}
+
+impl<'a> Values<'a> {
+    /// The bytes of the next value behind this constructor of all values.
+    fn next_extent(&mut self, octet: u8) -> Option<&'a [u8]> {
+        self.left = self.left.checked_sub(1)?;
+        let len = extent(octet, self.input.rest()).ok()?;
+        self.input.bytes(len).ok()
+    }
+}
+
+impl<'a> Iterator for Values<'a> {
+    type Item = Value<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Value<'a>> {
+        self.left = self.left.checked_sub(1)?;
+        let octet = match self.octet {
+            Some(octet) => octet,
+            None => self.input.octet().ok()?,
+        };
+        // All was checked: the first that cannot be read is behind the last.
+        Value::read_as(octet, &mut self.input).ok()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, usize::try_from(self.left).ok())
+    }
+}
+
+impl fmt::Debug for List<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl fmt::Debug for Map<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl fmt::Debug for Array<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl fmt::Debug for Described<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Described").field(&self.descriptor).field(&self.value()).finish()
+    }
+}
+
+/// The descriptor and the constructor that the elements of an array share.
+fn element_constructor<'a>(input: &mut Input<'a>) -> Result<(Option<Descriptor<'a>>, u8), ValueError> {
+    match input.octet()? {
+        DESCRIBED => Ok((Some(Descriptor::read(input)?), input.octet()?)),
+        octet => Ok((None, octet)),
+    }
+}

@@ -1,0 +1,105 @@
+//! Names in a selector: which of them are headers that every message has.
+
+/// A name in a selector.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FieldName {
+    /// A header that the broker knows of any message.
+    Header(Header),
+    /// A header that the sender named.
+    Property(Box<[u8]>),
+}
+
+/// A header that the broker knows of any message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Header {
+    /// `PERSISTENT` or `NON_PERSISTENT`.
+    DeliveryMode,
+    /// Whether the message is persistent.
+    IsDurable,
+    /// The priority, 4 where the sender named none.
+    Priority,
+    /// The sender's name for the message.
+    MessageId,
+    /// When it was sent, in milliseconds since the UNIX epoch.
+    Timestamp,
+    /// The identifier that a reply repeats.
+    CorrelationId,
+    /// The application's name for the kind of message.
+    Type,
+    /// Whether somebody was given the message before.
+    IsRedelivered,
+    /// How often the message is delivered, counting this time.
+    DeliveryCount,
+    /// How often its delivery failed.
+    Failures,
+    /// The subject that it was published to: for a queue by its own name, the name.
+    Destination,
+    /// Where replies go, as the sender wrote it.
+    ReplyTo,
+    /// The user who sent it.
+    UserId,
+    /// The application that sent it.
+    AppId,
+    /// The type of the body.
+    ContentType,
+    /// The encoding of the body.
+    ContentEncoding,
+}
+
+/// Names of JMS, those of Qpid's brokers that begin with `amqp.`, and those of Artemis that begin with `AMQ`.
+const HEADERS: [(&str, Header); 32] = [
+    ("JMSDeliveryMode", Header::DeliveryMode),
+    ("JMSPriority", Header::Priority),
+    ("JMSMessageID", Header::MessageId),
+    ("JMSTimestamp", Header::Timestamp),
+    ("JMSCorrelationID", Header::CorrelationId),
+    ("JMSType", Header::Type),
+    ("JMSRedelivered", Header::IsRedelivered),
+    ("JMSDestination", Header::Destination),
+    ("JMSReplyTo", Header::ReplyTo),
+    ("JMSXDeliveryCount", Header::DeliveryCount),
+    ("JMSXUserID", Header::UserId),
+    ("JMSXAppID", Header::AppId),
+    ("amqp.durable", Header::IsDurable),
+    ("amqp.delivery_mode", Header::DeliveryMode),
+    ("amqp.priority", Header::Priority),
+    ("amqp.message_id", Header::MessageId),
+    ("amqp.creation_time", Header::Timestamp),
+    ("amqp.correlation_id", Header::CorrelationId),
+    ("amqp.subject", Header::Type),
+    ("amqp.redelivered", Header::IsRedelivered),
+    ("amqp.delivery_count", Header::Failures),
+    ("amqp.to", Header::Destination),
+    ("amqp.reply_to", Header::ReplyTo),
+    ("amqp.user_id", Header::UserId),
+    ("amqp.app_id", Header::AppId),
+    ("amqp.content_type", Header::ContentType),
+    ("amqp.content_encoding", Header::ContentEncoding),
+    ("AMQUserID", Header::MessageId),
+    ("AMQTimestamp", Header::Timestamp),
+    ("AMQPriority", Header::Priority),
+    ("AMQAddress", Header::Destination),
+    ("AMQDurable", Header::IsDurable),
+];
+
+/// Headers of JMS that the broker does not keep as such, and what to use instead.
+const UNKNOWN: [(&str, &str); 2] = [
+    ("JMSExpiration", "expired messages are not delivered anyway"),
+    ("JMSDeliveryTime", "no message is delivered before its time anyway"),
+];
+
+impl FieldName {
+    /// The meaning of a name, in which case counts.
+    ///
+    /// # Errors
+    /// Why it can stand in no selector.
+    pub(super) fn of(name: &str) -> Result<FieldName, &'static str> {
+        if let Some((_, header)) = HEADERS.iter().find(|(known, _)| *known == name) {
+            return Ok(FieldName::Header(*header));
+        }
+        match UNKNOWN.iter().find(|(known, _)| *known == name) {
+            Some((_, reason)) => Err(reason),
+            None => Ok(FieldName::Property(Box::from(name.as_bytes()))),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Values while a selector is evaluated, and where they come from.
+
+use std::borrow::Cow;
+
+use super::field_name::FieldName;
+use super::number::Number;
+use crate::message::Value;
+
+/// A value while a selector is evaluated.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub enum Operand<'a> {
+    /// Not there, or unknown.
+    #[default]
+    Null,
+    /// True or false.
+    Bool(bool),
+    /// A number.
+    Number(Number),
+    /// A text that is nothing else.
+    Text(Cow<'a, [u8]>),
+    /// A text of a protocol whose headers have no types: beside a number it is the number that it reads as, beside a
+    /// boolean the boolean.
+    Untyped(Cow<'a, [u8]>),
+    /// A value that is compared with nothing, such as bytes or a list.
+    Other,
+}
+
+/// Looks up what a selector names.
+pub trait Fields {
+    /// The value of a name in one message; [`Operand::Null`] where the message has none.
+    fn field(&self, name: &FieldName) -> Operand<'_>;
+}
+
+impl<'a> Operand<'a> {
+    /// The value of a header; `is_typed` tells whether the headers of its origin have types.
+    #[inline]
+    pub fn of(value: Value<'a>, is_typed: bool) -> Operand<'a> {
+        match value {
+            Value::Null => Operand::Null,
+            Value::Bool(value) => Operand::Bool(value),
+            Value::Int(number) | Value::Timestamp(number) => Operand::Number(Number::Int(number)),
+            Value::Uint(number) => Operand::Number(Number::from(number)),
+            Value::Float(number) => Operand::Number(Number::Float(number)),
+            Value::Text(text) if is_typed => Operand::Text(text),
+            Value::Text(text) => Operand::Untyped(text),
+            Value::Binary(_) | Value::List(_) | Value::Map(_) => Operand::Other,
+        }
+    }
+
+    /// The value as a condition: `None` where it is unknown, and where it is no condition.
+    #[inline]
+    pub(super) fn truth(&self) -> Option<bool> {
+        match self {
+            Operand::Bool(value) => Some(*value),
+            Operand::Untyped(text) => read_bool(text),
+            _ => None,
+        }
+    }
+
+    /// The value as a number, where it is one.
+    #[inline]
+    pub(super) fn number(&self) -> Option<Number> {
+        match self {
+            Operand::Number(number) => Some(*number),
+            Operand::Untyped(text) => Number::read(text),
+            _ => None,
+        }
+    }
+
+    /// The value as a text, where it is one.
+    #[inline]
+    pub(super) fn text(&self) -> Option<&[u8]> {
+        match self {
+            Operand::Text(text) | Operand::Untyped(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl From<Option<bool>> for Operand<'_> {
+    #[inline]
+    fn from(truth: Option<bool>) -> Self {
+        truth.map_or(Operand::Null, Operand::Bool)
+    }
+}
+
+fn read_bool(text: &[u8]) -> Option<bool> {
+    match text.len() {
+        4 if text.eq_ignore_ascii_case(b"true") => Some(true),
+        5 if text.eq_ignore_ascii_case(b"false") => Some(false),
+        _ => None,
+    }
+}
