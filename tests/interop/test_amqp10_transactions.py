@@ -79,6 +79,7 @@ class Client:
         self.discharges = Discharges()
         self.transaction: Any = None
         self.receivers: dict[str, Any] = {}
+        self.senders: dict[str, Any] = {}
 
     def declare(self, *, settles_before: bool = False) -> None:
         container: Any = self.connection.container
@@ -89,8 +90,9 @@ class Client:
 
     def send(self, queue: str, text: str) -> Any:  # noqa: ANN401
         """Sends within the transaction; returns the delivery once it has an outcome."""
-        sender = self.connection.create_sender(queue)
-        delivery = self.transaction.send(sender.link, Message(text, durable=True))
+        if queue not in self.senders:
+            self.senders[queue] = self.connection.create_sender(queue)
+        delivery = self.transaction.send(self.senders[queue].link, Message(text, durable=True))
         self.connection.wait(lambda: delivery.remote_state != 0)
         return delivery
 
