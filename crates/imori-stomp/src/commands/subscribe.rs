@@ -371,7 +371,7 @@ fn live<'a, W: World>(
     key: SubscriptionKey,
     receipt: Option<&'a [u8]>,
 ) -> Result<FrameOutcome<'a>, ProtocolError> {
-    let options = SubscribeOptions { session: SESSION, label: request.label, group: None };
+    let options = SubscribeOptions { session: SESSION, label: request.label, group: None, selector: None };
     let binding = BindingKey::new(Syntax::Amqp, pattern);
     let reader = broker::subscribe(world, &client.actor(), exchange, &binding, options)?;
     client.subscriptions.insert(key, Subscription { reader, durable_queue: None });
@@ -393,6 +393,8 @@ fn consume<W: World>(
         priority: request.priority,
         // In STOMP `exclusive` is about the queue.
         is_exclusive: false,
+        selector: None,
+        is_browser: false,
     };
     broker::consume(world, &client.actor(), source.id, source.name.as_bytes(), options, |outbound, reader| {
         if let Some(receipt) = receipt {
