@@ -223,6 +223,7 @@ impl Stage {
             priority: 0,
             is_exclusive: false,
             selector: None,
+            drops_unwanted: false,
             is_browser: false,
         };
         broker::consume(&self.world, &actor, id, b"orders", options, |_, _| ()).expect("nobody reads it");

@@ -201,6 +201,7 @@ impl<'w> Caller<'w> {
             priority: 0,
             is_exclusive: false,
             selector: None,
+            drops_unwanted: false,
             is_browser: false,
         };
         let added = broker::consume(self.world, &self.actor(), id, queue.as_bytes(), options, |_, _| ());
@@ -229,6 +230,7 @@ impl<'w> Caller<'w> {
             priority: 0,
             is_exclusive,
             selector: None,
+            drops_unwanted: false,
             is_browser: false,
         };
         broker::consume(self.world, &self.actor(), id, queue.as_bytes(), options, |_, _| ())

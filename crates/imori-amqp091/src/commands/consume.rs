@@ -72,6 +72,7 @@ pub(crate) fn consume<W: World>(
         priority: priority(client, consume.arguments, queue)?,
         is_exclusive: consume.exclusive,
         selector: None,
+        drops_unwanted: false,
         is_browser: false,
     };
     let actor = client.actor();

@@ -33,6 +33,8 @@ pub struct ConsumeOptions {
     pub is_exclusive: bool,
     /// The consumer wants messages of which this is true, and no others.
     pub selector: Option<Selector>,
+    /// Messages that the selector does not take are dropped: the queue is there for this selector alone.
+    pub drops_unwanted: bool,
     /// The consumer sees all messages that wait, and takes none: each is settled for it.
     pub is_browser: bool,
 }
@@ -97,9 +99,11 @@ pub fn consume<W: World>(
             return Err(BrokerError::NoSession(session));
         };
         let consumer = Reader { connection: actor.connection, id: reader };
-        let ConsumeOptions { selector, is_browser, priority, is_exclusive, .. } = options;
+        let ConsumeOptions { selector, drops_unwanted, is_browser, priority, is_exclusive, .. } = options;
         if selector.is_some() || is_browser {
-            let selection = Selection { selector, is_browser, headers: world.header_readers() };
+            let drops_unwanted = drops_unwanted && selector.is_some() && !is_browser;
+            let headers = world.header_readers();
+            let selection = Selection { selector, drops_unwanted, is_browser, headers };
             queue.add_seeker(consumer, priority, is_exclusive, selection, now);
         } else {
             queue.add_consumer(consumer, priority, is_exclusive, now);

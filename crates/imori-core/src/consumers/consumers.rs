@@ -217,18 +217,18 @@ impl Consumers {
     }
 
     /// Notes that a new message was offered to all who select, can take more and had looked at all before `end`: they
-    /// do not want it. Tells whether a browser waits, who was not asked.
+    /// do not want it. Tells whether somebody waits who has to see it: a browser, or one that drops it.
     pub(crate) fn pass(&mut self, end: u64, new_end: u64) -> bool {
-        let mut has_browser = false;
+        let mut has_others = false;
         for reader in self.turns.values() {
             let Some(Consumer { seeker: Some(seeker), .. }) = self.all.get_mut(reader) else { continue };
-            if seeker.is_browser() {
-                has_browser = true;
+            if seeker.is_browser() || seeker.drops_unwanted() {
+                has_others = true;
             } else if seeker.is_at(end) && (!self.is_single_active || self.active == Some(*reader)) {
                 seeker.end_at(new_end);
             }
         }
-        has_browser
+        has_others
     }
 
     /// The number below which all who look through the queue now have looked at the messages of a priority.

@@ -17,6 +17,8 @@ pub struct Selection {
     pub selector: Option<Selector>,
     /// The consumer sees messages and takes none.
     pub is_browser: bool,
+    /// Messages that the selector does not take are dropped: the queue is there for this selector alone.
+    pub drops_unwanted: bool,
     /// The readers of what the selector names.
     pub headers: HeaderReaders,
 }
@@ -40,6 +42,10 @@ impl Seeker {
 
     pub(crate) fn is_browser(&self) -> bool {
         self.selection.is_browser
+    }
+
+    pub(crate) fn drops_unwanted(&self) -> bool {
+        self.selection.drops_unwanted
     }
 
     /// Tells whether it wants a message.

@@ -18,6 +18,12 @@ pub struct MessageView<'a> {
 }
 
 impl<'a> MessageView<'a> {
+    /// Bytes of its headers and its body.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.text.len() + self.body.len()
+    }
+
     /// The value of a text property.
     pub fn property(&self, property: Property) -> Option<&'a [u8]> {
         self.properties.property(property, self.text)
@@ -63,6 +69,11 @@ pub trait HeaderReader {
         // As in AMQP: the name of a queue, or the key of an inbox.
         let key = message.property(Property::ReplyTo)?;
         Some((Cow::Borrowed(DEFAULT_EXCHANGE), Cow::Borrowed(key)))
+    }
+
+    /// The body as a receiver of another protocol gets it: that of the message, unless the origin encodes bodies.
+    fn body<'t>(&self, message: &MessageView<'t>) -> Cow<'t, [u8]> {
+        Cow::Borrowed(message.body)
     }
 }
 

@@ -31,7 +31,7 @@ impl Queue {
             }
             let stance = Stance::Front(entry.envelope.priority);
             match self.offer_in_turn(&entry.delivery(&entry.address()), stance, offer) {
-                Some(taken) => self.give_out(entry, taken, now, effects),
+                Some(taken) => self.note_taken(entry, taken, now, effects),
                 None => self.ready.put_back(entry),
             }
         }
@@ -40,14 +40,14 @@ impl Queue {
 
     /// Notes that a consumer has a message that was taken out for it.
     #[inline]
-    pub(crate) fn give_out(&mut self, entry: Entry, taken: Taken, now: Time, effects: &mut Effects) {
+    pub(crate) fn note_taken(&mut self, entry: Entry, taken: Taken, now: Time, effects: &mut Effects) {
         self.note_wait(&entry, now, effects);
         if taken == Taken::Settled {
             self.leave(&entry);
             effects.settled.extend(self.record_ref(entry.envelope.lsn));
         } else {
             self.note_given_out(&entry, effects);
-            self.unsettled.insert(entry.envelope.sequence, entry);
+            self.give_out(entry);
             self.charge_room();
         }
     }

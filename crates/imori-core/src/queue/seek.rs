@@ -19,6 +19,8 @@ enum Sought {
     Message(Entry, u8, Stand),
     /// A message whose time is over, its priority and where it stands.
     Expired(u8, Stand),
+    /// A message that nobody wants, its priority and where it stands.
+    Unwanted(u8, Stand),
     /// A page has to be read first.
     OnDisk(u8, PageId),
     /// Others should have the queue first.
@@ -61,6 +63,12 @@ impl Queue {
                         self.die(entry, DeathReason::Expired, now, effects);
                     }
                 }
+                Sought::Unwanted(priority, stand) => {
+                    if let Some(entry) = self.take_out(priority, stand) {
+                        self.leave(&entry);
+                        effects.settled.extend(self.record_ref(entry.envelope.lsn));
+                    }
+                }
                 Sought::OnDisk(priority, page) => {
                     self.sought.push((priority, page));
                     after = Some(turn);
@@ -96,7 +104,7 @@ impl Queue {
                 seeker.forget_returned(priority, sequence);
             }
             let (before, mut mark, mut is_busy) = (seeker.mark(priority), 0, false);
-            let mut found = None;
+            let (mut found, mut is_unwanted) = (None, false);
             let looked = lane.look_from(before, |entry| {
                 is_busy = *budget == 0;
                 if is_busy {
@@ -109,13 +117,15 @@ impl Queue {
                     return true;
                 }
                 mark = entry.envelope.sequence + 1;
-                false
+                is_unwanted = seeker.drops_unwanted();
+                is_unwanted
             });
             if mark > before {
                 seeker.set_mark(priority, mark);
             }
             match (looked, found) {
                 (Looked::Stopped(_), _) if is_busy => return Sought::Busy,
+                (Looked::Stopped(stand), _) if is_unwanted => return Sought::Unwanted(priority, stand),
                 (Looked::Stopped(stand), Some(entry)) => return Sought::Message(entry, priority, stand),
                 (Looked::Stopped(stand), None) => return Sought::Expired(priority, stand),
                 (Looked::OnDisk(page), _) => return Sought::OnDisk(priority, page),
@@ -144,7 +154,7 @@ impl Queue {
         }
         self.activity.delivered(taken, entry.envelope.is_redelivered);
         if let Some(entry) = self.take_out(priority, stand) {
-            self.give_out(entry, taken, now, effects);
+            self.note_taken(entry, taken, now, effects);
         }
     }
 

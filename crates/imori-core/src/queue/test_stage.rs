@@ -114,7 +114,7 @@ impl Stage {
     /// Adds a reader of messages of which a selector is true, or who browses.
     pub(crate) fn select(&mut self, slot: u32, credit: u32, selector: &str, is_browser: bool) {
         let selector = Selector::read(selector.as_bytes()).expect("it is one");
-        let selection = Selection { selector, is_browser, headers: |_| &NoHeaders };
+        let selection = Selection { selector, drops_unwanted: false, is_browser, headers: |_| &NoHeaders };
         self.credit.insert(slot, credit);
         self.queue.add_seeker(reader(slot), 0, false, selection, self.now);
         self.deliver();

@@ -84,6 +84,7 @@ fn who_has_no_rights_does_nothing() {
         priority: 0,
         is_exclusive: false,
         selector: None,
+        drops_unwanted: false,
         is_browser: false,
     };
     let subscribe =

@@ -10,7 +10,7 @@ use imori_core::confirm::{Lsn, Progress};
 use imori_core::id::{ConnectionId, QueueId};
 use imori_core::login::{Login, Verification};
 use imori_core::memory::Gauge;
-use imori_core::message::{HeaderReaders, OriginId};
+use imori_core::message::HeaderReaders;
 use imori_core::outbound::Outbound;
 use imori_core::paging::PageWork;
 use imori_core::queue::Queue;

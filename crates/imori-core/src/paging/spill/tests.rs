@@ -61,7 +61,7 @@ struct Twins {
     /// Some readers select, and others come back to places in between: a start finds these by pages alone.
     is_selective: bool,
     is_unordered: bool,
-    /// Who takes messages, and how many more; each answer of the disk delivers.
+    /// The reader that takes messages, and how many more; each answer of the disk delivers.
     taking: (Reader, u32),
 }
 
@@ -215,7 +215,8 @@ impl Twins {
         self.is_selective = true;
         for side in [&mut self.paged, &mut self.plain] {
             let selector = Some(Selector::parse("JMSType = 'b'").expect("it is one"));
-            let selection = Selection { selector, is_browser: false, headers: |_| &NoHeaders };
+            let selection =
+                Selection { selector, drops_unwanted: false, is_browser: false, headers: |_| &NoHeaders };
             side.queue.add_seeker(SEEKER, 0, false, selection, self.now);
         }
     }

@@ -10,7 +10,7 @@ use super::super::test_stage::{SECOND, Stage, UNLIMITED, properties_with, reader
 use crate::consumers::Selection;
 use crate::delivery::Outcome;
 use crate::limits::{RETURNED_MAX, SEEK_AT_ONCE};
-use crate::message::{HeaderReader, Value};
+use crate::message::{HeaderReader, NoHeaders, Value};
 use crate::queue::Published;
 use crate::selector::Selector;
 
@@ -146,6 +146,28 @@ fn a_browser_sees_all_in_order_and_takes_nothing() {
 }
 
 #[test]
+fn a_queue_that_is_there_for_one_selector_drops_what_that_does_not_take() {
+    let mut stage = Stage::new(QueueSettings::default());
+    stage.publish_of("a", "1", None);
+    stage.publish_of("b", "2", None);
+    let selector = Selector::read(b"JMSType = 'b'").unwrap();
+    let selection = Selection { selector, drops_unwanted: true, is_browser: false, headers: |_| &NoHeaders };
+    stage.credit.insert(1, UNLIMITED);
+    stage.queue.add_seeker(reader(1), 0, false, selection, stage.now);
+    stage.deliver();
+    stage.publish_of("a", "3", None);
+    stage.publish_of("b", "4", None);
+    assert_eq!(stage.bodies(), "2 4");
+    assert_eq!((stage.queue.ready_len(), stage.queue.unsettled_len()), (0, 2));
+    for sequence in [2, 4] {
+        stage.settle(sequence, Outcome::Accept);
+    }
+    stage.queue.remove_consumer(reader(1), stage.now);
+    stage.effects = Default::default();
+    assert_eq!(stage.gauge.bytes(), 0, "nothing is kept");
+}
+
+#[test]
 fn a_browser_is_no_single_active_consumer() {
     let mut stage = Stage::new(QueueSettings { is_single_active: true, ..QueueSettings::default() });
     stage.select(1, UNLIMITED, "", true);
@@ -195,7 +217,7 @@ fn what_nobody_wants_is_looked_at_once_and_others_have_the_queue_meanwhile() {
         stage.publish_of("a", "x", None);
     }
     let selector = Selector::read(b"missing = 1 OR JMSType = 'b'").unwrap();
-    let selection = Selection { selector, is_browser: false, headers: |_| &Counting };
+    let selection = Selection { selector, drops_unwanted: false, is_browser: false, headers: |_| &Counting };
     stage.credit.insert(1, UNLIMITED);
     stage.queue.add_seeker(reader(1), 0, false, selection, stage.now);
     let mut slices = 0;
