@@ -100,11 +100,11 @@ impl Kind {
     /// The protocols that it speaks, the default first; none if this program cannot speak with it.
     pub(crate) fn protocols(self) -> Vec<Scheme> {
         match self {
-            Kind::Imori => vec![Scheme::Stomp, Scheme::Nats, Scheme::Amqp],
+            Kind::Imori => vec![Scheme::Stomp, Scheme::Nats, Scheme::Amqp, Scheme::Amqp10],
             Kind::Relay => vec![Scheme::Stomp, Scheme::Nats],
             Kind::NatsServer => vec![Scheme::Nats],
             Kind::Rabbitmq | Kind::RabbitmqQuorum => vec![Scheme::Stomp, Scheme::Amqp],
-            Kind::Artemis => vec![Scheme::Stomp],
+            Kind::Artemis => vec![Scheme::Stomp, Scheme::Amqp10],
             Kind::Zeromq | Kind::Grpc => {
                 let is_ours = |scheme: &Scheme| matches!(scheme, Scheme::Peer(of) if of.peer == self.name());
                 Scheme::of_peers().filter(is_ours).collect()

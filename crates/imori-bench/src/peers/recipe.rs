@@ -76,7 +76,9 @@ fn command(found: &Program, arguments: &[&str]) -> Vec<String> {
 }
 
 fn imori(protocol: Scheme, found: &Program, folder: &Path, port: u16) -> Recipe {
-    let listen = format!("{}=127.0.0.1:{port}", protocol.word());
+    // One listener is for both versions of AMQP.
+    let listener = if protocol == Scheme::Amqp10 { Scheme::Amqp } else { protocol };
+    let listen = format!("{}=127.0.0.1:{port}", listener.word());
     let data = folder.join("data").to_string_lossy().into_owned();
     Recipe {
         command: command(found, &["serve", "--listen", &listen, "--data-dir", &data]),

@@ -69,7 +69,10 @@ fn parse(text: &str) -> Result<Vec<Line>> {
             "stomp" => Some(Scheme::Stomp),
             "nats" => Some(Scheme::Nats),
             "amqp" => Some(Scheme::Amqp),
-            _ => bail!("line {number} has protocol `{protocol}`; use `stomp`, `nats`, `amqp` or `{OWN}`"),
+            "amqp10" => Some(Scheme::Amqp10),
+            _ => bail!(
+                "line {number} has protocol `{protocol}`; use `stomp`, `nats`, `amqp`, `amqp10` or `{OWN}`"
+            ),
         };
         ensure!(
             lines.iter().all(|line| line.name != name),

@@ -22,7 +22,7 @@ pub(crate) fn connect(url: &Url) -> Result<Box<dyn Client>, ClientError> {
         Scheme::Stomp => Box::new(stomp::Stomp::connect(url)?),
         Scheme::Nats => Box::new(nats::Nats::connect(url)?),
         Scheme::Amqp => Box::new(amqp::Amqp::connect(url)?),
-        Scheme::Peer(_) => {
+        Scheme::Amqp10 | Scheme::Peer(_) => {
             return Err(ClientError::Unspeakable(format!(
                 "`{url}` is no broker; use `stomp://`, `nats://` or `amqp://`"
             )));
