@@ -42,6 +42,7 @@ pub(super) struct Amqp10Reader {
     reply_address: Option<String>,
     /// A delivery that comes in several frames.
     gathered: Vec<u8>,
+    is_gathering: bool,
     delivery_id: [u8; 4],
 }
 
@@ -74,6 +75,7 @@ impl Default for Amqp10Reader {
             is_answer_due: false,
             reply_address: None,
             gathered: Vec::new(),
+            is_gathering: false,
             delivery_id: [0; 4],
         }
     }
@@ -211,19 +213,19 @@ impl Amqp10Reader {
     /// A message, or a part of one.
     fn transfer<'a>(&'a mut self, transfer: &Transfer<'a>, payload: &'a [u8]) -> Result<Heard<'a>> {
         self.next_incoming_id = self.next_incoming_id.wrapping_add(1);
+        // The parts behind the first one may repeat the number.
         if let Some(id) = transfer.delivery_id {
             self.delivery_id = id.to_be_bytes();
+        }
+        if !self.is_gathering {
             self.gathered.clear();
         }
-        if transfer.aborted {
-            self.gathered.clear();
-            return Ok(Heard::Nothing);
-        }
-        let is_whole = self.gathered.is_empty() && !transfer.more;
+        let is_whole = !self.is_gathering && !transfer.more;
+        self.is_gathering = transfer.more && !transfer.aborted;
         if !is_whole {
             self.gathered.extend_from_slice(payload);
         }
-        if transfer.more {
+        if transfer.more || transfer.aborted {
             return Ok(Heard::Nothing);
         }
         if let Some(incoming) = &mut self.incoming {
