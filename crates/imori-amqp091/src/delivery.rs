@@ -76,6 +76,20 @@ impl DeliveryEncoder {
         }
     }
 
+    #[inline]
+    fn push_message(
+        &self,
+        out: &mut Vec<u8>,
+        recipient: &Recipient<'_>,
+        delivery: &Delivery<'_>,
+        shared: &mut SharedHeaders,
+    ) {
+        match recipient.label.first() {
+            Some(&GET) => self.push_get_ok(out, recipient, delivery),
+            _ => self.push_deliver(out, recipient, delivery, shared),
+        }
+    }
+
     /// Writes a content: header and body frames.
     fn push_content(&self, out: &mut Vec<u8>, channel: u16, delivery: &Delivery<'_>) {
         self.push_header(out, channel, delivery);
@@ -214,9 +228,9 @@ impl Encoder for DeliveryEncoder {
         delivery: &Delivery<'_>,
         shared: &mut SharedHeaders,
     ) {
-        match recipient.label.first() {
-            Some(&GET) => self.push_get_ok(out, recipient, delivery),
-            _ => self.push_deliver(out, recipient, delivery, shared),
+        match delivery.decoded_body(self.origins, self.header_readers) {
+            None => self.push_message(out, recipient, delivery, shared),
+            Some(body) => self.push_message(out, recipient, &delivery.with_body(&body), shared),
         }
     }
 

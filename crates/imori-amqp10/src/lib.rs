@@ -3,5 +3,11 @@
 //! The codec serves both ends. The files stand in reading order; every protocol crate has the same ones where it has
 //! the same jobs.
 
+mod message;
+mod header_block;
+mod address;
+mod protocol_error;
 pub mod codec;
 pub mod limits;
+
+pub use header_block::{FORMS, SOLE_ORIGINS, header_reader, reader_of_form};

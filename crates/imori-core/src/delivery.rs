@@ -1,10 +1,11 @@
 //! A message on its way to a reader, and the outcome of that.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::confirm::Lsn;
 use crate::id::{DurableQueueId, QueueId};
-use crate::message::{AddressView, Deaths, Envelope, MessageView};
+use crate::message::{AddressView, Deaths, Envelope, HeaderReaders, MessageView, Origins};
 use crate::time::Time;
 
 /// The facts that all deliveries of a message share, besides the message itself.
@@ -39,6 +40,31 @@ pub struct Delivery<'a> {
     pub failures: u32,
     /// The message was given out before.
     pub is_redelivered: bool,
+}
+
+impl<'a> Delivery<'a> {
+    /// The body as a receiver gets it whose protocol has `own` origins, where that is not the message's as it is: some
+    /// protocols encode bodies.
+    #[inline]
+    pub fn decoded_body(&self, own: Origins, readers: HeaderReaders) -> Option<Vec<u8>> {
+        let origin = self.message.properties.origin;
+        if own.form(origin).is_some() {
+            return None;
+        }
+        match readers(origin).body(&self.message) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(body) => Some(body),
+        }
+    }
+
+    /// The delivery with another body.
+    #[inline]
+    pub fn with_body<'b>(&self, body: &'b [u8]) -> Delivery<'b>
+    where
+        'a: 'b,
+    {
+        Delivery { message: MessageView { body, ..self.message }, ..*self }
+    }
 }
 
 /// The place of a message in a queue.

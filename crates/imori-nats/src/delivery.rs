@@ -92,6 +92,32 @@ impl DeliveryEncoder {
 }
 
 impl DeliveryEncoder {
+    #[inline]
+    fn push_message(
+        &self,
+        out: &mut Vec<u8>,
+        recipient: &Recipient<'_>,
+        delivery: &Delivery<'_>,
+        shared: &mut SharedHeaders,
+    ) {
+        let form = self.form(delivery);
+        out.extend_from_slice(if form == Form::Plain { &b"MSG "[..] } else { b"HMSG " });
+        out.extend_from_slice(delivery.address.subject());
+        out.push(b' ');
+        out.extend_from_slice(recipient.label);
+        out.push(b' ');
+        shared.append(self.kind, out, |out| self.push_shared(out, delivery, form));
+        out.extend_from_slice(delivery.message.body);
+        out.extend_from_slice(b"\r\n");
+    }
+
+    fn fits_decoded(&self, delivery: &Delivery<'_>) -> bool {
+        match delivery.decoded_body(self.origins, self.header_readers) {
+            None => self.fits(delivery),
+            Some(body) => self.fits(&delivery.with_body(&body)),
+        }
+    }
+
     /// Tells whether headers and body of a delivery are no longer than `max_payload` of INFO, for which clients make
     /// room.
     fn fits(&self, delivery: &Delivery<'_>) -> bool {
@@ -119,7 +145,7 @@ impl Encoder for DeliveryEncoder {
     #[inline]
     fn has_form(&self, delivery: &Delivery<'_>) -> bool {
         let is_checked = self.is_native(delivery.message.properties.origin) && delivery.deaths.is_none();
-        is_checked || is_expressible(delivery.address.subject()) && self.fits(delivery)
+        is_checked || is_expressible(delivery.address.subject()) && self.fits_decoded(delivery)
     }
 
     #[inline]
@@ -130,15 +156,10 @@ impl Encoder for DeliveryEncoder {
         delivery: &Delivery<'_>,
         shared: &mut SharedHeaders,
     ) {
-        let form = self.form(delivery);
-        out.extend_from_slice(if form == Form::Plain { &b"MSG "[..] } else { b"HMSG " });
-        out.extend_from_slice(delivery.address.subject());
-        out.push(b' ');
-        out.extend_from_slice(recipient.label);
-        out.push(b' ');
-        shared.append(self.kind, out, |out| self.push_shared(out, delivery, form));
-        out.extend_from_slice(delivery.message.body);
-        out.extend_from_slice(b"\r\n");
+        match delivery.decoded_body(self.origins, self.header_readers) {
+            None => self.push_message(out, recipient, delivery, shared),
+            Some(body) => self.push_message(out, recipient, &delivery.with_body(&body), shared),
+        }
     }
 
     #[inline]

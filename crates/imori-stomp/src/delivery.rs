@@ -134,20 +134,10 @@ impl Encoder for DeliveryEncoder {
         delivery: &Delivery<'_>,
         shared: &mut SharedHeaders,
     ) {
-        let label = recipient.label;
-        let number = self.counter.digits(recipient.number);
-        out.extend_from_slice(label);
-        out.extend_from_slice(number);
-        if recipient.settles && self.version == Version::V12 {
-            // The same text as the message-id, which many clients send back instead.
-            let id_start = label.len().saturating_sub(SESSION_BYTES + 1);
-            out.extend_from_slice(b"\nack:");
-            out.extend_from_slice(label.get(id_start..).unwrap_or_default());
-            out.extend_from_slice(number);
+        match delivery.decoded_body(self.origins, self.header_readers) {
+            None => self.push_message(out, recipient, delivery, shared),
+            Some(body) => self.push_message(out, recipient, &delivery.with_body(&body), shared),
         }
-        shared.append(self.kind, out, |out| self.push_shared(out, delivery));
-        out.extend_from_slice(delivery.message.body);
-        out.push(b'\0');
     }
 
     #[inline]
@@ -190,6 +180,30 @@ impl Encoder for DeliveryEncoder {
 }
 
 impl DeliveryEncoder {
+    #[inline]
+    fn push_message(
+        &mut self,
+        out: &mut Vec<u8>,
+        recipient: &Recipient<'_>,
+        delivery: &Delivery<'_>,
+        shared: &mut SharedHeaders,
+    ) {
+        let label = recipient.label;
+        let number = self.counter.digits(recipient.number);
+        out.extend_from_slice(label);
+        out.extend_from_slice(number);
+        if recipient.settles && self.version == Version::V12 {
+            // The same text as the message-id, which many clients send back instead.
+            let id_start = label.len().saturating_sub(SESSION_BYTES + 1);
+            out.extend_from_slice(b"\nack:");
+            out.extend_from_slice(label.get(id_start..).unwrap_or_default());
+            out.extend_from_slice(number);
+        }
+        shared.append(self.kind, out, |out| self.push_shared(out, delivery));
+        out.extend_from_slice(delivery.message.body);
+        out.push(b'\0');
+    }
+
     /// Writes the headers of a message whose header block cannot be passed on as it is.
     ///
     /// A message that died does not expire again, so that its `expiration` is left out.

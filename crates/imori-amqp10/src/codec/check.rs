@@ -83,13 +83,14 @@ fn check_flat(octet: u8, input: &mut Input<'_>) -> Result<(), ValueError> {
 fn check_nested(octet: u8, input: &mut Input<'_>) -> Result<(), ValueError> {
     let mut begun = [Begun::default(); NESTING_MAX];
     let mut depth = 0;
+    let mut empties = EMPTY_ELEMENTS_MAX as usize;
     let mut next = Some((octet, 0));
     loop {
         if let Some((octet, outer)) = next {
             let (octet, descriptors) = behind_descriptors(octet, input)?;
             let level = outer + descriptors;
             if is_nested(octet) {
-                let inner = Begun { level: level + 1, ..begin(octet, input)? };
+                let inner = Begun { level: level + 1, ..begin(octet, input, &mut empties)? };
                 *begun.get_mut(depth).filter(|_| level < NESTING_MAX).ok_or(ValueError::TooDeep)? = inner;
                 depth += 1;
             } else if level > NESTING_MAX {
@@ -153,21 +154,22 @@ fn behind_descriptor(input: &mut Input<'_>) -> Result<u8, ValueError> {
     input.octet()
 }
 
-/// Reads length and count of a list, map or array. Elements that cannot be wrong are read over.
-fn begin(octet: u8, input: &mut Input<'_>) -> Result<Begun, ValueError> {
+/// Reads length and count of a list, map or array. Elements that cannot be wrong are read over; of those without bytes
+/// `empties` are left.
+fn begin(octet: u8, input: &mut Input<'_>, empties: &mut usize) -> Result<Begun, ValueError> {
     let len = if is_small(octet) { input.small()? } else { input.long()? };
     let behind = input.rest().len().checked_sub(len).ok_or(ValueError::TooShort)?;
     let count = if is_small(octet) { input.small()? } else { input.long()? };
     let begun = Begun { left: count, behind, octet: None, level: 0 };
     match octet {
         MAP_8 | MAP_32 if count % 2 == 1 => Err(ValueError::OddMap),
-        ARRAY_8 | ARRAY_32 if count > 0 || input.rest().len() > behind => elements(begun, input),
+        ARRAY_8 | ARRAY_32 if count > 0 || input.rest().len() > behind => elements(begun, input, empties),
         _ => Ok(begun),
     }
 }
 
 /// Reads the constructor that the elements of an array share.
-fn elements(array: Begun, input: &mut Input<'_>) -> Result<Begun, ValueError> {
+fn elements(array: Begun, input: &mut Input<'_>, empties: &mut usize) -> Result<Begun, ValueError> {
     let octet = match input.octet()? {
         DESCRIBED => behind_descriptor(input)?,
         octet => octet,
@@ -178,7 +180,10 @@ fn elements(array: Begun, input: &mut Input<'_>) -> Result<Begun, ValueError> {
     match (octet, width(octet)) {
         // Nobody has use for elements that share several descriptors.
         (DESCRIBED, _) => Err(ValueError::TooDeep),
-        (_, Some(0)) if array.left > EMPTY_ELEMENTS_MAX as usize => Err(ValueError::TooManyEmpty),
+        (_, Some(0)) => {
+            *empties = empties.checked_sub(array.left).ok_or(ValueError::TooManyEmpty)?;
+            Ok(Begun { left: 0, ..array })
+        }
         (BOOLEAN | CHAR, _) | (_, None) => Ok(Begun { octet: Some(octet), ..array }),
         (_, Some(width)) => {
             input.bytes(array.left.checked_mul(width).ok_or(ValueError::TooShort)?)?;

@@ -43,7 +43,7 @@ pub enum ValueError {
     Descriptor,
     /// Lists, maps, arrays and described values are in each other more often than allowed.
     TooDeep,
-    /// An array has more elements without bytes than allowed.
+    /// Arrays have more elements without bytes than allowed.
     TooManyEmpty,
     /// A list has more fields than its type.
     TooManyFields,
@@ -75,7 +75,7 @@ impl fmt::Display for ValueError {
                 write!(f, "values are nested more than `{NESTING_MAX}` deep; send flatter ones")
             }
             ValueError::TooManyEmpty => {
-                write!(f, "an array has more than `{EMPTY_ELEMENTS_MAX}` elements without bytes; send fewer")
+                write!(f, "arrays have more than `{EMPTY_ELEMENTS_MAX}` elements without bytes; send fewer")
             }
             ValueError::TooManyFields => f.write_str("it has more fields than there are"),
             ValueError::Missing => f.write_str("it is mandatory and not there"),
@@ -135,6 +135,13 @@ pub enum DecodeError {
         /// The fault.
         error: ValueError,
     },
+    /// A section of a message has a value of another type than its own.
+    SectionValue {
+        /// The type that is needed.
+        needed: &'static str,
+    },
+    /// A section of a message stands behind one that it has to precede, or comes twice.
+    SectionOrder,
     /// A value that is in no list with a descriptor is wrong.
     Value(ValueError),
 }
@@ -186,6 +193,12 @@ impl fmt::Display for DecodeError {
             DecodeError::Field { composite, field, error } => {
                 write!(f, "field `{}` of `{}` is wrong: {error}", wire(field), wire(composite))
             }
+            DecodeError::SectionValue { needed } => {
+                write!(f, "the value of a section of a message is of another type; send `{needed}`")
+            }
+            DecodeError::SectionOrder => f.write_str(
+                "the sections of a message are not in their order; send header, annotations, properties and body",
+            ),
             DecodeError::Value(error) => error.fmt(f),
         }
     }

@@ -23,6 +23,13 @@ impl MapBuf {
         push_value(&mut self.bytes, value);
     }
 
+    /// Adds a pair whose value `write` appends: exactly one.
+    pub fn push_with(&mut self, key: Value<'_>, write: impl FnOnce(&mut Vec<u8>)) {
+        self.count += 2;
+        push_value(&mut self.bytes, key);
+        write(&mut self.bytes);
+    }
+
     /// Adds a pair with a symbol as its key, as most maps of the specification have.
     #[must_use]
     pub fn with(mut self, key: &str, value: Value<'_>) -> MapBuf {

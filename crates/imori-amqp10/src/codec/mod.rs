@@ -4,6 +4,7 @@
 //! it writes into. All lists with a descriptor stand in one table, `composites.rs`.
 
 pub mod frame;
+pub mod sections;
 pub mod composites;
 pub mod composite;
 pub mod restricted;

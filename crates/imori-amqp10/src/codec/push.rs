@@ -107,14 +107,37 @@ pub fn push_array_of(out: &mut Vec<u8>, array: Array<'_>) {
 
 /// Appends an array of symbols.
 pub fn push_symbols(out: &mut Vec<u8>, symbols: &[Symbol<'_>]) {
-    let is_small = symbols.iter().all(|symbol| symbol.0.len() <= SMALL_BYTES_MAX);
-    let mut elements = vec![if is_small { SYMBOL_8 } else { SYMBOL_32 }];
-    for symbol in symbols {
-        let len = (symbol.0.len() as u32).to_be_bytes();
-        elements.extend_from_slice(if is_small { &len[3..] } else { &len });
-        elements.extend_from_slice(symbol.0.as_bytes());
+    push_texts(out, SYMBOL_8, symbols.iter().map(|symbol| symbol.0));
+}
+
+/// Appends an array of strings.
+pub fn push_strings<'a>(out: &mut Vec<u8>, texts: impl Iterator<Item = &'a str> + Clone) {
+    push_texts(out, STRING_8, texts);
+}
+
+/// Appends an array of maps.
+pub fn push_maps<'a>(out: &mut Vec<u8>, maps: impl Iterator<Item = Map<'a>>) {
+    let (mut count, mut elements) = (0, vec![MAP_32]);
+    for map in maps {
+        count += 1;
+        elements.extend_from_slice(&(map.bytes().len() as u32 + 4).to_be_bytes());
+        elements.extend_from_slice(&(map.len() as u32 * 2).to_be_bytes());
+        elements.extend_from_slice(map.bytes());
     }
-    push_compound(out, ARRAY_8, symbols.len(), &elements);
+    push_compound(out, ARRAY_8, count, &elements);
+}
+
+fn push_texts<'a>(out: &mut Vec<u8>, small: u8, texts: impl Iterator<Item = &'a str> + Clone) {
+    let is_small = texts.clone().all(|text| text.len() <= SMALL_BYTES_MAX);
+    let mut elements = vec![if is_small { small } else { small | 0x10 }];
+    let mut count = 0;
+    for text in texts {
+        count += 1;
+        let len = (text.len() as u32).to_be_bytes();
+        elements.extend_from_slice(if is_small { len.get(3..).unwrap_or_default() } else { &len });
+        elements.extend_from_slice(text.as_bytes());
+    }
+    push_compound(out, ARRAY_8, count, &elements);
 }
 
 #[inline]
@@ -131,6 +154,15 @@ pub(crate) fn push_variable(out: &mut Vec<u8>, small: u8, bytes: &[u8]) {
         Err(_) => push_fixed(out, small | 0x10, (bytes.len() as u32).to_be_bytes()),
     }
     out.extend_from_slice(bytes);
+}
+
+/// Appends constructor and length of a `binary`; so many bytes are to follow.
+#[inline]
+pub fn push_binary_head(out: &mut Vec<u8>, len: usize) {
+    match u8::try_from(len) {
+        Ok(len) => out.extend_from_slice(&[BINARY_8, len]),
+        Err(_) => push_fixed(out, BINARY_32, (len as u32).to_be_bytes()),
+    }
 }
 
 /// Appends length, count and values behind the short or the long form of a constructor.

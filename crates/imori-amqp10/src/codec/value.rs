@@ -126,6 +126,13 @@ impl<'a> Value<'a> {
         Ok((value, input.rest()))
     }
 
+    /// Reads the value at the head of bytes that were checked before.
+    pub(crate) fn decode_checked(bytes: &'a [u8]) -> Option<Value<'a>> {
+        let mut input = Input::new(bytes);
+        let octet = input.octet().ok()?;
+        Value::read_as(octet, &mut input).ok()
+    }
+
     /// Reads a value behind its constructor, and checks everything in it.
     pub(crate) fn read(octet: u8, input: &mut Input<'a>) -> Result<Value<'a>, ValueError> {
         check(octet, &mut input.clone())?;
@@ -240,11 +247,25 @@ impl<'a> Map<'a> {
         std::iter::from_fn(move || Some((values.next()?, values.next()?)))
     }
 
-    /// The value of the first key that is this text, as a symbol or as a string.
+    /// The value of the first key that is this text, as a symbol or as a string. Others are read over.
     pub fn find(&self, name: &str) -> Option<Value<'a>> {
-        self.iter()
-            .find(|(key, _)| matches!(key, Value::Symbol(Symbol(key)) | Value::String(key) if *key == name))
-            .map(|(_, value)| value)
+        let mut input = Input::new(self.bytes);
+        for _ in 0..self.len() {
+            let octet = input.octet().ok()?;
+            let is_it = match octet {
+                STRING_8 | STRING_32 | SYMBOL_8 | SYMBOL_32 => input.variable(octet).ok()? == name.as_bytes(),
+                _ => {
+                    input.bytes(extent(octet, input.rest()).ok()?).ok()?;
+                    false
+                }
+            };
+            let octet = input.octet().ok()?;
+            if is_it {
+                return Value::read_as(octet, &mut input).ok();
+            }
+            input.bytes(extent(octet, input.rest()).ok()?).ok()?;
+        }
+        None
     }
 }
 

@@ -64,6 +64,11 @@ pub trait HeaderReader {
         let key = message.property(Property::ReplyTo)?;
         Some((Cow::Borrowed(DEFAULT_EXCHANGE), Cow::Borrowed(key)))
     }
+
+    /// The body as a receiver of another protocol gets it: that of the message, unless the origin encodes bodies.
+    fn body<'t>(&self, message: &MessageView<'t>) -> Cow<'t, [u8]> {
+        Cow::Borrowed(message.body)
+    }
 }
 
 /// Reads what no protocol sent: there is no header block.

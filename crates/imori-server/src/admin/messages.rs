@@ -93,7 +93,7 @@ fn encoding(body: &Body) -> Result<Encoding, AccessError> {
 /// A message as RabbitMQ shows it.
 fn row(facts: &MessageFacts, left: usize, encoding: Encoding, truncate: usize) -> Value {
     let body = facts.body();
-    let shown = body.get(..truncate).unwrap_or(body);
+    let shown = body.get(..truncate).unwrap_or(&body);
     let (payload, encoded) = match (str::from_utf8(shown), encoding) {
         (Ok(text), Encoding::Auto) => (text.to_owned(), "string"),
         _ => (BASE64_STANDARD.encode(shown), "base64"),

@@ -1,5 +1,6 @@
 //! A message that waits, as operators are shown it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,9 +48,10 @@ impl MessageFacts {
         self.message.view()
     }
 
-    /// The body.
-    pub(crate) fn body(&self) -> &[u8] {
-        self.view().body
+    /// The body, decoded where its protocol encodes bodies.
+    pub(crate) fn body(&self) -> Cow<'_, [u8]> {
+        let view = self.view();
+        header_reader(view.properties.origin).body(&view)
     }
 
     /// The deaths of a dead letter, the latest first.

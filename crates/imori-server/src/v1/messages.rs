@@ -87,7 +87,7 @@ struct Died {
 impl Message {
     fn of(position: usize, facts: &MessageFacts, payload_bytes_max: usize) -> Message {
         let body = facts.body();
-        let shown = body.get(..payload_bytes_max).unwrap_or(body);
+        let shown = body.get(..payload_bytes_max).unwrap_or(&body);
         let (payload, payload_encoding) = text_of(shown);
         let deaths = facts.deaths().map(|death| Died {
             queue: death.queue.to_string(),

@@ -52,6 +52,12 @@ fn elements_without_bytes_are_few() {
         assert_eq!(error(&array(EMPTY_ELEMENTS_MAX + 1, octet)), ValueError::TooManyEmpty);
         assert_eq!(error(&array(u32::MAX, octet)), ValueError::TooManyEmpty);
     }
+    // Arrays in an array share the limit.
+    let half = [&[0, 0, 0, 5][..], &(EMPTY_ELEMENTS_MAX / 2).to_be_bytes(), &[NULL]].concat();
+    let halves =
+        |count: u8| [&[ARRAY_8, count * 9 + 2, count, ARRAY_32][..], &half.repeat(count.into())].concat();
+    assert!(Value::decode(&halves(2)).is_ok());
+    assert_eq!(error(&halves(3)), ValueError::TooManyEmpty);
     assert_eq!(error(&array(u32::MAX, UBYTE)), ValueError::TooShort);
     assert_eq!(error(&array(u32::MAX, STRING_8)), ValueError::TooShort);
 }

@@ -1,0 +1,345 @@
+//! The header block of a message that an AMQP 1.0 client sent: its sections as they came, from the message annotations
+//! to where the body begins.
+//!
+//! A block of form [`CONTENT`] ends with the constructor and the length of the body's only section, whose content is
+//! the core's body. A block of form [`SECTIONS`] ends in front of the first body section, and the core's body is all
+//! of them with the footer. Block and body together are always the bytes that came.
+
+use std::borrow::Cow;
+
+use imori_core::message::{
+    AddressParts, HeaderReader, MessageView, NoHeaders, OriginId, Origins, Property, Value,
+};
+
+use crate::address::Node;
+use crate::codec::composite::Composite;
+use crate::codec::composites::Properties;
+use crate::codec::input::Input;
+use crate::codec::sections::{Section, SectionKind, Sections};
+use crate::codec::value::{List, Map, Symbol, Timestamp, Value as Value10};
+
+/// How many forms a header block can have: the origins that AMQP 1.0 needs.
+pub const FORMS: u8 = 2;
+
+/// AMQP 1.0's origins in a broker that speaks nothing else.
+pub const SOLE_ORIGINS: Origins = Origins::new(1, FORMS);
+
+/// The form of a message whose body is the content of its only section: data, a string or a binary value.
+pub(crate) const CONTENT: u8 = 0;
+
+/// The form of any other message.
+pub(crate) const SECTIONS: u8 = 1;
+
+/// Begins a block in which texts stand that the client sent as numbers, and which is none of a section.
+const TEXTS: &[u8] = &[0x00, 0x53, 0x01, 0xa0];
+
+/// Bytes in front of such texts: the constructor and their length.
+pub(crate) const TEXTS_HEAD_BYTES: usize = TEXTS.len() + 1;
+
+/// Names by which other protocols know the properties of a group, as in JMS.
+pub(crate) const GROUP_ID: &str = "JMSXGroupID";
+pub(crate) const GROUP_SEQUENCE: &str = "JMSXGroupSeq";
+pub(crate) const REPLY_TO_GROUP_ID: &str = "JMS_AMQP_REPLY_TO_GROUP_ID";
+
+/// The application property that other protocols know as the application that sent a message.
+pub(crate) const APP_ID: &str = "app-id";
+
+/// Puts texts in front of sections.
+pub(crate) fn with_texts(texts: &[u8], sections: &[u8]) -> Vec<u8> {
+    let len = u8::try_from(texts.len()).expect("two identifiers that were numbers are short");
+    [TEXTS, &[len], texts, sections].concat()
+}
+
+/// The sections of a block, without texts in front of them.
+#[inline]
+pub(crate) fn sections(block: &[u8]) -> &[u8] {
+    match block.strip_prefix(TEXTS) {
+        Some([len, rest @ ..]) => rest.get(usize::from(*len)..).unwrap_or_default(),
+        _ => block,
+    }
+}
+
+/// The sections of a block in front of the body.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Parts<'a> {
+    pub(crate) annotations: Map<'a>,
+    pub(crate) properties: Properties<'a>,
+    pub(crate) application: Map<'a>,
+    /// Everything behind the message annotations.
+    pub(crate) bare: &'a [u8],
+}
+
+impl<'a> Parts<'a> {
+    /// Reads a block that was checked when it came.
+    pub(crate) fn of(block: &'a [u8]) -> Parts<'a> {
+        let mut sections = Sections::new(sections(block));
+        let mut parts = Parts { bare: sections.rest(), ..Parts::default() };
+        // The body's constructor may be the last, with nothing behind it.
+        while let Ok(Some(section)) = sections.next_section() {
+            match section {
+                Section::MessageAnnotations(map) => {
+                    parts.annotations = map;
+                    parts.bare = sections.rest();
+                }
+                Section::Properties(properties) => parts.properties = properties,
+                Section::ApplicationProperties(map) => parts.application = map,
+                _ => break,
+            }
+        }
+        parts
+    }
+}
+
+/// The reader of header blocks of [`SOLE_ORIGINS`]. In a block of another origin it finds nothing.
+pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
+    SOLE_ORIGINS.form(origin).map_or(&NoHeaders, reader_of_form)
+}
+
+/// The reader of header blocks of this form. In a block of a form that AMQP 1.0 does not have it finds nothing.
+pub fn reader_of_form(form: u8) -> &'static dyn HeaderReader {
+    match form {
+        CONTENT => &ContentHeaders,
+        SECTIONS => &SectionsHeaders,
+        _ => &NoHeaders,
+    }
+}
+
+/// Reads blocks of form [`CONTENT`].
+#[derive(Debug)]
+struct ContentHeaders;
+
+/// Reads blocks of form [`SECTIONS`].
+#[derive(Debug)]
+struct SectionsHeaders;
+
+impl HeaderReader for ContentHeaders {
+    fn visit_headers<'t>(&self, text: &'t [u8], visit: &mut dyn FnMut(Cow<'t, [u8]>, Value<'t>)) {
+        visit_properties(&Parts::of(text), visit);
+    }
+
+    fn header<'t>(&self, text: &'t [u8], name: &[u8]) -> Option<Value<'t>> {
+        header(text, name)
+    }
+
+    fn timestamp_ms(&self, message: &MessageView<'_>) -> Option<i64> {
+        properties(message.text).and_then(|properties| properties.creation_time).map(|time| time.0)
+    }
+
+    fn reply_address<'t>(&self, message: &MessageView<'t>) -> Option<AddressParts<'t>> {
+        reply_address(message)
+    }
+}
+
+impl HeaderReader for SectionsHeaders {
+    fn visit_headers<'t>(&self, text: &'t [u8], visit: &mut dyn FnMut(Cow<'t, [u8]>, Value<'t>)) {
+        visit_properties(&Parts::of(text), visit);
+    }
+
+    fn header<'t>(&self, text: &'t [u8], name: &[u8]) -> Option<Value<'t>> {
+        header(text, name)
+    }
+
+    fn timestamp_ms(&self, message: &MessageView<'_>) -> Option<i64> {
+        properties(message.text).and_then(|properties| properties.creation_time).map(|time| time.0)
+    }
+
+    fn reply_address<'t>(&self, message: &MessageView<'t>) -> Option<AddressParts<'t>> {
+        reply_address(message)
+    }
+
+    fn body<'t>(&self, message: &MessageView<'t>) -> Cow<'t, [u8]> {
+        Cow::Owned(joined(message.body))
+    }
+}
+
+/// The properties of a block that was checked when it came.
+fn properties(block: &[u8]) -> Option<Properties<'_>> {
+    let value = Sections::new(sections(block)).find_checked(SectionKind::Properties)?;
+    Properties::read_list(&mut Input::new(value)).ok()
+}
+
+/// One header, without a look at the others where that can be.
+fn header<'t>(block: &'t [u8], name: &[u8]) -> Option<Value<'t>> {
+    let name = std::str::from_utf8(name).ok().filter(|name| *name != APP_ID && !is_of_deaths(name))?;
+    let value = Sections::new(sections(block)).find_checked(SectionKind::ApplicationProperties);
+    let found = value.and_then(|value| match Value10::decode_checked(value) {
+        Some(Value10::Map(map)) => map.find(name),
+        _ => None,
+    });
+    match (found, name) {
+        (Some(found), _) => Some(core_value(found)),
+        (None, GROUP_ID | GROUP_SEQUENCE | REPLY_TO_GROUP_ID) => {
+            let Properties { group_id, group_sequence, reply_to_group_id, .. } = properties(block)?;
+            match name {
+                GROUP_ID => group_id.map(|text| Value::text(text.as_bytes())),
+                GROUP_SEQUENCE => group_sequence.map(|number| Value::Uint(number.into())),
+                _ => reply_to_group_id.map(|text| Value::text(text.as_bytes())),
+            }
+        }
+        (None, _) => None,
+    }
+}
+
+/// Application properties, and the properties of groups, which no other protocol has as such. Annotations are for
+/// brokers, and cross to no other protocol.
+fn visit_properties<'t>(parts: &Parts<'t>, visit: &mut dyn FnMut(Cow<'t, [u8]>, Value<'t>)) {
+    for (key, field) in parts.application.iter() {
+        // SECURITY AUTH-08: the history of a dead letter is the broker's to tell.
+        if let Value10::String(name) = key
+            && name != APP_ID
+            && !is_of_deaths(name)
+        {
+            visit(Cow::Borrowed(name.as_bytes()), core_value(field));
+        }
+    }
+    let Properties { group_id, group_sequence, reply_to_group_id, .. } = parts.properties;
+    let mut visit_group = |name: &'static str, value| visit(Cow::Borrowed(name.as_bytes()), value);
+    if let Some(group) = group_id {
+        visit_group(GROUP_ID, Value::text(group.as_bytes()));
+    }
+    if let Some(number) = group_sequence {
+        visit_group(GROUP_SEQUENCE, Value::Uint(number.into()));
+    }
+    if let Some(group) = reply_to_group_id {
+        visit_group(REPLY_TO_GROUP_ID, Value::text(group.as_bytes()));
+    }
+}
+
+/// Tells whether the broker itself writes a header or an annotation of this name into a dead letter.
+pub(crate) fn is_of_deaths(name: &str) -> bool {
+    name == "x-death"
+        || name == "x-opt-deaths"
+        || name.starts_with("x-first-death-")
+        || name.starts_with("x-last-death-")
+}
+
+fn reply_address<'t>(message: &MessageView<'t>) -> Option<AddressParts<'t>> {
+    let address = std::str::from_utf8(message.property(Property::ReplyTo)?).ok()?;
+    // AMQP JMS Mapping, 3.2.1.8: 1 is a topic and 3 a temporary one.
+    let kind = Parts::of(message.text).annotations.find("x-opt-jms-reply-to");
+    let is_topic = matches!(kind, Some(Value10::Byte(1 | 3)));
+    let node = Node::parse(address, is_topic).ok()?;
+    let (exchange, subject) = node.address();
+    Some((Cow::Owned(exchange.to_vec()), Cow::Owned(subject.to_vec())))
+}
+
+/// The body as other protocols see it: data sections joined, a text or bytes as they are, and all else as JSON.
+fn joined(body: &[u8]) -> Vec<u8> {
+    let (mut sections, mut out) = (Sections::new(body), Vec::new());
+    let (mut sequences, mut json) = (Vec::new(), String::new());
+    while let Ok(Some(section)) = sections.next_section() {
+        match section {
+            Section::Data(bytes) => out.extend_from_slice(bytes),
+            Section::AmqpSequence(list) => sequences.push(list),
+            Section::AmqpValue(
+                value @ (Value10::List(_) | Value10::Map(_) | Value10::Array(_) | Value10::Described(_)),
+            ) => push_json(&mut json, value),
+            Section::AmqpValue(flat) => out.extend_from_slice(&core_value(flat).to_text()),
+            _ => break,
+        }
+    }
+    if !sequences.is_empty() {
+        // AMQP 1.0, 3.2.7: several sequences are one list in parts.
+        json.push('[');
+        push_json_values(&mut json, sequences.iter().flat_map(List::iter));
+        json.push(']');
+    }
+    out.extend_from_slice(json.as_bytes());
+    out
+}
+
+/// Appends a value on one line, as [`Value::push_json`] does. Values are as deep as the codec lets them be.
+fn push_json(out: &mut String, value: Value10<'_>) {
+    match value {
+        Value10::List(list) => {
+            out.push('[');
+            push_json_values(out, list.iter());
+            out.push(']');
+        }
+        Value10::Array(array) => {
+            out.push('[');
+            push_json_values(out, array.iter());
+            out.push(']');
+        }
+        Value10::Map(map) => {
+            out.push('{');
+            for (index, (key, value)) in map.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                Value::Text(name_of(key)).push_json(out);
+                out.push(':');
+                push_json(out, value);
+            }
+            out.push('}');
+        }
+        Value10::Described(described) => push_json(out, described.value()),
+        flat => core_value(flat).push_json(out),
+    }
+}
+
+fn push_json_values<'a>(out: &mut String, values: impl Iterator<Item = Value10<'a>>) {
+    for (index, value) in values.enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        push_json(out, value);
+    }
+}
+
+/// The key of a map as a name.
+fn name_of(key: Value10<'_>) -> Cow<'_, [u8]> {
+    match core_value(key) {
+        Value::Text(bytes) | Value::Binary(bytes) => bytes,
+        other => Cow::Owned(other.to_text().into_owned()),
+    }
+}
+
+/// The value as all protocols see it. Lists in each other are as deep as the codec lets them be.
+pub(crate) fn core_value(value: Value10<'_>) -> Value<'_> {
+    match value {
+        Value10::Null => Value::Null,
+        Value10::Bool(value) => Value::Bool(value),
+        Value10::Ubyte(number) => Value::Uint(number.into()),
+        Value10::Ushort(number) => Value::Uint(number.into()),
+        Value10::Uint(number) => Value::Uint(number.into()),
+        Value10::Ulong(number) => Value::Uint(number),
+        Value10::Byte(number) => Value::Int(number.into()),
+        Value10::Short(number) => Value::Int(number.into()),
+        Value10::Int(number) => Value::Int(number.into()),
+        Value10::Long(number) => Value::Int(number),
+        Value10::Float(number) => Value::Float(number.into()),
+        Value10::Double(number) => Value::Float(number),
+        // No other protocol has them; their bytes are kept.
+        Value10::Decimal32(bytes) => Value::Binary(Cow::Owned(bytes.to_vec())),
+        Value10::Decimal64(bytes) => Value::Binary(Cow::Owned(bytes.to_vec())),
+        Value10::Decimal128(bytes) => Value::Binary(Cow::Owned(bytes.to_vec())),
+        Value10::Char(char) => Value::Text(Cow::Owned(char.to_string().into_bytes())),
+        Value10::Timestamp(Timestamp(ms)) => Value::Timestamp(ms),
+        Value10::Uuid(bytes) => Value::Text(Cow::Owned(uuid_text(bytes).into_bytes())),
+        Value10::Binary(bytes) => Value::Binary(Cow::Borrowed(bytes)),
+        Value10::String(text) | Value10::Symbol(Symbol(text)) => Value::text(text.as_bytes()),
+        Value10::List(list) => Value::List(list.iter().map(core_value).collect()),
+        Value10::Array(array) => Value::List(array.iter().map(core_value).collect()),
+        Value10::Map(map) => {
+            Value::Map(map.iter().map(|(key, value)| (name_of(key), core_value(value))).collect())
+        }
+        Value10::Described(described) => core_value(described.value()),
+    }
+}
+
+/// A UUID as RFC 9562, 4, writes it.
+pub(crate) fn uuid_text(bytes: [u8; 16]) -> String {
+    let mut text = String::with_capacity(36);
+    for (index, byte) in bytes.iter().enumerate() {
+        if matches!(index, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        text.push(char::from_digit(u32::from(byte >> 4), 16).unwrap_or('0'));
+        text.push(char::from_digit(u32::from(byte & 15), 16).unwrap_or('0'));
+    }
+    text
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,150 @@
+//! Errors as clients are told them: a condition of the standard for programs, and a sentence for people.
+
+use std::fmt::Display;
+
+use imori_core::authorize::Refusal;
+use imori_core::error::BrokerError;
+use imori_core::quota::QuotaReached;
+use imori_core::route::RouteError;
+
+use crate::codec::composites::Error;
+use crate::codec::condition;
+use crate::codec::error::DecodeError;
+use crate::codec::value::Symbol;
+
+/// An error without its scope. The type is one word large, so that results without one cost nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProtocolError(Box<Words>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Words {
+    condition: Symbol<'static>,
+    text: String,
+}
+
+/// An error and what ends by it: the smallest thing that cannot go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The link with this handle of the client is detached.
+    Link(u32, ProtocolError),
+    /// The session ends.
+    Session(ProtocolError),
+    /// The connection is closed.
+    Connection(ProtocolError),
+}
+
+/// Bytes of a text at most: it has to fit into the smallest frame.
+const TEXT_BYTES_MAX: usize = 300;
+
+impl ProtocolError {
+    /// An error with an explanation.
+    #[cold]
+    pub(crate) fn new(condition: Symbol<'static>, text: impl Display) -> ProtocolError {
+        let mut text = text.to_string();
+        if text.len() > TEXT_BYTES_MAX {
+            text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX - 3));
+            text.push_str("...");
+        }
+        ProtocolError(Box::new(Words { condition, text }))
+    }
+
+    /// The condition.
+    pub(crate) fn condition(&self) -> Symbol<'static> {
+        self.0.condition
+    }
+
+    /// The sentence.
+    pub(crate) fn text(&self) -> &str {
+        &self.0.text
+    }
+
+    /// The error as it is written.
+    pub(crate) fn error(&self) -> Error<'_> {
+        Error { condition: self.0.condition, description: Some(&self.0.text), info: None }
+    }
+
+    /// The error that ends a link.
+    #[cold]
+    pub(crate) fn of_link(self, handle: u32) -> Failure {
+        Failure::Link(handle, self)
+    }
+}
+
+impl From<BrokerError> for ProtocolError {
+    #[cold]
+    fn from(error: BrokerError) -> ProtocolError {
+        let condition = match &error {
+            BrokerError::Refused(_) => condition::UNAUTHORIZED_ACCESS,
+            BrokerError::Route(error) => match error {
+                RouteError::NoExchange(_) | RouteError::NoVhost(_) => condition::NOT_FOUND,
+                RouteError::DefaultExchange | RouteError::Internal(_) | RouteError::Reserved(_) => {
+                    condition::UNAUTHORIZED_ACCESS
+                }
+                RouteError::Limit { .. } => condition::RESOURCE_LIMIT_EXCEEDED,
+                RouteError::Differs { .. }
+                | RouteError::Pattern(_)
+                | RouteError::HeaderMatch
+                | RouteError::Arguments(_) => condition::PRECONDITION_FAILED,
+            },
+            BrokerError::NoQueue(_) | BrokerError::NoInbox | BrokerError::Nowhere(_) => condition::NOT_FOUND,
+            BrokerError::Locked(_) | BrokerError::ConsumedExclusively(_) | BrokerError::SingleActive(_) => {
+                condition::RESOURCE_LOCKED
+            }
+            BrokerError::InUse(_)
+            | BrokerError::NotEmpty(_)
+            | BrokerError::Inequivalent { .. }
+            | BrokerError::NotKept(_)
+            | BrokerError::ToItself(_) => condition::PRECONDITION_FAILED,
+            BrokerError::NoDelivery(_) | BrokerError::NoSession(_) | BrokerError::SessionOpen(_) => {
+                condition::ILLEGAL_STATE
+            }
+            BrokerError::QueueFull(_)
+            | BrokerError::TooManySessions { .. }
+            | BrokerError::RecordTooLarge { .. }
+            | BrokerError::TransactionTooLarge { .. }
+            | BrokerError::HeadersTooLarge
+            | BrokerError::TooManyQueues
+            | BrokerError::Quota(_)
+            | BrokerError::DiskFull(_) => condition::RESOURCE_LIMIT_EXCEEDED,
+        };
+        ProtocolError::new(condition, error)
+    }
+}
+
+impl From<Refusal> for ProtocolError {
+    #[cold]
+    fn from(refusal: Refusal) -> ProtocolError {
+        ProtocolError::new(condition::UNAUTHORIZED_ACCESS, refusal)
+    }
+}
+
+impl From<QuotaReached> for ProtocolError {
+    #[cold]
+    fn from(reached: QuotaReached) -> ProtocolError {
+        ProtocolError::new(condition::RESOURCE_LIMIT_EXCEEDED, reached)
+    }
+}
+
+impl From<DecodeError> for ProtocolError {
+    /// Frames that are none are told from values that are none.
+    #[cold]
+    fn from(error: DecodeError) -> ProtocolError {
+        let condition = match error {
+            DecodeError::FrameTooLong { .. }
+            | DecodeError::FrameTooShort { .. }
+            | DecodeError::DataOffset { .. }
+            | DecodeError::FrameType { .. }
+            | DecodeError::ProtocolHeader => condition::CONNECTION_FRAMING_ERROR,
+            _ => condition::DECODE_ERROR,
+        };
+        ProtocolError::new(condition, error)
+    }
+}
+
+impl From<DecodeError> for Failure {
+    /// Bytes without a meaning end the connection.
+    #[cold]
+    fn from(error: DecodeError) -> Failure {
+        Failure::Connection(error.into())
+    }
+}
