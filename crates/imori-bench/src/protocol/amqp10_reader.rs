@@ -7,8 +7,9 @@ use imori_amqp10::codec::composites::{
     Attach, DeliveryState, Disposition, Error, Flow, Open, Performative, SaslFrame, Transfer,
 };
 use imori_amqp10::codec::frame::{Frame, FrameKind, Step, decode};
-use imori_amqp10::codec::restricted::{Role, SaslCode};
-use imori_amqp10::codec::value::{Descriptor, List, Value};
+use imori_amqp10::codec::restricted::{MessageId, Role, SaslCode};
+use imori_amqp10::codec::sections::{Section, Sections};
+use imori_amqp10::codec::value::Value;
 
 use crate::protocol::amqp10_set_up::{FRAME_BYTES, Purpose, WINDOW, frames_of, push_credit};
 use crate::protocol::credit::Credit;
@@ -310,38 +311,30 @@ fn ended(error: Option<&Error<'_>>, otherwise: &str) -> Heard<'static> {
 /// Takes the sections of a message apart.
 fn delivery(payload: &[u8]) -> Result<Delivery<'_>> {
     let mut delivery = Delivery::default();
-    let mut rest = payload;
-    while !rest.is_empty() {
-        let (Value::Described(section), behind) = Value::decode(rest).map_err(|_| anyhow!("{NOT_AMQP}"))?
-        else {
-            bail!("{NOT_AMQP}");
-        };
-        rest = behind;
-        let Descriptor::Code(code) = section.descriptor else { continue };
-        match (code, section.value()) {
-            (0x70, Value::List(header)) => {
-                delivery.is_redelivered = matches!(field(header, 4), Value::Uint(count) if count > 0);
+    let mut sections = Sections::new(payload);
+    while let Some(section) = sections.next_section().map_err(|_| anyhow!("{NOT_AMQP}"))? {
+        match section {
+            Section::Header(header) => delivery.is_redelivered = header.delivery_count > 0,
+            Section::Properties(properties) => {
+                delivery.reply_to = properties.reply_to.unwrap_or_default().as_bytes();
+                delivery.correlation = match properties.correlation_id {
+                    Some(MessageId::String(text)) => text.as_bytes(),
+                    Some(MessageId::Binary(bytes)) => bytes,
+                    _ => &[],
+                };
             }
-            (0x73, Value::List(properties)) => {
-                delivery.reply_to = bytes_of(field(properties, 4));
-                delivery.correlation = bytes_of(field(properties, 5));
-            }
-            (0x75 | 0x77, body) => delivery.body = bytes_of(body),
+            Section::Data(bytes) => delivery.body = bytes,
+            Section::AmqpValue(value) => delivery.body = bytes_of(value),
             _ => {}
         }
     }
     Ok(delivery)
 }
 
-fn field<'a>(list: List<'a>, index: usize) -> Value<'a> {
-    list.iter().nth(index).unwrap_or_default()
-}
-
 fn bytes_of(value: Value<'_>) -> &[u8] {
     match value {
         Value::Binary(bytes) => bytes,
         Value::String(text) => text.as_bytes(),
-        Value::Symbol(symbol) => symbol.0.as_bytes(),
         _ => &[],
     }
 }
