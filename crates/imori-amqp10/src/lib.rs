@@ -3,8 +3,15 @@
 //! The codec serves both ends. The files stand in reading order; every protocol crate has the same ones where it has
 //! the same jobs.
 
+pub mod connection;
+mod commands;
+mod client;
+pub mod delivery;
+pub mod settings;
 mod message;
 mod header_block;
+mod session;
+mod link;
 mod address;
 mod protocol_error;
 pub mod codec;

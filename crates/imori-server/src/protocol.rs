@@ -17,7 +17,11 @@ use imori_core::turn::{Budget, ClientFacts, Next, Notice, Peer, Received};
 use imori_core::world::World;
 
 use crate::config::ProtocolName;
-use crate::protocol_numbers::{AMQP, NATS, STOMP, header_reader};
+use crate::protocol_numbers::{AMQP, AMQP10, NATS, STOMP, header_reader};
+
+mod amqp;
+
+pub use amqp::{AmqpConnection, AmqpSettings};
 
 /// Declares the types that have a variant or a field for each protocol, and `each!`, which runs one expression on
 /// whichever it is. The dollar comes as an argument, so that `each!` can have arguments of its own.
@@ -98,8 +102,8 @@ protocols! {$
     Stomp, stomp: imori_stomp::connection::Connection;
     /// NATS, as its clients speak it.
     Nats, nats: imori_nats::connection::Connection;
-    /// AMQP 0-9-1 with RabbitMQ's extensions.
-    Amqp, amqp: imori_amqp091::connection::Connection;
+    /// AMQP 0-9-1 with RabbitMQ's extensions, and AMQP 1.0, by the first bytes.
+    Amqp, amqp: AmqpConnection;
 }
 
 impl ProtocolSettings {
@@ -107,7 +111,8 @@ impl ProtocolSettings {
     pub fn new(
         stomp: imori_stomp::settings::Settings,
         nats: imori_nats::settings::Settings,
-        amqp: imori_amqp091::settings::Settings,
+        amqp091: imori_amqp091::settings::Settings,
+        amqp10: imori_amqp10::settings::Settings,
     ) -> ProtocolSettings {
         ProtocolSettings {
             stomp: Arc::new(imori_stomp::settings::Settings {
@@ -122,11 +127,19 @@ impl ProtocolSettings {
                 header_readers: header_reader,
                 ..nats
             }),
-            amqp: Arc::new(imori_amqp091::settings::Settings {
-                origins: AMQP.origins,
-                encoder_kinds: AMQP.encoder_kinds,
-                header_readers: header_reader,
-                ..amqp
+            amqp: Arc::new(AmqpSettings {
+                amqp091: Arc::new(imori_amqp091::settings::Settings {
+                    origins: AMQP.origins,
+                    encoder_kinds: AMQP.encoder_kinds,
+                    header_readers: header_reader,
+                    ..amqp091
+                }),
+                amqp10: Arc::new(imori_amqp10::settings::Settings {
+                    origins: AMQP10.origins,
+                    encoder_kinds: AMQP10.encoder_kinds,
+                    header_readers: header_reader,
+                    ..amqp10
+                }),
             }),
         }
     }

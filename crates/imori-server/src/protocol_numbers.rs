@@ -32,6 +32,12 @@ pub(crate) const AMQP: ProtocolNumbers = ProtocolNumbers {
     encoder_kinds: EncoderKinds::of_protocol(3),
 };
 
+/// Origins 30 and 31.
+pub(crate) const AMQP10: ProtocolNumbers = ProtocolNumbers {
+    origins: Origins::new(30, imori_amqp10::FORMS),
+    encoder_kinds: EncoderKinds::of_protocol(4),
+};
+
 /// The reader of header blocks of this origin, whichever protocol made them.
 pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
     if let Some(form) = STOMP.origins.form(origin) {
@@ -40,6 +46,9 @@ pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
     if let Some(form) = AMQP.origins.form(origin) {
         return imori_amqp091::reader_of_form(form);
     }
+    if let Some(form) = AMQP10.origins.form(origin) {
+        return imori_amqp10::reader_of_form(form);
+    }
     NATS.origins.form(origin).map_or(&BrokerHeaders, imori_nats::reader_of_form)
 }
 
@@ -47,7 +56,7 @@ pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
 mod tests {
     use super::*;
 
-    const ALL: [ProtocolNumbers; 3] = [STOMP, NATS, AMQP];
+    const ALL: [ProtocolNumbers; 4] = [STOMP, NATS, AMQP, AMQP10];
 
     #[test]
     fn an_origin_is_that_of_one_protocol_and_never_changes() {
@@ -58,8 +67,17 @@ mod tests {
                 .collect()
         };
         // What records say, and whose form that is.
-        let known =
-            [(1, (0, 0)), (2, (0, 1)), (3, (0, 2)), (4, (0, 3)), (10, (1, 0)), (11, (1, 1)), (20, (2, 0))];
+        let known = [
+            (1, (0, 0)),
+            (2, (0, 1)),
+            (3, (0, 2)),
+            (4, (0, 3)),
+            (10, (1, 0)),
+            (11, (1, 1)),
+            (20, (2, 0)),
+            (30, (3, 0)),
+            (31, (3, 1)),
+        ];
         for origin in 0..=u8::MAX {
             let expected = known.iter().filter(|(number, _)| *number == origin).map(|(_, owner)| *owner);
             assert_eq!(owners(origin), expected.collect::<Vec<_>>(), "{origin}");

@@ -60,6 +60,10 @@ pub(super) struct Answers {
 }
 
 impl Answers {
+    pub(super) fn len(&self) -> usize {
+        self.held.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.held.is_empty()
     }

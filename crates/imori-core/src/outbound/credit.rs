@@ -1,6 +1,6 @@
 //! How many deliveries a reader may have, and how many frames of them a session.
 
-use super::encoder::{Encoder, FramePart};
+use super::encoder::{Encoder, FrameNumbers, FramePart};
 
 /// A reader's allowance of deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,30 +104,32 @@ pub(super) struct FrameWindow {
     left: u32,
     /// The serial number of the next frame.
     next: u32,
+    /// The serial number of the peer's next frame, as the peer was told last.
+    awaited: u32,
     /// Frames that wait for the window.
     rest: Vec<u8>,
 }
 
 impl FrameWindow {
-    /// A window of so many frames, of which the first has the number `next`.
-    pub(super) fn new(next: u32, left: u32) -> FrameWindow {
-        FrameWindow { left, next, rest: Vec::new() }
+    /// A window of so many frames. The first has the number `next`, that of the peer `awaited`.
+    pub(super) fn new(next: u32, awaited: u32, left: u32) -> FrameWindow {
+        FrameWindow { left, next, awaited, rest: Vec::new() }
+    }
+
+    /// The serial numbers of the next frame each way.
+    pub(super) fn numbers(&self) -> FrameNumbers {
+        FrameNumbers { next: self.next, awaited: self.awaited }
+    }
+
+    /// Notes which frame of the peer is awaited, as the peer is told now.
+    pub(super) fn tell(&mut self, awaited: u32) {
+        self.awaited = awaited;
     }
 
     /// Tells whether another delivery may begin.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.left > 0 && self.rest.is_empty()
-    }
-
-    /// The serial number of the next frame.
-    pub(super) fn next(&self) -> u32 {
-        self.next
-    }
-
-    /// Frames that the peer takes.
-    pub(super) fn left(&self) -> u32 {
-        self.left
     }
 
     /// Bytes that wait for the window.

@@ -196,14 +196,14 @@ pub trait Encoder: Send {
     }
 
     /// Says that a reader got all that there is, and gave up the credit that it had left. `used` is the serial number
-    /// behind that credit, `next_frame` that of the session's next frame.
+    /// behind that credit.
     fn drained(
         &mut self,
         _out: &mut Vec<u8>,
         _session: SessionId,
         _label: &[u8],
         _used: u32,
-        _next_frame: u32,
+        _frames: FrameNumbers,
     ) {
     }
 
@@ -241,6 +241,15 @@ impl Encoder for Mute {
     }
 
     fn cut(&mut self, _out: &mut Vec<u8>, _reason: &CutReason) {}
+}
+
+/// The serial numbers of a session's next frames.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct FrameNumbers {
+    /// The number of the next frame to the peer.
+    pub next: u32,
+    /// The number of the next frame from the peer, as the peer was told last.
+    pub awaited: u32,
 }
 
 /// A frame among those that an encoder wrote.

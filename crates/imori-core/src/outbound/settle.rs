@@ -1,9 +1,10 @@
 //! Settles the deliveries of a connection, and finds the readers that can have more for it.
 
 use super::credit::{Credit, FrameWindow, Grant};
+use super::encoder::FrameNumbers;
 use super::outbound::{Outbound, Wake};
 use super::readers::Source;
-use super::session::{Numbers, Unsettled};
+use super::session::{Numbers, Session, Unsettled};
 use crate::delivery::Outcome;
 use crate::id::ReaderId;
 use crate::id::SessionId;
@@ -49,8 +50,8 @@ impl Outbound {
             let before = session.rest_bytes();
             self.buffer.append(|out| {
                 let start = out.len();
-                let next = session.frames.as_ref().map_or(0, |frames| frames.next());
-                encoder.drained(out, session.id, label, used, next);
+                let numbers = session.frames.as_ref().map(|frames| frames.numbers());
+                encoder.drained(out, session.id, label, used, numbers.unwrap_or_default());
                 if let Some(frames) = &mut session.frames {
                     frames.pass(encoder, out, start);
                 }
@@ -68,17 +69,28 @@ impl Outbound {
         }
     }
 
-    /// Counts the frames of a session from now on: the first has the number `next`, and the peer takes `left`.
-    pub fn count_frames(&mut self, session: SessionId, next: u32, left: u32) {
+    /// Counts the frames of a session from these numbers on; the peer takes `left`.
+    pub fn count_frames(&mut self, session: SessionId, numbers: FrameNumbers, left: u32) {
         if let Some(session) = self.sessions.find_mut(session) {
-            session.frames = Some(Box::new(FrameWindow::new(next, left)));
+            session.frames = Some(Box::new(FrameWindow::new(numbers.next, numbers.awaited, left)));
         }
     }
 
-    /// The serial number of a session's next frame, and how many the peer takes.
-    pub fn next_frame(&self, session: SessionId) -> Option<(u32, u32)> {
-        let frames = self.sessions.find(session)?.frames.as_ref()?;
-        Some((frames.next(), frames.left()))
+    /// Notes that the peer is told now which of its frames is awaited. Gives the serial numbers of the session.
+    pub fn tell_awaited(&mut self, session: SessionId, awaited: u32) -> Option<FrameNumbers> {
+        let frames = self.sessions.find_mut(session)?.frames.as_mut()?;
+        frames.tell(awaited);
+        Some(frames.numbers())
+    }
+
+    /// How many deliveries a session had.
+    pub fn delivered_in(&self, session: SessionId) -> u64 {
+        self.sessions.find(session).map_or(0, Session::delivered)
+    }
+
+    /// How many answers of a session wait for the journal.
+    pub fn held_answers_in(&self, session: SessionId) -> usize {
+        self.sessions.find(session).map_or(0, |session| session.answers.len())
     }
 
     /// Lets the peer's window of a session end before the frame of this serial number. What waited for that leaves, and
@@ -192,7 +204,6 @@ impl Outbound {
 #[cfg(test)]
 mod tests {
     use super::super::outbound::UNCHARGED_UNSETTLED_MAX;
-    use super::super::session::Session;
     use super::super::test_stage::{QUEUE, Stage, long};
     use super::*;
     use crate::delivery::Taken;

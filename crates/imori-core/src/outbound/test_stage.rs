@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{
-    AfterCancel, Confirmed, Credit, CutReason, Encoder, EncoderKinds, FramePart, InboxAddress, Live, Numbers,
-    Outbound, OutboundLimits, ReaderSpec, Recipient, Reply, SessionId, Settled, SharedHeaders, Source,
-    Subscription,
+    AfterCancel, Confirmed, Credit, CutReason, Encoder, EncoderKinds, FrameNumbers, FramePart, InboxAddress,
+    Live, Numbers, Outbound, OutboundLimits, ReaderSpec, Recipient, Reply, SessionId, Settled, SharedHeaders,
+    Source, Subscription,
 };
 use crate::confirm::{Confirm, Lsn, Progress};
 use crate::delivery::{About, Delivery, Outcome, Taken};
@@ -70,9 +70,9 @@ impl Encoder for Plain {
         FramePart { bytes: end, is_counted: !written.starts_with(b"drained") }
     }
 
-    fn drained(&mut self, out: &mut Vec<u8>, _: SessionId, label: &[u8], used: u32, next_frame: u32) {
+    fn drained(&mut self, out: &mut Vec<u8>, _: SessionId, label: &[u8], used: u32, frames: FrameNumbers) {
         let label = String::from_utf8_lossy(label);
-        out.extend_from_slice(format!("drained {label} {used} {next_frame};").as_bytes());
+        out.extend_from_slice(format!("drained {label} {used} {};", frames.next).as_bytes());
     }
 
     fn cancelled(&mut self, out: &mut Vec<u8>, label: &[u8], queue: &Name) -> AfterCancel {

@@ -1,6 +1,7 @@
 //! Consumers that get what they were granted, and sessions whose peers say how many frames they take.
 
 use imori_core::broker;
+use imori_core::outbound::FrameNumbers;
 use imori_core::world::World;
 use imori_testkit::{Caller, TestWorld};
 
@@ -74,7 +75,9 @@ fn a_session_sends_no_more_frames_than_its_peer_takes() {
     client.declare("q");
     let (narrow, wide) = (client.open_session(1).unwrap(), client.open_session(2).unwrap());
     let frames = |count| {
-        world.with_outbound(client.id, |outbound| outbound.count_frames(narrow.session, u32::MAX, count));
+        world.with_outbound(client.id, |outbound| {
+            outbound.count_frames(narrow.session, FrameNumbers { next: u32::MAX, awaited: 7 }, count);
+        });
     };
     let end = |end| broker::grant_frames(&world, &client.actor(), narrow.session, end);
     frames(2);
@@ -85,8 +88,8 @@ fn a_session_sends_no_more_frames_than_its_peer_takes() {
     assert_eq!(client.read_all(), "n:1;1;", "the rest of it waits");
     publisher.send("q", "2");
     assert_eq!(client.read_all(), "", "nothing overtakes it");
-    let charged = world.with_outbound(client.id, |outbound| outbound.next_frame(narrow.session));
-    assert_eq!(charged.flatten(), Some((1, 0)));
+    let numbers = world.with_outbound(client.id, |outbound| outbound.tell_awaited(narrow.session, 9));
+    assert_eq!(numbers.flatten(), Some(FrameNumbers { next: 1, awaited: 9 }));
     end(2);
     assert_eq!(client.read_all(), "1;");
     end(2);
@@ -118,7 +121,9 @@ fn frames_that_wait_for_a_window_are_charged_and_go_with_their_session() {
         let (client, publisher) = (world.connect(1), world.connect(2));
         client.declare("q");
         let session = client.open_session(1).unwrap();
-        world.with_outbound(client.id, |outbound| outbound.count_frames(session.session, 0, 0));
+        world.with_outbound(client.id, |outbound| {
+            outbound.count_frames(session.session, FrameNumbers::default(), 0);
+        });
         let reader = session.consume_granted("q", "n");
         session.grant(reader, (0, 1), false);
         assert_eq!(

@@ -65,7 +65,7 @@ async fn declare_all(
             for declaration in &now {
                 let vhost = cell.shared.table.load().vhost_named(declaration.vhost().as_bytes());
                 let Some(vhost) = vhost else { return Err(declaration.refused("the vhost is not there")) };
-                let settings = Arc::clone(&cell.settings().protocols.amqp);
+                let settings = Arc::clone(&cell.settings().protocols.amqp.amqp091);
                 let name = Name::from(declaration.vhost());
                 let operator = Operator::new(settings, &operator(&identity, vhost), name);
                 let declared = declaration.declare(cell, &operator);

@@ -70,7 +70,7 @@ impl VhostOperator {
     ) -> Result<(), OperationError> {
         let vhost_name = Name::from(self.name.as_str());
         let declared = self.act(move |cell, actor| {
-            let settings = Arc::clone(&cell.settings().protocols.amqp);
+            let settings = Arc::clone(&cell.settings().protocols.amqp.amqp091);
             act(cell, &Operator::new(settings, actor, vhost_name))
         });
         let confirm = declared.await?.map_err(OperationError::InWords)?;

@@ -66,7 +66,7 @@ impl FirstBytes {
                 Some("it speaks NATS; that is at `listeners.nats`")
             }
             ProtocolName::Stomp | ProtocolName::Nats if begins(&AMQP) => {
-                Some("it speaks AMQP; 0-9-1 is at `listeners.amqp`, and no other version is spoken")
+                Some("it speaks AMQP; 0-9-1 and 1.0 are at `listeners.amqp`")
             }
             ProtocolName::Stomp if first.is_empty() => {
                 Some("it said nothing; a client of NATS waits for the broker to begin, at `listeners.nats`")

@@ -230,8 +230,14 @@ pub(crate) fn settings(
         login_timeout: limits.login_timeout_s.duration(),
         ..imori_amqp091::settings::Settings::default()
     };
+    let amqp10 = imori_amqp10::settings::Settings {
+        message_bytes_max: limits.message_bytes.as_usize(),
+        parked_bytes_max: limits.parked_publish_bytes.as_usize(),
+        login_timeout: limits.login_timeout_s.duration(),
+        ..imori_amqp10::settings::Settings::default()
+    };
     Settings {
-        protocols: ProtocolSettings::new(stomp, nats, amqp),
+        protocols: ProtocolSettings::new(stomp, nats, amqp, amqp10),
         outbound: OutboundLimits {
             feed_bytes: limits.queue_feed_bytes.as_usize(),
             // What one connection does not read must not be what all publishers wait for.

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use imori_amqp10::settings::Settings as Amqp10Settings;
 use imori_amqp091::settings::Settings as AmqpSettings;
 use imori_core::confirm::Lsn;
 use imori_core::delivery::RecordRef;
@@ -234,7 +235,7 @@ impl Shared {
             table: RefCell::new(Arc::new(table.clone())),
             topology: RefCell::new(Topology::new(table)),
             queues: Slots::default(),
-            protocols: ProtocolSettings::new(stomp, nats, AmqpSettings::default()),
+            protocols: ProtocolSettings::new(stomp, nats, AmqpSettings::default(), Amqp10Settings::default()),
             toy: Arc::new(toy),
             outbound: OutboundLimits {
                 feed_bytes: workload.feed_bytes,

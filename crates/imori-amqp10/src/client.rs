@@ -1,0 +1,93 @@
+//! The state of a client: its rights, its vhost, its sessions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use imori_core::authorize::Identity;
+use imori_core::broker::Actor;
+use imori_core::confirm::Confirm;
+use imori_core::id::{ConnectionId, VhostId};
+use imori_core::outbound::SessionId;
+use imori_core::turn::ClientFacts;
+use imori_core::world::World;
+
+use crate::codec::composite::Composite;
+use crate::codec::frame::{FrameKind, push_frame};
+use crate::limits::FRAME_BYTES_MIN;
+use crate::session::{Session, session_of};
+use crate::settings::Settings;
+
+/// The state of a client. Before login it has no rights at all.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) connection: ConnectionId,
+    pub(crate) identity: Identity,
+    pub(crate) vhost: VhostId,
+    /// The client's container, as it calls it.
+    pub(crate) container: Box<str>,
+    pub(crate) facts: ClientFacts,
+    /// Bytes of a frame that the client takes.
+    pub(crate) frame_bytes_max: u32,
+    /// Sessions by their channels, which are the broker's own too.
+    pub(crate) sessions: BTreeMap<u16, Session>,
+    /// Bytes of messages of which not all transfers have come.
+    pub(crate) unfinished_bytes: usize,
+}
+
+impl Client {
+    pub(crate) fn new(settings: Arc<Settings>, connection: ConnectionId) -> Client {
+        Client {
+            settings,
+            connection,
+            identity: Identity::nobody(),
+            vhost: VhostId(0),
+            container: Box::default(),
+            facts: ClientFacts::default(),
+            frame_bytes_max: FRAME_BYTES_MIN,
+            sessions: BTreeMap::new(),
+            unfinished_bytes: 0,
+        }
+    }
+
+    /// Takes an identity, and the name that the client gives its container into it.
+    pub(crate) fn set_identity(&mut self, identity: Identity) {
+        self.identity = identity.with_client_id(self.container.as_bytes());
+    }
+
+    /// On whose behalf the broker acts.
+    #[inline]
+    pub(crate) fn actor(&self) -> Actor<'_> {
+        Actor { identity: &self.identity, connection: self.connection, vhost: self.vhost }
+    }
+
+    /// Sends a performative on a channel once `confirm` is reached, behind all earlier answers of its session.
+    pub(crate) fn answer<'a, W: World>(
+        &self,
+        world: &W,
+        channel: u16,
+        confirm: Confirm,
+        performative: &impl Composite<'a>,
+    ) {
+        self.send(world, session_of(channel), (channel, confirm), performative);
+    }
+
+    /// Sends a performative that is about the whole connection.
+    pub(crate) fn answer_first<'a, W: World>(&self, world: &W, performative: &impl Composite<'a>) {
+        self.send(world, SessionId::FIRST, (0, Confirm::NOW), performative);
+    }
+
+    fn send<'a, W: World>(
+        &self,
+        world: &W,
+        session: SessionId,
+        (channel, confirm): (u16, Confirm),
+        performative: &impl Composite<'a>,
+    ) {
+        world.with_outbound(self.connection, |outbound| {
+            outbound.answer(session, confirm, |out| {
+                push_frame(out, FrameKind::Amqp, channel, |out| performative.encode(out));
+            });
+        });
+    }
+}

@@ -1,0 +1,75 @@
+//! `attach`: a link begins.
+
+use imori_core::confirm::Confirm;
+use imori_core::world::World;
+
+use crate::client::Client;
+use crate::codec::composites::{Attach, Detach};
+use crate::codec::condition;
+use crate::codec::restricted::Role;
+use crate::commands::detach::end_link;
+use crate::commands::source::attach_source;
+use crate::commands::target::attach_target;
+use crate::limits::NAME_BYTES_MAX;
+use crate::link::{End, Link};
+use crate::protocol_error::{Failure, ProtocolError};
+
+/// Attaches a link, or says why that is not possible.
+pub(crate) fn attach<W: World>(
+    client: &mut Client,
+    world: &W,
+    channel: u16,
+    attach: &Attach<'_>,
+) -> Result<(), Failure> {
+    let (handle, max) = (attach.handle, client.settings.handle_max);
+    let Some(session) = client.sessions.get(&channel) else { return Ok(()) };
+    // AMQP 1.0, 2.7.2: a handle outside the range closes the connection.
+    if handle > max {
+        let text = format_args!("handle {handle} is above the agreed `handle-max` {max}");
+        return Err(Failure::Connection(ProtocolError::new(condition::CONNECTION_FRAMING_ERROR, text)));
+    }
+    if session.links.contains_key(&handle) {
+        let text = format_args!("handle {handle} has a link already; detach it first");
+        return Err(Failure::Session(ProtocolError::new(condition::SESSION_HANDLE_IN_USE, text)));
+    }
+    let steals = session.links.iter().find(|(_, link)| {
+        let role = match link.end {
+            End::Source(_) => Role::Receiver,
+            End::Target(_) => Role::Sender,
+            End::Detached => return false,
+        };
+        *link.name == *attach.name && role == attach.role
+    });
+    // AMQP 1.0, 2.6.1: an attach takes over the link of its name.
+    if let Some(stolen) = steals.map(|(handle, _)| *handle) {
+        let text = format_args!("another link of the name `{}` took its place", attach.name.escape_debug());
+        end_link(client, world, channel, stolen, &ProtocolError::new(condition::LINK_STOLEN, text));
+    }
+    let attached = match attach.role {
+        _ if attach.name.len() > NAME_BYTES_MAX => {
+            let text =
+                format_args!("the name of the link has more than {NAME_BYTES_MAX} bytes; use a shorter one");
+            Err(ProtocolError::new(condition::INVALID_FIELD, text))
+        }
+        Role::Receiver => attach_source(client, world, channel, attach),
+        Role::Sender => attach_target(client, world, channel, attach),
+    };
+    let Err(error) = attached else { return Ok(()) };
+    // AMQP 1.0, 2.6.3: a link that cannot be is attached without a terminus, and detached.
+    let role = if attach.role == Role::Sender { Role::Receiver } else { Role::Sender };
+    let answer = Attach {
+        name: attach.name,
+        handle,
+        role,
+        snd_settle_mode: attach.snd_settle_mode,
+        rcv_settle_mode: attach.rcv_settle_mode,
+        initial_delivery_count: (role == Role::Sender).then_some(0),
+        ..Attach::default()
+    };
+    client.answer(world, channel, Confirm::NOW, &answer);
+    client.answer(world, channel, Confirm::NOW, &Detach { handle, closed: true, error: Some(error.error()) });
+    if let Some(session) = client.sessions.get_mut(&channel) {
+        session.links.insert(handle, Link { name: attach.name.into(), end: End::Detached });
+    }
+    Ok(())
+}

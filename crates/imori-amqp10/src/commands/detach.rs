@@ -1,0 +1,157 @@
+//! `detach`: a link ends.
+
+use imori_core::broker;
+use imori_core::confirm::Confirm;
+use imori_core::delivery::Outcome;
+use imori_core::id::ReaderId;
+use imori_core::inbound::Performed;
+use imori_core::name::Name;
+use imori_core::outbound::Numbers;
+use imori_core::world::World;
+
+use crate::client::Client;
+use crate::codec::composites::Detach;
+use crate::codec::condition;
+use crate::link::{End, SourceEnd, Until};
+use crate::protocol_error::{Failure, ProtocolError};
+use crate::session::session_of;
+
+/// Detaches a link as the client asked for, or does a part of that.
+pub(crate) fn detach<W: World>(
+    client: &mut Client,
+    world: &W,
+    channel: u16,
+    detach: &Detach<'_>,
+) -> Result<Performed, Failure> {
+    let handle = detach.handle;
+    let link = client.sessions.get(&channel).and_then(|session| session.links.get(&handle));
+    let Some(link) = link else {
+        let text = format_args!("handle {handle} has no link; attach one first");
+        return Err(Failure::Session(ProtocolError::new(condition::SESSION_UNATTACHED_HANDLE, text)));
+    };
+    let (reader, node) = match &link.end {
+        End::Detached => {
+            forget(client, channel, handle);
+            return Ok(Performed::Done);
+        }
+        End::Source(SourceEnd { reader, queue }) => {
+            let node = queue.as_ref().filter(|(_, until)| detach.closed || *until == Until::Detach);
+            (Some(*reader), node.map(|(name, _)| name.clone()))
+        }
+        End::Target(end) => (None, end.queue.clone()),
+    };
+    let mut was_told = false;
+    if let Some(reader) = reader {
+        // The broker has told the end of a link whose queue is gone.
+        let source = |outbound: &mut imori_core::outbound::Outbound| outbound.source(reader).is_none();
+        was_told = world.with_outbound(client.connection, source) == Some(true);
+        broker::cancel(world, &client.actor(), reader);
+        if !release(client, world, channel, reader)? {
+            return Ok(Performed::Partly);
+        }
+    }
+    if let Some(name) = node {
+        delete(client, world, &name);
+    }
+    forget(client, channel, handle);
+    if !was_told {
+        client.answer(world, channel, Confirm::NOW, &Detach { handle, closed: detach.closed, error: None });
+    }
+    Ok(Performed::Done)
+}
+
+/// Detaches a link with an error. Frames of it do not count until the client has detached it too.
+pub(crate) fn end_link<W: World>(
+    client: &mut Client,
+    world: &W,
+    channel: u16,
+    handle: u32,
+    error: &ProtocolError,
+) -> Performed {
+    let session = client.sessions.get_mut(&channel);
+    let Some(link) = session.and_then(|session| session.links.get_mut(&handle)) else {
+        return Performed::Done;
+    };
+    let (reader, node) = match std::mem::replace(&mut link.end, End::Detached) {
+        End::Detached => return Performed::Done,
+        End::Source(SourceEnd { reader, queue }) => {
+            let node = queue.filter(|(_, until)| *until == Until::Detach);
+            (Some(reader), node.map(|(name, _)| name))
+        }
+        End::Target(end) => {
+            let came = end.unfinished.map_or(0, |unfinished| unfinished.payload.len());
+            client.unfinished_bytes = client.unfinished_bytes.saturating_sub(came);
+            (None, end.queue)
+        }
+    };
+    if let Some(reader) = reader {
+        broker::cancel(world, &client.actor(), reader);
+        while release(client, world, channel, reader) == Ok(false) {}
+    }
+    if let Some(name) = node {
+        delete(client, world, &name);
+    }
+    client.answer(world, channel, Confirm::NOW, &Detach { handle, closed: true, error: Some(error.error()) });
+    Performed::Done
+}
+
+/// Detaches the link of a reader that has ended.
+pub(crate) fn detach_refused<W: World>(
+    client: &mut Client,
+    world: &W,
+    channel: u16,
+    reader: ReaderId,
+    error: &ProtocolError,
+) {
+    let links = client.sessions.get(&channel).into_iter().flat_map(|session| &session.links);
+    let mut handles = links
+        .filter(|(_, link)| matches!(&link.end, End::Source(end) if end.reader == reader))
+        .map(|(handle, _)| *handle);
+    if let Some(handle) = handles.next() {
+        end_link(client, world, channel, handle, error);
+    }
+}
+
+/// Deletes the nodes that end with the links of a session that has ended.
+pub(crate) fn forget_nodes<W: World>(client: &mut Client, world: &W, channel: u16) {
+    let Some(session) = client.sessions.get_mut(&channel) else { return };
+    for (_, link) in std::mem::take(&mut session.links) {
+        let node = match link.end {
+            End::Source(SourceEnd { queue: Some((name, Until::Detach)), .. }) => Some(name),
+            End::Source(_) | End::Detached => None,
+            End::Target(end) => {
+                let came = end.unfinished.map_or(0, |unfinished| unfinished.payload.len());
+                client.unfinished_bytes = client.unfinished_bytes.saturating_sub(came);
+                end.queue
+            }
+        };
+        if let Some(name) = node {
+            delete(client, world, &name);
+        }
+    }
+}
+
+/// Releases the deliveries that a consumer has not settled, or a part of them; tells whether those were all.
+fn release<W: World>(client: &Client, world: &W, channel: u16, reader: ReaderId) -> Result<bool, Failure> {
+    let outcome = Outcome::Release { failed: false };
+    let session = session_of(channel);
+    match broker::settle(world, &client.actor(), session, Numbers::AllOf(reader), outcome) {
+        Ok(report) => Ok(!report.has_more),
+        Err(error) => Err(Failure::Session(error.into())),
+    }
+}
+
+fn delete<W: World>(client: &Client, world: &W, name: &Name) {
+    // Somebody else may have been faster.
+    let _ = broker::delete_queue(world, &client.actor(), name.as_bytes());
+}
+
+fn forget(client: &mut Client, channel: u16, handle: u32) {
+    let Some(session) = client.sessions.get_mut(&channel) else { return };
+    if let Some(link) = session.links.remove(&handle)
+        && let End::Target(end) = link.end
+        && let Some(unfinished) = end.unfinished
+    {
+        client.unfinished_bytes = client.unfinished_bytes.saturating_sub(unfinished.payload.len());
+    }
+}

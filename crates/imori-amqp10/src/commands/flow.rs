@@ -1,0 +1,130 @@
+//! `flow`: windows of sessions and credit of links, both ways.
+
+use imori_core::broker;
+use imori_core::confirm::Confirm;
+use imori_core::outbound::Grant;
+use imori_core::turn::Budget;
+use imori_core::world::World;
+
+use crate::client::Client;
+use crate::codec::composites::Flow;
+use crate::codec::condition;
+use crate::delivery::OUTGOING_WINDOW;
+use crate::link::End;
+use crate::protocol_error::{Failure, ProtocolError};
+use crate::session::session_of;
+
+/// Takes windows and credit of the client.
+pub(crate) fn flow<W: World>(
+    client: &mut Client,
+    world: &W,
+    channel: u16,
+    flow: &Flow<'_>,
+    budget: &mut Budget,
+) -> Result<(), Failure> {
+    budget.spend(1, 0, None);
+    // AMQP 1.0, 2.5.6. Before the client knows the broker's numbers they begin with 0.
+    let end = flow.next_incoming_id.unwrap_or_default().wrapping_add(flow.incoming_window);
+    broker::grant_frames(world, &client.actor(), session_of(channel), end);
+    let Some(handle) = flow.handle else {
+        if flow.echo {
+            send(client, world, channel, Flow::default());
+        }
+        return Ok(());
+    };
+    let actor = client.actor();
+    let link = client.sessions.get(&channel).and_then(|session| session.links.get(&handle));
+    match link.map(|link| &link.end) {
+        None => {
+            let text = format_args!("handle {handle} has no link; attach one first");
+            return Err(Failure::Session(ProtocolError::new(condition::SESSION_UNATTACHED_HANDLE, text)));
+        }
+        Some(End::Detached) => {}
+        Some(End::Source(end)) => {
+            let reader = end.reader;
+            if let Some(credit) = flow.link_credit {
+                let used = flow.delivery_count.unwrap_or_default();
+                broker::grant(world, &actor, reader, &Grant { used, credit, drains: flow.drain });
+            }
+            // The end of a drain is told anyway.
+            if flow.echo && !flow.drain {
+                let granted =
+                    world.with_outbound(client.connection, |outbound| outbound.granted(reader)).flatten();
+                if let Some((left, used)) = granted {
+                    link_flow(client, world, channel, handle, (used, left));
+                }
+            }
+        }
+        Some(End::Target(end)) => {
+            let limit = end.delivery_count.wrapping_add(end.credit);
+            let count = flow.delivery_count.unwrap_or(end.delivery_count);
+            // A sender may give credit up, and cannot take more.
+            let credit = limit.wrapping_sub(count).min(end.credit);
+            if flow.echo {
+                link_flow(client, world, channel, handle, (count, credit));
+            }
+            let link = client.sessions.get_mut(&channel).and_then(|session| session.links.get_mut(&handle));
+            if let Some(End::Target(end)) = link.map(|link| &mut link.end) {
+                (end.delivery_count, end.credit) = (count, credit);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Tells the client where a link stands: the deliveries so far, and how many more may follow.
+pub(crate) fn link_flow<W: World>(
+    client: &Client,
+    world: &W,
+    channel: u16,
+    handle: u32,
+    (delivery_count, credit): (u32, u32),
+) {
+    let flow = Flow {
+        handle: Some(handle),
+        delivery_count: Some(delivery_count),
+        link_credit: Some(credit),
+        ..Flow::default()
+    };
+    send(client, world, channel, flow);
+}
+
+/// Takes a transfer of the client out of the window of its session, and renews that once half of it is used.
+///
+/// # Errors
+/// `amqp:session:window-violation`.
+pub(crate) fn count_transfer<W: World>(client: &mut Client, world: &W, channel: u16) -> Result<(), Failure> {
+    let window = client.settings.session_window;
+    let Some(session) = client.sessions.get_mut(&channel) else { return Ok(()) };
+    session.next_incoming_id = session.next_incoming_id.wrapping_add(1);
+    let Some(left) = session.incoming_left.checked_sub(1) else {
+        let text = format_args!("more transfers came than the window of {window}; wait for a flow");
+        return Err(Failure::Session(ProtocolError::new(condition::SESSION_WINDOW_VIOLATION, text)));
+    };
+    session.incoming_left = left;
+    if left <= window / 2 {
+        session.incoming_left = window;
+        send(client, world, channel, Flow::default());
+    }
+    Ok(())
+}
+
+/// Sends a flow with the session's windows, behind all answers that were given before: so a producer has credit for no
+/// more than it was answered for.
+fn send<W: World>(client: &Client, world: &W, channel: u16, flow: Flow<'_>) {
+    let Some(session) = client.sessions.get(&channel) else { return };
+    let told = world
+        .with_outbound(client.connection, |outbound| {
+            outbound.tell_awaited(session_of(channel), session.next_incoming_id)
+        })
+        .flatten()
+        .unwrap_or_default();
+    let flow = Flow {
+        next_incoming_id: Some(told.awaited),
+        incoming_window: session.incoming_left,
+        next_outgoing_id: told.next,
+        outgoing_window: OUTGOING_WINDOW,
+        ..flow
+    };
+    client.answer(world, channel, Confirm::NOW, &flow);
+}

@@ -1,0 +1,13 @@
+//! The commands: what each performative does.
+
+pub(crate) mod login;
+pub(crate) mod open;
+pub(crate) mod session;
+pub(crate) mod attach;
+mod source;
+mod target;
+pub(crate) mod transfer;
+mod terminus;
+pub(crate) mod disposition;
+pub(crate) mod detach;
+pub(crate) mod flow;

@@ -1,0 +1,120 @@
+//! `open`: the client's container, its vhost, and the sizes that both ends take.
+
+use std::time::Duration;
+
+use imori_core::authorize::{Action, Actor, Object, authorize};
+use imori_core::world::World;
+
+use crate::client::Client;
+use crate::codec::composites::Open;
+use crate::codec::condition;
+use crate::codec::map::MapBuf;
+use crate::codec::symbols::Symbols;
+use crate::codec::value::{Symbol, Value};
+use crate::delivery::DeliveryEncoder;
+use crate::limits::{FRAME_BYTES_MIN, NAME_BYTES_MAX, SHOWN_PROPERTIES_BYTES_MAX};
+use crate::protocol_error::{Failure, ProtocolError};
+
+/// The broker's own container.
+const CONTAINER: &str = "imori";
+
+/// Extensions that the broker has, by the names that clients look for.
+const CAPABILITIES: [Symbol<'static>; 2] = [Symbol("ANONYMOUS-RELAY"), Symbol("DELAYED_DELIVERY")];
+
+/// How a hostname begins that names a vhost. All others are names of hosts.
+const VHOST_PREFIX: &str = "vhost:";
+
+/// Opens a connection and answers. Gives the pause between frames of the broker that the client bears, if it says one.
+pub(crate) fn open<W: World>(
+    client: &mut Client,
+    world: &W,
+    open: &Open<'_>,
+) -> Result<Option<Duration>, Failure> {
+    let refused = |error| Failure::Connection(error);
+    if open.max_frame_size < FRAME_BYTES_MIN {
+        let text = format_args!(
+            "`max-frame-size` is {}; it cannot be less than {FRAME_BYTES_MIN}",
+            open.max_frame_size
+        );
+        return Err(refused(ProtocolError::new(condition::INVALID_FIELD, text)));
+    }
+    if open.container_id.len() > NAME_BYTES_MAX {
+        let text = format_args!("`container-id` has more than {NAME_BYTES_MAX} bytes; use a shorter one");
+        return Err(refused(ProtocolError::new(condition::INVALID_FIELD, text)));
+    }
+    client.container = open.container_id.into();
+    client.set_identity(client.identity.clone());
+    client.frame_bytes_max = open.max_frame_size;
+    enter(client, world, open.hostname).map_err(refused)?;
+    let settings = &client.settings;
+    client.facts.name = open.container_id.to_owned();
+    client.facts.protocol = String::from("AMQP 1.0");
+    client.facts.sessions_max = Some(settings.channel_max.min(open.channel_max).saturating_add(1));
+    client.facts.frame_bytes_max = Some(settings.frame_bytes_max.min(open.max_frame_size));
+    client.facts.heartbeat_s = open.idle_time_out.map(|ms| u16::try_from(ms / 1000).unwrap_or(u16::MAX));
+    let text = |name| match open.properties.and_then(|properties| properties.find(name)) {
+        Some(Value::String(text) | Value::Symbol(Symbol(text))) => text.to_owned(),
+        _ => String::new(),
+    };
+    (client.facts.language, client.facts.version) = (text("product"), text("version"));
+    client.facts.properties = shown(open);
+    let encoder = DeliveryEncoder::new(client.frame_bytes_max, settings);
+    world.with_outbound(client.connection, |outbound| outbound.set_encoder(Box::new(encoder)));
+    let properties = properties(&client.settings.platform);
+    client.answer_first(world, &Open { properties: Some(properties.map()), ..answer(client) });
+    Ok(open.idle_time_out.filter(|ms| *ms > 0).map(|ms| Duration::from_millis(ms.into())))
+}
+
+/// The broker's own `open`, without its properties.
+pub(crate) fn answer(client: &Client) -> Open<'static> {
+    let settings = &client.settings;
+    Open {
+        container_id: CONTAINER,
+        max_frame_size: settings.frame_bytes_max,
+        channel_max: settings.channel_max,
+        idle_time_out: u32::try_from(settings.idle_time_out.as_millis()).ok(),
+        offered_capabilities: Some(Symbols::Slice(&CAPABILITIES)),
+        ..Open::default()
+    }
+}
+
+fn properties(platform: &str) -> MapBuf {
+    let (product, version) = platform.split_once(' ').unwrap_or((platform, ""));
+    let text = |text| Value::String(text);
+    MapBuf::new().with("product", text(product)).with("version", text(version))
+}
+
+/// Enters the vhost that a hostname names. One that the user may not enter is answered as one that is not there
+/// (SECURITY AUTH-14).
+fn enter<W: World>(client: &mut Client, world: &W, hostname: Option<&str>) -> Result<(), ProtocolError> {
+    let name = hostname.and_then(|name| name.strip_prefix(VHOST_PREFIX)).unwrap_or("/");
+    let known = world.with_router(|_, table| table.vhost_named(name.as_bytes()));
+    let may_enter = |id: &_| authorize(&client.identity, Action::Enter, *id, Object::Vhost).is_ok();
+    let Some(id) = known.filter(may_enter) else {
+        let text = format_args!("vhost `{}` not found", name.escape_debug());
+        return Err(ProtocolError::new(condition::NOT_FOUND, text));
+    };
+    world.enter(&Actor { vhost: id, ..client.actor() })?;
+    client.vhost = id;
+    (client.facts.vhost, client.facts.user) = (Some(id), client.identity.user.to_string());
+    Ok(())
+}
+
+/// Writes what a client tells of itself; where that is a lot, nothing.
+fn shown(open: &Open<'_>) -> String {
+    let mut text = String::from("{");
+    for (key, value) in open.properties.iter().flat_map(|properties| properties.iter()) {
+        let (Value::Symbol(Symbol(key)) | Value::String(key)) = key else { continue };
+        if text.len() > 1 {
+            text.push(',');
+        }
+        imori_core::message::Value::text(key.as_bytes()).push_json(&mut text);
+        text.push(':');
+        crate::header_block::core_value(value).push_json(&mut text);
+        if text.len() > SHOWN_PROPERTIES_BYTES_MAX {
+            return String::from("{}");
+        }
+    }
+    text.push('}');
+    text
+}

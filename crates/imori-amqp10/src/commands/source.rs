@@ -1,0 +1,135 @@
+//! The source of a link: the client receives.
+
+use imori_core::broker::{self, ConsumeOptions};
+use imori_core::name::Name;
+use imori_core::outbound::Credit;
+use imori_core::world::World;
+
+use crate::address::Node;
+use crate::client::Client;
+use crate::codec::composite::Composite;
+use crate::codec::composites::{Attach, Source};
+use crate::codec::frame::{FrameKind, push_frame};
+use crate::codec::restricted::{Role, SenderSettleMode, TerminusDurability, TerminusExpiryPolicy};
+use crate::codec::value::Value;
+use crate::commands::terminus::{
+    Queue, durable_subscription, is_topic, known_subscription, made_name, queue, subscription,
+    temporary_queue,
+};
+use crate::delivery::label;
+use crate::link::{End, Link, SourceEnd, Until};
+use crate::protocol_error::ProtocolError;
+use crate::session::session_of;
+
+/// A source that was found or made.
+struct Opened {
+    queue: Queue,
+    /// The queue ends with its link.
+    until: Option<Until>,
+    /// The address of a node that was made.
+    made: Option<Name>,
+}
+
+/// Attaches a consumer, and answers.
+pub(super) fn attach_source<W: World>(
+    client: &mut Client,
+    world: &W,
+    channel: u16,
+    attach: &Attach<'_>,
+) -> Result<(), ProtocolError> {
+    let opened = open(client, world, attach)?;
+    let Opened { queue, until, made } = opened;
+    let settles = attach.snd_settle_mode != SenderSettleMode::Settled;
+    let session = session_of(channel);
+    let options = ConsumeOptions {
+        session,
+        label: label(channel, attach.handle),
+        settles,
+        credit: Credit::ungranted(),
+        priority: priority(attach),
+        is_exclusive: false,
+    };
+    let made_text = made.as_ref().map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned());
+    let source = attach.source.unwrap_or_default();
+    // AMQP 1.0, 3.5.3: of the filters those are told that have an effect.
+    let source = Source { address: made_text.as_deref().or(source.address), filter: None, ..source };
+    let answer = Attach {
+        name: attach.name,
+        handle: attach.handle,
+        role: Role::Sender,
+        snd_settle_mode: attach.snd_settle_mode,
+        rcv_settle_mode: attach.rcv_settle_mode,
+        source: Some(source),
+        target: attach.target,
+        initial_delivery_count: Some(0),
+        ..Attach::default()
+    };
+    let name = queue.name.as_bytes();
+    let consumed = broker::consume(world, &client.actor(), queue.id, name, options, |outbound, reader| {
+        outbound.answer(session, queue.confirm, |out| {
+            push_frame(out, FrameKind::Amqp, channel, |out| answer.encode(out));
+        });
+        outbound.start_after_answers(reader);
+    });
+    let reader = match consumed {
+        Ok(reader) => reader,
+        Err(error) => {
+            if until == Some(Until::Detach) {
+                // What there was is the error to tell.
+                let _ = broker::delete_queue(world, &client.actor(), name);
+            }
+            return Err(error.into());
+        }
+    };
+    let end = End::Source(SourceEnd { reader, queue: until.map(|until| (queue.name.clone(), until)) });
+    if let Some(session) = client.sessions.get_mut(&channel) {
+        session.links.insert(attach.handle, Link { name: attach.name.into(), end });
+    }
+    Ok(())
+}
+
+fn open<W: World>(client: &Client, world: &W, attach: &Attach<'_>) -> Result<Opened, ProtocolError> {
+    let there = |queue| Opened { queue, until: None, made: None };
+    let Some(source) = attach.source else {
+        // Qpid JMS looks for a durable subscription without saying to what.
+        let queue = known_subscription(client, world, attach.name)?;
+        return Ok(Opened { until: Some(Until::Close), ..there(queue) });
+    };
+    if source.dynamic {
+        let (queue, made) = match is_topic(source.capabilities) {
+            true => {
+                let name = made_name(world);
+                (subscription(client, world, &Node::Topic(name.clone()))?, name)
+            }
+            false => {
+                let queue = temporary_queue(client, world, false)?;
+                let name = queue.name.clone();
+                (queue, name)
+            }
+        };
+        return Ok(Opened { until: Some(Until::Detach), made: Some(made), ..there(queue) });
+    }
+    let node = Node::parse(source.address.unwrap_or_default(), is_topic(source.capabilities))?;
+    if let Node::Queue(name) = &node {
+        return queue(client, world, name).map(there);
+    }
+    let is_durable =
+        source.durable != TerminusDurability::None || source.expiry_policy == TerminusExpiryPolicy::Never;
+    if is_durable {
+        let queue = durable_subscription(client, world, &node, attach.name)?;
+        return Ok(Opened { until: Some(Until::Close), ..there(queue) });
+    }
+    // The queue goes with its only consumer.
+    subscription(client, world, &node).map(there)
+}
+
+/// The receiver's rank among others, as RabbitMQ's clients say it.
+fn priority(attach: &Attach<'_>) -> i32 {
+    match attach.properties.and_then(|properties| properties.find("rabbitmq:priority")) {
+        Some(Value::Int(number)) => number,
+        Some(Value::Byte(number)) => number.into(),
+        Some(Value::Short(number)) => number.into(),
+        Some(Value::Long(number)) => i32::try_from(number).unwrap_or_default(),
+        _ => 0,
+    }
+}

@@ -1,0 +1,121 @@
+//! The target of a link: the client sends.
+
+use imori_core::authorize::{Action, Object};
+use imori_core::confirm::Confirm;
+use imori_core::error::BrokerError;
+use imori_core::message::TOPIC_EXCHANGE;
+use imori_core::name::Name;
+use imori_core::route::RouteError;
+use imori_core::world::World;
+
+use crate::address::Node;
+use crate::client::Client;
+use crate::codec::composites::{AnyTarget, Attach, Target};
+use crate::codec::condition;
+use crate::codec::restricted::Role;
+use crate::commands::flow::link_flow;
+use crate::commands::terminus::{is_topic, made_name, queue, temporary_queue};
+use crate::link::{End, Link, TargetEnd};
+use crate::protocol_error::ProtocolError;
+
+/// Attaches a producer, answers, and gives it credit.
+pub(super) fn attach_target<W: World>(
+    client: &mut Client,
+    world: &W,
+    channel: u16,
+    attach: &Attach<'_>,
+) -> Result<(), ProtocolError> {
+    let target = match attach.target {
+        Some(AnyTarget::Target(target)) => target,
+        Some(AnyTarget::Coordinator(_)) => {
+            let text = "there are no transactions over AMQP 1.0; settle without them";
+            return Err(ProtocolError::new(condition::NOT_IMPLEMENTED, text));
+        }
+        None => {
+            let text = "the link has no target; name one, or none within it for a relay";
+            return Err(ProtocolError::new(condition::INVALID_FIELD, text));
+        }
+    };
+    let (node, confirm, made, queue) = if target.dynamic {
+        let (node, confirm, queue) = match is_topic(target.capabilities) {
+            true => (Node::Topic(made_name(world)), Confirm::NOW, None),
+            false => {
+                let queue = temporary_queue(client, world, false)?;
+                (Node::Queue(queue.name.clone()), queue.confirm, Some(queue.name))
+            }
+        };
+        let (Node::Queue(name) | Node::Topic(name) | Node::Exchange { key: name, .. }) = &node;
+        let made = String::from_utf8_lossy(name.as_bytes()).into_owned();
+        (Some(node), confirm, Some(made), queue)
+    } else {
+        match target.address {
+            None => (None, Confirm::NOW, None, None),
+            Some(address) => {
+                let node = Node::parse(address, is_topic(target.capabilities))?;
+                let confirm = open(client, world, &node)?;
+                (Some(node), confirm, None, None)
+            }
+        }
+    };
+    let target = Target { address: made.as_deref().or(target.address), ..target };
+    let answer = Attach {
+        name: attach.name,
+        handle: attach.handle,
+        role: Role::Receiver,
+        snd_settle_mode: attach.snd_settle_mode,
+        rcv_settle_mode: attach.rcv_settle_mode,
+        source: attach.source,
+        target: Some(target.into()),
+        max_message_size: Some(client.settings.message_bytes_max as u64),
+        ..Attach::default()
+    };
+    client.answer(world, channel, confirm, &answer);
+    let end = TargetEnd {
+        node,
+        delivery_count: attach.initial_delivery_count.unwrap_or_default(),
+        credit: client.settings.link_credit,
+        unfinished: None,
+        queue,
+    };
+    link_flow(client, world, channel, attach.handle, (end.delivery_count, end.credit));
+    if let Some(session) = client.sessions.get_mut(&channel) {
+        session.links.insert(attach.handle, Link { name: attach.name.into(), end: End::Target(end) });
+    }
+    Ok(())
+}
+
+/// Sees to it that there is a node, and that the client may send to it.
+fn open<W: World>(client: &Client, world: &W, node: &Node) -> Result<Confirm, ProtocolError> {
+    let (exchange, subject) = node.address();
+    let confirm = match node {
+        Node::Queue(name) => {
+            authorize(client, world, exchange, subject, false)?;
+            queue(client, world, name)?.confirm
+        }
+        Node::Topic(_) => {
+            authorize(client, world, TOPIC_EXCHANGE, subject, true)?;
+            Confirm::NOW
+        }
+        Node::Exchange { .. } => {
+            let kind = world
+                .with_router(|_, table| table.exchange(client.vhost, exchange).map(|found| found.kind()));
+            let Some(kind) = kind else {
+                return Err(BrokerError::Route(RouteError::NoExchange(Name::new(exchange))).into());
+            };
+            authorize(client, world, exchange, subject, kind == imori_core::route::ExchangeKind::Topic)?;
+            Confirm::NOW
+        }
+    };
+    Ok(confirm)
+}
+
+fn authorize<W: World>(
+    client: &Client,
+    world: &W,
+    exchange: &[u8],
+    subject: &[u8],
+    is_topic: bool,
+) -> Result<(), ProtocolError> {
+    let object = Object::Subject { exchange, subject, is_topic };
+    Ok(world.authorize(&client.actor(), Action::Publish, object)?)
+}

@@ -1,0 +1,176 @@
+//! Nodes that come into being: queues by their names, temporary ones, and those of subscriptions.
+
+use imori_core::broker;
+use imori_core::confirm::Confirm;
+use imori_core::error::BrokerError;
+use imori_core::id::QueueId;
+use imori_core::message::TOPIC_EXCHANGE;
+use imori_core::name::Name;
+use imori_core::outbound::INBOX_PREFIX;
+use imori_core::queue::QueueSettings;
+use imori_core::route::{Arguments, BindingKey, Syntax};
+use imori_core::world::World;
+
+use crate::address::Node;
+use crate::client::Client;
+use crate::codec::condition;
+use crate::codec::symbols::Symbols;
+use crate::limits::NAME_BYTES_MAX;
+use crate::protocol_error::ProtocolError;
+
+/// How the name of a queue begins that the broker made.
+const MADE_PREFIX: &[u8] = b"amq.gen-";
+
+/// How the name of a queue begins that belongs to a durable subscription.
+const SUBSCRIPTION_PREFIX: &str = "amqp-subscription-";
+
+/// Priorities that a queue tells apart which comes into being by an attach: JMS has ten.
+const PRIORITY_MAX: u8 = 9;
+
+/// A queue to read, and the confirm of its making.
+#[derive(Debug)]
+pub(super) struct Queue {
+    pub(super) id: QueueId,
+    pub(super) name: Name,
+    pub(super) confirm: Confirm,
+}
+
+/// Tells whether the capabilities of a terminus say that it is a topic.
+pub(super) fn is_topic(capabilities: Option<Symbols<'_>>) -> bool {
+    capabilities.is_some_and(|all| all.contains("topic") || all.contains("temporary-topic"))
+}
+
+/// Finds a queue, or makes it where the client may do that.
+pub(super) fn queue<W: World>(client: &Client, world: &W, name: &Name) -> Result<Queue, ProtocolError> {
+    // SECURITY AUTH-06: nobody reads another's inbox.
+    if name.as_bytes().starts_with(INBOX_PREFIX) {
+        return Err(BrokerError::Locked(name.clone()).into());
+    }
+    let actor = client.actor();
+    match broker::find_queue(world, &actor, name.as_bytes()) {
+        Ok(id) => return Ok(Queue { id, name: name.clone(), confirm: Confirm::NOW }),
+        // A name of the broker's own is not made by others.
+        Err(BrokerError::NoQueue(_)) if !name.as_bytes().starts_with(MADE_PREFIX) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let settings =
+        QueueSettings { is_durable: true, priority_max: Some(PRIORITY_MAX), ..QueueSettings::default() };
+    let declared = broker::declare_queue(world, &actor, name.as_bytes(), &settings, false)?;
+    Ok(Queue { id: declared.id, name: name.clone(), confirm: declared.confirm })
+}
+
+/// Makes a queue of the connection under a name that nobody can guess.
+pub(super) fn temporary_queue<W: World>(
+    client: &Client,
+    world: &W,
+    is_auto_delete: bool,
+) -> Result<Queue, ProtocolError> {
+    let name = made_name(world);
+    let settings = QueueSettings {
+        exclusive_to: Some(client.connection),
+        is_auto_delete,
+        priority_max: Some(PRIORITY_MAX),
+        ..QueueSettings::default()
+    };
+    let declared = broker::declare_unnamed_queue(world, &client.actor(), name.as_bytes(), &settings)?;
+    Ok(Queue { id: declared.id, name, confirm: declared.confirm })
+}
+
+/// A name that the broker makes and nobody can guess.
+pub(super) fn made_name<W: World>(world: &W) -> Name {
+    const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    let digit = |byte: u8| DIGITS.get(usize::from(byte & 31)).copied().unwrap_or_default();
+    let secret = world.secret().map(digit);
+    Name::new(&[MADE_PREFIX, &secret].concat())
+}
+
+/// The queue between an exchange and a receiver that hears it for as long as its link is attached.
+pub(super) fn subscription<W: World>(
+    client: &Client,
+    world: &W,
+    node: &Node,
+) -> Result<Queue, ProtocolError> {
+    let queue = temporary_queue(client, world, true)?;
+    bind(client, world, node, queue).map_err(|(error, name)| {
+        // What there was is the error to tell.
+        let _ = broker::delete_queue(world, &client.actor(), name.as_bytes());
+        error
+    })
+}
+
+/// The queue of a subscription that outlasts its link: found again by user, container and name.
+pub(super) fn durable_subscription<W: World>(
+    client: &Client,
+    world: &W,
+    node: &Node,
+    link: &str,
+) -> Result<Queue, ProtocolError> {
+    let name = subscription_name(client, link)?;
+    let settings =
+        QueueSettings { is_durable: true, priority_max: Some(PRIORITY_MAX), ..QueueSettings::default() };
+    let declared = broker::declare_queue(world, &client.actor(), name.as_bytes(), &settings, false)?;
+    let queue = Queue { id: declared.id, name, confirm: declared.confirm };
+    bind(client, world, node, queue).map_err(|(error, _)| error)
+}
+
+/// Finds the queue of a subscription that is there.
+pub(super) fn known_subscription<W: World>(
+    client: &Client,
+    world: &W,
+    link: &str,
+) -> Result<Queue, ProtocolError> {
+    let name = subscription_name(client, link)?;
+    match broker::find_queue(world, &client.actor(), name.as_bytes()) {
+        Ok(id) => Ok(Queue { id, name, confirm: Confirm::NOW }),
+        Err(BrokerError::NoQueue(_)) => {
+            let text =
+                format_args!("there is no subscription `{}`; attach with a source", link.escape_debug());
+            Err(ProtocolError::new(condition::NOT_FOUND, text))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn bind<W: World>(
+    client: &Client,
+    world: &W,
+    node: &Node,
+    queue: Queue,
+) -> Result<Queue, (ProtocolError, Name)> {
+    let (exchange, pattern) = match node {
+        Node::Queue(name) | Node::Topic(name) => (TOPIC_EXCHANGE, name),
+        Node::Exchange { exchange, key } => (exchange.as_bytes(), key),
+    };
+    let key = BindingKey::new(Syntax::Amqp, pattern.as_bytes());
+    match broker::bind_queue(world, &client.actor(), exchange, &key, &Arguments::NONE, queue.id) {
+        Ok(bound) => Ok(Queue { confirm: queue.confirm.after(bound), ..queue }),
+        Err(error) => Err((error.into(), queue.name)),
+    }
+}
+
+/// The name of a durable subscription's queue.
+///
+/// SECURITY AUTH-07: with the user in it nobody takes over another's. A slash within a part is `%2F`, so that different
+/// parts never make the same name.
+fn subscription_name(client: &Client, link: &str) -> Result<Name, ProtocolError> {
+    let mut name = SUBSCRIPTION_PREFIX.as_bytes().to_vec();
+    let user = client.identity.user.as_bytes();
+    for (index, part) in [user, client.container.as_bytes(), link.as_bytes()].into_iter().enumerate() {
+        if index > 0 {
+            name.push(b'/');
+        }
+        for byte in part {
+            match byte {
+                b'/' => name.extend_from_slice(b"%2F"),
+                b'%' => name.extend_from_slice(b"%25"),
+                _ => name.push(*byte),
+            }
+        }
+    }
+    if name.len() > NAME_BYTES_MAX {
+        let text =
+            "container and link of a durable subscription have names over 1024 bytes together; shorten them";
+        return Err(ProtocolError::new(condition::INVALID_FIELD, text));
+    }
+    Ok(Name::new(&name))
+}

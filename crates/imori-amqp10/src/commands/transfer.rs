@@ -1,0 +1,306 @@
+//! `transfer`: a message comes in.
+
+use std::borrow::Cow;
+use std::num::NonZeroU32;
+
+use bytes::Bytes;
+use imori_core::broker::{self, PublishReport};
+use imori_core::confirm::Confirm;
+use imori_core::error::BrokerError;
+use imori_core::inbound::Performed;
+use imori_core::message::{BODY_SHARED_MIN, Publication};
+use imori_core::turn::Budget;
+use imori_core::world::World;
+
+use crate::address::Node;
+use crate::client::Client;
+use crate::codec::composites::{DeliveryState, Disposition, Rejected, Released, Transfer};
+use crate::codec::condition;
+use crate::codec::map::MapBuf;
+use crate::codec::restricted::Role;
+use crate::codec::value::Value;
+use crate::commands::flow::{count_transfer, link_flow};
+use crate::commands::terminus::queue;
+use crate::link::{End, TargetEnd, Unfinished};
+use crate::message::{self, Incoming};
+use crate::protocol_error::{Failure, ProtocolError};
+use crate::session::session_of;
+
+/// The state of a message after one of its transfers.
+pub(crate) enum Gathered<'a> {
+    /// More transfers of it follow, or it was given up.
+    Part,
+    /// The message is whole.
+    Whole {
+        /// Its only transfer, or one that stands for all.
+        transfer: Transfer<'a>,
+        /// All of it.
+        payload: Cow<'a, [u8]>,
+        /// The payload in a buffer of its own, if it is large enough to be kept so.
+        shared: Option<Bytes>,
+    },
+}
+
+/// Counts a transfer, and adds it to the message of its link.
+#[inline]
+pub(crate) fn gather<'a, W: World>(
+    client: &mut Client,
+    world: &W,
+    channel: u16,
+    transfer: &Transfer<'a>,
+    (payload, shared): (&'a [u8], Option<Bytes>),
+) -> Result<Gathered<'a>, Failure> {
+    let handle = transfer.handle;
+    let Some(session) = client.sessions.get(&channel) else {
+        let text = format_args!("channel {channel} has no session; begin one");
+        return Err(Failure::Connection(ProtocolError::new(condition::CONNECTION_FRAMING_ERROR, text)));
+    };
+    if session.ending.is_some() {
+        return Ok(Gathered::Part);
+    }
+    count_transfer(client, world, channel)?;
+    let (message_bytes_max, unfinished_bytes_max) =
+        (client.settings.message_bytes_max, client.settings.unfinished_bytes_max);
+    let unfinished_bytes = client.unfinished_bytes;
+    let end = match client.sessions.get_mut(&channel).and_then(|session| session.links.get_mut(&handle)) {
+        None => {
+            let text = format_args!("handle {handle} has no link; attach one first");
+            return Err(Failure::Session(ProtocolError::new(condition::SESSION_UNATTACHED_HANDLE, text)));
+        }
+        Some(link) => match &mut link.end {
+            End::Detached => return Ok(Gathered::Part),
+            End::Target(end) => end,
+            End::Source(_) => {
+                let text =
+                    format_args!("handle {handle} is a link by which the broker sends; attach a sender");
+                return Err(ProtocolError::new(condition::NOT_ALLOWED, text).of_link(handle));
+            }
+        },
+    };
+    let is_settled = transfer.settled == Some(true);
+    let Some(unfinished) = &mut end.unfinished else {
+        let Some(delivery_id) = transfer.delivery_id else {
+            let text = "the first transfer of a message has no `delivery-id`";
+            return Err(ProtocolError::new(condition::INVALID_FIELD, text).of_link(handle));
+        };
+        end.begin(handle)?;
+        if transfer.aborted {
+            return Ok(Gathered::Part);
+        }
+        if payload.len() > message_bytes_max {
+            return Err(too_large(handle, message_bytes_max));
+        }
+        if !transfer.more {
+            return Ok(Gathered::Whole { transfer: *transfer, payload: Cow::Borrowed(payload), shared });
+        }
+        end.unfinished = Some(Unfinished { delivery_id, settled: is_settled, payload: payload.to_vec() });
+        client.unfinished_bytes += payload.len();
+        return Ok(Gathered::Part);
+    };
+    if transfer.delivery_id.is_some_and(|id| id != unfinished.delivery_id) {
+        let text = "another message begins before the last one of its link is whole; finish or abort that";
+        return Err(ProtocolError::new(condition::INVALID_FIELD, text).of_link(handle));
+    }
+    if transfer.aborted {
+        let came = end.unfinished.take().map_or(0, |unfinished| unfinished.payload.len());
+        client.unfinished_bytes = unfinished_bytes.saturating_sub(came);
+        return Ok(Gathered::Part);
+    }
+    if unfinished.payload.len() + payload.len() > message_bytes_max {
+        return Err(too_large(handle, message_bytes_max));
+    }
+    if unfinished_bytes + payload.len() > unfinished_bytes_max {
+        let text = format_args!(
+            "unfinished messages on all links have more than {unfinished_bytes_max} bytes; send one after the other"
+        );
+        return Err(Failure::Connection(ProtocolError::new(condition::RESOURCE_LIMIT_EXCEEDED, text)));
+    }
+    unfinished.payload.extend_from_slice(payload);
+    unfinished.settled |= is_settled;
+    client.unfinished_bytes = unfinished_bytes + payload.len();
+    if transfer.more {
+        return Ok(Gathered::Part);
+    }
+    let Some(Unfinished { delivery_id, settled, payload }) = end.unfinished.take() else {
+        return Ok(Gathered::Part);
+    };
+    client.unfinished_bytes = client.unfinished_bytes.saturating_sub(payload.len());
+    let transfer =
+        Transfer { handle, delivery_id: Some(delivery_id), settled: Some(settled), ..Transfer::default() };
+    Ok(Gathered::Whole { transfer, payload: Cow::Owned(payload), shared: None })
+}
+
+impl TargetEnd {
+    /// Counts a delivery that begins.
+    fn begin(&mut self, handle: u32) -> Result<(), Failure> {
+        let Some(credit) = self.credit.checked_sub(1) else {
+            let text = "more messages came than the link had credit for; wait for a flow";
+            return Err(ProtocolError::new(condition::LINK_TRANSFER_LIMIT_EXCEEDED, text).of_link(handle));
+        };
+        self.credit = credit;
+        self.delivery_count = self.delivery_count.wrapping_add(1);
+        Ok(())
+    }
+}
+
+#[cold]
+fn too_large(handle: u32, max: usize) -> Failure {
+    let text = format_args!("the message has more than {max} bytes; send it in parts");
+    ProtocolError::new(condition::LINK_MESSAGE_SIZE_EXCEEDED, text).of_link(handle)
+}
+
+/// Publishes a message that is whole, tells its outcome where that is awaited, and gives its link more credit.
+/// [`Performed::Held`] where nothing was done, as a queue is too long, which says when to try again.
+pub(crate) fn publish<W: World>(
+    client: &mut Client,
+    world: &W,
+    channel: u16,
+    transfer: &Transfer<'_>,
+    (payload, shared): (&[u8], Option<Bytes>),
+    budget: &mut Budget,
+) -> Result<Performed, Failure> {
+    let (handle, id) = (transfer.handle, transfer.delivery_id.unwrap_or_default());
+    let is_settled = transfer.settled == Some(true);
+    let link = client.sessions.get(&channel).and_then(|session| session.links.get(&handle));
+    let Some(End::Target(end)) = link.map(|link| &link.end) else { return Ok(Performed::Done) };
+    let published = send(client, world, end.node.as_ref(), payload, shared);
+    let report = match published {
+        Ok(Some(report)) => report,
+        Ok(None) => return Ok(Performed::Held),
+        Err(error) if is_settled || error.condition() == condition::DECODE_ERROR => {
+            return Err(error.of_link(handle));
+        }
+        Err(error) => {
+            let rejected = Rejected { error: Some(error.error()) };
+            answer(client, world, channel, id, rejected.into());
+            renew_credit(client, world, channel, handle);
+            return Ok(Performed::Done);
+        }
+    };
+    budget.spend(0, report.receivers, report.slow_reader);
+    if !is_settled {
+        match &report.refused_by {
+            Some(queue) => {
+                let error = ProtocolError::from(BrokerError::QueueFull(queue.clone()));
+                let name = String::from_utf8_lossy(queue.as_bytes());
+                let info =
+                    MapBuf::new().with("queue", Value::String(&name)).with("reason", Value::String("maxlen"));
+                let error = crate::codec::composites::Error { info: Some(info.map()), ..error.error() };
+                answer(client, world, channel, id, Rejected { error: Some(error) }.into());
+            }
+            // RabbitMQ: a message that no queue gets is released. Nobody may hear a topic.
+            None if report.is_unroutable() && !is_heard_by_nobody(client, channel, handle) => {
+                answer(client, world, channel, id, Released {}.into());
+            }
+            None => {
+                let session = session_of(channel);
+                let state = client.sessions.get_mut(&channel);
+                let number = state.map_or(0, |state| state.number(id));
+                world.with_outbound(client.connection, |outbound| {
+                    outbound.confirm(session, number..=number, report.confirm, report.confirm.level);
+                });
+            }
+        }
+    }
+    renew_credit(client, world, channel, handle);
+    Ok(Performed::Done)
+}
+
+/// Tells whether a link is to a node that takes messages which nobody hears: a topic, or a relay to any.
+fn is_heard_by_nobody(client: &Client, channel: u16, handle: u32) -> bool {
+    let link = client.sessions.get(&channel).and_then(|session| session.links.get(&handle));
+    matches!(
+        link.map(|link| &link.end),
+        Some(End::Target(TargetEnd { node: None | Some(Node::Topic(_)), .. }))
+    )
+}
+
+fn answer<W: World>(client: &Client, world: &W, channel: u16, id: u32, state: DeliveryState<'_>) {
+    let disposition = Disposition {
+        role: Role::Receiver,
+        first: id,
+        settled: true,
+        state: Some(state),
+        ..Disposition::default()
+    };
+    client.answer(world, channel, Confirm::NOW, &disposition);
+}
+
+/// Gives a link credit again once half of it is used. The flow leaves behind the dispositions so far.
+fn renew_credit<W: World>(client: &mut Client, world: &W, channel: u16, handle: u32) {
+    let whole = client.settings.link_credit;
+    let link = client.sessions.get_mut(&channel).and_then(|session| session.links.get_mut(&handle));
+    let Some(End::Target(end)) = link.map(|link| &mut link.end) else { return };
+    if end.credit > whole / 2 {
+        return;
+    }
+    end.credit = whole;
+    let state = (end.delivery_count, end.credit);
+    link_flow(client, world, channel, handle, state);
+}
+
+/// Publishes to the node of a link, or to the one that the message names; `None` where a queue is too long.
+fn send<W: World>(
+    client: &Client,
+    world: &W,
+    node: Option<&Node>,
+    payload: &[u8],
+    shared: Option<Bytes>,
+) -> Result<Option<PublishReport>, ProtocolError> {
+    let settings = &client.settings;
+    let mut incoming = message::read(payload, settings.origins, client.identity.user.as_bytes())?;
+    let named;
+    let node = match (node, incoming.to) {
+        (Some(node), _) => node,
+        (None, Some(to)) => {
+            named = Node::parse(to, incoming.jms_destination.is_some_and(|kind| kind & 1 == 1))?;
+            &named
+        }
+        (None, None) => {
+            let text = "the link has no address and the message has no `to`; name one of them";
+            return Err(ProtocolError::new(condition::PRECONDITION_FAILED, text));
+        }
+    };
+    set_times(&mut incoming, world);
+    let Incoming { properties, text, body, .. } = &incoming;
+    // The end of the payload, which is the body, may be kept without a copy.
+    let shared = shared
+        .filter(|_| body.len() >= BODY_SHARED_MIN)
+        .map(|shared| shared.slice(shared.len() - body.len()..));
+    let publication = match &shared {
+        Some(body) => Publication::with_shared_body(properties, text, body),
+        None => Publication::new(properties, text, body),
+    };
+    let (exchange, subject) = node.address();
+    let actor = client.actor();
+    if broker::must_wait_for_queue(world, &actor, exchange, subject, &publication.view()) {
+        return Ok(None);
+    }
+    let report = broker::publish(world, &actor, exchange, subject, &publication)?;
+    if let Node::Queue(name) = node
+        && report.is_unroutable()
+        && !name.as_bytes().starts_with(imori_core::outbound::INBOX_PREFIX)
+    {
+        let made = queue(client, world, name)?;
+        let report = broker::publish(world, &actor, exchange, subject, &publication)?;
+        return Ok(Some(PublishReport { confirm: report.confirm.after(made.confirm), ..report }));
+    }
+    Ok(Some(report))
+}
+
+/// Turns times of the clock into times from now on.
+fn set_times<W: World>(incoming: &mut Incoming<'_>, world: &W) {
+    if incoming.expires_at_ms.is_none() && incoming.delay_ms.is_none() && incoming.deliver_at_ms.is_none() {
+        return;
+    }
+    let now_ms = i64::try_from(world.now().0 / 1000).unwrap_or(i64::MAX);
+    let from_now = |at: i64| u32::try_from(at.saturating_sub(now_ms).max(0)).unwrap_or(u32::MAX);
+    let properties = &mut incoming.properties;
+    // Some clients write zero where a message does not expire.
+    if let Some(at) = incoming.expires_at_ms.filter(|at| *at > 0) {
+        let left = from_now(at);
+        properties.expiration_ms = Some(properties.expiration_ms.map_or(left, |ttl| ttl.min(left)));
+    }
+    let delay = incoming.delay_ms.map(|ms| u32::try_from(ms).unwrap_or(u32::MAX));
+    properties.delay_ms = delay.or_else(|| incoming.deliver_at_ms.map(from_now)).and_then(NonZeroU32::new);
+}

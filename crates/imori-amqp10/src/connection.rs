@@ -1,0 +1,433 @@
+//! The inbound half of a connection: bytes in, commands to the broker, answers into the outbound half.
+//!
+//! Nothing here reads a socket or a clock. A session is a session of the core: what waits, ends or fails on one of them
+//! holds up no other.
+
+mod frames;
+mod state;
+
+use std::sync::Arc;
+
+use imori_core::authorize::Identity;
+use imori_core::broker::{self, Actor, Revoked};
+use imori_core::id::ConnectionId;
+use imori_core::inbound::{Inbound, Intake, Keepalive, Performed, Phase, Taken, Unread};
+use imori_core::outbound::{Encoder, Outbound, SessionId};
+use imori_core::time::Time;
+use imori_core::turn::{Budget, ClientFacts, Next, Notice, Peer};
+use imori_core::world::World;
+
+use crate::client::Client;
+use crate::codec::composite::Composite;
+use crate::codec::composites::{Close, Performative, SaslFrame, SaslInit, SaslMechanisms, SaslOutcome};
+use crate::codec::condition;
+use crate::codec::frame::{
+    Frame, FrameKind, HEADER_BYTES, ProtocolHeader, Step, decode, protocol_header, push_frame, push_heartbeat,
+};
+use crate::codec::restricted::SaslCode;
+use crate::codec::symbols::Symbols;
+use crate::commands::detach::{detach_refused, end_link};
+use crate::commands::login::{Progress, begin, mechanisms};
+use crate::commands::open::open;
+use crate::commands::session;
+use crate::delivery::DeliveryEncoder;
+use crate::limits::{FRAME_BYTES_MIN, LOGIN_FRAME_BYTES_MAX};
+use crate::protocol_error::{Failure, ProtocolError};
+use crate::session::channel_of;
+use crate::settings::Settings;
+use state::{Action, Kind, State, action};
+
+/// The inbound half of a connection.
+#[derive(Debug)]
+pub struct Connection {
+    state: State,
+    intake: Intake<Box<[u8]>>,
+    client: Client,
+    keepalive: Keepalive,
+}
+
+impl Inbound for Connection {
+    type Settings = Settings;
+    type Scratch = ();
+    /// A frame. A message that came in several has one here.
+    type Parked = Box<[u8]>;
+
+    fn new(settings: Arc<Settings>, id: ConnectionId, peer: Peer, now: Time) -> Connection {
+        Connection {
+            state: State::Header,
+            intake: Intake::new(peer, settings.login_timeout, settings.parked_bytes_max, now),
+            client: Client::new(settings, id),
+            keepalive: Keepalive::new(now),
+        }
+    }
+
+    /// Nothing is agreed on yet.
+    fn encoder(settings: &Settings) -> Box<dyn Encoder> {
+        Box::new(DeliveryEncoder::new(FRAME_BYTES_MIN, settings))
+    }
+
+    fn intake(&self) -> &Intake<Box<[u8]>> {
+        &self.intake
+    }
+
+    fn intake_mut(&mut self) -> &mut Intake<Box<[u8]>> {
+        &mut self.intake
+    }
+
+    fn actor(&self) -> Actor<'_> {
+        self.client.actor()
+    }
+
+    #[inline]
+    fn phase(&self) -> Phase {
+        match self.state {
+            State::Leaving => Phase::Leaving,
+            State::Closed => Phase::Closed,
+            _ => Phase::Open,
+        }
+    }
+
+    fn close(&mut self) {
+        self.state = State::Closed;
+        self.intake.parking.clear();
+        self.client.sessions.clear();
+    }
+
+    fn set_identity(&mut self, identity: Identity) {
+        self.client.set_identity(identity);
+    }
+
+    fn readers_revoked<W: World>(&mut self, world: &W, revoked: Vec<Revoked>) {
+        for Revoked { session, reader, refusal, .. } in revoked {
+            detach_refused(&mut self.client, world, channel_of(session), reader, &refusal.into());
+        }
+    }
+
+    fn is_logged_in(&self) -> bool {
+        self.intake.reading.login_until().is_none()
+    }
+
+    fn client(&self) -> ClientFacts {
+        self.client.facts.clone()
+    }
+
+    #[inline]
+    fn take<W: World>(
+        &mut self,
+        world: &W,
+        _scratch: &mut (),
+        unread: Unread<'_>,
+        budget: &mut Budget,
+    ) -> Taken {
+        let input = unread.bytes();
+        let step = match self.state {
+            State::Header | State::LoggedIn => protocol_header(input),
+            _ => decode(input, self.frame_bytes_max()),
+        };
+        let taken = match step {
+            Ok(Step::Incomplete { frame_bytes }) => return Taken::Incomplete { frame_bytes },
+            Ok(Step::Header(header)) => self.take_header(world, header),
+            Ok(Step::Frame(frame)) if frame.kind == FrameKind::Sasl => self.take_login(world, &frame, budget),
+            Ok(Step::Frame(frame)) => self.take_frame(world, &frame, unread, budget),
+            Err(error) => Err((0, error.into())),
+        };
+        taken.unwrap_or_else(|(channel, failure)| self.refuse_frame(world, channel, failure, input))
+    }
+
+    fn replay<W: World>(
+        &mut self,
+        world: &W,
+        _scratch: &mut (),
+        parked: &Box<[u8]>,
+        budget: &mut Budget,
+    ) -> Performed {
+        let Ok(Step::Frame(frame)) = decode(parked, usize::MAX) else { return Performed::Done };
+        let Ok((performative, payload)) = Performative::decode(frame.body) else { return Performed::Done };
+        if let Performative::Close(_) = performative {
+            // The last of all lines: the others are through unless they wait for a queue.
+            return match self.intake.parking.has_parked() {
+                true => Performed::Held,
+                false => self.leave(world),
+            };
+        }
+        let performed = self.perform(world, frame.channel, &performative, (payload, None), budget);
+        performed.unwrap_or_else(|failure| self.refuse(world, frame.channel, failure))
+    }
+
+    fn replayed(&mut self, _: SessionId) {}
+
+    /// Other sessions have more to do than publish.
+    fn does_more_than_publish<W: World>(&self, world: &W) -> bool {
+        let reads = |outbound: &mut Outbound| outbound.readers_len() > 0 || outbound.unsettled_len() > 0;
+        self.client.sessions.len() > 1 || world.with_outbound(self.client.connection, reads) == Some(true)
+    }
+
+    #[inline]
+    fn gathered_bytes(&self, free_bytes: usize) -> usize {
+        if self.client.unfinished_bytes < free_bytes { 0 } else { self.client.unfinished_bytes }
+    }
+
+    fn keepalive_deadline(&self) -> Option<Time> {
+        self.keepalive.next_deadline(&self.intake.reading)
+    }
+
+    /// Sends an empty frame where nothing else was sent, and ends a connection that has fallen silent.
+    fn keep_alive<W: World>(&mut self, world: &W) {
+        let due = self.keepalive.due(world.now(), &self.intake.reading);
+        if let Some(max) = due.silence {
+            let text = format_args!(
+                "nothing was received for {} s, twice the idle time-out that the broker told",
+                max.as_secs()
+            );
+            let error = ProtocolError::new(condition::RESOURCE_LIMIT_EXCEEDED, text);
+            self.refuse(world, 0, Failure::Connection(error));
+        } else if due.beat {
+            let keepalive = &mut self.keepalive;
+            world.with_outbound(self.client.connection, |outbound| {
+                if keepalive.is_idle(outbound.appended()) {
+                    let mut frame = Vec::new();
+                    push_heartbeat(&mut frame);
+                    outbound.beat(&frame);
+                    keepalive.is_idle(outbound.appended());
+                }
+            });
+        }
+    }
+}
+
+/// An error, and the channel of the frame that it is about.
+type Refused = (u16, Failure);
+
+impl Connection {
+    /// Bytes of a frame that is taken now.
+    #[inline]
+    fn frame_bytes_max(&self) -> usize {
+        match self.state {
+            State::Running => self.client.settings.frame_bytes_max as usize,
+            _ => LOGIN_FRAME_BYTES_MAX,
+        }
+    }
+
+    #[cold]
+    fn take_header<W: World>(&mut self, world: &W, header: ProtocolHeader) -> Result<Taken, Refused> {
+        match action(self.state, Kind::of_header(header)) {
+            Action::OfferLogin => {
+                let names = mechanisms(&self.intake.peer);
+                let mechanisms = SaslMechanisms { sasl_server_mechanisms: Symbols::Slice(names) };
+                self.send_login(world, |out| {
+                    out.extend_from_slice(ProtocolHeader::Sasl.bytes());
+                    push_frame(out, FrameKind::Sasl, 0, |out| mechanisms.encode(out));
+                });
+                self.state = State::LoggingIn;
+            }
+            Action::Greet => {
+                if self.state == State::Header {
+                    // AMQP 1.0, 5.3: who leaves the login out is anonymous.
+                    match self.log_in(world, Progress::anonymous()) {
+                        Some(true) => {}
+                        Some(false) => return Ok(Taken::Bytes(HEADER_BYTES)),
+                        None => return Ok(Taken::Left(Next::Verify)),
+                    }
+                }
+                self.send_login(world, |out| out.extend_from_slice(ProtocolHeader::Amqp.bytes()));
+                self.state = State::Opening;
+            }
+            _ => return Err((0, self.not_now("protocol header"))),
+        }
+        Ok(Taken::Bytes(HEADER_BYTES))
+    }
+
+    #[cold]
+    fn take_login<W: World>(
+        &mut self,
+        world: &W,
+        frame: &Frame<'_>,
+        budget: &mut Budget,
+    ) -> Result<Taken, Refused> {
+        budget.spend(1, 0, None);
+        if !matches!(self.state, State::LoggingIn) {
+            return Err((0, self.not_now("frame of SASL")));
+        }
+        let sasl = SaslFrame::decode(frame.body).map_err(|error| (0, error.into()))?;
+        let progress = match (action(self.state, Kind::of_sasl(&sasl)), sasl) {
+            (Action::LogIn, SaslFrame::Init(SaslInit { mechanism, initial_response, .. })) => {
+                self.client.facts.mechanism = mechanism.0.to_owned();
+                begin(mechanism.0, initial_response)
+            }
+            // No mechanism of the broker asks for one.
+            _ => return Err((0, self.not_now("frame of SASL"))),
+        };
+        match self.log_in(world, progress) {
+            Some(true) => {
+                self.send_outcome(world, SaslCode::Ok);
+                self.state = State::LoggedIn;
+                Ok(Taken::Bytes(frame.len))
+            }
+            Some(false) => Ok(Taken::Bytes(frame.len)),
+            None => Ok(Taken::Left(Next::Verify)),
+        }
+    }
+
+    /// Finds out who the client is. A refused one is told; `None` where the check takes longer.
+    fn log_in<W: World>(&mut self, world: &W, progress: Progress) -> Option<bool> {
+        let refused = match progress {
+            Progress::Credentials(credentials) => {
+                match self.intake.verify(world, self.client.connection, credentials)? {
+                    imori_core::login::Verdict::Granted(identity) => {
+                        self.client.set_identity(identity);
+                        return Some(true);
+                    }
+                    imori_core::login::Verdict::Refused => (SaslCode::Auth, "user or password are not right"),
+                    imori_core::login::Verdict::Busy => {
+                        (SaslCode::SysTemp, "too many clients log in at once; connect again in a moment")
+                    }
+                }
+            }
+            Progress::Refused(text) => (SaslCode::Auth, text),
+        };
+        self.intake.notice = Some(Notice::refused("login refused", refused.1.to_string()));
+        world.with_outbound(self.client.connection, Outbound::finish);
+        match self.state {
+            State::LoggingIn => self.send_outcome(world, refused.0),
+            // AMQP 1.0, 2.2: the answer is the header that the broker wants.
+            _ => self.send_login(world, |out| out.extend_from_slice(ProtocolHeader::Sasl.bytes())),
+        }
+        self.close();
+        Some(false)
+    }
+
+    fn send_outcome<W: World>(&self, world: &W, code: SaslCode) {
+        let outcome = SaslOutcome { code, additional_data: None };
+        self.send_login(world, |out| push_frame(out, FrameKind::Sasl, 0, |out| outcome.encode(out)));
+    }
+
+    fn send_login<W: World>(&self, world: &W, write: impl FnOnce(&mut Vec<u8>)) {
+        let mut bytes = Vec::new();
+        write(&mut bytes);
+        world.with_outbound(self.client.connection, |outbound| outbound.beat(&bytes));
+    }
+
+    #[inline]
+    fn take_frame<W: World>(
+        &mut self,
+        world: &W,
+        frame: &Frame<'_>,
+        unread: Unread<'_>,
+        budget: &mut Budget,
+    ) -> Result<Taken, Refused> {
+        let channel = frame.channel;
+        if frame.body.is_empty() {
+            return match action(self.state, Kind::Empty) {
+                Action::Ignore => Ok(Taken::Bytes(frame.len)),
+                _ => Err((channel, self.not_now("empty frame"))),
+            };
+        }
+        let (performative, payload) =
+            Performative::decode(frame.body).map_err(|error| (channel, error.into()))?;
+        match (action(self.state, Kind::of(&performative)), &performative) {
+            (Action::Session, _) => {
+                // A large body can stay where it is.
+                let shared = unread.kept_body(frame.len, payload.len());
+                return self.take_of_session(world, frame, &performative, (payload, shared), budget);
+            }
+            (Action::Open, Performative::Open(op)) => {
+                budget.spend(1, 0, None);
+                let idle = open(&mut self.client, world, op).map_err(|failure| (channel, failure))?;
+                let own = Some(self.client.settings.idle_time_out);
+                self.keepalive.agreed(idle, own, world.now());
+                self.intake.reading.logged_in();
+                self.state = State::Running;
+            }
+            (Action::Begin, Performative::Begin(op)) => {
+                budget.spend(1, 0, None);
+                session::begin(&mut self.client, world, channel, op).map_err(|failure| (channel, failure))?;
+            }
+            (Action::Leave, _) if self.intake.parking.has_parked() => {
+                let mut bytes = Vec::new();
+                push_frame(&mut bytes, FrameKind::Amqp, 0, |out| out.extend_from_slice(frame.body));
+                self.intake.parking.push(SessionId::FIRST, bytes.into(), world.gauge());
+                self.state = State::Leaving;
+            }
+            (Action::Leave, _) if self.leave(world) == Performed::Partly => {
+                return Ok(Taken::Left(Next::Again));
+            }
+            (Action::Leave, _) => {}
+            _ => return Err((channel, self.not_now("performative"))),
+        }
+        Ok(Taken::Bytes(frame.len))
+    }
+
+    #[cold]
+    fn not_now(&self, what: &str) -> Failure {
+        let state = match self.state {
+            State::Header => "a protocol header",
+            State::LoggingIn => "a `sasl-init`",
+            State::LoggedIn => "the protocol header `AMQP 0 1 0 0`",
+            State::Opening => "an `open`",
+            State::Running | State::Leaving | State::Closed => "the frames of sessions",
+        };
+        let text = format_args!("this {what} is not allowed now; send {state}");
+        Failure::Connection(ProtocolError::new(condition::CONNECTION_FRAMING_ERROR, text))
+    }
+
+    /// Ends the connection as the client asked for, or does a part of that.
+    fn leave<W: World>(&mut self, world: &W) -> Performed {
+        if !broker::delete_exclusive(world, &self.client.actor()) {
+            return Performed::Partly;
+        }
+        world.with_outbound(self.client.connection, Outbound::finish);
+        self.client.answer_first(world, &Close::default());
+        self.close();
+        Performed::Done
+    }
+
+    /// Refuses a frame, which stays in the input until all that ends by it is given back.
+    #[cold]
+    fn refuse_frame<W: World>(&mut self, world: &W, channel: u16, failure: Failure, input: &[u8]) -> Taken {
+        match self.refuse(world, channel, failure) {
+            Performed::Partly => Taken::Left(Next::Again),
+            _ if self.state == State::Closed => Taken::Bytes(input.len()),
+            _ => match decode(input, usize::MAX) {
+                Ok(Step::Frame(frame)) => Taken::Bytes(frame.len),
+                _ => Taken::Bytes(input.len()),
+            },
+        }
+    }
+
+    /// Says why a link is detached, a session ends, or the connection is closed.
+    #[cold]
+    fn refuse<W: World>(&mut self, world: &W, channel: u16, failure: Failure) -> Performed {
+        let (Failure::Link(_, error) | Failure::Session(error) | Failure::Connection(error)) = &failure;
+        self.intake.notice = Some(Notice::refused(error.condition().0, error.text().to_string()));
+        match failure {
+            Failure::Link(handle, error) => {
+                return end_link(&mut self.client, world, channel, handle, &error);
+            }
+            Failure::Session(error) if self.client.sessions.contains_key(&channel) => {
+                return self.refuse_session(world, channel, error);
+            }
+            Failure::Session(error) | Failure::Connection(error) => {
+                world.with_outbound(self.client.connection, Outbound::finish);
+                match self.state {
+                    // AMQP 1.0, 2.2: the answer is the header that the broker wants.
+                    State::Header | State::LoggedIn => {
+                        let wanted = match self.state {
+                            State::Header => ProtocolHeader::Sasl,
+                            _ => ProtocolHeader::Amqp,
+                        };
+                        self.send_login(world, |out| out.extend_from_slice(wanted.bytes()));
+                    }
+                    State::LoggingIn => self.send_outcome(world, SaslCode::Sys),
+                    State::Opening => {
+                        // AMQP 1.0, 2.4.2: a close follows an open.
+                        self.client.answer_first(world, &crate::commands::open::answer(&self.client));
+                        self.client.answer_first(world, &Close { error: Some(error.error()) });
+                    }
+                    _ => self.client.answer_first(world, &Close { error: Some(error.error()) }),
+                }
+                self.close();
+            }
+        }
+        Performed::Done
+    }
+}

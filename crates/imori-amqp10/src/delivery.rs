@@ -1,0 +1,192 @@
+//! Transfers, and all else that the broker sends by itself: dispositions, flows, the ends of links and connections.
+
+use imori_core::delivery::Delivery;
+use imori_core::message::{HeaderReaders, Origins};
+use imori_core::name::Name;
+use imori_core::outbound::{
+    AfterCancel, Confirmed, CutReason, Encoder, FrameNumbers, FramePart, Recipient, SessionId, SharedHeaders,
+};
+
+use crate::codec::composite::Composite;
+use crate::codec::composites::{Accepted, Close, Detach, Disposition, Flow, Transfer};
+use crate::codec::condition;
+use crate::codec::frame::{FrameKind, HEADER_BYTES, push_frame};
+use crate::codec::restricted::Role;
+use crate::message;
+use crate::protocol_error::ProtocolError;
+use crate::session::channel_of;
+use crate::settings::Settings;
+
+/// Writes the deliveries of a connection.
+#[derive(Debug, Clone, Copy)]
+pub struct DeliveryEncoder {
+    frame_bytes_max: usize,
+    session_window: u32,
+    origins: Origins,
+    header_readers: HeaderReaders,
+}
+
+/// Transfers that the broker says it may send: as many as the client takes.
+pub(crate) const OUTGOING_WINDOW: u32 = i32::MAX as u32;
+
+/// Bytes of a transfer without its payload, from the frame's first byte on, at most.
+const TRANSFER_BYTES_MAX: usize = 64;
+
+/// The label of a consumer: its channel and its handle.
+pub(crate) fn label(channel: u16, handle: u32) -> Box<[u8]> {
+    [&channel.to_be_bytes()[..], &handle.to_be_bytes()].concat().into_boxed_slice()
+}
+
+/// Channel and handle of a label.
+pub(crate) fn of_label(label: &[u8]) -> (u16, u32) {
+    match *label {
+        [channel1, channel2, handle1, handle2, handle3, handle4] => (
+            u16::from_be_bytes([channel1, channel2]),
+            u32::from_be_bytes([handle1, handle2, handle3, handle4]),
+        ),
+        _ => (0, 0),
+    }
+}
+
+/// The delivery id of a delivery, which the core counts from 1.
+fn delivery_id(number: u64) -> u32 {
+    number.wrapping_sub(1) as u32
+}
+
+impl DeliveryEncoder {
+    /// An encoder for a client that takes frames of this size.
+    pub fn new(frame_bytes_max: u32, settings: &Settings) -> DeliveryEncoder {
+        DeliveryEncoder {
+            frame_bytes_max: frame_bytes_max as usize,
+            session_window: settings.session_window,
+            origins: settings.origins,
+            header_readers: settings.header_readers,
+        }
+    }
+
+    /// Writes a message that does not fit into one frame as several. `begin` is where its frame began, and `payload`
+    /// where the message begins in that.
+    #[cold]
+    fn split(&self, out: &mut Vec<u8>, begin: usize, payload: usize, transfer: &Transfer<'_>, channel: u16) {
+        let message = out.split_off(payload);
+        out.truncate(begin);
+        let mut transfer = Transfer { more: true, ..*transfer };
+        let mut rest = &message[..];
+        while !rest.is_empty() {
+            push_frame(out, FrameKind::Amqp, channel, |out| {
+                let head = out.len() - HEADER_BYTES;
+                let before = out.len();
+                transfer.encode(out);
+                let room = self.frame_bytes_max.saturating_sub(out.len() - head);
+                if rest.len() <= room {
+                    out.truncate(before);
+                    transfer.more = false;
+                    transfer.encode(out);
+                }
+                let (part, behind) = rest.split_at_checked(room).unwrap_or((rest, &[]));
+                out.extend_from_slice(part);
+                rest = behind;
+            });
+            // AMQP 1.0, 2.7.5: of later transfers the link is enough.
+            transfer = Transfer { handle: transfer.handle, more: true, ..Transfer::default() };
+        }
+    }
+}
+
+impl Encoder for DeliveryEncoder {
+    #[inline]
+    fn deliver(
+        &mut self,
+        out: &mut Vec<u8>,
+        recipient: &Recipient<'_>,
+        delivery: &Delivery<'_>,
+        _shared: &mut SharedHeaders,
+    ) {
+        let (channel, handle) = of_label(recipient.label);
+        let tag = recipient.number.to_be_bytes();
+        let transfer = Transfer {
+            handle,
+            delivery_id: Some(delivery_id(recipient.number)),
+            delivery_tag: Some(&tag),
+            message_format: Some(0),
+            settled: Some(!recipient.settles),
+            ..Transfer::default()
+        };
+        let begin = out.len();
+        let mut payload = begin;
+        out.reserve(TRANSFER_BYTES_MAX + delivery.message.text.len() + delivery.message.body.len());
+        push_frame(out, FrameKind::Amqp, channel, |out| {
+            transfer.encode(out);
+            payload = out.len();
+            message::push(out, delivery, self.origins, self.header_readers);
+        });
+        if out.len() - begin > self.frame_bytes_max {
+            self.split(out, begin, payload, &transfer, channel);
+        }
+    }
+
+    fn next_frame(&self, written: &[u8]) -> FramePart {
+        let len = written.first_chunk::<4>().map_or(written.len(), |len| u32::from_be_bytes(*len) as usize);
+        // What this encoder writes has the descriptor of its performative at once.
+        let is_counted = written
+            .get(HEADER_BYTES..)
+            .is_some_and(|body| body.starts_with(&[0, 0x53, <Transfer<'_> as Composite<'_>>::CODE as u8]));
+        FramePart { bytes: len, is_counted }
+    }
+
+    fn drained(&mut self, out: &mut Vec<u8>, _: SessionId, label: &[u8], used: u32, frames: FrameNumbers) {
+        let (channel, handle) = of_label(label);
+        let flow = Flow {
+            next_incoming_id: Some(frames.awaited),
+            incoming_window: self.session_window,
+            next_outgoing_id: frames.next,
+            outgoing_window: OUTGOING_WINDOW,
+            handle: Some(handle),
+            delivery_count: Some(used),
+            link_credit: Some(0),
+            available: Some(0),
+            drain: true,
+            ..Flow::default()
+        };
+        push_frame(out, FrameKind::Amqp, channel, |out| flow.encode(out));
+    }
+
+    fn confirmed(&mut self, out: &mut Vec<u8>, confirmed: Confirmed) {
+        let Confirmed { session, first, last, .. } = confirmed;
+        let disposition = Disposition {
+            role: Role::Receiver,
+            first: first as u32,
+            last: (first < last).then_some(last as u32),
+            settled: true,
+            state: Some(Accepted {}.into()),
+            batchable: false,
+        };
+        push_frame(out, FrameKind::Amqp, channel_of(session), |out| disposition.encode(out));
+    }
+
+    fn cancelled(&mut self, out: &mut Vec<u8>, label: &[u8], queue: &Name) -> AfterCancel {
+        let (channel, handle) = of_label(label);
+        let text = CutReason::QueueDeleted { queue: queue.clone() };
+        let error = ProtocolError::new(condition::RESOURCE_DELETED, text);
+        push_frame(out, FrameKind::Amqp, channel, |out| {
+            Detach { handle, closed: true, error: Some(error.error()) }.encode(out);
+        });
+        AfterCancel::GoOn
+    }
+
+    fn cut(&mut self, out: &mut Vec<u8>, reason: &CutReason) {
+        let condition = match reason {
+            CutReason::TooSlow { .. } | CutReason::Stalled { .. } | CutReason::Unfinished { .. } => {
+                condition::RESOURCE_LIMIT_EXCEEDED
+            }
+            CutReason::QueueDeleted { .. }
+            | CutReason::ClosedByOperator { .. }
+            | CutReason::Revoked { .. }
+            | CutReason::TokenExpired { .. }
+            | CutReason::ShuttingDown => condition::CONNECTION_FORCED,
+            CutReason::Fault => condition::INTERNAL_ERROR,
+        };
+        let error = ProtocolError::new(condition, reason);
+        push_frame(out, FrameKind::Amqp, 0, |out| Close { error: Some(error.error()) }.encode(out));
+    }
+}

@@ -1,0 +1,70 @@
+//! A link: one way for messages within a session.
+
+use imori_core::id::ReaderId;
+use imori_core::name::Name;
+
+use crate::address::Node;
+
+/// A link. The broker's end has the client's handle too.
+#[derive(Debug)]
+pub(crate) struct Link {
+    /// Its name, by which the client finds it again.
+    pub(crate) name: Box<str>,
+    /// The end that the broker has.
+    pub(crate) end: End,
+}
+
+/// The broker's end of a link.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// Messages come from here: a consumer of a queue.
+    Source(SourceEnd),
+    /// Messages go to here.
+    Target(TargetEnd),
+    /// The broker has detached it. Frames of it do not count until the client has detached it too.
+    Detached,
+}
+
+/// A consumer.
+#[derive(Debug)]
+pub(crate) struct SourceEnd {
+    /// The core's consumer.
+    pub(crate) reader: ReaderId,
+    /// The queue that ends with the link: when it is detached, or when it is closed.
+    pub(crate) queue: Option<(Name, Until)>,
+}
+
+/// The end of a node that a link has made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// The link is detached, however that is done.
+    Detach,
+    /// The link is closed.
+    Close,
+}
+
+/// A producer.
+#[derive(Debug)]
+pub(crate) struct TargetEnd {
+    /// The node; none where each message names its own.
+    pub(crate) node: Option<Node>,
+    /// Deliveries that have begun, from the client's first number on.
+    pub(crate) delivery_count: u32,
+    /// Deliveries that the client may send.
+    pub(crate) credit: u32,
+    /// The message of which not all transfers have come.
+    pub(crate) unfinished: Option<Unfinished>,
+    /// The temporary queue that ends with the link.
+    pub(crate) queue: Option<Name>,
+}
+
+/// A message of which not all transfers have come.
+#[derive(Debug)]
+pub(crate) struct Unfinished {
+    /// The delivery's number in the session, as the client wrote it.
+    pub(crate) delivery_id: u32,
+    /// Some transfer of it said that it is settled.
+    pub(crate) settled: bool,
+    /// The bytes that have come.
+    pub(crate) payload: Vec<u8>,
+}
