@@ -4,7 +4,9 @@
 //! the reader knows what to do with the link, and whether somebody waits to hear that it stands.
 
 use std::fmt;
+use std::process;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use imori_amqp10::codec::composites::{
     AnyTarget, Attach, Begin, Flow, Open, Performative, SaslFrame, SaslInit, Source, Target,
@@ -33,6 +35,9 @@ const CREDIT: u32 = 2_000;
 
 /// The address of a node that the broker makes and names.
 pub(super) const DYNAMIC: &str = "";
+
+/// Connections so far: brokers want a name of each that no other has.
+static CONNECTIONS: AtomicU32 = AtomicU32::new(0);
 
 /// The purpose of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,8 +109,9 @@ pub(super) fn push_login(out: &mut Vec<u8>, user: &str, password: &str, vhost: &
     push_frame(out, FrameKind::Sasl, 0, |out| SaslFrame::Init(init).encode(out));
     out.extend_from_slice(ProtocolHeader::Amqp.bytes());
     let hostname = (vhost != "/").then(|| format!("vhost:{vhost}"));
+    let container = format!("imori-bench-{}-{}", process::id(), CONNECTIONS.fetch_add(1, Ordering::Relaxed));
     let open = Open {
-        container_id: "imori-bench",
+        container_id: &container,
         hostname: hostname.as_deref(),
         max_frame_size: FRAME_BYTES,
         ..Open::default()
