@@ -70,7 +70,7 @@ pub(crate) struct Own {
     pub(crate) stops: Vec<String>,
 }
 
-const ALL: [Kind; 8] = [
+const ALL: [Kind; 10] = [
     Kind::Imori,
     Kind::NatsServer,
     Kind::Rabbitmq,
@@ -85,7 +85,7 @@ const ALL: [Kind; 8] = [
 
 impl Kind {
     /// All that are known.
-    pub(crate) fn all() -> [Kind; 8] {
+    pub(crate) fn all() -> [Kind; 10] {
         ALL
     }
 

@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow, bail, ensure};
 use imori_amqp10::codec::composites::{
     Attach, DeliveryState, Disposition, Error, Flow, Open, Performative, SaslFrame, Transfer,
 };
-use imori_amqp10::codec::frame::{Frame, FrameKind, Step, decode};
+use imori_amqp10::codec::frame::{Frame, FrameKind, Step, decode, push_heartbeat};
 use imori_amqp10::codec::restricted::{MessageId, Role, SaslCode};
 use imori_amqp10::codec::sections::{Section, Sections};
 use imori_amqp10::codec::value::Value;
@@ -99,7 +99,11 @@ impl Reader for Amqp10Reader {
         };
         let heard = match frame.kind {
             FrameKind::Sasl => of_login(&frame)?,
-            FrameKind::Amqp if frame.body.is_empty() => Heard::Nothing,
+            FrameKind::Amqp if frame.body.is_empty() => {
+                self.answer.clear();
+                push_heartbeat(&mut self.answer);
+                Heard::Ping(&self.answer)
+            }
             FrameKind::Amqp => self.performative(&frame)?,
         };
         Ok(Some((heard, frame.len)))

@@ -36,6 +36,9 @@ const CREDIT: u32 = 2_000;
 /// The address of a node that the broker makes and names.
 pub(super) const DYNAMIC: &str = "";
 
+/// Milliseconds without a frame after which the broker shows that it is there; the answer shows that of us.
+const IDLE_MS: u32 = 30_000;
+
 /// Connections so far: brokers want a name of each that no other has.
 static CONNECTIONS: AtomicU32 = AtomicU32::new(0);
 
@@ -114,6 +117,7 @@ pub(super) fn push_login(out: &mut Vec<u8>, user: &str, password: &str, vhost: &
         container_id: &container,
         hostname: hostname.as_deref(),
         max_frame_size: FRAME_BYTES,
+        idle_time_out: Some(IDLE_MS),
         ..Open::default()
     };
     push(out, &Performative::Open(open));

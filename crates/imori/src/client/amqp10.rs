@@ -9,7 +9,7 @@ use imori_amqp10::codec::composites::{
     SaslFrame, SaslInit, Source, Target, Transfer,
 };
 use imori_amqp10::codec::error::DecodeError;
-use imori_amqp10::codec::frame::{FrameKind, ProtocolHeader, Step, decode, push_frame};
+use imori_amqp10::codec::frame::{FrameKind, ProtocolHeader, Step, decode, push_frame, push_heartbeat};
 use imori_amqp10::codec::map::MapBuf;
 use imori_amqp10::codec::push::{push_descriptor, push_value};
 use imori_amqp10::codec::restricted::{Role, SaslCode, SenderSettleMode};
@@ -59,6 +59,8 @@ pub(super) struct Amqp10 {
     /// Deliveries that may come on each subscription, of which all until one are settled by `client`.
     ack: Ack,
     first_unsettled: Option<u32>,
+    /// The silence that the broker bears at most; it is told of life in half of that.
+    silence_max: Option<Duration>,
 }
 
 /// A link, by its number in our frames.
@@ -91,6 +93,7 @@ impl Amqp10 {
             delivery_id: 0,
             ack: Ack::Auto,
             first_unsettled: None,
+            silence_max: None,
         };
         client.log_in(url)?;
         Ok(client)
@@ -144,7 +147,7 @@ impl Amqp10 {
                 }
                 Step::Frame(frame) => (frame, frame.len),
                 Step::Incomplete { .. } => {
-                    self.transport.read(deadline)?;
+                    self.read(deadline)?;
                     continue;
                 }
             };
@@ -159,6 +162,18 @@ impl Amqp10 {
                 }
             };
         }
+    }
+
+    /// Waits for input. Where that takes long, the broker hears that the client is there.
+    fn read(&mut self, deadline: Option<Instant>) -> Result<(), ClientError> {
+        let beat = self.silence_max.map(|silence| Instant::now() + silence / 2);
+        let until = [deadline, beat].into_iter().flatten().min();
+        self.transport.read(until)?;
+        if beat.is_some_and(|beat| beat <= Instant::now()) {
+            self.transport.write(push_heartbeat)?;
+            self.transport.flush()?;
+        }
+        Ok(())
     }
 
     fn obey(&mut self, performative: &Performative<'_>, payload: &[u8]) -> Result<Option<Said>, ClientError> {
@@ -184,7 +199,10 @@ impl Amqp10 {
                 Some(error) => return Err(refused(Some(error), "")),
                 None => return Ok(Some(Said::Closed)),
             },
-            Performative::Open(_) => {}
+            Performative::Open(open) => {
+                let silence = open.idle_time_out.filter(|milliseconds| *milliseconds > 0);
+                self.silence_max = silence.map(|milliseconds| Duration::from_millis(milliseconds.into()));
+            }
         }
         Ok(None)
     }
@@ -290,11 +308,7 @@ impl Amqp10 {
     }
 
     fn link(&mut self, handle: u32) -> &mut Link {
-        let handle = handle as usize;
-        if handle >= self.links.len() {
-            self.links.resize_with(handle + 1, Link::default);
-        }
-        &mut self.links[handle]
+        self.links.get_mut(handle as usize).expect("handles are those of links that were attached")
     }
 
     /// The link for messages to a node, or to all addresses.
