@@ -12,7 +12,9 @@ use imori_amqp10::codec::error::DecodeError;
 use imori_amqp10::codec::frame::{FrameKind, ProtocolHeader, Step, decode, push_frame, push_heartbeat};
 use imori_amqp10::codec::map::MapBuf;
 use imori_amqp10::codec::push::{push_descriptor, push_value};
-use imori_amqp10::codec::restricted::{Role, SaslCode, SenderSettleMode};
+use imori_amqp10::codec::restricted::{
+    Role, SaslCode, SenderSettleMode, TerminusDurability, TerminusExpiryPolicy,
+};
 use imori_amqp10::codec::symbols::Symbols;
 use imori_amqp10::codec::value::{Descriptor, Symbol, Value};
 use imori_bench::Url;
@@ -63,9 +65,21 @@ pub(super) struct Amqp10 {
     silence_max: Option<Duration>,
 }
 
+/// How messages come on a link.
+struct Terms<'a> {
+    /// Deliveries that may come before there is more credit.
+    window: u32,
+    /// Nothing is to be settled.
+    is_settled: bool,
+    selector: Option<&'a str>,
+    /// The name of a subscription that outlasts the connection.
+    durable: Option<&'a str>,
+}
+
 /// A link, by its number in our frames.
 #[derive(Default)]
 struct Link {
+    name: String,
     /// Its number in the broker's frames, once it is answered.
     remote: Option<u32>,
     /// Whether the broker has the terminus at its end.
@@ -211,10 +225,8 @@ impl Amqp10 {
         self.links.iter_mut().find(|link| link.remote == Some(remote))
     }
 
-    /// The name of a link is its number.
     fn attached(&mut self, attach: &Attach<'_>) {
-        let number = attach.name.rsplit('-').next().and_then(|number| number.parse::<usize>().ok());
-        let Some(link) = number.and_then(|number| self.links.get_mut(number)) else { return };
+        let Some(link) = self.links.iter_mut().find(|link| link.name == attach.name) else { return };
         link.remote = Some(attach.handle);
         match attach.role {
             Role::Sender => {
@@ -282,12 +294,14 @@ impl Amqp10 {
         Ok(())
     }
 
-    /// Attaches a link, and waits until the broker has done so too.
-    fn attach(&mut self, link: Link, attach: Attach<'_>) -> Result<u32, ClientError> {
+    /// Attaches a link, and waits until the broker has done so too. A link without a name gets one.
+    fn attach(&mut self, mut link: Link, attach: Attach<'_>) -> Result<u32, ClientError> {
         let handle = u32::try_from(self.links.len()).unwrap_or(u32::MAX);
-        let window = link.window;
+        if link.name.is_empty() {
+            link.name = format!("imori-{}-{handle}", process::id());
+        }
+        let (name, window) = (link.name.clone(), link.window);
         self.links.push(link);
-        let name = format!("link-{}-{handle}", process::id());
         self.send(&Performative::Attach(Attach { name: &name, handle, ..attach }))?;
         if window > 0 {
             let flow = Flow {
@@ -335,16 +349,12 @@ impl Amqp10 {
     }
 
     /// A link on which messages come from a node, or from one that the broker makes.
-    fn receiver(
-        &mut self,
-        node: Option<&Node>,
-        window: u32,
-        is_settled: bool,
-        selector: Option<&str>,
-    ) -> Result<u32, ClientError> {
-        let capability = Symbol(node.map_or("temporary-queue", |node| node.capability.unwrap_or("queue")));
+    fn receiver(&mut self, node: Option<&Node>, terms: &Terms<'_>) -> Result<u32, ClientError> {
+        let own = Symbol(node.map_or("temporary-queue", |node| node.capability.unwrap_or("queue")));
+        let of_subscription = [own, Symbol("shared"), Symbol("global")];
+        let capabilities = if terms.durable.is_some() { &of_subscription[..] } else { &of_subscription[..1] };
         let mut filter = Vec::new();
-        if let Some(selector) = selector {
+        if let Some(selector) = terms.selector {
             push_descriptor(&mut filter, Descriptor::Code(SELECTOR.1));
             push_value(&mut filter, Value::String(selector));
         }
@@ -352,16 +362,20 @@ impl Amqp10 {
         if let Ok((filter, _)) = Value::decode(&filter) {
             filters.push(Value::Symbol(Symbol(SELECTOR.0)), filter);
         }
-        let source = Source {
+        let mut source = Source {
             address: node.map(|node| node.address.as_str()),
             dynamic: node.is_none(),
             filter: (!filters.is_empty()).then(|| filters.map()),
-            capabilities: Some(Symbols::One(capability)),
+            capabilities: Some(Symbols::Slice(capabilities)),
             ..Source::default()
         };
+        if terms.durable.is_some() {
+            source.durable = TerminusDurability::UnsettledState;
+            source.expiry_policy = TerminusExpiryPolicy::Never;
+        }
         let attach = Attach {
             role: Role::Receiver,
-            snd_settle_mode: match is_settled {
+            snd_settle_mode: match terms.is_settled {
                 true => SenderSettleMode::Settled,
                 false => SenderSettleMode::Unsettled,
             },
@@ -369,7 +383,8 @@ impl Amqp10 {
             target: Some(AnyTarget::Target(Target::default())),
             ..Attach::default()
         };
-        self.attach(Link { window, credit: window, ..Link::default() }, attach)
+        let name = String::from(terms.durable.unwrap_or_default());
+        self.attach(Link { name, window: terms.window, credit: terms.window, ..Link::default() }, attach)
     }
 
     /// Sends a message once its link has credit; gives its number.
@@ -430,23 +445,26 @@ impl Client for Amqp10 {
     /// Whether it is shared, the address says: it is a queue.
     fn subscribe(&mut self, subscription: &Subscription<'_>) -> Result<(), ClientError> {
         let node = Node::parse(subscription.source)?;
-        let (mut window, mut selector) = (CREDIT, None);
+        let is_settled = subscription.ack == Ack::Auto;
+        let mut terms = Terms { window: CREDIT, is_settled, selector: None, durable: None };
         for Header { name, value } in subscription.headers {
             match name.as_str() {
                 "prefetch-count" => {
                     let count = value.parse().ok().filter(|count| (1..=WINDOW).contains(count));
-                    window = count.ok_or_else(|| prefetch_error(value))?;
+                    terms.window = count.ok_or_else(|| prefetch_error(value))?;
                 }
-                "selector" => selector = Some(value.as_str()),
+                "selector" => terms.selector = Some(value),
+                "durable" => terms.durable = Some(value),
                 _ => return Err(header_error(name)),
             }
         }
         self.ack = subscription.ack;
-        self.receiver(Some(&node), window, subscription.ack == Ack::Auto, selector).map(drop)
+        self.receiver(Some(&node), &terms).map(drop)
     }
 
     fn request(&mut self, sent: &Message<'_>, patience: Duration) -> Result<(), ClientError> {
-        let replies = self.receiver(None, 1, true, None)?;
+        let terms = Terms { window: 1, is_settled: true, selector: None, durable: None };
+        let replies = self.receiver(None, &terms)?;
         let reply_to = self.link(replies).address.clone();
         let node = Node::parse(sent.destination)?;
         let headers = [sent.headers, expiration(sent.headers, patience).as_slice()].concat();
@@ -549,6 +567,6 @@ fn prefetch_error(value: &str) -> ClientError {
 
 fn header_error(name: &str) -> ClientError {
     ClientError::Unspeakable(format!(
-        "`{name}` is no header of a subscription; use `prefetch-count` or `selector`"
+        "`{name}` is no header of a subscription; use `prefetch-count`, `selector` or `durable`"
     ))
 }
