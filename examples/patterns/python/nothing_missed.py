@@ -17,7 +17,9 @@ class Topic(LinkOption):  # type: ignore[misc]
 
 def connect(name: str) -> BlockingConnection:
     """The name of the container and that of the link are those of the subscription."""
-    return BlockingConnection(sys.argv[1], user="guest", password="guest", container_id=name)
+    return BlockingConnection(
+        sys.argv[1], user="guest", password="guest", container_id=name
+    )
 
 
 def show(who: str, receiver: BlockingReceiver) -> None:

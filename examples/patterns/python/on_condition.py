@@ -6,7 +6,11 @@ from proton import Link, Message, Timeout, symbol
 from proton.reactor import LinkOption, Selector
 from proton.utils import BlockingConnection
 
-CONDITIONS = ("price > 1000", "symbol IN ('A', 'C')", "symbol LIKE 'B%' AND volume < 50")
+CONDITIONS = (
+    "price > 1000",
+    "symbol IN ('A', 'C')",
+    "symbol LIKE 'B%' AND volume < 50",
+)
 
 
 class Topic(LinkOption):  # type: ignore[misc]
@@ -19,11 +23,18 @@ class Topic(LinkOption):  # type: ignore[misc]
 
 connection = BlockingConnection(sys.argv[1], user="guest", password="guest")
 receivers = {
-    condition: connection.create_receiver("trades", name=condition, options=[Topic(), Selector(condition)])
+    condition: connection.create_receiver(
+        "trades", name=condition, options=[Topic(), Selector(condition)]
+    )
     for condition in CONDITIONS
 }
 sender = connection.create_sender("trades", options=Topic())
-for name, price, volume in (("A", 900, 10), ("B", 1200, 10), ("C", 1500, 90), ("BB", 100, 60)):
+for name, price, volume in (
+    ("A", 900, 10),
+    ("B", 1200, 10),
+    ("C", 1500, 90),
+    ("BB", 100, 60),
+):
     properties = {"symbol": name, "price": price, "volume": volume}
     sender.send(Message(body=f"{volume} of {name} at {price}", properties=properties))
 for condition, receiver in receivers.items():
