@@ -1,6 +1,5 @@
 //! Messages of AMQP 1.0 as the command line shows and takes them: addresses, and properties as headers.
 
-use imori_amqp10::codec::composite::Composite as _;
 use imori_amqp10::codec::composites::{Header as HeaderSection, Properties};
 use imori_amqp10::codec::error::DecodeError;
 use imori_amqp10::codec::field::Field as _;
