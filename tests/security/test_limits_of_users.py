@@ -193,10 +193,13 @@ def test_limits_are_shown_checked_and_kept(imori: Imori) -> None:
     limit(imori, "vhost-limits/blue/max-connections", 10)
     limit(imori, "vhost-limits/blue/max-queues", 20)
     limit(imori, "user-limits/joe/max-channels", 30)
-    of_blue = [{"vhost": "blue", "value": {"max-connections": 10, "max-queues": 20}}]
+    limits = {"max-connections": 10, "max-queues": 20}
+    used = {"max-connections": 0, "max-queues": 0}
+    of_blue = [{"vhost": "blue", "value": limits, "used": used}]
+    of_joe = [{"user": "joe", "value": {"max-channels": 30}, "used": {"max-channels": 0}}]
     assert read(imori, "/api/vhost-limits") == read(imori, "/api/vhost-limits/blue") == of_blue
     assert read(imori, "/api/vhost-limits/%2F") == []
-    assert read(imori, "/api/user-limits") == [{"user": "joe", "value": {"max-channels": 30}}]
+    assert read(imori, "/api/user-limits") == of_joe
     assert read(imori, "/api/users/joe")["limits"] == {"max-channels": 30}
     for path, body, status in [
         ("/api/vhost-limits/blue/max-channels", {"value": 1}, 400),
@@ -210,14 +213,14 @@ def test_limits_are_shown_checked_and_kept(imori: Imori) -> None:
         put(imori, path, body, status)
     document = read(imori, "/api/definitions")
     kept = {"component": "vhost-limits", "name": "limits", "vhost": "blue"}
-    assert document["parameters"] == [kept | {"value": of_blue[0]["value"]}]
+    assert document["parameters"] == [kept | {"value": limits}]
     for name in ["max-connections", "max-queues"]:
         assert ask(imori, f"/api/vhost-limits/blue/{name}", method="DELETE").status == 204
     assert read(imori, "/api/vhost-limits") == []
     taken = ask(imori, "/api/definitions", method="POST", body=document)
     assert taken.status == 204, taken
     assert read(imori, "/api/vhost-limits") == of_blue
-    assert read(imori, "/api/user-limits/joe") == [{"user": "joe", "value": {"max-channels": 30}}]
+    assert read(imori, "/api/user-limits/joe") == of_joe
 
 
 def test_the_command_sets_and_shows_limits(imori: Imori) -> None:
@@ -233,6 +236,8 @@ def test_the_command_sets_and_shows_limits(imori: Imori) -> None:
 
     said = run("vhost", "limit", "blue", "--max-connections", "5", "--max-queues", "-1")
     assert said == "max-connections of vhost `blue` is 5\nmax-queues of vhost `blue` is -1\n"
-    assert '{"max-connections":5,"max-queues":-1}' in run("vhost", "limit", "blue")
+    shown = [line.split() for line in run("vhost", "limit", "blue").splitlines()]
+    assert ["max-connections", "5", "0"] in shown
+    assert ["max-queues", "-", "0"] in shown
     run("user", "limit", "joe", "--max-channels", "7")
-    assert read(imori, "/api/user-limits/joe") == [{"user": "joe", "value": {"max-channels": 7}}]
+    assert read(imori, "/api/user-limits/joe")[0]["value"] == {"max-channels": 7}

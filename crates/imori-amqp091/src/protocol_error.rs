@@ -182,6 +182,7 @@ impl ProtocolError {
                     "cannot declare queue '{queue}': queue limit in vhost '{vhost}' ({max}) is reached"
                 ),
             ),
+            QuotaReached::Bytes { .. } => ProtocolError::new(Code::PreconditionFailed, reached),
         }
     }
 

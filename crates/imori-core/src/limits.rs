@@ -80,6 +80,10 @@ pub const SETTLES_AT_ONCE: usize = 1024;
 /// Commands that one turn of a connection works off, so that others get theirs.
 pub const TURN_COMMANDS_MAX: usize = 256;
 
+/// Bytes by which what a queue has changes before its vhost is told, so that cells do not meet there at each message. The
+/// bytes of a vhost are exact but for so many for each of its queues.
+pub const BYTES_TOLD_STEP: u64 = 16 * 1024;
+
 /// Deliveries that one turn of a connection may cause.
 pub const TURN_RECEIVERS_MAX: usize = 1024;
 

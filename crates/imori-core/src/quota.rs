@@ -39,6 +39,13 @@ pub enum QuotaReached {
         /// How many it may have.
         max: usize,
     },
+    /// The messages of the vhost have as many bytes as they may have.
+    Bytes {
+        /// The vhost.
+        vhost: Name,
+        /// How many they may have.
+        max: u64,
+    },
 }
 
 impl fmt::Display for QuotaReached {
@@ -62,6 +69,11 @@ impl fmt::Display for QuotaReached {
                 f,
                 "queue `{queue}` cannot be made in vhost `{vhost}`, which has `{max}` queues, as many as it may have; \
                  delete some or raise its `max-queues`"
+            ),
+            QuotaReached::Bytes { vhost, max } => write!(
+                f,
+                "the messages of vhost `{vhost}` have `{max}` bytes, as many as they may have; consume or purge some, or \
+                 raise its `max-bytes`"
             ),
         }
     }

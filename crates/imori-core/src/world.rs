@@ -56,6 +56,10 @@ pub enum Counter {
     Fault,
     /// A publisher began to wait until a queue is shorter.
     Throttled,
+    /// A publisher began to wait, as its user or vhost had published more than its rate.
+    RateLimited,
+    /// A publish was refused, as the messages of its vhost take as many bytes as they may.
+    BytesRefused,
     /// A queue was declared, whether it was there or not.
     QueueDeclared,
     /// A queue was made.
@@ -66,7 +70,7 @@ pub enum Counter {
 
 impl Counter {
     /// Every event.
-    pub const ALL: [Counter; 20] = [
+    pub const ALL: [Counter; 22] = [
         Counter::Published,
         Counter::Unroutable,
         Counter::ReplyDropped,
@@ -84,6 +88,8 @@ impl Counter {
         Counter::NoForm,
         Counter::Fault,
         Counter::Throttled,
+        Counter::RateLimited,
+        Counter::BytesRefused,
         Counter::QueueDeclared,
         Counter::QueueCreated,
         Counter::QueueDeleted,
@@ -238,6 +244,33 @@ pub trait World {
 
     /// How many queues an operator lets a vhost have; `None` where no operator said.
     fn queues_max(&self, _vhost: VhostId) -> Option<usize> {
+        None
+    }
+
+    /// Takes note of messages that an actor published, with the bytes of their headers and bodies together.
+    #[inline]
+    fn published(&self, _actor: &Actor<'_>, messages: usize, _bytes: usize) {
+        self.count_many(Counter::Published, messages);
+    }
+
+    /// Tells whether there is a limit on how much an actor publishes a second. Asked only where there are rates, as
+    /// [`Gauge::rates`] tells.
+    fn has_rate(&self, _actor: &Actor<'_>) -> bool {
+        false
+    }
+
+    /// Tells whether an actor's publishes have to wait, as its user or vhost has published more than its rate. The
+    /// world sees to it that the connection asks again when that is over.
+    fn must_wait_for_rate(&self, _actor: &Actor<'_>) -> bool {
+        false
+    }
+
+    /// Takes note that the messages in the queues of a vhost have so many bytes more, or fewer. A queue is locked.
+    fn bytes_changed(&self, _vhost: VhostId, _change: i64) {}
+
+    /// How many bytes the messages of a vhost may have, if they have as many. Asked only where there are such vhosts, as
+    /// [`Gauge::full_vhosts`] tells.
+    fn bytes_max_reached(&self, _vhost: VhostId) -> Option<QuotaReached> {
         None
     }
 

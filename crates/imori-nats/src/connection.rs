@@ -443,6 +443,7 @@ impl Connection {
                         "declare it by STOMP first; later messages to it are lost unsaid"
                     }
                     ProtocolError::QueueFull(_) => "it refuses what is over its limit, later messages unsaid",
+                    ProtocolError::VhostFull(_) => "consume or purge messages, or raise its `max-bytes`",
                     _ => "a message was not published",
                 };
                 self.refuse(world, &error, text);

@@ -35,6 +35,8 @@ pub(crate) enum ProtocolError {
     NoQueue(Box<[u8]>),
     /// A message to the queue of this subject was lost, as it is full.
     QueueFull(Box<[u8]>),
+    /// A message to queues by this subject was refused, as those of its vhost have as many bytes as they may.
+    VhostFull(Box<[u8]>),
 }
 
 impl ProtocolError {
@@ -71,6 +73,10 @@ impl ProtocolError {
                 let violation = Self::PublishViolation(subject.clone());
                 return format!("{}: the queue is full", violation.text()).into();
             }
+            Self::VhostFull(subject) => {
+                let violation = Self::PublishViolation(subject.clone());
+                return format!("{}: the account is at its `max-bytes`", violation.text()).into();
+            }
             Self::SubscribeViolation(subject, None) => {
                 return format!("Permissions Violation for Subscription to \"{}\"", Printable(subject))
                     .into();
@@ -91,7 +97,8 @@ impl ProtocolError {
             Self::PublishViolation(_)
             | Self::SubscribeViolation(..)
             | Self::NoQueue(_)
-            | Self::QueueFull(_) => "Permissions Violation",
+            | Self::QueueFull(_)
+            | Self::VhostFull(_) => "Permissions Violation",
             _ => match self.text() {
                 Cow::Borrowed(text) => text,
                 Cow::Owned(_) => "Error",
@@ -110,6 +117,7 @@ impl ProtocolError {
                 | Self::SubscribeViolation(..)
                 | Self::NoQueue(_)
                 | Self::QueueFull(_)
+                | Self::VhostFull(_)
         )
     }
 
@@ -118,6 +126,7 @@ impl ProtocolError {
     pub(crate) fn of_publish(error: &BrokerError, subject: &[u8]) -> Self {
         match error {
             BrokerError::Route(RouteError::Pattern(_)) => Self::InvalidPublishSubject,
+            BrokerError::Quota(_) => Self::VhostFull(subject.into()),
             _ => Self::PublishViolation(subject.into()),
         }
     }

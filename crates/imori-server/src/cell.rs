@@ -41,6 +41,7 @@ use crate::limits::{FLUSH_AFTER, FLUSH_CONNECTIONS_MAX, QUEUE_MEMORY_SHARE_WHEN_
 use crate::link_verdicts::LinkVerdicts;
 use crate::login::Verdicts;
 use crate::protocol_numbers::header_reader;
+use crate::quotas::TurnRates;
 use crate::settings::Settings;
 use crate::shared::{Shared, TcpLink, TcpWire, Writer, link_key, queue_key};
 use crate::slots::{SlotKey, unpoisoned};
@@ -60,6 +61,7 @@ pub(crate) struct Cell {
     pub(crate) spin: Spin,
     /// There was a memory alarm when this cell looked last.
     was_alarmed: Slot<bool>,
+    turn_rates: TurnRates,
     table: RefCell<Cache<Arc<ArcSwap<Table>>, Arc<Table>>>,
     router: RefCell<Router>,
     timers: RefCell<BinaryHeap<Reverse<(Time, QueueId)>>>,
@@ -91,6 +93,7 @@ impl Cell {
             cell_scratch: CellScratch::new(READ_BYTES),
             now: Slot::new(shared.clock.now()),
             was_alarmed: Slot::new(false),
+            turn_rates: TurnRates::default(),
             spin: Spin::new(spin),
             table: RefCell::new(table),
             router: RefCell::new(Router::default()),
@@ -308,6 +311,40 @@ impl World for Cell {
         self.shared.access.vhost_quota(vhost).parts_max
     }
 
+    #[inline]
+    fn published(&self, actor: &Actor<'_>, messages: usize, bytes: usize) {
+        self.count_many(Counter::Published, messages);
+        if self.gauge().rates() > 0 && self.cell_scratch.is_turn_of(actor.connection) {
+            self.turn_rates.charge(&*self.shared.access, actor, self.now.get(), (messages, bytes));
+        }
+    }
+
+    fn has_rate(&self, actor: &Actor<'_>) -> bool {
+        // A client inside the process, and an operator's request, have no turn.
+        self.cell_scratch.is_turn_of(actor.connection) && self.turn_rates.has_any(&*self.shared.access, actor)
+    }
+
+    fn must_wait_for_rate(&self, actor: &Actor<'_>) -> bool {
+        if !self.has_rate(actor) {
+            return false;
+        }
+        let Some(until) = self.turn_rates.open_at(&*self.shared.access, actor, self.now.get()) else {
+            return false;
+        };
+        self.cell_scratch.note_rate_wait(until);
+        self.count(Counter::RateLimited);
+        true
+    }
+
+    fn bytes_changed(&self, vhost: VhostId, change: i64) {
+        self.shared.stored_bytes.add(vhost, change, self.gauge());
+    }
+
+    fn bytes_max_reached(&self, vhost: VhostId) -> Option<QuotaReached> {
+        let max = self.shared.stored_bytes.reached(vhost)?;
+        Some(QuotaReached::Bytes { vhost: self.shared.vhost_name(vhost), max })
+    }
+
     fn refused(&self, actor: &Actor<'_>, refusal: &Refusal) {
         self.shared.note_refused(actor, refusal);
     }
@@ -378,7 +415,11 @@ impl World for Cell {
     }
 
     fn remove_queue(&self, id: QueueId) -> Option<Queue> {
-        self.shared.queues.remove(queue_key(id))
+        let queue = self.shared.queues.remove(queue_key(id))?;
+        if let Ok(told @ 1..) = i64::try_from(queue.bytes_told()) {
+            self.bytes_changed(queue.vhost(), -told);
+        }
+        Some(queue)
     }
 
     fn with_queue<R>(&self, id: QueueId, f: impl FnOnce(&mut Queue) -> R) -> Option<R> {

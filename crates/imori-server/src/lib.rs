@@ -34,6 +34,7 @@ mod pipe;
 mod websocket;
 pub mod tls;
 mod peers;
+mod quotas;
 mod stall;
 pub mod login;
 mod cell_state;

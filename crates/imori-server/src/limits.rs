@@ -26,6 +26,16 @@ pub(crate) const SPARE_BUFFER_BYTES_MAX: usize = 512 * 1024;
 /// How long a publisher waits for a slow reader of a live subscription, in a turn.
 pub(crate) const THROTTLE_MAX: Duration = Duration::from_millis(5);
 
+/// How long a user or a vhost may have published nothing and make up for it at once, in a limit on what is published a
+/// second.
+pub(crate) const RATE_BURST: Duration = Duration::from_secs(1);
+
+/// How long a publisher waits at least that met such a limit. Less would wake it for each message.
+pub(crate) const RATE_WAIT_MIN: Duration = Duration::from_millis(5);
+
+/// Users and vhosts with limits of which `/metrics` tells. Those behind them are told of by the admin API alone.
+pub(crate) const LIMITED_SERIES_MAX: usize = 100;
+
 /// How long a client that may not settle now waits until it asks again. Less often than the checkpointer looks would hold
 /// it up for longer than it has to.
 pub(crate) const SETTLE_AGAIN: Duration = Duration::from_millis(5);

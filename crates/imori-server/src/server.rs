@@ -136,6 +136,10 @@ impl Server {
         shared.access.renew_with(Box::new(move |user, identity| {
             renewed.upgrade().iter().for_each(|shared| shared.renew_identity(user, identity.cloned()));
         }));
+        let limited = Arc::downgrade(&shared);
+        shared.access.limit_with(Box::new(move |access| {
+            limited.upgrade().iter().for_each(|shared| shared.limit_users(access));
+        }));
         let operator = make_operator(&config.broker.data_dir);
         shared.access.admit_operator(operator.map_err(|error| StartError::FirstUser(error.to_string()))?);
         let space = SpaceWatch::begin(&shared, config.journal.reserve_bytes.as_usize() as u64);

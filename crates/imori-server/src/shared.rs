@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use imori_core::authorize::{Actor, Identity, Renewal};
-use imori_core::id::{ConnectionId, QueueId};
+use imori_core::id::{ConnectionId, QueueId, VhostId};
 use imori_core::name::Name;
 use imori_core::queue::Queue;
 use imori_core::quota::QuotaReached;
@@ -36,9 +36,9 @@ use crate::login::{LoginCounts, Verifiers};
 use crate::peers::admission::{Admission, AdmissionLimits, Ticket, descriptors_max};
 use crate::peers::client::Client;
 use crate::peers::log_limit::PeerLogLimit;
-use crate::peers::seats::{Full, Seats};
 use crate::peers::sums::Gone;
 use crate::pipe::Pipe;
+use crate::quotas::{Full, Seats, StoredBytes};
 use crate::settings::{RunFacts, Settings, mark_bytes};
 use crate::slots::{SlotKey, Slots, unpoisoned};
 use crate::stall::Stalls;
@@ -234,6 +234,8 @@ pub(crate) struct Shared {
     pub(crate) access: Arc<Access>,
     /// The connections of each user and each vhost.
     pub(crate) seats: Seats,
+    /// The bytes of the messages of each vhost.
+    pub(crate) stored_bytes: StoredBytes,
     pub(crate) verifiers: Verifiers,
     pub(crate) traces: Traces,
     pub(crate) logins: LoginCounts,
@@ -351,8 +353,7 @@ impl Shared {
         let taken = self.seats.take(actor.connection, (user, user_max), (actor.vhost, vhost_max));
         taken.map_err(|full| match full {
             Full::Vhost(max) => {
-                let vhost = self.table.load().vhost_name(actor.vhost).cloned();
-                let vhost = vhost.unwrap_or_else(|| Name::new(b""));
+                let vhost = self.vhost_name(actor.vhost);
                 QuotaReached::VhostConnections { vhost, user: user.clone(), max }
             }
             Full::User(max) => QuotaReached::UserConnections { user: user.clone(), max },
@@ -375,6 +376,27 @@ impl Shared {
             let opened: usize = connections.filter_map(count).sum();
             if opened >= max { Err(QuotaReached::Sessions { user: user.clone(), max }) } else { Ok(open()) }
         })
+    }
+
+    /// The name of a vhost; empty where it is gone.
+    pub(crate) fn vhost_name(&self, vhost: VhostId) -> Name {
+        self.table.load().vhost_name(vhost).cloned().unwrap_or_else(|| Name::new(b""))
+    }
+
+    /// Brings the limits of users and vhosts into effect: connections that wait for a rate ask again.
+    pub(crate) fn limit_users(&self, access: &Access) {
+        let gauge = self.memory.gauge();
+        self.stored_bytes.limit(&access.bytes_max(), gauge);
+        let before = gauge.rates();
+        gauge.note_rates(access.rates());
+        if before == 0 {
+            return;
+        }
+        for handle in self.cells.get().into_iter().flatten() {
+            for key in handle.connections.keys() {
+                handle.connections.with(key, |link| link.signal(Signal::Unthrottled));
+            }
+        }
     }
 
     /// Ends the broker because of a fault in its core.

@@ -18,6 +18,11 @@ pub(crate) fn count(client: &mut Client, channel: u16, publishes: usize) -> Opti
     Some(first)
 }
 
+/// Tells whether publishes of a channel are confirmed.
+pub(crate) fn is_on(client: &Client, channel: u16) -> bool {
+    client.channels.get(&channel).is_some_and(|channel| channel.confirms.is_some())
+}
+
 /// Answers publishes, of which the first has this number: those that a full queue refused one by one, the others as few
 /// as possible.
 pub(crate) fn answer<W: World>(

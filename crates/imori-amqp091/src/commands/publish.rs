@@ -8,6 +8,7 @@ use imori_core::confirm::Confirm;
 use imori_core::error::BrokerError;
 use imori_core::inbound::Performed;
 use imori_core::message::Publication;
+use imori_core::name::Name;
 use imori_core::outbound::SessionId;
 use imori_core::turn::Budget;
 use imori_core::world::World;
@@ -51,7 +52,7 @@ pub(crate) fn publish<W: World>(
     let (exchange, subject) = (publish.exchange.as_bytes(), publish.routing_key.as_bytes());
     let actor = client.actor();
     let view = publication.view();
-    let waits = |subject: &[u8]| broker::must_wait_for_queue(world, &actor, exchange, subject, &view);
+    let waits = |subject: &[u8]| broker::must_wait_to_publish(world, &actor, exchange, subject, &view);
     if waits(subject) || copies.iter().any(|copy| waits(copy.as_bytes())) {
         return Ok(Performed::Held);
     }
@@ -60,6 +61,10 @@ pub(crate) fn publish<W: World>(
         Ok(report) => report,
         // Nobody gets a delayed message that no queue keeps.
         Err(BrokerError::NotKept(_)) => PublishReport::default(),
+        // RabbitMQ, publisher confirms: what the broker cannot take is answered by basic.nack.
+        Err(BrokerError::Quota(_)) if confirm::is_on(client, channel) => {
+            PublishReport { refused_by: Some(Name::new(subject)), ..PublishReport::default() }
+        }
         Err(error) => return Err(client.error(&error)),
     };
     budget.spend(1 + copies.len(), report.receivers, report.slow_reader);

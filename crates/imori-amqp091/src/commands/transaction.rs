@@ -106,7 +106,7 @@ pub(crate) fn commit<W: World>(
 ) -> Result<Performed, ProtocolError> {
     let transaction = taken(client, channel)?;
     let actor = client.actor();
-    if broker::must_commit_wait_for_queue(world, &actor, &transaction.steps) {
+    if broker::must_wait_to_commit(world, &actor, &transaction.steps) {
         if let Some(state) = client.channels.get_mut(&channel) {
             state.transaction = Some(transaction);
         }

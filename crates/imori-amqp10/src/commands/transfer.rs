@@ -273,7 +273,7 @@ fn send<W: World>(
     };
     let (exchange, subject) = node.address();
     let actor = client.actor();
-    if broker::must_wait_for_queue(world, &actor, exchange, subject, &publication.view()) {
+    if broker::must_wait_to_publish(world, &actor, exchange, subject, &publication.view()) {
         return Ok(None);
     }
     let report = broker::publish(world, &actor, exchange, subject, &publication)?;

@@ -13,7 +13,7 @@ use crate::id::{ConnectionId, QueueId};
 use crate::message::AddressView;
 use crate::outbound::{SharedHeaders, Wake};
 use crate::pipeline::{
-    Batch, LockedPlan, LockedQueues, Move, PublishReport, Reports, group_bytes, live_receivers,
+    Batch, LockedPlan, LockedQueues, Move, PublishReport, Reports, check_bytes, group_bytes, live_receivers,
     publish_dead_letters, record_counts, record_effects, reply, send_live,
 };
 use crate::queue::{Arrival, Effects};
@@ -44,6 +44,9 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
     let now = world.now();
     let (publishes, settles) = check(world, actor, steps)?;
     let mut moves = moves(world, actor, &settles, now);
+    if publishes.iter().any(|publish| !Publish::queues(publish).is_empty()) {
+        check_bytes(world, actor.vhost)?;
+    }
     let ids = queues_of(&publishes, &settles);
     let allowance = world.room().allow();
     let mut applied = Applied::new(Effects::allowed(&allowance), publishes.len());
@@ -173,7 +176,7 @@ fn refuse_large<'r, W: World>(
 
 /// Gives a message of a transaction to whoever hears it now.
 fn publish_live<W: World>(world: &W, actor: &Actor<'_>, publish: &Publish<'_>, report: &mut PublishReport) {
-    world.count(Counter::Published);
+    world.published(actor, 1, publish.publication.view().bytes());
     let Some(route) = &publish.route else {
         report.receivers += usize::from(reply(world, publish.subject, &publish.publication));
         return;

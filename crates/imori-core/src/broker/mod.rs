@@ -53,4 +53,4 @@ pub use recheck::{Revoked, recheck_readers};
 pub use relocate::{Waiting, relocate};
 pub use settle::{SettleReport, grant, grant_frames, settle};
 pub use steps::Step;
-pub use throttle::{must_commit_wait_for_queue, must_wait_for_queue};
+pub use throttle::{must_wait_to_commit, must_wait_to_publish};

@@ -13,13 +13,13 @@ use crate::pipeline::{
     is_inbox, live_receivers, reply, resolve, resolve_all, resolve_own, send, send_to_own,
 };
 use crate::route::Route;
-use crate::world::{Counter, World};
+use crate::world::World;
 
 /// Publishes a message to a subject of an exchange.
 ///
 /// # Errors
-/// [`BrokerError::Refused`], [`BrokerError::Route`], [`BrokerError::NotKept`] or [`BrokerError::RecordTooLarge`], and
-/// then nobody has it; a message that nobody gets is not an error.
+/// [`BrokerError::Refused`], [`BrokerError::Route`], [`BrokerError::NotKept`], [`BrokerError::RecordTooLarge`] or
+/// [`BrokerError::Quota`], and then nobody has it; a message that nobody gets is not an error.
 pub fn publish<W: World>(
     world: &W,
     actor: &Actor<'_>,
@@ -30,7 +30,7 @@ pub fn publish<W: World>(
     let (exchange, subject) = meant_address(exchange, subject);
     if is_inbox(exchange, subject) {
         authorize_reply(world, actor, subject, publication.view().properties)?;
-        world.count(Counter::Published);
+        world.published(actor, 1, publication.view().bytes());
         let receivers = usize::from(reply(world, subject, publication));
         return Ok(PublishReport { receivers, ..PublishReport::default() });
     }
@@ -94,6 +94,7 @@ fn publish_to<W: World>(
     let mut batch = Batch::new(actor.vhost, &address, slice::from_ref(publication));
     let mut report = PublishReport::default();
     send(world, &found.route, &mut batch, &mut shared, &mut Reports::Sum(&mut report))?;
+    world.published(actor, 1, publication.view().bytes());
     Ok(report)
 }
 
@@ -133,10 +134,16 @@ impl Repetition {
         Repetition { makes_queue, ..Repetition::default() }
     }
 
-    /// Tells whether a queue that got the last run throttles. Then the next message is to be published by
-    /// [`publish`], for which the protocol asks first.
+    /// Tells whether a queue that got the last run throttles, or there is a rate to be kept. Then the next message is to
+    /// be published by [`publish`], for which the protocol asks first.
     #[inline]
-    pub fn is_throttled<W: World>(&self, world: &W) -> bool {
+    pub fn is_throttled<W: World>(&self, world: &W, actor: &Actor<'_>) -> bool {
+        world.gauge().may_have_to_wait()
+            && (world.gauge().rates() > 0 && world.has_rate(actor) || self.reaches_throttling_queue(world))
+    }
+
+    #[cold]
+    fn reaches_throttling_queue<W: World>(&self, world: &W) -> bool {
         world.gauge().throttling() > 0
             && self.route.as_ref().is_some_and(|route| {
                 route
@@ -209,6 +216,7 @@ fn publish_run<W: World>(
                 authorize_run(world, actor, exchange, subject)?;
                 check_kept(properties, &[], subject)?;
                 reply_each(world, subject, run, reports);
+                world.published(actor, run.len(), run.len() * first.view().bytes());
                 return Ok(());
             }
             let route = resolve_own(world, actor.vhost, exchange, subject, &first.view())?;
@@ -224,11 +232,12 @@ fn publish_run<W: World>(
     check_kept(properties, &route.queues, subject)?;
     let address = AddressView::new(&route.address);
     let mut batch = Batch::new(actor.vhost, &address, run);
-    send(world, route, &mut batch, &mut repetition.shared, reports)
+    send(world, route, &mut batch, &mut repetition.shared, reports)?;
+    world.published(actor, run.len(), run.len() * first.view().bytes());
+    Ok(())
 }
 
 fn reply_each<W: World>(world: &W, key: &[u8], run: &[Publication<'_>], reports: &mut Reports<'_>) {
-    world.count_many(Counter::Published, run.len());
     for (index, publication) in run.iter().enumerate() {
         if reply(world, key, publication) {
             reports.change(index, |report| report.receivers += 1);

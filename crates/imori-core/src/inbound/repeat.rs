@@ -69,7 +69,7 @@ impl Repeat {
     ) -> Option<Repeated<PublishReport>> {
         // What a full queue refused was published, and is perhaps a dead letter by now.
         let reaches = |report: &PublishReport| !report.is_unroutable();
-        self.publish_run(world, input, budget, reaches, |address, run, repetition| {
+        self.publish_run((world, actor), input, budget, reaches, |address, run, repetition| {
             broker::publish_again(world, actor, address, run, repetition)
         })
     }
@@ -84,7 +84,7 @@ impl Repeat {
         budget: &Budget,
     ) -> Option<Repeated<Vec<PublishReport>>> {
         let reaches = |reports: &Vec<PublishReport>| !reports.iter().any(PublishReport::is_unroutable);
-        self.publish_run(world, input, budget, reaches, |address, run, repetition| {
+        self.publish_run((world, actor), input, budget, reaches, |address, run, repetition| {
             broker::publish_each(world, actor, address, run, repetition)
         })
     }
@@ -92,7 +92,7 @@ impl Repeat {
     #[inline]
     fn publish_run<W: World, R>(
         &mut self,
-        world: &W,
+        (world, actor): (&W, &Actor<'_>),
         input: &[u8],
         budget: &Budget,
         reaches: impl FnOnce(&R) -> bool,
@@ -100,7 +100,7 @@ impl Repeat {
     ) -> Option<Repeated<R>> {
         let known = self.known.as_mut()?;
         let (first, mut rest) = known.body(input)?;
-        if known.repetition.is_throttled(world) {
+        if known.repetition.is_throttled(world, actor) {
             return None;
         }
         let (properties, text, not_to) = (&known.properties, &*known.text, known.not_to);

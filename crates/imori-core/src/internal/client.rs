@@ -87,7 +87,7 @@ impl Client {
             if world.is_alarmed() || view.properties.is_persistent && world.room().is_alarmed() {
                 return Ok(Err(Published::WaitForAlarm));
             }
-            if broker::must_wait_for_queue(world, &self.actor(), exchange, subject, &view) {
+            if broker::must_wait_to_publish(world, &self.actor(), exchange, subject, &view) {
                 return Ok(Err(Published::WaitForQueue));
             }
             broker::publish(world, &self.actor(), exchange, subject, publication).map(Ok)

@@ -18,6 +18,12 @@ pub struct MessageView<'a> {
 }
 
 impl<'a> MessageView<'a> {
+    /// Bytes of its headers and its body.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.text.len() + self.body.len()
+    }
+
     /// The value of a text property.
     pub fn property(&self, property: Property) -> Option<&'a [u8]> {
         self.properties.property(property, self.text)

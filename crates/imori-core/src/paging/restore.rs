@@ -83,7 +83,7 @@ impl Queue {
                     if self.death_reason(&entry.envelope).is_none() {
                         run.push_back(entry);
                     } else {
-                        self.unsettled.insert(sequence, entry);
+                        self.give_out(entry);
                         too_often.push(sequence);
                     }
                 }

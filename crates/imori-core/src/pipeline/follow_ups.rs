@@ -3,6 +3,7 @@
 use super::record::record_counts;
 use crate::entries::GonePage;
 use crate::id::{ConnectionId, QueueId};
+use crate::limits::BYTES_TOLD_STEP;
 use crate::paging::PageWork;
 use crate::queue::{Effects, Queue};
 use crate::time::Time;
@@ -21,6 +22,9 @@ impl FollowUps {
     #[inline]
     pub(crate) fn of<W: World>(world: &W, queue: &mut Queue, effects: &mut Effects, now: Time) -> FollowUps {
         record_counts(world, effects);
+        if let Some(change) = queue.bytes_changed(BYTES_TOLD_STEP) {
+            world.bytes_changed(queue.vhost(), change);
+        }
         let share = world.queue_memory_bytes();
         // Whether publishers wait hangs on what is being written.
         let pages = queue.page_work(now, share);

@@ -36,4 +36,4 @@ pub(crate) use resolve::{
     Resolved, authorize_publish, authorize_reply, authorize_run, check_kept, is_inbox, is_topic, resolve,
     resolve_all, resolve_own,
 };
-pub(crate) use send::send;
+pub(crate) use send::{check_bytes, send};

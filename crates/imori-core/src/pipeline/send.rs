@@ -9,6 +9,7 @@ use super::plan::Plan;
 use super::record::record;
 use super::report::Reports;
 use crate::error::BrokerError;
+use crate::id::VhostId;
 use crate::outbound::SharedHeaders;
 use crate::route::Route;
 use crate::time::Time;
@@ -17,7 +18,7 @@ use crate::world::{Counter, Sent, World};
 /// Publishes a batch to a route that its publisher may use.
 ///
 /// # Errors
-/// [`BrokerError::RecordTooLarge`], and then nobody has any of it.
+/// [`BrokerError::RecordTooLarge`] or [`BrokerError::Quota`], and then nobody has any of it.
 #[inline]
 pub(crate) fn send<W: World>(
     world: &W,
@@ -28,8 +29,10 @@ pub(crate) fn send<W: World>(
 ) -> Result<(), BrokerError> {
     let plan = Plan::of(world, route, batch);
     plan.check(world, batch)?;
+    if !route.queues.is_empty() {
+        check_bytes(world, batch.vhost)?;
+    }
     let traced = world.trace_from().map(|from| (from, reports.receivers()));
-    world.count_many(Counter::Published, batch.messages.len());
     let mut dead = Vec::new();
     if plan.is_for_dedup {
         enqueue_deduplicated(world, route, batch, reports, &mut dead);
@@ -49,6 +52,21 @@ pub(crate) fn send<W: World>(
         trace(world, from, batch, reports.receivers().saturating_sub(before));
     }
     Ok(())
+}
+
+/// Refuses what queues would keep of a vhost whose messages have as many bytes as they may have.
+///
+/// # Errors
+/// [`BrokerError::Quota`].
+#[inline]
+pub(crate) fn check_bytes<W: World>(world: &W, vhost: VhostId) -> Result<(), BrokerError> {
+    if world.gauge().full_vhosts() == 0 {
+        return Ok(());
+    }
+    world.bytes_max_reached(vhost).map_or(Ok(()), |reached| {
+        world.count(Counter::BytesRefused);
+        Err(BrokerError::Quota(reached))
+    })
 }
 
 /// Tells a trace of a batch.

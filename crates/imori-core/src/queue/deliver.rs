@@ -37,7 +37,7 @@ impl Queue {
                 Some(Taken::Unsettled) => {
                     self.note_wait(&entry, now, effects);
                     self.note_given_out(&entry, effects);
-                    self.unsettled.insert(entry.envelope.sequence, entry);
+                    self.give_out(entry);
                     self.charge_room();
                 }
                 _ => self.ready.put_back(entry),

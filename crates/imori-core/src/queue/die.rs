@@ -42,7 +42,7 @@ impl Queue {
         let sequence = entry.envelope.sequence;
         let pending = self.pending_dead_letters.get_or_insert_with(|| Box::new(PendingDeadLetters::new(now)));
         pending.add(sequence, reason, entry.memory());
-        self.unsettled.insert(sequence, entry);
+        self.give_out(entry);
         self.charge_room();
     }
 
@@ -56,7 +56,7 @@ impl Queue {
                 self.pending_dead_letters = Some(pending);
                 return;
             }
-            let entry = self.unsettled.remove(&sequence);
+            let entry = self.take_back(sequence);
             pending.remove(sequence, entry.as_ref().map_or(0, Entry::memory));
             if let Some(entry) = entry {
                 self.give_back_room();

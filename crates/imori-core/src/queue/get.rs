@@ -53,7 +53,7 @@ impl Queue {
                 Taken::Unsettled => {
                     self.note_wait(&entry, now, effects);
                     self.note_given_out(&entry, effects);
-                    self.unsettled.insert(entry.envelope.sequence, entry);
+                    self.give_out(entry);
                     self.charge_room();
                 }
                 // The connection ends, and nobody reads the answer.
@@ -103,7 +103,7 @@ impl Queue {
             self.activity.got(Taken::Unsettled, entry.envelope.is_redelivered);
             self.note_wait(&entry, now, effects);
             taken.push((entry.clone(), self.ready.len()));
-            self.unsettled.insert(entry.envelope.sequence, entry);
+            self.give_out(entry);
             self.charge_room();
         }
         for (entry, _) in &taken {

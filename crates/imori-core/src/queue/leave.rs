@@ -82,7 +82,7 @@ pub struct DeadLetter {
 impl Queue {
     /// Settles a delivery as its consumer says; tells whether it was out.
     pub fn settle(&mut self, sequence: u64, outcome: Outcome, now: Time, effects: &mut Effects) -> bool {
-        let Some(mut entry) = self.unsettled.remove(&sequence) else {
+        let Some(mut entry) = self.take_back(sequence) else {
             return false;
         };
         self.give_back_room();

@@ -78,7 +78,7 @@ impl Queue {
                     let entry = self.entry(publication, arrival);
                     self.gauge.add(Entry::CHARGE);
                     self.note_given_out(&entry, effects);
-                    self.unsettled.insert(sequence, entry);
+                    self.give_out(entry);
                     self.charge_room();
                     return Ok(Published::Delivered);
                 }

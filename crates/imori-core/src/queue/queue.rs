@@ -61,6 +61,10 @@ pub struct Queue {
     pub(crate) dedup: Option<Box<Dedup>>,
     pub(crate) ready: Ready,
     pub(crate) unsettled: HashMap<u64, Entry, FixedState>,
+    /// Bytes of the bodies of these.
+    unsettled_bytes: u64,
+    /// Bytes of the bodies of all messages here, as its vhost was told last.
+    bytes_told: u64,
     /// Unsettled messages that died and stay for want of room.
     pub(crate) pending_dead_letters: Option<Box<PendingDeadLetters>>,
     /// The pages of the queue on disk.
@@ -110,6 +114,8 @@ impl Queue {
                 .dedup_window
                 .map(|window| Box::new(Dedup::new(window, DEDUP_BYTES_MAX, gauge.clone()))),
             unsettled: HashMap::default(),
+            unsettled_bytes: 0,
+            bytes_told: 0,
             pending_dead_letters: None,
             pages: Pages::default(),
             writing: 0,
@@ -167,6 +173,44 @@ impl Queue {
     /// Bytes of the bodies of those messages that wait.
     pub fn ready_bytes(&self) -> u64 {
         self.ready.body_bytes()
+    }
+
+    /// Bytes of the bodies of all messages that it has: those that wait, those that are delayed and those that are not
+    /// settled.
+    pub fn body_bytes(&self) -> u64 {
+        let delayed = self.delayed.as_ref().map_or(0, |delayed| delayed.body_bytes());
+        self.ready.body_bytes() + delayed + self.unsettled_bytes
+    }
+
+    /// By how many bytes these are more, or fewer, than when it was asked last; `None` where that is less than `least`.
+    #[inline]
+    pub fn bytes_changed(&mut self, least: u64) -> Option<i64> {
+        let bytes = self.body_bytes();
+        if bytes.abs_diff(self.bytes_told) < least {
+            return None;
+        }
+        let before = std::mem::replace(&mut self.bytes_told, bytes);
+        i64::try_from(i128::from(bytes) - i128::from(before)).ok()
+    }
+
+    /// Bytes of bodies of which it told last.
+    pub fn bytes_told(&self) -> u64 {
+        self.bytes_told
+    }
+
+    /// Adds a delivery that is not settled.
+    #[inline]
+    pub(crate) fn give_out(&mut self, entry: Entry) {
+        self.unsettled_bytes += entry.body_bytes();
+        self.unsettled.insert(entry.envelope.sequence, entry);
+    }
+
+    /// Takes out a delivery that was not settled.
+    #[inline]
+    pub(crate) fn take_back(&mut self, sequence: u64) -> Option<Entry> {
+        let entry = self.unsettled.remove(&sequence)?;
+        self.unsettled_bytes -= entry.body_bytes();
+        Some(entry)
     }
 
     /// How many messages wait.

@@ -2,8 +2,7 @@
 
 use imori_core::authorize::Identity;
 use imori_core::broker::{
-    self, Actor, Step, must_commit_wait_for_queue, must_wait_for_queue, page_failed, page_written,
-    pages_copied,
+    self, Actor, Step, must_wait_to_commit, must_wait_to_publish, page_failed, page_written, pages_copied,
 };
 use imori_core::entries::PagePlace;
 use imori_core::id::QueueId;
@@ -22,7 +21,7 @@ const SHARE: usize = 4_000;
 fn must_wait_as(world: &TestWorld, actor: &Actor<'_>, exchange: &str, subject: &str) -> bool {
     let properties = Properties::new(OriginId::BROKER);
     let view = MessageView { properties: &properties, text: b"", body: b"x" };
-    must_wait_for_queue(world, actor, exchange.as_bytes(), subject.as_bytes(), &view)
+    must_wait_to_publish(world, actor, exchange.as_bytes(), subject.as_bytes(), &view)
 }
 
 fn must_wait(world: &TestWorld, client: &Caller<'_>, exchange: &str, subject: &str) -> bool {
@@ -109,7 +108,7 @@ fn a_transaction_waits_if_one_of_its_messages_has_to() {
         copies: Vec::new(),
         message: Publication::new(&properties, b"", b"x").stored(world.gauge()),
     };
-    let wait = |steps: &[Step]| must_commit_wait_for_queue(&world, &client.actor(), steps);
+    let wait = |steps: &[Step]| must_wait_to_commit(&world, &client.actor(), steps);
     assert!(!wait(&[]) && !wait(&[step("short")]));
     assert!(wait(&[step("short"), step("long")]));
     fail(&world, long, drafts);
@@ -157,10 +156,10 @@ fn what_repeats_itself_is_asked_for_too() {
     let properties = Properties::new(OriginId::BROKER);
     let mut repetition = broker::Repetition::default();
     let (address, run) = (Address::new(b"", b"q"), [Publication::new(&properties, b"", b"x")]);
-    assert!(!repetition.is_throttled(&world), "it is not known where it goes");
+    assert!(!repetition.is_throttled(&world, &client.actor()), "it is not known where it goes");
     broker::publish_again(&world, &client.actor(), &address, &run, &mut repetition).unwrap();
     let drafts = throttle(&world, &client, "q");
-    assert!(repetition.is_throttled(&world));
+    assert!(repetition.is_throttled(&world, &client.actor()));
     fail(&world, long, drafts);
-    assert!(!repetition.is_throttled(&world));
+    assert!(!repetition.is_throttled(&world, &client.actor()));
 }

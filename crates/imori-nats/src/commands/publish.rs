@@ -43,14 +43,14 @@ pub(crate) fn publish<W: World>(
     done
 }
 
-/// Tells whether a queue is too long that would get it.
+/// Tells whether it has to wait for a queue that would get it, or for a rate.
 #[inline]
 fn must_wait<W: World>(client: &Client, world: &W, subject: &[u8], publication: &Publication<'_>) -> bool {
-    if world.gauge().throttling() == 0 || has_empty_token(subject) {
+    if !world.gauge().may_have_to_wait() || has_empty_token(subject) {
         return false;
     }
     let (exchange, key) = address(subject);
-    broker::must_wait_for_queue(world, &client.actor(), &exchange, &key, &publication.view())
+    broker::must_wait_to_publish(world, &client.actor(), &exchange, &key, &publication.view())
 }
 
 #[inline]

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
-use imori_core::authorize::{Identity, Rights, Tag, Tags};
+use imori_core::authorize::{Actor, Identity, Rights, Tag, Tags};
 use imori_core::id::VhostId;
 use imori_core::login::{BUILT_IN_USER, Credentials, Login, Verdict};
 use imori_core::name::Name;
@@ -32,6 +33,7 @@ use crate::config::GuestLogin;
 use crate::jwt::{Issuer, looks_like_token};
 use crate::login::{Authenticator, BuiltInUser, is_equal};
 use crate::peers::log_limit::PeerLogLimit;
+use crate::quotas::{Rate, Rates};
 use crate::slots::unpoisoned;
 use crate::store::DefinitionRows;
 
@@ -40,6 +42,9 @@ pub(super) const FIRST_USER: &str = "admin";
 
 /// Tells live connections of a user its identity, or that it has none any more.
 pub(crate) type Renew = Box<dyn Fn(&Name, Option<&Identity>) + Send + Sync>;
+
+/// Brings limits that may have changed into effect.
+pub(crate) type Limit = Box<dyn Fn(&Access) + Send + Sync>;
 
 /// Users, vhosts and permissions.
 pub(crate) struct Access {
@@ -54,6 +59,9 @@ pub(crate) struct Access {
     token_log: PeerLogLimit,
     clock: Clock,
     renew: OnceLock<Renew>,
+    limit: OnceLock<Limit>,
+    /// How often limits may have changed.
+    quotas_version: AtomicU64,
     operator_password: OnceLock<String>,
 }
 
@@ -75,6 +83,16 @@ impl State {
     fn granted(&self, user: Option<&str>) -> Verdict {
         let identity = user.and_then(|user| self.identities.get(user));
         identity.cloned().map_or(Verdict::Refused, Verdict::Granted)
+    }
+}
+
+impl Rates for Access {
+    fn version(&self) -> u64 {
+        self.quotas_version.load(Ordering::Acquire)
+    }
+
+    fn find(&self, actor: &Actor<'_>) -> [Option<Arc<Rate>>; 2] {
+        [self.user_quota(&actor.identity.user).rate, self.vhost_quota(actor.vhost).rate]
     }
 }
 
@@ -106,7 +124,7 @@ impl Access {
         };
         let identities = objects.users.keys().map(compile).collect();
         let is_guest_there = is_guest_there(guest, &objects);
-        let (index, quotas) = (LoginIndex::of(&objects), Quotas::of(&objects));
+        let (index, quotas) = (LoginIndex::of(&objects), Quotas::of(&objects, &Quotas::default()));
         let verified = Verified::new();
         if verified.is_none() {
             warn!("the system has no random bytes; each login is checked by a slow hash");
@@ -129,6 +147,8 @@ impl Access {
             token_log: PeerLogLimit::default(),
             clock,
             renew: OnceLock::new(),
+            limit: OnceLock::new(),
+            quotas_version: AtomicU64::new(0),
             operator_password: OnceLock::new(),
         }
     }
@@ -136,6 +156,11 @@ impl Access {
     /// Sets what tells live connections of changes. The first one stays.
     pub(crate) fn renew_with(&self, renew: Renew) {
         let _ = self.renew.set(renew);
+    }
+
+    /// Sets what brings changed limits into effect, and calls it. The first one stays.
+    pub(crate) fn limit_with(&self, limit: Limit) {
+        self.limit.get_or_init(|| limit)(self);
     }
 
     /// Sets the password of the operator on this machine. The first one stays.
@@ -162,6 +187,16 @@ impl Access {
     /// The limits of a vhost.
     pub(crate) fn vhost_quota(&self, vhost: VhostId) -> Quota {
         self.state.load().quotas.of_vhost(vhost)
+    }
+
+    /// How many users and vhosts have a limit on what is published a second.
+    pub(crate) fn rates(&self) -> usize {
+        self.state.load().quotas.rates()
+    }
+
+    /// The bytes that messages may have, of each vhost with such a limit.
+    pub(crate) fn bytes_max(&self) -> HashMap<VhostId, u64> {
+        self.state.load().quotas.bytes()
     }
 
     /// Sets how long the built-in user is there. One that is not any more loses its connections.
@@ -228,10 +263,14 @@ impl Access {
             return Err(AccessError::NotKept);
         }
         let is_guest_there = is_guest_there(before.guest, &objects);
-        let (index, quotas) = (LoginIndex::of(&objects), Quotas::of(&objects));
+        let (index, quotas) = (LoginIndex::of(&objects), Quotas::of(&objects, &before.quotas));
         let after =
             Arc::new(State { guest: before.guest, file, objects, identities, index, quotas, is_guest_there });
         self.state.store(Arc::clone(&after));
+        self.quotas_version.fetch_add(1, Ordering::Release);
+        if let Some(limit) = self.limit.get() {
+            limit(self);
+        }
         for user in &touched {
             self.verified.iter().for_each(|verified| verified.forget(user));
             self.tell(user, after.identities.get(user));

@@ -31,6 +31,6 @@ pub(crate) use objects::{Objects, Permission, SubjectLists, TopicPermission, Use
 pub(crate) use operator::make_operator;
 pub(crate) use password::{Algorithm, PasswordHash};
 pub(crate) use policy::{PolicyKind, PolicyRow, SetPolicy};
-pub(crate) use quotas::{USER_LIMITS, VHOST_LIMITS};
+pub(crate) use quotas::{BYTE_RATE, BYTES, CHANNELS, CONNECTIONS, QUEUES, RATE, USER_LIMITS, VHOST_LIMITS};
 pub(crate) use refusal::AccessError;
 pub(crate) use token::Token;

@@ -1,34 +1,68 @@
 //! The limits of users and vhosts, as they are asked for while the broker works.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use imori_core::id::VhostId;
 use imori_core::name::Name;
 
 use super::objects::Objects;
+use crate::quotas::Rate;
 
-/// The names of limits of vhosts, as in RabbitMQ.
-pub(crate) const VHOST_LIMITS: [&str; 2] = [CONNECTIONS, "max-queues"];
+/// The names of limits of vhosts: the first two as in RabbitMQ, which has no others.
+pub(crate) const VHOST_LIMITS: [&str; 5] = [CONNECTIONS, QUEUES, BYTES, RATE, BYTE_RATE];
 
-/// The names of limits of users, as in RabbitMQ.
-pub(crate) const USER_LIMITS: [&str; 2] = [CONNECTIONS, "max-channels"];
+/// The names of limits of users: the first two as in RabbitMQ, which has no others.
+pub(crate) const USER_LIMITS: [&str; 4] = [CONNECTIONS, CHANNELS, RATE, BYTE_RATE];
 
-const CONNECTIONS: &str = "max-connections";
+/// Connections at the same time.
+pub(crate) const CONNECTIONS: &str = "max-connections";
+
+/// Queues of a vhost.
+pub(crate) const QUEUES: &str = "max-queues";
+
+/// Channels of a user, on all connections together.
+pub(crate) const CHANNELS: &str = "max-channels";
+
+/// Bytes of the bodies in the queues of a vhost.
+pub(crate) const BYTES: &str = "max-bytes";
+
+/// Messages that are published a second.
+pub(crate) const RATE: &str = "max-publish-rate";
+
+/// Bytes that are published a second, headers and bodies together.
+pub(crate) const BYTE_RATE: &str = "max-publish-byte-rate";
 
 /// The limits of a vhost or a user; `None` is no limit.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Quota {
     pub(crate) connections_max: Option<usize>,
     /// Queues of a vhost, or channels of a user.
     pub(crate) parts_max: Option<usize>,
+    /// Bytes that the messages of a vhost may have.
+    pub(crate) bytes_max: Option<u64>,
+    pub(crate) rate: Option<Arc<Rate>>,
 }
 
 impl Quota {
-    /// Reads limits by these names; one below zero is none, as in RabbitMQ.
-    fn read(limits: &BTreeMap<String, i64>, [connections, parts]: [&str; 2]) -> Option<Quota> {
-        let limit = |name| limits.get(name).and_then(|max| usize::try_from(*max).ok());
-        let quota = Quota { connections_max: limit(connections), parts_max: limit(parts) };
-        (quota != Quota::default()).then_some(quota)
+    /// Reads limits, of which one below zero is none, as in RabbitMQ; `parts` is the name of that which only one kind of
+    /// object has. What is used of a rate that stays is kept.
+    fn read(limits: &BTreeMap<String, i64>, parts: &str, before: Option<&Quota>) -> Option<Quota> {
+        let limit = |name| limits.get(name).and_then(|max| u64::try_from(*max).ok());
+        let count = |name| limit(name).map(|max| usize::try_from(max).unwrap_or(usize::MAX));
+        let known = before.and_then(|before| before.rate.as_ref());
+        let rate = Rate::new(limit(RATE), limit(BYTE_RATE)).map(|rate| match known {
+            Some(known) if known.is_as(&rate) => Arc::clone(known),
+            _ => Arc::new(rate),
+        });
+        let bytes_max = limit(BYTES);
+        let quota = Quota { connections_max: count(CONNECTIONS), parts_max: count(parts), bytes_max, rate };
+        quota.limits_anything().then_some(quota)
+    }
+
+    fn limits_anything(&self) -> bool {
+        let Quota { connections_max, parts_max, bytes_max, rate } = self;
+        connections_max.or(*parts_max).is_some() || bytes_max.is_some() || rate.is_some()
     }
 }
 
@@ -40,23 +74,35 @@ pub(super) struct Quotas {
 }
 
 impl Quotas {
-    /// The limits that objects have.
-    pub(super) fn of(objects: &Objects) -> Quotas {
+    /// The limits that objects have, in place of those before.
+    pub(super) fn of(objects: &Objects, before: &Quotas) -> Quotas {
         let users = objects.users.iter().filter_map(|(name, user)| {
-            Some((Name::from(name.as_str()), Quota::read(&user.limits, USER_LIMITS)?))
+            let name = Name::from(name.as_str());
+            let quota = Quota::read(&user.limits, CHANNELS, before.users.get(&name))?;
+            Some((name, quota))
         });
-        let vhosts = objects
-            .vhosts
-            .values()
-            .filter_map(|facts| Some((VhostId(facts.id), Quota::read(&facts.limits, VHOST_LIMITS)?)));
+        let vhosts = objects.vhosts.values().filter_map(|facts| {
+            let id = VhostId(facts.id);
+            Some((id, Quota::read(&facts.limits, QUEUES, before.vhosts.get(&id))?))
+        });
         Quotas { users: users.collect(), vhosts: vhosts.collect() }
     }
 
     pub(super) fn of_user(&self, user: &Name) -> Quota {
-        self.users.get(user).copied().unwrap_or_default()
+        self.users.get(user).cloned().unwrap_or_default()
     }
 
     pub(super) fn of_vhost(&self, vhost: VhostId) -> Quota {
-        self.vhosts.get(&vhost).copied().unwrap_or_default()
+        self.vhosts.get(&vhost).cloned().unwrap_or_default()
+    }
+
+    /// How many users and vhosts have a limit on what is published a second.
+    pub(super) fn rates(&self) -> usize {
+        self.users.values().chain(self.vhosts.values()).filter(|quota| quota.rate.is_some()).count()
+    }
+
+    /// The bytes that messages may have, of each vhost with such a limit.
+    pub(super) fn bytes(&self) -> HashMap<VhostId, u64> {
+        self.vhosts.iter().filter_map(|(vhost, quota)| Some((*vhost, quota.bytes_max?))).collect()
     }
 }

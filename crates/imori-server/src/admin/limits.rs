@@ -23,7 +23,7 @@ pub(super) async fn all(of: Limited, State(broker): Broker) -> Response {
     let rows: Value = all
         .iter()
         .filter(|(_, limits)| !limits.is_empty())
-        .map(|(name, limits)| row(of, name, limits))
+        .map(|(name, limits)| row(of, &broker, name, limits))
         .collect();
     json_with(StatusCode::OK, &rows)
 }
@@ -32,13 +32,16 @@ pub(super) async fn all(of: Limited, State(broker): Broker) -> Response {
 pub(super) async fn one(of: Limited, State(broker): Broker, Path(name): Path<String>) -> Response {
     match of.find(&broker.shared.access.objects(), &name) {
         Some(limits) if limits.is_empty() => json_with(StatusCode::OK, &json!([])),
-        Some(limits) => json_with(StatusCode::OK, &json!([row(of, &name, &limits)])),
+        Some(limits) => json_with(StatusCode::OK, &json!([row(of, &broker, &name, &limits)])),
         None => not_found(),
     }
 }
 
-fn row(of: Limited, name: &str, limits: &Limits) -> Value {
-    json!({of.word(): name, "value": limits})
+/// A row as RabbitMQ has it, and beside it how much of each limit is used.
+fn row(of: Limited, broker: &Administered, name: &str, limits: &Limits) -> Value {
+    let mut used = of.used(&broker.shared, name).unwrap_or_default();
+    used.retain(|limit, _| limits.contains_key(*limit));
+    json!({of.word(): name, "value": limits, "used": used})
 }
 
 /// Sets a limit.

@@ -5,6 +5,7 @@
 
 mod page;
 mod detailed;
+mod limits_used;
 mod families;
 mod queues;
 mod sources;
@@ -14,6 +15,7 @@ mod process;
 
 pub(crate) use detailed::detailed;
 pub(crate) use exposition::CONTENT;
+pub(crate) use limits_used::{Used, used_by_user, used_by_vhost};
 pub(crate) use page::page;
 pub(crate) use process::{CpuMeter, memory_bytes};
 pub(crate) use rates::Rates;

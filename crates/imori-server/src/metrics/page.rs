@@ -9,6 +9,7 @@ use imori_core::world::{Counter, Latency};
 
 use super::exposition::Exposition;
 use super::families::QUEUE_FAMILIES;
+use super::limits_used::push_limits;
 use super::process::{memory_bytes, usage};
 use super::queues::QueueSums;
 use super::sources::{Metrics, Traffic};
@@ -26,6 +27,7 @@ pub(crate) async fn page(metrics: &Metrics) -> String {
     push_process(&mut page, metrics);
     push_connections(&mut page, metrics, &metrics.traffic().await);
     push_logins(&mut page, metrics);
+    push_limits(&mut page, &metrics.shared);
     push_traces(&mut page, metrics);
     push_messages(&mut page, metrics);
     push_queues(&mut page, metrics, &metrics.queue_sums().await);
@@ -274,6 +276,12 @@ fn push_messages(page: &mut Exposition, metrics: &Metrics) {
         let value = metrics.counted(Counter::dead_lettered(reason));
         page.counter(&name, "Messages that were dead-lettered for this reason.", value);
     }
+    let refused = metrics.counted(Counter::BytesRefused);
+    let help = "Publishes that were refused, as the vhost was at its `max-bytes`.";
+    page.counter("imori_publishes_over_max_bytes_total", help, refused);
+    let limited = metrics.counted(Counter::RateLimited);
+    let help = "Times that a publisher had to wait for the rate of its user or vhost.";
+    page.counter("imori_publishers_rate_limited_total", help, limited);
     let cut = [
         ("too_slow", metrics.counted(Counter::CutTooSlow)),
         ("unfinished", metrics.counted(Counter::CutUnfinished)),

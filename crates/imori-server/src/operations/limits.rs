@@ -4,12 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use imori_core::authorize::Identity;
+use imori_core::id::VhostId;
+use imori_core::name::Name;
+use serde::Serialize;
 use tracing::info;
+use utoipa::ToSchema;
 
-use crate::access::{AccessError, Draft, Objects, USER_LIMITS, VHOST_LIMITS};
+use crate::access::{AccessError, BYTE_RATE, Draft, Objects, RATE, USER_LIMITS, VHOST_LIMITS};
+use crate::metrics::{Used, used_by_user, used_by_vhost};
 use crate::requests::administered::Administered;
 use crate::requests::body::change;
 use crate::requests::operation_error::OperationError;
+use crate::shared::Shared;
 
 /// Limits by RabbitMQ's names.
 pub(crate) type Limits = BTreeMap<String, i64>;
@@ -32,10 +38,10 @@ impl Limited {
         }
     }
 
-    fn names(self) -> [&'static str; 2] {
+    fn names(self) -> &'static [&'static str] {
         match self {
-            Limited::Vhost => VHOST_LIMITS,
-            Limited::User => USER_LIMITS,
+            Limited::Vhost => &VHOST_LIMITS,
+            Limited::User => &USER_LIMITS,
         }
     }
 
@@ -80,17 +86,58 @@ impl Limited {
         }
     }
 
-    fn check(self, limit: &str) -> Result<(), AccessError> {
-        let [first, second] = self.names();
-        if limit == first || limit == second {
+    fn check(self, limit: &str, value: Option<i64>) -> Result<(), AccessError> {
+        if [RATE, BYTE_RATE].contains(&limit) && value == Some(0) {
+            return Err(AccessError::Bad(format!(
+                "`{limit}` of `0` would have each message wait for ever; use 1 or more, or -1 for no limit, or take the \
+                 right to write away"
+            )));
+        }
+        if self.names().contains(&limit) {
             return Ok(());
         }
-        let (limit, kind) = (limit.escape_debug(), self.word());
-        Err(AccessError::Bad(format!("a {kind} has no limit `{limit}`; use `{first}` or `{second}`")))
+        let (limit, kind, names) = (limit.escape_debug(), self.word(), self.names().join("`, `"));
+        Err(AccessError::Bad(format!("a {kind} has no limit `{limit}`; use one of `{names}`")))
     }
 }
 
-/// Sets a limit, or with `None` takes it away. It is in effect on what comes next; what is there already stays.
+/// A limit and how much there is of what it limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct LimitState {
+    /// How much there may be; absent where there is no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max: Option<i64>,
+    /// How much there is; absent for a rate without a limit, which is not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    used: Option<u64>,
+}
+
+impl Limited {
+    /// Gives what an object has of what can be limited; `None` where there is no such object.
+    pub(crate) fn used(self, shared: &Shared, name: &str) -> Option<Used> {
+        let objects = shared.access.objects();
+        match self {
+            Limited::Vhost => Some(used_by_vhost(shared, VhostId(objects.vhosts.get(name)?.id))),
+            Limited::User => {
+                objects.users.contains_key(name).then(|| used_by_user(shared, &Name::from(name)))
+            }
+        }
+    }
+
+    /// Gives each limit that an object can have; `None` where there is no such object.
+    pub(crate) fn states(self, shared: &Shared, name: &str) -> Option<BTreeMap<String, LimitState>> {
+        let limits = self.find(&shared.access.objects(), name)?;
+        let used = self.used(shared, name)?;
+        let state = |limit: &&str| {
+            let max = limits.get(*limit).copied().filter(|max| *max >= 0);
+            ((*limit).to_owned(), LimitState { max, used: used.get(limit).copied() })
+        };
+        Some(self.names().iter().map(state).collect())
+    }
+}
+
+/// Sets a limit, or with `None` takes it away. It is in effect on what comes next, on live connections
+/// too; what is there already stays.
 ///
 /// # Errors
 /// [`OperationError`].
@@ -103,7 +150,7 @@ pub(crate) async fn set_limit(
 ) -> Result<(), OperationError> {
     let (named, changed) = (name.clone(), limit.clone());
     let put = change(broker, move |draft| {
-        of.check(&changed)?;
+        of.check(&changed, value)?;
         of.change(draft, &named, |limits| match value {
             Some(value) => drop(limits.insert(changed, value)),
             None => drop(limits.remove(&changed)),
@@ -128,7 +175,7 @@ pub(crate) async fn set_limits(
 ) -> Result<(), OperationError> {
     let named = name.clone();
     let put = change(broker, move |draft| {
-        limits.keys().try_for_each(|limit| of.check(limit))?;
+        limits.iter().try_for_each(|(limit, value)| of.check(limit, Some(*value)))?;
         of.change(draft, &named, |known| *known = limits)
     });
     put.await?;

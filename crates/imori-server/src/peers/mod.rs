@@ -3,7 +3,6 @@
 pub(crate) mod sums;
 pub(crate) mod client;
 pub(crate) mod admission;
-pub(crate) mod seats;
 pub(crate) mod log_limit;
 pub(crate) mod stranger;
 pub(crate) mod proxy;

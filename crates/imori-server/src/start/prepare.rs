@@ -28,8 +28,8 @@ use crate::limits::{INBOXES_MAX, QUEUES_MAX, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLA
 use crate::login::{Authenticator, LoginCounts, Verifiers};
 use crate::peers::admission::{Admission, AdmissionLimits, descriptors_max};
 use crate::peers::log_limit::PeerLogLimit;
-use crate::peers::seats::Seats;
 use crate::protocol::ProtocolSettings;
+use crate::quotas::{Seats, StoredBytes};
 use crate::settings::{Listener, RunFacts, Settings, client_address, mark_bytes};
 use crate::shared::{Phase, Shared, table_limits};
 use crate::slots::{SlotKey, Slots};
@@ -94,6 +94,11 @@ pub(crate) fn prepare(config: &Config, cells: usize, begun: Begun) -> Result<Pre
         Some(QueueId { slot, generation })
     };
     let (awakenings, restored) = restore.finish(&mut topology, &mut add_queue);
+    let stored_bytes = StoredBytes::default();
+    for key in queues.keys() {
+        let changed = queues.with(key, |queue| Some((queue.vhost(), queue.bytes_changed(1)?))).flatten();
+        changed.into_iter().for_each(|(vhost, bytes)| stored_bytes.add(vhost, bytes, memory.gauge()));
+    }
     if restored != Restored::default() {
         let Restored { queues, messages, passed_over } = restored;
         info!(queues, messages, passed_over, "queues are restored");
@@ -121,6 +126,7 @@ pub(crate) fn prepare(config: &Config, cells: usize, begun: Begun) -> Result<Pre
         refusal_log_limit: PeerLogLimit::default(),
         no_form_log: RateLimitedLog::default(),
         seats: Seats::default(),
+        stored_bytes,
         verifiers: Verifiers::new(authenticator.unwrap_or_else(|| Arc::clone(&access) as _)),
         traces: Traces::start(&config.traces, config.nats.server_name.to_string())
             .map_err(|error| StartError::Traces(error.to_string()))?,

@@ -36,6 +36,8 @@ pub struct CellScratch {
     has_untold: Cell<bool>,
     /// A confirm that waits, and since when: one at a time tells how long they do.
     confirm_sample: Cell<Option<(Confirm, Time)>>,
+    /// When a connection may publish again that met a limit in this turn.
+    rate_wait: Cell<Option<Time>>,
     /// Emptied buffers for the next outbound halves to write into.
     spare: RefCell<Vec<Vec<u8>>>,
 }
@@ -57,6 +59,7 @@ impl CellScratch {
             journal_told: Cell::default(),
             has_untold: Cell::new(false),
             confirm_sample: Cell::default(),
+            rate_wait: Cell::default(),
             spare: RefCell::default(),
         }
     }
@@ -93,6 +96,21 @@ impl CellScratch {
         if self.turn_of.replace(Some(id)) != Some(id) {
             self.changed_at.set(now);
         }
+    }
+
+    /// Tells whether it is this connection's turn, or was last.
+    pub fn is_turn_of(&self, id: ConnectionId) -> bool {
+        self.turn_of.get() == Some(id)
+    }
+
+    /// Notes when the connection may publish again whose turn it is.
+    pub fn note_rate_wait(&self, until: Time) {
+        self.rate_wait.set(Some(until));
+    }
+
+    /// Takes that note.
+    pub(super) fn take_rate_wait(&self) -> Option<Time> {
+        self.rate_wait.take()
     }
 
     /// How much the turn may do.

@@ -29,6 +29,8 @@ pub struct Task<P = Protocol> {
     was_logged_in: bool,
     /// The connection is on the list of those that are told of an alarm's end.
     waits_for_alarm: bool,
+    /// When it may publish again, as it met a limit on what is published a second.
+    rate_wait: Option<Time>,
     /// The peer is gone; what it sent before is published once the disk has room.
     detachment: Option<Detachment>,
     /// Bytes of that, as it was counted.
@@ -53,6 +55,7 @@ enum Detachment {
 ///   off    Open ───────────────┴──┤ Parked
 ///            │                    └──────► Parked ── AlarmEnded, Unthrottled ─► what was parked leads on
 ///            │                                       (also without the peer, if it waits for the disk)
+///            │                                       (and the time at which it may publish again)
 ///            │ no room for a long frame
 ///            ├─────────► Parked ── Room ─► Open
 ///            │ Verify
@@ -105,6 +108,7 @@ impl<P: Conversation> Task<P> {
             input: Input::default(),
             was_logged_in: false,
             waits_for_alarm: false,
+            rate_wait: None,
             detachment: None,
             detached_bytes: 0,
         }
@@ -333,10 +337,14 @@ impl<P: Conversation> Task<P> {
                 None
             }
             State::Open => {
-                [self.protocol.next_deadline(), self.input.next_look()].into_iter().flatten().min()
+                let deadlines = [self.protocol.next_deadline(), self.input.next_look(), self.rate_wait];
+                deadlines.into_iter().flatten().min()
             }
             // The protocol knows that read time-outs do not run while nothing is read.
-            State::Working | State::Parked | State::Verifying => self.protocol.next_deadline(),
+            State::Working | State::Parked => {
+                [self.protocol.next_deadline(), self.rate_wait].into_iter().flatten().min()
+            }
+            State::Verifying => self.protocol.next_deadline(),
         };
         if deadline.is_none_or(|at| at > host.now()) {
             return match transport.poll_timer(deadline) {
@@ -349,6 +357,12 @@ impl<P: Conversation> Task<P> {
             State::Throttled(_) => self.state = State::Working,
             State::Open if self.input.next_look().is_some_and(|at| at <= host.now()) => {
                 self.look_at_long_frame(host);
+            }
+            State::Open | State::Working | State::Parked
+                if self.rate_wait.take_if(|at| *at <= host.now()).is_some() =>
+            {
+                let next = self.protocol.unthrottled(host);
+                self.follow(host, transport, next);
             }
             State::Open | State::Working | State::Parked | State::Verifying => {
                 let next = self.protocol.tick(host);
@@ -394,6 +408,9 @@ impl<P: Conversation> Task<P> {
             transport.logged_in();
         }
         self.tell_notice(transport);
+        if let Some(until) = host.cell_scratch().take_rate_wait() {
+            self.rate_wait = Some(until);
+        }
         if self.is_ending() {
             return;
         }

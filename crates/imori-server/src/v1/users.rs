@@ -16,7 +16,7 @@ use super::request::{Answer, Input, Json, Names, Page, PageQuery, Params, made, 
 use crate::access::{
     AccessError, PasswordHash, Permission as Granted, TopicPermission as GrantedKeys, User as Known,
 };
-use crate::operations::limits::{Limited, Limits, set_limits};
+use crate::operations::limits::{LimitState, Limited, Limits, set_limits};
 use crate::operations::users::{check_nkeys, delete_tokens as revoke_tokens, make_token as new_token};
 use crate::requests::administered::Administered;
 use crate::requests::body::change;
@@ -211,8 +211,22 @@ pub(super) async fn delete_tokens(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Sets the limits of a user, `max-connections` and `max-channels`, in place of those that were. They are in effect on
-/// what comes next.
+/// The limits of a user and how much of each is used. A rate that is not limited is not counted.
+#[utoipa::path(
+    get, path = "/v1/users/{user}/limits", tag = "users",
+    params(("user" = String, Path)),
+    responses((status = 200, body = BTreeMap<String, LimitState>)),
+)]
+pub(super) async fn show_limits(
+    State(broker): Broker,
+    Names(user): Names<String>,
+) -> Answer<BTreeMap<String, LimitState>> {
+    let states = Limited::User.states(&broker.shared, &user);
+    Ok(Json(states.ok_or(OperationError::Missing("user", user))?))
+}
+
+/// Sets the limits of a user in place of those that were: `max-connections`, `max-channels`, `max-publish-rate` and
+/// `max-publish-byte-rate`. They are in effect on what comes next, on live connections too.
 #[utoipa::path(
     put, path = "/v1/users/{user}/limits", tag = "users",
     params(("user" = String, Path)),

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 use super::problem::Problem;
 use super::request::{Answer, Input, Json, Names, Page, PageQuery, Params, made, page};
-use crate::operations::limits::{Limited, Limits, set_limits};
+use crate::operations::limits::{LimitState, Limited, Limits, set_limits};
 use crate::operations::vhosts::{self, Totals};
 use crate::requests::administered::Administered;
 use crate::requests::operation_error::OperationError;
@@ -29,7 +29,7 @@ pub(super) struct Vhost {
     name: String,
     description: String,
     tags: Vec<String>,
-    /// Limits by name, such as `max-connections` and `max-queues`.
+    /// Limits by name, such as `max-connections` and `max-bytes`.
     limits: BTreeMap<String, i64>,
     /// Messages that wait in its queues.
     ready: usize,
@@ -125,8 +125,24 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Sets the limits of a vhost, `max-connections` and `max-queues`, in place of those it had. They are in effect on what
-/// comes next.
+/// The limits of a vhost and how much of each is used. A rate that is not limited is not counted.
+#[utoipa::path(
+    get, path = "/v1/vhosts/{vhost}/limits", tag = "vhosts",
+    params(("vhost" = String, Path)),
+    responses((status = 200, body = BTreeMap<String, LimitState>)),
+)]
+pub(super) async fn show_limits(
+    State(broker): Broker,
+    Extension(identity): User,
+    Names(vhost): Names<String>,
+) -> Answer<BTreeMap<String, LimitState>> {
+    let missing = || OperationError::no_vhost(&vhost);
+    broker.vhost(&identity, &vhost).ok_or_else(missing)?;
+    Ok(Json(Limited::Vhost.states(&broker.shared, &vhost).ok_or_else(missing)?))
+}
+
+/// Sets the limits of a vhost in place of those it had: `max-connections`, `max-queues`, `max-bytes`,
+/// `max-publish-rate` and `max-publish-byte-rate`. They are in effect on what comes next, on live connections too.
 #[utoipa::path(
     put, path = "/v1/vhosts/{vhost}/limits", tag = "vhosts",
     params(("vhost" = String, Path)),

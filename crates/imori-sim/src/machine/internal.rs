@@ -287,7 +287,7 @@ impl Internal {
         let waits = outgoing.lend(|publication| {
             let actor = self.client.actor();
             let (exchange, subject) = (exchange.as_bytes(), subject.as_bytes());
-            broker::must_wait_for_queue(world, &actor, exchange, subject, &publication.view())
+            broker::must_wait_to_publish(world, &actor, exchange, subject, &publication.view())
         });
         if waits == Some(true) {
             return Performed::Held;

@@ -39,7 +39,7 @@ pub(crate) fn commit<'a, W: World>(
     receipt: Option<&'a [u8]>,
 ) -> Result<(FrameOutcome<'a>, Vec<PendingReceipt>), ProtocolError> {
     let name = name(frame)?;
-    if broker::must_commit_wait_for_queue(world, &client.actor(), client.transactions.steps(&name)) {
+    if broker::must_wait_to_commit(world, &client.actor(), client.transactions.steps(&name)) {
         return Ok((FrameOutcome::held(), Vec::new()));
     }
     let transaction = client.transactions.take(&name)?;

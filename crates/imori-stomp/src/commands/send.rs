@@ -66,7 +66,7 @@ pub(crate) fn send<'a, W: World>(
         client.scratch = scratch;
         return Ok(FrameOutcome::with_receipt(None));
     }
-    if world.gauge().throttling() > 0 && must_wait(client, world, &destination, &publication) {
+    if world.gauge().may_have_to_wait() && must_wait(client, world, &destination, &publication) {
         client.scratch = scratch;
         return Ok(FrameOutcome::held());
     }
@@ -88,7 +88,7 @@ pub(crate) fn send<'a, W: World>(
     })
 }
 
-/// Tells whether a queue is too long that would get it.
+/// Tells whether it has to wait for a queue that would get it, or for a rate.
 #[cold]
 #[inline(never)]
 fn must_wait<W: World>(
@@ -98,7 +98,7 @@ fn must_wait<W: World>(
     publication: &Publication<'_>,
 ) -> bool {
     destination.address().is_some_and(|(exchange, subject)| {
-        broker::must_wait_for_queue(world, &client.actor(), exchange, subject, &publication.view())
+        broker::must_wait_to_publish(world, &client.actor(), exchange, subject, &publication.view())
     })
 }
 

@@ -327,7 +327,7 @@ impl Connection {
         properties.is_persistent = fields.bytes(5).and_then(<[u8]>::first) == Some(&1);
         let (exchange, subject) = fields.name().zip(fields.name()).ok_or(SHORT)?;
         let (publication, actor) = (Publication::new(&properties, b"", fields.0), self.actor());
-        if broker::must_wait_for_queue(world, &actor, exchange, subject, &publication.view()) {
+        if broker::must_wait_to_publish(world, &actor, exchange, subject, &publication.view()) {
             return Ok(Performed::Held);
         }
         let report = broker::publish(world, &actor, exchange, subject, &publication)?;

@@ -1,7 +1,7 @@
 //! `imori vhost limit` and `imori user limit`: how much a vhost or a user may have.
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::admin::segment;
 use super::listing::Asked;
@@ -15,26 +15,45 @@ pub(super) struct Limited {
     /// Connections at the same time, of all protocols; `-1` is no limit, `0` lets nobody in.
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     max_connections: Option<i64>,
+    /// Messages that may be published a second, on all connections together; `-1` is no limit. Publishers who are faster
+    /// wait.
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
+    max_publish_rate: Option<i64>,
+    /// Bytes of messages that may be published a second, likewise.
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
+    max_publish_byte_rate: Option<i64>,
     /// The name of the vhost or user.
     name: String,
 }
 
 impl Limited {
-    /// Sets those that are given of `max-connections` and another limit, or shows all where none is.
-    pub(super) fn run(self, kind: &str, (other, max): (&str, Option<i64>)) -> anyhow::Result<()> {
+    /// Sets those that are given of the limits that both kinds have and of `others`, or shows all where none is.
+    pub(super) fn run(self, kind: &str, others: &[(&str, Option<i64>)]) -> anyhow::Result<()> {
         let what = format!("{kind} `{}`", self.name);
-        let path = format!("/api/{kind}-limits/{}", segment(&self.name));
-        let given = [("max-connections", self.max_connections), (other, max)];
-        let given: Vec<_> = given.into_iter().filter_map(|(name, max)| Some((name, max?))).collect();
+        let name = segment(&self.name);
+        let both = [
+            ("max-connections", self.max_connections),
+            ("max-publish-rate", self.max_publish_rate),
+            ("max-publish-byte-rate", self.max_publish_byte_rate),
+        ];
+        let given = both.iter().chain(others).filter_map(|(name, max)| Some((*name, (*max)?)));
+        let given: Vec<(&str, i64)> = given.collect();
         let admin = self.asked.admin()?;
-        for (name, max) in &given {
-            admin.put(&format!("{path}/{name}"), &what, &json!({"value": max}))?;
-            print_line(&format!("{name} of {what} is {max}"))?;
+        for (limit, max) in &given {
+            admin.put(&format!("/api/{kind}-limits/{name}/{limit}"), &what, &json!({"value": max}))?;
+            print_line(&format!("{limit} of {what} is {max}"))?;
         }
         if !given.is_empty() {
             return Ok(());
         }
-        let rows = admin.get(&path, &what)?;
-        self.asked.print_rows(&rows, &[("NAME", kind), ("LIMITS", "value")])
+        let limits = admin.get(&format!("/v1/{kind}s/{name}/limits"), &what)?;
+        let rows: Value = limits.as_object().into_iter().flatten().map(row).collect();
+        self.asked.print_rows(&rows, &[("LIMIT", "limit"), ("MAX", "max"), ("USED", "used")])
     }
+}
+
+fn row((limit, state): (&String, &Value)) -> Value {
+    let mut row = Map::from_iter([(String::from("limit"), json!(limit))]);
+    row.extend(state.as_object().cloned().unwrap_or_default());
+    Value::Object(row)
 }

@@ -152,7 +152,7 @@ impl User {
                 print_line(&format!("{} is set", user.what()))
             }
             UserCommand::Limit { limited, max_channels } => {
-                limited.run("user", ("max-channels", max_channels))
+                limited.run("user", &[("max-channels", max_channels)])
             }
             UserCommand::Token { user, revoke: true } => {
                 user.asked.admin()?.delete(&format!("{}/tokens", user.path()), &user.what(), None)?;

@@ -36,6 +36,10 @@ enum VhostCommand {
         /// Queues; `-1` is no limit.
         #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
         max_queues: Option<i64>,
+        /// Bytes of the bodies of all messages in its queues; `-1` is no limit. A publish to a queue is refused while there
+        /// are as many.
+        #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
+        max_bytes: Option<i64>,
     },
     /// Delete a vhost with its connections, queues, exchanges and permissions.
     Delete {
@@ -65,7 +69,9 @@ impl Vhost {
                 asked.admin()?.put(&path(&name), &what, &json!({"description": description}))?;
                 print_line(&format!("{what} is set"))
             }
-            VhostCommand::Limit { limited, max_queues } => limited.run("vhost", ("max-queues", max_queues)),
+            VhostCommand::Limit { limited, max_queues, max_bytes } => {
+                limited.run("vhost", &[("max-queues", max_queues), ("max-bytes", max_bytes)])
+            }
             VhostCommand::Delete { asked, name } => {
                 let what = format!("vhost `{name}`");
                 asked.admin()?.delete(&path(&name), &what, None)?;

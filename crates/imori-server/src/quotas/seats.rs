@@ -63,6 +63,11 @@ impl Seats {
         unpoisoned(self.0.lock()).leave(id);
     }
 
+    /// How many connections a vhost has.
+    pub(crate) fn in_vhost(&self, vhost: VhostId) -> usize {
+        unpoisoned(self.0.lock()).by_vhost.get(&vhost).copied().unwrap_or_default()
+    }
+
     /// Lends the connections of a user; none comes or goes meanwhile.
     pub(crate) fn with_user<R>(
         &self,
