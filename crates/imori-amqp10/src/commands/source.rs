@@ -13,7 +13,7 @@ use crate::codec::frame::{FrameKind, push_frame};
 use crate::codec::restricted::{Role, SenderSettleMode, TerminusDurability, TerminusExpiryPolicy};
 use crate::codec::value::Value;
 use crate::commands::terminus::{
-    Queue, durable_subscription, is_topic, known_subscription, made_name, queue, subscription,
+    Queue, Subscription, is_topic, known_subscription, made_name, named_subscription, queue, subscription,
     temporary_queue,
 };
 use crate::delivery::label;
@@ -28,6 +28,8 @@ struct Opened {
     until: Option<Until>,
     /// The address of a node that was made.
     made: Option<Name>,
+    /// The consumer has the queue for itself.
+    is_exclusive: bool,
 }
 
 /// Attaches a consumer, and answers.
@@ -38,7 +40,7 @@ pub(super) fn attach_source<W: World>(
     attach: &Attach<'_>,
 ) -> Result<(), ProtocolError> {
     let opened = open(client, world, attach)?;
-    let Opened { queue, until, made } = opened;
+    let Opened { queue, until, made, is_exclusive } = opened;
     let settles = attach.snd_settle_mode != SenderSettleMode::Settled;
     let session = session_of(channel);
     let options = ConsumeOptions {
@@ -47,7 +49,7 @@ pub(super) fn attach_source<W: World>(
         settles,
         credit: Credit::ungranted(),
         priority: priority(attach),
-        is_exclusive: false,
+        is_exclusive,
     };
     let made_text = made.as_ref().map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned());
     let source = attach.source.unwrap_or_default();
@@ -89,12 +91,15 @@ pub(super) fn attach_source<W: World>(
 }
 
 fn open<W: World>(client: &Client, world: &W, attach: &Attach<'_>) -> Result<Opened, ProtocolError> {
-    let there = |queue| Opened { queue, until: None, made: None };
+    let there = |queue| Opened { queue, until: None, made: None, is_exclusive: false };
+    let has = |name| attach.desired_capabilities.is_some_and(|all| all.contains(name));
     let Some(source) = attach.source else {
         // Qpid JMS looks for a durable subscription without saying to what.
-        let queue = known_subscription(client, world, attach.name)?;
+        let subscription = Subscription { link: attach.name, is_durable: true, is_global: has("global") };
+        let queue = known_subscription(client, world, subscription)?;
         return Ok(Opened { until: Some(Until::Close), ..there(queue) });
     };
+    let has = |name| has(name) || source.capabilities.is_some_and(|all| all.contains(name));
     if source.dynamic {
         let (queue, made) = match is_topic(source.capabilities) {
             true => {
@@ -115,9 +120,12 @@ fn open<W: World>(client: &Client, world: &W, attach: &Attach<'_>) -> Result<Ope
     }
     let is_durable =
         source.durable != TerminusDurability::None || source.expiry_policy == TerminusExpiryPolicy::Never;
-    if is_durable {
-        let queue = durable_subscription(client, world, &node, attach.name)?;
-        return Ok(Opened { until: Some(Until::Close), ..there(queue) });
+    let is_shared = has("shared");
+    if is_durable || is_shared {
+        let named = Subscription { link: attach.name, is_durable, is_global: has("global") };
+        let queue = named_subscription(client, world, &node, named)?;
+        let until = is_durable.then_some(Until::Close);
+        return Ok(Opened { until, is_exclusive: !is_shared, ..there(queue) });
     }
     // The queue goes with its only consumer.
     subscription(client, world, &node).map(there)

@@ -57,7 +57,7 @@ impl Dialogue for Amqp {
             [name, "connects"] => talk.open_greeted(name, true),
             [name, "connects", "from", "elsewhere"] => talk.open_greeted(name, false),
             ["at", "most", bytes, "bytes", "a", "message"] => {
-                settings.message_bytes_max = bytes.parse().unwrap()
+                settings.message_bytes_max = bytes.parse().unwrap();
             }
             ["at", "most", bytes, "bytes", "unfinished"] => {
                 settings.unfinished_bytes_max = bytes.parse().unwrap();

@@ -88,7 +88,7 @@ pub(crate) fn bytes(line: &str) -> Vec<u8> {
         ["raw", digits] => out.extend(hex(digits)),
         ["empty"] => push_heartbeat(&mut out),
         ["sasl", name, fields @ ..] => {
-            push_frame(&mut out, FrameKind::Sasl, 0, |out| list(out, name, fields))
+            push_frame(&mut out, FrameKind::Sasl, 0, |out| list(out, name, fields));
         }
         [channel, name, fields @ ..] => {
             push_frame(&mut out, FrameKind::Amqp, channel.parse().unwrap(), |out| {
@@ -175,13 +175,13 @@ fn push(out: &mut Vec<u8>, text: &str) {
         }
         _ if number(text).is_some() => push_value(out, Value::Uint(number(text).unwrap() as u32)),
         (_, Some((digits, "b"))) if number(digits).is_some() => {
-            push_value(out, Value::Ubyte(number(digits).unwrap() as u8))
+            push_value(out, Value::Ubyte(number(digits).unwrap() as u8));
         }
         (_, Some((digits, "s"))) if number(digits).is_some() => {
             push_value(out, Value::Ushort(number(digits).unwrap() as u16));
         }
         (_, Some((digits, "l"))) if number(digits).is_some() => {
-            push_value(out, Value::Ulong(number(digits).unwrap()))
+            push_value(out, Value::Ulong(number(digits).unwrap()));
         }
         _ => push_value(out, Value::String(text.trim_matches('"'))),
     }
