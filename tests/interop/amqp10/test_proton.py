@@ -165,7 +165,7 @@ def test_a_durable_subscription_hears_what_it_missed(imori: Imori) -> None:
     publisher.close()
 
 
-def test_a_temporary_queue_takes_answers(connection: BlockingConnection) -> None:
+def test_a_temporary_queue_takes_answers(imori: Imori, connection: BlockingConnection) -> None:
     inbox = connection.create_receiver(None, dynamic=True)
     address = inbox.link.remote_source.address
     requests = connection.create_receiver("service")
@@ -174,6 +174,14 @@ def test_a_temporary_queue_takes_answers(connection: BlockingConnection) -> None
     request = requests.receive()
     relay.send(proton.Message(address=request.reply_to, correlation_id=request.correlation_id))
     assert inbox.receive().correlation_id == "7"
+    # From another connection too, by a link of its own; nobody else receives there.
+    other = connect(imori)
+    other.create_sender(address).send(proton.Message(body="from elsewhere"))
+    assert inbox.receive().body == "from elsewhere"
+    with pytest.raises(LinkDetached) as refused:
+        other.create_receiver(address)
+    assert refused.value.condition == "amqp:resource-locked"
+    other.close()
     end(inbox)
     with pytest.raises(SendException):
         relay.send(proton.Message(address=address))
