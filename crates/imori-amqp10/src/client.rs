@@ -12,10 +12,13 @@ use imori_core::turn::ClientFacts;
 use imori_core::world::World;
 
 use crate::codec::composite::Composite;
+use crate::codec::composites::{DeliveryState, Disposition};
 use crate::codec::frame::{FrameKind, push_frame};
+use crate::codec::restricted::Role;
 use crate::limits::FRAME_BYTES_MIN;
 use crate::session::{Session, session_of};
 use crate::settings::Settings;
+use crate::transaction::Transactions;
 
 /// The state of a client. Before login it has no rights at all.
 #[derive(Debug)]
@@ -33,6 +36,8 @@ pub(crate) struct Client {
     pub(crate) sessions: BTreeMap<u16, Session>,
     /// Bytes of messages of which not all transfers have come.
     pub(crate) unfinished_bytes: usize,
+    /// The transactions that are not discharged.
+    pub(crate) transactions: Transactions,
 }
 
 impl Client {
@@ -47,6 +52,7 @@ impl Client {
             frame_bytes_max: FRAME_BYTES_MIN,
             sessions: BTreeMap::new(),
             unfinished_bytes: 0,
+            transactions: Transactions::default(),
         }
     }
 
@@ -70,6 +76,24 @@ impl Client {
         performative: &impl Composite<'a>,
     ) {
         self.send(world, session_of(channel), (channel, confirm), performative);
+    }
+
+    /// Tells the outcome of a client's message once `confirm` is reached.
+    pub(crate) fn tell_outcome<W: World>(
+        &self,
+        world: &W,
+        (channel, id): (u16, u32),
+        confirm: Confirm,
+        state: DeliveryState<'_>,
+    ) {
+        let disposition = Disposition {
+            role: Role::Receiver,
+            first: id,
+            settled: true,
+            state: Some(state),
+            ..Disposition::default()
+        };
+        self.answer(world, channel, confirm, &disposition);
     }
 
     /// Sends a performative that is about the whole connection.

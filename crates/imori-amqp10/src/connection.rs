@@ -30,6 +30,7 @@ use crate::commands::detach::{detach_refused, end_link};
 use crate::commands::login::{Progress, begin, mechanisms};
 use crate::commands::open::open;
 use crate::commands::session;
+use crate::commands::transaction::roll_back_late;
 use crate::delivery::DeliveryEncoder;
 use crate::limits::{FRAME_BYTES_MIN, LOGIN_FRAME_BYTES_MAX};
 use crate::protocol_error::{Failure, ProtocolError};
@@ -91,6 +92,7 @@ impl Inbound for Connection {
         self.state = State::Closed;
         self.intake.parking.clear();
         self.client.sessions.clear();
+        self.client.transactions.clear();
     }
 
     fn set_identity(&mut self, identity: Identity) {
@@ -168,11 +170,14 @@ impl Inbound for Connection {
     }
 
     fn keepalive_deadline(&self) -> Option<Time> {
-        self.keepalive.next_deadline(&self.intake.reading)
+        let keepalive = self.keepalive.next_deadline(&self.intake.reading);
+        [keepalive, self.client.transactions.next_end()].into_iter().flatten().min()
     }
 
-    /// Sends an empty frame where nothing else was sent, and ends a connection that has fallen silent.
+    /// Sends an empty frame where nothing else was sent, ends a connection that has fallen silent, and rolls back
+    /// transactions that took too long.
     fn keep_alive<W: World>(&mut self, world: &W) {
+        roll_back_late(&mut self.client, world);
         let due = self.keepalive.due(world.now(), &self.intake.reading);
         if let Some(max) = due.silence {
             let text = format_args!(

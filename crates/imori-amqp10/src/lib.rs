@@ -10,6 +10,7 @@ pub mod delivery;
 pub mod settings;
 mod message;
 mod header_block;
+mod transaction;
 mod session;
 mod link;
 mod address;

@@ -59,6 +59,17 @@ pub const LINK_CREDIT: u32 = 1000;
 /// `amqp:session:window-violation` ends the session.
 pub const SESSION_WINDOW: u32 = 4096;
 
+/// Transactions of a connection that are not discharged. More: the declaration is rejected with
+/// `amqp:resource-limit-exceeded`.
+pub const TRANSACTIONS_MAX: usize = 64;
+
+/// Messages and settlements of a transaction, which is done as one. More: `amqp:resource-limit-exceeded`.
+pub const TRANSACTION_STEPS_MAX: usize = 10_000;
+
+/// From the first step of a transaction to its discharge. Longer: it is rolled back, and its discharge is rejected with
+/// `amqp:transaction:timeout`.
+pub const TRANSACTION_TIME_MAX: Duration = Duration::from_secs(10 * 60);
+
 /// Bytes of an address, of the name of a link or of a container. They are parts of queues' names. More: the link is
 /// refused with `amqp:invalid-field`.
 pub const NAME_BYTES_MAX: usize = 1024;

@@ -46,8 +46,8 @@ pub(crate) enum Until {
 /// A producer.
 #[derive(Debug)]
 pub(crate) struct TargetEnd {
-    /// The node; none where each message names its own.
-    pub(crate) node: Option<Node>,
+    /// The node or the coordinator that messages are for.
+    pub(crate) to: Receiver,
     /// Deliveries that have begun, from the client's first number on.
     pub(crate) delivery_count: u32,
     /// Deliveries that the client may send.
@@ -58,6 +58,17 @@ pub(crate) struct TargetEnd {
     pub(crate) queue: Option<Name>,
 }
 
+/// The receiver of a producer's messages.
+#[derive(Debug, Clone)]
+pub(crate) enum Receiver {
+    /// A node.
+    Node(Node),
+    /// Whatever node each message names.
+    Relay,
+    /// The coordinator of transactions.
+    Coordinator,
+}
+
 /// A message of which not all transfers have come.
 #[derive(Debug)]
 pub(crate) struct Unfinished {
@@ -65,6 +76,8 @@ pub(crate) struct Unfinished {
     pub(crate) delivery_id: u32,
     /// Some transfer of it said that it is settled.
     pub(crate) settled: bool,
+    /// The transaction that its first transfer names.
+    pub(crate) transaction: Option<Box<[u8]>>,
     /// The bytes that have come.
     pub(crate) payload: Vec<u8>,
 }

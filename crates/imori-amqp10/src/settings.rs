@@ -8,7 +8,7 @@ use imori_core::outbound::EncoderKinds;
 use crate::header_block::{SOLE_ORIGINS, header_reader};
 use crate::limits::{
     CHANNEL_MAX, FRAME_BYTES_MAX, HANDLES_MAX, IDLE_TIME_OUT, LINK_CREDIT, LOGIN_TIMEOUT, MESSAGE_BYTES_MAX,
-    PARKED_BYTES_MAX, SESSION_WINDOW, UNFINISHED_BYTES_MAX,
+    PARKED_BYTES_MAX, SESSION_WINDOW, TRANSACTION_TIME_MAX, UNFINISHED_BYTES_MAX,
 };
 
 /// Settings that the connections of a listener share.
@@ -36,6 +36,8 @@ pub struct Settings {
     pub session_window: u32,
     /// From accepting a connection to its `open`.
     pub login_timeout: Duration,
+    /// From the first step of a transaction to its discharge.
+    pub transaction_time_max: Duration,
     /// Origins of messages of AMQP 1.0, which no other protocol of the broker has.
     pub origins: Origins,
     /// Kinds of encoders, which no other protocol of the broker has.
@@ -59,6 +61,7 @@ impl Default for Settings {
             link_credit: LINK_CREDIT,
             session_window: SESSION_WINDOW,
             login_timeout: LOGIN_TIMEOUT,
+            transaction_time_max: TRANSACTION_TIME_MAX,
             origins: SOLE_ORIGINS,
             encoder_kinds: EncoderKinds::of_protocol(4),
             header_readers: header_reader,

@@ -12,6 +12,7 @@ use imori_core::world::World;
 use crate::client::Client;
 use crate::codec::composites::Detach;
 use crate::codec::condition;
+use crate::commands::transaction::roll_back_of;
 use crate::link::{End, SourceEnd, Until};
 use crate::protocol_error::{Failure, ProtocolError};
 use crate::session::session_of;
@@ -40,6 +41,7 @@ pub(crate) fn detach<W: World>(
         }
         End::Target(end) => (None, end.queue.clone()),
     };
+    roll_back_of(client, world, channel, Some(handle));
     let mut was_told = false;
     if let Some(reader) = reader {
         // The broker has told the end of a link whose queue is gone.
@@ -84,6 +86,7 @@ pub(crate) fn end_link<W: World>(
             (None, end.queue)
         }
     };
+    roll_back_of(client, world, channel, Some(handle));
     if let Some(reader) = reader {
         broker::cancel(world, &client.actor(), reader);
         while release(client, world, channel, reader) == Ok(false) {}
@@ -112,8 +115,9 @@ pub(crate) fn detach_refused<W: World>(
     }
 }
 
-/// Deletes the nodes that end with the links of a session that has ended.
+/// Deletes the nodes that end with the links of a session that has ended, and rolls back what these have declared.
 pub(crate) fn forget_nodes<W: World>(client: &mut Client, world: &W, channel: u16) {
+    roll_back_of(client, world, channel, None);
     let Some(session) = client.sessions.get_mut(&channel) else { return };
     for (_, link) in std::mem::take(&mut session.links) {
         let node = match link.end {

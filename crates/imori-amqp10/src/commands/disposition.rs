@@ -8,11 +8,12 @@ use imori_core::turn::Budget;
 use imori_core::world::World;
 
 use crate::client::Client;
-use crate::codec::composites::{DeliveryState, Disposition};
-use crate::codec::condition;
+use crate::codec::composites::{self, DeliveryState, Disposition, Modified};
 use crate::codec::restricted::Role;
-use crate::protocol_error::{Failure, ProtocolError};
+use crate::commands::transaction::{add_settle, named};
+use crate::protocol_error::Failure;
 use crate::session::session_of;
+use crate::transaction::Retired;
 
 /// Settles deliveries as the client says; [`Performed::Partly`] where these are very many.
 pub(crate) fn disposition<W: World>(
@@ -27,7 +28,8 @@ pub(crate) fn disposition<W: World>(
         // The broker has settled what it received.
         return Ok(Performed::Done);
     }
-    let Some(outcome) = outcome(disposition)? else { return Ok(Performed::Done) };
+    let transaction = named(client, disposition.state.as_ref()).map_err(Failure::Session)?;
+    let Some(outcome) = outcome(disposition) else { return Ok(Performed::Done) };
     let session = session_of(channel);
     let delivered = world.with_outbound(client.connection, |outbound| outbound.delivered_in(session));
     let delivered = delivered.unwrap_or_default();
@@ -36,6 +38,17 @@ pub(crate) fn disposition<W: World>(
         return Ok(Performed::Done);
     };
     let Some(first) = number(delivered, first) else { return Ok(Performed::Done) };
+    if let Some(transaction) = transaction {
+        let retired = Retired {
+            session,
+            numbers: Numbers::Range(first, last),
+            ids: (disposition.first, disposition.last),
+            outcome,
+            is_settled: disposition.settled,
+        };
+        add_settle(client, world, transaction, retired).map_err(Failure::Session)?;
+        return Ok(Performed::Done);
+    }
     let report = broker::settle(world, &client.actor(), session, Numbers::Range(first, last), outcome)
         .map_err(|error| Failure::Session(error.into()))?;
     // Each of them may be followed by another delivery.
@@ -59,25 +72,35 @@ fn number(delivered: u64, id: u32) -> Option<u64> {
     delivered.checked_sub(behind.into()).filter(|number| *number > 0)
 }
 
-fn outcome(disposition: &Disposition<'_>) -> Result<Option<Outcome>, Failure> {
-    Ok(Some(match disposition.state {
+fn outcome(disposition: &Disposition<'_>) -> Option<Outcome> {
+    Some(match disposition.state {
+        Some(DeliveryState::Transactional(state)) => of_transaction(state.outcome),
         Some(DeliveryState::Accepted(_)) => Outcome::Accept,
         Some(DeliveryState::Rejected(_)) => Outcome::Reject,
         Some(DeliveryState::Released(_)) => Outcome::Release { failed: false },
-        // RabbitMQ: what cannot be delivered here is dead-lettered.
-        Some(DeliveryState::Modified(modified)) if modified.undeliverable_here == Some(true) => {
-            Outcome::Reject
-        }
-        Some(DeliveryState::Modified(modified)) => {
-            Outcome::Release { failed: modified.delivery_failed == Some(true) }
-        }
+        Some(DeliveryState::Modified(modified)) => of_modified(&modified),
         None if disposition.settled => Outcome::Release { failed: false },
-        Some(DeliveryState::Received(_)) | None => return Ok(None),
-        Some(DeliveryState::Transactional(_) | DeliveryState::Declared(_)) => {
-            let text = "there is no transaction of this id; declare one first";
-            return Err(Failure::Session(ProtocolError::new(condition::TRANSACTION_UNKNOWN_ID, text)));
-        }
-    }))
+        Some(DeliveryState::Received(_) | DeliveryState::Declared(_)) | None => return None,
+    })
+}
+
+/// The outcome of a delivery once its transaction is committed.
+fn of_transaction(outcome: Option<composites::Outcome<'_>>) -> Outcome {
+    match outcome {
+        // AMQP 1.0, 4.4.3: the default outcome of the link, which has none.
+        None | Some(composites::Outcome::Accepted(_)) => Outcome::Accept,
+        Some(composites::Outcome::Rejected(_)) => Outcome::Reject,
+        Some(composites::Outcome::Released(_)) => Outcome::Release { failed: false },
+        Some(composites::Outcome::Modified(modified)) => of_modified(&modified),
+    }
+}
+
+fn of_modified(modified: &Modified<'_>) -> Outcome {
+    match modified.undeliverable_here {
+        // RabbitMQ: what cannot be delivered here is dead-lettered.
+        Some(true) => Outcome::Reject,
+        _ => Outcome::Release { failed: modified.delivery_failed == Some(true) },
+    }
 }
 
 #[cfg(test)]

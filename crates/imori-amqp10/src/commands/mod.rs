@@ -11,3 +11,4 @@ mod terminus;
 pub(crate) mod disposition;
 pub(crate) mod detach;
 pub(crate) mod flow;
+pub(crate) mod transaction;

@@ -5,6 +5,7 @@ use imori_core::confirm::Confirm;
 use imori_core::error::BrokerError;
 use imori_core::message::TOPIC_EXCHANGE;
 use imori_core::name::Name;
+use imori_core::outbound::INBOX_PREFIX;
 use imori_core::route::RouteError;
 use imori_core::world::World;
 
@@ -15,7 +16,8 @@ use crate::codec::condition;
 use crate::codec::restricted::Role;
 use crate::commands::flow::link_flow;
 use crate::commands::terminus::{is_topic, made_name, queue, temporary_queue};
-use crate::link::{End, Link, TargetEnd};
+use crate::commands::transaction::coordinator;
+use crate::link::{End, Link, Receiver, TargetEnd};
 use crate::protocol_error::ProtocolError;
 
 /// Attaches a producer, answers, and gives it credit.
@@ -28,15 +30,22 @@ pub(super) fn attach_target<W: World>(
     let target = match attach.target {
         Some(AnyTarget::Target(target)) => target,
         Some(AnyTarget::Coordinator(_)) => {
-            let text = "there are no transactions over AMQP 1.0; settle without them";
-            return Err(ProtocolError::new(condition::NOT_IMPLEMENTED, text));
+            begin(
+                client,
+                world,
+                channel,
+                attach,
+                (coordinator().into(), Confirm::NOW),
+                (Receiver::Coordinator, None),
+            );
+            return Ok(());
         }
         None => {
             let text = "the link has no target; name one, or none within it for a relay";
             return Err(ProtocolError::new(condition::INVALID_FIELD, text));
         }
     };
-    let (node, confirm, made, queue) = if target.dynamic {
+    let (to, confirm, made, queue) = if target.dynamic {
         let (node, confirm, queue) = match is_topic(target.capabilities) {
             true => (Node::Topic(made_name(world)), Confirm::NOW, None),
             false => {
@@ -46,18 +55,31 @@ pub(super) fn attach_target<W: World>(
         };
         let (Node::Queue(name) | Node::Topic(name) | Node::Exchange { key: name, .. }) = &node;
         let made = String::from_utf8_lossy(name.as_bytes()).into_owned();
-        (Some(node), confirm, Some(made), queue)
+        (Receiver::Node(node), confirm, Some(made), queue)
     } else {
         match target.address {
-            None => (None, Confirm::NOW, None, None),
+            None => (Receiver::Relay, Confirm::NOW, None, None),
             Some(address) => {
                 let node = Node::parse(address, is_topic(target.capabilities))?;
                 let confirm = open(client, world, &node)?;
-                (Some(node), confirm, None, None)
+                (Receiver::Node(node), confirm, None, None)
             }
         }
     };
     let target = Target { address: made.as_deref().or(target.address), ..target };
+    begin(client, world, channel, attach, (target.into(), confirm), (to, queue));
+    Ok(())
+}
+
+/// Answers the attach of a producer once `confirm` is reached, and gives it credit.
+fn begin<W: World>(
+    client: &mut Client,
+    world: &W,
+    channel: u16,
+    attach: &Attach<'_>,
+    (target, confirm): (AnyTarget<'_>, Confirm),
+    (to, queue): (Receiver, Option<Name>),
+) {
     let answer = Attach {
         name: attach.name,
         handle: attach.handle,
@@ -65,13 +87,13 @@ pub(super) fn attach_target<W: World>(
         snd_settle_mode: attach.snd_settle_mode,
         rcv_settle_mode: attach.rcv_settle_mode,
         source: attach.source,
-        target: Some(target.into()),
+        target: Some(target),
         max_message_size: Some(client.settings.message_bytes_max as u64),
         ..Attach::default()
     };
     client.answer(world, channel, confirm, &answer);
     let end = TargetEnd {
-        node,
+        to,
         delivery_count: attach.initial_delivery_count.unwrap_or_default(),
         credit: client.settings.link_credit,
         unfinished: None,
@@ -81,13 +103,17 @@ pub(super) fn attach_target<W: World>(
     if let Some(session) = client.sessions.get_mut(&channel) {
         session.links.insert(attach.handle, Link { name: attach.name.into(), end: End::Target(end) });
     }
-    Ok(())
 }
 
 /// Sees to it that there is a node, and that the client may send to it.
 fn open<W: World>(client: &Client, world: &W, node: &Node) -> Result<Confirm, ProtocolError> {
     let (exchange, subject) = node.address();
     let confirm = match node {
+        // An inbox is its owner's: everybody may reply to it, and nobody makes a queue of that name.
+        Node::Queue(name) if name.as_bytes().starts_with(INBOX_PREFIX) => {
+            authorize(client, world, exchange, subject, false)?;
+            Confirm::NOW
+        }
         Node::Queue(name) => {
             authorize(client, world, exchange, subject, false)?;
             // A temporary queue of another connection can be sent to.

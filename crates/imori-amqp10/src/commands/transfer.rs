@@ -2,26 +2,29 @@
 
 use std::borrow::Cow;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use imori_core::broker::{self, PublishReport};
 use imori_core::confirm::Confirm;
 use imori_core::error::BrokerError;
 use imori_core::inbound::Performed;
-use imori_core::message::{BODY_SHARED_MIN, Publication};
+use imori_core::message::{Address, BODY_SHARED_MIN, Message, Publication};
+use imori_core::name::Name;
+use imori_core::outbound::INBOX_PREFIX;
 use imori_core::turn::Budget;
 use imori_core::world::World;
 
 use crate::address::Node;
 use crate::client::Client;
-use crate::codec::composites::{DeliveryState, Disposition, Rejected, Released, Transfer};
+use crate::codec::composites::{DeliveryState, Rejected, Released, Transfer};
 use crate::codec::condition;
 use crate::codec::map::MapBuf;
-use crate::codec::restricted::Role;
 use crate::codec::value::Value;
 use crate::commands::flow::{count_transfer, link_flow};
 use crate::commands::terminus::queue;
-use crate::link::{End, TargetEnd, Unfinished};
+use crate::commands::transaction::{add_publish, coordinate, named, provisional};
+use crate::link::{End, Receiver, TargetEnd, Unfinished};
 use crate::message::{self, Incoming};
 use crate::protocol_error::{Failure, ProtocolError};
 use crate::session::session_of;
@@ -34,6 +37,8 @@ pub(crate) enum Gathered<'a> {
     Whole {
         /// Its only transfer, or one that stands for all.
         transfer: Transfer<'a>,
+        /// The transaction of a message that came in several transfers, whose state is gone.
+        transaction: Option<Box<[u8]>>,
         /// All of it.
         payload: Cow<'a, [u8]>,
         /// The payload in a buffer of its own, if it is large enough to be kept so.
@@ -91,9 +96,16 @@ pub(crate) fn gather<'a, W: World>(
             return Err(too_large(handle, message_bytes_max));
         }
         if !transfer.more {
-            return Ok(Gathered::Whole { transfer: *transfer, payload: Cow::Borrowed(payload), shared });
+            let payload = Cow::Borrowed(payload);
+            return Ok(Gathered::Whole { transfer: *transfer, transaction: None, payload, shared });
         }
-        end.unfinished = Some(Unfinished { delivery_id, settled: is_settled, payload: payload.to_vec() });
+        let transaction = match transfer.state {
+            Some(DeliveryState::Transactional(state)) => Some(state.txn_id.into()),
+            _ => None,
+        };
+        let payload_so_far = payload.to_vec();
+        end.unfinished =
+            Some(Unfinished { delivery_id, settled: is_settled, transaction, payload: payload_so_far });
         client.unfinished_bytes += payload.len();
         return Ok(Gathered::Part);
     };
@@ -121,13 +133,13 @@ pub(crate) fn gather<'a, W: World>(
     if transfer.more {
         return Ok(Gathered::Part);
     }
-    let Some(Unfinished { delivery_id, settled, payload }) = end.unfinished.take() else {
+    let Some(Unfinished { delivery_id, settled, transaction, payload }) = end.unfinished.take() else {
         return Ok(Gathered::Part);
     };
     client.unfinished_bytes = client.unfinished_bytes.saturating_sub(payload.len());
     let transfer =
         Transfer { handle, delivery_id: Some(delivery_id), settled: Some(settled), ..Transfer::default() };
-    Ok(Gathered::Whole { transfer, payload: Cow::Owned(payload), shared: None })
+    Ok(Gathered::Whole { transfer, transaction, payload: Cow::Owned(payload), shared: None })
 }
 
 impl TargetEnd {
@@ -163,7 +175,35 @@ pub(crate) fn publish<W: World>(
     let is_settled = transfer.settled == Some(true);
     let link = client.sessions.get(&channel).and_then(|session| session.links.get(&handle));
     let Some(End::Target(end)) = link.map(|link| &link.end) else { return Ok(Performed::Done) };
-    let published = send(client, world, end.node.as_ref(), payload, shared);
+    let node = match &end.to {
+        Receiver::Node(node) => Some(node),
+        Receiver::Relay => None,
+        Receiver::Coordinator => {
+            let performed = coordinate(client, world, channel, transfer, payload, budget)?;
+            if performed == Performed::Done {
+                renew_credit(client, world, channel, handle);
+            }
+            return Ok(performed);
+        }
+    };
+    let transaction = named(client, transfer.state.as_ref());
+    let published = match transaction {
+        Ok(None) => send(client, world, node, payload, shared),
+        Ok(Some(transaction)) => {
+            let posted = post(client, world, node, (payload, shared));
+            let posted = posted.and_then(|step| add_publish(client, world, transaction, step));
+            if posted.is_ok() {
+                if !is_settled {
+                    let bytes = transaction.bytes();
+                    client.tell_outcome(world, (channel, id), Confirm::NOW, provisional(&bytes));
+                }
+                renew_credit(client, world, channel, handle);
+                return Ok(Performed::Done);
+            }
+            posted.map(|()| None)
+        }
+        Err(error) => Err(error),
+    };
     let report = match published {
         Ok(Some(report)) => report,
         Ok(None) => return Ok(Performed::Held),
@@ -172,7 +212,7 @@ pub(crate) fn publish<W: World>(
         }
         Err(error) => {
             let rejected = Rejected { error: Some(error.error()) };
-            answer(client, world, channel, id, rejected.into());
+            client.tell_outcome(world, (channel, id), Confirm::NOW, rejected.into());
             renew_credit(client, world, channel, handle);
             return Ok(Performed::Done);
         }
@@ -186,11 +226,16 @@ pub(crate) fn publish<W: World>(
                 let info =
                     MapBuf::new().with("queue", Value::String(&name)).with("reason", Value::String("maxlen"));
                 let error = crate::codec::composites::Error { info: Some(info.map()), ..error.error() };
-                answer(client, world, channel, id, Rejected { error: Some(error) }.into());
+                client.tell_outcome(
+                    world,
+                    (channel, id),
+                    Confirm::NOW,
+                    Rejected { error: Some(error) }.into(),
+                );
             }
             // RabbitMQ: a message that no queue gets is released. Nobody may hear a topic.
             None if report.is_unroutable() && !is_heard_by_nobody(client, channel, handle) => {
-                answer(client, world, channel, id, Released {}.into());
+                client.tell_outcome(world, (channel, id), Confirm::NOW, Released {}.into());
             }
             None => {
                 let session = session_of(channel);
@@ -211,19 +256,8 @@ fn is_heard_by_nobody(client: &Client, channel: u16, handle: u32) -> bool {
     let link = client.sessions.get(&channel).and_then(|session| session.links.get(&handle));
     matches!(
         link.map(|link| &link.end),
-        Some(End::Target(TargetEnd { node: None | Some(Node::Topic(_)), .. }))
+        Some(End::Target(TargetEnd { to: Receiver::Relay | Receiver::Node(Node::Topic(_)), .. }))
     )
-}
-
-fn answer<W: World>(client: &Client, world: &W, channel: u16, id: u32, state: DeliveryState<'_>) {
-    let disposition = Disposition {
-        role: Role::Receiver,
-        first: id,
-        settled: true,
-        state: Some(state),
-        ..Disposition::default()
-    };
-    client.answer(world, channel, Confirm::NOW, &disposition);
 }
 
 /// Gives a link credit again once half of it is used. The flow leaves behind the dispositions so far.
@@ -247,6 +281,58 @@ fn send<W: World>(
     payload: &[u8],
     shared: Option<Bytes>,
 ) -> Result<Option<PublishReport>, ProtocolError> {
+    with_publication(client, world, node, (payload, shared), |node, publication| {
+        let (exchange, subject) = node.address();
+        let actor = client.actor();
+        if broker::must_wait_to_publish(world, &actor, exchange, subject, &publication.view()) {
+            return Ok(None);
+        }
+        let report = broker::publish(world, &actor, exchange, subject, publication)?;
+        if let Node::Queue(name) = node
+            && report.is_unroutable()
+            && is_made(name)
+        {
+            let made = queue(client, world, name)?;
+            let report = broker::publish(world, &actor, exchange, subject, publication)?;
+            return Ok(Some(PublishReport { confirm: report.confirm.after(made.confirm), ..report }));
+        }
+        Ok(Some(report))
+    })
+}
+
+/// Keeps a message for a transaction, and sees to it that its queue is there.
+#[cold]
+fn post<W: World>(
+    client: &Client,
+    world: &W,
+    node: Option<&Node>,
+    payload: (&[u8], Option<Bytes>),
+) -> Result<(Address, Arc<Message>), ProtocolError> {
+    with_publication(client, world, node, payload, |node, publication| {
+        let (exchange, subject) = node.address();
+        if let Node::Queue(name) = node
+            && is_made(name)
+            && world.with_router(|_, table| table.queue(client.vhost, name.as_bytes()).is_none())
+        {
+            queue(client, world, name)?;
+        }
+        Ok((Address::new(exchange, subject), publication.stored(world.gauge())))
+    })
+}
+
+/// Tells whether a queue of this name is made where there is none: not an inbox.
+fn is_made(name: &Name) -> bool {
+    !name.as_bytes().starts_with(INBOX_PREFIX)
+}
+
+/// Reads a message, and lends it with the node of its link, or the one that it names.
+fn with_publication<W: World, R>(
+    client: &Client,
+    world: &W,
+    node: Option<&Node>,
+    (payload, shared): (&[u8], Option<Bytes>),
+    f: impl FnOnce(&Node, &Publication<'_>) -> Result<R, ProtocolError>,
+) -> Result<R, ProtocolError> {
     let settings = &client.settings;
     let mut incoming = message::read(payload, settings.origins, client.identity.user.as_bytes())?;
     let named;
@@ -271,21 +357,7 @@ fn send<W: World>(
         Some(body) => Publication::with_shared_body(properties, text, body),
         None => Publication::new(properties, text, body),
     };
-    let (exchange, subject) = node.address();
-    let actor = client.actor();
-    if broker::must_wait_to_publish(world, &actor, exchange, subject, &publication.view()) {
-        return Ok(None);
-    }
-    let report = broker::publish(world, &actor, exchange, subject, &publication)?;
-    if let Node::Queue(name) = node
-        && report.is_unroutable()
-        && !name.as_bytes().starts_with(imori_core::outbound::INBOX_PREFIX)
-    {
-        let made = queue(client, world, name)?;
-        let report = broker::publish(world, &actor, exchange, subject, &publication)?;
-        return Ok(Some(PublishReport { confirm: report.confirm.after(made.confirm), ..report }));
-    }
-    Ok(Some(report))
+    f(node, &publication)
 }
 
 /// Turns times of the clock into times from now on.

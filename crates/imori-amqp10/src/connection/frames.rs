@@ -7,7 +7,7 @@ use imori_core::world::World;
 
 use super::{Connection, Refused};
 use crate::codec::composite::Composite;
-use crate::codec::composites::{Performative, Transfer};
+use crate::codec::composites::{Performative, TransactionalState, Transfer};
 use crate::codec::condition;
 use crate::codec::frame::{Frame, FrameKind, push_frame};
 use crate::commands::attach::attach;
@@ -40,9 +40,12 @@ impl Connection {
             // The parts of a message are gathered even where it then has to wait.
             let gathered = gather(&mut self.client, world, channel, transfer, (payload, shared));
             let gathered = gathered.map_err(|failure| (channel, failure))?;
-            let Gathered::Whole { transfer, payload, shared } = gathered else {
+            let Gathered::Whole { transfer, transaction, payload, shared } = gathered else {
                 return Ok(Taken::Bytes(frame.len));
             };
+            let state =
+                transaction.as_deref().map(|txn_id| TransactionalState { txn_id, outcome: None }.into());
+            let transfer = Transfer { state: state.or(transfer.state), ..transfer };
             let waits = |transfer: &Transfer<'_>, payload: &[u8]| -> Box<[u8]> {
                 let mut bytes = Vec::with_capacity(payload.len() + frame.len);
                 push_frame(&mut bytes, FrameKind::Amqp, channel, |out| {

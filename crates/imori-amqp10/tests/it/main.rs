@@ -5,4 +5,6 @@
 mod talk;
 mod text;
 mod composites;
+mod oracle;
+mod specification;
 mod table;

@@ -1,0 +1,247 @@
+//! Transactions (AMQP 1.0, part 4): a coordinator that declares and discharges them, messages and settlements within.
+//!
+//! A transaction holds for all sessions of its connection. Its discharge is the core's commit: all of it or nothing.
+
+use std::sync::Arc;
+
+use imori_core::broker::{self, Step};
+use imori_core::confirm::Confirm;
+use imori_core::delivery::Outcome;
+use imori_core::inbound::Performed;
+use imori_core::message::{Address, Message};
+use imori_core::outbound::{Numbers, Outbound};
+use imori_core::turn::Budget;
+use imori_core::world::World;
+
+use crate::client::Client;
+use crate::codec::composites::{
+    self, Accepted, Coordination, Coordinator, Declared, DeliveryState, Discharge, Disposition, Modified,
+    Rejected, Released, TransactionalState, Transfer,
+};
+use crate::codec::condition;
+use crate::codec::restricted::Role;
+use crate::codec::sections::{SectionKind, Sections};
+use crate::codec::symbols::Symbols;
+use crate::codec::value::Symbol;
+use crate::protocol_error::{Failure, ProtocolError};
+use crate::session::channel_of;
+use crate::transaction::{Retired, Transaction, TransactionId};
+
+/// AMQP 1.0, 4.5.8: the kinds of transactions that the coordinator does.
+const CAPABILITIES: [Symbol<'static>; 3] =
+    [Symbol("amqp:local-transactions"), Symbol("amqp:multi-txns-per-ssn"), Symbol("amqp:multi-ssns-per-txn")];
+
+/// The target of a link to the coordinator, as the client is told.
+pub(super) fn coordinator() -> Coordinator<'static> {
+    Coordinator { capabilities: Some(Symbols::Slice(&CAPABILITIES)) }
+}
+
+/// Does what a message to the coordinator asks for. [`Performed::Held`] where a commit has to wait.
+pub(super) fn coordinate<W: World>(
+    client: &mut Client,
+    world: &W,
+    channel: u16,
+    transfer: &Transfer<'_>,
+    payload: &[u8],
+    budget: &mut Budget,
+) -> Result<Performed, Failure> {
+    let handle = transfer.handle;
+    let answered = match coordination(payload).map_err(|error| error.of_link(handle))? {
+        Coordination::Declare(declare) => {
+            self::declare(client, (channel, handle), declare.global_id.is_some())
+        }
+        Coordination::Discharge(discharge) => {
+            let Some(answered) = self::discharge(client, world, &discharge, budget) else {
+                return Ok(Performed::Held);
+            };
+            answered
+        }
+    };
+    let id = transfer.delivery_id.unwrap_or_default();
+    match answered {
+        Ok(Answered::Declared(transaction)) => {
+            let declared = Declared { txn_id: &transaction.bytes() };
+            client.tell_outcome(world, (channel, id), Confirm::NOW, declared.into());
+        }
+        Ok(Answered::Discharged(confirm)) => {
+            client.tell_outcome(world, (channel, id), confirm, Accepted {}.into());
+        }
+        // AMQP 1.0, 4.3: a discharge that fails is rejected.
+        Err(error) => {
+            let rejected = Rejected { error: Some(error.error()) };
+            client.tell_outcome(world, (channel, id), Confirm::NOW, rejected.into());
+        }
+    }
+    Ok(Performed::Done)
+}
+
+/// Success of a message to the coordinator.
+enum Answered {
+    Declared(TransactionId),
+    Discharged(Confirm),
+}
+
+fn coordination(payload: &[u8]) -> Result<Coordination<'_>, ProtocolError> {
+    let mut sections = Sections::new(payload);
+    while sections.next_section()?.is_some() {}
+    let value = Sections::new(payload).find_checked(SectionKind::AmqpValue).ok_or_else(|| {
+        let text = "a message to the coordinator is an `amqp-value` with a `declare` or a `discharge`";
+        ProtocolError::new(condition::DECODE_ERROR, text)
+    })?;
+    Ok(Coordination::decode(value)?)
+}
+
+fn declare(client: &mut Client, link: (u16, u32), is_distributed: bool) -> Result<Answered, ProtocolError> {
+    if is_distributed {
+        let text = "there are no distributed transactions; declare one without `global-id`";
+        return Err(ProtocolError::new(condition::NOT_IMPLEMENTED, text));
+    }
+    client.transactions.declare(link).map(Answered::Declared)
+}
+
+/// Commits a transaction or rolls it back; `None` where it has to wait to be committed.
+fn discharge<W: World>(
+    client: &mut Client,
+    world: &W,
+    discharge: &Discharge<'_>,
+    budget: &mut Budget,
+) -> Option<Result<Answered, ProtocolError>> {
+    let id = match client.transactions.find(discharge.txn_id) {
+        Ok(id) => id,
+        Err(error) => return Some(Err(error)),
+    };
+    if !discharge.fail && broker::must_wait_to_commit(world, &client.actor(), client.transactions.steps(id)) {
+        return None;
+    }
+    let transaction = client.transactions.take(id)?;
+    if discharge.fail {
+        roll_back(client, world, transaction);
+        return Some(Ok(Answered::Discharged(Confirm::NOW)));
+    }
+    let committed = match transaction.retired.iter().all(|retired| is_there(client, world, retired)) {
+        true => broker::commit(world, &client.actor(), &transaction.steps).map_err(ProtocolError::from),
+        false => Err(not_unsettled()),
+    };
+    let report = match committed {
+        Ok(report) => report,
+        Err(error) => {
+            roll_back(client, world, transaction);
+            return Some(Err(ProtocolError::new(condition::TRANSACTION_ROLLBACK, error.text())));
+        }
+    };
+    budget.spend(transaction.steps.len(), report.receivers, report.slow_reader);
+    for retired in transaction.retired.iter().filter(|retired| !retired.is_settled) {
+        // AMQP 1.0, 4.4.3: the discharge settles what the client left to it.
+        let disposition = Disposition {
+            role: Role::Sender,
+            first: retired.ids.0,
+            last: retired.ids.1,
+            settled: true,
+            state: Some(state_of(retired.outcome)),
+            ..Disposition::default()
+        };
+        client.answer(world, channel_of(retired.session), report.confirm, &disposition);
+    }
+    Some(Ok(Answered::Discharged(report.confirm)))
+}
+
+fn state_of(outcome: Outcome) -> DeliveryState<'static> {
+    match outcome {
+        Outcome::Accept => Accepted {}.into(),
+        Outcome::Reject => Rejected { error: None }.into(),
+        Outcome::Release { failed: false } => Released {}.into(),
+        Outcome::Release { failed: true } => {
+            Modified { delivery_failed: Some(true), ..Modified::default() }.into()
+        }
+    }
+}
+
+/// Forgets a transaction. Deliveries that the client has forgotten too go back to their queues.
+fn roll_back<W: World>(client: &Client, world: &W, transaction: Transaction) {
+    for Retired { session, numbers, .. } in transaction.retired.into_iter().filter(|of| of.is_settled) {
+        let outcome = Outcome::Release { failed: true };
+        // Deliveries of a session that has ended are in their queues already.
+        while broker::settle(world, &client.actor(), session, numbers, outcome)
+            .is_ok_and(|report| report.has_more)
+        {}
+    }
+}
+
+/// Rolls back what links of a channel to the coordinator have declared: this one, or all of them.
+pub(super) fn roll_back_of<W: World>(client: &mut Client, world: &W, channel: u16, handle: Option<u32>) {
+    for transaction in client.transactions.take_of(channel, handle) {
+        roll_back(client, world, transaction);
+    }
+}
+
+/// Rolls back the transactions that took too long.
+pub(crate) fn roll_back_late<W: World>(client: &mut Client, world: &W) {
+    for transaction in client.transactions.take_late(world.now()) {
+        roll_back(client, world, transaction);
+    }
+}
+
+/// The transaction that a state names, if it names one.
+///
+/// # Errors
+/// It is unknown, or over.
+pub(super) fn named(
+    client: &Client,
+    state: Option<&DeliveryState<'_>>,
+) -> Result<Option<TransactionId>, ProtocolError> {
+    match state {
+        Some(DeliveryState::Transactional(TransactionalState { txn_id, .. })) => {
+            client.transactions.find(txn_id).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Adds a message to a transaction.
+pub(super) fn add_publish<W: World>(
+    client: &mut Client,
+    world: &W,
+    id: TransactionId,
+    (address, message): (Address, Arc<Message>),
+) -> Result<(), ProtocolError> {
+    let step = Step::Publish { address, copies: Vec::new(), message };
+    let time = (world.now(), client.settings.transaction_time_max);
+    client.transactions.add(id, step, None, time)
+}
+
+/// Answers a message of a transaction, which is accepted as far as that can be said before its commit.
+pub(super) fn provisional<'a>(id: &'a [u8; 4]) -> DeliveryState<'a> {
+    TransactionalState { txn_id: id, outcome: Some(composites::Outcome::Accepted(Accepted {})) }.into()
+}
+
+/// Adds the settlement of deliveries to a transaction.
+pub(super) fn add_settle<W: World>(
+    client: &mut Client,
+    world: &W,
+    id: TransactionId,
+    retired: Retired,
+) -> Result<(), ProtocolError> {
+    let Retired { session, numbers, outcome, .. } = retired;
+    if !is_there(client, world, &retired) {
+        return Err(not_unsettled());
+    }
+    let step = Step::Settle { session, numbers, outcome };
+    let time = (world.now(), client.settings.transaction_time_max);
+    client.transactions.add(id, step, Some(retired), time)
+}
+
+/// Tells whether the ends of a range of deliveries are unsettled. Within it there may be gaps.
+fn is_there<W: World>(client: &Client, world: &W, retired: &Retired) -> bool {
+    let Numbers::Range(first, last) = retired.numbers else { return true };
+    let is_there = |number| {
+        let find = |outbound: &mut Outbound| outbound.find_unsettled(retired.session, number).is_some();
+        world.with_outbound(client.connection, find) == Some(true)
+    };
+    is_there(first) && is_there(last)
+}
+
+#[cold]
+fn not_unsettled() -> ProtocolError {
+    let text = "a delivery that the transaction is to settle is not unsettled; settle each delivery once";
+    ProtocolError::new(condition::ILLEGAL_STATE, text)
+}

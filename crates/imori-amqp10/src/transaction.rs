@@ -1,0 +1,241 @@
+//! The transactions of a connection: messages and settlements that wait for their discharge.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use imori_core::broker::Step;
+use imori_core::delivery::Outcome;
+use imori_core::outbound::{Numbers, SessionId};
+use imori_core::time::Time;
+
+use crate::codec::condition;
+use crate::limits::{TRANSACTION_STEPS_MAX, TRANSACTIONS_MAX};
+use crate::protocol_error::ProtocolError;
+
+/// The number of a transaction, which no other of its connection has. Clients know it as four bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TransactionId(u32);
+
+/// A link, by its channel and its handle.
+pub(crate) type LinkOf = (u16, u32);
+
+/// The steps that a transaction has gathered. Messages are charged to the memory gauge.
+///
+/// ```text
+///  declare            the first step               time is over
+///  ───────► Idle ───────────────────────► Working ──────────────► Over
+///            │ discharge                      │ discharge, or its link ends │
+///            └────────────► gone ◄────────────┴─────────────────────────────┘
+/// ```
+#[derive(Debug)]
+pub(crate) struct Transaction {
+    /// The link to the coordinator that declared it, and with which it ends.
+    link: LinkOf,
+    /// Publishes and settlements in order.
+    pub(crate) steps: Vec<Step>,
+    /// The deliveries among them.
+    pub(crate) retired: Vec<Retired>,
+    /// When it is over; none before its first step, as clients declare long before they need one.
+    ends: Option<Time>,
+    /// Its time is over, and nothing of it is left.
+    is_over: bool,
+}
+
+/// Deliveries that a transaction settles.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Retired {
+    /// Their session.
+    pub(crate) session: SessionId,
+    /// Their numbers in it.
+    pub(crate) numbers: Numbers,
+    /// The first and the last as the client wrote them.
+    pub(crate) ids: (u32, Option<u32>),
+    /// Their outcome, if the transaction is committed.
+    pub(crate) outcome: Outcome,
+    /// The client has forgotten them already, and gets them again if the transaction is rolled back.
+    pub(crate) is_settled: bool,
+}
+
+/// All transactions of a connection that are not discharged.
+#[derive(Debug, Default)]
+pub(crate) struct Transactions {
+    open: BTreeMap<TransactionId, Transaction>,
+    last: u32,
+}
+
+impl TransactionId {
+    /// The bytes by which clients know it.
+    pub(crate) fn bytes(self) -> [u8; 4] {
+        self.0.to_be_bytes()
+    }
+}
+
+impl Transactions {
+    /// Declares a transaction for a link to the coordinator.
+    ///
+    /// # Errors
+    /// There are as many as there may be.
+    pub(crate) fn declare(&mut self, link: LinkOf) -> Result<TransactionId, ProtocolError> {
+        // SECURITY LIM-10.
+        if self.open.len() >= TRANSACTIONS_MAX {
+            let text =
+                format_args!("{TRANSACTIONS_MAX} transactions are open, the limit; discharge one first");
+            return Err(ProtocolError::new(condition::RESOURCE_LIMIT_EXCEEDED, text));
+        }
+        self.last = self.last.wrapping_add(1);
+        let transaction =
+            Transaction { link, steps: Vec::new(), retired: Vec::new(), ends: None, is_over: false };
+        self.open.insert(TransactionId(self.last), transaction);
+        Ok(TransactionId(self.last))
+    }
+
+    /// Finds the number behind a client's bytes.
+    ///
+    /// # Errors
+    /// `amqp:transaction:unknown-id`, or `amqp:transaction:timeout` where its time is over.
+    pub(crate) fn find(&self, bytes: &[u8]) -> Result<TransactionId, ProtocolError> {
+        let id = <[u8; 4]>::try_from(bytes).ok().map(|bytes| TransactionId(u32::from_be_bytes(bytes)));
+        match id.and_then(|id| Some((id, self.open.get(&id)?))) {
+            None => {
+                let text = "there is no transaction of this id; declare one first";
+                Err(ProtocolError::new(condition::TRANSACTION_UNKNOWN_ID, text))
+            }
+            Some((_, transaction)) if transaction.is_over => {
+                let text = "the transaction took too long and was rolled back; declare another";
+                Err(ProtocolError::new(condition::TRANSACTION_TIMEOUT, text))
+            }
+            Some((id, _)) => Ok(id),
+        }
+    }
+
+    /// Adds a step to a transaction that was found, with the deliveries that it settles.
+    ///
+    /// # Errors
+    /// It has as many steps as it may have.
+    pub(crate) fn add(
+        &mut self,
+        id: TransactionId,
+        step: Step,
+        retired: Option<Retired>,
+        (now, time_max): (Time, Duration),
+    ) -> Result<(), ProtocolError> {
+        let Some(transaction) = self.open.get_mut(&id) else { return Ok(()) };
+        if transaction.steps.len() >= TRANSACTION_STEPS_MAX {
+            let text = format_args!(
+                "a transaction has {TRANSACTION_STEPS_MAX} messages and settlements at most; discharge more often"
+            );
+            return Err(ProtocolError::new(condition::RESOURCE_LIMIT_EXCEEDED, text));
+        }
+        transaction.ends.get_or_insert_with(|| now.after(time_max));
+        transaction.steps.push(step);
+        transaction.retired.extend(retired);
+        Ok(())
+    }
+
+    /// The steps of a transaction.
+    pub(crate) fn steps(&self, id: TransactionId) -> &[Step] {
+        self.open.get(&id).map_or(&[], |transaction| &transaction.steps)
+    }
+
+    /// Takes a transaction out, which is over with that.
+    pub(crate) fn take(&mut self, id: TransactionId) -> Option<Transaction> {
+        self.open.remove(&id)
+    }
+
+    /// Takes out what links of a channel have declared: this one, or all of them.
+    pub(crate) fn take_of(&mut self, channel: u16, handle: Option<u32>) -> Vec<Transaction> {
+        let is_of = |transaction: &Transaction| {
+            transaction.link.0 == channel && handle.is_none_or(|handle| transaction.link.1 == handle)
+        };
+        let ids = self.open.iter().filter(|(_, transaction)| is_of(transaction));
+        let ids: Vec<TransactionId> = ids.map(|(id, _)| *id).collect();
+        ids.into_iter().filter_map(|id| self.open.remove(&id)).collect()
+    }
+
+    /// When the next one is over.
+    pub(crate) fn next_end(&self) -> Option<Time> {
+        self.open.values().filter_map(|transaction| transaction.ends).min()
+    }
+
+    /// Takes the steps of those whose time is over. Their numbers stay, so that the client is told why.
+    pub(crate) fn take_late(&mut self, now: Time) -> Vec<Transaction> {
+        let late =
+            self.open.values_mut().filter(|transaction| transaction.ends.is_some_and(|end| end <= now));
+        late.map(|transaction| {
+            let over = Transaction {
+                link: transaction.link,
+                steps: Vec::new(),
+                retired: Vec::new(),
+                ends: None,
+                is_over: true,
+            };
+            std::mem::replace(transaction, over)
+        })
+        .collect()
+    }
+
+    /// Forgets all of them.
+    pub(crate) fn clear(&mut self) {
+        self.open.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINK: LinkOf = (3, 7);
+
+    fn step() -> Step {
+        Step::Settle { session: SessionId(4), numbers: Numbers::One(1), outcome: Outcome::Accept }
+    }
+
+    #[test]
+    fn the_time_of_a_transaction_begins_with_its_first_step() {
+        let mut transactions = Transactions::default();
+        let id = transactions.declare(LINK).unwrap();
+        assert_eq!(transactions.find(&id.bytes()), Ok(id));
+        assert_eq!(transactions.next_end(), None);
+        let time = (Time(5), Duration::from_micros(10));
+        transactions.add(id, step(), None, time).unwrap();
+        transactions.add(id, step(), None, (Time(9), time.1)).unwrap();
+        assert_eq!(transactions.next_end(), Some(Time(15)));
+        assert!(transactions.take_late(Time(14)).is_empty());
+        assert_eq!(transactions.take_late(Time(15)).first().map(|late| late.steps.len()), Some(2));
+        assert_eq!(transactions.find(&id.bytes()).unwrap_err().condition(), condition::TRANSACTION_TIMEOUT);
+        assert_eq!(transactions.next_end(), None);
+        assert!(transactions.take(id).is_some());
+        assert_eq!(
+            transactions.find(&id.bytes()).unwrap_err().condition(),
+            condition::TRANSACTION_UNKNOWN_ID
+        );
+    }
+
+    /// SECURITY LIM-10.
+    #[test]
+    fn there_are_so_many_transactions_and_steps_at_most() {
+        let mut transactions = Transactions::default();
+        let ids: Vec<_> = (0..TRANSACTIONS_MAX).map(|_| transactions.declare(LINK).unwrap()).collect();
+        let refused = transactions.declare(LINK).unwrap_err();
+        assert_eq!(refused.condition(), condition::RESOURCE_LIMIT_EXCEEDED);
+        let time = (Time(0), Duration::from_secs(1));
+        for _ in 0..TRANSACTION_STEPS_MAX {
+            transactions.add(ids[0], step(), None, time).unwrap();
+        }
+        let refused = transactions.add(ids[0], step(), None, time).unwrap_err();
+        assert_eq!(refused.condition(), condition::RESOURCE_LIMIT_EXCEEDED);
+        assert_eq!(transactions.take_of(3, Some(8)).len(), 0);
+        assert_eq!(transactions.take_of(3, Some(7)).len(), TRANSACTIONS_MAX);
+        transactions.declare(LINK).unwrap();
+    }
+
+    #[test]
+    fn bytes_that_are_no_number_are_unknown() {
+        let mut transactions = Transactions::default();
+        transactions.declare(LINK).unwrap();
+        for bytes in [&b""[..], &[0, 0, 1], &[0, 0, 0, 2], &[0, 0, 0, 1, 0]] {
+            let refused = transactions.find(bytes).unwrap_err();
+            assert_eq!(refused.condition(), condition::TRANSACTION_UNKNOWN_ID, "{bytes:?}");
+        }
+    }
+}
