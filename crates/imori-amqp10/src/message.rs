@@ -254,13 +254,6 @@ pub(crate) fn body<'a>(delivery: &Delivery<'a>, origins: Origins, readers: Heade
     }
 }
 
-/// Appends the payload of a delivery: header, annotations, and the bare message.
-pub(crate) fn push(out: &mut Vec<u8>, delivery: &Delivery<'_>, origins: Origins, readers: HeaderReaders) {
-    let body = body(delivery, origins, readers);
-    push_head(out, delivery, body.len(), origins, readers);
-    out.extend_from_slice(&body);
-}
-
 /// Appends the payload of a delivery in front of its [`body`], which has `body_len` bytes.
 #[inline]
 pub(crate) fn push_head(

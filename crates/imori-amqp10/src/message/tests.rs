@@ -42,7 +42,9 @@ fn delivered(message: MessageView<'_>, deaths: Option<&Arc<Deaths>>, failures: u
     let is_redelivered = failures > 0;
     let delivery = Delivery { message, address: &address, deaths, sequence: 1, failures, is_redelivered };
     let mut out = Vec::new();
-    push(&mut out, &delivery, SOLE_ORIGINS, readers);
+    let body = body(&delivery, SOLE_ORIGINS, readers);
+    push_head(&mut out, &delivery, body.len(), SOLE_ORIGINS, readers);
+    out.extend_from_slice(&body);
     out
 }
 
