@@ -12,7 +12,7 @@ use imori_core::authorize::Identity;
 use imori_core::broker::{self, Actor, Revoked};
 use imori_core::id::ConnectionId;
 use imori_core::inbound::{Inbound, Intake, Keepalive, Performed, Phase, Taken, Unread};
-use imori_core::outbound::{Encoder, Outbound, SessionId};
+use imori_core::outbound::{Encoder, HeldAnswers, Outbound, SessionId};
 use imori_core::time::Time;
 use imori_core::turn::{Budget, ClientFacts, Next, Notice, Peer};
 use imori_core::world::World;
@@ -34,7 +34,7 @@ use crate::commands::transaction::roll_back_late;
 use crate::delivery::DeliveryEncoder;
 use crate::limits::{FRAME_BYTES_MIN, LOGIN_FRAME_BYTES_MAX};
 use crate::protocol_error::{Failure, ProtocolError};
-use crate::session::channel_of;
+use crate::session::{channel_of, session_of};
 use crate::settings::Settings;
 use state::{Action, Kind, State, action};
 
@@ -377,6 +377,12 @@ impl Connection {
 
     /// Ends the connection as the client asked for, or does a part of that.
     fn leave<W: World>(&mut self, world: &W) -> Performed {
+        // Whoever leaves hears nothing of the nodes that go with it.
+        for channel in self.client.sessions.keys() {
+            if !broker::end_session(world, &self.client.actor(), session_of(*channel), HeldAnswers::Keep) {
+                return Performed::Partly;
+            }
+        }
         if !broker::delete_exclusive(world, &self.client.actor()) {
             return Performed::Partly;
         }
