@@ -478,7 +478,7 @@ fn push_encoded(out: &mut String, name: &[u8]) {
     for byte in name {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                out.push(char::from(*byte))
+                out.push(char::from(*byte));
             }
             other => out.push_str(&format!("%{other:02X}")),
         }

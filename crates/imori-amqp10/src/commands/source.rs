@@ -12,12 +12,14 @@ use crate::codec::composites::{Attach, Source};
 use crate::codec::frame::{FrameKind, push_frame};
 use crate::codec::restricted::{Role, SenderSettleMode, TerminusDurability, TerminusExpiryPolicy};
 use crate::codec::value::Value;
+use crate::commands::management::{is_paired, paired};
 use crate::commands::terminus::{
     Queue, durable_subscription, is_topic, known_subscription, made_name, queue, subscription,
     temporary_queue,
 };
 use crate::delivery::label;
 use crate::link::{End, Link, SourceEnd, Until};
+use crate::management::ADDRESS;
 use crate::protocol_error::ProtocolError;
 use crate::session::session_of;
 
@@ -53,6 +55,7 @@ pub(super) fn attach_source<W: World>(
     let source = attach.source.unwrap_or_default();
     // AMQP 1.0, 3.5.3: of the filters those are told that have an effect.
     let source = Source { address: made_text.as_deref().or(source.address), filter: None, ..source };
+    let paired = paired();
     let answer = Attach {
         name: attach.name,
         handle: attach.handle,
@@ -62,6 +65,7 @@ pub(super) fn attach_source<W: World>(
         source: Some(source),
         target: attach.target,
         initial_delivery_count: Some(0),
+        properties: is_paired(attach).then(|| paired.map()),
         ..Attach::default()
     };
     let name = queue.name.as_bytes();
@@ -108,6 +112,11 @@ fn open<W: World>(client: &Client, world: &W, attach: &Attach<'_>) -> Result<Ope
             }
         };
         return Ok(Opened { until: Some(Until::Detach), made: Some(made), ..there(queue) });
+    }
+    if source.address == Some(ADDRESS) {
+        // Responses wait here.
+        let queue = temporary_queue(client, world, false)?;
+        return Ok(Opened { until: Some(Until::Detach), ..there(queue) });
     }
     let node = Node::parse(source.address.unwrap_or_default(), is_topic(source.capabilities))?;
     if let Node::Queue(name) = &node {
