@@ -81,6 +81,10 @@ ROWS = (
     Row("amqp: publish with confirm", "imori-amqp091", "connection", "publish with confirm"),
     Row("amqp: publish, deliver, ack", "imori-amqp091", "connection", "publish, deliver, ack"),
     Row("amqp: publish, properties differ", "imori-amqp091", "connection", "properties differ"),
+    Row("amqp10: decode transfer", "imori-amqp10", "codec", "decode transfer"),
+    Row("amqp10: decode disposition", "imori-amqp10", "codec", "decode disposition"),
+    Row("amqp10: read sections of a message", "imori-amqp10", "codec", "read sections"),
+    Row("amqp10: encode transfer", "imori-amqp10", "codec", "encode transfer"),
     Row("stomp: SEND, MESSAGE, ACK", "imori-stomp", "connection", "SEND, ACK of 1"),
 )
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pika
+from proton.utils import BlockingConnection
 
 from harness.broker import Broker, broker_of
 from harness.deadline import DEADLINE_S
@@ -37,6 +38,7 @@ class Row:
     stomp: str
     nats: str
     amqp: str = ""
+    amqp10: str = ""
 
 
 def rows(section: str) -> list[Row]:
@@ -135,6 +137,14 @@ class World:
         host, port = self.amqp_address
         parameters = pika.ConnectionParameters(host, port, socket_timeout=DEADLINE_S)
         return self.stack.enter_context(pika.BlockingConnection(parameters)).channel()
+
+    def amqp10(self) -> BlockingConnection:
+        """Opens a connection of proton, which speaks AMQP 1.0."""
+        host, port = self.amqp_address
+        login: dict[str, Any] = {"user": "guest", "password": "guest", "allowed_mechs": "PLAIN"}
+        connection = BlockingConnection(f"{host}:{port}", timeout=DEADLINE_S, **login)
+        self.stack.callback(connection.close)
+        return connection
 
     def listen_amqp(self, exchange: str, key: str) -> "AmqpQueue":
         """Binds a queue of its own to an exchange; of the default one it is the queue `key`."""

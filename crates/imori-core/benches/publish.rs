@@ -121,7 +121,8 @@ fn limited(name: &str, body_bytes: usize, receivers: u32) {
 fn live_on(mut stage: Stage, name: &str, body_bytes: usize, receivers: u32) {
     let key = BindingKey::new(Syntax::Nats, b"orders.>");
     for slot in 1..=receivers {
-        let options = SubscribeOptions { session: SessionId(0), label: LABEL.into(), group: None };
+        let options =
+            SubscribeOptions { session: SessionId(0), label: LABEL.into(), group: None, selector: None };
         broker::subscribe(&stage.world, &stage.actor(slot), b"amq.topic", &key, options)
             .expect("the exchange is there");
     }
@@ -140,7 +141,7 @@ fn sessions(name: &str, body_bytes: usize, receivers: u16) {
     let key = BindingKey::new(Syntax::Nats, b"orders.>");
     for session in (1..=receivers).map(SessionId) {
         broker::open_session(&stage.world, &stage.actor(1), session).expect("it is below the limit");
-        let options = SubscribeOptions { session, label: LABEL.into(), group: None };
+        let options = SubscribeOptions { session, label: LABEL.into(), group: None, selector: None };
         broker::subscribe(&stage.world, &stage.actor(1), b"amq.topic", &key, options)
             .expect("the exchange is there");
     }
@@ -221,6 +222,9 @@ impl Stage {
             credit: Credit::Unlimited,
             priority: 0,
             is_exclusive: false,
+            selector: None,
+            drops_unwanted: false,
+            is_browser: false,
         };
         broker::consume(&self.world, &actor, id, b"orders", options, |_, _| ()).expect("nobody reads it");
     }

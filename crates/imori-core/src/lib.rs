@@ -19,6 +19,7 @@ pub mod authorize;
 pub mod certificate;
 pub mod paging;
 pub mod queue;
+mod consumers;
 pub mod entries;
 pub mod outbound;
 pub mod activity;

@@ -163,3 +163,14 @@ pub const SELECTOR_SLOTS_MAX: usize = 2 * SELECTOR_NESTING_MAX + 1;
 /// Characters between two `%` of a pattern with `_` among them, which are tried at each place of a text. More: the
 /// selector is refused.
 pub const SELECTOR_WILD_PIECE_MAX: usize = 64;
+
+/// Messages that came back to places which a consumer with a selector has passed, and which it has still to look at,
+/// about 30 bytes each. More: it looks through the queue again.
+pub const RETURNED_MAX: usize = 4096;
+
+/// Messages that the consumers of a queue with selectors look at under one lock of it, about a millisecond. More: they go
+/// on after others had the queue.
+pub const SEEK_AT_ONCE: usize = 8192;
+
+/// Pages that are read at once for a consumer that looks through a queue: the one that it needs, and those behind it.
+pub const SEEK_PAGES: usize = 4;

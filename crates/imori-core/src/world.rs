@@ -8,7 +8,7 @@ use crate::confirm::Lsn;
 use crate::id::{ConnectionId, QueueId, VhostId};
 use crate::login::{Login, Verdict, Verification};
 use crate::memory::Gauge;
-use crate::message::{AddressView, DeathReason, HeaderReader, MessageView, OriginId};
+use crate::message::{AddressView, DeathReason, HeaderReader, HeaderReaders, MessageView, OriginId};
 use crate::outbound::Outbound;
 use crate::paging::PageWork;
 use crate::queue::Queue;
@@ -354,5 +354,10 @@ pub trait World {
     fn unthrottle(&self, publisher: ConnectionId);
 
     /// The reader of header blocks of this origin.
-    fn header_reader(&self, origin: OriginId) -> &dyn HeaderReader;
+    fn header_readers(&self) -> HeaderReaders;
+
+    /// The reader of header blocks of this origin.
+    fn header_reader(&self, origin: OriginId) -> &'static dyn HeaderReader {
+        self.header_readers()(origin)
+    }
 }

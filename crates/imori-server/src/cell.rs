@@ -21,7 +21,7 @@ use imori_core::confirm::Lsn;
 use imori_core::id::{ConnectionId, QueueId, VhostId};
 use imori_core::login::{Login, Verification};
 use imori_core::memory::Gauge;
-use imori_core::message::{HeaderReader, OriginId};
+use imori_core::message::HeaderReaders;
 use imori_core::name::Name;
 use imori_core::outbound::Outbound;
 use imori_core::paging::PageWork;
@@ -475,8 +475,8 @@ impl World for Cell {
         give_signal(self, publisher, Signal::Unthrottled);
     }
 
-    fn header_reader(&self, origin: OriginId) -> &dyn HeaderReader {
-        header_reader(origin)
+    fn header_readers(&self) -> HeaderReaders {
+        header_reader
     }
 }
 

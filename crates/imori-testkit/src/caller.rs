@@ -180,6 +180,7 @@ impl<'w> Caller<'w> {
             session: self.session,
             label: label.as_bytes().into(),
             group: group.map(Name::from),
+            selector: None,
         };
         broker::subscribe(self.world, &self.actor(), exchange.as_bytes(), &key, options)
     }
@@ -199,6 +200,9 @@ impl<'w> Caller<'w> {
             credit: Credit::ungranted(),
             priority: 0,
             is_exclusive: false,
+            selector: None,
+            drops_unwanted: false,
+            is_browser: false,
         };
         let added = broker::consume(self.world, &self.actor(), id, queue.as_bytes(), options, |_, _| ());
         added.expect("it may consume")
@@ -225,6 +229,9 @@ impl<'w> Caller<'w> {
             credit: if credit > 0 { Credit::window(credit) } else { Credit::Unlimited },
             priority: 0,
             is_exclusive,
+            selector: None,
+            drops_unwanted: false,
+            is_browser: false,
         };
         broker::consume(self.world, &self.actor(), id, queue.as_bytes(), options, |_, _| ())
     }

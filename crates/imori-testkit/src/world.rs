@@ -14,7 +14,7 @@ use imori_core::id::{ConnectionId, QueueId, VhostId};
 use imori_core::limits::RECORD_SLACK_BYTES;
 use imori_core::login::{Credentials, Login, Verdict, Verification};
 use imori_core::memory::Gauge;
-use imori_core::message::{DeathReason, HeaderReader, OriginId};
+use imori_core::message::{DeathReason, HeaderReader, HeaderReaders, OriginId};
 use imori_core::name::Name;
 use imori_core::outbound::{Encoder, Outbound, OutboundLimits};
 use imori_core::paging::PageWork;
@@ -545,7 +545,7 @@ impl World for TestWorld {
         self.unthrottled.borrow_mut().push(publisher);
     }
 
-    fn header_reader(&self, origin: OriginId) -> &dyn HeaderReader {
-        (self.header_reader)(origin)
+    fn header_readers(&self) -> HeaderReaders {
+        self.header_reader
     }
 }

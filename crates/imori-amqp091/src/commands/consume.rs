@@ -71,6 +71,9 @@ pub(crate) fn consume<W: World>(
         },
         priority: priority(client, consume.arguments, queue)?,
         is_exclusive: consume.exclusive,
+        selector: None,
+        drops_unwanted: false,
+        is_browser: false,
     };
     let actor = client.actor();
     let added = broker::find_queue(world, &actor, queue.as_bytes()).and_then(|id| {

@@ -61,7 +61,8 @@ impl SectionKind {
         push_descriptor(out, Descriptor::Code(self as u64));
     }
 
-    fn is_body(self) -> bool {
+    /// Tells whether it is one of a body.
+    pub fn is_body(self) -> bool {
         matches!(self, SectionKind::Data | SectionKind::AmqpSequence | SectionKind::AmqpValue)
     }
 }
@@ -105,6 +106,11 @@ impl<'a> Sections<'a> {
     /// The bytes of the sections that are not read.
     pub fn rest(&self) -> &'a [u8] {
         self.input.rest()
+    }
+
+    /// The kind of the section that was read last.
+    pub fn last_kind(&self) -> Option<SectionKind> {
+        self.last
     }
 
     /// Reads the next section and checks everything in it; `None` behind the last.

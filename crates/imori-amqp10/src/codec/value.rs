@@ -72,14 +72,14 @@ pub enum Value<'a> {
 }
 
 /// Values in order.
-#[derive(Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Default, Clone, Copy)]
 pub struct List<'a> {
     count: u32,
     bytes: &'a [u8],
 }
 
 /// Pairs of key and value in order; a key may come twice.
-#[derive(Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Default, Clone, Copy)]
 pub struct Map<'a> {
     /// Keys and values together.
     count: u32,
@@ -87,7 +87,7 @@ pub struct Map<'a> {
 }
 
 /// Values of one type in order.
-#[derive(Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Default, Clone, Copy)]
 pub struct Array<'a> {
     count: u32,
     /// The constructor of all elements, then the elements.
@@ -104,7 +104,7 @@ pub enum Descriptor<'a> {
 }
 
 /// A value and what it stands for.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct Described<'a> {
     /// Its type.
     pub descriptor: Descriptor<'a>,
@@ -360,6 +360,32 @@ impl<'a> Iterator for Values<'a> {
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         (0, usize::try_from(self.left).ok())
+    }
+}
+
+// Values are equal however they are encoded.
+
+impl PartialEq for List<'_> {
+    fn eq(&self, other: &List<'_>) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl PartialEq for Map<'_> {
+    fn eq(&self, other: &Map<'_>) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl PartialEq for Array<'_> {
+    fn eq(&self, other: &Array<'_>) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl PartialEq for Described<'_> {
+    fn eq(&self, other: &Described<'_>) -> bool {
+        self.descriptor == other.descriptor && self.value() == other.value()
     }
 }
 

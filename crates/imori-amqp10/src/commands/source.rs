@@ -3,15 +3,20 @@
 use imori_core::broker::{self, ConsumeOptions};
 use imori_core::name::Name;
 use imori_core::outbound::Credit;
+use imori_core::selector::Selector;
 use imori_core::world::World;
 
 use crate::address::Node;
 use crate::client::Client;
 use crate::codec::composite::Composite;
 use crate::codec::composites::{Attach, Source};
+use crate::codec::condition;
 use crate::codec::frame::{FrameKind, push_frame};
-use crate::codec::restricted::{Role, SenderSettleMode, TerminusDurability, TerminusExpiryPolicy};
-use crate::codec::value::Value;
+use crate::codec::map::MapBuf;
+use crate::codec::restricted::{
+    DistributionMode, Role, SenderSettleMode, TerminusDurability, TerminusExpiryPolicy,
+};
+use crate::codec::value::{Descriptor, Map, Value};
 use crate::commands::management::{is_paired, paired};
 use crate::commands::terminus::{
     Queue, durable_subscription, is_topic, known_subscription, made_name, queue, subscription,
@@ -23,9 +28,15 @@ use crate::management::ADDRESS;
 use crate::protocol_error::ProtocolError;
 use crate::session::session_of;
 
+/// The symbols and the code of a filter that is a selector of JMS.
+const SELECTOR_NAMES: [&str; 2] = ["apache.org:selector-filter:string", "jms-selector"];
+const SELECTOR_CODE: u64 = 0x0000_468C_0000_0004;
+
 /// A source that was found or made.
 struct Opened {
     queue: Queue,
+    /// The queue is a subscription of this link alone.
+    is_subscription: bool,
     /// The queue ends with its link.
     until: Option<Until>,
     /// The address of a node that was made.
@@ -39,8 +50,13 @@ pub(super) fn attach_source<W: World>(
     channel: u16,
     attach: &Attach<'_>,
 ) -> Result<(), ProtocolError> {
+    let source = attach.source.unwrap_or_default();
+    let mut effective = MapBuf::new();
+    let selector = source.filter.map(|filter| selector(filter, &mut effective)).transpose()?.flatten();
     let opened = open(client, world, attach)?;
-    let Opened { queue, until, made } = opened;
+    let Opened { queue, is_subscription, until, made } = opened;
+    // AMQP 1.0, 3.5.7: of what is copied nothing is taken.
+    let is_browser = source.distribution_mode == Some(DistributionMode::Copy) && !is_subscription;
     let settles = attach.snd_settle_mode != SenderSettleMode::Settled;
     let session = session_of(channel);
     let options = ConsumeOptions {
@@ -50,11 +66,14 @@ pub(super) fn attach_source<W: World>(
         credit: Credit::ungranted(),
         priority: priority(attach),
         is_exclusive: false,
+        selector,
+        drops_unwanted: is_subscription,
+        is_browser,
     };
     let made_text = made.as_ref().map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned());
-    let source = attach.source.unwrap_or_default();
     // AMQP 1.0, 3.5.3: of the filters those are told that have an effect.
-    let source = Source { address: made_text.as_deref().or(source.address), filter: None, ..source };
+    let filter = (!effective.is_empty()).then(|| effective.map());
+    let source = Source { address: made_text.as_deref().or(source.address), filter, ..source };
     let paired = paired();
     let answer = Attach {
         name: attach.name,
@@ -93,11 +112,11 @@ pub(super) fn attach_source<W: World>(
 }
 
 fn open<W: World>(client: &Client, world: &W, attach: &Attach<'_>) -> Result<Opened, ProtocolError> {
-    let there = |queue| Opened { queue, until: None, made: None };
+    let there = |queue| Opened { queue, is_subscription: false, until: None, made: None };
     let Some(source) = attach.source else {
         // Qpid JMS looks for a durable subscription without saying to what.
         let queue = known_subscription(client, world, attach.name)?;
-        return Ok(Opened { until: Some(Until::Close), ..there(queue) });
+        return Ok(Opened { is_subscription: true, until: Some(Until::Close), ..there(queue) });
     };
     if source.dynamic {
         let (queue, made) = match is_topic(source.capabilities) {
@@ -111,7 +130,8 @@ fn open<W: World>(client: &Client, world: &W, attach: &Attach<'_>) -> Result<Ope
                 (queue, name)
             }
         };
-        return Ok(Opened { until: Some(Until::Detach), made: Some(made), ..there(queue) });
+        let is_subscription = is_topic(source.capabilities);
+        return Ok(Opened { is_subscription, until: Some(Until::Detach), made: Some(made), ..there(queue) });
     }
     if source.address == Some(ADDRESS) {
         // Responses wait here.
@@ -126,10 +146,38 @@ fn open<W: World>(client: &Client, world: &W, attach: &Attach<'_>) -> Result<Ope
         source.durable != TerminusDurability::None || source.expiry_policy == TerminusExpiryPolicy::Never;
     if is_durable {
         let queue = durable_subscription(client, world, &node, attach.name)?;
-        return Ok(Opened { until: Some(Until::Close), ..there(queue) });
+        return Ok(Opened { is_subscription: true, until: Some(Until::Close), ..there(queue) });
     }
     // The queue goes with its only consumer.
-    subscription(client, world, &node).map(there)
+    subscription(client, world, &node).map(|queue| Opened { is_subscription: true, ..there(queue) })
+}
+
+/// The selector among the filters of a source; that filter is added to those with an effect. Of several the first counts.
+fn selector(filter: Map<'_>, effective: &mut MapBuf) -> Result<Option<Selector>, ProtocolError> {
+    let found = filter.iter().find_map(|(key, value)| match value {
+        Value::Described(described) => {
+            let is_selector = match described.descriptor {
+                Descriptor::Code(code) => code == SELECTOR_CODE,
+                Descriptor::Name(name) => SELECTOR_NAMES.contains(&name.0),
+            };
+            let text = described.value();
+            is_selector.then_some((key, value, text))
+        }
+        // A filter that is named and not described.
+        Value::String(_) => match key {
+            Value::Symbol(name) if SELECTOR_NAMES.contains(&name.0) => Some((key, value, value)),
+            _ => None,
+        },
+        _ => None,
+    });
+    let Some((key, value, text)) = found else { return Ok(None) };
+    let Value::String(text) = text else {
+        return Err(ProtocolError::new(condition::INVALID_FIELD, "a selector is a string; send one"));
+    };
+    let selector = Selector::read(text.as_bytes());
+    let selector = selector.map_err(|error| ProtocolError::new(condition::INVALID_FIELD, error))?;
+    effective.push(key, value);
+    Ok(selector)
 }
 
 /// The receiver's rank among others, as RabbitMQ's clients say it.

@@ -5,6 +5,7 @@ use imori_core::confirm::Confirm;
 use imori_core::error::BrokerError;
 use imori_core::message::TOPIC_EXCHANGE;
 use imori_core::name::Name;
+use imori_core::outbound::INBOX_PREFIX;
 use imori_core::route::RouteError;
 use imori_core::world::World;
 
@@ -113,6 +114,11 @@ fn begin<W: World>(
 fn open<W: World>(client: &Client, world: &W, node: &Node) -> Result<Confirm, ProtocolError> {
     let (exchange, subject) = node.address();
     let confirm = match node {
+        // An inbox is its owner's: everybody may reply to it, and nobody makes a queue of that name.
+        Node::Queue(name) if name.as_bytes().starts_with(INBOX_PREFIX) => {
+            authorize(client, world, exchange, subject, false)?;
+            Confirm::NOW
+        }
         Node::Queue(name) => {
             authorize(client, world, exchange, subject, false)?;
             queue(client, world, name)?.confirm

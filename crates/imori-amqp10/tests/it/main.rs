@@ -3,4 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets the unexpected has failed")]
 
 mod composites;
+mod oracle;
+mod specification;
 mod table;

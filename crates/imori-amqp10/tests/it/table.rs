@@ -52,11 +52,17 @@ pub(crate) fn table() -> Vec<Composite> {
 /// Bytes that decide what a sample is.
 pub(crate) struct Choice<'a> {
     bytes: std::iter::Cycle<std::slice::Iter<'a, u8>>,
+    /// Nothing is chosen that the other codec does not read: empty arrays, maps of keys of its own types.
+    is_common: bool,
 }
 
 impl Choice<'_> {
     pub(crate) fn of(bytes: &[u8]) -> Choice<'_> {
-        Choice { bytes: bytes.iter().cycle() }
+        Choice { bytes: bytes.iter().cycle(), is_common: false }
+    }
+
+    pub(crate) fn common(bytes: &[u8]) -> Choice<'_> {
+        Choice { is_common: true, ..Choice::of(bytes) }
     }
 
     pub(crate) fn octet(&mut self) -> u8 {
@@ -70,7 +76,10 @@ impl Choice<'_> {
 
 /// A list with some of its fields, in the fewest bytes.
 pub(crate) fn sample(composite: &Composite, choice: &mut Choice<'_>) -> Vec<u8> {
-    let fields: Vec<Vec<u8>> = composite.fields.iter().map(|field| sample_field(field, choice)).collect();
+    // The other codec knows few capabilities of a coordinator.
+    let fields =
+        if choice.is_common && composite.name == "Coordinator" { &[][..] } else { &composite.fields };
+    let fields: Vec<Vec<u8>> = fields.iter().map(|field| sample_field(field, choice)).collect();
     described(composite.code, &fields)
 }
 
@@ -97,7 +106,8 @@ pub(crate) fn described(code: u8, fields: &[Vec<u8>]) -> Vec<u8> {
 }
 
 fn sample_field(field: &Field, choice: &mut Choice<'_>) -> Vec<u8> {
-    if !field.is_mandatory && choice.below(3) == 0 {
+    let is_own = matches!(field.name, "unsettled" | "filter" | "global_id");
+    if !field.is_mandatory && choice.below(3) == 0 || choice.is_common && is_own {
         return vec![0x40];
     }
     let bytes = sample_of(field.kind, choice);
@@ -160,13 +170,13 @@ fn sample_of(kind: &str, choice: &mut Choice<'_>) -> Vec<u8> {
         "Symbol" => text(0xa3, choice),
         "Symbols" => match choice.below(3) {
             0 => text(0xa3, choice),
-            1 => b"\xe0\x02\x00\xa3".to_vec(),
+            1 if !choice.is_common => b"\xe0\x02\x00\xa3".to_vec(),
             _ => b"\xe0\x08\x02\xa3\x01a\x03bcd".to_vec(),
         },
         "Map" => match choice.below(3) {
             0 => b"\xc1\x01\x00".to_vec(),
             1 => b"\xc1\x05\x02\xa3\x01k\x40".to_vec(),
-            _ => b"\xc1\x12\x04\xa3\x01k\xa1\x01v\x54\x07\x00\x53\x77\xc0\x04\x02\x41\x50\x09".to_vec(),
+            _ => b"\xc1\x13\x04\xa3\x01k\xa1\x01v\xa3\x01l\x00\x53\x77\xc0\x04\x02\x41\x50\x09".to_vec(),
         },
         "Value" => match choice.below(2) {
             0 => text(0xa1, choice),

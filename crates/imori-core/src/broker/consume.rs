@@ -11,8 +11,9 @@ use crate::id::{QueueId, Reader, ReaderId};
 use crate::name::Name;
 use crate::outbound::{Credit, Outbound, ReaderSpec, SessionId, Source, Subscription};
 use crate::pipeline::is_topic;
-use crate::queue::ConsumeRefusal;
+use crate::queue::{ConsumeRefusal, Selection};
 use crate::route::{BindingKey, RouteError};
+use crate::selector::Selector;
 use crate::world::World;
 
 /// How somebody wants to read a queue.
@@ -30,6 +31,12 @@ pub struct ConsumeOptions {
     pub priority: i32,
     /// The consumer wants the queue for itself.
     pub is_exclusive: bool,
+    /// The consumer wants messages of which this is true, and no others.
+    pub selector: Option<Selector>,
+    /// Messages that the selector does not take are dropped: the queue is there for this selector alone.
+    pub drops_unwanted: bool,
+    /// The consumer sees all messages that wait, and takes none: each is settled for it.
+    pub is_browser: bool,
 }
 
 /// How somebody wants to hear what is published.
@@ -41,6 +48,8 @@ pub struct SubscribeOptions {
     pub label: Box<[u8]>,
     /// The group of which one member gets each message.
     pub group: Option<Name>,
+    /// The subscription wants messages of which this is true, and no others.
+    pub selector: Option<Selector>,
 }
 
 /// Adds a consumer to a queue. `answer` is called under the connection's lock before the first delivery.
@@ -76,7 +85,7 @@ pub fn consume<W: World>(
             session: options.session,
             label: options.label,
             source: Source::Queue(id),
-            settles: options.settles,
+            settles: options.settles && !options.is_browser,
             credit: options.credit,
         };
         let session = spec.session;
@@ -90,7 +99,15 @@ pub fn consume<W: World>(
             return Err(BrokerError::NoSession(session));
         };
         let consumer = Reader { connection: actor.connection, id: reader };
-        queue.add_consumer(consumer, options.priority, options.is_exclusive, now);
+        let ConsumeOptions { selector, drops_unwanted, is_browser, priority, is_exclusive, .. } = options;
+        if selector.is_some() || is_browser {
+            let drops_unwanted = drops_unwanted && selector.is_some() && !is_browser;
+            let headers = world.header_readers();
+            let selection = Selection { selector, drops_unwanted, is_browser, headers };
+            queue.add_seeker(consumer, priority, is_exclusive, selection, now);
+        } else {
+            queue.add_consumer(consumer, priority, is_exclusive, now);
+        }
         Ok(reader)
     });
     added.unwrap_or_else(|| Err(BrokerError::NoQueue(Name::new(name))))
@@ -143,6 +160,9 @@ pub fn subscribe_all<W: World>(
             });
             if let (Some(id), Some(filter)) = (id, filter) {
                 outbound.set_filter(id, Some(filter));
+            }
+            if let (Some(id), Some(selector)) = (id, options.selector) {
+                outbound.set_selector(id, selector, world.header_readers());
             }
             added.push(id.map(|id| (id, subscription)).ok_or(BrokerError::NoSession(options.session)));
         }

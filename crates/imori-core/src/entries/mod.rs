@@ -24,7 +24,7 @@ pub(crate) use page_keep::PageKeep;
 pub(crate) use pages::{DuePlace, Page, Pages, delayed_position};
 pub use pages::{GonePage, PageFacts, PageId, PagePlace, PageSource, PurgedPage};
 pub(crate) use position::{first_position, restored_position};
-pub(crate) use priority_lane::{Front, PagePart, Part};
+pub(crate) use priority_lane::{Front, Looked, PagePart, Part, Stand};
 pub use ranges::Ranges;
 pub(crate) use ready::Ready;
 pub(crate) use run::Run;

@@ -17,6 +17,8 @@ pub(crate) struct PageKeep<'p> {
     len: usize,
     /// Records that are settled; none of a page that is not durable.
     settled: Option<Cow<'p, Ranges>>,
+    /// Numbers of entries that were taken out.
+    holes: Cow<'p, Ranges>,
     is_doubtful: bool,
     priority: u8,
 }
@@ -29,6 +31,7 @@ impl PageKeep<'_> {
             from: part.first,
             len: part.len as usize,
             settled: page.is_durable.then_some(Cow::Borrowed(page.settled())),
+            holes: Cow::Borrowed(page.holes()),
             is_doubtful: page.is_doubtful,
             priority: page.priority,
         }
@@ -36,7 +39,8 @@ impl PageKeep<'_> {
 
     /// The rule apart from its page.
     pub(crate) fn into_owned(self) -> PageKeep<'static> {
-        PageKeep { settled: self.settled.map(|settled| Cow::Owned(settled.into_owned())), ..self }
+        let settled = self.settled.map(|settled| Cow::Owned(settled.into_owned()));
+        PageKeep { settled, holes: Cow::Owned(self.holes.into_owned()), ..self }
     }
 
     /// Tells whether the entry with this index in the page is needed, of which so many are kept before it, and gives it
@@ -48,7 +52,8 @@ impl PageKeep<'_> {
         }
         let is_before = self.from.is_some_and(|from| envelope.sequence < from);
         let is_settled = self.settled.as_ref().is_some_and(|settled| settled.contains(envelope.lsn.0));
-        if is_before || kept >= self.len || is_settled {
+        let is_out = self.holes.contains(envelope.sequence);
+        if is_before || is_out || kept >= self.len || is_settled {
             return false;
         }
         envelope.is_redelivered |= self.is_doubtful;

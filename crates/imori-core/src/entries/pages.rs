@@ -107,6 +107,8 @@ pub(crate) struct Page {
     pub(crate) is_durable: bool,
     /// The page could not be written.
     pub(crate) is_failed: bool,
+    /// Numbers of entries that were taken out from between others.
+    holes: Ranges,
     /// Nobody knows whether its entries were given out before the broker was away.
     pub(crate) is_doubtful: bool,
     pub(crate) priority: u8,
@@ -164,6 +166,7 @@ impl Pages {
             in_journal: None,
             is_durable,
             is_failed: false,
+            holes: Ranges::default(),
             is_doubtful: false,
             priority,
             live: count,
@@ -203,6 +206,7 @@ impl Pages {
             in_journal: None,
             is_durable: true,
             is_failed: false,
+            holes: Ranges::default(),
             is_doubtful,
             priority: page.priority,
             live,
@@ -326,6 +330,14 @@ impl Pages {
         self.let_go(id, 1);
     }
 
+    /// Notes that the entry with this number was taken out from between others of its page. Those that are left can
+    /// go to disk again, where the page has all of them.
+    pub(crate) fn note_hole(&mut self, id: PageId, sequence: u64) {
+        if let Some(page) = self.all.get_mut(&id) {
+            page.holes.insert(sequence);
+        }
+    }
+
     /// Notes that so many entries of a page are not needed any more.
     pub(crate) fn let_go(&mut self, id: PageId, count: u32) {
         let Some(page) = self.all.get_mut(&id) else { return };
@@ -434,6 +446,11 @@ impl Page {
     /// Records of those of its entries that are settled.
     pub(crate) fn settled(&self) -> &Ranges {
         &self.settled
+    }
+
+    /// Numbers of entries that were taken out from between others.
+    pub(crate) fn holes(&self) -> &Ranges {
+        &self.holes
     }
 
     /// Where it can be read; none while it is being written.

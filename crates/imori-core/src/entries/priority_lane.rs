@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::entry::Entry;
 use super::pages::{Page, PageId, PageSource, Pages};
-use super::run::Run;
+use super::run::{Run, RunPlace};
 
 /// Messages of one priority.
 #[derive(Debug, Default)]
@@ -39,12 +39,36 @@ pub(crate) struct PagePart {
     /// The key of the first of them, where it is not the first of the page.
     pub(crate) first: Option<u64>,
     pub(crate) len: u32,
+    /// The number of the first of them, or one below.
+    pub(crate) start: u64,
+    /// The number of the last of them, or one above.
+    pub(crate) last: u64,
     /// Bytes that they kept in memory, or about so many.
     pub(crate) memory: usize,
     /// Bytes of their bodies; 0 where that is not known, as after a restart.
     pub(crate) body_bytes: u64,
     /// The page is being read.
     pub(crate) is_asked: bool,
+}
+
+/// Where a message in memory stands in its lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stand {
+    /// Among those that came back, with this number.
+    Released(u64),
+    /// In this part, at this place of its run.
+    Fresh(usize, RunPlace),
+}
+
+/// How a look through a lane ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Looked {
+    /// At this message.
+    Stopped(Stand),
+    /// Before this page, which is on disk alone.
+    OnDisk(PageId),
+    /// All of them were looked at.
+    End,
 }
 
 /// The front of a list whose messages may be on disk.
@@ -57,9 +81,32 @@ pub(crate) enum Front<T> {
     Nothing,
 }
 
+impl Part {
+    /// The number of its first message, or one below; 0 where it has none.
+    pub(crate) fn start(&self) -> u64 {
+        match self {
+            Part::Memory(run) => run.front().map_or(0, |entry| entry.envelope.sequence),
+            Part::Page(part) => part.start,
+        }
+    }
+}
+
 impl PriorityLane {
+    /// The message that came back and stands before all that did not. One that was selected from between others may
+    /// stand behind some.
+    #[inline]
+    fn first_released(&self) -> Option<(u64, &Entry)> {
+        let (sequence, entry) = self.released.first_key_value()?;
+        let is_first = match self.parts.front() {
+            None => true,
+            Some(Part::Memory(run)) => run.front().is_none_or(|fresh| *sequence < fresh.envelope.sequence),
+            Some(Part::Page(part)) => *sequence < part.start,
+        };
+        is_first.then_some((*sequence, entry))
+    }
+
     pub(crate) fn front(&self) -> Front<&Entry> {
-        if let Some((_, entry)) = self.released.first_key_value() {
+        if let Some((_, entry)) = self.first_released() {
             return Front::Entry(entry);
         }
         match self.parts.front() {
@@ -70,7 +117,9 @@ impl PriorityLane {
     }
 
     pub(crate) fn pop(&mut self) -> Front<Entry> {
-        if let Some((_, entry)) = self.released.pop_first() {
+        if let Some((sequence, _)) = self.first_released()
+            && let Some(entry) = self.released.remove(&sequence)
+        {
             return Front::Entry(entry);
         }
         let entry = match self.parts.front_mut() {
@@ -80,6 +129,59 @@ impl PriorityLane {
         };
         self.drop_empty_front();
         entry.map_or(Front::Nothing, Front::Entry)
+    }
+
+    /// Calls `look` with the messages in memory from number `mark` on, in order, until it says that it has seen enough
+    /// or one has to be read.
+    pub(crate) fn look_from(&self, mark: u64, mut look: impl FnMut(&Entry) -> bool) -> Looked {
+        let mut released = self.released.range(mark..).peekable();
+        for (at, part) in self.parts.iter().enumerate() {
+            match part {
+                Part::Page(part) if part.last < mark => {}
+                Part::Page(part) => {
+                    while let Some((sequence, entry)) =
+                        released.next_if(|(sequence, _)| **sequence < part.start)
+                    {
+                        if look(entry) {
+                            return Looked::Stopped(Stand::Released(*sequence));
+                        }
+                    }
+                    return Looked::OnDisk(part.id);
+                }
+                Part::Memory(run) => {
+                    for (place, fresh) in run.from(mark) {
+                        let is_before = |sequence: u64| sequence < fresh.envelope.sequence;
+                        while let Some((sequence, entry)) =
+                            released.next_if(|(sequence, _)| is_before(**sequence))
+                        {
+                            if look(entry) {
+                                return Looked::Stopped(Stand::Released(*sequence));
+                            }
+                        }
+                        if look(fresh) {
+                            return Looked::Stopped(Stand::Fresh(at, place));
+                        }
+                    }
+                }
+            }
+        }
+        match released.find(|(_, entry)| look(entry)) {
+            Some((sequence, _)) => Looked::Stopped(Stand::Released(*sequence)),
+            None => Looked::End,
+        }
+    }
+
+    /// Takes a message out of its place; tells too whether it stood before all that did not come back.
+    pub(crate) fn take_at(&mut self, stand: Stand) -> Option<(Entry, bool)> {
+        let (at, place) = match stand {
+            Stand::Released(sequence) => return self.released.remove(&sequence).map(|entry| (entry, true)),
+            Stand::Fresh(at, place) => (at, place),
+        };
+        let Some(Part::Memory(run)) = self.parts.get_mut(at) else { return None };
+        let is_first = at == 0 && run.first_place() == Some(place);
+        let entry = run.take_at(place)?;
+        self.drop_empty(at);
+        Some((entry, is_first))
     }
 
     /// Finds a message in memory by its number.
@@ -101,10 +203,16 @@ impl PriorityLane {
             Part::Memory(run) => Some((at, run.take_out(sequence)?)),
             Part::Page(_) => None,
         })?;
-        if self.parts.len() > 1 && matches!(self.parts.get(at), Some(Part::Memory(run)) if run.is_empty()) {
-            self.parts.remove(at);
-        }
+        self.drop_empty(at);
         Some(entry)
+    }
+
+    /// Removes a part that became empty. Parts on both sides of it are on disk.
+    fn drop_empty(&mut self, at: usize) {
+        if self.parts.len() < 2 || !matches!(self.parts.get(at), Some(Part::Memory(run)) if run.is_empty()) {
+            return;
+        }
+        self.parts.remove(at);
     }
 
     pub(crate) fn push(&mut self, entry: Entry) {
@@ -146,6 +254,44 @@ impl PriorityLane {
         self.append(newest);
     }
 
+    /// Cuts what is in memory below number `mark`, neither among the first `keep` bytes nor in the newest part: those
+    /// who look through the lane have passed it. `paged` makes the pages, and returns the messages that it cannot put
+    /// into one; it is told whether the cut ends with a part.
+    pub(crate) fn cut_between(
+        &mut self,
+        keep: usize,
+        mark: u64,
+        mut paged: impl FnMut(Run, bool) -> (Vec<PagePart>, Run),
+    ) {
+        let (mut keep, parts) = (keep, std::mem::take(&mut self.parts));
+        let newest = parts.len().saturating_sub(1);
+        for (at, part) in parts.into_iter().enumerate() {
+            match part {
+                Part::Page(part) => {
+                    keep = keep.saturating_sub(part.memory);
+                    self.parts.push_back(Part::Page(part));
+                }
+                // It can be the only part, and empty.
+                Part::Memory(run) if at == newest && self.parts.is_empty() => {
+                    self.parts.push_back(Part::Memory(run));
+                }
+                Part::Memory(run) if at == newest => self.append(run),
+                Part::Memory(mut run) => {
+                    let kept = run.cut(keep);
+                    keep = keep.saturating_sub(kept.memory());
+                    self.append(kept);
+                    let passed = run.cut_before(mark);
+                    if !passed.is_empty() {
+                        let (pages, rest) = paged(passed, run.is_empty());
+                        self.parts.extend(pages.into_iter().map(Part::Page));
+                        self.append(rest);
+                    }
+                    self.append(run);
+                }
+            }
+        }
+    }
+
     /// Puts messages in the place of a page.
     pub(crate) fn replace(&mut self, id: PageId, run: Run) {
         let Some(at) = self.find(id) else { return };
@@ -179,6 +325,28 @@ impl PriorityLane {
 
     fn find(&self, id: PageId) -> Option<usize> {
         self.parts.iter().position(|part| matches!(part, Part::Page(part) if part.id == id))
+    }
+
+    /// Asks for a page that is on disk alone and was not asked for, and for those that follow it, `count` in all.
+    pub(crate) fn ask_for(
+        &mut self,
+        id: PageId,
+        count: usize,
+        pages: &Pages,
+        asked: &mut Vec<(PageId, PageSource)>,
+    ) {
+        let Some(at) = self.find(id) else { return };
+        if self.part(id).is_some_and(|part| part.is_asked) {
+            return;
+        }
+        for part in self.parts.iter_mut().skip(at).take(count) {
+            let Part::Page(part) = part else { return };
+            let Some(source) = pages.get(part.id).and_then(Page::source) else { return };
+            if !part.is_asked {
+                part.is_asked = true;
+                asked.push((part.id, source));
+            }
+        }
     }
 
     /// Asks for the pages at the front until so many bytes are or will be in memory there.
@@ -259,6 +427,8 @@ mod tests {
                         id: pages.begin(0, true, 1),
                         first: None,
                         len: 1,
+                        start: 0,
+                        last: u64::MAX,
                         memory: *memory,
                         body_bytes: 0,
                         is_asked: false,

@@ -2,7 +2,7 @@
 
 use super::entry::Entry;
 use super::pages::{PageId, PageSource, Pages};
-use super::priority_lane::{Front, PagePart, Part, PriorityLane};
+use super::priority_lane::{Front, PagePart, Part, PriorityLane, Stand};
 use super::run::Run;
 
 /// Waiting messages: the highest priority first, then by sequence number.
@@ -109,6 +109,49 @@ impl Ready {
         Some(entry)
     }
 
+    /// Takes a message out of its place; tells too whether it stood before all that did not come back.
+    pub(crate) fn take_at(&mut self, priority: u8, stand: Stand) -> Option<(Entry, bool)> {
+        let taken = self.lane(priority)?.take_at(stand)?;
+        self.uncount(&taken.0);
+        Some(taken)
+    }
+
+    /// Cuts what is in memory of each priority below a mark of it, neither among the first `keep` bytes nor in its
+    /// newest part. `paged` is called as by [`Ready::cut`], and told whether the cut ends with a part.
+    pub(crate) fn cut_between(
+        &mut self,
+        keep: usize,
+        mark: impl Fn(u8) -> u64,
+        mut paged: impl FnMut(u8, Run, bool) -> (Vec<PagePart>, Run),
+    ) {
+        let levels = self.lanes.len();
+        let mut change = (0, 0);
+        for (at, lane) in self.lanes.iter_mut().enumerate() {
+            let priority = u8::try_from(levels - 1 - at).unwrap_or(u8::MAX);
+            lane.cut_between(keep, mark(priority), |run, is_whole| {
+                let (len, memory) = (run.len(), run.memory());
+                let (pages, rest) = paged(priority, run, is_whole);
+                change = (change.0 + len - rest.len(), change.1 + memory - rest.memory());
+                (pages, rest)
+            });
+        }
+        self.len_in_memory -= change.0;
+        self.memory -= change.1;
+    }
+
+    /// Asks for a page, and for some of those that follow it.
+    pub(crate) fn ask_for(
+        &mut self,
+        (priority, id): (u8, PageId),
+        count: usize,
+        pages: &Pages,
+        asked: &mut Vec<(PageId, PageSource)>,
+    ) {
+        if let Some(lane) = self.lane(priority) {
+            lane.ask_for(id, count, pages, asked);
+        }
+    }
+
     /// Cuts messages off the newest of the priority that has most of them in memory. `paged` is called with the
     /// priority and what is cut: it makes pages of it, and gives back what it cannot. Nothing is cut that is less
     /// than `least`.
@@ -205,6 +248,12 @@ impl Ready {
     /// Each priority, the highest first.
     pub(crate) fn lanes(&self) -> impl Iterator<Item = &PriorityLane> {
         self.lanes.iter()
+    }
+
+    /// Each priority with its number, the highest first.
+    pub(crate) fn lanes_by_priority(&self) -> impl Iterator<Item = (u8, &PriorityLane)> {
+        let highest = u8::try_from(self.lanes.len() - 1).unwrap_or(u8::MAX);
+        (0..=highest).rev().zip(&self.lanes)
     }
 
     /// For how many messages there is room without growing.

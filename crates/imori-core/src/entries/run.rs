@@ -11,6 +11,9 @@ const PIECE_LEN: usize = 256;
 /// Entries for which an empty queue keeps room: many queues are empty most of the time.
 const PIECE_KEPT: usize = 32;
 
+/// The place of an entry in a run: its piece, and its index there.
+pub(crate) type RunPlace = (usize, usize);
+
 /// Entries in order.
 #[derive(Debug, Default)]
 pub(crate) struct Run {
@@ -83,6 +86,37 @@ impl Run {
         Some(entry)
     }
 
+    /// The entries from this number on, each with its place. Numbers rise in a run.
+    pub(crate) fn from(&self, mark: u64) -> impl Iterator<Item = (RunPlace, &Entry)> {
+        let is_before = |entry: &Entry| entry.envelope.sequence < mark;
+        let first = self.pieces.partition_point(|piece| piece.entries.back().is_none_or(is_before));
+        let skip = self.pieces.get(first).map_or(0, |piece| piece.entries.partition_point(is_before));
+        self.pieces.iter().enumerate().skip(first).flat_map(move |(at, piece)| {
+            let entries = piece.entries.iter().enumerate();
+            entries.skip(if at == first { skip } else { 0 }).map(move |(index, entry)| ((at, index), entry))
+        })
+    }
+
+    /// The place of the first entry.
+    pub(crate) fn first_place(&self) -> Option<RunPlace> {
+        self.pieces.iter().position(|piece| !piece.entries.is_empty()).map(|piece| (piece, 0))
+    }
+
+    /// Takes the entry out that stands at this place.
+    pub(crate) fn take_at(&mut self, (piece, index): RunPlace) -> Option<Entry> {
+        let is_last = self.pieces.len() == 1;
+        let of = self.pieces.get_mut(piece)?;
+        let entry = of.entries.remove(index)?;
+        let memory = entry.memory();
+        of.memory -= memory;
+        if of.entries.is_empty() && !is_last {
+            self.pieces.remove(piece);
+        }
+        self.len -= 1;
+        self.memory -= memory;
+        Some(entry)
+    }
+
     /// Finds an entry by its number.
     pub(crate) fn find(&self, sequence: u64) -> Option<&Entry> {
         self.iter().find(|entry| entry.envelope.sequence == sequence)
@@ -139,6 +173,26 @@ impl Run {
             if !rest.entries.is_empty() {
                 self.pieces.push_front(rest);
             }
+        }
+        first
+    }
+
+    /// Cuts off the entries below this number. Numbers rise in a run.
+    pub(crate) fn cut_before(&mut self, mark: u64) -> Run {
+        let mut first = Run::default();
+        let is_before = |entry: &Entry| entry.envelope.sequence < mark;
+        while let Some(mut piece) = self.pieces.pop_front() {
+            let count = piece.entries.partition_point(is_before);
+            if count == piece.entries.len() {
+                first.take(self, piece);
+                continue;
+            }
+            let rest = Piece::of(piece.entries.split_off(count));
+            if count > 0 {
+                first.take(self, Piece::of(piece.entries));
+            }
+            self.pieces.push_front(rest);
+            break;
         }
         first
     }

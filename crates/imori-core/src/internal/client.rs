@@ -125,7 +125,7 @@ impl Client {
         group: Option<Name>,
     ) -> Result<(u64, ReaderId), BrokerError> {
         let (subscription, label) = self.next_subscription();
-        let options = SubscribeOptions { session: SessionId::FIRST, label, group };
+        let options = SubscribeOptions { session: SessionId::FIRST, label, group, selector: None };
         let reader = broker::subscribe(world, &self.actor(), exchange, key, options)?;
         Ok((subscription, reader))
     }
@@ -150,6 +150,9 @@ impl Client {
             credit: Credit::window(credit),
             priority: 0,
             is_exclusive: false,
+            selector: None,
+            drops_unwanted: false,
+            is_browser: false,
         };
         let reader = broker::consume(world, &self.actor(), id, queue, options, |_, _| {})?;
         Ok((subscription, reader))

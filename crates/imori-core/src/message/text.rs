@@ -30,7 +30,7 @@ impl Value<'_> {
             Value::Bool(value) => push(out, value),
             Value::Int(number) => push(out, number),
             Value::Uint(number) => push(out, number),
-            Value::Float(number) if number.is_finite() => push(out, number),
+            Value::Float(number) if number.is_finite() => push_float(out, *number),
             Value::Float(_) => out.push_str("null"),
             Value::Timestamp(milliseconds) => push(out, milliseconds / 1000),
             Value::Text(bytes) | Value::Binary(bytes) => push_text(out, bytes),
@@ -54,6 +54,15 @@ impl Value<'_> {
                 out.push('}');
             }
         }
+    }
+}
+
+/// Appends a number with a fraction, in few digits where it is huge or tiny.
+fn push_float(out: &mut String, number: f64) {
+    if number == 0.0 || (1e-5..1e16).contains(&number.abs()) {
+        push(out, number);
+    } else {
+        push(out, format_args!("{number:e}"));
     }
 }
 
@@ -109,6 +118,10 @@ mod tests {
             (Value::Int(i64::MIN), "-9223372036854775808"),
             (Value::Uint(u64::MAX), "18446744073709551615"),
             (Value::Float(1.5), "1.5"),
+            (Value::Float(0.0), "0"),
+            (Value::Float(1e15), "1000000000000000"),
+            (Value::Float(-1e300), "-1e300"),
+            (Value::Float(5e-324), "5e-324"),
             (Value::Float(f64::NAN), "null"),
             (Value::Float(f64::INFINITY), "null"),
             (Value::Timestamp(9_000), "9"),

@@ -39,6 +39,8 @@ pub enum Live {
     NoForm,
     /// Its rights do not allow the subject of the message.
     Denied,
+    /// Its selector is not true of the message.
+    Unwanted,
     /// Its reader was cut, because too much waited for it.
     Cut,
     /// There is no such subscription any more.
@@ -156,6 +158,12 @@ impl Outbound {
         }
         if record.filter.as_mut().is_some_and(|filter| filter.withholds(about.address.subject())) {
             return Live::Denied;
+        }
+        // The messages of a run have the same headers.
+        if record.selector.is_some()
+            && run.first().is_some_and(|first| !record.wants(&about.fresh(first.view())))
+        {
+            return Live::Unwanted;
         }
         let left = record.left();
         let run = left.and_then(|left| run.get(..left)).unwrap_or(run);

@@ -18,9 +18,10 @@ use crate::confirm::{Confirm, Progress};
 use crate::id::SessionId;
 use crate::id::{ConnectionId, QueueId, ReaderId};
 use crate::memory::Gauge;
-use crate::message::{Address, DEFAULT_EXCHANGE};
+use crate::message::{Address, DEFAULT_EXCHANGE, HeaderReaders};
 use crate::responses::{OpenAnswers, Responses};
 use crate::route::SubjectFilter;
+use crate::selector::Selector;
 use crate::time::Time;
 
 /// Bytes that may wait without being charged: charging each delivery would make all cells write to
@@ -325,6 +326,13 @@ impl Outbound {
     pub fn set_filter(&mut self, id: ReaderId, filter: Option<SubjectFilter>) {
         if let Some(record) = self.readers.get_mut(id) {
             record.filter = filter;
+        }
+    }
+
+    /// Makes a live subscription get messages only of which the selector is true.
+    pub fn set_selector(&mut self, id: ReaderId, selector: Selector, headers: HeaderReaders) {
+        if let Some(record) = self.readers.get_mut(id) {
+            record.selector = Some(Box::new((selector, headers)));
         }
     }
 

@@ -3,10 +3,13 @@
 use std::num::NonZeroU32;
 
 use super::credit::Credit;
+use crate::delivery::Delivery;
 use crate::id::SessionId;
 use crate::id::{QueueId, ReaderId};
+use crate::message::HeaderReaders;
 use crate::name::Name;
 use crate::route::SubjectFilter;
+use crate::selector::{MessageFields, Selector};
 
 /// The source of a reader's messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,9 +68,25 @@ pub(super) struct Record {
     pub(super) delivered_max: Option<NonZeroU32>,
     /// Subjects that its rights keep from it, though its pattern matches them.
     pub(super) filter: Option<SubjectFilter>,
+    /// The condition of a live subscription, and the readers of what it names.
+    pub(super) selector: Option<Box<(Selector, HeaderReaders)>>,
 }
 
 impl Record {
+    /// Tells whether a live subscription wants a message.
+    pub(super) fn wants(&self, delivery: &Delivery<'_>) -> bool {
+        let Some((selector, headers)) = self.selector.as_deref() else { return true };
+        let Delivery { message, address, failures, is_redelivered, .. } = *delivery;
+        let headers = headers(message.properties.origin);
+        selector.matches(&MessageFields {
+            message,
+            headers,
+            subject: address.subject(),
+            failures,
+            is_redelivered,
+        })
+    }
+
     /// How many more live deliveries it may have, if that is limited.
     pub(super) fn left(&self) -> Option<usize> {
         self.delivered_max.map(|max| max.get().saturating_sub(self.delivered) as usize)
@@ -98,6 +117,7 @@ impl Readers {
             delivered: 0,
             delivered_max: None,
             filter: None,
+            selector: None,
         });
         if let Some(slot) = self.free.pop()
             && let Some((generation, place)) = self.slots.get_mut(slot as usize)

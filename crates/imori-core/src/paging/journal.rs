@@ -42,7 +42,8 @@ impl Queue {
         self.next_sequence += u64::from(len);
         let page = gathered.into_page();
         let id = self.pages.restore_in_journal(priority, page, first, is_doubtful);
-        let part = PagePart { id, first: None, len, memory, body_bytes, is_asked: false };
+        let last = self.next_sequence - 1;
+        let part = PagePart { id, first: None, len, start: first, last, memory, body_bytes, is_asked: false };
         self.ready.restore(priority, Part::Page(part));
     }
 

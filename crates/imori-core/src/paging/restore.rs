@@ -62,15 +62,18 @@ impl Queue {
                         self.pages.forget(id);
                         continue;
                     }
+                    let start = self.next_sequence;
                     if let Some(page) = self.pages.get_mut(id) {
-                        page.first_sequence = Some(self.next_sequence);
+                        page.first_sequence = Some(start);
                         page.priority = priority;
                     }
                     self.next_sequence += u64::from(facts.count);
                     self.ready.restore(priority, Part::Memory(std::mem::take(&mut run)));
                     let memory = PAGE_BYTES_GOAL;
+                    let last = self.next_sequence - 1;
+                    let (body_bytes, is_asked) = (0, false);
                     let part =
-                        PagePart { id, first: None, len: live, memory, body_bytes: 0, is_asked: false };
+                        PagePart { id, first: None, len: live, start, last, memory, body_bytes, is_asked };
                     self.ready.restore(priority, Part::Page(part));
                 }
                 Found::Entry(mut entry) => {

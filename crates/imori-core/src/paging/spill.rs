@@ -9,7 +9,7 @@ use crate::delivery::DeliveryCount;
 use crate::entries::{
     Entry, GonePage, PageId, PageKeep, PagePart, PagePlace, PageSource, Pages, Part, Run, first_position,
 };
-use crate::limits::{PAGE_BYTES_GOAL, PAGED_BYTES_GOAL};
+use crate::limits::{PAGE_BYTES_GOAL, PAGED_BYTES_GOAL, SEEK_PAGES};
 use crate::queue::{Effects, Overflow, Queue};
 use crate::time::Time;
 
@@ -23,6 +23,7 @@ impl Queue {
         let may_write = self.writing == 0 && self.page_retry.is_none_or(|at| at <= now);
         if may_write && self.ready.memory() + self.delayed_memory() > share {
             let mut drafts = self.shelve_delayed(share);
+            drafts.append(&mut self.cut_between(share));
             if self.ready.memory() > share {
                 drafts.append(&mut self.cut(share));
             }
@@ -34,6 +35,10 @@ impl Queue {
         }
         if !self.pages.is_empty() {
             let mut asked = self.ready.ask(share / 8, &self.pages);
+            for sought in std::mem::take(&mut self.sought) {
+                self.has_sought = true;
+                self.ready.ask_for(sought, SEEK_PAGES, &self.pages, &mut asked);
+            }
             asked.append(&mut self.ask_delayed(share));
             if !asked.is_empty() {
                 work.push(PageWork::Read(asked));
@@ -50,6 +55,29 @@ impl Queue {
         work
     }
 
+    /// Sends away what consumers have looked through that select or browse. Most of it stands on disk still.
+    fn cut_between(&mut self, share: usize) -> Vec<PageDraft> {
+        let mut drafts: Vec<PageDraft> = Vec::new();
+        if !self.has_sought || self.ready.memory() <= share {
+            return drafts;
+        }
+        self.has_sought = self.consumers.has_seekers();
+        let page_bytes = PAGE_BYTES_GOAL.min(share / 16).max(1);
+        let keeps = self.keeps_records();
+        let Queue { ready, pages, gauge, consumers, .. } = self;
+        let mut dropped = Vec::new();
+        let mark = |priority| consumers.least_mark(priority);
+        ready.cut_between(share / 4, mark, |priority, run, is_whole| {
+            let is_durable = |entry: &Entry| keeps && entry.envelope.lsn != Lsn::NONE;
+            let (drafts, dropped) = (&mut drafts, &mut dropped);
+            let mut cutter = Cutter { pages, priority, page_bytes, is_whole, drafts, dropped };
+            cutter.cut(run, is_durable)
+        });
+        let moved = drafts.iter().map(|draft| draft.entries.len()).sum::<usize>() + dropped.len();
+        gauge.sub(moved * Entry::CHARGE);
+        drafts
+    }
+
     fn cut(&mut self, share: usize) -> Vec<PageDraft> {
         let page_bytes = PAGE_BYTES_GOAL.min(share / 16).max(1);
         let goal = PAGED_BYTES_GOAL.min(self.ready.memory() - share / 2);
@@ -59,8 +87,8 @@ impl Queue {
         let mut dropped = Vec::new();
         ready.cut((share / 4, share / 64, goal, share / 16), |priority, run| {
             let is_durable = |entry: &Entry| keeps && entry.envelope.lsn != Lsn::NONE;
-            let mut cutter =
-                Cutter { pages, priority, page_bytes, drafts: &mut drafts, dropped: &mut dropped };
+            let (drafts, dropped) = (&mut drafts, &mut dropped);
+            let mut cutter = Cutter { pages, priority, page_bytes, is_whole: false, drafts, dropped };
             cutter.cut(run, is_durable)
         });
         let moved = drafts.iter().map(|draft| draft.entries.len()).sum::<usize>() + dropped.len();
@@ -225,7 +253,13 @@ impl Queue {
         for (level, mut out) in ready.lanes_mut().zip(of_level) {
             out.extend(level.released.values_mut());
             out.sort_unstable_by_key(|entry| entry.envelope.sequence);
+            // One that was selected from between others does not come before them.
+            let front = level.parts.front().map_or(u64::MAX, Part::start);
+            let is_apart = out.last().is_some_and(|last| last.envelope.sequence > front);
             out.into_iter().for_each(|entry| spill.visit(entry));
+            if is_apart {
+                spill.open = None;
+            }
             for part in &mut level.parts {
                 match part {
                     Part::Memory(run) => {
@@ -300,6 +334,8 @@ struct Cutter<'a> {
     pages: &'a mut Pages,
     priority: u8,
     page_bytes: usize,
+    /// Nothing of the last page that is cut stands behind.
+    is_whole: bool,
     drafts: &'a mut Vec<PageDraft>,
     dropped: &'a mut Vec<Entry>,
 }
@@ -333,7 +369,7 @@ impl Cutter<'_> {
             match action {
                 Action::Write(is_durable) => parts.push(self.write(group, is_durable)),
                 // The last of the cut may go on behind it.
-                Action::Drop(id) if entries.peek().is_some() => {
+                Action::Drop(id) if self.is_whole || entries.peek().is_some() => {
                     parts.push(part_of(id, &group, group.first().map(|first| first.envelope.sequence)));
                     self.pages.set_apart(id, group.iter().map(|entry| entry.envelope.lsn));
                     self.dropped.extend(group);
@@ -350,10 +386,9 @@ impl Cutter<'_> {
     fn action(&self, entry: &Entry, is_durable: impl Fn(&Entry) -> bool) -> Action {
         let Some(id) = entry.page else { return Action::Write(is_durable(entry)) };
         match self.pages.get(id) {
-            // Numbers that it was given since cannot be compared with those in the page.
             // It was delayed when it was written there, and has another place now.
             Some(page) if page.place.is_some() && page.delayed.is_some() => Action::Write(page.is_durable),
-            Some(page) if page.place.is_some() && page.first_sequence.is_none() => Action::Drop(id),
+            Some(page) if page.place.is_some() => Action::Drop(id),
             Some(page) if page.is_failed => Action::Write(page.is_durable),
             _ => Action::Stay,
         }
@@ -383,6 +418,8 @@ fn part_of(id: PageId, entries: &[Entry], first: Option<u64>) -> PagePart {
         id,
         first,
         len: u32::try_from(entries.len()).unwrap_or(u32::MAX),
+        start: entries.first().map_or(0, |entry| entry.envelope.sequence),
+        last: entries.last().map_or(0, |entry| entry.envelope.sequence),
         memory: entries.iter().map(Entry::memory).sum(),
         body_bytes: entries.iter().map(Entry::body_bytes).sum(),
         is_asked: false,

@@ -182,7 +182,7 @@ fn send<W: World>(
             world.count(Counter::CutTooSlow);
             return false;
         }
-        Some(Live::Denied | Live::Gone) | None => return false,
+        Some(Live::Denied | Live::Unwanted | Live::Gone) | None => return false,
     }
     true
 }

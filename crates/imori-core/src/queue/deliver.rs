@@ -2,6 +2,7 @@
 
 use super::leave::Effects;
 use super::queue::{Queue, ROOM_CHARGE, ROOM_KEPT};
+use crate::consumers::Stance;
 use crate::delivery::{Delivery, Taken};
 use crate::entries::Entry;
 use crate::id::Reader;
@@ -19,39 +20,47 @@ impl Queue {
         self.send_pending_dead_letters(now, effects);
         self.move_due(now, effects);
         self.expire(now, effects);
-        while !self.is_held_up() && self.consumers.next().is_some() {
+        while !self.is_held_up() && self.consumers.has_plain() {
             // Taken out for the offer, so that nothing of the queue is borrowed meanwhile.
             let Some(entry) = self.ready.pop() else {
-                return;
+                break;
             };
             if self.is_expired(&entry, now) {
                 self.die(entry, DeathReason::Expired, now, effects);
                 continue;
             }
-            match self.offer_in_turn(&entry.delivery(&entry.address()), offer) {
-                Some(Taken::Settled) => {
-                    self.note_wait(&entry, now, effects);
-                    self.leave(&entry);
-                    effects.settled.extend(self.record_ref(entry.envelope.lsn));
-                }
-                Some(Taken::Unsettled) => {
-                    self.note_wait(&entry, now, effects);
-                    self.note_given_out(&entry, effects);
-                    self.give_out(entry);
-                    self.charge_room();
-                }
-                _ => self.ready.put_back(entry),
+            let stance = Stance::Front(entry.envelope.priority);
+            match self.offer_in_turn(&entry.delivery(&entry.address()), stance, offer) {
+                Some(taken) => self.note_taken(entry, taken, now, effects),
+                None => self.ready.put_back(entry),
             }
+        }
+        self.seek(now, offer, effects);
+    }
+
+    /// Notes that a consumer has a message that was taken out for it.
+    #[inline]
+    pub(crate) fn note_taken(&mut self, entry: Entry, taken: Taken, now: Time, effects: &mut Effects) {
+        self.note_wait(&entry, now, effects);
+        if taken == Taken::Settled {
+            self.leave(&entry);
+            effects.settled.extend(self.record_ref(entry.envelope.lsn));
+        } else {
+            self.note_given_out(&entry, effects);
+            self.give_out(entry);
+            self.charge_room();
         }
     }
 
-    /// Offers a delivery to one consumer after the other; `None` or [`Taken::Full`] where nobody took it.
+    /// Offers a delivery to one consumer after the other of those that want it; `None` where nobody took it.
     pub(crate) fn offer_in_turn(
         &mut self,
         delivery: &Delivery<'_>,
+        stance: Stance,
         offer: &mut impl FnMut(Reader, &Delivery<'_>) -> Taken,
     ) -> Option<Taken> {
-        while let Some(reader) = self.consumers.next() {
+        let mut after = None;
+        while let Some((turn, reader)) = self.consumers.next(after, delivery, stance) {
             match offer(reader, delivery) {
                 taken @ (Taken::Settled | Taken::Unsettled) => {
                     self.consumers.served(reader);
@@ -62,6 +71,8 @@ impl Queue {
                 // Its connection is closing and will remove it; until then nobody asks it again.
                 Taken::Gone => self.consumers.wait(reader),
             }
+            // Those before it do not want the message.
+            after = Some(turn);
         }
         None
     }

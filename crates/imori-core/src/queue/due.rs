@@ -58,6 +58,7 @@ impl Queue {
             self.next_sequence += 1;
             entry.position = self.next_position(entry.envelope.priority, entry.envelope.lsn);
             self.gauge.add(Entry::CHARGE);
+            self.ready_end = self.next_sequence;
             self.ready.push(entry);
         }
     }

@@ -116,6 +116,9 @@ impl Queue {
     /// none where it had no record. `None` where it is not there.
     pub(crate) fn take_waiting(&mut self, priority: u8, sequence: u64) -> Option<Option<RecordRef>> {
         let entry = self.ready.take(priority, sequence)?;
+        if let Some(page) = entry.page {
+            self.pages.note_hole(page, sequence);
+        }
         self.leave(&entry);
         Some(self.record_ref(entry.envelope.lsn))
     }

@@ -100,7 +100,9 @@ impl Queue {
                     Some(reason) => self.die(entry, reason, now, effects),
                     None => {
                         effects.counted.extend(self.count(&entry, entry.envelope.failures));
+                        let (priority, sequence) = (entry.envelope.priority, entry.envelope.sequence);
                         self.ready.put_back(entry);
+                        self.consumers.note_returned(priority, sequence);
                     }
                 }
             }

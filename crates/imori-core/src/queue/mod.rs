@@ -9,6 +9,7 @@ mod peek;
 mod publish;
 mod due;
 mod deliver;
+mod seek;
 mod die;
 mod purge;
 mod in_effect;
@@ -17,13 +18,12 @@ mod queue;
 mod pending_dead_letters;
 mod waiting_publishers;
 mod settings;
-mod consumers;
 mod dedup;
 #[cfg(test)]
 mod test_stage;
 
+pub use crate::consumers::{ConsumeRefusal, Selection};
 pub use crate::policy::Overflow;
-pub use consumers::ConsumeRefusal;
 pub use dedup::Dedup;
 pub use get::Got;
 pub use in_effect::{Sources, in_effect};

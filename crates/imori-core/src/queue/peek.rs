@@ -56,8 +56,11 @@ impl Queue {
     pub fn peek(&self, mut skip: usize, mut count: usize) -> Peek {
         let mut peek = Peek::default();
         for lane in self.ready.lanes() {
-            peek.take(lane.released.values(), &mut skip, &mut count);
+            let mut released = lane.released.values().peekable();
             for part in &lane.parts {
+                let start = part.start();
+                let before = std::iter::from_fn(|| released.next_if(|entry| entry.envelope.sequence < start));
+                peek.take(before, &mut skip, &mut count);
                 if count == 0 {
                     return peek;
                 }
@@ -78,6 +81,7 @@ impl Queue {
                     },
                 }
             }
+            peek.take(released, &mut skip, &mut count);
         }
         peek
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::leave::Effects;
 use super::queue::Queue;
 use crate::confirm::{Level, Lsn};
+use crate::consumers::Stance;
 use crate::delivery::{Delivery, DeliveryCount, Taken};
 use crate::entries::Entry;
 use crate::id::Reader;
@@ -56,7 +57,9 @@ impl Queue {
     ) -> Result<Published, QueueFull> {
         self.move_due(arrival.now, effects);
         let sequence = self.next_sequence;
-        if self.ready.is_empty() && due(publication, arrival).is_none() && self.consumers.next().is_some() {
+        let (is_empty, end) = (self.ready.is_empty(), self.ready_end);
+        let is_offered = is_empty || self.consumers.has_seekers();
+        if is_offered && due(publication, arrival).is_none() && self.consumers.has_any() {
             let view = publication.view();
             let delivery = Delivery {
                 message: view,
@@ -66,7 +69,8 @@ impl Queue {
                 failures: 0,
                 is_redelivered: false,
             };
-            match self.offer_in_turn(&delivery, offer) {
+            let stance = Stance::Fresh((!is_empty).then_some(end));
+            match self.offer_in_turn(&delivery, stance, offer) {
                 Some(Taken::Settled) => {
                     self.next_sequence += 1;
                     self.activity.published += 1;
@@ -90,6 +94,9 @@ impl Queue {
             return Err(QueueFull);
         }
         self.enqueue(publication, arrival, effects);
+        if self.consumers.has_seekers() && self.ready_end > end && self.consumers.pass(end, self.ready_end) {
+            self.seek(arrival.now, offer, effects);
+        }
         Ok(Published::Waiting)
     }
 
@@ -128,6 +135,7 @@ impl Queue {
             None => {
                 self.gauge.add(Entry::CHARGE);
                 self.wait_sample.begin(entry.envelope.sequence, arrival.now, self.ready.is_empty());
+                self.ready_end = self.next_sequence;
                 self.ready.push(entry);
                 self.drop_surplus(arrival.now, effects);
             }

@@ -16,15 +16,15 @@ use std::mem::size_of;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::consumers::{ConsumeRefusal, Consumers};
 use super::dedup::Dedup;
 use super::pending_dead_letters::PendingDeadLetters;
 use super::settings::{Governed, QueueSettings};
 use super::waiting_publishers::WaitingPublishers;
 use crate::activity::{QueueActivity, WaitSample};
 use crate::confirm::{Level, Lsn};
+use crate::consumers::{ConsumeRefusal, Consumers, Seeker, Selection};
 use crate::delivery::{DeliveryCount, RecordRef};
-use crate::entries::{Delayed, Entry, LiveRecords, Pages, Ready};
+use crate::entries::{Delayed, Entry, LiveRecords, PageId, Pages, Ready};
 use crate::id::{ConnectionId, DurableQueueId, Reader, VhostId};
 use crate::limits::DEDUP_BYTES_MAX;
 use crate::memory::Gauge;
@@ -88,6 +88,14 @@ pub struct Queue {
     /// Delivery counts of messages that nobody has read since the start, by their records.
     pub(crate) counts: HashMap<Lsn, DeliveryCount, FixedState>,
     pub(crate) consumers: Consumers,
+    /// When those consumers look on that select or browse, if they stopped for others.
+    pub(crate) seek_again: Option<Time>,
+    /// Pages that such consumers have to look at, each with its priority.
+    pub(crate) sought: Vec<(u8, PageId)>,
+    /// Some pages were read for them.
+    pub(crate) has_sought: bool,
+    /// The number behind that of the last message that became ready.
+    pub(crate) ready_end: u64,
     pub(crate) is_retired: bool,
     pub(crate) next_sequence: u64,
     pub(crate) activity: QueueActivity,
@@ -127,6 +135,10 @@ impl Queue {
             live_records: LiveRecords::default(),
             counts: HashMap::default(),
             consumers: Consumers::new(settings.is_single_active),
+            seek_again: None,
+            sought: Vec::new(),
+            has_sought: false,
+            ready_end: 1,
             settings,
             governed: None,
             is_retired: false,
@@ -279,7 +291,20 @@ impl Queue {
     /// Adds a consumer, who was admitted. With `is_exclusive` the queue is its own.
     pub fn add_consumer(&mut self, reader: Reader, priority: i32, is_exclusive: bool, now: Time) {
         self.last_used = now;
-        self.consumers.add(reader, priority, is_exclusive);
+        self.consumers.add(reader, priority, is_exclusive, None);
+    }
+
+    /// Adds a consumer, who was admitted and does not take just what comes first.
+    pub fn add_seeker(
+        &mut self,
+        reader: Reader,
+        priority: i32,
+        is_exclusive: bool,
+        selection: Selection,
+        now: Time,
+    ) {
+        self.last_used = now;
+        self.consumers.add(reader, priority, is_exclusive, Some(Seeker::new(selection)));
     }
 
     /// Forgets a consumer; tells whether the queue has to go with it.
@@ -308,7 +333,10 @@ impl Queue {
     pub(crate) fn end_drains(&mut self, mut end: impl FnMut(Reader, bool) -> bool) {
         let Some(mut draining) = self.draining.take() else { return };
         draining.retain(|reader| {
-            let is_all = self.ready.is_empty() || self.is_held_up() || !self.consumers.may_be_served(*reader);
+            let is_all = self.ready.is_empty()
+                || self.is_held_up()
+                || !self.consumers.may_be_served(*reader)
+                || self.consumers.has_looked_through(*reader, self.ready_end);
             !end(*reader, is_all)
         });
         self.draining = Some(draining).filter(|draining| !draining.is_empty());
@@ -339,7 +367,7 @@ impl Queue {
         // None of them dies before the pending dead letters.
         let messages = messages.filter(|_| !self.is_held_up());
         let retry = self.pending_dead_letters.as_ref().map(|pending| pending.retry());
-        let wants = [messages, due, forgotten, self.idle_deadline(), retry];
+        let wants = [messages, due, forgotten, self.idle_deadline(), retry, self.seek_again];
         let next = wants.into_iter().flatten().min()?;
         if self.wake_up.is_some_and(|asked| asked <= next) {
             return None;

@@ -9,12 +9,17 @@ use super::publish::{Arrival, Published, QueueFull};
 use super::queue::Queue;
 use super::settings::{DeadLetterTarget, QueueSettings};
 use crate::confirm::Lsn;
+use crate::consumers::Selection;
 use crate::delivery::{Delivery, Outcome, Taken};
 use crate::entries::Entry;
 use crate::id::{ConnectionId, Reader, ReaderId, VhostId};
 use crate::memory::Gauge;
-use crate::message::{Address, AddressView, Deaths, Envelope, Message, OriginId, Properties, Publication};
+use crate::message::{
+    Address, AddressView, Deaths, Envelope, Message, NoHeaders, OriginId, Properties, Property, Publication,
+    Span,
+};
 use crate::name::Name;
+use crate::selector::Selector;
 use crate::time::Time;
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
@@ -104,6 +109,28 @@ impl Stage {
         self.credit.insert(slot, credit);
         self.queue.add_consumer(reader(slot), priority, false, self.now);
         self.deliver();
+    }
+
+    /// Adds a reader of messages of which a selector is true, or who browses.
+    pub(crate) fn select(&mut self, slot: u32, credit: u32, selector: &str, is_browser: bool) {
+        let selector = Selector::read(selector.as_bytes()).expect("it is one");
+        let selection = Selection { selector, drops_unwanted: false, is_browser, headers: |_| &NoHeaders };
+        self.credit.insert(slot, credit);
+        self.queue.add_seeker(reader(slot), 0, false, selection, self.now);
+        self.deliver();
+    }
+
+    /// Publishes a message of this type.
+    pub(crate) fn publish_of(&mut self, kind: &str, body: &str, priority: Option<u8>) -> Published {
+        let mut properties = properties_with(priority, None);
+        properties.set(Property::Type, Span::new(0, kind.len()).expect("it is short"));
+        let Stage { queue, credit, settles, given, effects, .. } = self;
+        let address = Arc::new(Address::new(b"", b"q"));
+        let address = AddressView::new(&address);
+        let arrival = Arrival { address: &address, deaths: None, lsn: Lsn::NONE, now: self.now };
+        let publication = Publication::new(&properties, kind.as_bytes(), body.as_bytes());
+        let offer = &mut taking(credit, *settles, given);
+        queue.publish(&publication, &arrival, offer, effects).expect("there is room")
     }
 
     pub(crate) fn grant(&mut self, slot: u32, credit: u32) {

@@ -83,8 +83,12 @@ fn who_has_no_rights_does_nothing() {
         credit: Credit::Unlimited,
         priority: 0,
         is_exclusive: false,
+        selector: None,
+        drops_unwanted: false,
+        is_browser: false,
     };
-    let subscribe = || SubscribeOptions { session: SessionId(0), label: Box::default(), group: None };
+    let subscribe =
+        || SubscribeOptions { session: SessionId(0), label: Box::default(), group: None, selector: None };
     let settle = |numbers| Step::Settle { session: SessionId(0), numbers, outcome: Outcome::Accept };
     let publish = |subject: &str| Step::Publish {
         address: Address::new(b"", subject.as_bytes()),

@@ -434,6 +434,7 @@ fn deliver(model: &Model, stage: &Stage, random: &mut Random, case: u64) {
             session: SessionId::FIRST,
             label: label.as_bytes().into(),
             group: group.map(Name::from),
+            selector: None,
         };
         let actor = Actor { identity: &eve, connection: reader.id, vhost: VHOST };
         let made = broker::subscribe(world, &actor, b"amq.topic", &key, options).is_ok();

@@ -79,6 +79,9 @@ fn the_successor_is_the_one_of_the_highest_priority_and_of_equals_the_first() {
             credit: Credit::Unlimited,
             priority,
             is_exclusive: false,
+            selector: None,
+            drops_unwanted: false,
+            is_browser: false,
         };
         broker::consume(&world, &client.actor(), queue, b"q", options, |_, _| ()).unwrap()
     };

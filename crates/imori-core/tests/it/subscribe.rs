@@ -125,8 +125,12 @@ fn what_is_subscribed_together_is_heard_and_forgotten_like_what_comes_alone() {
     let world = TestWorld::new();
     let (client, sender) = (world.connect(1), world.connect(2));
     let wish = |pattern: &str| {
-        let options =
-            SubscribeOptions { session: SessionId(0), label: pattern.as_bytes().into(), group: None };
+        let options = SubscribeOptions {
+            session: SessionId(0),
+            label: pattern.as_bytes().into(),
+            group: None,
+            selector: None,
+        };
         (BindingKey::new(Syntax::Nats, pattern.as_bytes()), options)
     };
     let patterns = ["a", "b.*", "a.>.b", "c"];

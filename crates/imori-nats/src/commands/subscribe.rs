@@ -119,7 +119,10 @@ impl PendingSubscriptions {
         forget_exhausted(client, world);
         let options = |pending: &PendingSubscription| {
             let label = pending.sid.clone();
-            (pending.key.clone(), SubscribeOptions { session: SESSION, label, group: pending.group.clone() })
+            (
+                pending.key.clone(),
+                SubscribeOptions { session: SESSION, label, group: pending.group.clone(), selector: None },
+            )
         };
         let subscriptions = self.list.iter().map(options);
         let made = broker::subscribe_all(world, &client.actor(), &client.exchange, subscriptions);

@@ -10,7 +10,7 @@ use imori_core::confirm::{Lsn, Progress};
 use imori_core::id::{ConnectionId, QueueId};
 use imori_core::login::{Login, Verification};
 use imori_core::memory::Gauge;
-use imori_core::message::{HeaderReader, OriginId};
+use imori_core::message::HeaderReaders;
 use imori_core::outbound::Outbound;
 use imori_core::paging::PageWork;
 use imori_core::queue::Queue;
@@ -477,7 +477,7 @@ impl World for CellWorld<'_> {
         }
     }
 
-    fn header_reader(&self, origin: OriginId) -> &dyn HeaderReader {
-        header_reader(origin)
+    fn header_readers(&self) -> HeaderReaders {
+        header_reader
     }
 }

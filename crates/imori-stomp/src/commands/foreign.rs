@@ -40,13 +40,8 @@ impl Refused {
 type Foreign = (&'static str, Refused, &'static str);
 
 /// Headers of a SUBSCRIBE.
-const ON_SUBSCRIBE: [Foreign; 13] = [
+const ON_SUBSCRIBE: [Foreign; 12] = [
     ("browser", Refused::True, "queues cannot be browsed, and reading takes messages out; look at `/storez`"),
-    (
-        "selector",
-        Refused::Any,
-        "messages are not selected by their headers; bind a topic to choose by subject",
-    ),
     ("activemq.retroactive", Refused::True, "a new subscription gets no messages of the past; leave it out"),
     ("activemq.noLocal", Refused::True, NO_LOCAL),
     ("no-local", Refused::True, NO_LOCAL),

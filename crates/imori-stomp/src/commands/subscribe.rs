@@ -15,6 +15,7 @@ use imori_core::name::Name;
 use imori_core::outbound::{Credit, INBOX_PREFIX};
 use imori_core::queue::QueueSettings;
 use imori_core::route::{Arguments as BindingArguments, BindingKey, Syntax};
+use imori_core::selector::Selector;
 use imori_core::world::World;
 
 use crate::address::Destination;
@@ -41,6 +42,7 @@ struct SubscribeRequest {
     arguments: Arguments,
     /// `x-queue-name`.
     queue_name: Option<Name>,
+    selector: Option<Selector>,
 }
 
 /// A queue to read.
@@ -48,6 +50,8 @@ struct Source {
     id: QueueId,
     name: Name,
     is_durable_subscription: bool,
+    /// Nobody else is meant to read it, so that what the selector does not take is dropped.
+    is_own: bool,
 }
 
 /// Subscribes. The receipt of a subscription to a queue is given before its first delivery.
@@ -214,7 +218,14 @@ fn request(client: &Client, headers: &Headers<'_>) -> Result<SubscribeRequest, P
         priority: priority(headers)?,
         arguments,
         queue_name,
+        selector: selector(headers)?,
     })
+}
+
+/// Reads `selector`, as ActiveMQ's and Artemis' clients write it.
+fn selector(headers: &Headers<'_>) -> Result<Option<Selector>, ProtocolError> {
+    let Some(text) = headers.value("selector") else { return Ok(None) };
+    Selector::read(&text).map_err(|error| ProtocolError::new("Invalid selector", error))
 }
 
 /// Reads `x-priority`, which may be negative, or what ActiveMQ calls so.
@@ -258,7 +269,7 @@ fn queue<W: World>(
         client.confirm(declared.confirm);
         declared.id
     };
-    Ok(Source { id, name: Name::new(name), is_durable_subscription: false })
+    Ok(Source { id, name: Name::new(name), is_durable_subscription: false, is_own: false })
 }
 
 /// The queue that stands between an exchange and a subscription; none where it can be live.
@@ -310,7 +321,8 @@ fn exchange_queue<W: World>(
         }
     };
     client.confirm(declared.confirm.after(bound));
-    Ok(Some(Source { id, name, is_durable_subscription: *asks_durable }))
+    let is_own = request.queue_name.is_none();
+    Ok(Some(Source { id, name, is_durable_subscription: *asks_durable, is_own }))
 }
 
 /// How the queues of subscriptions to exchanges are called.
@@ -371,7 +383,8 @@ fn live<'a, W: World>(
     key: SubscriptionKey,
     receipt: Option<&'a [u8]>,
 ) -> Result<FrameOutcome<'a>, ProtocolError> {
-    let options = SubscribeOptions { session: SESSION, label: request.label, group: None };
+    let options =
+        SubscribeOptions { session: SESSION, label: request.label, group: None, selector: request.selector };
     let binding = BindingKey::new(Syntax::Amqp, pattern);
     let reader = broker::subscribe(world, &client.actor(), exchange, &binding, options)?;
     client.subscriptions.insert(key, Subscription { reader, durable_queue: None });
@@ -393,6 +406,9 @@ fn consume<W: World>(
         priority: request.priority,
         // In STOMP `exclusive` is about the queue.
         is_exclusive: false,
+        selector: request.selector.clone(),
+        drops_unwanted: source.is_own,
+        is_browser: false,
     };
     broker::consume(world, &client.actor(), source.id, source.name.as_bytes(), options, |outbound, reader| {
         if let Some(receipt) = receipt {

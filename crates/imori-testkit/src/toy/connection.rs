@@ -236,7 +236,17 @@ impl Connection {
                 let name = fields.name().ok_or(SHORT)?;
                 let queue = broker::find_queue(world, &actor, name)?;
                 let (label, settles, priority, is_exclusive) = ([tag].into(), true, 0, false);
-                let options = ConsumeOptions { session, label, settles, credit, priority, is_exclusive };
+                let options = ConsumeOptions {
+                    session,
+                    label,
+                    settles,
+                    credit,
+                    priority,
+                    is_exclusive,
+                    selector: None,
+                    drops_unwanted: false,
+                    is_browser: false,
+                };
                 // In front of the first delivery.
                 let write = words(session, frame.kind, "");
                 let answer = |outbound: &mut Outbound, _| outbound.answer(session, confirm, write);
@@ -245,7 +255,7 @@ impl Connection {
             }
             (State::Open, Kind::Subscribe, Some(channel)) => {
                 let tag = channel.new_tag(&mut fields)?;
-                let options = SubscribeOptions { session, label: [tag].into(), group: None };
+                let options = SubscribeOptions { session, label: [tag].into(), group: None, selector: None };
                 let key = BindingKey::new(Syntax::Amqp, fields.name().ok_or(SHORT)?);
                 let reader = broker::subscribe(world, &actor, TOPIC_EXCHANGE, &key, options)?;
                 channel.readers.insert(tag, reader);

@@ -60,7 +60,9 @@ fn what_is_little_is_not_cut_off_what_has_to_stay() {
         // A page between what is at the front, and stays, and what came last.
         let id = queue.pages.begin(0, true, 1);
         queue.pages.written(id, place(1), true);
-        let part = PagePart { id, first: None, len: 1, memory: 1_000, body_bytes: 0, is_asked: true };
+        let (start, last) = (0, u64::MAX);
+        let part =
+            PagePart { id, first: None, len: 1, start, last, memory: 1_000, body_bytes: 0, is_asked: true };
         queue.ready.restore(0, Part::Page(part));
         (0..behind).for_each(|more| enqueue(&mut queue, Lsn(500_000 + more), 0, 300));
         let share = queue.ready.memory() - 1;
@@ -82,7 +84,7 @@ fn a_page_ends_with_the_message_that_fills_it() {
             let page_bytes = (page_bytes_of * one).saturating_sub(less).max(1);
             ready.cut((0, 0, usize::MAX, 0), |priority, run| {
                 let (drafts, dropped) = (&mut drafts, &mut dropped);
-                Cutter { pages, priority, page_bytes, drafts, dropped }.cut(run, |_| true)
+                Cutter { pages, priority, page_bytes, is_whole: false, drafts, dropped }.cut(run, |_| true)
             });
             let lens: Vec<usize> = drafts.iter().map(|draft| draft.entries.len()).collect();
             assert_eq!(lens == expected, is_same, "{lens:?} in pages of {page_bytes}, {one} each");

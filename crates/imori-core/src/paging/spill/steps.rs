@@ -240,7 +240,7 @@ pub(crate) fn cut_all(queue: &mut Queue) -> Vec<PageDraft> {
     let (mut drafts, mut dropped) = (Vec::new(), Vec::new());
     ready.cut((0, 0, usize::MAX, 0), |priority, run| {
         let (drafts, dropped) = (&mut drafts, &mut dropped);
-        let mut cutter = Cutter { pages, priority, page_bytes: usize::MAX, drafts, dropped };
+        let mut cutter = Cutter { pages, priority, page_bytes: usize::MAX, is_whole: false, drafts, dropped };
         cutter.cut(run, |entry| keeps && entry.envelope.lsn != Lsn::NONE)
     });
     gauge.sub(drafts.iter().map(|draft| draft.entries.len()).sum::<usize>() * Entry::CHARGE);

@@ -8,22 +8,26 @@ use proptest::prelude::*;
 use super::super::test_disk::{Disk, Given, QUEUE, READER, Side, VHOST, restored, side};
 use super::*;
 use crate::delivery::{Delivery, Outcome, Taken};
-use crate::id::Reader;
+use crate::id::{Reader, ReaderId};
 use crate::memory::Gauge;
-use crate::message::{Address, AddressView, OriginId, Properties, Publication};
+use crate::message::{Address, AddressView, NoHeaders, OriginId, Properties, Property, Publication, Span};
 use crate::name::Name;
-use crate::queue::{Arrival, DeadLetterTarget, QueueSettings};
+use crate::queue::{Arrival, DeadLetterTarget, QueueSettings, Selection};
 use crate::record::{
     PageEntry, RecordKind, encode_counts, encode_message, encode_page, encode_settle, purge_records,
 };
 use crate::restore::Leaving;
+use crate::selector::Selector;
+
+/// A reader of every third message, by its type.
+const SEEKER: Reader = Reader { id: ReaderId { slot: 1, generation: 0 }, ..READER };
 
 impl Side {
-    fn deliver(&mut self, now: Time, credit: &mut u32) {
+    fn deliver(&mut self, now: Time, to: Reader, credit: &mut u32) {
         let given = &mut self.given;
-        self.queue.wake(READER);
-        let mut offer = |_: Reader, delivery: &Delivery<'_>| {
-            if *credit == 0 {
+        self.queue.wake(to);
+        let mut offer = |reader: Reader, delivery: &Delivery<'_>| {
+            if *credit == 0 || reader != to {
                 return Taken::Full;
             }
             *credit -= 1;
@@ -54,6 +58,11 @@ struct Twins {
     pages_seen: usize,
     /// Some of the messages expire.
     has_expiration: bool,
+    /// Some readers select, and others come back to places in between: a start finds these by pages alone.
+    is_selective: bool,
+    is_unordered: bool,
+    /// The reader that takes messages, and how many more; each answer of the disk delivers.
+    taking: (Reader, u32),
 }
 
 impl Twins {
@@ -72,6 +81,9 @@ impl Twins {
             next_body: 0,
             pages_seen: 0,
             has_expiration: false,
+            is_selective: false,
+            is_unordered: false,
+            taking: (READER, 0),
         }
     }
 
@@ -82,7 +94,10 @@ impl Twins {
         let mut properties = Properties::new(OriginId::BROKER);
         (properties.is_persistent, properties.priority, properties.expiration_ms) =
             (is_persistent, Some(priority), expiration_ms);
-        let publication = Publication::new(&properties, b"", body.as_bytes());
+        let kinds = [b"a", b"b", b"c"];
+        let kind = kinds[self.next_body as usize % kinds.len()];
+        properties.set(Property::Type, Span::new(0, 1).expect("it is short"));
+        let publication = Publication::new(&properties, kind, body.as_bytes());
         let address = Arc::new(Address::new(b"", b"q"));
         let address = AddressView::new(&address);
         let lsn = match is_persistent {
@@ -170,8 +185,16 @@ impl Twins {
             }
             PageWork::Spared(_) => {}
         }
+        self.take();
         self.follow_up();
         true
+    }
+
+    fn take(&mut self) {
+        let (to, left) = &mut self.taking;
+        if *left > 0 {
+            self.paged.deliver(self.now, *to, left);
+        }
     }
 
     /// Until the disk has nothing more to do.
@@ -184,16 +207,33 @@ impl Twins {
         }
     }
 
-    fn deliver(&mut self, credit: u32, choice: usize) -> Result<(), TestCaseError> {
-        let (mut of_paged, mut of_plain) = (credit, credit);
-        self.plain.deliver(self.now, &mut of_plain);
-        loop {
-            self.paged.deliver(self.now, &mut of_paged);
+    /// Readers that select come.
+    fn add_seeker(&mut self) {
+        if self.is_selective {
+            return;
+        }
+        self.is_selective = true;
+        for side in [&mut self.paged, &mut self.plain] {
+            let selector = Some(Selector::parse("JMSType = 'b'").expect("it is one"));
+            let selection =
+                Selection { selector, drops_unwanted: false, is_browser: false, headers: |_| &NoHeaders };
+            side.queue.add_seeker(SEEKER, 0, false, selection, self.now);
+        }
+    }
+
+    fn deliver(&mut self, to: Reader, credit: u32, choice: usize) -> Result<(), TestCaseError> {
+        let mut of_plain = credit;
+        self.plain.deliver(self.now, to, &mut of_plain);
+        self.taking = (to, credit);
+        for times in 0.. {
+            assert!(times < 3_000, "the disk comes to rest");
+            self.take();
             self.follow_up();
-            if of_paged == of_plain || !self.io(choice, true) {
+            if self.taking.1 == of_plain || !self.io(choice, true) {
                 break;
             }
         }
+        self.taking.1 = 0;
         // What expired behind the last that was given out is at the front now.
         self.rest(choice)?;
         self.same()
@@ -204,9 +244,14 @@ impl Twins {
         let shown = |given: &[Given]| -> Vec<(String, u32)> {
             given.iter().map(|(_, body, failures, _)| (body.trim().to_owned(), *failures)).collect()
         };
-        prop_assert_eq!(shown(&self.paged.given), shown(&self.plain.given));
+        let (mut paged, mut plain) = (shown(&self.paged.given), shown(&self.plain.given));
+        if self.is_unordered {
+            paged.sort();
+            plain.sort();
+        }
+        prop_assert_eq!(paged, plain);
         for (paged, plain) in self.paged.given.iter().zip(&self.plain.given) {
-            prop_assert!(paged.3 >= plain.3, "{:?} was given out before", paged);
+            prop_assert!(self.is_unordered || paged.3 >= plain.3, "{:?} was given out before", paged);
         }
         prop_assert_eq!(self.paged.queue.unsettled_len(), self.plain.queue.unsettled_len());
         Ok(())
@@ -319,6 +364,7 @@ impl Twins {
 enum Step {
     Publish { count: usize, priority: u8, is_persistent: bool, expiration_ms: Option<u32>, len: usize },
     Deliver(u32),
+    Select(u32),
     Settle(usize, Outcome),
     SettleMany(usize, usize),
     Pass(u64),
@@ -368,7 +414,12 @@ fn run(settings: QueueSettings, share: usize, steps: &[Step]) -> Result<usize, T
             }
             Step::Deliver(credit) => {
                 twins.rest(number)?;
-                twins.deliver(*credit, number)?;
+                twins.deliver(READER, *credit, number)?;
+            }
+            Step::Select(credit) => {
+                twins.add_seeker();
+                twins.rest(number)?;
+                twins.deliver(SEEKER, *credit, number)?;
             }
             Step::Settle(index, outcome) => twins.settle(*index, *outcome),
             Step::SettleMany(index, count) => {
@@ -391,6 +442,10 @@ fn run(settings: QueueSettings, share: usize, steps: &[Step]) -> Result<usize, T
                 twins.rest(number)?;
                 twins.restart(*was_clean, *is_written)?;
                 twins.rest(number)?;
+                if twins.is_selective {
+                    twins.is_unordered = true;
+                    break;
+                }
             }
         }
     }
@@ -401,7 +456,8 @@ fn run(settings: QueueSettings, share: usize, steps: &[Step]) -> Result<usize, T
             break;
         }
         assert!(times < 1_000, "it comes to an end");
-        twins.deliver(100, 0)?;
+        let credit = if twins.is_unordered { u32::MAX } else { 100 };
+        twins.deliver(READER, credit, 0)?;
         (0..twins.paged.given.len()).for_each(|_| twins.settle(0, Outcome::Accept));
         twins.rest(0)?;
     }
@@ -506,8 +562,23 @@ fn a_purge_drops_every_part_of_a_page_and_nothing_that_is_out() {
     }
 }
 
+/// Steps among which some readers select.
+fn selective_step() -> impl Strategy<Value = Step> {
+    prop_oneof![6 => step(), 1 => (1u32..30).prop_map(Step::Select)]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn a_paged_queue_is_looked_through_as_one_in_memory_is(
+        steps in proptest::collection::vec(selective_step(), 1..120),
+        priority_max in proptest::option::of(1u8..3),
+        is_dead_lettering: bool,
+        share in prop_oneof![Just(3_000usize), Just(20_000)],
+    ) {
+        run(settings(priority_max, None, is_dead_lettering), share, &steps)?;
+    }
+
     #[test]
     fn a_paged_queue_does_what_one_in_memory_does(
         steps in proptest::collection::vec(step(), 1..120),

@@ -1,0 +1,9 @@
+//! The consumers of a queue as plain data: whose turn it is, and how far those have looked that want some messages only.
+
+mod consumers;
+mod seeker;
+
+pub use consumers::ConsumeRefusal;
+pub(crate) use consumers::{Consumers, Stance};
+pub(crate) use seeker::Seeker;
+pub use seeker::Selection;

@@ -1,0 +1,172 @@
+//! Serves those consumers that select or browse: each looks through the queue on its own, once.
+//!
+//! A look ends where somebody wants a message, at a page on disk, which is read and comes back, or when others should
+//! have the queue. Then it goes on at the next change of the queue.
+
+use super::leave::Effects;
+use super::queue::Queue;
+use crate::consumers::Seeker;
+use crate::delivery::{Delivery, Taken};
+use crate::entries::{Entry, Looked, PageId, Stand};
+use crate::id::Reader;
+use crate::limits::SEEK_AT_ONCE;
+use crate::message::DeathReason;
+use crate::time::Time;
+
+/// The end of a look.
+enum Sought {
+    /// A message that is wanted, its priority and where it stands.
+    Message(Entry, u8, Stand),
+    /// A message whose time is over, its priority and where it stands.
+    Expired(u8, Stand),
+    /// A message that nobody wants, its priority and where it stands.
+    Unwanted(u8, Stand),
+    /// A page has to be read first.
+    OnDisk(u8, PageId),
+    /// Others should have the queue first.
+    Busy,
+    /// There is nothing more.
+    End,
+}
+
+impl Queue {
+    /// Lets all consumers that select or browse look on for as long as they take messages.
+    pub(crate) fn seek(
+        &mut self,
+        now: Time,
+        offer: &mut impl FnMut(Reader, &Delivery<'_>) -> Taken,
+        effects: &mut Effects,
+    ) {
+        self.seek_again = None;
+        self.sought.clear();
+        if !self.consumers.has_seekers() {
+            return;
+        }
+        let (mut budget, mut after) = (SEEK_AT_ONCE, None);
+        while !self.is_held_up()
+            && let Some((turn, reader)) = self.consumers.next_seeker(after)
+        {
+            let Some(mut seeker) = self.consumers.lend(reader) else { return };
+            let sought = self.look(&mut seeker, now, &mut budget);
+            let mut is_full = false;
+            match sought {
+                Sought::Message(entry, priority, stand) => {
+                    let taken = offer(reader, &entry.delivery(&entry.address()));
+                    is_full = matches!(taken, Taken::Full | Taken::Gone);
+                    if !is_full {
+                        self.hand_over(&mut seeker, (entry, priority, stand), taken, now, effects);
+                        self.consumers.served(reader);
+                    }
+                }
+                Sought::Expired(priority, stand) => {
+                    if let Some(entry) = self.take_out(priority, stand) {
+                        self.die(entry, DeathReason::Expired, now, effects);
+                    }
+                }
+                Sought::Unwanted(priority, stand) => {
+                    if let Some(entry) = self.take_out(priority, stand) {
+                        self.leave(&entry);
+                        effects.settled.extend(self.record_ref(entry.envelope.lsn));
+                    }
+                }
+                Sought::OnDisk(priority, page) => {
+                    self.sought.push((priority, page));
+                    after = Some(turn);
+                }
+                Sought::Busy => self.seek_again = Some(now),
+                Sought::End => {
+                    seeker.end_at(self.next_sequence);
+                    after = Some(turn);
+                }
+            }
+            self.consumers.give_back(reader, seeker);
+            if is_full {
+                self.consumers.wait(reader);
+            }
+            if self.seek_again.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Looks for the next message that a consumer wants.
+    fn look(&self, seeker: &mut Seeker, now: Time, budget: &mut usize) -> Sought {
+        for (priority, lane) in self.ready.lanes_by_priority() {
+            while let Some(sequence) = seeker.returned(priority) {
+                if *budget == 0 {
+                    return Sought::Busy;
+                }
+                *budget -= 1;
+                let entry = lane.released.get(&sequence);
+                if let Some(entry) = entry.filter(|entry| seeker.wants(&entry.delivery(&entry.address()))) {
+                    return Sought::Message(entry.clone(), priority, Stand::Released(sequence));
+                }
+                seeker.forget_returned(priority, sequence);
+            }
+            let (before, mut mark, mut is_busy) = (seeker.mark(priority), 0, false);
+            let (mut found, mut is_unwanted) = (None, false);
+            let looked = lane.look_from(before, |entry| {
+                is_busy = *budget == 0;
+                if is_busy {
+                    return true;
+                }
+                *budget -= 1;
+                let is_expired = self.is_expired(entry, now);
+                if is_expired || seeker.wants(&entry.delivery(&entry.address())) {
+                    found = Some(entry).filter(|_| !is_expired).cloned();
+                    return true;
+                }
+                mark = entry.envelope.sequence + 1;
+                is_unwanted = seeker.drops_unwanted();
+                is_unwanted
+            });
+            if mark > before {
+                seeker.set_mark(priority, mark);
+            }
+            match (looked, found) {
+                (Looked::Stopped(_), _) if is_busy => return Sought::Busy,
+                (Looked::Stopped(stand), _) if is_unwanted => return Sought::Unwanted(priority, stand),
+                (Looked::Stopped(stand), Some(entry)) => return Sought::Message(entry, priority, stand),
+                (Looked::Stopped(stand), None) => return Sought::Expired(priority, stand),
+                (Looked::OnDisk(page), _) => return Sought::OnDisk(priority, page),
+                (Looked::End, _) => {}
+            }
+        }
+        Sought::End
+    }
+
+    /// Notes that a consumer has a message that it was offered.
+    fn hand_over(
+        &mut self,
+        seeker: &mut Seeker,
+        (entry, priority, stand): (Entry, u8, Stand),
+        taken: Taken,
+        now: Time,
+        effects: &mut Effects,
+    ) {
+        let sequence = entry.envelope.sequence;
+        seeker.forget_returned(priority, sequence);
+        if sequence >= seeker.mark(priority) {
+            seeker.set_mark(priority, sequence + 1);
+        }
+        if seeker.is_browser() {
+            return;
+        }
+        self.activity.delivered(taken, entry.envelope.is_redelivered);
+        if let Some(entry) = self.take_out(priority, stand) {
+            self.note_taken(entry, taken, now, effects);
+        }
+    }
+
+    /// Takes a message out of its place in memory.
+    fn take_out(&mut self, priority: u8, stand: Stand) -> Option<Entry> {
+        let (entry, is_first) = self.ready.take_at(priority, stand)?;
+        if let Some(page) = entry.page.filter(|_| !is_first) {
+            self.pages.note_hole(page, entry.envelope.sequence);
+        }
+        Some(entry)
+    }
+}
+
+#[cfg(test)]
+mod tests;

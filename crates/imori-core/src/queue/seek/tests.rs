@@ -1,0 +1,383 @@
+//! Consumers that select and browse, beside such as take what comes first.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use super::super::settings::QueueSettings;
+use super::super::test_stage::{SECOND, Stage, UNLIMITED, properties_with, reader};
+use crate::consumers::Selection;
+use crate::delivery::Outcome;
+use crate::limits::{RETURNED_MAX, SEEK_AT_ONCE};
+use crate::message::{HeaderReader, NoHeaders, Value};
+use crate::queue::Published;
+use crate::selector::Selector;
+
+fn readers(stage: &mut Stage) -> String {
+    let shown = stage.given.drain(..).map(|given| format!("{}:{}", given.reader, given.body));
+    shown.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn each_consumer_gets_what_it_selects_in_order_and_its_credit_is_not_spent_otherwise() {
+    let mut stage = Stage::new(QueueSettings::default());
+    for (kind, body) in [("a", "1"), ("b", "2"), ("a", "3"), ("c", "4"), ("b", "5"), ("a", "6")] {
+        stage.publish_of(kind, body, None);
+    }
+    stage.select(1, 2, "JMSType = 'a'", false);
+    assert_eq!(readers(&mut stage), "1:1 1:3");
+    stage.select(2, UNLIMITED, "JMSType = 'b'", false);
+    assert_eq!(readers(&mut stage), "2:2 2:5");
+    assert_eq!(stage.publish_of("b", "7", None), Published::Delivered, "though others wait");
+    assert_eq!(stage.publish_of("a", "8", None), Published::Waiting);
+    assert_eq!(readers(&mut stage), "2:7");
+    stage.grant(1, 2);
+    assert_eq!(readers(&mut stage), "1:6 1:8");
+    stage.consume(3, 0, UNLIMITED);
+    assert_eq!(readers(&mut stage), "3:4");
+    assert_eq!(stage.queue.ready_len(), 0);
+}
+
+#[test]
+fn the_higher_consumer_and_equals_in_turn_get_what_they_select() {
+    let mut stage = Stage::new(QueueSettings::default());
+    stage.select(1, UNLIMITED, "JMSType = 'a'", false);
+    stage.select(2, UNLIMITED, "JMSType LIKE '_'", false);
+    stage.consume(3, 1, 1);
+    for (kind, body) in [("a", "1"), ("a", "2"), ("a", "3"), ("b", "4"), ("c", "5"), ("a", "6")] {
+        stage.publish_of(kind, body, None);
+    }
+    assert_eq!(readers(&mut stage), "3:1 1:2 2:3 2:4 2:5 1:6");
+}
+
+#[test]
+fn higher_priorities_are_looked_through_first() {
+    let mut stage = Stage::new(QueueSettings { priority_max: Some(9), ..QueueSettings::default() });
+    for (kind, body, priority) in
+        [("a", "1", 0), ("b", "2", 9), ("a", "3", 5), ("a", "4", 9), ("a", "5", 0), ("b", "6", 5)]
+    {
+        stage.publish_of(kind, body, Some(priority));
+    }
+    stage.select(1, 2, "JMSType = 'a'", false);
+    assert_eq!(stage.bodies(), "4 3");
+    stage.publish_of("a", "7", Some(9));
+    stage.grant(1, 9);
+    assert_eq!(stage.bodies(), "7 1 5");
+}
+
+#[test]
+fn a_released_message_is_looked_at_again_where_it_stood() {
+    let mut stage = Stage::new(QueueSettings::default());
+    for body in ["1", "2", "3", "4"] {
+        stage.publish_of("a", body, None);
+    }
+    stage.select(1, 9, "JMSType = 'a' AND JMSXDeliveryCount < 3", false);
+    assert_eq!(stage.bodies(), "1 2 3 4");
+    stage.credit.insert(1, 0);
+    for sequence in [3, 2] {
+        stage.settle(sequence, Outcome::Release { failed: true });
+    }
+    stage.publish_of("a", "5", None);
+    stage.grant(1, 9);
+    assert_eq!(stage.bodies(), "2 3 5", "they keep their order");
+    stage.settle(2, Outcome::Release { failed: true });
+    assert_eq!(stage.bodies(), "", "it failed twice");
+    stage.settle(3, Outcome::Release { failed: false });
+    assert_eq!(stage.bodies(), "3");
+    stage.consume(2, 0, 9);
+    assert_eq!(stage.bodies(), "2");
+}
+
+#[test]
+fn what_comes_back_between_others_stands_between_them_for_all() {
+    let mut stage = Stage::new(QueueSettings::default());
+    for (kind, body) in [("a", "1"), ("b", "2"), ("a", "3"), ("b", "4"), ("a", "5")] {
+        stage.publish_of(kind, body, None);
+    }
+    stage.select(1, 9, "JMSType = 'b'", false);
+    assert_eq!(stage.bodies(), "2 4");
+    stage.credit.clear();
+    for sequence in [4, 2] {
+        stage.settle(sequence, Outcome::Release { failed: false });
+    }
+    let peek = stage.queue.peek(0, 9);
+    assert_eq!(peek.parts.len(), 1);
+    stage.consume(2, 0, 9);
+    assert_eq!(stage.bodies(), "1 2 3 4 5");
+}
+
+#[test]
+fn so_many_come_back_that_the_queue_is_looked_through_again() {
+    let mut stage = Stage::new(QueueSettings::default());
+    stage.select(1, UNLIMITED, "JMSType = 'a'", false);
+    for body in 0..=RETURNED_MAX {
+        stage.publish_of("a", &body.to_string(), None);
+    }
+    stage.credit.insert(1, 0);
+    stage.given.clear();
+    for sequence in (1..=RETURNED_MAX as u64 + 1).rev() {
+        stage.settle(sequence, Outcome::Release { failed: false });
+    }
+    stage.grant(1, UNLIMITED);
+    let given: Vec<u64> = stage.given.iter().map(|given| given.sequence).collect();
+    assert_eq!(given, (1..=RETURNED_MAX as u64 + 1).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_browser_sees_all_in_order_and_takes_nothing() {
+    let mut stage = Stage::new(QueueSettings::default());
+    for (kind, body) in [("a", "1"), ("b", "2"), ("a", "3")] {
+        stage.publish_of(kind, body, None);
+    }
+    stage.select(1, 2, "", true);
+    assert_eq!(stage.bodies(), "1 2");
+    stage.grant(1, UNLIMITED);
+    stage.select(2, UNLIMITED, "JMSType = 'a'", true);
+    assert_eq!(readers(&mut stage), "1:3 2:1 2:3");
+    assert_eq!(stage.publish_of("a", "4", None), Published::Waiting);
+    assert_eq!(readers(&mut stage), "1:4 2:4");
+    stage.publish_of("b", "5", None);
+    assert_eq!(readers(&mut stage), "1:5");
+    assert_eq!((stage.queue.ready_len(), stage.queue.unsettled_len()), (5, 0));
+    stage.consume(3, 0, UNLIMITED);
+    assert_eq!(readers(&mut stage), "3:1 3:2 3:3 3:4 3:5");
+    assert!(stage.given.iter().all(|given| !given.is_redelivered));
+}
+
+#[test]
+fn a_queue_that_is_there_for_one_selector_drops_what_that_does_not_take() {
+    let mut stage = Stage::new(QueueSettings::default());
+    stage.publish_of("a", "1", None);
+    stage.publish_of("b", "2", None);
+    let selector = Selector::read(b"JMSType = 'b'").unwrap();
+    let selection = Selection { selector, drops_unwanted: true, is_browser: false, headers: |_| &NoHeaders };
+    stage.credit.insert(1, UNLIMITED);
+    stage.queue.add_seeker(reader(1), 0, false, selection, stage.now);
+    stage.deliver();
+    stage.publish_of("a", "3", None);
+    stage.publish_of("b", "4", None);
+    assert_eq!(stage.bodies(), "2 4");
+    assert_eq!((stage.queue.ready_len(), stage.queue.unsettled_len()), (0, 2));
+    for sequence in [2, 4] {
+        stage.settle(sequence, Outcome::Accept);
+    }
+    stage.queue.remove_consumer(reader(1), stage.now);
+    stage.effects = Default::default();
+    assert_eq!(stage.gauge.bytes(), 0, "nothing is kept");
+}
+
+#[test]
+fn a_browser_is_no_single_active_consumer() {
+    let mut stage = Stage::new(QueueSettings { is_single_active: true, ..QueueSettings::default() });
+    stage.select(1, UNLIMITED, "", true);
+    assert_eq!(stage.queue.active_consumer(), None);
+    stage.select(2, UNLIMITED, "JMSType = 'a'", false);
+    stage.consume(3, 9, UNLIMITED);
+    assert_eq!(stage.queue.active_consumer(), Some(reader(2)));
+    for (kind, body) in [("a", "1"), ("b", "2"), ("a", "3")] {
+        stage.publish_of(kind, body, None);
+    }
+    assert_eq!(readers(&mut stage), "2:1 1:2 2:3");
+    stage.queue.remove_consumer(reader(2), stage.now);
+    stage.deliver();
+    assert_eq!(readers(&mut stage), "3:2");
+}
+
+#[test]
+fn an_expired_message_is_not_looked_at() {
+    let mut stage = Stage::new(QueueSettings::default());
+    stage.publish("0").unwrap();
+    stage.publish_with("1", &properties_with(None, Some(5)), None).unwrap();
+    stage.publish_of("a", "2", None);
+    stage.now = stage.now.after(SECOND);
+    stage.select(1, UNLIMITED, "JMSType = 'a'", false);
+    assert_eq!(stage.bodies(), "2");
+    assert_eq!(stage.queue.ready_len(), 1, "the one that expired is gone");
+}
+
+thread_local! {
+    static LOOKS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts the messages that are looked at.
+struct Counting;
+
+impl HeaderReader for Counting {
+    fn visit_headers<'t>(&self, _: &'t [u8], _: &mut dyn FnMut(std::borrow::Cow<'t, [u8]>, Value<'t>)) {
+        LOOKS.set(LOOKS.get() + 1);
+    }
+}
+
+#[test]
+fn what_nobody_wants_is_looked_at_once_and_others_have_the_queue_meanwhile() {
+    const UNWANTED: usize = 3 * SEEK_AT_ONCE + 100;
+    let mut stage = Stage::new(QueueSettings::default());
+    for _ in 0..UNWANTED {
+        stage.publish_of("a", "x", None);
+    }
+    let selector = Selector::read(b"missing = 1 OR JMSType = 'b'").unwrap();
+    let selection = Selection { selector, drops_unwanted: false, is_browser: false, headers: |_| &Counting };
+    stage.credit.insert(1, UNLIMITED);
+    stage.queue.add_seeker(reader(1), 0, false, selection, stage.now);
+    let mut slices = 0;
+    loop {
+        let before = LOOKS.get();
+        stage.deliver();
+        slices += 1;
+        assert!(LOOKS.get() - before <= SEEK_AT_ONCE, "a slice is bounded");
+        if stage.queue.new_wake_up().is_none() {
+            break;
+        }
+        stage.queue.woken(stage.now);
+    }
+    assert_eq!((slices, LOOKS.get()), (4, UNWANTED), "each is looked at once");
+    for _ in 0..100 {
+        stage.publish_of("a", "x", None);
+        stage.deliver();
+    }
+    assert_eq!(LOOKS.get(), UNWANTED + 100, "and what comes then too");
+    assert_eq!(stage.publish_of("b", "y", None), Published::Delivered);
+    assert_eq!(stage.bodies(), "y");
+    stage.settle(UNWANTED as u64 + 101, Outcome::Release { failed: false });
+    assert_eq!(stage.bodies(), "y");
+    assert_eq!(LOOKS.get(), UNWANTED + 102);
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Publish { kind: usize, priority: u8 },
+    Grant { reader: u32, credit: u32 },
+    Settle { index: usize, outcome: Outcome },
+    Purge,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let outcome = prop_oneof![
+        2 => Just(Outcome::Accept),
+        3 => any::<bool>().prop_map(|failed| Outcome::Release { failed }),
+    ];
+    prop_oneof![
+        8 => (0..KINDS.len(), 0..3_u8).prop_map(|(kind, priority)| Step::Publish { kind, priority }),
+        5 => (0..READERS.len() as u32, 1..4_u32).prop_map(|(reader, credit)| Step::Grant { reader, credit }),
+        6 => (any::<usize>(), outcome).prop_map(|(index, outcome)| Step::Settle { index, outcome }),
+        1 => Just(Step::Purge),
+    ]
+}
+
+const KINDS: [&str; 3] = ["a", "b", "c"];
+
+/// Readers: what they select, and whether they browse; the last takes what comes first.
+const READERS: [(Option<&str>, bool); 6] = [
+    (Some("JMSType = 'a'"), false),
+    (Some("JMSType IN ('a', 'b')"), false),
+    (Some("JMSType <> 'a' AND NOT JMSRedelivered"), false),
+    (Some(""), true),
+    (Some("JMSType = 'b'"), true),
+    (None, false),
+];
+
+fn wants(reader: usize, kind: &str, is_redelivered: bool) -> bool {
+    match reader {
+        0 => kind == "a",
+        1 => kind != "c",
+        2 => kind != "a" && !is_redelivered,
+        4 => kind == "b",
+        _ => true,
+    }
+}
+
+/// A message as the test knows it: its type and priority.
+type Known = (&'static str, u8);
+
+struct World {
+    stage: Stage,
+    known: BTreeMap<u64, Known>,
+    ready: BTreeMap<u64, bool>,
+    out: BTreeSet<u64>,
+    seen: [BTreeSet<u64>; READERS.len()],
+}
+
+impl World {
+    /// Takes note of what was given out.
+    fn note(&mut self) -> Result<(), TestCaseError> {
+        for given in std::mem::take(&mut self.stage.given) {
+            let (reader, sequence) = (given.reader as usize, given.sequence);
+            let (kind, _) = self.known[&sequence];
+            prop_assert!(wants(reader, kind, given.is_redelivered), "{given:?} of {kind}");
+            if READERS[reader].1 {
+                prop_assert!(self.seen[reader].insert(sequence), "{given:?} was seen before");
+                prop_assert!(self.ready.contains_key(&sequence));
+                continue;
+            }
+            // It is the first of those that it wants and that wait.
+            let place = |sequence: u64| (u8::MAX - self.known[&sequence].1, sequence);
+            let before = self.ready.iter().find(|(other, is_redelivered)| {
+                wants(reader, self.known[other].0, **is_redelivered) && place(**other) < place(sequence)
+            });
+            prop_assert_eq!(before, None, "{:?} comes too early", given);
+            self.ready.remove(&sequence);
+            prop_assert!(self.out.insert(sequence), "{given:?} is out twice");
+        }
+        // Nobody with credit leaves behind what it wants.
+        for (reader, credit) in &self.stage.credit {
+            let (reader, credit) = (*reader as usize, *credit);
+            let wanted = self.ready.iter().find(|(sequence, is_redelivered)| {
+                let is_new = !READERS[reader].1 || !self.seen[reader].contains(sequence) && !**is_redelivered;
+                is_new && wants(reader, self.known[sequence].0, **is_redelivered)
+            });
+            prop_assert!(credit == 0 || wanted.is_none(), "{reader} has {credit} and leaves {wanted:?}");
+        }
+        prop_assert_eq!(self.stage.queue.ready_len(), self.ready.len());
+        prop_assert_eq!(self.stage.queue.unsettled_len(), self.out.len());
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+    #[test]
+    fn everybody_gets_what_it_selects_in_order_whatever_happens(
+        steps in prop::collection::vec(step(), 1..120),
+        used in prop::collection::vec(any::<bool>(), READERS.len()),
+        priority_max in prop::option::of(1..3_u8),
+    ) {
+        let stage = Stage::new(QueueSettings { priority_max, ..QueueSettings::default() });
+        let (known, ready) = (BTreeMap::new(), BTreeMap::new());
+        let mut world = World { stage, known, ready, out: BTreeSet::new(), seen: Default::default() };
+        for (slot, (selector, is_browser)) in (0..).zip(READERS) {
+            match selector {
+                _ if !used[slot as usize] => {}
+                Some(selector) => world.stage.select(slot, 0, selector, is_browser),
+                None => world.stage.consume(slot, 0, 0),
+            }
+        }
+        let mut last = 0;
+        for step in steps {
+            match step {
+                Step::Publish { kind, priority } => {
+                    last += 1;
+                    world.known.insert(last, (KINDS[kind], priority.min(priority_max.unwrap_or(0))));
+                    world.ready.insert(last, false);
+                    // A browser sees what waits, and not what goes to a consumer at once.
+                    world.stage.publish_of(KINDS[kind], &last.to_string(), Some(priority));
+                }
+                Step::Grant { reader, .. } if !used[reader as usize] => {}
+                Step::Grant { reader, credit } => world.stage.grant(reader, credit),
+                Step::Settle { index, outcome } => {
+                    let Some(sequence) = world.out.iter().copied().nth(index % world.out.len().max(1)) else { continue };
+                    world.out.remove(&sequence);
+                    if outcome != Outcome::Accept {
+                        world.ready.insert(sequence, true);
+                    }
+                    world.stage.settle(sequence, outcome);
+                }
+                Step::Purge => {
+                    prop_assert_eq!(world.stage.purge(), world.ready.len());
+                    world.ready.clear();
+                }
+            }
+            world.note()?;
+        }
+    }
+}
