@@ -64,11 +64,12 @@ fuzz: ## Every fuzz target for FUZZ_SECONDS seconds each.
 interop: build ## Third-party clients, and hostile ones, against the real broker.
 	tests/interop/nats/build.sh
 	bench/brokerless/build.sh .tools/peers
-	.venv/bin/pytest -q -n 2 tests/interop tests/security --ignore tests/interop/amqp
+	.venv/bin/pytest -q -n 2 tests/interop tests/security --ignore tests/interop/amqp --ignore tests/interop/amqp10
 
-amqp: build ## Third-party clients of AMQP 0-9-1 and the suites that their authors wrote.
+amqp: build ## Third-party clients of AMQP 0-9-1 and 1.0, and the suites that their authors wrote.
 	tests/interop/amqp/install.sh
-	.venv/bin/pytest -q -n 4 tests/interop/amqp
+	tests/interop/amqp10/install.sh
+	.venv/bin/pytest -q -n 4 tests/interop/amqp tests/interop/amqp10
 
 stalls: build ## STALL_CAUSES stalls of known cause, against what imori-bench says of them.
 	STALL_CAUSES=$(STALL_CAUSES) .venv/bin/pytest -q tests/stalls

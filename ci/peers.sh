@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what Imori is compared with: nats-server, RabbitMQ, Artemis, and the responders of ZeroMQ and gRPC.
+# Installs what Imori is compared with: nats-server, RabbitMQ, Artemis, Qpid Broker-J, ActiveMQ, and the responders of ZeroMQ and gRPC.
 # Usage: ci/peers.sh [FOLDER]   (default: .tools/peers)
 # Programs go into the folder; RabbitMQ, Java, Maven, Go's absence apart, and libzmq come as Debian packages.
 # What is here already is left alone. What cannot be had is named, the rest is installed, and the exit code is 1.
@@ -10,6 +10,8 @@ peers=$(cd "${1:-.tools/peers}" && pwd)
 
 nats_server=2.15.2
 artemis=2.56.0
+broker_j=9.2.1
+activemq=5.18.3
 
 PATH="$PWD/.tools/go/bin:$PATH"
 log=$peers/install.log
@@ -51,21 +53,30 @@ get_rabbitmq() {
     fi
 }
 
-# Without libaio Artemis writes its journal through NIO, many times slower.
-has_artemis() { command -v java && [ -x "$peers/apache-artemis-$artemis/bin/artemis" ] && ldconfig -p | grep -q libaio.so; }
-get_artemis() {
-    packages libaio1 || return
+# java_peer HOME ARTIFACT: unpacks the archive of a broker for Java into its folder.
+java_peer() {
     command -v java || packages default-jre-headless || return
     command -v mvn || packages maven || return
     local folder
     folder=$(mktemp -d)
-    mvn -q --batch-mode dependency:copy "-Dartifact=org.apache.artemis:apache-artemis:$artemis:tar.gz:bin" \
-        "-DoutputDirectory=$folder" -Dmdep.useBaseVersion=true \
-        && tar -C "$peers" -xzf "$folder/apache-artemis-$artemis-bin.tar.gz"
+    mvn -q --batch-mode dependency:copy "-Dartifact=$2" "-DoutputDirectory=$folder" -Dmdep.useBaseVersion=true \
+        && mkdir -p "$peers/$1" && tar -C "$peers/$1" --strip-components="${3:-1}" -xzf "$folder"/*.tar.gz
     local code=$?
     rm -rf "$folder"
     return $code
 }
+
+# Without libaio Artemis writes its journal through NIO, many times slower.
+has_artemis() { command -v java && [ -x "$peers/apache-artemis-$artemis/bin/artemis" ] && ldconfig -p | grep -q libaio.so; }
+get_artemis() {
+    packages libaio1 || return
+    java_peer "apache-artemis-$artemis" "org.apache.artemis:apache-artemis:$artemis:tar.gz:bin"
+}
+
+has_broker_j() { command -v java && [ -x "$peers/apache-qpid-broker-j-$broker_j/bin/qpid-server" ]; }
+get_broker_j() { java_peer "apache-qpid-broker-j-$broker_j" "org.apache.qpid:apache-qpid-broker-j:$broker_j:tar.gz:bin" 2; }
+has_activemq() { command -v java && [ -x "$peers/apache-activemq-$activemq/bin/activemq" ]; }
+get_activemq() { java_peer "apache-activemq-$activemq" "org.apache.activemq:apache-activemq:$activemq:tar.gz:bin"; }
 
 # Built from this tree, so they are built anew whenever a source is newer.
 has_responder() { [ -x "$peers/$1" ] && [ -z "$(find bench/brokerless -newer "$peers/$1" -type f)" ]; }
@@ -80,6 +91,8 @@ get_zeromq() {
 peer nats-server has_nats_server get_nats_server
 peer rabbitmq has_rabbitmq get_rabbitmq
 peer artemis has_artemis get_artemis
+peer broker-j has_broker_j get_broker_j
+peer activemq has_activemq get_activemq
 peer zeromq has_zeromq get_zeromq
 peer grpc has_grpc get_responder
 exit "$missing"

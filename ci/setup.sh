@@ -65,6 +65,7 @@ if [ "$what" != check ]; then
     done
     tests/interop/nats/build.sh
     tests/interop/amqp/install.sh
+    tests/interop/amqp10/install.sh
 fi
 
 # Tools that cargo builds are kept outside target, so that `cargo clean` leaves them. One that is

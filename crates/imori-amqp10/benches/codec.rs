@@ -25,11 +25,13 @@ const MESSAGE: &[u8] = b"\x00\x53\x70\xc0\x02\x01\x41\
     \x00\x53\x74\xc1\x0b\x02\xa1\x05price\x71\x00\x01\x00\x00\
     \x00\x53\x77\xa1\x10sixteen bytes...";
 
+/// Appends the frame of a number.
+type WriteFrame = fn(&mut Vec<u8>, u32);
+
 fn main() {
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     let is_wanted = |name: &str| only.as_ref().is_none_or(|only| name.contains(only.as_str()));
-    let rows: [(&str, fn(&mut Vec<u8>, u32)); 2] =
-        [("decode transfer", transfer), ("decode disposition", disposition)];
+    let rows: [(&str, WriteFrame); 2] = [("decode transfer", transfer), ("decode disposition", disposition)];
     for (name, write) in rows {
         if is_wanted(name) {
             let mut input = Vec::new();

@@ -64,28 +64,37 @@ impl DeliveryEncoder {
         }
     }
 
-    /// Writes a message that does not fit into one frame as several. `begin` is where its frame began, and `payload`
-    /// where the message begins in that.
+    /// Writes a message that does not fit into one frame as several. Its frame began at `begin`; behind `payload` it has
+    /// the head of the message, and no body yet.
     #[cold]
-    fn split(&self, out: &mut Vec<u8>, begin: usize, payload: usize, transfer: &Transfer<'_>, channel: u16) {
-        let message = out.split_off(payload);
+    fn split(
+        &self,
+        out: &mut Vec<u8>,
+        (begin, payload): (usize, usize),
+        body: &[u8],
+        transfer: &Transfer<'_>,
+        channel: u16,
+    ) {
+        let head = out.split_off(payload);
         out.truncate(begin);
         let mut transfer = Transfer { more: true, ..*transfer };
-        let mut rest = &message[..];
-        while !rest.is_empty() {
+        let (mut head, mut body) = (&head[..], body);
+        while !head.is_empty() || !body.is_empty() {
             push_frame(out, FrameKind::Amqp, channel, |out| {
-                let head = out.len() - HEADER_BYTES;
                 let before = out.len();
                 transfer.encode(out);
-                let room = self.frame_bytes_max.saturating_sub(out.len() - head);
-                if rest.len() <= room {
+                let room = (self.frame_bytes_max + before).saturating_sub(out.len() + HEADER_BYTES);
+                if head.len() + body.len() <= room {
                     out.truncate(before);
                     transfer.more = false;
                     transfer.encode(out);
                 }
-                let (part, behind) = rest.split_at_checked(room).unwrap_or((rest, &[]));
+                let (part, behind) = head.split_at_checked(room).unwrap_or((head, &[]));
                 out.extend_from_slice(part);
-                rest = behind;
+                head = behind;
+                let (part, behind) = body.split_at_checked(room - part.len()).unwrap_or((body, &[]));
+                out.extend_from_slice(part);
+                body = behind;
             });
             // AMQP 1.0, 2.7.5: of later transfers the link is enough.
             transfer = Transfer { handle: transfer.handle, more: true, ..Transfer::default() };
@@ -114,14 +123,20 @@ impl Encoder for DeliveryEncoder {
         };
         let begin = out.len();
         let mut payload = begin;
-        out.reserve(TRANSFER_BYTES_MAX + delivery.message.text.len() + delivery.message.body.len());
+        let body = message::body(delivery, self.origins, self.header_readers);
+        let mut is_split = false;
+        out.reserve(TRANSFER_BYTES_MAX + delivery.message.text.len() + body.len().min(self.frame_bytes_max));
         push_frame(out, FrameKind::Amqp, channel, |out| {
             transfer.encode(out);
             payload = out.len();
-            message::push(out, delivery, self.origins, self.header_readers);
+            message::push_head(out, delivery, body.len(), self.origins, self.header_readers);
+            is_split = out.len() + body.len() > begin + self.frame_bytes_max;
+            if !is_split {
+                out.extend_from_slice(&body);
+            }
         });
-        if out.len() - begin > self.frame_bytes_max {
-            self.split(out, begin, payload, &transfer, channel);
+        if is_split {
+            self.split(out, (begin, payload), &body, &transfer, channel);
         }
     }
 

@@ -40,8 +40,6 @@ pub(crate) struct Incoming<'a> {
     pub(crate) body: &'a [u8],
     /// Address that the message itself names.
     pub(crate) to: Option<&'a str>,
-    /// Subject of the message.
-    pub(crate) subject: Option<&'a str>,
     /// Kind of that address, as JMS clients say: odd for a topic.
     pub(crate) jms_destination: Option<i8>,
     /// Milliseconds since the UNIX epoch after which the message is of no more use.
@@ -129,7 +127,6 @@ pub(crate) fn read<'a>(
         text: block.whole,
         body,
         to: own.to,
-        subject: own.subject,
         jms_destination: annotations.find("x-opt-jms-dest").and_then(byte),
         expires_at_ms: own.absolute_expiry_time.map(|time| time.0),
         delay_ms: annotations.find("x-opt-delivery-delay").and_then(milliseconds),
@@ -255,13 +252,6 @@ pub(crate) fn body<'a>(delivery: &Delivery<'a>, origins: Origins, readers: Heade
         Some(_) => Cow::Borrowed(message.body),
         None => readers(message.properties.origin).body(message),
     }
-}
-
-/// Appends the payload of a delivery: header, annotations, and the bare message.
-pub(crate) fn push(out: &mut Vec<u8>, delivery: &Delivery<'_>, origins: Origins, readers: HeaderReaders) {
-    let body = body(delivery, origins, readers);
-    push_head(out, delivery, body.len(), origins, readers);
-    out.extend_from_slice(&body);
 }
 
 /// Appends the payload of a delivery in front of its [`body`], which has `body_len` bytes.

@@ -15,6 +15,8 @@ pub enum Scheme {
     Nats,
     /// `amqp://`: AMQP 0-9-1.
     Amqp,
+    /// `amqp10://`: AMQP 1.0.
+    Amqp10,
     /// A protocol of peers without a broker, which the program brings.
     Peer(PeerScheme),
 }
@@ -39,13 +41,18 @@ pub(crate) fn bring(schemes: Vec<PeerScheme>) {
 }
 
 /// Schemes with TLS, and the protocol inside.
-const TLS: [(&str, Scheme); 4] =
-    [("stomps", Scheme::Stomp), ("stomp+ssl", Scheme::Stomp), ("amqps", Scheme::Amqp), ("tls", Scheme::Nats)];
+const TLS: [(&str, Scheme); 5] = [
+    ("stomps", Scheme::Stomp),
+    ("stomp+ssl", Scheme::Stomp),
+    ("amqps", Scheme::Amqp),
+    ("amqp10s", Scheme::Amqp10),
+    ("tls", Scheme::Nats),
+];
 
 /// Where a broker or a peer is.
 ///
-/// `stomps://` (or `stomp+ssl://`), `amqps://` and `tls://`, which is NATS, are these with TLS.
-/// `stomp://user:password@host:port/vhost`, `amqp://user:password@host:port/vhost` and
+/// `stomps://` (or `stomp+ssl://`), `amqps://`, `amqp10s://` and `tls://`, which is NATS, are these with TLS.
+/// `stomp://user:password@host:port/vhost`, `amqp://user:password@host:port/vhost`, `amqp10://` likewise and
 /// `nats://user:password@host:port` need scheme and host only. `scheme://host:port/path` of a peer needs its port too, and has no user.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url {
@@ -71,7 +78,7 @@ impl FromStr for Url {
             bail!("`{text}` is not a URL; write it as `stomp://user:password@host:port`");
         };
         let Some((scheme, is_tls)) = scheme_of(scheme) else {
-            let with_tls = ["stomps", "amqps", "tls"].into_iter();
+            let with_tls = ["stomps", "amqps", "amqp10s", "tls"].into_iter();
             let known = Scheme::all().map(Scheme::name).chain(with_tls);
             let known: Vec<String> = known.map(|name| format!("`{name}://`")).collect();
             bail!("`{scheme}://` is not spoken here; use {}", known.join(" or "));
@@ -118,7 +125,7 @@ impl FromStr for Url {
 impl Scheme {
     /// The schemes that URLs may have.
     fn all() -> impl Iterator<Item = Scheme> {
-        [Scheme::Stomp, Scheme::Nats, Scheme::Amqp].into_iter().chain(Scheme::of_peers())
+        [Scheme::Stomp, Scheme::Nats, Scheme::Amqp, Scheme::Amqp10].into_iter().chain(Scheme::of_peers())
     }
 
     /// The schemes that the program brings.
@@ -138,6 +145,7 @@ impl Scheme {
             Scheme::Stomp => "stomp",
             Scheme::Nats => "nats",
             Scheme::Amqp => "amqp",
+            Scheme::Amqp10 => "amqp10",
             Scheme::Peer(scheme) => scheme.name,
         }
     }
@@ -145,14 +153,15 @@ impl Scheme {
     /// The word behind a peer's name and a colon, such as `nats` in `imori:nats`.
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Scheme::Stomp | Scheme::Nats | Scheme::Amqp => self.name(),
+            Scheme::Stomp | Scheme::Nats | Scheme::Amqp | Scheme::Amqp10 => self.name(),
             Scheme::Peer(scheme) => scheme.word,
         }
     }
 
     /// The URL of a peer that was started on loopback.
     pub(crate) fn on_loopback(self, port: u16) -> String {
-        let login = if matches!(self, Scheme::Stomp | Scheme::Amqp) { "guest:guest@" } else { "" };
+        let login =
+            if matches!(self, Scheme::Stomp | Scheme::Amqp | Scheme::Amqp10) { "guest:guest@" } else { "" };
         format!("{}://{login}127.0.0.1:{port}", self.name())
     }
 
@@ -162,8 +171,8 @@ impl Scheme {
             (Scheme::Stomp, false) => Some(61613),
             (Scheme::Stomp, true) => Some(61614),
             (Scheme::Nats, _) => Some(4222),
-            (Scheme::Amqp, false) => Some(5672),
-            (Scheme::Amqp, true) => Some(5671),
+            (Scheme::Amqp | Scheme::Amqp10, false) => Some(5672),
+            (Scheme::Amqp | Scheme::Amqp10, true) => Some(5671),
             (Scheme::Peer(_), _) => None,
         }
     }
@@ -276,13 +285,16 @@ mod tests {
             ("stomps://h", Scheme::Stomp, "h", 61614, None, "/"),
             ("stomp+ssl://h:1/v", Scheme::Stomp, "h", 1, None, "v"),
             ("amqps://h", Scheme::Amqp, "h", 5671, None, "/"),
+            ("amqp10://u:p@h/v", Scheme::Amqp10, "h", 5672, Some(("u", "p")), "v"),
+            ("amqp10s://h", Scheme::Amqp10, "h", 5671, None, "/"),
             ("tls://[::1]", Scheme::Nats, "::1", 4222, None, "/"),
             ("one://h:1", one, "h", 1, None, "/"),
             ("one://[::1]:1/", one, "::1", 1, None, "/"),
             ("one://h:1/a.B/C", one, "h", 1, None, "a.B/C"),
         ] {
             let login = login.map(|(user, password)| (user.to_owned(), password.to_owned()));
-            let is_tls = ["tls", "stomps", "stomp+ssl", "amqps"].iter().any(|name| text.starts_with(name));
+            let is_tls =
+                ["tls", "stomps", "stomp+ssl", "amqps", "amqp10s"].iter().any(|name| text.starts_with(name));
             let expected =
                 Url { scheme, is_tls, host: host.to_owned(), port, login, vhost: vhost.to_owned() };
             assert_eq!(text.parse::<Url>().unwrap(), expected, "{text}");

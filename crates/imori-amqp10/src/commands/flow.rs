@@ -74,7 +74,7 @@ pub(crate) fn flow<W: World>(
 
 /// Tells the client where a link stands: the deliveries so far, and how many more may follow.
 pub(crate) fn link_flow<W: World>(
-    client: &Client,
+    client: &mut Client,
     world: &W,
     channel: u16,
     handle: u32,
@@ -103,16 +103,17 @@ pub(crate) fn count_transfer<W: World>(client: &mut Client, world: &W, channel: 
     };
     session.incoming_left = left;
     if left <= window / 2 {
-        session.incoming_left = window;
         send(client, world, channel, Flow::default());
     }
     Ok(())
 }
 
-/// Sends a flow with the session's windows, behind all answers that were given before: so a producer has credit for no
-/// more than it was answered for.
-fn send<W: World>(client: &Client, world: &W, channel: u16, flow: Flow<'_>) {
-    let Some(session) = client.sessions.get(&channel) else { return };
+/// Sends a flow with the session's whole window, behind all answers that were given before: so a producer has credit for
+/// no more than it was answered for.
+fn send<W: World>(client: &mut Client, world: &W, channel: u16, flow: Flow<'_>) {
+    let window = client.settings.session_window;
+    let Some(session) = client.sessions.get_mut(&channel) else { return };
+    session.incoming_left = window;
     let told = world
         .with_outbound(client.connection, |outbound| {
             outbound.tell_awaited(session_of(channel), session.next_incoming_id)
@@ -121,7 +122,7 @@ fn send<W: World>(client: &Client, world: &W, channel: u16, flow: Flow<'_>) {
         .unwrap_or_default();
     let flow = Flow {
         next_incoming_id: Some(told.awaited),
-        incoming_window: session.incoming_left,
+        incoming_window: window,
         next_outgoing_id: told.next,
         outgoing_window: OUTGOING_WINDOW,
         ..flow

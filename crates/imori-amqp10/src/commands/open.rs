@@ -19,7 +19,8 @@ use crate::protocol_error::{Failure, ProtocolError};
 const CONTAINER: &str = "imori";
 
 /// Extensions that the broker has, by the names that clients look for.
-const CAPABILITIES: [Symbol<'static>; 2] = [Symbol("ANONYMOUS-RELAY"), Symbol("DELAYED_DELIVERY")];
+const CAPABILITIES: [Symbol<'static>; 3] =
+    [Symbol("ANONYMOUS-RELAY"), Symbol("SHARED-SUBS"), Symbol("DELAYED_DELIVERY")];
 
 /// How a hostname begins that names a vhost. All others are names of hosts.
 const VHOST_PREFIX: &str = "vhost:";

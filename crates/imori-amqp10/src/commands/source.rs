@@ -18,7 +18,7 @@ use crate::codec::restricted::{
 };
 use crate::codec::value::{Descriptor, Map, Value};
 use crate::commands::terminus::{
-    Queue, durable_subscription, is_topic, known_subscription, made_name, queue, subscription,
+    Queue, Subscription, is_topic, known_subscription, made_name, named_subscription, queue, subscription,
     temporary_queue,
 };
 use crate::delivery::label;
@@ -39,6 +39,8 @@ struct Opened {
     until: Option<Until>,
     /// The address of a node that was made.
     made: Option<Name>,
+    /// The consumer has the queue for itself.
+    is_exclusive: bool,
 }
 
 /// Attaches a consumer, and answers.
@@ -52,7 +54,7 @@ pub(super) fn attach_source<W: World>(
     let mut effective = MapBuf::new();
     let selector = source.filter.map(|filter| selector(filter, &mut effective)).transpose()?.flatten();
     let opened = open(client, world, attach)?;
-    let Opened { queue, is_subscription, until, made } = opened;
+    let Opened { queue, is_subscription, until, made, is_exclusive } = opened;
     // AMQP 1.0, 3.5.7: of what is copied nothing is taken.
     let is_browser = source.distribution_mode == Some(DistributionMode::Copy) && !is_subscription;
     let settles = attach.snd_settle_mode != SenderSettleMode::Settled;
@@ -63,7 +65,7 @@ pub(super) fn attach_source<W: World>(
         settles,
         credit: Credit::ungranted(),
         priority: priority(attach),
-        is_exclusive: false,
+        is_exclusive,
         selector,
         drops_unwanted: is_subscription,
         is_browser,
@@ -108,12 +110,16 @@ pub(super) fn attach_source<W: World>(
 }
 
 fn open<W: World>(client: &Client, world: &W, attach: &Attach<'_>) -> Result<Opened, ProtocolError> {
-    let there = |queue| Opened { queue, is_subscription: false, until: None, made: None };
+    let there =
+        |queue| Opened { queue, is_subscription: false, until: None, made: None, is_exclusive: false };
+    let has = |name| attach.desired_capabilities.is_some_and(|all| all.contains(name));
     let Some(source) = attach.source else {
         // Qpid JMS looks for a durable subscription without saying to what.
-        let queue = known_subscription(client, world, attach.name)?;
+        let subscription = Subscription { link: attach.name, is_durable: true, is_global: has("global") };
+        let queue = known_subscription(client, world, subscription)?;
         return Ok(Opened { is_subscription: true, until: Some(Until::Close), ..there(queue) });
     };
+    let has = |name| has(name) || source.capabilities.is_some_and(|all| all.contains(name));
     if source.dynamic {
         let (queue, made) = match is_topic(source.capabilities) {
             true => {
@@ -135,9 +141,12 @@ fn open<W: World>(client: &Client, world: &W, attach: &Attach<'_>) -> Result<Ope
     }
     let is_durable =
         source.durable != TerminusDurability::None || source.expiry_policy == TerminusExpiryPolicy::Never;
-    if is_durable {
-        let queue = durable_subscription(client, world, &node, attach.name)?;
-        return Ok(Opened { is_subscription: true, until: Some(Until::Close), ..there(queue) });
+    let is_shared = has("shared");
+    if is_durable || is_shared {
+        let named = Subscription { link: attach.name, is_durable, is_global: has("global") };
+        let queue = named_subscription(client, world, &node, named)?;
+        let until = is_durable.then_some(Until::Close);
+        return Ok(Opened { is_subscription: true, until, is_exclusive: !is_shared, ..there(queue) });
     }
     // The queue goes with its only consumer.
     subscription(client, world, &node).map(|queue| Opened { is_subscription: true, ..there(queue) })

@@ -116,7 +116,11 @@ fn open<W: World>(client: &Client, world: &W, node: &Node) -> Result<Confirm, Pr
         }
         Node::Queue(name) => {
             authorize(client, world, exchange, subject, false)?;
-            queue(client, world, name)?.confirm
+            // A temporary queue of another connection can be sent to.
+            match world.with_router(|_, table| table.queue(client.vhost, name.as_bytes())) {
+                Some(_) => Confirm::NOW,
+                None => queue(client, world, name)?.confirm,
+            }
         }
         Node::Topic(_) => {
             authorize(client, world, TOPIC_EXCHANGE, subject, true)?;

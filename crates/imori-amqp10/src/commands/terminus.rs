@@ -8,7 +8,7 @@ use imori_core::message::TOPIC_EXCHANGE;
 use imori_core::name::Name;
 use imori_core::outbound::INBOX_PREFIX;
 use imori_core::queue::QueueSettings;
-use imori_core::route::{Arguments, BindingKey, Syntax};
+use imori_core::route::{Arguments, BindingKey, Syntax, Target};
 use imori_core::world::World;
 
 use crate::address::Node;
@@ -98,28 +98,61 @@ pub(super) fn subscription<W: World>(
     })
 }
 
-/// The queue of a subscription that outlasts its link: found again by user, container and name.
-pub(super) fn durable_subscription<W: World>(
+/// A subscription that is found again by its name.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Subscription<'a> {
+    /// The name of its link. Qpid JMS puts a number behind a bar, to have several links of one subscription.
+    pub(super) link: &'a str,
+    /// The subscription outlasts its links.
+    pub(super) is_durable: bool,
+    /// The subscription is of all containers, and not of the client's own.
+    pub(super) is_global: bool,
+}
+
+/// The queue of a subscription that others may share, or that outlasts its link. One to another node takes its place.
+pub(super) fn named_subscription<W: World>(
     client: &Client,
     world: &W,
     node: &Node,
-    link: &str,
+    subscription: Subscription<'_>,
 ) -> Result<Queue, ProtocolError> {
-    let name = subscription_name(client, link)?;
-    let settings =
-        QueueSettings { is_durable: true, priority_max: Some(PRIORITY_MAX), ..QueueSettings::default() };
-    let declared = broker::declare_queue(world, &client.actor(), name.as_bytes(), &settings, false)?;
+    let name = subscription_name(client, subscription)?;
+    let settings = QueueSettings {
+        is_durable: subscription.is_durable,
+        is_auto_delete: !subscription.is_durable,
+        priority_max: Some(PRIORITY_MAX),
+        ..QueueSettings::default()
+    };
+    let actor = client.actor();
+    if let Ok(id) = broker::find_queue(world, &actor, name.as_bytes())
+        && !is_bound(client, world, node, id)
+    {
+        // JMS 2.0, 8.3.3: another topic is as if the subscription were deleted and made anew.
+        if world.with_queue(id, |queue| queue.consumers_len() > 0) == Some(true) {
+            return Err(BrokerError::ConsumedExclusively(name).into());
+        }
+        broker::delete_queue(world, &actor, name.as_bytes())?;
+    }
+    let declared = broker::declare_queue(world, &actor, name.as_bytes(), &settings, false)?;
     let queue = Queue { id: declared.id, name, confirm: declared.confirm };
     bind(client, world, node, queue).map_err(|(error, _)| error)
 }
 
-/// Finds the queue of a subscription that is there.
+fn is_bound<W: World>(client: &Client, world: &W, node: &Node, id: QueueId) -> bool {
+    let (exchange, key) = binding(node);
+    world.with_router(|_, table| {
+        table.has_binding(client.vhost, exchange, &key, &Arguments::NONE, &Target::Queue(id))
+    })
+}
+
+/// Finds the queue of a durable subscription that is there.
 pub(super) fn known_subscription<W: World>(
     client: &Client,
     world: &W,
-    link: &str,
+    subscription: Subscription<'_>,
 ) -> Result<Queue, ProtocolError> {
-    let name = subscription_name(client, link)?;
+    let link = subscription.link;
+    let name = subscription_name(client, subscription)?;
     match broker::find_queue(world, &client.actor(), name.as_bytes()) {
         Ok(id) => Ok(Queue { id, name, confirm: Confirm::NOW }),
         Err(BrokerError::NoQueue(_)) => {
@@ -137,25 +170,35 @@ fn bind<W: World>(
     node: &Node,
     queue: Queue,
 ) -> Result<Queue, (ProtocolError, Name)> {
-    let (exchange, pattern) = match node {
-        Node::Queue(name) | Node::Topic(name) => (TOPIC_EXCHANGE, name),
-        Node::Exchange { exchange, key } => (exchange.as_bytes(), key),
-    };
-    let key = BindingKey::new(Syntax::Amqp, pattern.as_bytes());
+    let (exchange, key) = binding(node);
     match broker::bind_queue(world, &client.actor(), exchange, &key, &Arguments::NONE, queue.id) {
         Ok(bound) => Ok(Queue { confirm: queue.confirm.after(bound), ..queue }),
         Err(error) => Err((error.into(), queue.name)),
     }
 }
 
-/// The name of a durable subscription's queue.
+/// The exchange that a subscription to a node hears, and the key of its binding.
+fn binding(node: &Node) -> (&[u8], BindingKey) {
+    let (exchange, pattern) = match node {
+        Node::Queue(name) | Node::Topic(name) => (TOPIC_EXCHANGE, name),
+        Node::Exchange { exchange, key } => (exchange.as_bytes(), key),
+    };
+    (exchange, BindingKey::new(Syntax::Amqp, pattern.as_bytes()))
+}
+
+/// The name of a subscription's queue.
 ///
 /// SECURITY AUTH-07: with the user in it nobody takes over another's. A slash within a part is `%2F`, so that different
 /// parts never make the same name.
-fn subscription_name(client: &Client, link: &str) -> Result<Name, ProtocolError> {
+fn subscription_name(client: &Client, subscription: Subscription<'_>) -> Result<Name, ProtocolError> {
+    let Subscription { link, is_durable, is_global } = subscription;
     let mut name = SUBSCRIPTION_PREFIX.as_bytes().to_vec();
     let user = client.identity.user.as_bytes();
-    for (index, part) in [user, client.container.as_bytes(), link.as_bytes()].into_iter().enumerate() {
+    let container = if is_global { "" } else { &*client.container };
+    let link = link.split('|').next().unwrap_or(link);
+    let kind = if is_durable { "durable" } else { "shared" };
+    let parts = [user, container.as_bytes(), kind.as_bytes(), link.as_bytes()];
+    for (index, part) in parts.into_iter().enumerate() {
         if index > 0 {
             name.push(b'/');
         }

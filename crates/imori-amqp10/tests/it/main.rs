@@ -1,7 +1,9 @@
-//! The codec against the table it is made of, against bytes of the specification, and against another codec.
+//! Conversations, and the codec against the table it is made of, bytes of the specification, and another codec.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets the unexpected has failed")]
 
+mod talk;
+mod text;
 mod composites;
 mod oracle;
 mod specification;

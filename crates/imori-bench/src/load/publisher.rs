@@ -202,6 +202,7 @@ impl Publisher {
             // Looked at again, for the window may have opened just before.
             room = self.flow.room();
         }
+        let room = room.min(self.template.room());
         match self.confirms {
             Confirms::Each(window) => {
                 let unconfirmed = u64::from(window).saturating_sub(self.unconfirmed.count() as u64);

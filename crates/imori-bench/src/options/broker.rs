@@ -27,7 +27,8 @@ pub enum Style {
 #[derive(Debug, Clone, Args)]
 pub struct BrokerOptions {
     /// The broker: `stomp://user:password@host:port/vhost`, `nats://user:password@host:port` or
-    /// `amqp://user:password@host:port/vhost`; with TLS `stomps://`, `tls://` and `amqps://`.
+    /// `amqp://user:password@host:port/vhost`, or `amqp10://` likewise for AMQP 1.0; with TLS `stomps://`, `tls://`,
+    /// `amqps://` and `amqp10s://`.
     #[arg(long, default_value = "stomp://127.0.0.1:61613")]
     pub url: Url,
     /// The trust of connections with TLS.

@@ -46,7 +46,7 @@ pub(crate) fn find(peer: &Peer, places: &SearchPaths) -> Result<Option<Program>>
     let version = match kind {
         Kind::Imori | Kind::NatsServer => version_of(&program, "--version"),
         Kind::Rabbitmq | Kind::RabbitmqQuorum => Ok(rabbitmq_version()),
-        Kind::Artemis => artemis_version(&program),
+        Kind::Artemis | Kind::BrokerJ | Kind::Activemq => java_version(&program),
         Kind::Relay => Ok(format!("relay of {}", env!("CARGO_PKG_VERSION"))),
         Kind::Zeromq => Ok(zeromq_version(peer.protocol)),
         Kind::Grpc => Ok("unary echo over Go's grpc".to_owned()),
@@ -61,7 +61,9 @@ fn program(kind: Kind, places: &SearchPaths) -> Result<PathBuf> {
             .or_else(|| in_go("nats-server"))
             .ok_or_else(|| absent("nats-server", "run `make peers`, or install Go and then it by Go")),
         Kind::Rabbitmq | Kind::RabbitmqQuorum => rabbitmq(),
-        Kind::Artemis => artemis(places),
+        Kind::Artemis => in_java("artemis", "artemis", places),
+        Kind::BrokerJ => in_java("broker-j", "qpid-server", places),
+        Kind::Activemq => in_java("activemq", "activemq", places),
         Kind::Relay => beside("relay")
             .or_else(|| beside("examples/relay"))
             .or_else(|| in_places("relay", places))
@@ -91,17 +93,17 @@ fn rabbitmq() -> Result<PathBuf> {
     })
 }
 
-/// The one with the highest version, if there are several.
-fn artemis(places: &SearchPaths) -> Result<PathBuf> {
+/// A program for Java in the folder of a peer; that with the highest version, if there are several.
+fn in_java(peer: &str, program: &str, places: &SearchPaths) -> Result<PathBuf> {
     if in_path("java").is_none() {
-        return Err(absent("java", "Artemis needs a JRE of version 17 or later"));
+        return Err(absent("java", &format!("{peer} needs a JRE of version 17 or later")));
     }
     let entries = fs::read_dir(&places.peers).into_iter().flatten().flatten();
-    let mut homes: Vec<PathBuf> = entries.map(|entry| entry.path().join("bin").join("artemis")).collect();
+    let mut homes: Vec<PathBuf> = entries.map(|entry| entry.path().join("bin").join(program)).collect();
     homes.retain(|program| program.exists());
     homes.sort_by_key(|program| numbers(&program.to_string_lossy()));
     let found = homes.pop().and_then(|program| fs::canonicalize(program).ok());
-    found.ok_or_else(|| absent("artemis", "run `make peers`, which unpacks its archive"))
+    found.ok_or_else(|| absent(peer, "run `make peers`, which unpacks its archive"))
 }
 
 fn found(program: PathBuf, version: Result<String>) -> Result<Program> {
@@ -162,7 +164,7 @@ fn rabbitmq_version() -> String {
 }
 
 /// Its folder, and the Java that runs it.
-fn artemis_version(program: &Path) -> Result<String> {
+fn java_version(program: &Path) -> Result<String> {
     let home = program.parent().and_then(Path::parent).and_then(Path::file_name).unwrap_or_default();
     let java = Command::new("java").arg("-version").output().context("`java` cannot be run")?;
     let java = String::from_utf8_lossy(&java.stderr).lines().next().unwrap_or_default().to_owned();

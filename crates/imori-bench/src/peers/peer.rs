@@ -17,6 +17,10 @@ pub(crate) enum Kind {
     /// RabbitMQ whose queues are quorum queues.
     RabbitmqQuorum,
     Artemis,
+    /// Apache Qpid Broker-J.
+    BrokerJ,
+    /// ActiveMQ Classic.
+    Activemq,
     /// Passes bytes on, for what the machine and this tool can do at most.
     Relay,
     /// A ZeroMQ socket that answers.
@@ -66,12 +70,14 @@ pub(crate) struct Own {
     pub(crate) stops: Vec<String>,
 }
 
-const ALL: [Kind; 8] = [
+const ALL: [Kind; 10] = [
     Kind::Imori,
     Kind::NatsServer,
     Kind::Rabbitmq,
     Kind::RabbitmqQuorum,
     Kind::Artemis,
+    Kind::BrokerJ,
+    Kind::Activemq,
     Kind::Relay,
     Kind::Zeromq,
     Kind::Grpc,
@@ -79,7 +85,7 @@ const ALL: [Kind; 8] = [
 
 impl Kind {
     /// All that are known.
-    pub(crate) fn all() -> [Kind; 8] {
+    pub(crate) fn all() -> [Kind; 10] {
         ALL
     }
 
@@ -91,6 +97,8 @@ impl Kind {
             Kind::Rabbitmq => "rabbitmq",
             Kind::RabbitmqQuorum => "rabbitmq-quorum",
             Kind::Artemis => "artemis",
+            Kind::BrokerJ => "broker-j",
+            Kind::Activemq => "activemq",
             Kind::Relay => "relay",
             Kind::Zeromq => "zeromq",
             Kind::Grpc => "grpc",
@@ -100,11 +108,12 @@ impl Kind {
     /// The protocols that it speaks, the default first; none if this program cannot speak with it.
     pub(crate) fn protocols(self) -> Vec<Scheme> {
         match self {
-            Kind::Imori => vec![Scheme::Stomp, Scheme::Nats, Scheme::Amqp],
+            Kind::Imori => vec![Scheme::Stomp, Scheme::Nats, Scheme::Amqp, Scheme::Amqp10],
             Kind::Relay => vec![Scheme::Stomp, Scheme::Nats],
             Kind::NatsServer => vec![Scheme::Nats],
             Kind::Rabbitmq | Kind::RabbitmqQuorum => vec![Scheme::Stomp, Scheme::Amqp],
-            Kind::Artemis => vec![Scheme::Stomp],
+            Kind::Artemis => vec![Scheme::Stomp, Scheme::Amqp10],
+            Kind::BrokerJ | Kind::Activemq => vec![Scheme::Amqp10],
             Kind::Zeromq | Kind::Grpc => {
                 let is_ours = |scheme: &Scheme| matches!(scheme, Scheme::Peer(of) if of.peer == self.name());
                 Scheme::of_peers().filter(is_ours).collect()
@@ -194,7 +203,7 @@ impl Peer {
         let is_given =
             |name: &str| given.iter().any(|word| word == name || word.starts_with(&format!("{name}=")));
         let Origin::Known(kind) = self.origin else { return options };
-        if kind == Kind::Artemis && !is_given("--destination-style") {
+        if kind == Kind::Artemis && self.protocol == Scheme::Stomp && !is_given("--destination-style") {
             options.extend(["--destination-style".to_owned(), "artemis".to_owned()]);
         }
         if kind == Kind::RabbitmqQuorum {

@@ -42,6 +42,8 @@ pub(crate) fn prepare(peer: &Peer, found: Option<&Program>, folder: &Path, port:
         Origin::Known(Kind::NatsServer) => nats_server(found, folder, port)?,
         Origin::Known(Kind::Rabbitmq | Kind::RabbitmqQuorum) => rabbitmq(peer.protocol, found, folder, port)?,
         Origin::Known(Kind::Artemis) => artemis(found, folder, port)?,
+        Origin::Known(Kind::BrokerJ) => broker_j(found, folder, port)?,
+        Origin::Known(Kind::Activemq) => activemq(found, folder, port)?,
         Origin::Known(Kind::Relay) => {
             let address = format!("127.0.0.1:{port}");
             Recipe { command: command(found, &[&address, peer.protocol.word()]), ..Recipe::default() }
@@ -76,7 +78,9 @@ fn command(found: &Program, arguments: &[&str]) -> Vec<String> {
 }
 
 fn imori(protocol: Scheme, found: &Program, folder: &Path, port: u16) -> Recipe {
-    let listen = format!("{}=127.0.0.1:{port}", protocol.word());
+    // One listener is for both versions of AMQP.
+    let listener = if protocol == Scheme::Amqp10 { Scheme::Amqp } else { protocol };
+    let listen = format!("{}=127.0.0.1:{port}", listener.word());
     let data = folder.join("data").to_string_lossy().into_owned();
     Recipe {
         command: command(found, &["serve", "--listen", &listen, "--data-dir", &data]),
@@ -161,6 +165,60 @@ fn artemis(found: &Program, folder: &Path, port: u16) -> Result<Recipe> {
     Ok(Recipe {
         command: vec![program, "run".to_owned()],
         configuration: vec![("broker.xml".to_owned(), text), ("artemis.profile".to_owned(), profile)],
+        ..Recipe::default()
+    })
+}
+
+/// A virtual host whose queues are made by those who use them, in the store that is the default.
+fn broker_j(found: &Program, folder: &Path, port: u16) -> Result<Recipe> {
+    let virtual_host = r#"{\"type\":\"BDB\",\"nodeAutoCreationPolicies\":[{\"pattern\":\".*\",\"createdOnPublish\":\"true\",\"createdOnConsume\":\"true\",\"nodeType\":\"queue\",\"attributes\":{}}]}"#;
+    let text = format!(
+        r#"{{
+  "name": "imori-bench",
+  "modelVersion": "9.0",
+  "authenticationproviders": [{{"name": "plain", "type": "Plain", "secureOnlyMechanisms": [],
+    "users": [{{"name": "guest", "type": "managed", "password": "guest"}}]}}],
+  "ports": [{{"name": "AMQP", "port": "{port}", "bindingAddress": "127.0.0.1", "authenticationProvider": "plain",
+    "virtualhostaliases": [{{"name": "defaultAlias", "type": "defaultAlias"}}]}}],
+  "virtualhostnodes": [{{"name": "default", "type": "JSON", "defaultVirtualHostNode": "true",
+    "virtualHostInitialConfiguration": "{virtual_host}"}}]
+}}
+"#
+    );
+    let file = write(folder, "config.json", &text)?;
+    let work = folder.join("work").to_string_lossy().into_owned();
+    fs::create_dir_all(&work)?;
+    Ok(Recipe {
+        command: command(found, &["-icp", &file]),
+        environment: vec![("QPID_WORK".to_owned(), work)],
+        configuration: vec![("config.json".to_owned(), text)],
+        ..Recipe::default()
+    })
+}
+
+/// Its usual store and one connector.
+fn activemq(found: &Program, folder: &Path, port: u16) -> Result<Recipe> {
+    let data = folder.join("data").to_string_lossy().into_owned();
+    let text = format!(
+        r#"<beans xmlns="http://www.springframework.org/schema/beans"
+    xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
+    xsi:schemaLocation="http://www.springframework.org/schema/beans
+        http://www.springframework.org/schema/beans/spring-beans.xsd
+        http://activemq.apache.org/schema/core http://activemq.apache.org/schema/core/activemq-core.xsd">
+  <broker xmlns="http://activemq.apache.org/schema/core" brokerName="imori-bench" dataDirectory="{data}" useJmx="false">
+    <persistenceAdapter><kahaDB directory="{data}/kahadb"/></persistenceAdapter>
+    <transportConnectors>
+      <transportConnector name="amqp" uri="amqp+nio://127.0.0.1:{port}?wireFormat.maxFrameSize=104857600"/>
+    </transportConnectors>
+  </broker>
+</beans>
+"#
+    );
+    let file = write(folder, "activemq.xml", &text)?;
+    Ok(Recipe {
+        command: command(found, &["console", &format!("xbean:file:{file}")]),
+        environment: vec![("ACTIVEMQ_DATA".to_owned(), data)],
+        configuration: vec![("activemq.xml".to_owned(), text)],
         ..Recipe::default()
     })
 }

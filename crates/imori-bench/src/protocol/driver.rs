@@ -109,6 +109,14 @@ pub trait Reader: Debug + Send {
         None
     }
 
+    /// Holds what is published here to what the other side takes.
+    fn feed(&mut self, _message: &mut MessageTemplate) {}
+
+    /// Where replies go that come here, if the broker chose that.
+    fn reply_address(&self) -> Option<&str> {
+        None
+    }
+
     /// Learns whose replies come here; a request of that requester is held to what the other side takes.
     fn serve(&mut self, _requester: Correlation, _request: &mut RequestTemplate) {}
 }

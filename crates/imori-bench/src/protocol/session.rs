@@ -10,10 +10,11 @@ use anyhow::{Context, Result, anyhow, bail};
 use crate::limits::HANDSHAKE_TIMEOUT;
 use crate::options::{BrokerOptions, Style};
 use crate::protocol::amqp::Amqp;
-use crate::protocol::driver::{ConfirmMode, Destination, Driver, Heard, Reader, Replies, Terms};
+use crate::protocol::amqp10::Amqp10;
+use crate::protocol::driver::{ConfirmMode, Destination, Driver, Heard, Manner, Reader, Replies, Terms};
 use crate::protocol::nats::Nats;
 use crate::protocol::stomp::Stomp;
-use crate::protocol::template::{Correlation, RequestTemplate};
+use crate::protocol::template::{Correlation, MessageTemplate, RequestTemplate};
 use crate::url::{self, PeerScheme, Scheme, Url};
 use crate::wire::Wire;
 
@@ -48,6 +49,7 @@ pub(crate) fn driver_of(scheme: Scheme, style: Style) -> Result<&'static dyn Dri
     Ok(match (scheme, style) {
         (Scheme::Nats, _) => &Nats,
         (Scheme::Amqp, _) => &Amqp,
+        (Scheme::Amqp10, _) => &Amqp10,
         (Scheme::Stomp, Style::Rabbitmq) => &Stomp(Style::Rabbitmq),
         (Scheme::Stomp, Style::Artemis) => &Stomp(Style::Artemis),
         (Scheme::Peer(scheme), _) => {
@@ -145,9 +147,23 @@ impl Session {
         size: usize,
         first: Correlation,
     ) -> RequestTemplate {
-        let mut request = self.driver.request(service, replies, size, first);
+        let named = self.reader.reply_address().map(str::to_owned);
+        let named = named.map(|address| Replies { address, source: None });
+        let mut request = self.driver.request(service, named.as_ref().unwrap_or(replies), size, first);
         self.reader.serve(first, &mut request);
         request
+    }
+
+    /// A message of a publisher that has this connection.
+    pub(crate) fn message(
+        &mut self,
+        destination: &Destination,
+        filler: &[u8],
+        manner: Manner,
+    ) -> MessageTemplate {
+        let mut message = self.driver.message(destination, filler, manner);
+        self.reader.feed(&mut message);
+        message
     }
 
     /// Hands the connection over.

@@ -52,11 +52,15 @@ impl fmt::Display for Correlation {
 pub struct RequestTemplate {
     bytes: Vec<u8>,
     number: NumberPlace,
+    delivery_at: Option<DeliveryNumbers>,
     body_at: usize,
     body_bytes: usize,
     /// The credit of the other side, where it gives one.
     credit: Option<Arc<Credit>>,
 }
+
+/// Where a message carries its number in four bytes, as the number and as the name of its delivery.
+type DeliveryNumbers = [usize; 2];
 
 /// Where a request carries the number of its call.
 #[derive(Debug)]
@@ -76,7 +80,7 @@ impl RequestTemplate {
         bytes.resize(body_at + size, b' ');
         bytes.extend_from_slice(end);
         let number = NumberPlace::Correlation(number_at);
-        RequestTemplate { bytes, number, body_at, body_bytes: size, credit: None }
+        RequestTemplate { bytes, number, delivery_at: None, body_at, body_bytes: size, credit: None }
     }
 
     /// A request on a stream of its own, which is named at two places of what precedes the body.
@@ -85,7 +89,12 @@ impl RequestTemplate {
         let mut bytes = before_body;
         bytes.resize(body_at + size, b' ');
         let number = NumberPlace::Stream(stream_at);
-        RequestTemplate { bytes, number, body_at, body_bytes: size, credit: None }
+        RequestTemplate { bytes, number, delivery_at: None, body_at, body_bytes: size, credit: None }
+    }
+
+    /// Numbers the deliveries too.
+    pub(crate) fn with_delivery_numbers(self, at: DeliveryNumbers) -> RequestTemplate {
+        RequestTemplate { delivery_at: Some(at), ..self }
     }
 
     /// Holds the requester to what the other side takes.
@@ -121,6 +130,7 @@ impl RequestTemplate {
                 }
             }
         }
+        put_delivery_numbers(request, self.delivery_at, number);
         if let Some(body) = request.get_mut(self.body_at..) {
             put_decimal(body, value);
         }
@@ -145,11 +155,15 @@ pub fn call_of(stream: u32) -> Option<u32> {
 pub struct MessageTemplate {
     bytes: Vec<u8>,
     number_at: Option<usize>,
+    delivery_at: Option<DeliveryNumbers>,
     body_at: usize,
+    body_bytes: usize,
     /// Where its priority stands, the octet of the lowest, and how many priorities there are.
     priority: Option<(usize, u8, u8)>,
     /// Where the time stands at which it ends, and how long it lives.
     deadline: Option<(usize, Duration)>,
+    /// The credit of the other side, where it gives one.
+    credit: Option<Arc<Credit>>,
 }
 
 /// Digits of a time in milliseconds since 1970, until the year 2286.
@@ -172,7 +186,36 @@ impl MessageTemplate {
         bytes.resize(body_at + STAMP_BYTES, 0);
         bytes.extend_from_slice(filler);
         bytes.extend_from_slice(end);
-        MessageTemplate { bytes, number_at: None, body_at, priority: None, deadline: None }
+        MessageTemplate {
+            bytes,
+            number_at: None,
+            delivery_at: None,
+            body_at,
+            body_bytes: STAMP_BYTES + filler.len(),
+            priority: None,
+            deadline: None,
+            credit: None,
+        }
+    }
+
+    /// Numbers the deliveries.
+    pub(crate) fn with_delivery_numbers(self, at: DeliveryNumbers) -> MessageTemplate {
+        MessageTemplate { delivery_at: Some(at), ..self }
+    }
+
+    /// Holds the publisher to what the other side takes.
+    pub(crate) fn set_credit(&mut self, credit: Arc<Credit>) {
+        self.credit = Some(credit);
+    }
+
+    /// Bytes of the body, and of the heads of the frames within it.
+    pub(crate) fn body_bytes(&self) -> usize {
+        self.body_bytes
+    }
+
+    /// How many messages the other side takes now.
+    pub(crate) fn room(&self) -> u64 {
+        self.credit.as_ref().map_or(u64::MAX, |credit| credit.room())
     }
 
     /// Adds so many priorities in turns; the digit stands in the head behind these words.
@@ -223,6 +266,7 @@ impl MessageTemplate {
         if let Some(number_at) = self.number_at {
             put_hex(message.get_mut(number_at..).and_then(|rest| rest.first_chunk_mut()), number);
         }
+        put_delivery_numbers(message, self.delivery_at, number);
         if let Some((at, lowest, priorities)) = self.priority
             && let Some(octet) = message.get_mut(at)
         {
@@ -233,6 +277,17 @@ impl MessageTemplate {
         {
             let ends = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + lives;
             put_decimal(place, ends.as_millis() as u64);
+        }
+        if let Some(credit) = &self.credit {
+            credit.spend();
+        }
+    }
+}
+
+fn put_delivery_numbers(message: &mut [u8], at: Option<DeliveryNumbers>, number: u32) {
+    for at in at.into_iter().flatten() {
+        if let Some(place) = message.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+            *place = number.to_be_bytes();
         }
     }
 }

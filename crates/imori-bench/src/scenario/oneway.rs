@@ -115,8 +115,8 @@ impl<'a> Run<'a> {
             session.prepare(place, if wants_confirms { ConfirmMode::Each } else { ConfirmMode::None })?;
             session.server().clone_into(&mut subject.server);
             let templates = (
-                driver.message(place, &filler, Manner { confirm: ConfirmMode::None, ..shape.manner }),
-                driver.message(place, &filler, Manner { confirm: ConfirmMode::Each, ..shape.manner }),
+                session.message(place, &filler, Manner { confirm: ConfirmMode::None, ..shape.manner }),
+                session.message(place, &filler, Manner { confirm: ConfirmMode::Each, ..shape.manner }),
             );
             let confirms = match options.confirm {
                 Some(window) => Confirms::Each(window),

@@ -10,9 +10,10 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::url::Scheme;
 
 /// The lists that come with this program: name and text.
-const KNOWN: [(&str, &str); 4] = [
+const KNOWN: [(&str, &str); 5] = [
     ("brokers", include_str!("../../lists/brokers.txt")),
     ("amqp", include_str!("../../lists/amqp.txt")),
+    ("amqp10", include_str!("../../lists/amqp10.txt")),
     ("builds", include_str!("../../lists/builds.txt")),
     ("brokerless", include_str!("../../lists/brokerless.txt")),
 ];
@@ -69,7 +70,10 @@ fn parse(text: &str) -> Result<Vec<Line>> {
             "stomp" => Some(Scheme::Stomp),
             "nats" => Some(Scheme::Nats),
             "amqp" => Some(Scheme::Amqp),
-            _ => bail!("line {number} has protocol `{protocol}`; use `stomp`, `nats`, `amqp` or `{OWN}`"),
+            "amqp10" => Some(Scheme::Amqp10),
+            _ => bail!(
+                "line {number} has protocol `{protocol}`; use `stomp`, `nats`, `amqp`, `amqp10` or `{OWN}`"
+            ),
         };
         ensure!(
             lines.iter().all(|line| line.name != name),

@@ -7,6 +7,8 @@ mod nats;
 mod amqp;
 mod amqp_incoming;
 mod amqp_message;
+mod amqp10;
+mod amqp10_message;
 mod conversation;
 mod transport;
 mod error;
@@ -22,9 +24,10 @@ pub(crate) fn connect(url: &Url) -> Result<Box<dyn Client>, ClientError> {
         Scheme::Stomp => Box::new(stomp::Stomp::connect(url)?),
         Scheme::Nats => Box::new(nats::Nats::connect(url)?),
         Scheme::Amqp => Box::new(amqp::Amqp::connect(url)?),
+        Scheme::Amqp10 => Box::new(amqp10::Amqp10::connect(url)?),
         Scheme::Peer(_) => {
             return Err(ClientError::Unspeakable(format!(
-                "`{url}` is no broker; use `stomp://`, `nats://` or `amqp://`"
+                "`{url}` is no broker; use `stomp://`, `nats://`, `amqp://` or `amqp10://`"
             )));
         }
     })

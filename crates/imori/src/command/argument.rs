@@ -17,7 +17,8 @@ use imori_bench::{Trust, Url};
 #[derive(Debug, Args)]
 pub(super) struct Broker {
     /// The broker: `stomp://user:password@host:port/vhost`, `nats://user:password@host:port` or
-    /// `amqp://user:password@host:port/vhost`; with TLS `stomps://`, `tls://` and `amqps://`.
+    /// `amqp://user:password@host:port/vhost`, or `amqp10://` likewise for AMQP 1.0; with TLS `stomps://`, `tls://`,
+    /// `amqps://` and `amqp10s://`.
     ///
     /// Other users of this host see what stands on a command line, so put a password that matters
     /// into the variable.

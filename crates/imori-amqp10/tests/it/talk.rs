@@ -1,0 +1,79 @@
+//! Conversations written down, a frame a line.
+//!
+//! `TALK=write cargo test -p imori-amqp10 talk` writes what clients get anew.
+
+use std::path::Path;
+use std::time::Duration;
+
+use imori_amqp10::connection::Connection;
+use imori_amqp10::settings::Settings;
+use imori_core::message::{HeaderReader, OriginId};
+use imori_testkit::{Client, Dialogue, Talk, TestWorld, check_conversations};
+
+use crate::text::{bytes, lines};
+
+struct Amqp;
+
+#[test]
+fn conversations_go_as_written() {
+    check_conversations::<Amqp>(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/talk"));
+}
+
+/// All that a client says to get a connection.
+pub(crate) const LOGIN: &str = "sasl-hello
+sasl init mechanism=:PLAIN initial-response=@006775657374006775657374
+hello
+0 open container-id=c";
+
+impl Dialogue for Amqp {
+    type Connection = Connection;
+
+    fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
+        imori_amqp10::header_reader(origin)
+    }
+
+    fn settings() -> Settings {
+        Settings { platform: "Imori 0".to_string(), ..Settings::default() }
+    }
+
+    fn input(line: &str) -> Vec<u8> {
+        bytes(line)
+    }
+
+    fn output(bytes: &[u8]) -> Vec<String> {
+        lines(bytes)
+    }
+
+    /// A client that is not asked to log in by hand has done so.
+    fn greeted(client: &mut Client<Connection>, world: &TestWorld) {
+        client.send(world, &LOGIN.lines().flat_map(bytes).collect::<Vec<u8>>());
+        let answers = lines(&client.output(world));
+        assert!(answers.last().is_some_and(|last| last.starts_with("0 open ")), "{answers:?}");
+    }
+
+    fn happen(talk: &mut Talk<Amqp>, words: &[&str]) -> bool {
+        let settings = &mut talk.settings;
+        match words[..] {
+            [name, "connects"] => talk.open_greeted(name, true),
+            [name, "connects", "from", "elsewhere"] => talk.open_greeted(name, false),
+            ["at", "most", bytes, "bytes", "a", "message"] => {
+                settings.message_bytes_max = bytes.parse().unwrap();
+            }
+            ["at", "most", bytes, "bytes", "unfinished"] => {
+                settings.unfinished_bytes_max = bytes.parse().unwrap();
+            }
+            ["at", "most", bytes, "bytes", "a", "frame"] => settings.frame_bytes_max = bytes.parse().unwrap(),
+            ["producers", "have", credit, "credits"] => settings.link_credit = credit.parse().unwrap(),
+            ["sessions", "take", window, "transfers"] => settings.session_window = window.parse().unwrap(),
+            ["channels", "up", "to", max] => settings.channel_max = max.parse().unwrap(),
+            ["handles", "up", "to", max] => settings.handle_max = max.parse().unwrap(),
+            ["silence", "of", seconds, "s"] => {
+                settings.idle_time_out = Duration::from_secs(seconds.parse().unwrap());
+            }
+            ["the", "disk", "is", "late"] => talk.world.hold_disk(),
+            ["the", "disk", "has", "all"] => talk.world.sync_disk(),
+            _ => return false,
+        }
+        true
+    }
+}

@@ -1,0 +1,427 @@
+//! AMQP 1.0, as its clients speak it.
+//!
+//! A destination is a plain name, whose capability tells a queue from a topic. Requests and messages go on a link of
+//! their own, replies on one without a target. Replies come from a queue that the broker makes, or from one with a name.
+
+use anyhow::{Result, bail, ensure};
+use imori_amqp10::codec::composites::{
+    Accepted, DeliveryState, Disposition, Header, Performative, Properties, Transfer,
+};
+use imori_amqp10::codec::field::Field as _;
+use imori_amqp10::codec::frame::{FrameKind, push_frame};
+use imori_amqp10::codec::restricted::{MessageId, Role};
+
+use crate::options::{AckMode, Level, ReplyKind};
+use crate::protocol::amqp10_reader::Amqp10Reader;
+use crate::protocol::amqp10_set_up::{
+    CHANNEL, DYNAMIC, PART_BYTES, Purpose, address, credit_of, push, push_login, push_receiver, push_sender,
+};
+use crate::protocol::driver::{
+    CallTerms, ConfirmMode, Delivery, Destination, Driver, Manner, Queue, Reader, Replies, Terms,
+};
+use crate::protocol::template::{CORRELATION_BYTES, Correlation, MessageTemplate, RequestTemplate};
+use crate::stamp::STAMP_BYTES;
+use crate::url::Url;
+
+/// The login for a broker if the URL names none.
+const LOGIN: (&str, &str) = ("guest", "guest");
+
+/// Stands where the number of a delivery will, and is found by that; it needs four bytes.
+const NUMBER: u32 = 0xf0e1_d2c3;
+
+/// Descriptor of a section of bytes (AMQP 1.0, 3.2.6).
+const DATA: &[u8] = &[0x00, 0x53, 0x75];
+
+/// Constructor of bytes with a length of four bytes.
+const BINARY_32: u8 = 0xb0;
+
+/// AMQP 1.0.
+#[derive(Debug)]
+pub(crate) struct Amqp10;
+
+impl Driver for Amqp10 {
+    fn name(&self) -> &'static str {
+        "amqp10"
+    }
+
+    fn reader(&self) -> Box<dyn Reader> {
+        Box::new(Amqp10Reader::default())
+    }
+
+    fn log_in(&self, url: &Url, out: &mut Vec<u8>) {
+        let login = url.login.as_ref().map(|(user, password)| (user.as_str(), password.as_str()));
+        let (user, password) = login.unwrap_or(LOGIN);
+        push_login(out, user, password, &url.vhost);
+    }
+
+    fn subscribe(&self, destination: &Destination, terms: Terms, confirm: ConfirmMode, out: &mut Vec<u8>) {
+        let is_settled = terms.ack == AckMode::Auto;
+        if let Destination::Service(_) = destination {
+            push_receiver(out, Purpose::Serve, destination, is_settled);
+            return push_sender(out, Purpose::Reply, None);
+        }
+        let is_awaited = confirm == ConfirmMode::Each;
+        let purpose = Purpose::Consume { credit: credit_of(terms.prefetch), is_awaited };
+        push_receiver(out, purpose, destination, is_settled);
+    }
+
+    /// Confirmed by the first credit.
+    fn prepare(&self, destination: &Destination, _: ConfirmMode, out: &mut Vec<u8>) {
+        push_sender(out, Purpose::Publish, Some(destination));
+    }
+
+    fn replies(&self, kind: ReplyKind, name: &str, requester: Correlation) -> Result<Replies> {
+        let address = match kind {
+            ReplyKind::TempQueue => DYNAMIC.to_owned(),
+            ReplyKind::Named => format!("{name}-reply-{}", requester.requester),
+        };
+        let source = Some(Destination::Queue(Queue::named(&address)));
+        Ok(Replies { address, source })
+    }
+
+    fn request(
+        &self,
+        service: &Destination,
+        replies: &Replies,
+        size: usize,
+        first: Correlation,
+    ) -> RequestTemplate {
+        let correlation = first.to_string();
+        let properties = Properties {
+            to: Some(address(service)),
+            reply_to: Some(&replies.address),
+            correlation_id: Some(MessageId::String(&correlation)),
+            ..Properties::default()
+        };
+        let parts = Parts::new(Purpose::Publish, &Sections { header: None, properties }, NUMBER, true, size);
+        let at = position(&parts.head, correlation.as_bytes()).unwrap_or_default() + CORRELATION_BYTES;
+        let (before, after) = parts.head.split_at(at.min(parts.head.len()));
+        let end = parts.behind(&vec![b' '; size]);
+        RequestTemplate::new(before, after, size.min(PART_BYTES), &end)
+            .with_delivery_numbers(parts.numbers_at)
+    }
+
+    fn message(&self, destination: &Destination, filler: &[u8], manner: Manner) -> MessageTemplate {
+        let size = STAMP_BYTES + filler.len();
+        let header = Header {
+            durable: manner.is_persistent,
+            priority: manner.priorities.map_or(Header::default().priority, |_| 0),
+            ttl: manner.expiration.map(|lives| lives.as_millis() as u32),
+            ..Header::default()
+        };
+        let properties = Properties { to: Some(address(destination)), ..Properties::default() };
+        let sections = Sections { header: Some(header), properties };
+        let is_settled = manner.confirm == ConfirmMode::None;
+        let parts = Parts::new(Purpose::Publish, &sections, NUMBER, is_settled, size);
+        let behind = parts.behind(&[&[0; STAMP_BYTES], filler].concat());
+        let first = filler.get(..size.min(PART_BYTES) - STAMP_BYTES).unwrap_or(filler);
+        let template = MessageTemplate::new(|_| parts.head.clone(), &[first, &behind].concat(), b"")
+            .with_delivery_numbers(parts.numbers_at);
+        match (manner.priorities, parts.priority_at) {
+            (Some(priorities), Some(at)) => template.with_priorities_at(at, priorities),
+            _ => template,
+        }
+    }
+
+    /// Numbered as the request is: there is one reply for each.
+    fn reply(&self, request: &Delivery<'_>, out: &mut Vec<u8>) -> usize {
+        let number = request.ack.first_chunk().map_or(0, |number| u32::from_be_bytes(*number));
+        let properties = Properties {
+            to: str::from_utf8(request.reply_to).ok(),
+            correlation_id: str::from_utf8(request.correlation).ok().map(MessageId::String),
+            ..Properties::default()
+        };
+        let sections = Sections { header: None, properties };
+        let parts = Parts::new(Purpose::Reply, &sections, number, true, request.body.len());
+        out.extend_from_slice(&parts.head);
+        let body_at = out.len();
+        out.extend_from_slice(request.body.get(..PART_BYTES).unwrap_or(request.body));
+        out.extend_from_slice(&parts.behind(request.body));
+        body_at
+    }
+
+    fn acknowledge(&self, token: &[u8], _: AckMode, out: &mut Vec<u8>) {
+        let disposition = Disposition {
+            role: Role::Receiver,
+            first: token.first_chunk().map_or(0, |number| u32::from_be_bytes(*number)),
+            settled: true,
+            state: Some(DeliveryState::Accepted(Accepted {})),
+            ..Disposition::default()
+        };
+        push(out, &Performative::Disposition(disposition));
+    }
+
+    fn check(&self, terms: Terms) -> Result<()> {
+        ensure!(
+            terms.ack != AckMode::Client,
+            "AMQP 1.0 acknowledges each delivery; use `--ack client-individual`"
+        );
+        Ok(())
+    }
+
+    fn check_confirms(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn check_queues(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn declaration(&self, _level: Level, _priorities: Option<u8>) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    fn check_calls(&self, calls: CallTerms<'_>) -> Result<()> {
+        if calls.reconnects && calls.reply == ReplyKind::TempQueue {
+            bail!("the broker names a queue for replies anew on each connection; use `--reply named`");
+        }
+        Ok(())
+    }
+}
+
+struct Sections<'a> {
+    header: Option<Header>,
+    properties: Properties<'a>,
+}
+
+/// A message in its transfers.
+struct Parts {
+    purpose: Purpose,
+    /// The first transfer in front of the body.
+    head: Vec<u8>,
+    /// Where it has the delivery's number, and its tag, which is that number too.
+    numbers_at: [usize; 2],
+    /// Where it has the priority, if the header has one.
+    priority_at: Option<usize>,
+    size: usize,
+}
+
+impl Parts {
+    fn new(purpose: Purpose, sections: &Sections<'_>, number: u32, is_settled: bool, size: usize) -> Parts {
+        let tag = number.to_be_bytes();
+        let transfer = Transfer {
+            handle: purpose.handle(),
+            delivery_id: Some(number),
+            delivery_tag: Some(&tag),
+            message_format: Some(0),
+            settled: Some(is_settled),
+            more: size > PART_BYTES,
+            ..Transfer::default()
+        };
+        let mut head = Vec::new();
+        let mut priority_at = None;
+        push_frame(&mut head, FrameKind::Amqp, CHANNEL, |out| {
+            Performative::Transfer(transfer).encode(out);
+            if let Some(header) = &sections.header {
+                let from = out.len();
+                header.push(out);
+                let priority = [0x50, header.priority];
+                priority_at =
+                    position(out.get(from..).unwrap_or_default(), &priority).map(|at| from + at + 1);
+            }
+            sections.properties.push(out);
+            out.extend_from_slice(DATA);
+            out.push(BINARY_32);
+            out.extend_from_slice(&(size as u32).to_be_bytes());
+        });
+        lengthen(&mut head, 0, size.min(PART_BYTES));
+        let first = position(&head, &tag).unwrap_or_default();
+        let second = position(head.get(first + tag.len()..).unwrap_or_default(), &tag).unwrap_or_default();
+        Parts { purpose, numbers_at: [first, first + tag.len() + second], head, priority_at, size }
+    }
+
+    /// The transfers behind the first one.
+    fn behind(&self, body: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        let rest = body.get(PART_BYTES.min(body.len())..).unwrap_or_default();
+        let mut left = self.size.saturating_sub(PART_BYTES);
+        for part in rest.chunks(PART_BYTES) {
+            left = left.saturating_sub(part.len());
+            let transfer = Transfer { handle: self.purpose.handle(), more: left > 0, ..Transfer::default() };
+            push_frame(&mut out, FrameKind::Amqp, CHANNEL, |out| {
+                Performative::Transfer(transfer).encode(out);
+                out.extend_from_slice(part);
+            });
+        }
+        out
+    }
+}
+
+/// Counts bytes that will follow into the length of a frame.
+fn lengthen(frame: &mut [u8], at: usize, more: usize) {
+    if let Some(place) = frame.get_mut(at..).and_then(|frame| frame.first_chunk_mut::<4>()) {
+        *place = (u32::from_be_bytes(*place) + more as u32).to_be_bytes();
+    }
+}
+
+fn position(bytes: &[u8], searched: &[u8]) -> Option<usize> {
+    bytes.windows(searched.len()).position(|window| window == searched)
+}
+
+#[cfg(test)]
+mod tests {
+    use imori_amqp10::codec::composites::{Attach, Begin, Flow, Source};
+
+    use super::*;
+    use crate::protocol::amqp10_set_up::WINDOW;
+    use crate::protocol::driver::{Confirmed, Heard, taken};
+
+    const FIRST: Correlation = Correlation { run: 0xdead_beef, requester: 3, number: 0 };
+
+    fn written(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+        let mut out = Vec::new();
+        write(&mut out);
+        out
+    }
+
+    /// Lets a reader take all bytes, and gives the last thing that it heard to `see`.
+    fn last(reader: &mut dyn Reader, bytes: &[u8], see: impl FnOnce(&Heard<'_>)) {
+        let mut at = 0;
+        loop {
+            let (heard, used) = reader.take(&bytes[at..]).unwrap().expect("a whole frame");
+            at += used;
+            if at == bytes.len() {
+                return see(&heard);
+            }
+        }
+    }
+
+    #[test]
+    fn requests_and_replies_say_which_call_they_are() {
+        let replies = Replies { address: "made/7".to_owned(), source: None };
+        let service = Destination::Service("rpc".to_owned());
+        for size in [3, 300, PART_BYTES, PART_BYTES + 1, 3 * PART_BYTES] {
+            let template = Amqp10.request(&service, &replies, size, FIRST);
+            let request = written(|out| template.append(out, 0x1f, 99));
+            let mut reader = Amqp10.reader();
+            last(&mut *reader, &request, |heard| {
+                let Heard::Delivery(request) = heard else { panic!("{heard:?}") };
+                assert_eq!(Correlation::read(request.correlation), Some(Correlation { number: 31, ..FIRST }));
+                assert_eq!((request.reply_to, request.body.len()), (&b"made/7"[..], size));
+                assert!(request.body.starts_with(b"99 "));
+                assert_eq!(request.ack, [0, 0, 0, 0x1f], "the number of the delivery is that of the call");
+                let mut out = b"before".to_vec();
+                let body_at = Amqp10.reply(request, &mut out);
+                assert!(out[body_at..].starts_with(b"99 "));
+                last(&mut *Amqp10.reader(), &out[6..], |heard| {
+                    let Heard::Delivery(reply) = heard else { panic!("{heard:?}") };
+                    assert_eq!((reply.correlation, reply.body), (request.correlation, request.body));
+                    assert_eq!(reply.ack, request.ack);
+                });
+            });
+        }
+    }
+
+    #[test]
+    fn a_message_carries_its_stamp_filler_and_properties() {
+        let manner = Manner {
+            is_persistent: true,
+            priorities: Some(3),
+            expiration: Some(std::time::Duration::from_secs(2)),
+            ..Manner::default()
+        };
+        for filler in [&b"fill"[..], &[b'x'; 2 * PART_BYTES]] {
+            for (destination, manner) in [
+                (Destination::Topic("t".to_owned()), Manner::default()),
+                (Destination::Queue(Queue::named("q")), manner),
+            ] {
+                let template = Amqp10.message(&destination, filler, manner);
+                let message = written(|out| template.append(out, 5, b"0123456789abcdef"));
+                last(&mut *Amqp10.reader(), &message, |heard| {
+                    let Heard::Delivery(delivery) = heard else { panic!("{heard:?}") };
+                    assert_eq!(delivery.body, [b"0123456789abcdef", filler].concat());
+                });
+                // Header: durable, priority 2 of the message 5 after 0, 1 and 2, 2,000 ms.
+                let header = [0x00, 0x53, 0x70, 0xc0, 9, 3, 0x41, 0x50, 2, 0x70, 0, 0, 0x07, 0xd0];
+                let has_it = message.windows(header.len()).any(|bytes| bytes == header);
+                assert_eq!(has_it, manner.is_persistent);
+            }
+        }
+    }
+
+    /// A broker's frames: of a session, a link, its first credit, more of it, and confirms of a range.
+    #[test]
+    fn a_publisher_is_held_to_credit_and_window() {
+        let mut reader = Amqp10.reader();
+        let mut message = Amqp10.message(&Destination::Topic("t".to_owned()), b"", Manner::default());
+        reader.feed(&mut message);
+        let mut hear = |performative: Performative<'_>, room: u64| {
+            let frame = written(|out| push(out, &performative));
+            let (heard, _) = reader.take(&frame).unwrap().unwrap();
+            let is_told = matches!(heard, Heard::Confirmed(None));
+            assert_eq!(message.room(), room, "{performative:?}");
+            is_told
+        };
+        let begin = Begin { remote_channel: Some(0), incoming_window: 3, ..Begin::default() };
+        assert!(hear(Performative::Begin(begin), 0));
+        let attach = Attach { name: "publish", handle: 7, ..Attach::default() };
+        assert!(!hear(Performative::Attach(attach), 0));
+        let flow = |next, window, count, credit| {
+            Performative::Flow(Flow {
+                next_incoming_id: Some(next),
+                incoming_window: window,
+                handle: Some(7),
+                delivery_count: Some(count),
+                link_credit: Some(credit),
+                ..Flow::default()
+            })
+        };
+        assert!(hear(flow(0, 3, 0, 2), 2), "the first credit is awaited");
+        assert!(!hear(flow(0, 3, 0, 9), 3), "the window is shorter");
+        written(|out| message.append(out, 0, &[0; STAMP_BYTES]));
+        assert!(!hear(flow(1, 5, 1, 1), 1));
+    }
+
+    #[test]
+    fn a_consumer_gives_credit_anew_and_hears_of_each_confirm() {
+        let mut reader = Amqp10.reader();
+        let attach = Attach {
+            name: "consume-2",
+            handle: 4,
+            source: Some(Source::default()),
+            initial_delivery_count: Some(9),
+            ..Attach::default()
+        };
+        let frame = written(|out| push(out, &Performative::Attach(attach)));
+        assert!(matches!(reader.take(&frame).unwrap(), Some((Heard::Confirmed(None), _))));
+        let message = Amqp10.message(&Destination::Topic("t".to_owned()), b"", Manner::default());
+        let delivery = written(|out| message.append(out, 0, &[0; STAMP_BYTES]));
+        assert!(matches!(reader.take(&delivery).unwrap(), Some((Heard::Delivery(_), _))));
+        let Some((Heard::Ping(answer), 0)) = reader.take(&[]).unwrap() else { panic!("credit is due") };
+        let flow = Flow {
+            next_incoming_id: Some(1),
+            incoming_window: WINDOW,
+            outgoing_window: WINDOW,
+            handle: Some(1),
+            delivery_count: Some(10),
+            link_credit: Some(2),
+            ..Flow::default()
+        };
+        assert_eq!(answer, written(|out| push(out, &Performative::Flow(flow))));
+        let accepted = Disposition {
+            role: Role::Receiver,
+            first: 3,
+            last: Some(5),
+            settled: true,
+            state: Some(DeliveryState::Accepted(Accepted {})),
+            ..Disposition::default()
+        };
+        let frame = written(|out| push(out, &Performative::Disposition(accepted)));
+        for (number, used) in [(3, frame.len()), (4, 0), (5, 0)] {
+            let (heard, took) = reader.take(&frame).unwrap().unwrap();
+            let Heard::Confirmed(Some(confirmed)) = heard else { panic!("{heard:?}") };
+            assert_eq!((confirmed, took), (Confirmed { number, level: None }, used));
+        }
+    }
+
+    #[test]
+    fn other_protocols_are_told_apart() {
+        for bytes in
+            [&b"HTTP/1.1 400 Bad Request\r\n"[..], b"AMQP\0\0\x09\x01", b"INFO {\"server_id\":\"x\"}\r\n"]
+        {
+            assert!(Amqp10.reader().take(bytes).is_err());
+        }
+        taken(&Amqp10, b"AMQP\x03\x01\0\0", |heard| assert!(matches!(heard, Heard::Nothing)));
+        assert!(Amqp10.check(Terms { ack: AckMode::Client, prefetch: None }).is_err());
+    }
+}

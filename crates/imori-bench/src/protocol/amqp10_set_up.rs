@@ -1,0 +1,226 @@
+//! The frames with which an AMQP 1.0 client logs in and attaches its links; all of them in one session.
+//!
+//! They are written without waiting for the answers. A link's name says what it is for: the answer repeats it, so that
+//! the reader knows what to do with the link, and whether somebody waits to hear that it stands.
+
+use std::fmt;
+use std::process;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use imori_amqp10::codec::composites::{
+    AnyTarget, Attach, Begin, Flow, Open, Performative, SaslFrame, SaslInit, Source, Target,
+};
+use imori_amqp10::codec::frame::{FrameKind, ProtocolHeader, push_frame};
+use imori_amqp10::codec::restricted::{Role, SenderSettleMode};
+use imori_amqp10::codec::symbols::Symbols;
+use imori_amqp10::codec::value::Symbol;
+
+use crate::protocol::driver::Destination;
+
+/// The channel of everything.
+pub(super) const CHANNEL: u16 = 0;
+
+/// Bytes of the largest frame in either direction.
+pub(super) const FRAME_BYTES: u32 = 64 * 1024;
+
+/// Bytes of a body in one frame, with room for the sections in front of it.
+pub(super) const PART_BYTES: usize = FRAME_BYTES as usize - 1024;
+
+/// Transfers that may come before the broker is told that more may; more than any run has under way.
+pub(super) const WINDOW: u32 = i32::MAX as u32;
+
+/// Deliveries that may come where no prefetch count is given.
+const CREDIT: u32 = 2_000;
+
+/// The address of a node that the broker makes and names.
+pub(super) const DYNAMIC: &str = "";
+
+/// Milliseconds without a frame after which the broker shows that it is there; the answer shows that of us.
+const IDLE_MS: u32 = 30_000;
+
+/// Connections so far: brokers want a name of each that no other has.
+static CONNECTIONS: AtomicU32 = AtomicU32::new(0);
+
+/// The purpose of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Messages go to a destination.
+    Publish,
+    /// Messages come, so many of them before the broker gets more credit.
+    Consume {
+        credit: u32,
+        /// Somebody waits for the link.
+        is_awaited: bool,
+    },
+    /// Requests come, as many as there is credit for replies.
+    Serve,
+    /// Replies go to where each of them says.
+    Reply,
+}
+
+impl Purpose {
+    /// The link's number in our frames.
+    pub(super) fn handle(self) -> u32 {
+        match self {
+            Purpose::Publish => 0,
+            Purpose::Consume { .. } | Purpose::Serve => 1,
+            Purpose::Reply => 2,
+        }
+    }
+}
+
+/// As a link's name.
+impl fmt::Display for Purpose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Purpose::Publish => f.write_str("publish"),
+            Purpose::Consume { credit, is_awaited: true } => write!(f, "consume-{credit}"),
+            Purpose::Consume { credit, is_awaited: false } => write!(f, "later-{credit}"),
+            Purpose::Serve => f.write_str("serve"),
+            Purpose::Reply => f.write_str("reply"),
+        }
+    }
+}
+
+impl FromStr for Purpose {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Purpose, ()> {
+        let (word, number) = name.split_once('-').unwrap_or((name, "0"));
+        let credit = number.parse().map_err(|_| ())?;
+        match word {
+            "publish" => Ok(Purpose::Publish),
+            "consume" => Ok(Purpose::Consume { credit, is_awaited: true }),
+            "later" => Ok(Purpose::Consume { credit, is_awaited: false }),
+            "serve" => Ok(Purpose::Serve),
+            "reply" => Ok(Purpose::Reply),
+            _ => Err(()),
+        }
+    }
+}
+
+/// Appends the bytes of a client from the first until it has a session.
+pub(super) fn push_login(out: &mut Vec<u8>, user: &str, password: &str, vhost: &str) {
+    let response = format!("\0{user}\0{password}");
+    let init = SaslInit {
+        mechanism: Symbol("PLAIN"),
+        initial_response: Some(response.as_bytes()),
+        ..SaslInit::default()
+    };
+    out.extend_from_slice(ProtocolHeader::Sasl.bytes());
+    push_frame(out, FrameKind::Sasl, 0, |out| SaslFrame::Init(init).encode(out));
+    out.extend_from_slice(ProtocolHeader::Amqp.bytes());
+    let hostname = (vhost != "/").then(|| format!("vhost:{vhost}"));
+    let container = format!("imori-bench-{}-{}", process::id(), CONNECTIONS.fetch_add(1, Ordering::Relaxed));
+    let open = Open {
+        container_id: &container,
+        hostname: hostname.as_deref(),
+        max_frame_size: FRAME_BYTES,
+        idle_time_out: Some(IDLE_MS),
+        ..Open::default()
+    };
+    push(out, &Performative::Open(open));
+    let begin = Begin { incoming_window: WINDOW, outgoing_window: WINDOW, ..Begin::default() };
+    push(out, &Performative::Begin(begin));
+}
+
+/// Appends a link on which messages go to a destination, or to where each of them says.
+pub(super) fn push_sender(out: &mut Vec<u8>, purpose: Purpose, destination: Option<&Destination>) {
+    let capability = [Symbol(destination.map_or("queue", capability))];
+    let target = Target {
+        address: destination.map(address),
+        capabilities: destination.map(|_| Symbols::Slice(&capability)),
+        ..Target::default()
+    };
+    let attach = Attach {
+        name: &purpose.to_string(),
+        handle: purpose.handle(),
+        role: Role::Sender,
+        source: Some(Source::default()),
+        target: Some(AnyTarget::Target(target)),
+        initial_delivery_count: Some(0),
+        ..Attach::default()
+    };
+    push(out, &Performative::Attach(attach));
+}
+
+/// Appends a link on which messages come from a destination, and its first credit.
+pub(super) fn push_receiver(
+    out: &mut Vec<u8>,
+    purpose: Purpose,
+    destination: &Destination,
+    is_settled: bool,
+) {
+    let is_dynamic = address(destination) == DYNAMIC;
+    let capability = [Symbol(if is_dynamic { "temporary-queue" } else { capability(destination) })];
+    let source = Source {
+        address: (!is_dynamic).then(|| address(destination)),
+        dynamic: is_dynamic,
+        capabilities: Some(Symbols::Slice(&capability)),
+        ..Source::default()
+    };
+    let attach = Attach {
+        name: &purpose.to_string(),
+        handle: purpose.handle(),
+        role: Role::Receiver,
+        snd_settle_mode: if is_settled { SenderSettleMode::Settled } else { SenderSettleMode::Unsettled },
+        source: Some(source),
+        target: Some(AnyTarget::Target(Target::default())),
+        ..Attach::default()
+    };
+    push(out, &Performative::Attach(attach));
+    if let Purpose::Consume { credit, .. } = purpose {
+        push_credit(out, 0, purpose, None, credit);
+    }
+}
+
+/// Appends credit for a link, from the number of deliveries that it had, which is unknown before its answer.
+pub(super) fn push_credit(
+    out: &mut Vec<u8>,
+    next_incoming_id: u32,
+    purpose: Purpose,
+    delivered: Option<u32>,
+    credit: u32,
+) {
+    let flow = Flow {
+        next_incoming_id: Some(next_incoming_id),
+        incoming_window: WINDOW,
+        outgoing_window: WINDOW,
+        handle: Some(purpose.handle()),
+        delivery_count: delivered,
+        link_credit: Some(credit),
+        ..Flow::default()
+    };
+    push(out, &Performative::Flow(flow));
+}
+
+/// Appends a frame without a payload.
+pub(super) fn push(out: &mut Vec<u8>, performative: &Performative<'_>) {
+    push_frame(out, FrameKind::Amqp, CHANNEL, |out| performative.encode(out));
+}
+
+/// The credit of a consumer with this prefetch count.
+pub(super) fn credit_of(prefetch: Option<u32>) -> u32 {
+    prefetch.unwrap_or(CREDIT).clamp(1, WINDOW)
+}
+
+/// Transfers that carry a body of this many bytes.
+pub(super) fn frames_of(body_bytes: usize) -> usize {
+    body_bytes.div_ceil(PART_BYTES).max(1)
+}
+
+/// The name of a destination, whose kind stands in a capability.
+pub(super) fn address(destination: &Destination) -> &str {
+    match destination {
+        Destination::Queue(queue) => &queue.name,
+        Destination::Service(name) | Destination::Topic(name) => name,
+    }
+}
+
+fn capability(destination: &Destination) -> &'static str {
+    match destination {
+        Destination::Queue(_) | Destination::Service(_) => "queue",
+        Destination::Topic(_) => "topic",
+    }
+}

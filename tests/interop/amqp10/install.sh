@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Installs into .tools/amqp10, by name and version, what the tests of AMQP 1.0 bring from others.
+# What is up to date costs nothing; one whose compiler is missing is left out.
+set -euo pipefail
+cd "$(dirname "$0")"
+installed=$(cd ../../.. && pwd)/.tools/amqp10
+mkdir -p "$installed"
+
+# Go includes a module's tests, so that they are compiled from there.
+go_amqp() {
+    if command -v go >/dev/null; then
+        cd go
+        go test -c -o "$installed/go-amqp.test" github.com/Azure/go-amqp
+    fi
+}
+
+# compile NAME POM FILE...: compiles programs, with what their POM names beside them, unless that was done for these files.
+compile() {
+    local name=$1 pom=$2 wanted
+    shift 2
+    wanted=$(cat "$pom" "$@" | sha256sum)
+    if command -v mvn >/dev/null && command -v javac >/dev/null && [ "$(cat "$installed/$name.sha256" 2>/dev/null)" != "$wanted" ]; then
+        rm -rf "$installed/$name-jars" "${installed:?}/$name"
+        mvn -q -B -f "$pom" dependency:copy-dependencies -DoutputDirectory="$installed/$name-jars"
+        javac -d "$installed/$name" -cp "$installed/$name-jars/*" "$@"
+        echo "$wanted" >"$installed/$name.sha256"
+    fi
+}
+
+(go_amqp)
+# The Joram tests of JMS, and the client that they run over.
+compile joram jms/pom.xml jms/joram/BrokerAdmin.java
+[ ! -d "$installed/joram" ] || cp jms/joram/provider.properties "$installed/joram"
+compile patterns ../../../examples/patterns/java/pom.xml ../../../examples/patterns/java/*.java
