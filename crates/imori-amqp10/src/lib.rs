@@ -5,6 +5,7 @@
 
 pub mod connection;
 mod commands;
+mod management;
 mod client;
 pub mod delivery;
 pub mod settings;

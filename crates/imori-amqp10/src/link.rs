@@ -67,6 +67,8 @@ pub(crate) enum Receiver {
     Relay,
     /// The coordinator of transactions.
     Coordinator,
+    /// The node by which others are made and deleted.
+    Management,
 }
 
 /// A message of which not all transfers have come.

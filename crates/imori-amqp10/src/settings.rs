@@ -11,6 +11,9 @@ use crate::limits::{
     PARKED_BYTES_MAX, SESSION_WINDOW, TRANSACTION_TIME_MAX, UNFINISHED_BYTES_MAX,
 };
 
+/// The version of RabbitMQ that clients are told, as over AMQP 0-9-1: one whose behaviour the broker aims at.
+pub const RABBITMQ_VERSION: &str = "4.1.0";
+
 /// Settings that the connections of a listener share.
 #[derive(Debug, Clone)]
 pub struct Settings {

@@ -14,6 +14,7 @@ use crate::codec::value::{Symbol, Value};
 use crate::delivery::DeliveryEncoder;
 use crate::limits::{FRAME_BYTES_MIN, NAME_BYTES_MAX, SHOWN_PROPERTIES_BYTES_MAX};
 use crate::protocol_error::{Failure, ProtocolError};
+use crate::settings::RABBITMQ_VERSION;
 
 /// The broker's own container.
 const CONTAINER: &str = "imori";
@@ -79,10 +80,11 @@ pub(crate) fn answer(client: &Client) -> Open<'static> {
     }
 }
 
+/// Clients that know RabbitMQ's extensions ask for it by name; people see the platform (decision 0062).
 fn properties(platform: &str) -> MapBuf {
-    let (product, version) = platform.split_once(' ').unwrap_or((platform, ""));
     let text = |text| Value::String(text);
-    MapBuf::new().with("product", text(product)).with("version", text(version))
+    let told = MapBuf::new().with("product", text("RabbitMQ")).with("version", text(RABBITMQ_VERSION));
+    told.with("platform", text(platform))
 }
 
 /// Enters the vhost that a hostname names. One that the user may not enter is answered as one that is not there

@@ -17,12 +17,14 @@ use crate::codec::restricted::{
     DistributionMode, Role, SenderSettleMode, TerminusDurability, TerminusExpiryPolicy,
 };
 use crate::codec::value::{Descriptor, Map, Value};
+use crate::commands::management::{is_paired, paired};
 use crate::commands::terminus::{
     Queue, Subscription, is_topic, known_subscription, made_name, named_subscription, queue, subscription,
     temporary_queue,
 };
 use crate::delivery::label;
 use crate::link::{End, Link, SourceEnd, Until};
+use crate::management::ADDRESS;
 use crate::protocol_error::ProtocolError;
 use crate::session::session_of;
 
@@ -74,6 +76,7 @@ pub(super) fn attach_source<W: World>(
     // AMQP 1.0, 3.5.3: of the filters those are told that have an effect.
     let filter = (!effective.is_empty()).then(|| effective.map());
     let source = Source { address: made_text.as_deref().or(source.address), filter, ..source };
+    let paired = paired();
     let answer = Attach {
         name: attach.name,
         handle: attach.handle,
@@ -83,6 +86,7 @@ pub(super) fn attach_source<W: World>(
         source: Some(source),
         target: attach.target,
         initial_delivery_count: Some(0),
+        properties: is_paired(attach).then(|| paired.map()),
         ..Attach::default()
     };
     let name = queue.name.as_bytes();
@@ -134,6 +138,11 @@ fn open<W: World>(client: &Client, world: &W, attach: &Attach<'_>) -> Result<Ope
         };
         let is_subscription = is_topic(source.capabilities);
         return Ok(Opened { is_subscription, until: Some(Until::Detach), made: Some(made), ..there(queue) });
+    }
+    if source.address == Some(ADDRESS) {
+        // Responses wait here.
+        let queue = temporary_queue(client, world, false)?;
+        return Ok(Opened { until: Some(Until::Detach), ..there(queue) });
     }
     let node = Node::parse(source.address.unwrap_or_default(), is_topic(source.capabilities))?;
     if let Node::Queue(name) = &node {

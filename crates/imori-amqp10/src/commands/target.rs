@@ -15,9 +15,11 @@ use crate::codec::composites::{AnyTarget, Attach, Target};
 use crate::codec::condition;
 use crate::codec::restricted::Role;
 use crate::commands::flow::link_flow;
+use crate::commands::management::{is_paired, paired};
 use crate::commands::terminus::{is_topic, made_name, queue, temporary_queue};
 use crate::commands::transaction::coordinator;
 use crate::link::{End, Link, Receiver, TargetEnd};
+use crate::management::ADDRESS;
 use crate::protocol_error::ProtocolError;
 
 /// Attaches a producer, answers, and gives it credit.
@@ -59,6 +61,7 @@ pub(super) fn attach_target<W: World>(
     } else {
         match target.address {
             None => (Receiver::Relay, Confirm::NOW, None, None),
+            Some(ADDRESS) => (Receiver::Management, Confirm::NOW, None, None),
             Some(address) => {
                 let node = Node::parse(address, is_topic(target.capabilities))?;
                 let confirm = open(client, world, &node)?;
@@ -80,6 +83,7 @@ fn begin<W: World>(
     (target, confirm): (AnyTarget<'_>, Confirm),
     (to, queue): (Receiver, Option<Name>),
 ) {
+    let paired = paired();
     let answer = Attach {
         name: attach.name,
         handle: attach.handle,
@@ -89,6 +93,7 @@ fn begin<W: World>(
         source: attach.source,
         target: Some(target),
         max_message_size: Some(client.settings.message_bytes_max as u64),
+        properties: is_paired(attach).then(|| paired.map()),
         ..Attach::default()
     };
     client.answer(world, channel, confirm, &answer);

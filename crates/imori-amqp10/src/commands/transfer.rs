@@ -17,11 +17,12 @@ use imori_core::world::World;
 
 use crate::address::Node;
 use crate::client::Client;
-use crate::codec::composites::{DeliveryState, Rejected, Released, Transfer};
+use crate::codec::composites::{Accepted, DeliveryState, Rejected, Released, Transfer};
 use crate::codec::condition;
 use crate::codec::map::MapBuf;
 use crate::codec::value::Value;
 use crate::commands::flow::{count_transfer, link_flow};
+use crate::commands::management::manage;
 use crate::commands::terminus::queue;
 use crate::commands::transaction::{add_publish, coordinate, named, provisional};
 use crate::link::{End, Receiver, TargetEnd, Unfinished};
@@ -177,7 +178,7 @@ pub(crate) fn publish<W: World>(
     let Some(End::Target(end)) = link.map(|link| &link.end) else { return Ok(Performed::Done) };
     let node = match &end.to {
         Receiver::Node(node) => Some(node),
-        Receiver::Relay => None,
+        Receiver::Relay | Receiver::Management => None,
         Receiver::Coordinator => {
             let performed = coordinate(client, world, channel, transfer, payload, budget)?;
             if performed == Performed::Done {
@@ -186,6 +187,15 @@ pub(crate) fn publish<W: World>(
             return Ok(performed);
         }
     };
+    if matches!(end.to, Receiver::Management) {
+        manage(client, world, (channel, handle), payload)?;
+        if !is_settled {
+            client.tell_outcome(world, (channel, id), Confirm::NOW, Accepted {}.into());
+        }
+        budget.spend_change();
+        renew_credit(client, world, channel, handle);
+        return Ok(Performed::Done);
+    }
     let transaction = named(client, transfer.state.as_ref());
     let published = match transaction {
         Ok(None) => send(client, world, node, payload, shared),

@@ -332,10 +332,9 @@ impl<P: Conversation> Task<P> {
     fn meet_deadline<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> Step {
         let deadline = match self.state {
             State::Draining(at) | State::Lingering(at) | State::Throttled(at) => Some(at),
-            // Nobody is there who could be late.
-            State::Open | State::Working | State::Parked | State::Verifying if self.detachment.is_some() => {
-                None
-            }
+            // Nobody is there who could be late; what was sent may wait for a rate.
+            State::Open | State::Working | State::Parked if self.detachment.is_some() => self.rate_wait,
+            State::Verifying if self.detachment.is_some() => None,
             State::Open => {
                 let deadlines = [self.protocol.next_deadline(), self.input.next_look(), self.rate_wait];
                 deadlines.into_iter().flatten().min()

@@ -1,0 +1,64 @@
+//! Requests to `/management`: performed, and answered on the link that is paired with theirs.
+
+use imori_core::authorize::{Actor, Identity};
+use imori_core::broker;
+use imori_core::message::Publication;
+use imori_core::name::Name;
+use imori_core::world::World;
+
+use crate::client::Client;
+use crate::codec::composites::Attach;
+use crate::codec::condition;
+use crate::codec::map::MapBuf;
+use crate::codec::value::Value;
+use crate::link::{End, SourceEnd, Until};
+use crate::management::respond;
+use crate::message;
+use crate::protocol_error::{Failure, ProtocolError};
+
+/// Link Pair 1.0, 2.1: the property of links that have one of the same name the other way.
+const PAIRED: &str = "paired";
+
+/// Tells whether a link is said to be one of a pair.
+pub(super) fn is_paired(attach: &Attach<'_>) -> bool {
+    attach.properties.is_some_and(|properties| properties.find(PAIRED) == Some(Value::Bool(true)))
+}
+
+/// The properties by which the broker says so too.
+pub(super) fn paired() -> MapBuf {
+    MapBuf::new().with(PAIRED, Value::Bool(true))
+}
+
+/// Performs a request that came by a link, and sends its response.
+pub(super) fn manage<W: World>(
+    client: &Client,
+    world: &W,
+    (channel, handle): (u16, u32),
+    payload: &[u8],
+) -> Result<(), Failure> {
+    let refused = |condition, text: String| ProtocolError::new(condition, text).of_link(handle);
+    let Some(queue) = responses_of(client, channel, handle) else {
+        let text = "no link of the same name receives from /management; attach one before the first request";
+        return Err(refused(condition::PRECONDITION_FAILED, text.to_string()));
+    };
+    let response = respond(client, world, payload).map_err(|text| refused(condition::DECODE_ERROR, text))?;
+    let origins = client.settings.origins;
+    let read = message::read(&response, origins, b"").map_err(|error| error.of_link(handle))?;
+    let publication = Publication::new(&read.properties, &read.text, read.body);
+    // The broker's own message, whatever the client may write to.
+    let identity = Identity::broker();
+    let actor = Actor { identity: &identity, connection: client.connection, vhost: client.vhost };
+    broker::publish(world, &actor, b"", queue.as_bytes(), &publication)
+        .map_err(|error| ProtocolError::from(error).of_link(handle))?;
+    Ok(())
+}
+
+/// The queue of the link in the other direction of the same name.
+fn responses_of(client: &Client, channel: u16, handle: u32) -> Option<Name> {
+    let session = client.sessions.get(&channel)?;
+    let name = &session.links.get(&handle)?.name;
+    session.links.values().filter(|link| link.name == *name).find_map(|link| match &link.end {
+        End::Source(SourceEnd { queue: Some((queue, Until::Detach)), .. }) => Some(queue.clone()),
+        _ => None,
+    })
+}

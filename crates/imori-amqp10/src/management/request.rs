@@ -1,0 +1,130 @@
+//! A request: method, path, query and body.
+
+use crate::codec::restricted::MessageId;
+use crate::codec::sections::{Section, Sections};
+use crate::codec::value::{Map, Value};
+use crate::management::response::Response;
+
+/// A request as a message has it.
+#[derive(Debug)]
+pub(super) struct Request<'a> {
+    /// Id by which the response names it.
+    pub(super) id: Option<MessageId<'a>>,
+    pub(super) method: &'a str,
+    /// Parts of the path, decoded.
+    pub(super) segments: Vec<String>,
+    /// The last part as it came.
+    pub(super) last_segment: &'a str,
+    /// Parameters behind the path, decoded.
+    pub(super) query: Vec<(String, String)>,
+    body: Value<'a>,
+}
+
+impl<'a> Request<'a> {
+    /// Reads the payload of a message.
+    ///
+    /// # Errors
+    /// It is no message, or lacks what makes a request.
+    pub(super) fn read(payload: &'a [u8]) -> Result<Request<'a>, String> {
+        let (mut own, mut body) = (None, Value::Null);
+        let mut rest = payload;
+        // RabbitMQ's client for Python writes the body of a GET first: each section is read as if it were alone.
+        while !rest.is_empty() {
+            let mut sections = Sections::new(rest);
+            match sections.next_section().map_err(|error| error.to_string())? {
+                Some(Section::Properties(properties)) => own = Some(properties),
+                Some(Section::AmqpValue(value)) => body = value,
+                _ => {}
+            }
+            rest = sections.rest();
+        }
+        let own = own.ok_or("a request to /management has properties")?;
+        let method = own.subject.ok_or("a request to /management has its method as `subject`")?;
+        let to = own.to.ok_or("a request to /management has its path as `to`")?;
+        let (path, query) = to.split_once('?').unwrap_or((to, ""));
+        let path = path.strip_prefix('/').unwrap_or(path);
+        let segments = path.split('/').map(decoded).collect::<Option<Vec<_>>>();
+        let query = query.split('&').filter(|part| !part.is_empty()).map(|part| {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            // In a query a plus is a space.
+            Some((decoded(name)?, decoded(&value.replace('+', "%20"))?))
+        });
+        let query = query.collect::<Option<Vec<_>>>();
+        let (Some(segments), Some(query)) = (segments, query) else {
+            return Err(String::from("the path of the request is not percent-encoded; write `%25` for `%`"));
+        };
+        let last_segment = path.rsplit('/').next().unwrap_or_default();
+        Ok(Request { id: own.message_id, method, segments, last_segment, query, body })
+    }
+
+    /// The body, which has to be a map.
+    pub(super) fn map(&self) -> Result<Map<'a>, Response> {
+        match self.body {
+            Value::Map(map) => Ok(map),
+            _ => Err(Response::refused(400, "the body of the request is not a map in an `amqp-value`")),
+        }
+    }
+
+    /// A parameter behind the path.
+    pub(super) fn parameter(&self, name: &str) -> Option<&str> {
+        self.query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// Decodes what is percent-encoded; `None` where that is no text.
+pub(super) fn decoded(part: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part.as_bytes();
+    loop {
+        match rest {
+            [] => return String::from_utf8(bytes).ok(),
+            [b'%', high, low, next @ ..] => {
+                let digit = |byte: &u8| char::from(*byte).to_digit(16);
+                let byte = u8::try_from(digit(high)? * 16 + digit(low)?).ok()?;
+                bytes.push(byte);
+                rest = next;
+            }
+            [b'%', ..] => return None,
+            [byte, next @ ..] => {
+                bytes.push(*byte);
+                rest = next;
+            }
+        }
+    }
+}
+
+/// Encodes a text as a part of a path.
+pub(super) fn encoded(text: &[u8]) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(char::from(*byte));
+            }
+            other => {
+                out.push('%');
+                for digit in [other >> 4, other & 15] {
+                    out.push(char::from_digit(digit.into(), 16).unwrap_or('0').to_ascii_uppercase());
+                }
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_any_bytes_stand_in_a_path() {
+        for text in ["plain", "a/b c%", "ü\u{1f980}", "src=e;key=k"] {
+            let path = encoded(text.as_bytes());
+            assert!(!path.contains(['/', ' ', ';', '=']), "{path}");
+            assert_eq!(decoded(&path).as_deref(), Some(text));
+        }
+        for bad in ["%", "%1", "%gg", "%ff"] {
+            assert_eq!(decoded(bad), None, "{bad}");
+        }
+    }
+}
