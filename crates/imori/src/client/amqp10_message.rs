@@ -59,7 +59,7 @@ fn escaped(part: &str) -> String {
     for byte in part.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                escaped.push(char::from(byte))
+                escaped.push(char::from(byte));
             }
             _ => escaped.push_str(&format!("%{byte:02X}")),
         }
