@@ -245,6 +245,7 @@ def test_curl_asks_the_admin_listener(start: Start, own: Certificates, tmp_path:
         ("stomps", "stomp-tls", "/queue/t", ()),
         ("stomp+ssl", "stomp-tls", "/queue/t", ()),
         ("amqps", "amqp-tls", "/queue/t", ()),
+        ("amqp10s", "amqp-tls", "/queue/t", ()),
         ("tls", "nats", "t", ()),
         ("tls", "nats-tls", "t", ("--tls-first",)),
     ],
@@ -294,6 +295,7 @@ def test_the_load_tool_loses_nothing_over_tls(start: Start, own: Certificates) -
     for scheme, listener, more in (
         ("stomps", "stomp-tls", ()),
         ("amqps", "amqp-tls", ()),
+        ("amqp10s", "amqp-tls", ()),
         ("tls", "nats", ()),
         ("tls", "nats-tls", ("--tls-first",)),
     ):
