@@ -1,7 +1,7 @@
 //! Which requests are upgraded to WebSocket, and to what protocol.
 //!
-//! A subprotocol that the client names decides: `v12.stomp`, `v11.stomp` and `v10.stomp` are STOMP, `nats` is
-//! NATS. Where it names none the path decides: `/stomp` and `/ws` are STOMP, anything else is NATS. Clients
+//! A subprotocol that the client names decides: `v12.stomp`, `v11.stomp` and `v10.stomp` are STOMP, `nats` is NATS,
+//! `amqp` is AMQP 1.0, or 0-9-1 by its first bytes. Where it names none the path decides: `/stomp` and `/ws` are STOMP, anything else is NATS. Clients
 //! of NATS say nothing before the broker does, so that their first bytes could not tell.
 
 use std::time::Duration;
@@ -19,11 +19,12 @@ use crate::config::{HostName, Origin, ProtocolName};
 use crate::host_names::{UNKNOWN_HOST, is_host_known};
 
 /// Subprotocols, the best first.
-const SUBPROTOCOLS: [(&str, ProtocolName); 4] = [
+const SUBPROTOCOLS: [(&str, ProtocolName); 5] = [
     ("v12.stomp", ProtocolName::Stomp),
     ("v11.stomp", ProtocolName::Stomp),
     ("v10.stomp", ProtocolName::Stomp),
     ("nats", ProtocolName::Nats),
+    ("amqp", ProtocolName::Amqp),
 ];
 
 /// The conditions under which a request becomes a WebSocket.
@@ -201,7 +202,7 @@ fn choose(request: &Request) -> Result<(Option<&'static str>, ProtocolName), Ref
     let chosen = SUBPROTOCOLS.into_iter().find(|(name, _)| is_offered(name));
     chosen
         .map(|(name, protocol)| (Some(name), protocol))
-        .ok_or(Refusal::bad("no such subprotocol; use `v12.stomp`, `v11.stomp`, `v10.stomp` or `nats`\n"))
+        .ok_or(Refusal::bad("no such subprotocol; use `v12.stomp`, `v11.stomp`, `v10.stomp`, `nats` or `amqp`\n"))
 }
 
 /// The only header of this name.
