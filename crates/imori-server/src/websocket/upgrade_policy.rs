@@ -200,9 +200,9 @@ fn choose(request: &Request) -> Result<(Option<&'static str>, ProtocolName), Ref
         lists.flat_map(|list| list.split(',')).any(|offered| offered.trim() == name)
     };
     let chosen = SUBPROTOCOLS.into_iter().find(|(name, _)| is_offered(name));
-    chosen
-        .map(|(name, protocol)| (Some(name), protocol))
-        .ok_or(Refusal::bad("no such subprotocol; use `v12.stomp`, `v11.stomp`, `v10.stomp`, `nats` or `amqp`\n"))
+    chosen.map(|(name, protocol)| (Some(name), protocol)).ok_or(Refusal::bad(
+        "no such subprotocol; use `v12.stomp`, `v11.stomp`, `v10.stomp`, `nats` or `amqp`\n",
+    ))
 }
 
 /// The only header of this name.
