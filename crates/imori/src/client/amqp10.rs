@@ -58,8 +58,9 @@ pub(super) struct Amqp10 {
     /// A delivery that comes in several frames.
     gathered: Vec<u8>,
     delivery_id: u32,
-    /// Deliveries that may come on each subscription, of which all until one are settled by `client`.
+    /// How deliveries are settled.
     ack: Ack,
+    /// The first that `client` settles together with the next one.
     first_unsettled: Option<u32>,
     /// The silence that the broker bears at most; it is told of life in half of that.
     silence_max: Option<Duration>,
