@@ -98,39 +98,20 @@ pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
 /// The reader of header blocks of this form. In a block of a form that AMQP 1.0 does not have it finds nothing.
 pub fn reader_of_form(form: u8) -> &'static dyn HeaderReader {
     match form {
-        CONTENT => &ContentHeaders,
-        SECTIONS => &SectionsHeaders,
+        CONTENT => &Headers { has_sections: false },
+        SECTIONS => &Headers { has_sections: true },
         _ => &NoHeaders,
     }
 }
 
-/// Reads blocks of form [`CONTENT`].
+/// Reads blocks of either form, which differ in what the body is.
 #[derive(Debug)]
-struct ContentHeaders;
-
-/// Reads blocks of form [`SECTIONS`].
-#[derive(Debug)]
-struct SectionsHeaders;
-
-impl HeaderReader for ContentHeaders {
-    fn visit_headers<'t>(&self, text: &'t [u8], visit: &mut dyn FnMut(Cow<'t, [u8]>, Value<'t>)) {
-        visit_properties(&Parts::of(text), visit);
-    }
-
-    fn header<'t>(&self, text: &'t [u8], name: &[u8]) -> Option<Value<'t>> {
-        header(text, name)
-    }
-
-    fn timestamp_ms(&self, message: &MessageView<'_>) -> Option<i64> {
-        properties(message.text).and_then(|properties| properties.creation_time).map(|time| time.0)
-    }
-
-    fn reply_address<'t>(&self, message: &MessageView<'t>) -> Option<AddressParts<'t>> {
-        reply_address(message)
-    }
+struct Headers {
+    /// The body is sections: the form is [`SECTIONS`].
+    has_sections: bool,
 }
 
-impl HeaderReader for SectionsHeaders {
+impl HeaderReader for Headers {
     fn visit_headers<'t>(&self, text: &'t [u8], visit: &mut dyn FnMut(Cow<'t, [u8]>, Value<'t>)) {
         visit_properties(&Parts::of(text), visit);
     }
@@ -148,7 +129,10 @@ impl HeaderReader for SectionsHeaders {
     }
 
     fn body<'t>(&self, message: &MessageView<'t>) -> Cow<'t, [u8]> {
-        Cow::Owned(joined(message.body))
+        match self.has_sections {
+            true => Cow::Owned(joined(message.body)),
+            false => Cow::Borrowed(message.body),
+        }
     }
 }
 

@@ -111,7 +111,7 @@ impl Transactions {
     /// Adds a step to a transaction that was found, with the deliveries that it settles.
     ///
     /// # Errors
-    /// It has as many steps as it may have.
+    /// The transaction has as many steps as it may have.
     pub(crate) fn add(
         &mut self,
         id: TransactionId,

@@ -184,7 +184,7 @@ pub(crate) fn roll_back_late<W: World>(client: &mut Client, world: &W) {
 /// The transaction that a state names, if it names one.
 ///
 /// # Errors
-/// It is unknown, or over.
+/// The transaction is unknown, or over.
 pub(super) fn named(
     client: &Client,
     state: Option<&DeliveryState<'_>>,

@@ -24,7 +24,7 @@ impl<'a> Request<'a> {
     /// Reads the payload of a message.
     ///
     /// # Errors
-    /// It is no message, or lacks what makes a request.
+    /// The payload is no message, or lacks what makes a request.
     pub(super) fn read(payload: &'a [u8]) -> Result<Request<'a>, String> {
         let (mut own, mut body) = (None, Value::Null);
         let mut rest = payload;

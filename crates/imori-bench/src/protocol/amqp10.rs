@@ -11,7 +11,7 @@ use imori_amqp10::codec::field::Field as _;
 use imori_amqp10::codec::frame::{FrameKind, push_frame};
 use imori_amqp10::codec::restricted::{MessageId, Role};
 
-use crate::options::{AckMode, Level, ReplyKind};
+use crate::options::{AckMode, ReplyKind};
 use crate::protocol::amqp10_reader::Amqp10Reader;
 use crate::protocol::amqp10_set_up::{
     CHANNEL, DYNAMIC, PART_BYTES, Purpose, address, credit_of, push, push_login, push_receiver, push_sender,
@@ -165,10 +165,6 @@ impl Driver for Amqp10 {
 
     fn check_queues(&self) -> Result<()> {
         Ok(())
-    }
-
-    fn declaration(&self, _level: Level, _priorities: Option<u8>) -> Vec<(String, String)> {
-        Vec::new()
     }
 
     fn check_calls(&self, calls: CallTerms<'_>) -> Result<()> {

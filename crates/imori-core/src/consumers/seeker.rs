@@ -1,7 +1,7 @@
 //! A consumer that does not take just what comes first: it selects, or it browses.
 //!
-//! It goes through the queue in order and remembers how far it has looked, so that it looks once at what it does not
-//! want. What comes back to a place that it has passed is noted, and looked at again.
+//! A seeker goes through the queue in order and remembers how far it has looked, so that it looks once at what it does
+//! not want. What comes back to a place that it has passed is noted, and looked at again.
 
 use std::collections::BTreeSet;
 

@@ -41,7 +41,7 @@ impl Like {
     /// Compiles a pattern, in which `escape` takes the meaning from `%`, `_` and itself.
     ///
     /// # Errors
-    /// What is wrong with the pattern.
+    /// The escape character stands before what needs none, or a part between wildcards is too long.
     pub(super) fn new(pattern: &str, escape: Option<char>) -> Result<Like, String> {
         let (mut pieces, mut piece) = (Vec::new(), Piece::default());
         let mut characters = pattern.chars();
