@@ -108,7 +108,9 @@ pub(super) fn attach_source<W: World>(
     };
     let end = End::Source(SourceEnd { reader, queue: until.map(|until| (queue.name.clone(), until)) });
     if let Some(session) = client.sessions.get_mut(&channel) {
-        session.links.insert(attach.handle, Link { name: attach.name.into(), end });
+        session
+            .links
+            .insert(attach.handle, Link::new(attach, answer.source.and_then(|source| source.address), end));
     }
     Ok(())
 }
