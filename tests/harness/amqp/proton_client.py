@@ -26,6 +26,11 @@ def end(link: Any) -> None:  # noqa: ANN401
     link.close()
 
 
+def waiting(receiver: Any) -> int:  # noqa: ANN401
+    """How many messages have come that nobody has looked at."""
+    return int(receiver.fetcher.has_message)
+
+
 def drained(receiver: Any) -> list[Any]:  # noqa: ANN401
     """Drains a receiver, and gives the bodies of what came."""
     receiver.link.drain(100)

@@ -7,7 +7,7 @@ import pytest
 from proton.reactor import Selector
 from proton.utils import BlockingConnection
 
-from harness.amqp.proton_client import connect, drained, end, modify
+from harness.amqp.proton_client import connect, drained, end, modify, waiting
 from harness.imori import Imori, running_imori
 
 
@@ -63,8 +63,8 @@ def test_a_link_with_a_selector_may_refuse_too(connection: BlockingConnection) -
         for number in range(2)
     ]
     sender.send(proton.Message(body="m", properties={"kind": "a"}))
-    connection.wait(lambda: any(receiver.fetcher.has_message for receiver in receivers))
-    has, other = sorted(receivers, key=lambda one: not one.fetcher.has_message)
+    connection.wait(lambda: any(map(waiting, receivers)))
+    has, other = sorted(receivers, key=waiting, reverse=True)
     has.receive()
     modify(has, undeliverable=True)
     assert other.receive().delivery_count == 0

@@ -1,6 +1,7 @@
 """Durable subscriptions that are found again, and those that replace what was there."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import proton
 import pytest
@@ -22,7 +23,7 @@ def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
 class Shared(ReceiverOption):
     """Says that others may have the subscription too."""
 
-    def apply(self, receiver: proton.Receiver) -> None:
+    def apply(self, receiver: Any) -> None:  # noqa: ANN401
         """Adds to the capabilities of a topic."""
         capabilities = [proton.symbol("topic"), proton.symbol("shared")]
         receiver.source.capabilities.put_array(False, proton.Data.SYMBOL)
