@@ -31,4 +31,6 @@ compile() {
 # The Joram tests of JMS, and the client that they run over.
 compile joram jms/pom.xml jms/joram/BrokerAdmin.java
 [ ! -d "$installed/joram" ] || cp jms/joram/provider.properties "$installed/joram"
+# Tests of JMS 2.0, and the client that they run over.
+compile jms2 jms2/pom.xml jms2/*.java
 compile patterns ../../../examples/patterns/java/pom.xml ../../../examples/patterns/java/*.java

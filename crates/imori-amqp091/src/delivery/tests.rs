@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use imori_core::delivery::About;
 use imori_core::message::{Address, AddressView, OriginId, Properties, Span};
 use imori_core::outbound::SessionId;
 use imori_core::time::Time;
