@@ -4,6 +4,7 @@ use imori_core::id::ReaderId;
 use imori_core::name::Name;
 
 use crate::address::Node;
+use crate::codec::restricted::Role;
 
 /// A link. The broker's end has the client's handle too.
 #[derive(Debug)]
@@ -23,6 +24,17 @@ pub(crate) enum End {
     Target(TargetEnd),
     /// The broker has detached it. Frames of it do not count until the client has detached it too.
     Detached,
+}
+
+impl End {
+    /// The role of the client, as long as the link is attached.
+    pub(crate) fn role(&self) -> Option<Role> {
+        match self {
+            End::Source(_) => Some(Role::Receiver),
+            End::Target(_) => Some(Role::Sender),
+            End::Detached => None,
+        }
+    }
 }
 
 /// A consumer.

@@ -107,9 +107,7 @@ pub(super) fn attach_source<W: World>(
         }
     };
     let end = End::Source(SourceEnd { reader, queue: until.map(|until| (queue.name.clone(), until)) });
-    if let Some(session) = client.sessions.get_mut(&channel) {
-        session.links.insert(attach.handle, Link { name: attach.name.into(), end });
-    }
+    client.add_link((channel, attach.handle), Link { name: attach.name.into(), end });
     Ok(())
 }
 

@@ -105,9 +105,8 @@ fn begin<W: World>(
         queue,
     };
     link_flow(client, world, channel, attach.handle, (end.delivery_count, end.credit));
-    if let Some(session) = client.sessions.get_mut(&channel) {
-        session.links.insert(attach.handle, Link { name: attach.name.into(), end: End::Target(end) });
-    }
+    let end = End::Target(end);
+    client.add_link((channel, attach.handle), Link { name: attach.name.into(), end });
 }
 
 /// Sees to it that there is a node, and that the client may send to it.
