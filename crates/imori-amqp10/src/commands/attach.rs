@@ -60,6 +60,6 @@ pub(crate) fn attach<W: World>(
     };
     client.answer(world, channel, Confirm::NOW, &answer);
     client.answer(world, channel, Confirm::NOW, &Detach { handle, closed: true, error: Some(error.error()) });
-    client.add_link((channel, handle), Link { name: attach.name.into(), end: End::Detached });
+    client.add_link((channel, handle), Link::new(attach, None, End::Detached));
     Ok(())
 }

@@ -19,8 +19,8 @@ use crate::codec::restricted::{
 use crate::codec::value::{Descriptor, Map, Value};
 use crate::commands::management::{is_paired, paired};
 use crate::commands::terminus::{
-    Queue, Subscription, is_topic, known_subscription, made_name, named_subscription, queue, subscription,
-    temporary_queue,
+    Queue, Subscription, is_topic, known_subscription, made_name, named_subscription, queue, reply_queue,
+    subscription, temporary_queue,
 };
 use crate::delivery::label;
 use crate::link::{End, Link, SourceEnd, Until};
@@ -55,7 +55,8 @@ pub(super) fn attach_source<W: World>(
     let source = attach.source.unwrap_or_default();
     let mut effective = MapBuf::new();
     let selector = source.filter.map(|filter| selector(filter, &mut effective)).transpose()?.flatten();
-    let opened = open(client, world, attach)?;
+    let text = selector.as_ref().map(Selector::as_str);
+    let opened = open(client, world, attach, text)?;
     let Opened { queue, is_subscription, until, made, is_exclusive } = opened;
     // AMQP 1.0, 3.5.7: of what is copied nothing is taken.
     let is_browser = source.distribution_mode == Some(DistributionMode::Copy) && !is_subscription;
@@ -107,17 +108,29 @@ pub(super) fn attach_source<W: World>(
         }
     };
     let end = End::Source(SourceEnd { reader, queue: until.map(|until| (queue.name.clone(), until)) });
-    client.add_link((channel, attach.handle), Link { name: attach.name.into(), end });
+    let address = answer.source.and_then(|source| source.address);
+    client.add_link((channel, attach.handle), Link::new(attach, address, end));
     Ok(())
 }
 
-fn open<W: World>(client: &Client, world: &W, attach: &Attach<'_>) -> Result<Opened, ProtocolError> {
+fn open<W: World>(
+    client: &Client,
+    world: &W,
+    attach: &Attach<'_>,
+    selector: Option<&str>,
+) -> Result<Opened, ProtocolError> {
     let there =
         |queue| Opened { queue, is_subscription: false, until: None, made: None, is_exclusive: false };
     let has = |name| attach.desired_capabilities.is_some_and(|all| all.contains(name));
     let Some(source) = attach.source else {
         // Qpid JMS looks for a durable subscription without saying to what.
-        let subscription = Subscription { link: attach.name, is_durable: true, is_global: has("global") };
+        let subscription = Subscription {
+            link: attach.name,
+            is_durable: true,
+            is_global: has("global"),
+            is_shared: has("shared"),
+            selector,
+        };
         let queue = known_subscription(client, world, subscription)?;
         return Ok(Opened { is_subscription: true, until: Some(Until::Close), ..there(queue) });
     };
@@ -129,7 +142,12 @@ fn open<W: World>(client: &Client, world: &W, attach: &Attach<'_>) -> Result<Ope
                 (subscription(client, world, &Node::Topic(name.clone()))?, name)
             }
             false => {
-                let queue = temporary_queue(client, world, false)?;
+                let queue = match attach.snd_settle_mode {
+                    SenderSettleMode::Settled => reply_queue(client, world)?,
+                    SenderSettleMode::Unsettled | SenderSettleMode::Mixed => {
+                        temporary_queue(client, world, false)?
+                    }
+                };
                 let name = queue.name.clone();
                 (queue, name)
             }
@@ -150,7 +168,8 @@ fn open<W: World>(client: &Client, world: &W, attach: &Attach<'_>) -> Result<Ope
         source.durable != TerminusDurability::None || source.expiry_policy == TerminusExpiryPolicy::Never;
     let is_shared = has("shared");
     if is_durable || is_shared {
-        let named = Subscription { link: attach.name, is_durable, is_global: has("global") };
+        let named =
+            Subscription { link: attach.name, is_durable, is_global: has("global"), is_shared, selector };
         let queue = named_subscription(client, world, &node, named)?;
         let until = is_durable.then_some(Until::Close);
         return Ok(Opened { is_subscription: true, until, is_exclusive: !is_shared, ..there(queue) });

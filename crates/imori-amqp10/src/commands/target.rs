@@ -83,6 +83,10 @@ fn begin<W: World>(
     (target, confirm): (AnyTarget<'_>, Confirm),
     (to, queue): (Receiver, Option<Name>),
 ) {
+    let address = match target {
+        AnyTarget::Target(target) => target.address,
+        AnyTarget::Coordinator(_) => None,
+    };
     let paired = paired();
     let answer = Attach {
         name: attach.name,
@@ -105,8 +109,7 @@ fn begin<W: World>(
         queue,
     };
     link_flow(client, world, channel, attach.handle, (end.delivery_count, end.credit));
-    let end = End::Target(end);
-    client.add_link((channel, attach.handle), Link { name: attach.name.into(), end });
+    client.add_link((channel, attach.handle), Link::new(attach, address, End::Target(end)));
 }
 
 /// Sees to it that there is a node, and that the client may send to it.

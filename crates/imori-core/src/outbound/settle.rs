@@ -1,13 +1,16 @@
 //! Settles the deliveries of a connection, and finds the readers that can have more for it.
 
+use std::collections::BTreeMap;
+
 use super::credit::{Credit, FrameWindow, Grant};
-use super::encoder::FrameNumbers;
+use super::encoder::{Drained, FrameNumbers};
 use super::outbound::{Outbound, Wake};
 use super::readers::Source;
 use super::session::{Numbers, Session, Unsettled};
 use crate::delivery::Outcome;
 use crate::id::ReaderId;
 use crate::id::SessionId;
+use crate::name::Name;
 
 /// Deliveries that a client has settled.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -37,7 +40,7 @@ impl Outbound {
 
     /// Ends the draining of a reader that has no credit left, or whose queue has nothing left for it; false where it
     /// goes on.
-    pub(crate) fn end_drain(&mut self, id: ReaderId, is_all: bool) -> bool {
+    pub(crate) fn end_drain(&mut self, id: ReaderId, queue: &Name, is_all: bool) -> bool {
         let has_last_word = self.is_ended();
         let Some(record) = self.readers.get_mut(id).filter(|record| record.is_draining) else { return true };
         if !is_all && record.spec.credit.has_any() {
@@ -50,8 +53,8 @@ impl Outbound {
             let before = session.rest_bytes();
             self.buffer.append(|out| {
                 let start = out.len();
-                let numbers = session.frames.as_ref().map(|frames| frames.numbers());
-                encoder.drained(out, session.id, label, used, numbers.unwrap_or_default());
+                let frames = session.frames.as_ref().map(|frames| frames.numbers()).unwrap_or_default();
+                encoder.drained(out, &Drained { session: session.id, label, queue, used, frames });
                 if let Some(frames) = &mut session.frames {
                     frames.pass(encoder, out, start);
                 }
@@ -86,6 +89,21 @@ impl Outbound {
     /// How many deliveries a session had.
     pub fn delivered_in(&self, session: SessionId) -> u64 {
         self.sessions.find(session).map_or(0, Session::delivered)
+    }
+
+    /// The serial numbers of a session's next frames, and how many frames its peer takes, where that is counted.
+    pub fn frames(&self, session: SessionId) -> Option<(FrameNumbers, u32)> {
+        let frames = self.sessions.find(session)?.frames.as_ref()?;
+        Some((frames.numbers(), frames.left()))
+    }
+
+    /// How many deliveries of a session are not settled, by the readers that had them.
+    pub fn unsettled_by_reader(&self, session: SessionId) -> BTreeMap<ReaderId, usize> {
+        let mut counts = BTreeMap::new();
+        for unsettled in self.sessions.find(session).into_iter().flat_map(Session::unsettled) {
+            *counts.entry(unsettled.reader).or_default() += 1;
+        }
+        counts
     }
 
     /// How many answers of a session wait for the journal.

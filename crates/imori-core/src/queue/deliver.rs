@@ -2,7 +2,7 @@
 
 use super::leave::Effects;
 use super::queue::{Queue, ROOM_CHARGE, ROOM_KEPT};
-use crate::consumers::Stance;
+use crate::consumers::{Stance, is_grouped};
 use crate::delivery::{Delivery, Taken};
 use crate::entries::Entry;
 use crate::id::Reader;
@@ -29,8 +29,15 @@ impl Queue {
                 self.die(entry, DeathReason::Expired, now, effects);
                 continue;
             }
+            if !self.consumers.has_groups() && is_grouped(&entry.message.view()) {
+                self.consumers.begin_groups();
+                self.ready.put_back(entry);
+                break;
+            }
             let stance = Stance::Front(entry.envelope.priority);
-            match self.offer_in_turn(&entry.delivery(&entry.address()), stance, offer) {
+            let address = entry.address();
+            let delivery = Delivery { is_last: self.ready.is_empty(), ..entry.delivery(&address) };
+            match self.offer_in_turn(&delivery, stance, offer) {
                 Some(taken) => self.note_taken(entry, taken, now, effects),
                 None => self.ready.put_back(entry),
             }
@@ -63,7 +70,7 @@ impl Queue {
         while let Some((turn, reader)) = self.consumers.next(after, delivery, stance) {
             match offer(reader, delivery) {
                 taken @ (Taken::Settled | Taken::Unsettled) => {
-                    self.consumers.served(reader);
+                    self.consumers.served(reader, &delivery.message);
                     self.activity.delivered(taken, delivery.is_redelivered);
                     return Some(taken);
                 }
