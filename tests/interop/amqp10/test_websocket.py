@@ -4,6 +4,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 import proton
 import pytest
@@ -65,15 +66,15 @@ def relay(imori: Imori, listener: socket.socket) -> None:
     client = connect(imori)
 
     def back() -> None:
-        while data := client.recv_data()[1]:
-            stream.sendall(data)
+        # The broker ends the connection behind its last frame.
+        with suppress(websocket.WebSocketConnectionClosedException):
+            while data := client.recv_data()[1]:
+                stream.sendall(data)
 
-    # The broker closes the WebSocket at the end.
     answers = threading.Thread(target=back)
     answers.start()
     while data := stream.recv(65_536):
         client.send_binary(data)
-    client.send_close()
     answers.join(DEADLINE_S)
     stream.close()
     client.close()

@@ -10,7 +10,7 @@ use imori_amqp10::codec::composite::Composite;
 use imori_amqp10::codec::composites::{
     Accepted, AnyTarget, Attach, Begin, Close, Coordinator, Declare, DeliveryState, Detach, Discharge,
     Disposition, End, Error, Flow, Header, Open as OpenFrame, Outcome as DeliveryOutcome, Performative,
-    Rejected, Released, SaslFrame, SaslInit, Source, Target, TransactionalState, Transfer,
+    Properties, Rejected, Released, SaslFrame, SaslInit, Source, Target, TransactionalState, Transfer,
 };
 use imori_amqp10::codec::frame::{Frame, FrameKind, ProtocolHeader, Step, decode, push_frame};
 use imori_amqp10::codec::push::push_binary_head;
@@ -39,6 +39,9 @@ const WINDOW: u32 = 8;
 /// The handle of the link to the coordinator.
 const COORDINATOR: u32 = 0;
 
+/// The handle of the link by which each message goes to its own address.
+const RELAY: u32 = 1;
+
 /// A client of one session.
 pub(crate) struct Amqp10Client {
     connection: Rc<Connection>,
@@ -46,8 +49,6 @@ pub(crate) struct Amqp10Client {
     channel: u16,
     is_transactional: bool,
     links: BTreeMap<u32, Link>,
-    /// Handles of links to which messages are sent, by address.
-    targets: BTreeMap<String, u32>,
     next_handle: u32,
     /// Answers that are to come, in the order in which they were asked for.
     asked: VecDeque<Asked>,
@@ -128,8 +129,7 @@ impl Amqp10Client {
             channel,
             is_transactional,
             links: BTreeMap::new(),
-            targets: BTreeMap::new(),
-            next_handle: COORDINATOR + 1,
+            next_handle: RELAY + 1,
             asked: VecDeque::new(),
             sent: VecDeque::new(),
             next_sent: 0,
@@ -252,24 +252,6 @@ impl Amqp10Client {
         }
         self.send_behind(out, &bytes);
         id
-    }
-
-    /// The link to a node, which is attached where it is not yet.
-    fn target(&mut self, out: &mut Vec<u8>, address: &str) -> u32 {
-        if let Some(handle) = self.targets.get(address) {
-            return *handle;
-        }
-        let target = Target { address: Some(address), ..Target::default() };
-        let handle = self.attach(out, target.into());
-        self.targets.insert(String::from(address), handle);
-        handle
-    }
-
-    fn attach(&mut self, out: &mut Vec<u8>, target: AnyTarget<'_>) -> u32 {
-        let handle = self.next_handle;
-        self.next_handle += 1;
-        self.attach_as(out, handle, target);
-        handle
     }
 
     fn attach_as(&self, out: &mut Vec<u8>, handle: u32, target: AnyTarget<'_>) {
@@ -514,6 +496,8 @@ impl ClientProtocol for Amqp10Client {
         if self.is_transactional {
             self.attach_as(out, COORDINATOR, Coordinator::default().into());
         }
+        // Nothing of a new session is parked, so that it has its credit before anything is sent.
+        self.attach_as(out, RELAY, Target::default().into());
     }
 
     fn subscribe(&mut self, out: &mut Vec<u8>, subscribe: &Subscribe<'_>) {
@@ -557,7 +541,6 @@ impl ClientProtocol for Amqp10Client {
             Place::Queue(queue) | Place::DeclaredQueue(queue) => format!("queue://{queue}"),
             Place::Topic(subject) | Place::Reply(subject) => format!("topic://{subject}"),
         };
-        let handle = self.target(out, &address);
         let sent = match publish.transaction {
             Some(_) => Sent::Posting,
             None => {
@@ -570,11 +553,12 @@ impl ClientProtocol for Amqp10Client {
         Header { durable: publish.outgoing.is_persistent, priority: 0, ..Header::default() }
             .encode(&mut payload);
         let begin = payload.len();
+        Properties { to: Some(&address), ..Properties::default() }.encode(&mut payload);
         SectionKind::Data.push(&mut payload);
         push_binary_head(&mut payload, publish.body.len());
         let text_bytes = payload.len() - begin;
         payload.extend_from_slice(publish.body);
-        self.transfer(out, handle, sent, &payload);
+        self.transfer(out, RELAY, sent, &payload);
         Some(text_bytes)
     }
 
@@ -583,8 +567,7 @@ impl ClientProtocol for Amqp10Client {
         let Some(last) = number.checked_sub(1) else {
             self.errs = true;
             let mut bytes = Vec::new();
-            let handle = self.attach(&mut bytes, Target::default().into());
-            self.attach_as(&mut bytes, handle, Target::default().into());
+            self.attach_as(&mut bytes, RELAY, Target::default().into());
             return self.send_behind(out, &bytes);
         };
         let outcome = match settle.outcome {
