@@ -95,8 +95,6 @@ impl ClientProtocol for StompClient {
             confirms_all: true,
             confirms_apart: false,
             confirms_settles: true,
-            settles_up_to: false,
-            has_windows: false,
             closes_at_once: false,
             has_groups: false,
             headers: HeaderUse::Always,
