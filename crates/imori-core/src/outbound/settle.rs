@@ -3,7 +3,6 @@
 use super::credit::{Credit, FrameWindow, Grant};
 use super::encoder::FrameNumbers;
 use super::outbound::{Outbound, Wake};
-use super::readers::Source;
 use super::session::{Numbers, Session, Unsettled};
 use crate::delivery::Outcome;
 use crate::id::ReaderId;
@@ -40,7 +39,8 @@ impl Outbound {
     pub(crate) fn end_drain(&mut self, id: ReaderId, is_all: bool) -> bool {
         let has_last_word = self.is_ended();
         let Some(record) = self.readers.get_mut(id).filter(|record| record.is_draining) else { return true };
-        if !is_all && record.spec.credit.has_any() {
+        // A reader that is held hears of nothing before the answer that it waits for.
+        if record.is_held || (!is_all && record.spec.credit.has_any()) {
             return false;
         }
         record.is_draining = false;
@@ -163,7 +163,7 @@ impl Outbound {
                 // Whoever changes that asks again.
                 continue;
             }
-            let Source::Queue(queue) = record.spec.source else { continue };
+            let Some(queue) = record.queue() else { continue };
             if !has_room {
                 self.is_starved = true;
                 continue;
@@ -177,9 +177,7 @@ impl Outbound {
     pub(super) fn wake(&mut self, id: ReaderId) -> Option<Wake> {
         let has_room = self.has_room();
         let record = self.readers.get_mut(id)?;
-        let Source::Queue(queue) = record.spec.source else {
-            return None;
-        };
+        let queue = record.queue()?;
         if !record.is_starved || record.is_in_line || record.is_held || !record.spec.credit.has_any() {
             return None;
         }
