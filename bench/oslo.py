@@ -12,19 +12,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import re
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-TICKS = os.sysconf("SC_CLK_TCK")
+from peers import ROOT, Peer, running
+
 TOPIC = "bench"
 
 
@@ -45,9 +40,9 @@ def main() -> int:
     rows: dict[tuple[int, str], list[tuple[float, float, float]]] = {}
     for _ in range(arguments.rounds):
         for peer in arguments.peers:
-            with running(arguments.imori, peer) as (url, pid):
+            with running(arguments.imori, peer) as broker:
                 for callers in arguments.callers:
-                    measured = measure(url, pid, callers, arguments.time)
+                    measured = measure(broker, callers, arguments.time)
                     rows.setdefault((callers, peer), []).append(measured)
     print("| callers | broker | calls a second | p50, ms | broker CPU-s per thousand calls |")
     print("|---|---|---|---|---|")
@@ -57,35 +52,9 @@ def main() -> int:
     return 0
 
 
-@contextmanager
-def running(imori: str, peer: str) -> Iterator[tuple[str, int]]:
-    """Runs a broker by hand; gives its URL for oslo.messaging and its process."""
-    command = [imori, "bench", "peers", peer]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as process:
-        try:
-            said = ""
-            while not (found := re.search(r"127\.0\.0\.1:(\d+) --pid (\d+)", said)):
-                assert process.stdout is not None
-                line = process.stdout.readline()
-                if not line:
-                    sys.exit(f"`{peer}` does not run: {said}")
-                said += line
-            yield f"rabbit://guest:guest@127.0.0.1:{found[1]}/", int(found[2])
-        finally:
-            process.send_signal(2)
-            process.wait()
-
-
-def cpu_seconds(pid: int) -> float:
-    """CPU time of a process."""
-    words = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(words[11]) + int(words[12])) / TICKS
-
-
-def measure(url: str, pid: int, callers: int, seconds: float) -> tuple[float, float, float]:
+def measure(broker: Peer, callers: int, seconds: float) -> tuple[float, float, float]:
     """Calls a second, their median in milliseconds, and the broker's CPU-seconds a thousand calls."""
+    url = f"rabbit://guest:guest@{broker.address}/"
     me = [sys.executable, __file__, url, "--time", str(seconds)]
     with subprocess.Popen([*me, "--role", "server"], stdout=subprocess.PIPE, text=True) as server:
         try:
@@ -96,9 +65,9 @@ def measure(url: str, pid: int, callers: int, seconds: float) -> tuple[float, fl
             ) as caller:
                 assert caller.stdout is not None
                 caller.stdout.readline()
-                before = cpu_seconds(pid)
+                before = broker.cpu_seconds()
                 result = json.loads(caller.stdout.readline())
-                used = cpu_seconds(pid) - before
+                used = broker.cpu_seconds() - before
         finally:
             server.kill()
     return result["rate"], result["p50_ms"], used / result["calls"] * 1_000

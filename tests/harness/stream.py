@@ -77,6 +77,11 @@ class ByteStream:
         finally:
             self._socket.settimeout(DEADLINE_S)
 
+    def drop_all(self) -> None:
+        """Reads until the broker closes the connection, and keeps nothing."""
+        while self._fill():
+            self._buffer.clear()
+
     def _fill(self) -> bool:
         """Waits for more bytes; `False` once the broker has closed the connection."""
         try:

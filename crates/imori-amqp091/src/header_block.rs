@@ -47,6 +47,9 @@ pub(crate) struct Requests<'a> {
     pub(crate) delay: Option<FieldValue<'a>>,
 }
 
+/// The header that says to which group a message belongs, as in JMS.
+const GROUP_ID: &[u8] = b"JMSXGroupID";
+
 /// Reads the properties that the broker itself needs, and what headers ask of it; `user` is the client's.
 pub(crate) fn read<'a>(
     block: &'a [u8],
@@ -76,8 +79,14 @@ pub(crate) fn read<'a>(
     {
         return Err(other_user(claimed.bytes, user));
     }
-    let requests = basic.headers.map(requests).transpose()?;
-    Ok((properties, requests.unwrap_or_default()))
+    let (requests, group) = basic.headers.map(requests).transpose()?.unwrap_or_default();
+    if let Some(FieldValue::Text(group)) = group {
+        let start = group.as_ptr().addr().checked_sub(block.as_ptr().addr());
+        if let Some(span) = start.and_then(|start| Span::new(start, group.len())) {
+            properties.set(Property::GroupId, span);
+        }
+    }
+    Ok((properties, requests))
 }
 
 /// SECURITY AUTH-08: nobody speaks in another's name.
@@ -91,15 +100,17 @@ fn other_user(claimed: &[u8], user: &[u8]) -> ProtocolError {
     ProtocolError::new(Code::PreconditionFailed, text)
 }
 
-/// Looks through the headers, of which there may not be too many. Of a name that comes twice the first counts.
-fn requests(headers: Table<'_>) -> Result<Requests<'_>, ProtocolError> {
-    let (mut count, mut requests) = (0, Requests::default());
+/// Looks through the headers, of which there may not be too many, for requests and the group. Of a name that comes twice
+/// the first counts.
+fn requests(headers: Table<'_>) -> Result<(Requests<'_>, Option<FieldValue<'_>>), ProtocolError> {
+    let (mut count, mut requests, mut group) = (0, Requests::default(), None);
     for (name, value) in headers.iter() {
         count += 1;
         let known = match name {
             b"CC" => &mut requests.cc,
             b"BCC" => &mut requests.bcc,
             b"x-delay" => &mut requests.delay,
+            GROUP_ID => &mut group,
             _ => continue,
         };
         known.get_or_insert(value);
@@ -108,7 +119,7 @@ fn requests(headers: Table<'_>) -> Result<Requests<'_>, ProtocolError> {
         let text = format_args!("{count} headers are more than the {HEADERS_MAX} that a message may have");
         return Err(ProtocolError::new(Code::PreconditionFailed, text));
     }
-    Ok(requests)
+    Ok((requests, group))
 }
 
 /// Reads an expiration: whole milliseconds as text.

@@ -19,7 +19,9 @@ use imori_core::world::World;
 
 use crate::client::Client;
 use crate::codec::composite::Composite;
-use crate::codec::composites::{Close, Performative, SaslFrame, SaslInit, SaslMechanisms, SaslOutcome};
+use crate::codec::composites::{
+    Close, Performative, SaslChallenge, SaslFrame, SaslInit, SaslMechanisms, SaslOutcome, SaslResponse,
+};
 use crate::codec::condition;
 use crate::codec::frame::{
     Frame, FrameKind, HEADER_BYTES, ProtocolHeader, Step, decode, protocol_header, push_frame, push_heartbeat,
@@ -27,7 +29,7 @@ use crate::codec::frame::{
 use crate::codec::restricted::SaslCode;
 use crate::codec::symbols::Symbols;
 use crate::commands::detach::{detach_refused, end_link};
-use crate::commands::login::{Progress, begin, mechanisms};
+use crate::commands::login::{Claim, Exchange, Progress, anonymous, begin, mechanisms};
 use crate::commands::open::open;
 use crate::commands::session;
 use crate::commands::transaction::roll_back_late;
@@ -45,6 +47,8 @@ pub struct Connection {
     intake: Intake<Box<[u8]>>,
     client: Client,
     keepalive: Keepalive,
+    /// The login of a client that is to answer a challenge.
+    exchange: Option<Box<Exchange>>,
 }
 
 impl Inbound for Connection {
@@ -59,6 +63,7 @@ impl Inbound for Connection {
             intake: Intake::new(peer, settings.login_timeout, settings.parked_bytes_max, now),
             client: Client::new(settings, id),
             keepalive: Keepalive::new(now),
+            exchange: None,
         }
     }
 
@@ -217,8 +222,8 @@ impl Connection {
     fn take_header<W: World>(&mut self, world: &W, header: ProtocolHeader) -> Result<Taken, Refused> {
         match action(self.state, Kind::of_header(header)) {
             Action::OfferLogin => {
-                let names = mechanisms(&self.intake.peer);
-                let mechanisms = SaslMechanisms { sasl_server_mechanisms: Symbols::Slice(names) };
+                let names = mechanisms(&self.intake.peer, &self.client.settings);
+                let mechanisms = SaslMechanisms { sasl_server_mechanisms: Symbols::Slice(&names) };
                 self.send_login(world, |out| {
                     out.extend_from_slice(ProtocolHeader::Sasl.bytes());
                     push_frame(out, FrameKind::Sasl, 0, |out| mechanisms.encode(out));
@@ -228,7 +233,7 @@ impl Connection {
             Action::Greet => {
                 if self.state == State::Header {
                     // AMQP 1.0, 5.3: who leaves the login out is anonymous.
-                    match self.log_in(world, Progress::anonymous()) {
+                    match self.log_in(world, Ok(anonymous())) {
                         Some(true) => {}
                         Some(false) => return Ok(Taken::Bytes(HEADER_BYTES)),
                         None => return Ok(Taken::Left(Next::Verify)),
@@ -250,21 +255,31 @@ impl Connection {
         budget: &mut Budget,
     ) -> Result<Taken, Refused> {
         budget.spend(1, 0, None);
-        if !matches!(self.state, State::LoggingIn) {
+        if !matches!(self.state, State::LoggingIn | State::Challenged) {
             return Err((0, self.not_now("frame of SASL")));
         }
         let sasl = SaslFrame::decode(frame.body).map_err(|error| (0, error.into()))?;
-        let progress = match (action(self.state, Kind::of_sasl(&sasl)), sasl) {
-            (Action::LogIn, SaslFrame::Init(SaslInit { mechanism, initial_response, .. })) => {
+        let (claim, response) = match (action(self.state, Kind::of_sasl(&sasl)), sasl, &self.exchange) {
+            (Action::LogIn, SaslFrame::Init(SaslInit { mechanism, initial_response, .. }), _) => {
                 self.client.facts.mechanism = mechanism.0.to_owned();
-                begin(mechanism.0, initial_response)
+                match begin(world, &self.client.settings, mechanism.0, initial_response) {
+                    Progress::Claim(claim) => (claim, None),
+                    Progress::Challenge(exchange) => {
+                        self.challenge(world, exchange);
+                        return Ok(Taken::Bytes(frame.len));
+                    }
+                }
             }
-            // No mechanism of the broker asks for one.
+            (Action::GoOn, SaslFrame::Response(SaslResponse { response }), Some(exchange)) => {
+                (exchange.finish(response), Some(response))
+            }
             _ => return Err((0, self.not_now("frame of SASL"))),
         };
-        match self.log_in(world, progress) {
+        match self.log_in(world, claim) {
             Some(true) => {
-                self.send_outcome(world, SaslCode::Ok);
+                let exchange = self.exchange.take().zip(response);
+                let proof = exchange.and_then(|(exchange, response)| exchange.proof(world, response));
+                self.send_outcome(world, SaslCode::Ok, proof.as_deref());
                 self.state = State::LoggedIn;
                 Ok(Taken::Bytes(frame.len))
             }
@@ -273,27 +288,32 @@ impl Connection {
         }
     }
 
+    fn challenge<W: World>(&mut self, world: &W, exchange: Box<Exchange>) {
+        let challenge = SaslChallenge { challenge: exchange.challenge() };
+        self.send_login(world, |out| push_frame(out, FrameKind::Sasl, 0, |out| challenge.encode(out)));
+        self.exchange = Some(exchange);
+        self.state = State::Challenged;
+    }
+
     /// Finds out who the client is. A refused one is told; `None` where the check takes longer.
-    fn log_in<W: World>(&mut self, world: &W, progress: Progress) -> Option<bool> {
-        let refused = match progress {
-            Progress::Credentials(credentials) => {
-                match self.intake.verify(world, self.client.connection, credentials)? {
-                    imori_core::login::Verdict::Granted(identity) => {
-                        self.client.set_identity(identity);
-                        return Some(true);
-                    }
-                    imori_core::login::Verdict::Refused => (SaslCode::Auth, "user or password are not right"),
-                    imori_core::login::Verdict::Busy => {
-                        (SaslCode::SysTemp, "too many clients log in at once; connect again in a moment")
-                    }
+    fn log_in<W: World>(&mut self, world: &W, claim: Claim) -> Option<bool> {
+        let refused = match claim {
+            Ok(credentials) => match self.intake.verify(world, self.client.connection, credentials)? {
+                imori_core::login::Verdict::Granted(identity) => {
+                    self.client.set_identity(identity);
+                    return Some(true);
                 }
-            }
-            Progress::Refused(text) => (SaslCode::Auth, text),
+                imori_core::login::Verdict::Refused => (SaslCode::Auth, "user or password are not right"),
+                imori_core::login::Verdict::Busy => {
+                    (SaslCode::SysTemp, "too many clients log in at once; connect again in a moment")
+                }
+            },
+            Err(text) => (SaslCode::Auth, text),
         };
         self.intake.notice = Some(Notice::refused("login refused", refused.1.to_string()));
         world.with_outbound(self.client.connection, Outbound::finish);
         match self.state {
-            State::LoggingIn => self.send_outcome(world, refused.0),
+            State::LoggingIn | State::Challenged => self.send_outcome(world, refused.0, None),
             // AMQP 1.0, 2.2: the answer is the header that the broker wants.
             _ => self.send_login(world, |out| out.extend_from_slice(ProtocolHeader::Sasl.bytes())),
         }
@@ -301,8 +321,8 @@ impl Connection {
         Some(false)
     }
 
-    fn send_outcome<W: World>(&self, world: &W, code: SaslCode) {
-        let outcome = SaslOutcome { code, additional_data: None };
+    fn send_outcome<W: World>(&self, world: &W, code: SaslCode, additional_data: Option<&[u8]>) {
+        let outcome = SaslOutcome { code, additional_data };
         self.send_login(world, |out| push_frame(out, FrameKind::Sasl, 0, |out| outcome.encode(out)));
     }
 
@@ -367,6 +387,7 @@ impl Connection {
         let state = match self.state {
             State::Header => "a protocol header",
             State::LoggingIn => "a `sasl-init`",
+            State::Challenged => "a `sasl-response`",
             State::LoggedIn => "the protocol header `AMQP 0 1 0 0`",
             State::Opening => "an `open`",
             State::Running | State::Leaving | State::Closed => "the frames of sessions",
@@ -428,7 +449,7 @@ impl Connection {
                         };
                         self.send_login(world, |out| out.extend_from_slice(wanted.bytes()));
                     }
-                    State::LoggingIn => self.send_outcome(world, SaslCode::Sys),
+                    State::LoggingIn | State::Challenged => self.send_outcome(world, SaslCode::Sys, None),
                     State::Opening => {
                         // AMQP 1.0, 2.4.2: a close follows an open.
                         self.client.answer_first(world, &crate::commands::open::answer(&self.client));

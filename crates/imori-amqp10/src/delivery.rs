@@ -4,7 +4,7 @@ use imori_core::delivery::Delivery;
 use imori_core::message::{HeaderReaders, Origins};
 use imori_core::name::Name;
 use imori_core::outbound::{
-    AfterCancel, Confirmed, CutReason, Encoder, FrameNumbers, FramePart, Recipient, SessionId, SharedHeaders,
+    AfterCancel, Confirmed, CutReason, Drained, Encoder, FramePart, Recipient, SharedHeaders,
 };
 
 use crate::codec::composite::Composite;
@@ -149,7 +149,8 @@ impl Encoder for DeliveryEncoder {
         FramePart { bytes: len, is_counted }
     }
 
-    fn drained(&mut self, out: &mut Vec<u8>, _: SessionId, label: &[u8], used: u32, frames: FrameNumbers) {
+    fn drained(&mut self, out: &mut Vec<u8>, drained: &Drained<'_>) {
+        let Drained { label, used, frames, .. } = *drained;
         let (channel, handle) = of_label(label);
         let flow = Flow {
             next_incoming_id: Some(frames.awaited),

@@ -114,6 +114,7 @@ pub(crate) fn read<'a>(
     set(Property::ContentType, own.content_type.map(|symbol| symbol.0.as_bytes()));
     set(Property::ContentEncoding, own.content_encoding.map(|symbol| symbol.0.as_bytes()));
     set(Property::AppId, app_id(application)?.map(str::as_bytes));
+    set(Property::GroupId, own.group_id.map(str::as_bytes));
     let mut start = TEXTS_HEAD_BYTES;
     for (property, text) in [Property::MessageId, Property::CorrelationId].into_iter().zip(&made) {
         let len = text.as_ref().map_or(0, String::len);

@@ -25,7 +25,9 @@ pub(crate) struct Session {
     pub(crate) next_incoming_id: u32,
     /// Transfers that the client may send before it is told of a new window.
     pub(crate) incoming_left: u32,
-    /// Number of the client's last delivery, continued beyond 32 bits.
+    /// Number of the last delivery that the client began: they go on from there (AMQP 1.0, 2.6.12).
+    pub(crate) last_begun: Option<u32>,
+    /// Number of the client's last unsettled delivery, continued beyond 32 bits.
     pub(crate) last_delivery: Option<u64>,
 }
 

@@ -37,6 +37,8 @@ pub struct Settings {
     pub link_credit: u32,
     /// Transfers that a client may send before it is told that others were taken.
     pub session_window: u32,
+    /// Clients may log in by SASL SCRAM-SHA-256.
+    pub offers_scram: bool,
     /// From accepting a connection to its `open`.
     pub login_timeout: Duration,
     /// From the first step of a transaction to its discharge.
@@ -63,6 +65,7 @@ impl Default for Settings {
             parked_bytes_max: PARKED_BYTES_MAX,
             link_credit: LINK_CREDIT,
             session_window: SESSION_WINDOW,
+            offers_scram: false,
             login_timeout: LOGIN_TIMEOUT,
             transaction_time_max: TRANSACTION_TIME_MAX,
             origins: SOLE_ORIGINS,

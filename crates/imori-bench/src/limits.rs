@@ -32,6 +32,9 @@ pub(crate) const CALLS_MAX: u64 = u32::MAX as u64;
 /// Publishers in one run; the stamp has two bytes for them.
 pub(crate) const PUBLISHERS_MAX: u32 = 65_535;
 
+/// The most comparisons of a selector.
+pub(crate) const COMPARISONS_MAX: i64 = 100;
+
 /// The longest that a message may live: the stamp's time wraps after 71 minutes, and whether one came
 /// too late could not be told after that.
 pub(crate) const EXPIRATION_MAX: Duration = Duration::from_secs(60 * 60);

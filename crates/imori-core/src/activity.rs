@@ -40,7 +40,7 @@ impl ConnectionActivity {
     pub(crate) fn settled(&mut self, outcome: Outcome, deliveries: usize) {
         let count = match outcome {
             Outcome::Accept => &mut self.accepted,
-            Outcome::Release { .. } => &mut self.released,
+            Outcome::Release { .. } | Outcome::Refuse { .. } => &mut self.released,
             Outcome::Reject => &mut self.rejected,
         };
         *count += deliveries as u64;

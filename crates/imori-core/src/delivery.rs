@@ -140,6 +140,11 @@ pub enum Outcome {
         /// The delivery counts as a failed one.
         failed: bool,
     },
+    /// The message goes back to its place in the queue, and its consumer does not get it again.
+    Refuse {
+        /// The delivery counts as a failed one.
+        failed: bool,
+    },
     /// The message is dead-lettered, or dropped where the queue has no dead-letter exchange.
     Reject,
 }

@@ -174,3 +174,11 @@ pub const SEEK_AT_ONCE: usize = 8192;
 
 /// Pages that are read at once for a consumer that looks through a queue: the one that it needs, and those behind it.
 pub const SEEK_PAGES: usize = 4;
+
+/// Messages that one consumer refused and that wait for another, about 30 bytes each. More: the message is dead-lettered
+/// as a rejected one.
+pub const REFUSED_MAX: usize = 10_000;
+
+/// Groups of messages that one queue tells apart, about 40 bytes each where a consumer has them. Of more, some go
+/// together to one consumer.
+pub const GROUPS_MAX: u16 = 4096;

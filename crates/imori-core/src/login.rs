@@ -57,8 +57,29 @@ pub enum Credentials {
         /// The text that is signed.
         nonce: Box<[u8]>,
     },
+    /// A proof of knowing a password, without the password (RFC 5802, with SHA-256 by RFC 7677).
+    Scram {
+        /// The user's name.
+        user: Box<[u8]>,
+        /// The messages of both sides that the proof is about: `AuthMessage` of RFC 5802, 3.
+        messages: Box<[u8]>,
+        /// The `ClientProof`.
+        proof: [u8; SCRAM_BYTES],
+    },
     /// A claim of a kind that no protocol here understands.
     Unsupported,
+}
+
+/// Bytes of each key, proof and signature of SCRAM-SHA-256.
+pub const SCRAM_BYTES: usize = 32;
+
+/// The parameters by which a client makes keys of its password (RFC 5802, 2.2).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScramParameters {
+    /// The salt.
+    pub salt: Box<[u8]>,
+    /// The number of iterations.
+    pub iterations: u32,
 }
 
 impl fmt::Debug for Credentials {
@@ -69,6 +90,7 @@ impl fmt::Debug for Credentials {
             Credentials::Certificate { .. } => f.write_str("Certificate"),
             Credentials::Token(_) => f.write_str("Token"),
             Credentials::Nkey { .. } => f.write_str("Nkey"),
+            Credentials::Scram { .. } => f.write_str("Scram"),
             Credentials::Unsupported => f.write_str("Unsupported"),
         }
     }

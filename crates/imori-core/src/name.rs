@@ -14,6 +14,25 @@ impl Name {
         Name(Arc::from(bytes))
     }
 
+    /// Joins parts by slashes behind a prefix. A slash within a part is `%2F` and a percent sign `%25`, so that different
+    /// parts never make the same name.
+    pub fn joined<'p>(prefix: &[u8], parts: impl IntoIterator<Item = &'p [u8]>) -> Name {
+        let mut name = prefix.to_vec();
+        for (index, part) in parts.into_iter().enumerate() {
+            if index > 0 {
+                name.push(b'/');
+            }
+            for byte in part {
+                match byte {
+                    b'/' => name.extend_from_slice(b"%2F"),
+                    b'%' => name.extend_from_slice(b"%25"),
+                    _ => name.push(*byte),
+                }
+            }
+        }
+        Name(Arc::from(name))
+    }
+
     /// The bytes of the name.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
@@ -76,6 +95,20 @@ impl fmt::Display for Printable<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn different_parts_never_make_the_same_name() {
+        for (parts, expected) in [
+            (&["a", "b"][..], "p-a/b"),
+            (&["a/b"], "p-a%2Fb"),
+            (&["a%2Fb", ""], "p-a%252Fb/"),
+            (&["", "", "c"], "p-//c"),
+            (&[], "p-"),
+        ] {
+            let name = Name::joined(b"p-", parts.iter().map(|part| part.as_bytes()));
+            assert_eq!(name, Name::from(expected));
+        }
+    }
 
     #[test]
     fn names_from_outside_stay_on_one_line() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::authorize::{Action, Actor, Object, Refusal, authorize};
 use crate::confirm::Lsn;
 use crate::id::{ConnectionId, QueueId, VhostId};
-use crate::login::{Login, Verdict, Verification};
+use crate::login::{Login, SCRAM_BYTES, ScramParameters, Verdict, Verification};
 use crate::memory::Gauge;
 use crate::message::{AddressView, DeathReason, HeaderReader, HeaderReaders, MessageView, OriginId};
 use crate::outbound::Outbound;
@@ -194,6 +194,18 @@ pub trait World {
     /// Finds out who a client is, now or later. Whoever knows no user refuses everybody.
     fn verify(&self, _login: Login) -> Verification {
         Verification::Done(Verdict::Refused)
+    }
+
+    /// The parameters by which a user proves to know a password. A name that is nobody's has some too, always equal
+    /// ones (SECURITY AUTH-09). `None` where no user may log in that way.
+    fn scram_parameters(&self, _user: &[u8]) -> Option<ScramParameters> {
+        None
+    }
+
+    /// The `ServerSignature` (RFC 5802, 3), by which the broker proves that it knows the keys of a user who has logged
+    /// in. `None` where the user has none.
+    fn scram_signature(&self, _user: &[u8], _messages: &[u8]) -> Option<[u8; SCRAM_BYTES]> {
+        None
     }
 
     /// Tells whether so much memory is used that publishes have to wait.

@@ -75,7 +75,10 @@ pub(crate) fn read<'t>(
                 properties.expiration_ms = properties.expiration_ms.or_else(|| number(value));
             }
             Field::Timestamp => properties.timestamp = properties.timestamp.or_else(|| parse_u64(value)),
-            Field::Forged | Field::User => {}
+            Field::Group if !properties.has(Property::GroupId) => {
+                set(&mut properties, Property::GroupId, at, value);
+            }
+            Field::Group | Field::Forged | Field::User => {}
         }
     }
     if reply.is_empty() {
@@ -101,6 +104,8 @@ enum Field {
     Priority,
     Expiration,
     Timestamp,
+    /// The group that the message belongs to: a user header for everybody else.
+    Group,
     /// The header says something that only the broker may say.
     Forged,
     User,
@@ -123,12 +128,18 @@ fn field(name: &[u8]) -> Field {
         10 if name == b"expiration" => Field::Expiration,
         10 if name == b"message-id" => Field::Text(Property::MessageId),
         11 if name == b"Nats-Msg-Id" => Field::Text(Property::MessageId),
+        11 if name == b"JMSXGroupID" => Field::Group,
         12 if name == b"content-type" => Field::Text(Property::ContentType),
         14 if name == b"correlation-id" => Field::Text(Property::CorrelationId),
         16 if name == b"content-encoding" => Field::Text(Property::ContentEncoding),
         _ if name.first() == Some(&b'x') && is_of_deaths(name) => Field::Forged,
         _ => Field::User,
     }
+}
+
+/// Tells whether a header of this name is the user's.
+fn is_of_user(name: &[u8]) -> bool {
+    matches!(field(name), Field::User | Field::Group)
 }
 
 /// Notes where a property is; past 64 KiB it has no place and is not one.
@@ -169,14 +180,14 @@ impl HeaderReader for NatsHeaders {
         }
         // The reply, which has no line end, stands before the version line, which is passed over.
         for (name, value) in Headers::new(text) {
-            if field(name) == Field::User {
+            if is_of_user(name) {
                 visit(Cow::Borrowed(name), Value::text(value));
             }
         }
     }
 
     fn header<'t>(&self, text: &'t [u8], name: &[u8]) -> Option<Value<'t>> {
-        if !self.has_block || field(name) != Field::User {
+        if !self.has_block || !is_of_user(name) {
             return None;
         }
         Headers::new(text).find(|(known, _)| *known == name).map(|(_, value)| Value::text(value))

@@ -55,7 +55,8 @@ impl ClaimedUser {
     pub(crate) fn of(credentials: &Credentials) -> ClaimedUser {
         match credentials {
             Credentials::Password { user: Some(user), .. }
-            | Credentials::Certificate { user: Some(user) } => {
+            | Credentials::Certificate { user: Some(user) }
+            | Credentials::Scram { user, .. } => {
                 ClaimedUser(Some(Printable(user).to_string().chars().take(NAME_CHARS_MAX).collect()))
             }
             _ => ClaimedUser(None),

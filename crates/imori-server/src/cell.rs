@@ -19,7 +19,7 @@ use imori_core::authorize::{Actor, Refusal};
 use imori_core::broker::queue_woken;
 use imori_core::confirm::Lsn;
 use imori_core::id::{ConnectionId, QueueId, VhostId};
-use imori_core::login::{Login, Verification};
+use imori_core::login::{Login, SCRAM_BYTES, ScramParameters, Verification};
 use imori_core::memory::Gauge;
 use imori_core::message::HeaderReaders;
 use imori_core::name::Name;
@@ -276,6 +276,14 @@ impl World for Cell {
             self.shared.note_login(connection, &claimed, verdict);
         }
         verification
+    }
+
+    fn scram_parameters(&self, user: &[u8]) -> Option<ScramParameters> {
+        self.shared.verifiers.authenticator().scram_parameters(user)
+    }
+
+    fn scram_signature(&self, user: &[u8], messages: &[u8]) -> Option<[u8; SCRAM_BYTES]> {
+        self.shared.verifiers.authenticator().scram_signature(user, messages)
     }
 
     fn is_alarmed(&self) -> bool {

@@ -22,6 +22,7 @@ mod link_verdicts;
 mod audit;
 mod shared;
 mod access;
+mod credentials;
 mod jwt;
 mod traces;
 mod fetch;

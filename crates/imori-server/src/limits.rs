@@ -1,5 +1,6 @@
 //! Limits of the runtime: each with its unit, the reason, and what happens when it is reached.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// Bytes read from one connection in a turn. It bounds how long others wait; more is read in the next turn.
@@ -338,6 +339,21 @@ pub(crate) const LOGIN_ATTEMPT_EVERY: Duration = Duration::from_secs(1);
 
 /// Wrong logins of one source, or of one user, that are checked one after the other.
 pub(crate) const LOGIN_ATTEMPTS_BURST: u32 = 20;
+
+/// Users that one line of the log names.
+pub(crate) const USERS_NAMED_MAX: usize = 20;
+
+/// Iterations of the keys of SASL SCRAM-SHA-256 that are made here. A client does as many at each login.
+pub(crate) const SCRAM_ITERATIONS: NonZeroU32 = NonZeroU32::new(15_000).unwrap();
+
+/// Least iterations of keys that were made elsewhere (RFC 7677, 4). Less: the keys are refused.
+pub(crate) const SCRAM_ITERATIONS_MIN: u32 = 4096;
+
+/// Most iterations of keys that were made elsewhere. More would keep clients busy for seconds: the keys are refused.
+pub(crate) const SCRAM_ITERATIONS_MAX: u32 = 10_000_000;
+
+/// Bytes of a salt that was made elsewhere. More: the keys are refused.
+pub(crate) const SCRAM_SALT_BYTES_MAX: usize = 1024;
 
 /// Sources, and users, whose wrong logins are remembered.
 pub(crate) const LOGIN_ATTEMPTS_KNOWN_MAX: usize = 4096;

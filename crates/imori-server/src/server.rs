@@ -192,10 +192,13 @@ impl Server {
     /// Takes the definitions file over, and makes the user `admin` where there is no user.
     fn make_users(&mut self, broker: &Arc<Administered>, runtime: &Handle) -> Result<(), StartError> {
         let config = &self.shared.settings.load().config;
+        let offered = self.shared.access.offer_scram(config.users.scram);
+        offered.map_err(|error| StartError::Scram(error.to_string()))?;
         let definitions = DefinitionsFile::read(config).and_then(|file| file.take_over(broker, runtime));
         definitions.map_err(|error| StartError::Definitions(error.to_string()))?;
         let made = make_admin(&self.shared.access, config.users.admin_password_file.as_deref());
         self.first_password = made.map_err(|error| StartError::FirstUser(error.to_string()))?;
+        self.shared.access.warn_of_missing_scram_keys();
         Ok(())
     }
 

@@ -6,7 +6,7 @@
 use imori_core::delivery::Delivery;
 use imori_core::message::{DEFAULT_EXCHANGE, Deaths, HeaderReaders, MessageView, Origins, Property};
 use imori_core::name::Name;
-use imori_core::outbound::{AfterCancel, CutReason, Encoder, EncoderKind, Recipient, SharedHeaders};
+use imori_core::outbound::{AfterCancel, CutReason, Drained, Encoder, EncoderKind, Recipient, SharedHeaders};
 use memchr::memchr;
 
 use crate::address::push_destination;
@@ -154,6 +154,14 @@ impl Encoder for DeliveryEncoder {
             return false;
         }
         headers.get_mut(start..end).map(|place| place.copy_from_slice(number)).is_some()
+    }
+
+    // As ActiveMQ tells a browser that it has seen all.
+    fn drained(&mut self, out: &mut Vec<u8>, drained: &Drained<'_>) {
+        out.extend_from_slice(drained.label);
+        out.extend_from_slice(b"0\nbrowser:end\ndestination:");
+        push_destination(self.escaping, out, DEFAULT_EXCHANGE, drained.queue.as_bytes());
+        out.extend_from_slice(b"\ncontent-length:0\n\n\0");
     }
 
     fn cancelled(&mut self, out: &mut Vec<u8>, label: &[u8], queue: &Name) -> AfterCancel {

@@ -6,8 +6,7 @@ use imori_core::delivery::Delivery;
 use imori_core::message::{HeaderReader, Value};
 use imori_core::name::Name;
 use imori_core::outbound::{
-    AfterCancel, CutReason, Encoder, EncoderKind, EncoderKinds, FrameNumbers, FramePart, Recipient,
-    SessionId, SharedHeaders,
+    AfterCancel, CutReason, Drained, Encoder, EncoderKind, EncoderKinds, FramePart, Recipient, SharedHeaders,
 };
 
 /// Reads `name=value` lines.
@@ -60,7 +59,8 @@ impl Encoder for Plain {
         FramePart { bytes, is_counted: !written.starts_with(b"drained") }
     }
 
-    fn drained(&mut self, out: &mut Vec<u8>, _: SessionId, label: &[u8], used: u32, _: FrameNumbers) {
+    fn drained(&mut self, out: &mut Vec<u8>, drained: &Drained<'_>) {
+        let Drained { label, used, .. } = drained;
         out.extend_from_slice(format!("drained {} {used};", String::from_utf8_lossy(label)).as_bytes());
     }
 

@@ -9,9 +9,10 @@ import pika
 import proton
 import pytest
 from proton.handlers import MessagingHandler
-from proton.reactor import AtLeastOnce, AtMostOnce, Container, DurableSubscription, ReceiverOption
+from proton.reactor import AtLeastOnce, AtMostOnce, Container, DurableSubscription
 from proton.utils import BlockingConnection, LinkDetached, SendException
 
+from harness.amqp.proton_client import Topic, connect, drained, end
 from harness.broker import broker_of
 from harness.client import Client
 from harness.deadline import DEADLINE_S
@@ -26,45 +27,12 @@ def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
         assert imori.stop() == 0
 
 
-def connect(imori: Imori, container: str | None = None, **options: Any) -> BlockingConnection:  # noqa: ANN401
-    """A connection of proton, which waits for everything as long as a test may."""
-    assert imori.amqp is not None
-    host, port = imori.amqp
-    own = Container()
-    if container is not None:
-        own.container_id = container
-    options = {"user": "guest", "password": "guest", "allowed_mechs": "PLAIN"} | options
-    return BlockingConnection(f"{host}:{port}", timeout=DEADLINE_S, container=own, **options)
-
-
 @pytest.fixture
 def connection(imori: Imori) -> Iterator[BlockingConnection]:
     """A connection of its own."""
     opened = connect(imori)
     yield opened
     opened.close()
-
-
-def end(link: Any) -> None:  # noqa: ANN401
-    """Closes a link of proton, which has no types for that."""
-    link.close()
-
-
-def drained(receiver: Any) -> list[Any]:  # noqa: ANN401
-    """Drains a receiver, and gives the bodies of what came."""
-    receiver.link.drain(100)
-    receiver.connection.wait(lambda: not receiver.link.credit, msg="draining")
-    bodies = []
-    while receiver.fetcher.has_message:
-        bodies.append(receiver.fetcher.pop().body)
-    return bodies
-
-
-class Topic(ReceiverOption):
-    """Says that the node is a topic."""
-
-    def apply(self, receiver: Any) -> None:  # noqa: ANN401
-        receiver.source.capabilities.put_object(proton.symbol("topic"))
 
 
 def test_a_message_keeps_all_that_its_sender_said(connection: BlockingConnection) -> None:

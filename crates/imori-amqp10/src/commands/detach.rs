@@ -1,6 +1,6 @@
 //! `detach`: a link ends.
 
-use imori_core::broker;
+use imori_core::broker::{self, DeleteOptions};
 use imori_core::confirm::Confirm;
 use imori_core::delivery::Outcome;
 use imori_core::id::ReaderId;
@@ -36,10 +36,10 @@ pub(crate) fn detach<W: World>(
             return Ok(Performed::Done);
         }
         End::Source(SourceEnd { reader, queue }) => {
-            let node = queue.as_ref().filter(|(_, until)| detach.closed || *until == Until::Detach);
-            (Some(*reader), node.map(|(name, _)| name.clone()))
+            let node = queue.clone().filter(|(_, until)| detach.closed || *until == Until::Detach);
+            (Some(*reader), node)
         }
-        End::Target(end) => (None, end.queue.clone()),
+        End::Target(end) => (None, end.queue.clone().map(|name| (name, Until::Detach))),
     };
     roll_back_of(client, world, channel, Some(handle));
     let mut was_told = false;
@@ -52,8 +52,11 @@ pub(crate) fn detach<W: World>(
             return Ok(Performed::Partly);
         }
     }
-    if let Some(name) = node {
-        delete(client, world, &name);
+    if let Some((name, until)) = node {
+        // A subscription stays while others have it.
+        let options = DeleteOptions { if_unused: until == Until::Close, ..DeleteOptions::default() };
+        // Somebody else may have been faster.
+        let _ = broker::delete_queue_if(world, &client.actor(), name.as_bytes(), options, |_| ());
     }
     forget(client, channel, handle);
     if !was_told {

@@ -96,10 +96,11 @@ fn of_transaction(outcome: Option<composites::Outcome<'_>>) -> Outcome {
 }
 
 fn of_modified(modified: &Modified<'_>) -> Outcome {
+    let failed = modified.delivery_failed == Some(true);
     match modified.undeliverable_here {
-        // RabbitMQ: what cannot be delivered here is dead-lettered.
-        Some(true) => Outcome::Reject,
-        _ => Outcome::Release { failed: modified.delivery_failed == Some(true) },
+        // AMQP 1.0, 3.4.5: such a message is not delivered to this link again.
+        Some(true) => Outcome::Refuse { failed },
+        _ => Outcome::Release { failed },
     }
 }
 

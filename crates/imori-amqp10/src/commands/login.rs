@@ -2,49 +2,62 @@
 
 use imori_core::login::Credentials;
 use imori_core::turn::Peer;
+use imori_core::world::World;
 
+pub(crate) use super::scram::Exchange;
+use super::scram::SCRAM;
 use crate::codec::value::Symbol;
+use crate::settings::Settings;
+
+/// The end of a login: the proof of a client, or why it is refused without a look at it.
+pub(crate) type Claim = Result<Credentials, &'static str>;
 
 /// The next step of a login.
 pub(crate) enum Progress {
-    /// These have to be good.
-    Credentials(Credentials),
-    /// The client is refused without a look at credentials.
-    Refused(&'static str),
+    /// The proof has to be good.
+    Claim(Claim),
+    /// The client has to answer the challenge.
+    Challenge(Box<Exchange>),
 }
 
-impl Progress {
-    /// A client that says nothing of itself is the built-in user, where that may log in so.
-    pub(crate) fn anonymous() -> Progress {
-        Progress::Credentials(Credentials::password(None, None))
-    }
+/// A client that says nothing of itself is the built-in user, where that may log in so.
+pub(crate) fn anonymous() -> Credentials {
+    Credentials::password(None, None)
 }
 
 /// Mechanisms of logging in. EXTERNAL is one of them where the client's certificate names a user.
-pub(crate) fn mechanisms(peer: &Peer) -> &'static [Symbol<'static>] {
-    const ALL: [Symbol<'static>; 3] = [Symbol("EXTERNAL"), Symbol("PLAIN"), Symbol("ANONYMOUS")];
-    match peer.certified_user() {
-        Some(_) => &ALL,
-        None => ALL.split_at(1).1,
-    }
+pub(crate) fn mechanisms(peer: &Peer, settings: &Settings) -> Vec<Symbol<'static>> {
+    let offered = [
+        ("EXTERNAL", peer.certified_user().is_some()),
+        (SCRAM, settings.offers_scram),
+        ("PLAIN", true),
+        ("ANONYMOUS", true),
+    ];
+    offered.into_iter().filter(|(_, is_offered)| *is_offered).map(|(name, _)| Symbol(name)).collect()
 }
 
 /// Begins a login by a mechanism and its first bytes.
-pub(crate) fn begin(mechanism: &str, response: Option<&[u8]>) -> Progress {
+pub(crate) fn begin<W: World>(
+    world: &W,
+    settings: &Settings,
+    mechanism: &str,
+    response: Option<&[u8]>,
+) -> Progress {
     let response = response.unwrap_or_default();
-    match mechanism {
-        "PLAIN" => match plain(response) {
-            Some(credentials) => Progress::Credentials(credentials),
-            None => Progress::Refused("the response of mechanism PLAIN has no user and password"),
-        },
+    Progress::Claim(match mechanism {
+        SCRAM if settings.offers_scram => {
+            match Exchange::begin(response, world.secret(), |user| world.scram_parameters(user)) {
+                Ok(exchange) => return Progress::Challenge(Box::new(exchange)),
+                Err(text) => Err(text),
+            }
+        }
+        "PLAIN" => plain(response).ok_or("the response of mechanism PLAIN has no user and password"),
         // RFC 4505: what it says of itself proves nothing.
-        "ANONYMOUS" => Progress::anonymous(),
+        "ANONYMOUS" => Ok(anonymous()),
         // RFC 4422, appendix A: the user that the client asks to be, or nothing.
-        "EXTERNAL" => Progress::Credentials(Credentials::Certificate {
-            user: (!response.is_empty()).then(|| response.into()),
-        }),
-        _ => Progress::Refused("the mechanism is none of those that were offered"),
-    }
+        "EXTERNAL" => Ok(Credentials::Certificate { user: (!response.is_empty()).then(|| response.into()) }),
+        _ => Err("the mechanism is none of those that were offered"),
+    })
 }
 
 /// RFC 4616: an authorization identity, which is not looked at, the user and the password, with NULs between.

@@ -1,6 +1,7 @@
 //! The commands: what each performative does.
 
 pub(crate) mod login;
+mod scram;
 pub(crate) mod open;
 pub(crate) mod session;
 pub(crate) mod attach;

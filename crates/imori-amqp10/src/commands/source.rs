@@ -55,7 +55,8 @@ pub(super) fn attach_source<W: World>(
     let source = attach.source.unwrap_or_default();
     let mut effective = MapBuf::new();
     let selector = source.filter.map(|filter| selector(filter, &mut effective)).transpose()?.flatten();
-    let opened = open(client, world, attach)?;
+    let text = selector.as_ref().map(Selector::as_str);
+    let opened = open(client, world, attach, text)?;
     let Opened { queue, is_subscription, until, made, is_exclusive } = opened;
     // AMQP 1.0, 3.5.7: of what is copied nothing is taken.
     let is_browser = source.distribution_mode == Some(DistributionMode::Copy) && !is_subscription;
@@ -113,13 +114,24 @@ pub(super) fn attach_source<W: World>(
     Ok(())
 }
 
-fn open<W: World>(client: &Client, world: &W, attach: &Attach<'_>) -> Result<Opened, ProtocolError> {
+fn open<W: World>(
+    client: &Client,
+    world: &W,
+    attach: &Attach<'_>,
+    selector: Option<&str>,
+) -> Result<Opened, ProtocolError> {
     let there =
         |queue| Opened { queue, is_subscription: false, until: None, made: None, is_exclusive: false };
     let has = |name| attach.desired_capabilities.is_some_and(|all| all.contains(name));
     let Some(source) = attach.source else {
         // Qpid JMS looks for a durable subscription without saying to what.
-        let subscription = Subscription { link: attach.name, is_durable: true, is_global: has("global") };
+        let subscription = Subscription {
+            link: attach.name,
+            is_durable: true,
+            is_global: has("global"),
+            is_shared: has("shared"),
+            selector,
+        };
         let queue = known_subscription(client, world, subscription)?;
         return Ok(Opened { is_subscription: true, until: Some(Until::Close), ..there(queue) });
     };
@@ -152,7 +164,8 @@ fn open<W: World>(client: &Client, world: &W, attach: &Attach<'_>) -> Result<Ope
         source.durable != TerminusDurability::None || source.expiry_policy == TerminusExpiryPolicy::Never;
     let is_shared = has("shared");
     if is_durable || is_shared {
-        let named = Subscription { link: attach.name, is_durable, is_global: has("global") };
+        let named =
+            Subscription { link: attach.name, is_durable, is_global: has("global"), is_shared, selector };
         let queue = named_subscription(client, world, &node, named)?;
         let until = is_durable.then_some(Until::Close);
         return Ok(Opened { is_subscription: true, until, is_exclusive: !is_shared, ..there(queue) });

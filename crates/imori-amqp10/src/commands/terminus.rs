@@ -1,10 +1,12 @@
 //! Nodes that come into being: queues by their names, temporary ones, and those of subscriptions.
 
+use std::borrow::Cow;
+
 use imori_core::broker;
 use imori_core::confirm::Confirm;
 use imori_core::error::BrokerError;
 use imori_core::id::QueueId;
-use imori_core::message::TOPIC_EXCHANGE;
+use imori_core::message::{TOPIC_EXCHANGE, Value};
 use imori_core::name::Name;
 use imori_core::outbound::INBOX_PREFIX;
 use imori_core::queue::QueueSettings;
@@ -22,7 +24,12 @@ use crate::protocol_error::ProtocolError;
 const MADE_PREFIX: &[u8] = b"amq.gen-";
 
 /// How the name of a queue begins that belongs to a durable subscription.
-const SUBSCRIPTION_PREFIX: &str = "amqp-subscription-";
+const SUBSCRIPTION_PREFIX: &[u8] = b"amqp-subscription-";
+
+/// Arguments of such a queue: several receivers may share it, and its selector. By them an attach finds out whether it
+/// asks for the subscription that is there.
+const SHARED_ARGUMENT: &str = "x-shared";
+const SELECTOR_ARGUMENT: &str = "x-selector";
 
 /// Priorities that a queue tells apart which comes into being by an attach: JMS has ten.
 const PRIORITY_MAX: u8 = 9;
@@ -107,9 +114,25 @@ pub(super) struct Subscription<'a> {
     pub(super) is_durable: bool,
     /// The subscription is of all containers, and not of the client's own.
     pub(super) is_global: bool,
+    /// Several receivers may have it at a time.
+    pub(super) is_shared: bool,
+    /// The condition on its messages.
+    pub(super) selector: Option<&'a str>,
 }
 
-/// The queue of a subscription that others may share, or that outlasts its link. One to another node takes its place.
+impl Subscription<'_> {
+    /// The arguments of its queue.
+    fn arguments(&self) -> Arguments {
+        let shared = self.is_shared.then(|| (Name::from(SHARED_ARGUMENT), Value::Bool(true)));
+        let selector = self
+            .selector
+            .map(|text| (Name::from(SELECTOR_ARGUMENT), Value::Text(Cow::Owned(text.as_bytes().to_vec()))));
+        Arguments::new(shared.into_iter().chain(selector))
+    }
+}
+
+/// The queue of a subscription that others may share, or that outlasts its link. One to another node, or with another
+/// selector, takes its place.
 pub(super) fn named_subscription<W: World>(
     client: &Client,
     world: &W,
@@ -117,21 +140,42 @@ pub(super) fn named_subscription<W: World>(
     subscription: Subscription<'_>,
 ) -> Result<Queue, ProtocolError> {
     let name = subscription_name(client, subscription)?;
+    let others = subscription.arguments();
+    // SECURITY LIM-10: a definition is as long as a record may be.
+    others.check().map_err(|error| ProtocolError::new(condition::INVALID_FIELD, error))?;
     let settings = QueueSettings {
         is_durable: subscription.is_durable,
         is_auto_delete: !subscription.is_durable,
         priority_max: Some(PRIORITY_MAX),
+        others,
         ..QueueSettings::default()
     };
     let actor = client.actor();
     if let Ok(id) = broker::find_queue(world, &actor, name.as_bytes())
-        && !is_bound(client, world, node, id)
+        && let Some((before, consumers)) =
+            world.with_queue(id, |queue| (queue.declared().others.clone(), queue.consumers_len()))
     {
-        // JMS 2.0, 8.3.3: another topic is as if the subscription were deleted and made anew.
-        if world.with_queue(id, |queue| queue.consumers_len() > 0) == Some(true) {
-            return Err(BrokerError::ConsumedExclusively(name).into());
+        let link = subscription.link.escape_debug();
+        let is_shared =
+            before.entries().iter().any(|(name, _)| name.as_bytes() == SHARED_ARGUMENT.as_bytes());
+        if is_shared != subscription.is_shared {
+            // JMS 2.0, 8.3.4: a shared and an unshared one may not have the same name.
+            let (is, how) = if is_shared { ("shared", "with") } else { ("not shared", "without") };
+            let text = format_args!(
+                "the subscription `{link}` is {is}; attach {how} the capability `shared`, or use another name"
+            );
+            return Err(ProtocolError::new(condition::PRECONDITION_FAILED, text));
         }
-        broker::delete_queue(world, &actor, name.as_bytes())?;
+        if before != settings.others || !is_bound(client, world, node, id) {
+            if consumers > 0 {
+                let text = format_args!(
+                    "the subscription `{link}` has receivers, with another topic or selector; close them first"
+                );
+                return Err(ProtocolError::new(condition::RESOURCE_LOCKED, text));
+            }
+            // JMS 2.0, 8.3.3: that is as if the subscription were deleted and made anew.
+            broker::delete_queue(world, &actor, name.as_bytes())?;
+        }
     }
     let declared = broker::declare_queue(world, &actor, name.as_bytes(), &settings, false)?;
     let queue = Queue { id: declared.id, name, confirm: declared.confirm };
@@ -188,32 +232,19 @@ fn binding(node: &Node) -> (&[u8], BindingKey) {
 
 /// The name of a subscription's queue.
 ///
-/// SECURITY AUTH-07: with the user in it nobody takes over another's. A slash within a part is `%2F`, so that different
-/// parts never make the same name.
+/// SECURITY AUTH-07: with the user in it nobody takes over another's.
 fn subscription_name(client: &Client, subscription: Subscription<'_>) -> Result<Name, ProtocolError> {
-    let Subscription { link, is_durable, is_global } = subscription;
-    let mut name = SUBSCRIPTION_PREFIX.as_bytes().to_vec();
+    let Subscription { link, is_durable, is_global, .. } = subscription;
     let user = client.identity.user.as_bytes();
     let container = if is_global { "" } else { &*client.container };
     let link = link.split('|').next().unwrap_or(link);
     let kind = if is_durable { "durable" } else { "shared" };
     let parts = [user, container.as_bytes(), kind.as_bytes(), link.as_bytes()];
-    for (index, part) in parts.into_iter().enumerate() {
-        if index > 0 {
-            name.push(b'/');
-        }
-        for byte in part {
-            match byte {
-                b'/' => name.extend_from_slice(b"%2F"),
-                b'%' => name.extend_from_slice(b"%25"),
-                _ => name.push(*byte),
-            }
-        }
-    }
-    if name.len() > NAME_BYTES_MAX {
+    let name = Name::joined(SUBSCRIPTION_PREFIX, parts);
+    if name.as_bytes().len() > NAME_BYTES_MAX {
         let text =
             "container and link of a durable subscription have names over 1024 bytes together; shorten them";
         return Err(ProtocolError::new(condition::INVALID_FIELD, text));
     }
-    Ok(Name::new(&name))
+    Ok(name)
 }

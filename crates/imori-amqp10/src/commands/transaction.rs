@@ -153,6 +153,10 @@ fn state_of(outcome: Outcome) -> DeliveryState<'static> {
         Outcome::Release { failed: true } => {
             Modified { delivery_failed: Some(true), ..Modified::default() }.into()
         }
+        Outcome::Refuse { failed } => {
+            Modified { delivery_failed: Some(failed), undeliverable_here: Some(true), ..Modified::default() }
+                .into()
+        }
     }
 }
 

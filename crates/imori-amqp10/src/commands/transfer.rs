@@ -68,7 +68,8 @@ pub(crate) fn gather<'a, W: World>(
     let (message_bytes_max, unfinished_bytes_max) =
         (client.settings.message_bytes_max, client.settings.unfinished_bytes_max);
     let unfinished_bytes = client.unfinished_bytes;
-    let end = match client.sessions.get_mut(&channel).and_then(|session| session.links.get_mut(&handle)) {
+    let Some(session) = client.sessions.get_mut(&channel) else { return Ok(Gathered::Part) };
+    let end = match session.links.get_mut(&handle) {
         None => {
             let text = format_args!("handle {handle} has no link; attach one first");
             return Err(Failure::Session(ProtocolError::new(condition::SESSION_UNATTACHED_HANDLE, text)));
@@ -89,6 +90,11 @@ pub(crate) fn gather<'a, W: World>(
             let text = "the first transfer of a message has no `delivery-id`";
             return Err(ProtocolError::new(condition::INVALID_FIELD, text).of_link(handle));
         };
+        let last = session.last_begun.replace(delivery_id);
+        if let Some(last) = last.filter(|&last| delivery_id.wrapping_sub(last) as i32 <= 0) {
+            let text = format_args!("delivery-id `{delivery_id}` comes after `{last}`; count deliveries on");
+            return Err(Failure::Session(ProtocolError::new(condition::INVALID_FIELD, text)));
+        }
         end.begin(handle)?;
         if transfer.aborted {
             return Ok(Gathered::Part);

@@ -6,8 +6,10 @@ use crate::codec::frame::ProtocolHeader;
 /// Where a connection stands.
 ///
 /// ```text
-///         AMQP 3 1 0 0           outcome            AMQP 0 1 0 0          open
-///  Header ────────────► LoggingIn ───────► LoggedIn ────────────► Opening ──────► Running
+///                            init, challenge
+///                       ┌────────────────► Challenged
+///         AMQP 3 1 0 0  │        outcome    │ response      AMQP 0 1 0 0          open
+///  Header ────────────► LoggingIn ────────► LoggedIn ───────────► Opening ──────► Running
 ///    │ AMQP 0 1 0 0, where nobody logs in     │                      ▲ │             │ close, and
 ///    ├───────────────────────────────────────────────────────────────┘ │             ▼ frames are parked
 ///    ▼                                        ▼                        ▼          Leaving
@@ -20,6 +22,8 @@ pub(super) enum State {
     Header,
     /// The client is to say who it is.
     LoggingIn,
+    /// The client is to answer a challenge.
+    Challenged,
     /// The protocol header of frames is awaited.
     LoggedIn,
     /// The client is to open the connection.
@@ -84,14 +88,20 @@ pub(super) fn action(state: State, kind: Kind) -> Action {
         (State::Header, Kind::SaslHeader) => Action::OfferLogin,
         (State::Header | State::LoggedIn, Kind::AmqpHeader) => Action::Greet,
         (State::LoggingIn, Kind::SaslInit) => Action::LogIn,
-        (State::LoggingIn, Kind::SaslResponse) => Action::GoOn,
+        (State::Challenged, Kind::SaslResponse) => Action::GoOn,
         (State::Opening | State::Running, Kind::Empty) => Action::Ignore,
         (State::Opening, Kind::Open) => Action::Open,
         (State::Opening | State::Running, Kind::Close) => Action::Leave,
         (State::Running, Kind::Begin) => Action::Begin,
-        (State::Header | State::LoggingIn | State::LoggedIn | State::Opening | State::Running, _) => {
-            Action::Refuse
-        }
+        (
+            State::Header
+            | State::LoggingIn
+            | State::Challenged
+            | State::LoggedIn
+            | State::Opening
+            | State::Running,
+            _,
+        ) => Action::Refuse,
     }
 }
 
@@ -137,6 +147,7 @@ mod tests {
         let states = [
             State::Header,
             State::LoggingIn,
+            State::Challenged,
             State::LoggedIn,
             State::Opening,
             State::Running,
@@ -162,7 +173,7 @@ mod tests {
         assert_eq!(table, include_str!("table.txt"), "the state machine has changed:\n{table}");
     }
 
-    fn row(name: &str, cells: &[String; 7]) -> String {
+    fn row(name: &str, cells: &[String; 8]) -> String {
         let cells: Vec<String> = cells.iter().map(|cell| format!("{cell:12}")).collect();
         format!("{}\n", format!("{name:13}{}", cells.concat()).trim_end())
     }

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::amount::{Amount, count, duration, size};
-use crate::limits::{CALLS_MAX, EXPIRATION_MAX, PUBLISHERS_MAX};
+use crate::limits::{CALLS_MAX, COMPARISONS_MAX, EXPIRATION_MAX, PUBLISHERS_MAX};
 use crate::options::broker::BrokerOptions;
 use crate::options::level::KeepOptions;
 use crate::options::load::LoadOptions;
@@ -64,6 +64,9 @@ pub struct FlowOptions {
     /// Name of the queues or topics; a number is appended to it.
     #[arg(long, default_value = "imori-bench")]
     pub destination: String,
+    /// Give messages so many numeric properties, and consumers a selector that compares each of them; all pass.
+    #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=COMPARISONS_MAX))]
+    pub comparisons: u8,
 }
 
 impl FlowOptions {

@@ -179,7 +179,8 @@ fn broker_j(found: &Program, folder: &Path, port: u16) -> Result<Recipe> {
   "authenticationproviders": [{{"name": "plain", "type": "Plain", "secureOnlyMechanisms": [],
     "users": [{{"name": "guest", "type": "managed", "password": "guest"}}]}}],
   "ports": [{{"name": "AMQP", "port": "{port}", "bindingAddress": "127.0.0.1", "authenticationProvider": "plain",
-    "virtualhostaliases": [{{"name": "defaultAlias", "type": "defaultAlias"}}]}}],
+    "virtualhostaliases": [{{"name": "defaultAlias", "type": "defaultAlias"}},
+      {{"name": "hostnameAlias", "type": "hostnameAlias"}}]}}],
   "virtualhostnodes": [{{"name": "default", "type": "JSON", "defaultVirtualHostNode": "true",
     "virtualHostInitialConfiguration": "{virtual_host}"}}]
 }}

@@ -18,7 +18,8 @@ use crate::protocol::amqp_set_up::{
     push_login,
 };
 use crate::protocol::driver::{
-    ConfirmMode, Delivery, Destination, Driver, Manner, Queue, Reader, Replies, Terms, declaration,
+    ConfirmMode, Delivery, Destination, Driver, Manner, Queue, Reader, Replies, Terms, check_no_selector,
+    declaration,
 };
 use crate::protocol::template::{CORRELATION_BYTES, Correlation, MessageTemplate, RequestTemplate};
 use crate::stamp::STAMP_BYTES;
@@ -148,6 +149,7 @@ impl Driver for Amqp {
     }
 
     fn check(&self, terms: Terms) -> Result<()> {
+        check_no_selector(terms, "AMQP 0-9-1")?;
         let max = u32::from(u16::MAX);
         ensure!(
             terms.prefetch.is_none_or(|count| count <= max),
@@ -318,6 +320,6 @@ mod tests {
         {
             assert!(Amqp.reader().take(bytes).is_err());
         }
-        assert!(Amqp.check(Terms { ack: AckMode::Auto, prefetch: Some(65_536) }).is_err());
+        assert!(Amqp.check(Terms { prefetch: Some(65_536), ..Terms::default() }).is_err());
     }
 }

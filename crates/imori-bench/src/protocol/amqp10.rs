@@ -9,7 +9,11 @@ use imori_amqp10::codec::composites::{
 };
 use imori_amqp10::codec::field::Field as _;
 use imori_amqp10::codec::frame::{FrameKind, push_frame};
+use imori_amqp10::codec::map::MapBuf;
+use imori_amqp10::codec::push::push_map_of;
 use imori_amqp10::codec::restricted::{MessageId, Role};
+use imori_amqp10::codec::sections::SectionKind;
+use imori_amqp10::codec::value::Value;
 
 use crate::options::{AckMode, ReplyKind};
 use crate::protocol::amqp10_reader::Amqp10Reader;
@@ -17,7 +21,7 @@ use crate::protocol::amqp10_set_up::{
     CHANNEL, DYNAMIC, PART_BYTES, Purpose, address, credit_of, push, push_login, push_receiver, push_sender,
 };
 use crate::protocol::driver::{
-    CallTerms, ConfirmMode, Delivery, Destination, Driver, Manner, Queue, Reader, Replies, Terms,
+    CallTerms, ConfirmMode, Delivery, Destination, Driver, Manner, Queue, Reader, Replies, Terms, comparisons,
 };
 use crate::protocol::template::{CORRELATION_BYTES, Correlation, MessageTemplate, RequestTemplate};
 use crate::stamp::STAMP_BYTES;
@@ -55,14 +59,13 @@ impl Driver for Amqp10 {
     }
 
     fn subscribe(&self, destination: &Destination, terms: Terms, confirm: ConfirmMode, out: &mut Vec<u8>) {
-        let is_settled = terms.ack == AckMode::Auto;
         if let Destination::Service(_) = destination {
-            push_receiver(out, Purpose::Serve, destination, is_settled);
+            push_receiver(out, Purpose::Serve, destination, terms);
             return push_sender(out, Purpose::Reply, None);
         }
         let is_awaited = confirm == ConfirmMode::Each;
         let purpose = Purpose::Consume { credit: credit_of(terms.prefetch), is_awaited };
-        push_receiver(out, purpose, destination, is_settled);
+        push_receiver(out, purpose, destination, terms);
     }
 
     /// Confirmed by the first credit.
@@ -93,7 +96,8 @@ impl Driver for Amqp10 {
             correlation_id: Some(MessageId::String(&correlation)),
             ..Properties::default()
         };
-        let parts = Parts::new(Purpose::Publish, &Sections { header: None, properties }, NUMBER, true, size);
+        let parts =
+            Parts::new(Purpose::Publish, &Sections { properties, ..Sections::default() }, NUMBER, true, size);
         let at = position(&parts.head, correlation.as_bytes()).unwrap_or_default() + CORRELATION_BYTES;
         let (before, after) = parts.head.split_at(at.min(parts.head.len()));
         let end = parts.behind(&vec![b' '; size]);
@@ -110,7 +114,7 @@ impl Driver for Amqp10 {
             ..Header::default()
         };
         let properties = Properties { to: Some(address(destination)), ..Properties::default() };
-        let sections = Sections { header: Some(header), properties };
+        let sections = Sections { header: Some(header), properties, comparisons: manner.comparisons };
         let is_settled = manner.confirm == ConfirmMode::None;
         let parts = Parts::new(Purpose::Publish, &sections, NUMBER, is_settled, size);
         let behind = parts.behind(&[&[0; STAMP_BYTES], filler].concat());
@@ -131,7 +135,7 @@ impl Driver for Amqp10 {
             correlation_id: str::from_utf8(request.correlation).ok().map(MessageId::String),
             ..Properties::default()
         };
-        let sections = Sections { header: None, properties };
+        let sections = Sections { properties, ..Sections::default() };
         let parts = Parts::new(Purpose::Reply, &sections, number, true, request.body.len());
         out.extend_from_slice(&parts.head);
         let body_at = out.len();
@@ -175,9 +179,12 @@ impl Driver for Amqp10 {
     }
 }
 
+#[derive(Default)]
 struct Sections<'a> {
     header: Option<Header>,
     properties: Properties<'a>,
+    /// Application properties that a selector compares.
+    comparisons: u8,
 }
 
 /// A message in its transfers.
@@ -216,6 +223,7 @@ impl Parts {
                     position(out.get(from..).unwrap_or_default(), &priority).map(|at| from + at + 1);
             }
             sections.properties.push(out);
+            push_compared(out, sections.comparisons);
             out.extend_from_slice(DATA);
             out.push(BINARY_32);
             out.extend_from_slice(&(size as u32).to_be_bytes());
@@ -240,6 +248,18 @@ impl Parts {
             });
         }
         out
+    }
+}
+
+/// Appends the application properties that a selector compares; no section without any.
+fn push_compared(out: &mut Vec<u8>, count: u8) {
+    let mut map = MapBuf::new();
+    for (name, value) in comparisons(count) {
+        map.push(Value::String(&name), Value::Int(value));
+    }
+    if !map.is_empty() {
+        SectionKind::ApplicationProperties.push(out);
+        push_map_of(out, map.map());
     }
 }
 
@@ -335,6 +355,21 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_selector_compares_each_of_the_properties() {
+        let terms = Terms { comparisons: 2, ..Terms::default() };
+        let topic = Destination::Topic("t".to_owned());
+        let attach = written(|out| Amqp10.subscribe(&topic, terms, ConfirmMode::None, out));
+        let has = |bytes: &[u8], searched: &[u8]| position(bytes, searched).is_some();
+        assert!(has(&attach, b"c1 >= 1 AND c2 >= 2"));
+        let manner = Manner { comparisons: 2, ..Manner::default() };
+        let message = written(|out| Amqp10.message(&topic, b"", manner).append(out, 0, b"0123456789abcdef"));
+        // Application properties: a map of four, c1 and c2 with small integers.
+        assert!(has(&message, b"\x00\x53\x74\xc1\x0d\x04\xa1\x02c1\x54\x01\xa1\x02c2\x54\x02"));
+        let plain = written(|out| Amqp10.subscribe(&topic, Terms::default(), ConfirmMode::None, out));
+        assert!(!has(&plain, b"jms-selector"), "no selector compares nothing");
+    }
+
     /// A broker's frames: of a session, a link, its first credit, more of it, and confirms of a range.
     #[test]
     fn a_publisher_is_held_to_credit_and_window() {
@@ -418,6 +453,6 @@ mod tests {
             assert!(Amqp10.reader().take(bytes).is_err());
         }
         taken(&Amqp10, b"AMQP\x03\x01\0\0", |heard| assert!(matches!(heard, Heard::Nothing)));
-        assert!(Amqp10.check(Terms { ack: AckMode::Client, prefetch: None }).is_err());
+        assert!(Amqp10.check(Terms { ack: AckMode::Client, ..Terms::default() }).is_err());
     }
 }

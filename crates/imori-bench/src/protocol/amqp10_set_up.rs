@@ -12,11 +12,14 @@ use imori_amqp10::codec::composites::{
     AnyTarget, Attach, Begin, Flow, Open, Performative, SaslFrame, SaslInit, Source, Target,
 };
 use imori_amqp10::codec::frame::{FrameKind, ProtocolHeader, push_frame};
+use imori_amqp10::codec::map::MapBuf;
+use imori_amqp10::codec::push::{push_descriptor, push_value};
 use imori_amqp10::codec::restricted::{Role, SenderSettleMode};
 use imori_amqp10::codec::symbols::Symbols;
-use imori_amqp10::codec::value::Symbol;
+use imori_amqp10::codec::value::{Descriptor, Symbol, Value};
 
-use crate::protocol::driver::Destination;
+use crate::options::AckMode;
+use crate::protocol::driver::{Destination, Terms, comparisons};
 
 /// The channel of everything.
 pub(super) const CHANNEL: u16 = 0;
@@ -38,6 +41,9 @@ pub(super) const DYNAMIC: &str = "";
 
 /// Milliseconds without a frame after which the broker shows that it is there; the answer shows that of us.
 const IDLE_MS: u32 = 30_000;
+
+/// Descriptor of a selector among filters, in the AMQP capabilities registry.
+const SELECTOR: u64 = 0x0000_468c_0000_0004;
 
 /// Connections so far: brokers want a name of each that no other has.
 static CONNECTIONS: AtomicU32 = AtomicU32::new(0);
@@ -146,15 +152,19 @@ pub(super) fn push_sender(out: &mut Vec<u8>, purpose: Purpose, destination: Opti
 }
 
 /// Appends a link on which messages come from a destination, and its first credit.
-pub(super) fn push_receiver(
-    out: &mut Vec<u8>,
-    purpose: Purpose,
-    destination: &Destination,
-    is_settled: bool,
-) {
+pub(super) fn push_receiver(out: &mut Vec<u8>, purpose: Purpose, destination: &Destination, terms: Terms) {
     let is_dynamic = address(destination) == DYNAMIC;
     let capability = [Symbol(if is_dynamic { "temporary-queue" } else { capability(destination) })];
+    let compared: Vec<String> =
+        comparisons(terms.comparisons).map(|(name, value)| format!("{name} >= {value}")).collect();
+    let selector = compared.join(" AND ");
+    let mut filter = MapBuf::new();
+    filter.push_with(Value::Symbol(Symbol("jms-selector")), |out| {
+        push_descriptor(out, Descriptor::Code(SELECTOR));
+        push_value(out, Value::String(&selector));
+    });
     let source = Source {
+        filter: (!compared.is_empty()).then(|| filter.map()),
         address: (!is_dynamic).then(|| address(destination)),
         dynamic: is_dynamic,
         capabilities: Some(Symbols::Slice(&capability)),
@@ -164,7 +174,11 @@ pub(super) fn push_receiver(
         name: &purpose.to_string(),
         handle: purpose.handle(),
         role: Role::Receiver,
-        snd_settle_mode: if is_settled { SenderSettleMode::Settled } else { SenderSettleMode::Unsettled },
+        snd_settle_mode: if terms.ack == AckMode::Auto {
+            SenderSettleMode::Settled
+        } else {
+            SenderSettleMode::Unsettled
+        },
         source: Some(source),
         target: Some(AnyTarget::Target(Target::default())),
         ..Attach::default()

@@ -198,6 +198,8 @@ pub struct Manner {
     pub priorities: Option<u8>,
     /// How long each may live.
     pub expiration: Option<Duration>,
+    /// Numeric properties of each: see [`comparisons`].
+    pub comparisons: u8,
 }
 
 /// How a subscription is served.
@@ -207,6 +209,13 @@ pub struct Terms {
     pub ack: AckMode,
     /// How many may be unacknowledged.
     pub prefetch: Option<u32>,
+    /// Comparisons of the subscription's selector: see [`comparisons`].
+    pub comparisons: u8,
+}
+
+/// Names and values of so many properties, of which a selector says `name >= value AND …`.
+pub(crate) fn comparisons(count: u8) -> impl Iterator<Item = (String, i32)> {
+    (1..=count).map(|number| (format!("c{number}"), i32::from(number)))
 }
 
 /// How calls are made.
@@ -257,8 +266,18 @@ pub(crate) fn declaration(level: Level, priorities: Option<u8>) -> Vec<(String, 
     arguments
 }
 
-/// Refuses acknowledgement and credit, for protocols that have neither.
+/// Refuses a selector, for protocols that have none, or whose properties are no numbers.
+pub(crate) fn check_no_selector(terms: Terms, protocol: &str) -> Result<()> {
+    ensure!(
+        terms.comparisons == 0,
+        "{protocol} has no selectors of numbers; leave `--comparisons` out, or use `amqp10://`"
+    );
+    Ok(())
+}
+
+/// Refuses acknowledgement, credit and selectors, for protocols that have none of them.
 pub(crate) fn check_no_terms(terms: Terms, protocol: &str) -> Result<()> {
+    check_no_selector(terms, protocol)?;
     ensure!(terms.ack == AckMode::Auto, "{protocol} knows no acknowledgement; leave `--ack` out");
     ensure!(terms.prefetch.is_none(), "{protocol} knows no credit; leave `--prefetch` out");
     Ok(())

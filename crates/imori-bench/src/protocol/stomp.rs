@@ -7,7 +7,7 @@ use imori_stomp::codec::frame::HeaderTable;
 use crate::options::{AckMode, Level, ReplyKind, Style};
 use crate::protocol::driver::{
     ConfirmMode, Confirmed, Delivery, Destination, Driver, Heard, Manner, Queue, Reader, Replies, Terms,
-    declaration, text,
+    check_no_selector, declaration, text,
 };
 use crate::protocol::template::{Correlation, MessageTemplate, RequestTemplate, push_decimal, read_number};
 use crate::url::Url;
@@ -147,6 +147,7 @@ impl Driver for Stomp {
     }
 
     fn check(&self, terms: Terms) -> Result<()> {
+        check_no_selector(terms, "STOMP")?;
         ensure!(
             terms.prefetch.is_none() || self.0 == Style::Rabbitmq,
             "this style knows no `prefetch-count`; leave `--prefetch` out"
@@ -328,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_subscription_says_all_that_was_asked_for() {
-        let terms = Terms { ack: AckMode::ClientIndividual, prefetch: Some(7) };
+        let terms = Terms { ack: AckMode::ClientIndividual, prefetch: Some(7), ..Terms::default() };
         for (driver, destination, confirm, expected) in [
             (
                 RABBITMQ,
@@ -397,6 +398,7 @@ mod tests {
             is_persistent: true,
             priorities: Some(10),
             expiration: Some(Duration::from_millis(1_500)),
+            ..Manner::default()
         };
         let template = RABBITMQ.message(&queue, b"", manner);
         for (number, priority) in [(0_u32, 0), (1, 1), (9, 9), (0x1f, 1)] {

@@ -114,9 +114,10 @@ impl<'a> Run<'a> {
             let wants_confirms = options.confirm.is_some() || shape.is_filled_first;
             session.prepare(place, if wants_confirms { ConfirmMode::Each } else { ConfirmMode::None })?;
             session.server().clone_into(&mut subject.server);
+            let manner = |confirm| Manner { confirm, comparisons: options.comparisons, ..shape.manner };
             let templates = (
-                session.message(place, &filler, Manner { confirm: ConfirmMode::None, ..shape.manner }),
-                session.message(place, &filler, Manner { confirm: ConfirmMode::Each, ..shape.manner }),
+                session.message(place, &filler, manner(ConfirmMode::None)),
+                session.message(place, &filler, manner(ConfirmMode::Each)),
             );
             let confirms = match options.confirm {
                 Some(window) => Confirms::Each(window),

@@ -77,22 +77,26 @@ fn steady(
         manner: Manner::default(),
         ack_order: AckOrder::Arrival,
     };
+    let mut asked = asked([
+        ("publishers", json!(options.publishers)),
+        ("subjects", json!(options.subjects())),
+        ("subscribers_each", json!(options.subscribers)),
+        ("size", json!(options.size)),
+        ("ack", json!(options.flow.ack())),
+        ("prefetch", json!(options.flow.prefetch)),
+        ("confirm", json!(options.flow.confirm)),
+        ("style", json!(driver.name())),
+        ("level", json!(Level::Memory)),
+    ]);
+    if options.flow.comparisons > 0 {
+        asked.insert("comparisons".to_owned(), json!(options.flow.comparisons));
+    }
     let subject = Subject {
         scenario,
         mode: options.flow.mode(),
         depth: None,
         server: String::new(),
-        asked: asked([
-            ("publishers", json!(options.publishers)),
-            ("subjects", json!(options.subjects())),
-            ("subscribers_each", json!(options.subscribers)),
-            ("size", json!(options.size)),
-            ("ack", json!(options.flow.ack())),
-            ("prefetch", json!(options.flow.prefetch)),
-            ("confirm", json!(options.flow.confirm)),
-            ("style", json!(driver.name())),
-            ("level", json!(Level::Memory)),
-        ]),
+        asked,
         unit: "deliveries",
         threads: options.broker.threads.into(),
     };

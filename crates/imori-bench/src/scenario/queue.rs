@@ -78,6 +78,9 @@ fn run(options: &QueueOptions, stage: &Stage<'_>) -> Result<Ran> {
     if options.ack_order != AckOrder::default() {
         asked.insert("ack_order".to_owned(), json!(options.ack_order));
     }
+    if options.flow.comparisons > 0 {
+        asked.insert("comparisons".to_owned(), json!(options.flow.comparisons));
+    }
     if let Some(priorities) = options.priorities {
         asked.insert("priorities".to_owned(), json!(priorities));
     }

@@ -34,5 +34,5 @@ pub(super) fn cycled(places: &[Destination], count: u32) -> Vec<Destination> {
 
 /// How consumers are served.
 pub(super) fn terms(flow: &FlowOptions) -> Terms {
-    Terms { ack: flow.ack(), prefetch: flow.prefetch }
+    Terms { ack: flow.ack(), prefetch: flow.prefetch, comparisons: flow.comparisons }
 }

@@ -101,6 +101,7 @@ fn parts(options: &SoakOptions) -> Result<Vec<Part>> {
         window: u64::MAX,
         confirm: None,
         destination: format!("imori-bench-soak-{name}"),
+        comparisons: 0,
     };
     let mut parts = vec![
         Part::Rpc(RpcOptions {

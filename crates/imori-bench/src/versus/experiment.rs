@@ -1,37 +1,27 @@
-//! `experiment`: the two experiments of RPCBench, by which NewtMQ was compared in 2016, each as one command.
-//!
-//! There, some drivers sent all requests and then read all replies, while others had one request in
-//! flight; both were drawn into one chart. Here these are two series, with a table each.
+//! `experiment`: an experiment that others published, repeated as one command for Imori and its peers.
 
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
-use clap::{Args, ValueEnum};
+use anyhow::{Context, Result, ensure};
+use clap::Args;
 
 use crate::amount::count;
 use crate::peers::ourselves::Ourselves;
 use crate::peers::peer::{Choice, Own, Peer};
-use crate::versus::arguments::TurnOptions;
+use crate::versus::arguments::{TurnOptions, check};
 use crate::versus::chart::{chart, file_name};
 use crate::versus::compare::{RequestedGroup, begin, make, now, packed};
 use crate::versus::comparison::{Comparison, Job};
 use crate::versus::figures::{FIGURES, Figure};
+use crate::versus::list::replace_value;
+use crate::versus::series::{Series, Which};
 use crate::versus::table::{facts, spread_of};
 use crate::versus::text::{head, line, row, shown};
 use crate::versus::turns::{self, say};
 
-/// Which experiment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Which {
-    /// 32 k to 512 k requests of one requester.
-    Requests,
-    /// 10 k requests of 4 to 64 requesters that do not know of each other.
-    Concurrency,
-}
-
-/// Repeats an experiment of RPCBench for Imori, other brokers, ZeroMQ, gRPC and a plain relay.
+/// Repeats an experiment that others published, for Imori and those that it was made with.
 #[derive(Debug, Clone, Args)]
 pub struct ExperimentArgs {
     /// Which one.
@@ -39,102 +29,14 @@ pub struct ExperimentArgs {
     pub(crate) which: Which,
     /// Peers instead of all; as for `versus`, with their protocols.
     pub(crate) peers: Vec<String>,
-    /// Leave out points with more requests, or requesters, than this.
+    /// Leave out points with more requests, requesters or bytes than this.
     #[arg(long, value_parser = count, value_name = "COUNT")]
     pub(crate) largest: Option<u64>,
+    /// Measure each point for so long, where the experiment is bounded by time.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) time: Option<String>,
     #[command(flatten)]
     pub(crate) turns: TurnOptions,
-}
-
-/// A table of the experiment: points that may be compared with each other.
-struct Series {
-    name: &'static str,
-    title: &'static str,
-    peers: &'static [&'static str],
-    /// The quantity in which the points differ.
-    across: &'static str,
-    points: &'static [(u64, &'static str, &'static str)],
-    /// The titles of the figures that mean something in it.
-    figures: &'static [&'static str],
-}
-
-const LOCK_STEP: Series = Series {
-    name: "lock-step",
-    title: "One requester, one request in flight (lock-step)",
-    peers: &[
-        "imori:stomp",
-        "imori:nats",
-        "rabbitmq",
-        "nats-server",
-        "zeromq:rep",
-        "grpc",
-        "relay:stomp",
-        "relay:nats",
-    ],
-    across: "requests",
-    points: &[
-        (32_000, "32 k", "rpc --depth 1 --requests 32k"),
-        (64_000, "64 k", "rpc --depth 1 --requests 64k"),
-        (128_000, "128 k", "rpc --depth 1 --requests 128k"),
-        (256_000, "256 k", "rpc --depth 1 --requests 256k"),
-        (512_000, "512 k", "rpc --depth 1 --requests 512k"),
-    ],
-    figures: &["operations a second", "p50, us", "p99, us", "broker CPU-s per million deliveries"],
-};
-
-/// gRPC takes no part: each of its calls is a stream of its own, of which a server allows some at a time.
-const ALL_SENT: Series = Series {
-    name: "all-sent",
-    title: "One requester, all requests sent before the first reply is read",
-    peers: &[
-        "imori:stomp",
-        "imori:nats",
-        "rabbitmq",
-        "nats-server",
-        "zeromq:router",
-        "relay:stomp",
-        "relay:nats",
-    ],
-    across: "requests",
-    points: &[
-        (32_000, "32 k", "rpc --depth all --requests 32k"),
-        (64_000, "64 k", "rpc --depth all --requests 64k"),
-        (128_000, "128 k", "rpc --depth all --requests 128k"),
-        (256_000, "256 k", "rpc --depth all --requests 256k"),
-        (512_000, "512 k", "rpc --depth all --requests 512k"),
-    ],
-    figures: &["operations a second", "broker CPU-s per million deliveries", "peak RSS, MiB"],
-};
-
-const CONCURRENCY: Series = Series {
-    name: "concurrency",
-    title: "10 k requests of requesters that do not know of each other, each with one in flight",
-    peers: LOCK_STEP.peers,
-    across: "requesters",
-    points: &[
-        (4, "4", "rpc --depth 1 --requests 10k --independent --requesters 4"),
-        (8, "8", "rpc --depth 1 --requests 10k --independent --requesters 8"),
-        (16, "16", "rpc --depth 1 --requests 10k --independent --requesters 16"),
-        (32, "32", "rpc --depth 1 --requests 10k --independent --requesters 32"),
-        (64, "64", "rpc --depth 1 --requests 10k --independent --requesters 64"),
-    ],
-    figures: LOCK_STEP.figures,
-};
-
-impl Which {
-    fn series(self) -> &'static [Series] {
-        match self {
-            Which::Requests => &[LOCK_STEP, ALL_SENT],
-            Which::Concurrency => &[CONCURRENCY],
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Which::Requests => "requests",
-            Which::Concurrency => "concurrency",
-        }
-    }
 }
 
 /// Runs the experiment, prints its tables, and gives the exit code: 0 done, 1 a run is missing, 3
@@ -148,7 +50,7 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<u8> {
     let mut tables = String::new();
     let mut code = 0;
     for series in args.which.series() {
-        let jobs = jobs(series, args.largest);
+        let jobs = jobs(series, args.largest, args.time.as_deref())?;
         let peers = peers(series, &args.peers)?;
         if jobs.is_empty() || peers.is_empty() {
             continue;
@@ -188,12 +90,21 @@ fn write(folder: &Path, text: &str) -> Result<()> {
     fs::write(&file, text).with_context(|| format!("`{}` cannot be written", file.display()))
 }
 
-fn jobs(series: &Series, largest: Option<u64>) -> Vec<Job> {
+/// The points of a series as jobs, up to the largest, each measured for a time of its own or for the given one.
+fn jobs(series: &Series, largest: Option<u64>, time: Option<&str>) -> Result<Vec<Job>> {
     let within = series.points.iter().filter(|(size, ..)| largest.is_none_or(|largest| *size <= largest));
     within
-        .map(|(_, name, words)| Job {
-            name: (*name).to_owned(),
-            arguments: words.split_whitespace().map(str::to_owned).collect(),
+        .map(|(_, name, words)| {
+            let mut arguments: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+            if let Some(time) = time {
+                ensure!(
+                    replace_value(&mut arguments, "--time", time),
+                    "this experiment counts requests; leave `--time` out, or take `sizes`"
+                );
+            }
+            let (scenario, options) = arguments.split_first().context("a point needs a scenario")?;
+            check(scenario, options)?;
+            Ok(Job { name: (*name).to_owned(), arguments })
         })
         .collect()
 }
@@ -210,9 +121,7 @@ fn peers(series: &Series, chosen: &[String]) -> Result<Vec<Peer>> {
         .collect();
     let words = match chosen {
         [] => all,
-        chosen => {
-            chosen.iter().filter(|word| series.name != ALL_SENT.name || *word != "grpc").cloned().collect()
-        }
+        chosen => chosen.iter().filter(|word| !series.without.contains(&word.as_str())).cloned().collect(),
     };
     Peer::named(&words, &Own::default(), &depth, Choice::Common)
 }
@@ -254,18 +163,17 @@ fn cells(comparison: &Comparison, names: &[&str], job: &str, figure: &Figure) ->
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum as _;
+
     use super::*;
-    use crate::versus::arguments::check;
+    use crate::versus::series::LOCK_STEP;
 
     #[test]
     fn every_point_is_a_run_that_its_scenario_takes() {
-        for which in [Which::Requests, Which::Concurrency] {
+        for which in Which::value_variants() {
             for series in which.series() {
                 assert!(!peers(series, &[]).unwrap().is_empty());
-                for job in jobs(series, None) {
-                    let (scenario, arguments) = job.arguments.split_first().unwrap();
-                    check(scenario, arguments).unwrap();
-                }
+                assert_eq!(jobs(series, None, None).unwrap().len(), series.points.len());
                 for title in series.figures {
                     assert!(FIGURES.iter().any(|figure| figure.title == *title), "{title}");
                 }
@@ -276,18 +184,18 @@ mod tests {
     #[test]
     fn points_above_the_largest_are_left_out() {
         for (largest, expected) in [(None, 5), (Some(128_000), 3), (Some(31_999), 0)] {
-            assert_eq!(jobs(&LOCK_STEP, largest).len(), expected);
+            assert_eq!(jobs(&LOCK_STEP, largest, None).unwrap().len(), expected);
         }
     }
 
     #[test]
-    fn a_series_never_mixes_depths() {
-        for series in [LOCK_STEP, ALL_SENT, CONCURRENCY] {
-            let depth = |words: &str| {
-                words.split_whitespace().skip_while(|word| *word != "--depth").nth(1).map(str::to_owned)
-            };
-            let first = series.points.first().and_then(|(_, _, words)| depth(words));
-            assert!(first.is_some() && series.points.iter().all(|(_, _, words)| depth(words) == first));
+    fn only_what_is_bounded_by_time_takes_another_time() {
+        let [sizes] = Which::Sizes.series() else { panic!("one series") };
+        for job in jobs(sizes, None, Some("3s")).unwrap() {
+            assert!(job.arguments.join(" ").contains("--time 3s"), "{job:?}");
         }
+        let error = jobs(&LOCK_STEP, None, Some("3s")).unwrap_err().to_string();
+        assert!(error.contains("leave `--time` out"), "{error}");
+        assert!(jobs(sizes, None, Some("soon")).is_err());
     }
 }

@@ -36,9 +36,14 @@ const CANARIES: [Canary; 3] = [
 const MIB: f64 = 1_048_576.0;
 
 /// All that are compared, the most telling first; what a scenario does not have is absent.
-pub(crate) const FIGURES: [Figure; 15] = [
+pub(crate) const FIGURES: [Figure; 16] = [
     figure("operations a second", true, 1.0, |report| {
         (report.unit != "connections").then_some(report.per_second)
+    }),
+    figure("bodies, MiB a second", true, MIB, |report| {
+        // Of a scenario whose operations are deliveries of bodies of one size.
+        let size = report.asked.get("size").filter(|_| report.unit == "deliveries")?;
+        Some(report.per_second * size.as_f64()?)
     }),
     figure("broker CPU-s per million deliveries", false, 1.0, |report| {
         report.broker.as_ref()?.cpu_s_per_million_deliveries

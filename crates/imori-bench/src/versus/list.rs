@@ -1,7 +1,7 @@
 //! Lists of scenarios: several measurements, each by name, that one comparison runs.
 //!
 //! A list is text. Each line holds a name, a protocol, a scenario and its options. The protocol is
-//! `stomp`, `nats`, `amqp`, or `own` where each peer speaks its own. Lines that begin with `#` are comments.
+//! `stomp`, `nats`, `amqp`, `amqp10`, or `own` where each peer speaks its own. Lines that begin with `#` are comments.
 
 use std::fs;
 
@@ -112,7 +112,7 @@ pub(crate) fn replace(lines: &mut [Line], options: &[String]) -> Result<()> {
         };
         let mut has_it = false;
         for line in &mut *lines {
-            has_it |= set(&mut line.arguments, name, &value);
+            has_it |= replace_value(&mut line.arguments, name, &value);
         }
         ensure!(has_it, "no line of the list has `{name}`, so there is nothing to replace; leave it out");
     }
@@ -120,7 +120,7 @@ pub(crate) fn replace(lines: &mut [Line], options: &[String]) -> Result<()> {
 }
 
 /// Replaces the value of an option, and says whether the words had it.
-fn set(words: &mut [String], name: &str, value: &str) -> bool {
+pub(crate) fn replace_value(words: &mut [String], name: &str, value: &str) -> bool {
     let Some(at) = words.iter().position(|word| word == name) else { return false };
     let Some(old) = words.get_mut(at + 1) else { return false };
     value.clone_into(old);

@@ -9,6 +9,7 @@ mod counting;
 mod compare;
 mod arguments;
 mod list;
+mod series;
 mod turns;
 mod table;
 mod summary;
@@ -36,18 +37,18 @@ pub use syncs::SyncsArgs;
 pub enum Beside {
     /// One scenario, or a list of them, against several peers in turns, with medians and quotients.
     ///
-    /// Peers are imori, nats-server, rabbitmq, rabbitmq-quorum, artemis and relay, and for
+    /// Peers are imori, nats-server, rabbitmq, rabbitmq-quorum, artemis, broker-j, activemq and relay, and for
     /// imori-brokerless zeromq and grpc, each with its protocol if it speaks several: imori:nats; the
     /// path of another program imori; the URL of what runs already; and any other name with --peer-url. NAME=PEER calls it by another name: before=old/imori.
     /// Options that are not listed here are the scenario's.
     ///
-    /// Lists are brokers, builds and brokerless, or a file whose lines have a name, a protocol (stomp,
-    /// nats or own), and a scenario with its options. With a list the other options replace those of
+    /// Lists are brokers, amqp, amqp10, builds and brokerless, or a file whose lines have a name, a protocol (stomp,
+    /// nats, amqp, amqp10 or own), and a scenario with its options. With a list the other options replace those of
     /// the lines that have them.
     Versus(VersusArgs),
     /// Kept results, printed again, or as a page.
     Report(ReportArgs),
-    /// An experiment of RPCBench, for Imori and those it was compared with.
+    /// An experiment that others published, for Imori and those that it was made with.
     Experiment(ExperimentArgs),
     /// The peers on this machine; or one of them, run by hand.
     Peers(PeersArgs),

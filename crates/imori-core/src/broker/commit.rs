@@ -9,7 +9,7 @@ use crate::authorize::Actor;
 use crate::confirm::{Confirm, Level, Lsn};
 use crate::delivery::{Outcome, QueuePosition};
 use crate::error::BrokerError;
-use crate::id::{ConnectionId, QueueId};
+use crate::id::{ConnectionId, QueueId, Reader};
 use crate::message::AddressView;
 use crate::outbound::{SharedHeaders, Wake};
 use crate::pipeline::{
@@ -239,7 +239,8 @@ impl Applied {
             for unsettled in settled.deliveries {
                 let Some(queue) = queues.find(unsettled.place.queue) else { continue };
                 let died = self.effects.dead.len();
-                queue.settle(unsettled.place.sequence, *outcome, now, &mut self.effects);
+                let reader = Reader { connection: actor.connection, id: unsettled.reader };
+                queue.settle_by(reader, unsettled.place.sequence, *outcome, now, &mut self.effects);
                 // What dies moves by the records of the transaction.
                 if self.effects.dead.len() > died
                     && let Some(prepared) = moves.remove(&unsettled.place)

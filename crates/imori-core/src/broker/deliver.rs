@@ -24,8 +24,8 @@ pub(super) fn change_and_deliver<W: World, R>(
             offer(world, id, reader, delivery, &mut SharedHeaders::for_receivers(1))
         };
         queue.deliver(now, &mut offer, &mut effects);
-        queue.end_drains(|reader, is_all| {
-            let end = |outbound: &mut Outbound| outbound.end_drain(reader.id, is_all);
+        queue.end_drains(|reader, name, is_all| {
+            let end = |outbound: &mut Outbound| outbound.end_drain(reader.id, name, is_all);
             world.with_outbound(reader.connection, end).unwrap_or(true)
         });
         (result, queue.vhost(), FollowUps::of(world, queue, &mut effects, now))

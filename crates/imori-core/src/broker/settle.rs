@@ -99,7 +99,8 @@ pub(super) fn settle_in_queues<W: World>(
         let queue_id = first.place.queue;
         let of_queue = change_and_deliver(world, queue_id, |queue, effects| {
             for unsettled in of_queue {
-                queue.settle(unsettled.place.sequence, outcome, now, effects);
+                let reader = Reader { connection, id: unsettled.reader };
+                queue.settle_by(reader, unsettled.place.sequence, outcome, now, effects);
             }
             let first = wakes.partition_point(|wake| wake.queue < queue_id);
             for wake in wakes.iter().skip(first).take_while(|wake| wake.queue == queue_id) {

@@ -7,9 +7,12 @@ use std::ops::Bound;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::seeker::Seeker;
+use super::groups::Groups;
+use super::seeker::{Seeker, Selection};
+use super::seekers::{SeekerId, Seekers};
 use crate::delivery::Delivery;
 use crate::id::Reader;
+use crate::message::MessageView;
 
 /// Why a consumer was not added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,8 +42,12 @@ pub(crate) struct Consumers {
     /// The consumer that gets deliveries, where one at a time does.
     active: Option<Reader>,
     last_arrival: u64,
-    /// How many of them select or browse.
-    seekers: usize,
+    /// How many of them do not take just what comes first.
+    seekers_len: usize,
+    /// How far those have looked.
+    seekers: Seekers,
+    /// Which of them has which group of messages, once a message was in one.
+    groups: Option<Box<Groups>>,
     /// How many of those that can take more take what comes first.
     plain_turns: usize,
 }
@@ -52,10 +59,10 @@ struct Consumer {
     arrival: u64,
     /// `None` while it can take no more.
     turn: Option<Turn>,
-    /// The consumer takes what comes first.
-    is_plain: bool,
-    /// How far it has looked, of one that selects or browses; lent while it looks.
-    seeker: Option<Box<Seeker>>,
+    /// How far it has looked, of one that selects or browses, or must not have all; others take what comes first.
+    seeker: Option<SeekerId>,
+    /// The consumer sees messages and takes none.
+    is_browser: bool,
 }
 
 /// Where a consumer that can take more stands in turn.
@@ -103,16 +110,25 @@ impl Consumers {
         }
     }
 
-    pub(crate) fn add(&mut self, reader: Reader, priority: i32, is_exclusive: bool, seeker: Option<Seeker>) {
+    pub(crate) fn add(
+        &mut self,
+        reader: Reader,
+        priority: i32,
+        is_exclusive: bool,
+        selection: Option<Selection>,
+    ) {
         self.remove(reader);
         if is_exclusive {
             self.exclusive = Some(reader);
         }
         self.last_arrival += 1;
-        self.seekers += usize::from(seeker.is_some());
-        let (is_plain, seeker) = (seeker.is_none(), seeker.map(Box::new));
-        let consumer = Consumer { priority, arrival: self.last_arrival, turn: None, is_plain, seeker };
-        if self.is_single_active && !consumer.is_browser() {
+        let is_browser = selection.as_ref().is_some_and(|selection| selection.is_browser);
+        let is_alone = self.groups.is_some();
+        let selection = selection.or_else(|| is_alone.then(Selection::all));
+        self.seekers_len += usize::from(selection.is_some());
+        let seeker = selection.map(|selection| self.seekers.join(selection, is_alone));
+        let consumer = Consumer { priority, arrival: self.last_arrival, turn: None, seeker, is_browser };
+        if self.is_single_active && !is_browser {
             self.active.get_or_insert(reader);
         }
         self.all.insert(reader, consumer);
@@ -129,13 +145,17 @@ impl Consumers {
         }
         if let Some(turn) = consumer.turn {
             self.turns.remove(&turn);
-            self.plain_turns -= usize::from(consumer.is_plain);
+            self.plain_turns -= usize::from(consumer.seeker.is_none());
         }
-        self.seekers -= usize::from(!consumer.is_plain);
+        if let Some(seeker) = consumer.seeker {
+            self.seekers_len -= 1;
+            self.seekers.leave(seeker);
+        }
+        self.take_groups_of(reader);
         if self.active == Some(reader) {
             let successor =
                 |(_, consumer): &(&Reader, &Consumer)| (Reverse(consumer.priority), consumer.arrival);
-            let takers = self.all.iter().filter(|(_, consumer)| !consumer.is_browser());
+            let takers = self.all.iter().filter(|(_, consumer)| !consumer.is_browser);
             self.active = takers.min_by_key(successor).map(|(reader, _)| *reader);
         }
         true
@@ -147,7 +167,7 @@ impl Consumers {
         match self.active.filter(|_| self.is_single_active) {
             Some(active) => {
                 let active = self.all.get(&active);
-                active.is_some_and(|consumer| consumer.turn.is_some() && consumer.is_plain)
+                active.is_some_and(|consumer| consumer.turn.is_some() && consumer.seeker.is_none())
             }
             None => self.plain_turns > 0,
         }
@@ -159,10 +179,10 @@ impl Consumers {
         !self.turns.is_empty()
     }
 
-    /// Tells whether any of them selects or browses.
+    /// Tells whether any of them does not take just what comes first.
     #[inline]
     pub(crate) fn has_seekers(&self) -> bool {
-        self.seekers > 0
+        self.seekers_len > 0
     }
 
     /// The next in turn behind `after` to whom a message may be offered: who gets deliveries, can take more, and wants
@@ -174,7 +194,7 @@ impl Consumers {
         delivery: &Delivery<'_>,
         stance: Stance,
     ) -> Option<(Turn, Reader)> {
-        if self.seekers == 0
+        if self.seekers_len == 0
             && !self.is_single_active
             && matches!(stance, Stance::Front(_) | Stance::Fresh(None))
         {
@@ -183,13 +203,100 @@ impl Consumers {
         let mut behind = self.behind(after);
         behind.find(|(_, reader)| {
             self.may_be_served(*reader)
-                && self.all.get(reader).is_some_and(|one| one.may_take(delivery, stance))
+                && self.all.get(reader).is_some_and(|one| self.may_take(one, delivery, stance))
+                && self.may_have(*reader, delivery)
         })
     }
 
-    /// The next in turn behind `after` who selects or browses.
+    /// Tells whether the group of a message, if it is in one, lets this consumer have it.
+    #[inline]
+    pub(crate) fn may_have(&self, reader: Reader, delivery: &Delivery<'_>) -> bool {
+        match &self.groups {
+            None => true,
+            Some(groups) => groups.allow(reader, &delivery.message, delivery.sequence),
+        }
+    }
+
+    /// Tells whether groups of messages are kept together.
+    #[inline]
+    pub(crate) fn has_groups(&self) -> bool {
+        self.groups.is_some()
+    }
+
+    /// Keeps groups of messages together from now on. Then each consumer looks on its own for what it may have.
+    #[cold]
+    pub(crate) fn begin_groups(&mut self) {
+        self.groups.get_or_insert_default();
+        let readers: Vec<Reader> = self.readers().collect();
+        for reader in readers {
+            self.part(reader);
+        }
+    }
+
+    /// Notes a delivery that is not settled.
+    #[inline]
+    pub(crate) fn note_out(&mut self, message: &MessageView<'_>) {
+        if let Some(groups) = &mut self.groups {
+            groups.note_out(message);
+        }
+    }
+
+    /// Notes that a delivery is settled, whatever came of it.
+    #[inline]
+    pub(crate) fn note_back(&mut self, message: &MessageView<'_>) {
+        if let Some(groups) = &mut self.groups
+            && let Some(passed) = groups.note_back(message)
+        {
+            self.look_again_from(passed);
+        }
+    }
+
+    fn take_groups_of(&mut self, reader: Reader) {
+        let Some(groups) = &mut self.groups else { return };
+        let passed = groups.leave(reader);
+        if self.all.is_empty() && groups.is_empty() {
+            self.groups = None;
+        }
+        if let Some(passed) = passed {
+            self.look_again_from(passed);
+        }
+    }
+
+    fn look_again_from(&mut self, sequence: u64) {
+        self.seekers.all_mut().for_each(|seeker| seeker.look_again_from(sequence));
+    }
+
+    /// Notes that a consumer refused a message that came back; false where it refused too many before. It does not get
+    /// that again, and where it took what comes first it looks from now on for what it did not refuse.
+    pub(crate) fn refuse(&mut self, reader: Reader, sequence: u64) -> bool {
+        self.part(reader).is_none_or(|seeker| self.seekers.refuse(seeker, sequence))
+    }
+
+    /// Notes that a message has left the queue.
+    #[inline]
+    pub(crate) fn note_left(&mut self, sequence: u64) {
+        self.seekers.note_left(sequence);
+    }
+
+    /// Gives a consumer that takes messages a seeker of its own.
+    fn part(&mut self, reader: Reader) -> Option<SeekerId> {
+        let consumer = self.all.get_mut(&reader).filter(|consumer| !consumer.is_browser)?;
+        let own = match consumer.seeker {
+            Some(seeker) => self.seekers.part(seeker),
+            None => {
+                self.seekers_len += 1;
+                self.plain_turns -= usize::from(consumer.turn.is_some());
+                self.seekers.join(Selection::all(), true)
+            }
+        };
+        consumer.seeker = Some(own);
+        Some(own)
+    }
+
+    /// The next in turn behind `after` that does not take just what comes first.
     pub(crate) fn next_seeker(&self, after: Option<Turn>) -> Option<(Turn, Reader)> {
-        let is_seeker = |reader: &Reader| self.all.get(reader).is_some_and(|consumer| !consumer.is_plain);
+        let is_seeker =
+            |reader: &Reader| self.all.get(reader).is_some_and(|consumer| consumer.seeker.is_some());
         self.behind(after).find(|(_, reader)| is_seeker(reader) && self.may_be_served(*reader))
     }
 
@@ -200,19 +307,19 @@ impl Consumers {
 
     /// Lends what a consumer knows of how far it has looked; it is given back by [`Consumers::give_back`].
     pub(crate) fn lend(&mut self, reader: Reader) -> Option<Box<Seeker>> {
-        self.all.get_mut(&reader)?.seeker.take()
+        self.seekers.lend(self.all.get(&reader)?.seeker?)
     }
 
     /// Takes back what was lent.
     pub(crate) fn give_back(&mut self, reader: Reader, seeker: Box<Seeker>) {
-        if let Some(consumer) = self.all.get_mut(&reader) {
-            consumer.seeker = Some(seeker);
+        if let Some(id) = self.all.get(&reader).and_then(|consumer| consumer.seeker) {
+            self.seekers.give_back(id, seeker);
         }
     }
 
     /// Tells whether a consumer selects or browses, and has looked at all messages below this number.
     pub(crate) fn has_looked_through(&self, reader: Reader, end: u64) -> bool {
-        let seeker = self.all.get(&reader).and_then(|consumer| consumer.seeker.as_ref());
+        let seeker = self.all.get(&reader).and_then(|consumer| self.seekers.find(consumer.seeker?));
         seeker.is_some_and(|seeker| seeker.is_at(end))
     }
 
@@ -221,7 +328,8 @@ impl Consumers {
     pub(crate) fn pass(&mut self, end: u64, new_end: u64) -> bool {
         let mut has_others = false;
         for reader in self.turns.values() {
-            let Some(Consumer { seeker: Some(seeker), .. }) = self.all.get_mut(reader) else { continue };
+            let seeker = self.all.get(reader).and_then(|consumer| consumer.seeker);
+            let Some(seeker) = seeker.and_then(|id| self.seekers.find_mut(id)) else { continue };
             if seeker.is_browser() || seeker.drops_unwanted() {
                 has_others = true;
             } else if seeker.is_at(end) && (!self.is_single_active || self.active == Some(*reader)) {
@@ -233,26 +341,31 @@ impl Consumers {
 
     /// The number below which all who look through the queue now have looked at the messages of a priority.
     pub(crate) fn least_mark(&self, priority: u8) -> u64 {
-        let waiting = self.turns.values().filter_map(|reader| self.all.get(reader)?.seeker.as_ref());
+        let waiting = self.turns.values();
+        let waiting = waiting.filter_map(|reader| self.seekers.find(self.all.get(reader)?.seeker?));
         waiting.map(|seeker| seeker.mark(priority)).min().unwrap_or(u64::MAX)
     }
 
     /// Notes that a message came back to its place.
     pub(crate) fn note_returned(&mut self, priority: u8, sequence: u64) {
-        if self.seekers > 0 {
-            let seekers = self.all.values_mut().filter_map(|consumer| consumer.seeker.as_mut());
-            seekers.for_each(|seeker| seeker.note_returned(priority, sequence));
+        if self.seekers_len > 0 {
+            self.seekers.all_mut().for_each(|seeker| seeker.note_returned(priority, sequence));
         }
     }
 
     /// Tells whether this is one of those that get deliveries.
     pub(crate) fn may_be_served(&self, reader: Reader) -> bool {
         let Some(consumer) = self.all.get(&reader) else { return false };
-        !self.is_single_active || self.active == Some(reader) || consumer.is_browser()
+        !self.is_single_active || self.active == Some(reader) || consumer.is_browser
     }
 
-    /// Notes that the consumer whose turn it was has been served: the next of its priority comes.
-    pub(crate) fn served(&mut self, reader: Reader) {
+    /// Notes that the consumer whose turn it was has been served with this: the next of its priority comes.
+    pub(crate) fn served(&mut self, reader: Reader, message: &MessageView<'_>) {
+        if let Some(groups) = &mut self.groups
+            && self.all.get(&reader).is_some_and(|consumer| !consumer.is_browser)
+        {
+            groups.give(reader, message);
+        }
         // Alone, its turn is next again.
         if self.turns.len() > 1 && !self.is_single_active {
             self.wait(reader);
@@ -265,7 +378,7 @@ impl Consumers {
         let Some(consumer) = self.all.get_mut(&reader) else { return };
         if let Some(turn) = consumer.turn.take() {
             self.turns.remove(&turn);
-            self.plain_turns -= usize::from(consumer.is_plain);
+            self.plain_turns -= usize::from(consumer.seeker.is_none());
         }
     }
 
@@ -278,21 +391,18 @@ impl Consumers {
             let turn = (Reverse(consumer.priority), self.last_turn);
             consumer.turn = Some(turn);
             self.turns.insert(turn, reader);
-            self.plain_turns += usize::from(consumer.is_plain);
+            self.plain_turns += usize::from(consumer.seeker.is_none());
         }
     }
-}
 
-impl Consumer {
-    fn is_browser(&self) -> bool {
-        self.seeker.as_ref().is_some_and(|seeker| seeker.is_browser())
-    }
-
-    /// Tells whether it may be given a message, and wants it.
-    fn may_take(&self, delivery: &Delivery<'_>, stance: Stance) -> bool {
-        match (&self.seeker, stance) {
-            (None, Stance::Front(_)) => self.is_plain,
-            (None, Stance::Fresh(end)) => self.is_plain && end.is_none(),
+    /// Tells whether a consumer may be given a message, and wants it.
+    fn may_take(&self, consumer: &Consumer, delivery: &Delivery<'_>, stance: Stance) -> bool {
+        let seeker = match consumer.seeker {
+            None => return matches!(stance, Stance::Front(_) | Stance::Fresh(None)),
+            Some(seeker) => self.seekers.find(seeker),
+        };
+        match (seeker, stance) {
+            (None, _) => false,
             (Some(seeker), _) if seeker.is_browser() => false,
             (Some(seeker), Stance::Front(priority)) => {
                 seeker.is_new(priority, delivery.sequence) && seeker.wants(delivery)

@@ -1,9 +1,12 @@
 //! The consumers of a queue as plain data: whose turn it is, and how far those have looked that want some messages only.
 
 mod consumers;
+mod groups;
+mod seekers;
 mod seeker;
 
 pub use consumers::ConsumeRefusal;
 pub(crate) use consumers::{Consumers, Stance};
+pub(crate) use groups::is_grouped;
 pub(crate) use seeker::Seeker;
 pub use seeker::Selection;

@@ -1,4 +1,4 @@
-//! A consumer that does not take just what comes first: it selects, or it browses.
+//! The look of consumers that do not take just what comes first: they select, browse, or must not have some messages.
 //!
 //! A seeker goes through the queue in order and remembers how far it has looked, so that it looks once at what it does
 //! not want. What comes back to a place that it has passed is noted, and looked at again.
@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use crate::delivery::Delivery;
-use crate::limits::RETURNED_MAX;
-use crate::message::HeaderReaders;
+use crate::limits::{REFUSED_MAX, RETURNED_MAX};
+use crate::message::{HeaderReaders, NoHeaders};
 use crate::selector::{MessageFields, Selector};
 
 /// The messages that a consumer wants of its queue, other than all.
@@ -23,8 +23,15 @@ pub struct Selection {
     pub headers: HeaderReaders,
 }
 
-/// How far a consumer has looked.
-#[derive(Debug)]
+impl Selection {
+    /// All messages; the consumer cannot have just what comes first for another reason.
+    pub(crate) fn all() -> Selection {
+        Selection { selector: None, is_browser: false, drops_unwanted: false, headers: |_| &NoHeaders }
+    }
+}
+
+/// How far a consumer has looked, or several of one selector together.
+#[derive(Debug, Clone)]
 pub(crate) struct Seeker {
     selection: Selection,
     /// For each priority, the number below which it has looked at all messages.
@@ -33,11 +40,13 @@ pub(crate) struct Seeker {
     end: u64,
     /// Priority and number of messages that came back to places that it has passed.
     returned: BTreeSet<(u8, u64)>,
+    /// Numbers of messages that its consumer had, and does not get again.
+    refused: BTreeSet<u64>,
 }
 
 impl Seeker {
     pub(crate) fn new(selection: Selection) -> Seeker {
-        Seeker { selection, marks: Vec::new(), end: 0, returned: BTreeSet::new() }
+        Seeker { selection, marks: Vec::new(), end: 0, returned: BTreeSet::new(), refused: BTreeSet::new() }
     }
 
     pub(crate) fn is_browser(&self) -> bool {
@@ -48,9 +57,26 @@ impl Seeker {
         self.selection.drops_unwanted
     }
 
+    /// The selector by which others may share it, and whether messages are dropped that this does not take.
+    pub(crate) fn key(&self) -> Option<(Selector, bool)> {
+        Some((self.selection.selector.clone()?, self.selection.drops_unwanted))
+    }
+
     /// Tells whether it wants a message.
     #[inline]
     pub(crate) fn wants(&self, delivery: &Delivery<'_>) -> bool {
+        !self.has_refused(delivery.sequence) && self.selects(delivery)
+    }
+
+    /// Tells whether its consumer refused a message that waits.
+    #[inline]
+    pub(crate) fn has_refused(&self, sequence: u64) -> bool {
+        !self.refused.is_empty() && self.refused.contains(&sequence)
+    }
+
+    /// Tells whether its selector, if it has one, is true of a message.
+    #[inline]
+    pub(crate) fn selects(&self, delivery: &Delivery<'_>) -> bool {
         let Some(selector) = &self.selection.selector else { return true };
         let Delivery { message, address, failures, is_redelivered, .. } = *delivery;
         let headers = (self.selection.headers)(message.properties.origin);
@@ -87,6 +113,15 @@ impl Seeker {
         self.marks.clear();
     }
 
+    /// Goes back to this number, from which on something may be wanted now that was not.
+    pub(crate) fn look_again_from(&mut self, sequence: u64) {
+        if !self.selection.is_browser {
+            self.end = self.end.min(sequence);
+            self.marks.iter_mut().for_each(|mark| *mark = (*mark).min(sequence));
+            self.returned.retain(|(_, returned)| *returned < sequence);
+        }
+    }
+
     /// Tells whether it has looked at all messages below this number.
     pub(crate) fn is_at(&self, end: u64) -> bool {
         self.end >= end && self.returned.is_empty()
@@ -118,5 +153,21 @@ impl Seeker {
     /// Notes that it has looked at a message that came back.
     pub(crate) fn forget_returned(&mut self, priority: u8, sequence: u64) {
         self.returned.remove(&(priority, sequence));
+    }
+
+    /// Notes that its consumer refused a message; false where these are [`REFUSED_MAX`] already.
+    pub(crate) fn refuse(&mut self, sequence: u64) -> bool {
+        // SECURITY LIM-10.
+        self.refused.len() < REFUSED_MAX && self.refused.insert(sequence)
+    }
+
+    /// Forgets that a message was refused; tells whether it was.
+    pub(crate) fn forget_refused(&mut self, sequence: u64) -> bool {
+        self.refused.remove(&sequence)
+    }
+
+    /// How many messages it refused that wait.
+    pub(crate) fn refused_len(&self) -> usize {
+        self.refused.len()
     }
 }

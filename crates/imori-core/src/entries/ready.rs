@@ -102,6 +102,12 @@ impl Ready {
         self.lanes.get(self.at(priority)?)?.entry(sequence)
     }
 
+    /// The priority of a message that came back, if it waits.
+    pub(crate) fn priority_of_released(&self, sequence: u64) -> Option<u8> {
+        let mut lanes = self.lanes_by_priority();
+        lanes.find(|(_, lane)| lane.released.contains_key(&sequence)).map(|(priority, _)| priority)
+    }
+
     /// Takes a message out that is in memory, wherever it stands.
     pub(crate) fn take(&mut self, priority: u8, sequence: u64) -> Option<Entry> {
         let entry = self.lane(priority)?.take(sequence)?;

@@ -61,9 +61,11 @@ pub enum Property {
     UserId,
     /// The application that sent it.
     AppId,
+    /// The group of messages that it belongs to, which one consumer of a queue gets at a time.
+    GroupId,
 }
 
-const PROPERTIES: usize = 8;
+const PROPERTIES: usize = 9;
 
 /// A stretch of a message's header text; empty means that the property is not there.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +126,12 @@ impl Properties {
         if let Some(place) = self.spans.get_mut(property as usize) {
             *place = span;
         }
+    }
+
+    /// Tells whether `property` is there.
+    #[inline]
+    pub fn has(&self, property: Property) -> bool {
+        self.spans.get(property as usize).is_some_and(|span| span.len > 0)
     }
 
     /// Where the properties stand that are there: each with its number, its start and its length.

@@ -109,6 +109,21 @@ pub struct Recipient<'a> {
     pub settles: bool,
 }
 
+/// A reader that got all that there is in its queue.
+#[derive(Debug, Clone, Copy)]
+pub struct Drained<'a> {
+    /// The session in which its deliveries are numbered.
+    pub session: SessionId,
+    /// The reader's own bytes, as in its deliveries.
+    pub label: &'a [u8],
+    /// Its queue.
+    pub queue: &'a Name,
+    /// The serial number behind the credit that it had.
+    pub used: u32,
+    /// The serial numbers of the session's frames.
+    pub frames: FrameNumbers,
+}
+
 /// Writes a protocol's deliveries to one connection.
 ///
 /// One call writes all frames of a delivery, so that the encoder alone decides their order, their lengths
@@ -195,17 +210,8 @@ pub trait Encoder: Send {
         FramePart { bytes: written.len(), is_counted: true }
     }
 
-    /// Says that a reader got all that there is, and gave up the credit that it had left. `used` is the serial number
-    /// behind that credit.
-    fn drained(
-        &mut self,
-        _out: &mut Vec<u8>,
-        _session: SessionId,
-        _label: &[u8],
-        _used: u32,
-        _frames: FrameNumbers,
-    ) {
-    }
+    /// Says that a reader got all that there is, and gave up the credit that it had left.
+    fn drained(&mut self, _out: &mut Vec<u8>, _drained: &Drained<'_>) {}
 
     /// Answers one publish, or several of a session at once, as [`Outbound::confirm`] and [`Outbound::refuse`] tell.
     /// A protocol whose answers are text of its own promises with [`Outbound::promise`] and has nothing to write here.

@@ -26,8 +26,8 @@ pub use crate::id::SessionId;
 pub use credit::{Credit, Grant};
 pub use deliver::{Live, Reply};
 pub use encoder::{
-    AfterCancel, Confirmed, CutReason, Encoder, EncoderKind, EncoderKinds, FrameNumbers, FramePart, Mute,
-    Recipient, SharedHeaders,
+    AfterCancel, Confirmed, CutReason, Drained, Encoder, EncoderKind, EncoderKinds, FrameNumbers, FramePart,
+    Mute, Recipient, SharedHeaders,
 };
 pub use end::Remains;
 pub use inbox::{INBOX_PREFIX, InboxAddress};

@@ -1,12 +1,13 @@
 //! Settles the deliveries of a connection, and finds the readers that can have more for it.
 
 use super::credit::{Credit, FrameWindow, Grant};
-use super::encoder::FrameNumbers;
+use super::encoder::{Drained, FrameNumbers};
 use super::outbound::{Outbound, Wake};
 use super::session::{Numbers, Session, Unsettled};
 use crate::delivery::Outcome;
 use crate::id::ReaderId;
 use crate::id::SessionId;
+use crate::name::Name;
 
 /// Deliveries that a client has settled.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -36,7 +37,7 @@ impl Outbound {
 
     /// Ends the draining of a reader that has no credit left, or whose queue has nothing left for it; false where it
     /// goes on.
-    pub(crate) fn end_drain(&mut self, id: ReaderId, is_all: bool) -> bool {
+    pub(crate) fn end_drain(&mut self, id: ReaderId, queue: &Name, is_all: bool) -> bool {
         let has_last_word = self.is_ended();
         let Some(record) = self.readers.get_mut(id).filter(|record| record.is_draining) else { return true };
         // A reader that is held hears of nothing before the answer that it waits for.
@@ -50,8 +51,8 @@ impl Outbound {
             let before = session.rest_bytes();
             self.buffer.append(|out| {
                 let start = out.len();
-                let numbers = session.frames.as_ref().map(|frames| frames.numbers());
-                encoder.drained(out, session.id, label, used, numbers.unwrap_or_default());
+                let frames = session.frames.as_ref().map(|frames| frames.numbers()).unwrap_or_default();
+                encoder.drained(out, &Drained { session: session.id, label, queue, used, frames });
                 if let Some(frames) = &mut session.frames {
                     frames.pass(encoder, out, start);
                 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{
-    AfterCancel, Confirmed, Credit, CutReason, Encoder, EncoderKinds, FrameNumbers, FramePart, InboxAddress,
-    Live, Numbers, Outbound, OutboundLimits, ReaderSpec, Recipient, Reply, SessionId, Settled, SharedHeaders,
+    AfterCancel, Confirmed, Credit, CutReason, Drained, Encoder, EncoderKinds, FramePart, InboxAddress, Live,
+    Numbers, Outbound, OutboundLimits, ReaderSpec, Recipient, Reply, SessionId, Settled, SharedHeaders,
     Source, Subscription,
 };
 use crate::confirm::{Confirm, Lsn, Progress};
@@ -70,9 +70,9 @@ impl Encoder for Plain {
         FramePart { bytes: end, is_counted: !written.starts_with(b"drained") }
     }
 
-    fn drained(&mut self, out: &mut Vec<u8>, _: SessionId, label: &[u8], used: u32, frames: FrameNumbers) {
-        let label = String::from_utf8_lossy(label);
-        out.extend_from_slice(format!("drained {label} {used} {};", frames.next).as_bytes());
+    fn drained(&mut self, out: &mut Vec<u8>, drained: &Drained<'_>) {
+        let (label, used) = (String::from_utf8_lossy(drained.label), drained.used);
+        out.extend_from_slice(format!("drained {label} {used} {};", drained.frames.next).as_bytes());
     }
 
     fn cancelled(&mut self, out: &mut Vec<u8>, label: &[u8], queue: &Name) -> AfterCancel {

@@ -2,7 +2,7 @@
 
 use super::leave::Effects;
 use super::queue::{Queue, ROOM_CHARGE, ROOM_KEPT};
-use crate::consumers::Stance;
+use crate::consumers::{Stance, is_grouped};
 use crate::delivery::{Delivery, Taken};
 use crate::entries::Entry;
 use crate::id::Reader;
@@ -28,6 +28,11 @@ impl Queue {
             if self.is_expired(&entry, now) {
                 self.die(entry, DeathReason::Expired, now, effects);
                 continue;
+            }
+            if !self.consumers.has_groups() && is_grouped(&entry.message.view()) {
+                self.consumers.begin_groups();
+                self.ready.put_back(entry);
+                break;
             }
             let stance = Stance::Front(entry.envelope.priority);
             match self.offer_in_turn(&entry.delivery(&entry.address()), stance, offer) {
@@ -63,7 +68,7 @@ impl Queue {
         while let Some((turn, reader)) = self.consumers.next(after, delivery, stance) {
             match offer(reader, delivery) {
                 taken @ (Taken::Settled | Taken::Unsettled) => {
-                    self.consumers.served(reader);
+                    self.consumers.served(reader, &delivery.message);
                     self.activity.delivered(taken, delivery.is_redelivered);
                     return Some(taken);
                 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::queue::Queue;
 use crate::delivery::{DeliveryCount, Outcome, RecordRef};
 use crate::entries::{Entry, Page, PurgedPage};
+use crate::id::Reader;
 use crate::message::{DeathReason, Deaths, Message};
 use crate::name::Name;
 use crate::room::Allowance;
@@ -93,7 +94,7 @@ impl Queue {
                 effects.settled.extend(self.record_ref(entry.envelope.lsn));
             }
             Outcome::Reject => self.die(entry, DeathReason::Rejected, now, effects),
-            Outcome::Release { failed } => {
+            Outcome::Release { failed } | Outcome::Refuse { failed } => {
                 entry.envelope.is_redelivered = true;
                 entry.envelope.failures = entry.envelope.failures.saturating_add(u32::from(failed));
                 match self.death_reason(&entry.envelope) {
@@ -110,13 +111,36 @@ impl Queue {
         true
     }
 
+    /// Settles a delivery as the consumer says that has it, and keeps a message from a consumer that refuses it; tells
+    /// whether it was out.
+    pub fn settle_by(
+        &mut self,
+        reader: Reader,
+        sequence: u64,
+        outcome: Outcome,
+        now: Time,
+        effects: &mut Effects,
+    ) -> bool {
+        let was_out = self.settle(sequence, outcome, now, effects);
+        if was_out && matches!(outcome, Outcome::Refuse { .. }) {
+            // It may have died of it.
+            let priority = self.ready.priority_of_released(sequence);
+            if let Some(priority) = priority.filter(|_| !self.consumers.refuse(reader, sequence))
+                && let Some(entry) = self.ready.take(priority, sequence)
+            {
+                self.die(entry, DeathReason::Rejected, now, effects);
+            }
+        }
+        was_out
+    }
+
     /// The dead letter that settling a delivery with `outcome` would cause, if any.
     pub fn death(&self, sequence: u64, outcome: Outcome, now: Time) -> Option<DeadLetter> {
         let entry = self.unsettled.get(&sequence)?;
         let reason = match outcome {
             Outcome::Accept => return None,
             Outcome::Reject => DeathReason::Rejected,
-            Outcome::Release { failed } => {
+            Outcome::Release { failed } | Outcome::Refuse { failed } => {
                 let failures = entry.envelope.failures.saturating_add(u32::from(failed));
                 self.death_reason_after(&entry.envelope, failures)?
             }
@@ -176,6 +200,7 @@ impl Queue {
     /// Forgets an entry that is neither ready nor out any more.
     pub(crate) fn leave(&mut self, entry: &Entry) {
         self.gauge.sub(Entry::CHARGE);
+        self.consumers.note_left(entry.envelope.sequence);
         let lsn = entry.envelope.lsn;
         let is_kept = entry.page.and_then(|page| self.pages.get(page)).is_some_and(Page::is_kept);
         if let Some(page) = entry.page {

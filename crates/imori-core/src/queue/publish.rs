@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::leave::Effects;
 use super::queue::Queue;
 use crate::confirm::{Level, Lsn};
-use crate::consumers::Stance;
+use crate::consumers::{Stance, is_grouped};
 use crate::delivery::{Delivery, DeliveryCount, Taken};
 use crate::entries::Entry;
 use crate::id::Reader;
@@ -61,6 +61,9 @@ impl Queue {
         let is_offered = is_empty || self.consumers.has_seekers();
         if is_offered && due(publication, arrival).is_none() && self.consumers.has_any() {
             let view = publication.view();
+            if !self.consumers.has_groups() && is_grouped(&view) {
+                self.consumers.begin_groups();
+            }
             let delivery = Delivery {
                 message: view,
                 address: arrival.address,

@@ -22,7 +22,7 @@ use super::settings::{Governed, QueueSettings};
 use super::waiting_publishers::WaitingPublishers;
 use crate::activity::{QueueActivity, WaitSample};
 use crate::confirm::{Level, Lsn};
-use crate::consumers::{ConsumeRefusal, Consumers, Seeker, Selection};
+use crate::consumers::{ConsumeRefusal, Consumers, Selection};
 use crate::delivery::{DeliveryCount, RecordRef};
 use crate::entries::{Delayed, Entry, LiveRecords, PageId, Pages, Ready};
 use crate::id::{ConnectionId, DurableQueueId, Reader, VhostId};
@@ -214,6 +214,7 @@ impl Queue {
     #[inline]
     pub(crate) fn give_out(&mut self, entry: Entry) {
         self.unsettled_bytes += entry.body_bytes();
+        self.consumers.note_out(&entry.message.view());
         self.unsettled.insert(entry.envelope.sequence, entry);
     }
 
@@ -222,6 +223,7 @@ impl Queue {
     pub(crate) fn take_back(&mut self, sequence: u64) -> Option<Entry> {
         let entry = self.unsettled.remove(&sequence)?;
         self.unsettled_bytes -= entry.body_bytes();
+        self.consumers.note_back(&entry.message.view());
         Some(entry)
     }
 
@@ -304,7 +306,7 @@ impl Queue {
         now: Time,
     ) {
         self.last_used = now;
-        self.consumers.add(reader, priority, is_exclusive, Some(Seeker::new(selection)));
+        self.consumers.add(reader, priority, is_exclusive, Some(selection));
     }
 
     /// Forgets a consumer; tells whether the queue has to go with it.
@@ -328,16 +330,16 @@ impl Queue {
         }
     }
 
-    /// Ends the draining of consumers as far as there is nothing more for them. `end` is told whether that is so, and
-    /// tells whether a consumer has ended it.
-    pub(crate) fn end_drains(&mut self, mut end: impl FnMut(Reader, bool) -> bool) {
+    /// Ends the draining of consumers as far as there is nothing more for them. `end` is told the name of the queue and
+    /// whether that is so, and tells whether a consumer has ended it.
+    pub(crate) fn end_drains(&mut self, mut end: impl FnMut(Reader, &Name, bool) -> bool) {
         let Some(mut draining) = self.draining.take() else { return };
         draining.retain(|reader| {
             let is_all = self.ready.is_empty()
                 || self.is_held_up()
                 || !self.consumers.may_be_served(*reader)
                 || self.consumers.has_looked_through(*reader, self.ready_end);
-            !end(*reader, is_all)
+            !end(*reader, &self.name, is_all)
         });
         self.draining = Some(draining).filter(|draining| !draining.is_empty());
     }

@@ -3,9 +3,11 @@
 //! A look ends where somebody wants a message, at a page on disk, which is read and comes back, or when others should
 //! have the queue. Then it goes on at the next change of the queue.
 
+use std::sync::Arc;
+
 use super::leave::Effects;
 use super::queue::Queue;
-use crate::consumers::Seeker;
+use crate::consumers::{Seeker, is_grouped};
 use crate::delivery::{Delivery, Taken};
 use crate::entries::{Entry, Looked, PageId, Stand};
 use crate::id::Reader;
@@ -47,15 +49,22 @@ impl Queue {
             && let Some((turn, reader)) = self.consumers.next_seeker(after)
         {
             let Some(mut seeker) = self.consumers.lend(reader) else { return };
-            let sought = self.look(&mut seeker, now, &mut budget);
+            let sought = self.look(reader, &mut seeker, now, &mut budget);
             let mut is_full = false;
+            let is_first_of_group = |entry: &Entry| is_grouped(&entry.message.view());
             match sought {
+                Sought::Message(entry, ..) if !self.consumers.has_groups() && is_first_of_group(&entry) => {
+                    self.consumers.give_back(reader, seeker);
+                    self.consumers.begin_groups();
+                    continue;
+                }
                 Sought::Message(entry, priority, stand) => {
                     let taken = offer(reader, &entry.delivery(&entry.address()));
                     is_full = matches!(taken, Taken::Full | Taken::Gone);
                     if !is_full {
+                        let message = Arc::clone(&entry.message);
                         self.hand_over(&mut seeker, (entry, priority, stand), taken, now, effects);
-                        self.consumers.served(reader);
+                        self.consumers.served(reader, &message.view());
                     }
                 }
                 Sought::Expired(priority, stand) => {
@@ -90,15 +99,19 @@ impl Queue {
     }
 
     /// Looks for the next message that a consumer wants.
-    fn look(&self, seeker: &mut Seeker, now: Time, budget: &mut usize) -> Sought {
+    fn look(&self, reader: Reader, seeker: &mut Seeker, now: Time, budget: &mut usize) -> Sought {
         for (priority, lane) in self.ready.lanes_by_priority() {
             while let Some(sequence) = seeker.returned(priority) {
                 if *budget == 0 {
                     return Sought::Busy;
                 }
                 *budget -= 1;
-                let entry = lane.released.get(&sequence);
-                if let Some(entry) = entry.filter(|entry| seeker.wants(&entry.delivery(&entry.address()))) {
+                let is_wanted = |entry: &&Entry| {
+                    let address = entry.address();
+                    let delivery = entry.delivery(&address);
+                    seeker.selects(&delivery) && self.may_have(reader, seeker, &delivery)
+                };
+                if let Some(entry) = lane.released.get(&sequence).filter(is_wanted) {
                     return Sought::Message(entry.clone(), priority, Stand::Released(sequence));
                 }
                 seeker.forget_returned(priority, sequence);
@@ -111,13 +124,15 @@ impl Queue {
                     return true;
                 }
                 *budget -= 1;
-                let is_expired = self.is_expired(entry, now);
-                if is_expired || seeker.wants(&entry.delivery(&entry.address())) {
+                let (is_expired, address) = (self.is_expired(entry, now), entry.address());
+                let delivery = entry.delivery(&address);
+                let is_selected = is_expired || seeker.selects(&delivery);
+                if is_expired || is_selected && self.may_have(reader, seeker, &delivery) {
                     found = Some(entry).filter(|_| !is_expired).cloned();
                     return true;
                 }
                 mark = entry.envelope.sequence + 1;
-                is_unwanted = seeker.drops_unwanted();
+                is_unwanted = !is_selected && seeker.drops_unwanted();
                 is_unwanted
             });
             if mark > before {
@@ -133,6 +148,13 @@ impl Queue {
             }
         }
         Sought::End
+    }
+
+    /// Tells whether a consumer may have a message: it did not refuse that, and nobody else has its group.
+    #[inline]
+    fn may_have(&self, reader: Reader, seeker: &Seeker, delivery: &Delivery<'_>) -> bool {
+        let is_free = seeker.is_browser() || self.consumers.may_have(reader, delivery);
+        is_free && !seeker.has_refused(delivery.sequence)
     }
 
     /// Notes that a consumer has a message that it was offered.

@@ -122,13 +122,26 @@ impl Stage {
 
     /// Publishes a message of this type.
     pub(crate) fn publish_of(&mut self, kind: &str, body: &str, priority: Option<u8>) -> Published {
+        self.publish_in("", kind, body, priority)
+    }
+
+    /// Publishes a message of this group and this type.
+    pub(crate) fn publish_in(
+        &mut self,
+        group: &str,
+        kind: &str,
+        body: &str,
+        priority: Option<u8>,
+    ) -> Published {
         let mut properties = properties_with(priority, None);
         properties.set(Property::Type, Span::new(0, kind.len()).expect("it is short"));
+        properties.set(Property::GroupId, Span::new(kind.len(), group.len()).expect("it is short"));
+        let text = format!("{kind}{group}");
         let Stage { queue, credit, settles, given, effects, .. } = self;
         let address = Arc::new(Address::new(b"", b"q"));
         let address = AddressView::new(&address);
         let arrival = Arrival { address: &address, deaths: None, lsn: Lsn::NONE, now: self.now };
-        let publication = Publication::new(&properties, kind.as_bytes(), body.as_bytes());
+        let publication = Publication::new(&properties, text.as_bytes(), body.as_bytes());
         let offer = &mut taking(credit, *settles, given);
         queue.publish(&publication, &arrival, offer, effects).expect("there is room")
     }
@@ -165,6 +178,19 @@ impl Stage {
         let was_out = self.queue.settle(sequence, outcome, self.now, &mut self.effects);
         self.deliver();
         was_out
+    }
+
+    /// Settles a delivery as this reader says.
+    pub(crate) fn settle_by(&mut self, slot: u32, sequence: u64, outcome: Outcome) {
+        assert!(self.queue.settle_by(reader(slot), sequence, outcome, self.now, &mut self.effects));
+        self.deliver();
+    }
+
+    /// Lets a reader go. Its deliveries stay out.
+    pub(crate) fn leave(&mut self, slot: u32) {
+        self.queue.remove_consumer(reader(slot), self.now);
+        self.credit.remove(&slot);
+        self.deliver();
     }
 
     /// Drops what waits; gives how many messages that were.

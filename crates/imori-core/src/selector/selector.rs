@@ -1,6 +1,7 @@
 //! A compiled selector.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::str;
 use std::sync::Arc;
 
@@ -72,6 +73,13 @@ impl PartialEq for Selector {
 }
 
 impl Eq for Selector {}
+
+// `Hash` is of the text, as `Eq` demands.
+impl Hash for Selector {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_str().hash(state);
+    }
+}
 
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

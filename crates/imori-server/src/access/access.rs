@@ -10,27 +10,25 @@ use std::time::Instant;
 use arc_swap::ArcSwap;
 use imori_core::authorize::{Actor, Identity, Rights, Tag, Tags};
 use imori_core::id::VhostId;
-use imori_core::login::{BUILT_IN_USER, Credentials, Login, Verdict};
+use imori_core::login::{BUILT_IN_USER, Credentials, Login, SCRAM_BYTES, ScramParameters, Verdict};
 use imori_core::name::Name;
 use tracing::{debug, info, warn};
 
 use super::attempts::Attempts;
-use super::draft::{Author, Draft};
+use super::draft::{Author, Draft, hash};
 use super::file_objects::FileObjects;
-use super::hasher;
 use super::login_index::LoginIndex;
-use super::nkey;
-use super::objects::Objects;
+use super::objects::{Objects, User};
 use super::operator::OPERATOR;
-use super::password::PasswordHash;
 use super::policy::{PolicyKind, SetPolicy};
 use super::quotas::{Quota, Quotas};
 use super::refusal::AccessError;
-use super::token;
 use super::verified::Verified;
 use crate::clock::Clock;
 use crate::config::GuestLogin;
+use crate::credentials::{self, PasswordHash, Scram, ScramKeys, ScramSecret, digest, is_signed};
 use crate::jwt::{Issuer, looks_like_token};
+use crate::limits::USERS_NAMED_MAX;
 use crate::login::{Authenticator, BuiltInUser, is_equal};
 use crate::peers::log_limit::PeerLogLimit;
 use crate::quotas::{Rate, Rates};
@@ -69,6 +67,8 @@ pub(crate) struct Access {
 #[derive(Debug, Clone)]
 struct State {
     guest: GuestLogin,
+    /// Absent where SCRAM is not offered.
+    scram: Option<Scram>,
     /// The part of the objects that belongs to the definitions file.
     file: FileObjects,
     objects: Objects,
@@ -83,6 +83,15 @@ impl State {
     fn granted(&self, user: Option<&str>) -> Verdict {
         let identity = user.and_then(|user| self.identities.get(user));
         identity.cloned().map_or(Verdict::Refused, Verdict::Granted)
+    }
+
+    /// The keys of SCRAM of a user who has some.
+    fn scram_keys(&self, user: &[u8]) -> Option<&ScramKeys> {
+        let scram = self.scram.as_ref()?;
+        if user == BUILT_IN_USER && self.is_guest_there {
+            return Some(scram.built_in());
+        }
+        self.objects.users.get(str::from_utf8(user).ok()?)?.password.as_ref()?.scram()
     }
 }
 
@@ -132,6 +141,7 @@ impl Access {
         Access {
             state: ArcSwap::from_pointee(State {
                 guest,
+                scram: None,
                 file: FileObjects::default(),
                 objects,
                 identities,
@@ -210,6 +220,46 @@ impl Access {
         }
     }
 
+    /// Sets whether clients may log in by SCRAM.
+    ///
+    /// # Errors
+    /// The secret that this needs cannot be made or kept. Then nothing has changed.
+    pub(crate) fn offer_scram(&self, is_offered: bool) -> Result<(), AccessError> {
+        if is_offered && self.state.load().objects.scram_secret.is_none() {
+            let secret = ScramSecret::make().ok_or(AccessError::NoRandomness)?;
+            self.change(|draft| {
+                draft.author = Author::Broker;
+                draft.put_scram_secret(secret);
+                Ok(())
+            })?;
+        }
+        let _changing = unpoisoned(self.changing.lock());
+        self.replace(|state| {
+            let secret = state.objects.scram_secret.clone().filter(|_| is_offered);
+            state.scram = secret.map(Scram::of);
+        });
+        Ok(())
+    }
+
+    /// Tells the log which users cannot log in by SCRAM, where that is offered.
+    pub(crate) fn warn_of_missing_scram_keys(&self) {
+        let state = self.state.load();
+        if state.scram.is_none() {
+            return;
+        }
+        let lacks = |user: &User| user.password.as_ref().is_some_and(|hash| hash.scram().is_none());
+        let lacking = state.objects.users.iter().filter(|(_, user)| lacks(user));
+        let names: Vec<_> = lacking.map(|(name, _)| name.escape_debug().to_string()).collect();
+        if let Some(first) = names.get(..names.len().min(USERS_NAMED_MAX)).filter(|names| !names.is_empty()) {
+            warn!(
+                users = names.len(),
+                first = first.join(", "),
+                "users cannot log in by SCRAM: their passwords were set before; set them again, or let each log in \
+                 once by PLAIN"
+            );
+        }
+    }
+
     /// Lets everybody change what belonged to the definitions file.
     pub(crate) fn release_file(&self) {
         let _changing = unpoisoned(self.changing.lock());
@@ -235,9 +285,9 @@ impl Access {
     ) -> Result<R, AccessError> {
         let _changing = unpoisoned(self.changing.lock());
         let before = self.state.load_full();
-        let mut draft = Draft::of(&before.objects);
+        let mut draft = Draft::of(&before.objects, before.scram.is_some());
         let result = edit(&mut draft)?;
-        let Draft { objects, changes, touched, author } = draft;
+        let Draft { objects, changes, touched, author, .. } = draft;
         let file = match author {
             Author::File(file) => file,
             Author::Broker => before.file.clone(),
@@ -264,8 +314,9 @@ impl Access {
         }
         let is_guest_there = is_guest_there(before.guest, &objects);
         let (index, quotas) = (LoginIndex::of(&objects), Quotas::of(&objects, &before.quotas));
+        let (guest, scram) = (before.guest, before.scram.clone());
         let after =
-            Arc::new(State { guest: before.guest, file, objects, identities, index, quotas, is_guest_there });
+            Arc::new(State { guest, scram, file, objects, identities, index, quotas, is_guest_there });
         self.state.store(Arc::clone(&after));
         self.quotas_version.fetch_add(1, Ordering::Release);
         if let Some(limit) = self.limit.get() {
@@ -287,9 +338,10 @@ impl Access {
         }
     }
 
-    /// Replaces a hash of another broker by one of our own, unless it was changed meanwhile.
-    fn replace_hash(&self, user: &str, old: &PasswordHash, password: &[u8]) {
-        let Some(hash) = PasswordHash::of(password) else { return };
+    /// Replaces a hash of another broker by one of our own, and one without keys of SCRAM where they are wanted, unless
+    /// it was changed meanwhile.
+    fn replace_hash(&self, user: &str, old: &PasswordHash, password: &[u8], makes_scram_keys: bool) {
+        let Some(hash) = hash(password, makes_scram_keys) else { return };
         let replaced = self.change(|draft| {
             let known = draft.objects.users.get(user).filter(|known| known.password.as_ref() == Some(old));
             let Some(mut changed) = known.map(|known| (**known).clone()) else { return Ok(()) };
@@ -298,7 +350,7 @@ impl Access {
             draft.put_user(user, changed).map(drop)
         });
         if let Err(error) = replaced {
-            warn!(user = %user.escape_debug(), %error, "the hash of a password stays one of another broker");
+            warn!(user = %user.escape_debug(), %error, "the hash of a password stays as it was");
         }
     }
 
@@ -320,7 +372,7 @@ impl Access {
 
     /// Finds the user of a token, who has to be the one that is named.
     fn check_token(&self, token: &[u8], named: Option<&str>) -> Verdict {
-        let Some(digest) = token::digest(token) else { return Verdict::Refused };
+        let Some(digest) = digest(token) else { return Verdict::Refused };
         let state = self.state.load();
         let is_named = |name: &&str| named.is_none_or(|named| named == *name);
         state.granted(state.index.by_token(&digest).filter(is_named))
@@ -356,11 +408,32 @@ impl Access {
 
     /// Finds the user of a public key of NATS, if its owner signed the nonce.
     fn check_key(&self, key: &[u8], nonce: &[u8], signature: &[u8]) -> Verdict {
-        if !nkey::is_signed(key, nonce, signature) {
+        if !is_signed(key, nonce, signature) {
             return Verdict::Refused;
         }
         let state = self.state.load();
         state.granted(state.index.by_nkey(key))
+    }
+
+    /// Checks a proof by SCRAM. Whoever has no keys takes as long as others (SECURITY AUTH-09).
+    fn check_scram(&self, login: &Login, user: &[u8], messages: &[u8], proof: &[u8; SCRAM_BYTES]) -> Verdict {
+        let state = self.state.load();
+        let (Some(scram), Ok(name)) = (&state.scram, str::from_utf8(user)) else { return Verdict::Refused };
+        let now = Instant::now();
+        if self.attempts.is_over(source(login), name, now) {
+            debug!(user = %name.escape_debug(), "a login is refused unchecked: too many wrong ones came before");
+            return Verdict::Refused;
+        }
+        let keys = state.scram_keys(user);
+        if !keys.unwrap_or(scram.nobodys()).is_proved(messages, proof) {
+            self.attempts.note(source(login), name, now);
+            return Verdict::Refused;
+        }
+        match user == BUILT_IN_USER && state.is_guest_there {
+            true if login.is_local => Verdict::Granted(Identity::guest()),
+            true => Verdict::Refused,
+            false => state.granted(Some(name)),
+        }
     }
 
     /// Checks a password at the price of a slow hash, whether the user is there or not.
@@ -371,13 +444,14 @@ impl Access {
         let hash = state.objects.users.get(user).and_then(|user| user.password.as_ref());
         // An empty password is none.
         let is_right =
-            hash.or(nobodys).is_some_and(|hash| hasher::verify(hash, password)) && !password.is_empty();
+            hash.or(nobodys).is_some_and(|hash| credentials::verify(hash, password)) && !password.is_empty();
         let Some((hash, identity)) = hash.zip(state.identities.get(user)).filter(|_| is_right) else {
             self.attempts.note(source, user, Instant::now());
             return Verdict::Refused;
         };
-        if hash.is_foreign() {
-            self.replace_hash(user, hash, password);
+        let makes_scram_keys = state.scram.is_some();
+        if hash.is_foreign() || makes_scram_keys && hash.scram().is_none() {
+            self.replace_hash(user, hash, password, makes_scram_keys);
         }
         self.verified.iter().for_each(|verified| verified.note(user, password));
         Verdict::Granted(identity.clone())
@@ -397,6 +471,9 @@ impl Authenticator for Access {
             }
             Credentials::Nkey { key, signature, nonce } => {
                 return Some(self.check_key(key, nonce, signature));
+            }
+            Credentials::Scram { user, messages, proof } => {
+                return Some(self.check_scram(login, user, messages, proof));
             }
             Credentials::Unsupported => return Some(Verdict::Refused),
         };
@@ -450,6 +527,17 @@ impl Authenticator for Access {
         }
         let Some(user) = user else { return Verdict::Refused };
         str::from_utf8(user).map_or(Verdict::Refused, |user| self.check(user, password, source(login)))
+    }
+
+    fn scram_parameters(&self, user: &[u8]) -> Option<ScramParameters> {
+        let state = self.state.load();
+        // Made for every name, so that the time tells nothing of it.
+        let nobodys = state.scram.as_ref()?.parameters(user);
+        Some(state.scram_keys(user).map_or(nobodys, ScramKeys::parameters))
+    }
+
+    fn scram_signature(&self, user: &[u8], messages: &[u8]) -> Option<[u8; SCRAM_BYTES]> {
+        self.state.load().scram_keys(user).map(|keys| keys.signature(messages))
     }
 }
 

@@ -8,9 +8,10 @@ use imori_store::definitions::{Change, Table};
 use serde::Serialize;
 
 use super::file_objects::FileObjects;
-use super::objects::{Object, Objects, Permission, TopicPermission, User, VhostFacts, row_key};
+use super::objects::{Object, Objects, Permission, SCRAM_KIND, TopicPermission, User, VhostFacts, row_key};
 use super::policy::{PolicyKind, PolicyRow, SetPolicy};
 use super::refusal::AccessError;
+use crate::credentials::{PasswordHash, ScramKeys, ScramSecret};
 use crate::limits::{OBJECT_NAME_BYTES_MAX, POLICIES_PER_VHOST_MAX, VHOSTS_MAX};
 
 /// Objects as a change leaves them.
@@ -21,6 +22,8 @@ pub(crate) struct Draft {
     /// Users whose rights may be others now.
     pub(super) touched: BTreeSet<String>,
     pub(super) author: Author,
+    /// Passwords get keys of SCRAM too.
+    pub(super) makes_scram_keys: bool,
 }
 
 /// The author of a change.
@@ -35,13 +38,29 @@ pub(super) enum Author {
 }
 
 impl Draft {
-    pub(super) fn of(objects: &Objects) -> Draft {
+    pub(super) fn of(objects: &Objects, makes_scram_keys: bool) -> Draft {
         Draft {
             objects: objects.clone(),
             changes: Vec::new(),
             touched: BTreeSet::new(),
             author: Author::Operator,
+            makes_scram_keys,
         }
+    }
+
+    /// Hashes a password for a user.
+    ///
+    /// # Errors
+    /// The system has no random bytes.
+    pub(crate) fn hash(&self, password: &str) -> Result<PasswordHash, AccessError> {
+        let hash = hash(password.as_bytes(), self.makes_scram_keys);
+        hash.ok_or(AccessError::NoRandomness)
+    }
+
+    /// Sets the secret that answers for names that are nobody's.
+    pub(super) fn put_scram_secret(&mut self, secret: ScramSecret) {
+        self.put_row(SCRAM_KIND, &[], &secret);
+        self.objects.scram_secret = Some(secret);
     }
 
     /// Says that the change is the definitions file's, to which these objects belong from now on.
@@ -279,6 +298,15 @@ impl Draft {
     fn remove_row(&mut self, kind: &str, parts: &[&str]) {
         let key = row_key(kind, parts).into();
         self.changes.push(Change { table: Table::Objects, key, value: None });
+    }
+}
+
+/// Hashes a password, and makes keys of SCRAM of it where they are wanted. `None` where the system has no random bytes.
+pub(super) fn hash(password: &[u8], makes_scram_keys: bool) -> Option<PasswordHash> {
+    let hash = PasswordHash::of(password)?;
+    match makes_scram_keys {
+        true => Some(hash.with_scram(Some(ScramKeys::of(password)?))),
+        false => Some(hash),
     }
 }
 

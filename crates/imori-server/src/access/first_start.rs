@@ -8,8 +8,8 @@ use std::path::Path;
 
 use super::access::{Access, FIRST_USER};
 use super::objects::{Permission, User};
-use super::password::{HashMemory, PasswordHash, random_password};
 use super::refusal::AccessError;
+use crate::credentials::{HashMemory, PasswordHash, random_password};
 
 /// A password that was made for `admin`, to be shown once.
 pub struct FirstPassword(String);
@@ -47,10 +47,12 @@ pub(crate) fn make_admin(
         let known = draft.objects.users.get(FIRST_USER).map(|user| (**user).clone());
         let is_known = known.is_some();
         let hash = known.as_ref().and_then(|user| user.password.as_ref());
-        if hash.is_some_and(|hash| hash.verify(password.as_bytes(), &mut HashMemory::default())) {
+        let is_whole = |hash: &&PasswordHash| hash.scram().is_some() || !draft.makes_scram_keys;
+        let is_right = |hash: &PasswordHash| hash.verify(password.as_bytes(), &mut HashMemory::default());
+        if hash.filter(is_whole).is_some_and(is_right) {
             return Ok(());
         }
-        let hash = PasswordHash::of(password.as_bytes()).ok_or(AccessError::NotKept)?;
+        let hash = draft.hash(&password)?;
         let user =
             known.unwrap_or_else(|| User { tags: vec![String::from("administrator")], ..User::default() });
         draft.put_user(FIRST_USER, User { password: Some(hash), ..user })?;

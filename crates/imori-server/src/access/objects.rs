@@ -14,8 +14,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tracing::warn;
 
-use super::password::PasswordHash;
 use super::policy::{PolicyKind, PolicyRow, SetPolicy};
+use crate::credentials::{PasswordHash, ScramSecret};
 
 /// A user.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -173,6 +173,9 @@ impl Object for TopicPermission {
     const KIND: &'static str = "topic-permission";
 }
 
+/// The only part of the key of the row that has the [`ScramSecret`].
+pub(super) const SCRAM_KIND: &str = "scram-secret";
+
 /// All objects. A clone shares them with its original.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Objects {
@@ -184,6 +187,8 @@ pub(crate) struct Objects {
     pub(crate) topic_permissions: BTreeMap<(String, String, String), Arc<TopicPermission>>,
     /// By kind, vhost and name.
     pub(crate) policies: BTreeMap<(PolicyKind, String, String), Arc<SetPolicy>>,
+    /// Absent until SCRAM is offered for the first time.
+    pub(super) scram_secret: Option<ScramSecret>,
 }
 
 impl Objects {
@@ -206,6 +211,7 @@ impl Objects {
         let key = str::from_utf8(key).ok()?;
         let parts: Vec<&str> = key.split_terminator('\0').collect();
         match *parts.as_slice() {
+            [SCRAM_KIND] => self.scram_secret = Some(serde_json::from_slice(value).ok()?),
             [User::KIND, name] => drop(self.users.insert(name.to_owned(), read(value)?)),
             [VhostFacts::KIND, name] => {
                 // Without its number it is one that was deleted.

@@ -5,8 +5,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use super::password::random_password;
 use super::refusal::AccessError;
+use crate::credentials::random_password;
 
 /// The name by which the operator logs in.
 pub(super) const OPERATOR: &str = "operator";

@@ -9,7 +9,8 @@ use axum::response::Response;
 use imori_core::authorize::Identity;
 use serde_json::{Value, json};
 
-use crate::access::{AccessError, Algorithm, Draft, PasswordHash, User};
+use crate::access::{AccessError, Draft, User};
+use crate::credentials::{Algorithm, PasswordHash, ScramKeys};
 use crate::operations::users::{self, check_nkeys};
 use crate::requests::administered::Administered;
 use crate::requests::answer::{done, json_with, not_found};
@@ -61,19 +62,20 @@ pub(super) fn row(name: &str, user: &User) -> Value {
 pub(super) async fn put_user(State(broker): Broker, Path(name): Path<String>, body: Body) -> Response {
     let edit = move |draft: &mut Draft| {
         let known = draft.objects.users.get(&name).map(|user| (**user).clone()).unwrap_or_default();
-        draft.put_user(&name, read(&body, known)?)
+        let user = read(draft, &body, known)?;
+        draft.put_user(&name, user)
     };
     set(&broker, edit).await
 }
 
 /// Reads a user; what has no field keeps what `known` has, but for the password and the tags.
-fn read(body: &Body, known: User) -> Result<User, AccessError> {
+fn read(draft: &Draft, body: &Body, known: User) -> Result<User, AccessError> {
     let vhost = body.get("vhost")?.or(known.vhost);
     let nkeys: Vec<String> = body.get("nkeys")?.unwrap_or(known.nkeys);
     check_nkeys(&nkeys)?;
     let certificate = body.get("certificate")?.or(known.certificate);
     Ok(User {
-        password: password(body)?,
+        password: password(draft, body)?,
         tags: body.words("tags")?.unwrap_or_default(),
         vhost,
         nkeys,
@@ -83,15 +85,17 @@ fn read(body: &Body, known: User) -> Result<User, AccessError> {
     })
 }
 
-fn password(body: &Body) -> Result<Option<PasswordHash>, AccessError> {
+fn password(draft: &Draft, body: &Body) -> Result<Option<PasswordHash>, AccessError> {
     let (password, hash) = (body.get::<String>("password")?, body.get::<String>("password_hash")?);
     match (password.filter(|text| !text.is_empty()), hash.filter(|text| !text.is_empty())) {
-        (Some(password), _) => PasswordHash::of(password.as_bytes()).map(Some).ok_or(AccessError::NotKept),
+        (Some(password), _) => draft.hash(&password).map(Some),
         (None, Some(hash)) => {
             let algorithm = body.get("hashing_algorithm")?.unwrap_or(Algorithm::RabbitMqSha256);
             let hash = PasswordHash::imported(&hash, algorithm);
             let text = "`password_hash` is no hash of its `hashing_algorithm`; send `password` instead";
-            hash.map(Some).ok_or_else(|| AccessError::bad(text))
+            let hash = hash.ok_or_else(|| AccessError::bad(text))?;
+            let scram = body.get::<String>("scram_sha256")?.map(ScramKeys::try_from).transpose();
+            Ok(Some(hash.with_scram(scram.map_err(AccessError::bad)?)))
         }
         (None, None) => Ok(None),
     }

@@ -1,7 +1,7 @@
 //! The one place that checks credentials.
 
 use imori_core::authorize::Identity;
-use imori_core::login::{BUILT_IN_USER, Credentials, Login, Verdict};
+use imori_core::login::{BUILT_IN_USER, Credentials, Login, SCRAM_BYTES, ScramParameters, Verdict};
 
 /// Checks credentials, whatever protocol they came by.
 pub trait Authenticator: Send + Sync {
@@ -12,6 +12,17 @@ pub trait Authenticator: Send + Sync {
     /// Decides, however long that takes. A thread of its own asks this, for logins that
     /// [`Authenticator::verify_now`] left open.
     fn verify(&self, login: &Login) -> Verdict;
+
+    /// The parameters by which a user, or a name that is nobody's, proves to know a password. `None` where no user may
+    /// log in that way. A cell asks this within a turn.
+    fn scram_parameters(&self, _user: &[u8]) -> Option<ScramParameters> {
+        None
+    }
+
+    /// The broker's own proof towards a user who has logged in that way. A cell asks this within a turn.
+    fn scram_signature(&self, _user: &[u8], _messages: &[u8]) -> Option<[u8; SCRAM_BYTES]> {
+        None
+    }
 }
 
 /// The only user until users are configured: `guest`, from this machine only.

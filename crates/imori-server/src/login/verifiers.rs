@@ -77,6 +77,11 @@ impl Verifiers {
         }
     }
 
+    /// The authenticator that decides.
+    pub fn authenticator(&self) -> &dyn Authenticator {
+        &*self.authenticator
+    }
+
     /// Lets threads end; logins that still wait are not told.
     pub fn close(&self) {
         let mut state = unpoisoned(self.queue.state.lock());

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::access::{AccessError, Token, User, is_user_key};
+use crate::access::{AccessError, User};
+use crate::credentials::{Token, is_user_key};
 use crate::requests::administered::Administered;
 use crate::requests::body::change;
 use crate::requests::operation_error::OperationError;

@@ -110,11 +110,14 @@ impl Reloader {
         definitions.take_over(broker, runtime).map_err(|error| ReloadError::of_definitions(&error))?;
         let planned = listening.prepare(&config).map_err(|error| ReloadError::of_start(&error))?;
         let tls = certificates.install();
-        let guest = config.users.guest;
+        let (guest, is_scram_offered) = (config.users.guest, config.users.scram);
+        let offered = shared.access.offer_scram(is_scram_offered);
+        offered.map_err(|error| ReloadError::of_start(&StartError::Scram(error.to_string())))?;
         shared.limit(&config);
         shared.settings.store(Arc::new(settings(config, &shared.run, planned.listeners(), tls)));
         listening.commit(planned);
         shared.access.set_guest(guest);
+        shared.access.warn_of_missing_scram_keys();
         let (waiting, taken_over) = changes.into_iter().partition(|change| change.effect == Effect::Restart);
         Ok(Reloaded { taken_over, waiting })
     }

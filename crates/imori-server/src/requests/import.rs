@@ -13,9 +13,10 @@ use serde_json::{Map, Value};
 
 use super::arguments::table_of;
 use crate::access::{
-    AccessError, Algorithm, Draft, FileObjects, PasswordHash, Permission, PolicyKind, PolicyRow,
-    SubjectLists, TopicPermission, User, VhostFacts,
+    AccessError, Draft, FileObjects, Permission, PolicyKind, PolicyRow, SubjectLists, TopicPermission, User,
+    VhostFacts,
 };
+use crate::credentials::{Algorithm, PasswordHash, ScramKeys};
 
 /// A document that was read.
 #[derive(Debug)]
@@ -70,6 +71,8 @@ struct UserRow {
     password_hash: String,
     #[serde(default)]
     hashing_algorithm: Option<String>,
+    #[serde(default)]
+    scram_sha256: Option<ScramKeys>,
     #[serde(default)]
     tags: Option<Value>,
     #[serde(default)]
@@ -457,9 +460,9 @@ impl UserRow {
             _ if self.password_hash.is_empty() => None,
             Some(algorithm) => {
                 let hash = PasswordHash::imported(&self.password_hash, algorithm);
-                Some(
-                    hash.ok_or_else(|| AccessError::bad(format_args!("{what}: `password_hash` is no hash")))?,
-                )
+                let hash =
+                    hash.ok_or_else(|| AccessError::bad(format_args!("{what}: `password_hash` is no hash")))?;
+                Some(hash.with_scram(self.scram_sha256))
             }
             None => {
                 left_out.push(format!(

@@ -239,6 +239,7 @@ pub(crate) fn settings(
     let amqp10 = imori_amqp10::settings::Settings {
         message_bytes_max: limits.message_bytes.as_usize(),
         parked_bytes_max: limits.parked_publish_bytes.as_usize(),
+        offers_scram: config.users.scram,
         login_timeout: limits.login_timeout_s.duration(),
         ..imori_amqp10::settings::Settings::default()
     };

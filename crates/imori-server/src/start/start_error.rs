@@ -39,6 +39,8 @@ pub enum StartError {
     Store(Box<StoreError>),
     /// The user `admin` cannot be made, and why.
     FirstUser(String),
+    /// SCRAM cannot be offered, and why.
+    Scram(String),
     /// The definitions file cannot be taken over, and why.
     Definitions(String),
 }
@@ -52,6 +54,7 @@ impl StartError {
             StartError::NoListener => ConfigConflict::NoListener.keys(),
             StartError::Tls(error) => vec![String::from(error.key())],
             StartError::Definitions(_) => vec![String::from("definitions.file")],
+            StartError::Scram(_) => vec![String::from("users.scram")],
             StartError::Keys(_) => vec![String::from("jwt.keys_file")],
             StartError::Traces(_) => vec![String::from("traces.otlp_ca")],
             StartError::Random(_)
@@ -84,6 +87,7 @@ impl fmt::Display for StartError {
             }
             StartError::Store(error) => error.fmt(f),
             StartError::Definitions(why) => f.write_str(why),
+            StartError::Scram(why) => write!(f, "SCRAM cannot be offered: {why}"),
             StartError::FirstUser(why) => write!(f, "the user `admin` cannot be made: {why}"),
         }
     }

@@ -13,9 +13,7 @@ use utoipa::ToSchema;
 
 use super::problem::Problem;
 use super::request::{Answer, Input, Json, Names, Page, PageQuery, Params, made, page};
-use crate::access::{
-    AccessError, PasswordHash, Permission as Granted, TopicPermission as GrantedKeys, User as Known,
-};
+use crate::access::{AccessError, Permission as Granted, TopicPermission as GrantedKeys, User as Known};
 use crate::operations::limits::{LimitState, Limited, Limits, set_limits};
 use crate::operations::users::{check_nkeys, delete_tokens as revoke_tokens, make_token as new_token};
 use crate::requests::administered::Administered;
@@ -32,6 +30,8 @@ pub(super) struct User {
     tags: Vec<String>,
     /// There is a password to log in with.
     has_password: bool,
+    /// Its keys of SASL SCRAM-SHA-256 were made too.
+    has_scram_keys: bool,
     /// How many tokens there are to log in with.
     tokens: usize,
     /// Public keys of NATS.
@@ -85,6 +85,7 @@ impl User {
             name: name.to_owned(),
             tags: user.tags.clone(),
             has_password: user.password.is_some(),
+            has_scram_keys: user.password.as_ref().is_some_and(|password| password.scram().is_some()),
             tokens: user.tokens.len(),
             nkeys: user.nkeys.clone(),
             certificate: user.certificate.clone(),
@@ -150,7 +151,7 @@ pub(super) async fn put(
         let password = match new.password.as_deref() {
             None => known.password,
             Some("") => None,
-            Some(text) => Some(PasswordHash::of(text.as_bytes()).ok_or(AccessError::NoRandomness)?),
+            Some(text) => Some(draft.hash(text)?),
         };
         check_nkeys(new.nkeys.as_deref().unwrap_or_default())?;
         let changed = Known {

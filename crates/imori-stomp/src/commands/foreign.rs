@@ -40,8 +40,7 @@ impl Refused {
 type Foreign = (&'static str, Refused, &'static str);
 
 /// Headers of a SUBSCRIBE.
-const ON_SUBSCRIBE: [Foreign; 12] = [
-    ("browser", Refused::True, "queues cannot be browsed, and reading takes messages out; look at `/storez`"),
+const ON_SUBSCRIBE: [Foreign; 11] = [
     ("activemq.retroactive", Refused::True, "a new subscription gets no messages of the past; leave it out"),
     ("activemq.noLocal", Refused::True, NO_LOCAL),
     ("no-local", Refused::True, NO_LOCAL),
@@ -60,7 +59,7 @@ const ON_SUBSCRIBE: [Foreign; 12] = [
 ];
 
 /// Headers of a SEND.
-const ON_SEND: [Foreign; 12] = [
+const ON_SEND: [Foreign; 11] = [
     ("AMQ_SCHEDULED_PERIOD", Refused::NotZero, REPEATED),
     ("AMQ_SCHEDULED_REPEAT", Refused::NotZero, REPEATED),
     ("AMQ_SCHEDULED_CRON", Refused::Any, REPEATED),
@@ -72,8 +71,7 @@ const ON_SEND: [Foreign; 12] = [
         "write `amqp-message-id`, and `x-dedup-window` in the frame that declares the queue",
     ),
     ("_AMQ_LVQ_NAME", Refused::Any, "a queue keeps all messages, not the last of each name; leave it out"),
-    ("_AMQ_GROUP_ID", Refused::Any, GROUP),
-    ("JMSXGroupID", Refused::Any, GROUP),
+    ("_AMQ_GROUP_ID", Refused::Any, "write `JMSXGroupID`"),
     ("x-stream-filter-size-bytes", Refused::Any, STREAM),
     ("x-stream-max-segment-size-bytes", Refused::Any, STREAM),
     ("x-max-age", Refused::Any, STREAM),
@@ -83,8 +81,6 @@ const NO_LOCAL: &str = "a subscription gets what its own connection publishes to
 const STREAM: &str = "there are no streams, only queues, which have no offsets; leave it out";
 const REPEATED: &str = "a message is delivered once; send it again each time, with `x-delay` in milliseconds";
 const AT_A_TIME: &str = "write `x-delay`, the milliseconds from now on";
-const GROUP: &str =
-    "messages are not grouped; for their order declare the queue with `x-single-active-consumer:true`";
 
 /// Headers of a SUBSCRIBE that begin with `x-` or `activemq.` and only tune other brokers, or are honoured elsewhere.
 const KNOWN: [&str; 17] = [

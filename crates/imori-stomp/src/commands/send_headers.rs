@@ -90,6 +90,8 @@ fn field(name: &[u8]) -> Field {
         11 if name == b"destination" => Field::Destination,
         11 if name == b"transaction" => Field::Transaction,
         11 if name == b"redelivered" => Field::Dropped,
+        // As in JMS; for all receivers it is a user header.
+        11 if name == b"JMSXGroupID" => Field::Text(Property::GroupId),
         12 if name == b"content-type" => Field::Text(Property::ContentType),
         12 if name == b"subscription" => Field::Dropped,
         14 if name == b"content-length" => Field::Dropped,
@@ -330,7 +332,7 @@ impl<'a> SendHeaders<'a> {
             scratch.extend_from_slice(run);
         }
         let mut has_separator = false;
-        for (property, _) in PROPERTIES {
+        for property in PROPERTIES.map(|(property, _)| property).into_iter().chain([Property::GroupId]) {
             let value = match self.properties.property(property, scratch) {
                 Some(value) if memchr(b'\\', value).is_some() => unescape(value).into_owned(),
                 _ => continue,

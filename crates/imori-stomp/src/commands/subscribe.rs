@@ -12,7 +12,7 @@ use imori_core::error::BrokerError;
 use imori_core::id::{QueueId, ReaderId};
 use imori_core::message::TOPIC_EXCHANGE;
 use imori_core::name::Name;
-use imori_core::outbound::{Credit, INBOX_PREFIX};
+use imori_core::outbound::{Credit, Grant, INBOX_PREFIX};
 use imori_core::queue::QueueSettings;
 use imori_core::route::{Arguments as BindingArguments, BindingKey, Syntax};
 use imori_core::selector::Selector;
@@ -43,6 +43,8 @@ struct SubscribeRequest {
     /// `x-queue-name`.
     queue_name: Option<Name>,
     selector: Option<Selector>,
+    /// `browser:true`: what waits is shown and stays.
+    is_browser: bool,
 }
 
 /// A queue to read.
@@ -73,6 +75,10 @@ pub(crate) fn subscribe<'a, W: World>(
     let key = key(client, headers, Command::Subscribe)?;
     admit(client, &key)?;
     let request = request(client, headers)?;
+    if request.is_browser && !matches!(destination, Destination::Queue(_) | Destination::AmqQueue(_)) {
+        let text = "header `browser` is for queues; subscribe to `/queue/` with a name, or leave it out";
+        return Err(ProtocolError::new("Invalid destination", text));
+    }
     let source = match &destination {
         Destination::TempQueue(_) => return Err(temp_queue(&destination)),
         Destination::Queue(name) | Destination::AmqQueue(name) => {
@@ -103,6 +109,11 @@ pub(crate) fn subscribe<'a, W: World>(
         }
         consumed => consumed?,
     };
+    if request.is_browser {
+        // It gets all that there is, and then hears that this was all.
+        let grant = Grant { used: 0, credit: u32::MAX, drains: true };
+        broker::grant(world, &client.actor(), reader, &grant);
+    }
     client.subscriptions.insert(key, Subscription { reader, durable_queue });
     Ok(FrameOutcome::with_receipt(None))
 }
@@ -211,14 +222,20 @@ fn request(client: &Client, headers: &Headers<'_>) -> Result<SubscribeRequest, P
         }
         name => name.map(|name| Name::new(&name)),
     };
+    let is_browser = flag(headers, "browser")? == Some(true);
     Ok(SubscribeRequest {
         label: label(headers.raw("id"), &client.name, span),
-        settles,
-        credit: if settles { Credit::window(window) } else { Credit::Unlimited },
+        settles: settles && !is_browser,
+        credit: match settles {
+            _ if is_browser => Credit::ungranted(),
+            true => Credit::window(window),
+            false => Credit::Unlimited,
+        },
         priority: priority(headers)?,
         arguments,
         queue_name,
         selector: selector(headers)?,
+        is_browser,
     })
 }
 
@@ -337,34 +354,22 @@ fn subscription_name<'a>(headers: &Headers<'a>) -> Option<(&'static str, Cow<'a,
 /// The queue of a durable subscription: found again by user, id and destination. One that has a name is found by
 /// user, the client's id, that name and destination.
 ///
-/// SECURITY AUTH-07: with the user in it nobody takes over another's. A slash within a part is
-/// `%2F`, so that different parts never make the same name.
+/// SECURITY AUTH-07: with the user in it nobody takes over another's.
 fn durable_name(client: &Client, headers: &Headers<'_>) -> Result<Name, ProtocolError> {
-    let mut name = QUEUE_PREFIX.to_vec();
     let (id, destination) = (headers.value("id"), headers.value("destination"));
     let named = subscription_name(headers);
     let parts = match &named {
         Some((_, name)) => [client.client_id.as_deref(), Some(&**name), destination.as_deref()],
         None => [id.as_deref(), destination.as_deref(), None],
     };
-    for part in iter::once(client.identity.user.as_bytes()).chain(parts.into_iter().flatten()) {
-        if name.len() > QUEUE_PREFIX.len() {
-            name.push(b'/');
-        }
-        for byte in part {
-            match byte {
-                b'/' => name.extend_from_slice(b"%2F"),
-                b'%' => name.extend_from_slice(b"%25"),
-                _ => name.push(*byte),
-            }
-        }
-    }
-    if name.len() > SUBJECT_BYTES_MAX {
+    let parts = iter::once(client.identity.user.as_bytes()).chain(parts.into_iter().flatten());
+    let name = Name::joined(QUEUE_PREFIX, parts);
+    if name.as_bytes().len() > SUBJECT_BYTES_MAX {
         let text = "`id` and `destination` of a durable subscription are over 1024 bytes together; shorten them or add \
                     `x-queue-name`";
         return Err(ProtocolError::new("Invalid header", text));
     }
-    Ok(Name::new(&name))
+    Ok(name)
 }
 
 /// Writes random bytes as letters and digits.
@@ -408,7 +413,7 @@ fn consume<W: World>(
         is_exclusive: false,
         selector: request.selector.clone(),
         drops_unwanted: source.is_own,
-        is_browser: false,
+        is_browser: request.is_browser,
     };
     broker::consume(world, &client.actor(), source.id, source.name.as_bytes(), options, |outbound, reader| {
         if let Some(receipt) = receipt {

@@ -120,8 +120,14 @@ impl User {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self.command {
             UserCommand::Ls(asked) => {
-                let rows = asked.admin()?.get("/api/users", "list of users")?;
-                asked.print_rows(&rows, &[("NAME", "name"), ("TAGS", "tags")])
+                let mut rows = asked.admin()?.get("/api/users", "list of users")?;
+                if !asked.is_json() {
+                    // Keys are for machines that take them over.
+                    let keys = rows.as_array_mut().into_iter().flatten();
+                    keys.filter_map(|user| user.get_mut("scram_sha256"))
+                        .for_each(|keys| *keys = json!("yes"));
+                }
+                asked.print_rows(&rows, &[("NAME", "name"), ("TAGS", "tags"), ("SCRAM", "scram_sha256")])
             }
             UserCommand::Show(user) => {
                 let path = format!("{}/permissions", user.path());

@@ -146,7 +146,7 @@ impl Model {
         match outcome {
             Outcome::Accept => {}
             Outcome::Reject => self.dead_letter(&message, DeathReason::Rejected),
-            Outcome::Release { failed } => {
+            Outcome::Release { failed } | Outcome::Refuse { failed } => {
                 message.failures += u32::from(failed);
                 message.is_redelivered = true;
                 if message.failures > MODEL_DELIVERY_LIMIT {

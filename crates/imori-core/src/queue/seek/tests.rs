@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::super::settings::QueueSettings;
-use super::super::test_stage::{SECOND, Stage, UNLIMITED, properties_with, reader};
+use super::super::test_stage::{SECOND, Stage, UNLIMITED, dead_lettering, properties_with, reader};
 use crate::consumers::Selection;
 use crate::delivery::Outcome;
-use crate::limits::{RETURNED_MAX, SEEK_AT_ONCE};
+use crate::limits::{GROUPS_MAX, REFUSED_MAX, RETURNED_MAX, SEEK_AT_ONCE};
 use crate::message::{HeaderReader, NoHeaders, Value};
 use crate::queue::Published;
 use crate::selector::Selector;
@@ -244,11 +244,185 @@ fn what_nobody_wants_is_looked_at_once_and_others_have_the_queue_meanwhile() {
     assert_eq!(LOOKS.get(), UNWANTED + 102);
 }
 
+#[test]
+fn consumers_of_one_selector_look_through_the_queue_once_together() {
+    const UNWANTED: usize = 1000;
+    let select = |stage: &mut Stage, slot, text: &str| {
+        let selector = Selector::read(text.as_bytes()).unwrap();
+        let headers = |_| -> &'static dyn HeaderReader { &Counting };
+        let selection = Selection { selector, drops_unwanted: false, is_browser: false, headers };
+        stage.credit.insert(slot, UNLIMITED);
+        stage.queue.add_seeker(reader(slot), 0, false, selection, stage.now);
+        stage.deliver();
+    };
+    let text = "missing = 1 OR JMSType = 'b'";
+    for (others, looks) in [(text, UNWANTED), ("JMSType = 'b' OR missing = 1", 2 * UNWANTED)] {
+        let mut stage = Stage::new(QueueSettings::default());
+        for _ in 0..UNWANTED {
+            stage.publish_of("a", "x", None);
+        }
+        LOOKS.set(0);
+        for slot in 1..=10 {
+            select(&mut stage, slot, if slot == 1 { text } else { others });
+        }
+        assert_eq!(LOOKS.get(), looks, "{others}");
+        for _ in 0..10 {
+            stage.publish_of("b", "y", None);
+        }
+        let served: BTreeSet<u32> = stage.given.iter().map(|given| given.reader).collect();
+        assert_eq!(served.len(), 10, "each has its turn");
+        // The seeker stays for those that stay, and is gone with the last.
+        for slot in 1..=9 {
+            stage.leave(slot);
+        }
+        let before = LOOKS.get();
+        stage.publish_of("a", "x", None);
+        assert_eq!(LOOKS.get(), before + 1);
+        stage.leave(10);
+        select(&mut stage, 11, text);
+        assert_eq!(LOOKS.get(), before + 2 + UNWANTED, "another looks through all");
+    }
+}
+
+#[test]
+fn a_refused_message_goes_to_others_and_waits_for_them() {
+    for selector in [None, Some("JMSType = 'a'")] {
+        let mut stage = Stage::new(dead_lettering());
+        let add = |stage: &mut Stage, slot| match selector {
+            None => stage.consume(slot, 0, UNLIMITED),
+            Some(text) => stage.select(slot, UNLIMITED, text, false),
+        };
+        add(&mut stage, 1);
+        for body in ["1", "2", "3"] {
+            stage.publish_of("a", body, None);
+        }
+        readers(&mut stage);
+        stage.settle_by(1, 2, Outcome::Refuse { failed: false });
+        stage.settle_by(1, 3, Outcome::Release { failed: false });
+        assert_eq!(readers(&mut stage), "1:3", "what was released comes back");
+        assert_eq!(stage.queue.ready_len(), 1, "what was refused waits");
+        assert_eq!(stage.publish_of("a", "4", None), Published::Delivered, "and holds up no other");
+        assert_eq!(readers(&mut stage), "1:4");
+        add(&mut stage, 2);
+        assert_eq!(readers(&mut stage), "2:2");
+        stage.settle_by(2, 2, Outcome::Refuse { failed: true });
+        assert_eq!(readers(&mut stage), "", "each of them refused it");
+        stage.leave(1);
+        add(&mut stage, 1);
+        let given = stage.given.first().map(|given| (given.sequence, given.failures));
+        assert_eq!(given, Some((2, 1)), "a new consumer refused nothing");
+        for sequence in 1..=4 {
+            stage.settle_by(1, sequence, Outcome::Accept);
+        }
+        assert_eq!(stage.dead_lettered(), "");
+        stage.leave(1);
+        stage.leave(2);
+        assert_eq!(stage.gauge.bytes(), 0);
+    }
+}
+
+// SECURITY LIM-10: what a consumer refused is remembered up to a limit.
+#[test]
+fn one_refused_message_too_many_is_dead_lettered() {
+    let mut stage = Stage::with_reader(dead_lettering(), UNLIMITED);
+    for sequence in 1..=REFUSED_MAX as u64 + 1 {
+        stage.publish("x").unwrap();
+        stage.settle_by(1, sequence, Outcome::Refuse { failed: false });
+    }
+    assert_eq!((stage.queue.ready_len(), stage.dead_lettered()), (REFUSED_MAX, "x:rejected".to_owned()));
+    stage.consume(2, 0, 1);
+    stage.settle_by(2, 1, Outcome::Accept);
+    stage.publish("y").unwrap();
+    stage.settle_by(1, REFUSED_MAX as u64 + 2, Outcome::Refuse { failed: false });
+    assert_eq!(stage.dead_lettered(), "", "one that has left makes room");
+}
+
+#[test]
+fn a_group_has_one_consumer_until_that_goes() {
+    let mut stage = Stage::new(QueueSettings::default());
+    stage.consume(1, 0, UNLIMITED);
+    stage.consume(2, 0, UNLIMITED);
+    for (group, body) in [("g", "1"), ("h", "2"), ("g", "3"), ("g", "4"), ("", "5"), ("h", "6")] {
+        stage.publish_in(group, "a", body, None);
+    }
+    let given = readers(&mut stage);
+    assert_eq!(given, "1:1 2:2 1:3 1:4 2:5 2:6");
+    for sequence in 1..=6 {
+        stage.settle(sequence, Outcome::Accept);
+    }
+    stage.publish_in("g", "a", "7", None);
+    stage.publish_in("g", "a", "8", None);
+    assert_eq!(readers(&mut stage), "1:7 1:8", "it stays where it is");
+    stage.leave(1);
+    stage.publish_in("g", "a", "9", None);
+    assert_eq!(readers(&mut stage), "", "what was given out is not settled");
+    stage.settle(7, Outcome::Accept);
+    assert_eq!(readers(&mut stage), "");
+    stage.settle(8, Outcome::Release { failed: true });
+    assert_eq!(readers(&mut stage), "2:8 2:9", "in order");
+}
+
+#[test]
+fn a_consumer_without_credit_keeps_its_group_and_holds_up_no_other() {
+    let mut stage = Stage::new(QueueSettings { priority_max: Some(9), ..QueueSettings::default() });
+    for (group, body, priority) in
+        [("g", "1", 0), ("g", "2", 0), ("h", "3", 0), ("g", "4", 5), ("", "5", 0), ("h", "6", 0)]
+    {
+        stage.publish_in(group, "a", body, Some(priority));
+    }
+    stage.consume(1, 0, 1);
+    assert_eq!(readers(&mut stage), "1:4");
+    stage.consume(2, 0, UNLIMITED);
+    assert_eq!(readers(&mut stage), "2:3 2:5 2:6");
+    stage.grant(1, 1);
+    assert_eq!(readers(&mut stage), "1:1");
+    stage.leave(1);
+    for sequence in [1, 4] {
+        stage.settle(sequence, Outcome::Accept);
+    }
+    assert_eq!(readers(&mut stage), "2:2");
+}
+
+#[test]
+fn groups_go_with_selectors_and_browsers() {
+    let mut stage = Stage::new(QueueSettings::default());
+    stage.select(1, UNLIMITED, "JMSType = 'a'", false);
+    stage.select(2, UNLIMITED, "JMSType = 'a'", false);
+    stage.select(3, UNLIMITED, "", true);
+    for (group, kind, body) in [("g", "a", "1"), ("g", "b", "2"), ("g", "a", "3"), ("h", "a", "4")] {
+        stage.publish_in(group, kind, body, None);
+    }
+    assert_eq!(readers(&mut stage), "1:1 3:2 1:3 2:4");
+    stage.consume(4, 0, UNLIMITED);
+    assert_eq!(readers(&mut stage), "", "another consumer has the group");
+    stage.leave(1);
+    for sequence in [1, 3] {
+        stage.settle(sequence, Outcome::Accept);
+    }
+    assert_eq!(readers(&mut stage), "4:2");
+}
+
+#[test]
+fn a_queue_remembers_a_bounded_number_of_groups() {
+    let mut stage = Stage::with_reader(QueueSettings::default(), UNLIMITED);
+    for group in 0..3 * u32::from(GROUPS_MAX) {
+        stage.publish_in(&group.to_string(), "a", "x", None);
+        stage.settle(u64::from(group) + 1, Outcome::Accept);
+    }
+    assert_eq!(stage.given.len(), 3 * usize::from(GROUPS_MAX));
+    let shown = format!("{:?}", stage.queue);
+    let remembered = shown.matches("passed: Cell").count();
+    assert!((1000..=usize::from(GROUPS_MAX)).contains(&remembered), "{remembered}");
+    stage.leave(1);
+    assert!(!stage.queue.consumers.has_groups(), "nobody has any");
+}
+
 #[derive(Debug, Clone)]
 enum Step {
-    Publish { kind: usize, priority: u8 },
+    Publish { group: usize, kind: usize, priority: u8 },
     Grant { reader: u32, credit: u32 },
     Settle { index: usize, outcome: Outcome },
+    Leave { reader: u32 },
     Purge,
 }
 
@@ -256,30 +430,37 @@ fn step() -> impl Strategy<Value = Step> {
     let outcome = prop_oneof![
         2 => Just(Outcome::Accept),
         3 => any::<bool>().prop_map(|failed| Outcome::Release { failed }),
+        1 => any::<bool>().prop_map(|failed| Outcome::Refuse { failed }),
     ];
     prop_oneof![
-        8 => (0..KINDS.len(), 0..3_u8).prop_map(|(kind, priority)| Step::Publish { kind, priority }),
+        8 => (0..GROUPS.len(), 0..KINDS.len(), 0..3_u8)
+            .prop_map(|(group, kind, priority)| Step::Publish { group, kind, priority }),
         5 => (0..READERS.len() as u32, 1..4_u32).prop_map(|(reader, credit)| Step::Grant { reader, credit }),
         6 => (any::<usize>(), outcome).prop_map(|(index, outcome)| Step::Settle { index, outcome }),
+        1 => (0..READERS.len() as u32).prop_map(|reader| Step::Leave { reader }),
         1 => Just(Step::Purge),
     ]
 }
 
 const KINDS: [&str; 3] = ["a", "b", "c"];
 
+/// Groups of messages; most are in none.
+const GROUPS: [&str; 5] = ["", "", "", "g", "h"];
+
 /// Readers: what they select, and whether they browse; the last takes what comes first.
-const READERS: [(Option<&str>, bool); 6] = [
+const READERS: [(Option<&str>, bool); 7] = [
     (Some("JMSType = 'a'"), false),
     (Some("JMSType IN ('a', 'b')"), false),
     (Some("JMSType <> 'a' AND NOT JMSRedelivered"), false),
     (Some(""), true),
     (Some("JMSType = 'b'"), true),
     (None, false),
+    (Some("JMSType = 'a'"), false),
 ];
 
 fn wants(reader: usize, kind: &str, is_redelivered: bool) -> bool {
     match reader {
-        0 => kind == "a",
+        0 | 6 => kind == "a",
         1 => kind != "c",
         2 => kind != "a" && !is_redelivered,
         4 => kind == "b",
@@ -287,24 +468,43 @@ fn wants(reader: usize, kind: &str, is_redelivered: bool) -> bool {
     }
 }
 
-/// A message as the test knows it: its type and priority.
-type Known = (&'static str, u8);
+/// A message as the test knows it: its type, its priority and its group.
+type Known = (&'static str, u8, &'static str);
 
 struct World {
     stage: Stage,
     known: BTreeMap<u64, Known>,
     ready: BTreeMap<u64, bool>,
-    out: BTreeSet<u64>,
+    /// Messages that are out, and their readers.
+    out: BTreeMap<u64, usize>,
     seen: [BTreeSet<u64>; READERS.len()],
+    refused: [BTreeSet<u64>; READERS.len()],
+    /// The readers of groups.
+    owners: BTreeMap<&'static str, usize>,
 }
 
 impl World {
+    /// Tells whether a reader wants a message and may have it.
+    fn takes(&self, reader: usize, sequence: u64, is_redelivered: bool) -> bool {
+        let (kind, _, group) = self.known[&sequence];
+        let is_free = READERS[reader].1
+            || group.is_empty()
+            || match self.owners.get(group) {
+                Some(owner) => *owner == reader,
+                None => self.out.keys().all(|out| self.known[out].2 != group),
+            };
+        is_free && wants(reader, kind, is_redelivered) && !self.refused[reader].contains(&sequence)
+    }
+
     /// Takes note of what was given out.
     fn note(&mut self) -> Result<(), TestCaseError> {
         for given in std::mem::take(&mut self.stage.given) {
             let (reader, sequence) = (given.reader as usize, given.sequence);
-            let (kind, _) = self.known[&sequence];
-            prop_assert!(wants(reader, kind, given.is_redelivered), "{given:?} of {kind}");
+            let (kind, _, group) = self.known[&sequence];
+            prop_assert!(
+                self.takes(reader, sequence, given.is_redelivered),
+                "{given:?} of {kind} in {group}"
+            );
             if READERS[reader].1 {
                 prop_assert!(self.seen[reader].insert(sequence), "{given:?} was seen before");
                 prop_assert!(self.ready.contains_key(&sequence));
@@ -313,18 +513,21 @@ impl World {
             // It is the first of those that it wants and that wait.
             let place = |sequence: u64| (u8::MAX - self.known[&sequence].1, sequence);
             let before = self.ready.iter().find(|(other, is_redelivered)| {
-                wants(reader, self.known[other].0, **is_redelivered) && place(**other) < place(sequence)
+                self.takes(reader, **other, **is_redelivered) && place(**other) < place(sequence)
             });
             prop_assert_eq!(before, None, "{:?} comes too early", given);
             self.ready.remove(&sequence);
-            prop_assert!(self.out.insert(sequence), "{given:?} is out twice");
+            prop_assert_eq!(self.out.insert(sequence, reader), None, "{:?} is out twice", given);
+            if !group.is_empty() {
+                self.owners.insert(group, reader);
+            }
         }
         // Nobody with credit leaves behind what it wants.
         for (reader, credit) in &self.stage.credit {
             let (reader, credit) = (*reader as usize, *credit);
             let wanted = self.ready.iter().find(|(sequence, is_redelivered)| {
                 let is_new = !READERS[reader].1 || !self.seen[reader].contains(sequence) && !**is_redelivered;
-                is_new && wants(reader, self.known[sequence].0, **is_redelivered)
+                is_new && self.takes(reader, **sequence, **is_redelivered)
             });
             prop_assert!(credit == 0 || wanted.is_none(), "{reader} has {credit} and leaves {wanted:?}");
         }
@@ -344,7 +547,16 @@ proptest! {
     ) {
         let stage = Stage::new(QueueSettings { priority_max, ..QueueSettings::default() });
         let (known, ready) = (BTreeMap::new(), BTreeMap::new());
-        let mut world = World { stage, known, ready, out: BTreeSet::new(), seen: Default::default() };
+        let mut world = World {
+            stage,
+            known,
+            ready,
+            out: BTreeMap::new(),
+            seen: Default::default(),
+            refused: Default::default(),
+            owners: BTreeMap::new(),
+        };
+        let mut used = used;
         for (slot, (selector, is_browser)) in (0..).zip(READERS) {
             match selector {
                 _ if !used[slot as usize] => {}
@@ -355,22 +567,32 @@ proptest! {
         let mut last = 0;
         for step in steps {
             match step {
-                Step::Publish { kind, priority } => {
+                Step::Publish { group, kind, priority } => {
                     last += 1;
-                    world.known.insert(last, (KINDS[kind], priority.min(priority_max.unwrap_or(0))));
+                    let (group, kind) = (GROUPS[group], KINDS[kind]);
+                    world.known.insert(last, (kind, priority.min(priority_max.unwrap_or(0)), group));
                     world.ready.insert(last, false);
                     // A browser sees what waits, and not what goes to a consumer at once.
-                    world.stage.publish_of(KINDS[kind], &last.to_string(), Some(priority));
+                    world.stage.publish_in(group, kind, &last.to_string(), Some(priority));
                 }
                 Step::Grant { reader, .. } if !used[reader as usize] => {}
                 Step::Grant { reader, credit } => world.stage.grant(reader, credit),
                 Step::Settle { index, outcome } => {
-                    let Some(sequence) = world.out.iter().copied().nth(index % world.out.len().max(1)) else { continue };
+                    let index = index % world.out.len().max(1);
+                    let Some((sequence, reader)) = world.out.iter().map(|(out, by)| (*out, *by)).nth(index) else { continue };
                     world.out.remove(&sequence);
                     if outcome != Outcome::Accept {
                         world.ready.insert(sequence, true);
                     }
-                    world.stage.settle(sequence, outcome);
+                    if matches!(outcome, Outcome::Refuse { .. }) && used[reader] {
+                        world.refused[reader].insert(sequence);
+                    }
+                    world.stage.settle_by(reader as u32, sequence, outcome);
+                }
+                Step::Leave { reader } => {
+                    used[reader as usize] = false;
+                    world.owners.retain(|_, owner| *owner != reader as usize);
+                    world.stage.leave(reader);
                 }
                 Step::Purge => {
                     prop_assert_eq!(world.stage.purge(), world.ready.len());

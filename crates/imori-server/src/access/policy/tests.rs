@@ -135,7 +135,7 @@ fn policy(length: u64) -> PolicyRow {
 #[test]
 fn policies_are_rows_that_are_read_again_and_go_with_their_vhost() {
     let vhosts = [(Name::from("/"), VhostId(0)), (Name::from("blue"), VhostId(1))];
-    let mut draft = Draft::of(&Objects::read(&[], &vhosts));
+    let mut draft = Draft::of(&Objects::read(&[], &vhosts), false);
     for (kind, vhost, name) in
         [(PolicyKind::Policy, "/", "p"), (PolicyKind::Operator, "/", "p"), (PolicyKind::Policy, "blue", "p")]
     {
@@ -171,7 +171,7 @@ fn policies_are_rows_that_are_read_again_and_go_with_their_vhost() {
 #[test]
 fn a_vhost_has_so_many_policies_and_no_more() {
     let vhosts = [(Name::from("/"), VhostId(0)), (Name::from("blue"), VhostId(1))];
-    let mut draft = Draft::of(&Objects::read(&[], &vhosts));
+    let mut draft = Draft::of(&Objects::read(&[], &vhosts), false);
     for number in 0..POLICIES_PER_VHOST_MAX {
         let name = format!("p{number}");
         assert_eq!(draft.put_policy((PolicyKind::Policy, "/", &name), policy(1)), Ok(true));

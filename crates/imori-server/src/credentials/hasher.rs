@@ -30,7 +30,7 @@ struct Question {
 }
 
 /// Says whether a password is the one that was hashed, once the hasher of this thread has found that out.
-pub(super) fn verify(hash: &PasswordHash, password: &[u8]) -> bool {
+pub(crate) fn verify(hash: &PasswordHash, password: &[u8]) -> bool {
     OF_THREAD.with(|hasher| match hasher {
         Some(hasher) => hasher.ask(Question { hash: hash.clone(), password: password.into() }),
         None => hash.verify(password, &mut HashMemory::default()),

@@ -24,7 +24,7 @@ pub(crate) fn is_user_key(text: &str) -> bool {
 }
 
 /// Says that the owner of this key signed a text.
-pub(super) fn is_signed(key: &[u8], text: &[u8], signature: &[u8]) -> bool {
+pub(crate) fn is_signed(key: &[u8], text: &[u8], signature: &[u8]) -> bool {
     let Some(key) = key_bytes(key) else { return false };
     UnparsedPublicKey::new(&ED25519, key).verify(text, signature).is_ok()
 }

@@ -39,7 +39,7 @@ impl Token {
 }
 
 /// The digest of a text that may be a token; `None` where it is none.
-pub(super) fn digest(text: &[u8]) -> Option<String> {
+pub(crate) fn digest(text: &[u8]) -> Option<String> {
     let digest = text.starts_with(PREFIX.as_bytes()).then(|| Sha256::digest(text))?;
     Some(digest.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
 }

@@ -10,6 +10,8 @@ use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256, Sha512};
 
+use super::scram::ScramKeys;
+
 /// Bytes of the salt that RabbitMQ puts before a hash.
 const RABBITMQ_SALT_BYTES: usize = 4;
 
@@ -42,13 +44,15 @@ pub(crate) enum Algorithm {
     RabbitMqSha512,
 }
 
-/// The hash of a password.
+/// The hash of a password, and its keys of SCRAM if there are any.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PasswordHash {
     #[serde(rename = "password_hash")]
     text: String,
     #[serde(rename = "hashing_algorithm")]
     algorithm: Algorithm,
+    #[serde(rename = "scram_sha256", default, skip_serializing_if = "Option::is_none")]
+    scram: Option<ScramKeys>,
 }
 
 impl fmt::Debug for PasswordHash {
@@ -64,7 +68,7 @@ impl PasswordHash {
         let mut salt = [0; 16];
         getrandom::fill(&mut salt).ok()?;
         let hash: phc::PasswordHash = Argon2::default().hash_password_with_salt(password, &salt).ok()?;
-        Some(PasswordHash { text: hash.to_string(), algorithm: Algorithm::Argon2id })
+        Some(PasswordHash { text: hash.to_string(), algorithm: Algorithm::Argon2id, scram: None })
     }
 
     /// Takes a hash that was made elsewhere. `None` where it is none of this algorithm.
@@ -81,7 +85,17 @@ impl PasswordHash {
             Algorithm::RabbitMqSha256 => digest_bytes(Sha256::output_size()),
             Algorithm::RabbitMqSha512 => digest_bytes(Sha512::output_size()),
         };
-        is_one.then(|| PasswordHash { text: text.to_owned(), algorithm })
+        is_one.then(|| PasswordHash { text: text.to_owned(), algorithm, scram: None })
+    }
+
+    /// Puts keys of SCRAM beside the hash, in place of those that were.
+    pub(crate) fn with_scram(self, scram: Option<ScramKeys>) -> PasswordHash {
+        PasswordHash { scram, ..self }
+    }
+
+    /// The keys of SCRAM.
+    pub(crate) fn scram(&self) -> Option<&ScramKeys> {
+        self.scram.as_ref()
     }
 
     /// Says that a login with the right password should replace the hash by one of argon2id.
@@ -125,7 +139,7 @@ impl PasswordHash {
 }
 
 /// Makes a password of 125 random bits. `None` where the system has none.
-pub(super) fn random_password() -> Option<String> {
+pub(crate) fn random_password() -> Option<String> {
     let mut random = [0; PASSWORD_CHARACTERS];
     getrandom::fill(&mut random).ok()?;
     let character = |byte: u8| ALPHABET.get(usize::from(byte % 32)).copied().map_or('a', char::from);

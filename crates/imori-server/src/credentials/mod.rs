@@ -1,0 +1,13 @@
+//! Secrets of users as they are kept, and the checks of what clients show: hashes of passwords, keys, digests of tokens.
+
+mod hasher;
+mod nkey;
+mod token;
+mod password;
+mod scram;
+
+pub(crate) use hasher::verify;
+pub(crate) use nkey::{is_signed, is_user_key};
+pub(crate) use password::{Algorithm, HashMemory, PasswordHash, random_password};
+pub(crate) use scram::{Scram, ScramKeys, ScramSecret};
+pub(crate) use token::{Token, digest};

@@ -1,0 +1,43 @@
+"""Qpid JMS logs in by SASL SCRAM-SHA-256."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness.admin import ask
+from harness.amqp.suite import need
+from harness.imori import REPOSITORY, Imori, running_imori
+
+INSTALLED = REPOSITORY / ".tools/amqp10"
+PROGRAM_S = 60
+SCRAM = "amqp.saslMechanisms=SCRAM-SHA-256"
+
+
+def run(imori: Imori, options: str) -> subprocess.CompletedProcess[str]:
+    """Runs a program whose user is `guest` with the password `guest`."""
+    host, port = imori.addresses[0]
+    jars = f"{INSTALLED / 'patterns'}:{INSTALLED / 'patterns-jars'}/*"
+    url = f"amqp://{host}:{port}?{options}"
+    return subprocess.run(
+        ["java", "-cp", jars, "OneQueueEach", url],
+        capture_output=True,
+        text=True,
+        timeout=PROGRAM_S,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("options", [SCRAM, "amqp.saslMechanisms=PLAIN", ""])
+def test_qpid_jms_proves_its_password_and_is_let_in(tmp_path: Path, options: str) -> None:
+    need("java", INSTALLED / "patterns.sha256")
+    settings = {"users.scram": "true"}
+    with running_imori(tmp_path, protocol="amqp", admin=True, settings=settings) as imori:
+        ran = run(imori, options)
+        assert "tokyo has order 1" in ran.stdout, ran.stderr
+        # A user of that name takes the built-in one's place.
+        user = {"password": "another", "tags": ""}
+        assert ask(imori, "/api/users/guest", method="PUT", body=user).status == 201
+        ran = run(imori, options)
+        assert "JMSSecurity" in ran.stderr, ran.stderr
+        assert not ran.stdout
