@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.admin import ask
-from harness.amqp10 import DRIVERS
+from harness.amqp10.clients import DRIVERS
 from harness.certificates import certificates
 from harness.driver import Driver
 from harness.imori import Imori, running_imori

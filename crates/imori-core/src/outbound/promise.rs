@@ -227,6 +227,7 @@ mod tests {
     use super::*;
     use crate::confirm::Lsn;
     use crate::delivery::Taken;
+    use crate::name::Name;
 
     #[test]
     fn answers_that_wait_for_the_journal_leave_in_order() {
@@ -279,10 +280,10 @@ mod tests {
             let reader = stage.consume("c", QUEUE, true, Credit::ungranted());
             stage.outbound.start_after_answers(reader);
             assert_eq!(stage.outbound.grant(reader, &Grant { used: 0, credit, drains: true }), None);
-            assert!(!stage.outbound.end_drain(reader, true), "the reader is held");
+            assert!(!stage.outbound.end_drain(reader, &Name::from("q"), true), "the reader is held");
             assert_eq!(stage.written(), "");
             assert_eq!(stage.outbound.confirmed(synced(3)), [Wake { queue: QUEUE, reader, line: None }]);
-            assert!(stage.outbound.end_drain(reader, true));
+            assert!(stage.outbound.end_drain(reader, &Name::from("q"), true));
             assert_eq!(stage.written(), format!("receipt;drained c {credit} 0;"));
         }
     }
