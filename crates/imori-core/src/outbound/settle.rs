@@ -1,5 +1,7 @@
 //! Settles the deliveries of a connection, and finds the readers that can have more for it.
 
+use std::collections::BTreeMap;
+
 use super::credit::{Credit, FrameWindow, Grant};
 use super::encoder::{Drained, FrameNumbers};
 use super::outbound::{Outbound, Wake};
@@ -87,6 +89,21 @@ impl Outbound {
     /// How many deliveries a session had.
     pub fn delivered_in(&self, session: SessionId) -> u64 {
         self.sessions.find(session).map_or(0, Session::delivered)
+    }
+
+    /// The serial numbers of a session's next frames, and how many frames its peer takes, where that is counted.
+    pub fn frames(&self, session: SessionId) -> Option<(FrameNumbers, u32)> {
+        let frames = self.sessions.find(session)?.frames.as_ref()?;
+        Some((frames.numbers(), frames.left()))
+    }
+
+    /// How many deliveries of a session are not settled, by the readers that had them.
+    pub fn unsettled_by_reader(&self, session: SessionId) -> BTreeMap<ReaderId, usize> {
+        let mut counts = BTreeMap::new();
+        for unsettled in self.sessions.find(session).into_iter().flat_map(Session::unsettled) {
+            *counts.entry(unsettled.reader).or_default() += 1;
+        }
+        counts
     }
 
     /// How many answers of a session wait for the journal.
