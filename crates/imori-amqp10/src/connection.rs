@@ -4,6 +4,7 @@
 //! holds up no other.
 
 mod frames;
+mod details;
 mod state;
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use imori_core::id::ConnectionId;
 use imori_core::inbound::{Inbound, Intake, Keepalive, Performed, Phase, Taken, Unread};
 use imori_core::outbound::{Encoder, HeldAnswers, Outbound, SessionId};
 use imori_core::time::Time;
+use imori_core::turn::SessionDetails;
 use imori_core::turn::{Budget, ClientFacts, Next, Notice, Peer};
 use imori_core::world::World;
 
@@ -38,6 +40,7 @@ use crate::limits::{FRAME_BYTES_MIN, LOGIN_FRAME_BYTES_MAX};
 use crate::protocol_error::{Failure, ProtocolError};
 use crate::session::{channel_of, session_of};
 use crate::settings::Settings;
+use details::details;
 use state::{Action, Kind, State, action};
 
 /// The inbound half of a connection.
@@ -116,6 +119,10 @@ impl Inbound for Connection {
 
     fn client(&self) -> ClientFacts {
         self.client.facts.clone()
+    }
+
+    fn details<W: World>(&self, world: &W) -> Option<Vec<SessionDetails>> {
+        Some(details(&self.client, world))
     }
 
     #[inline]

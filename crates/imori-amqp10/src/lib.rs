@@ -19,4 +19,7 @@ mod protocol_error;
 pub mod codec;
 pub mod limits;
 
+/// The protocol and its version, as operators see it.
+pub const PROTOCOL: &str = "AMQP 1.0";
+
 pub use header_block::{FORMS, SOLE_ORIGINS, header_reader, reader_of_form};

@@ -4,14 +4,32 @@ use imori_core::id::ReaderId;
 use imori_core::name::Name;
 
 use crate::address::Node;
+use crate::codec::composites::Attach;
+use crate::codec::restricted::{ReceiverSettleMode, SenderSettleMode};
 
 /// A link. The broker's end has the client's handle too.
 #[derive(Debug)]
 pub(crate) struct Link {
     /// Its name, by which the client finds it again.
     pub(crate) name: Box<str>,
+    /// The node as the client is told it; `None` where each message names its own.
+    pub(crate) address: Option<Box<str>>,
+    /// The settlement that its attach asks of both ends.
+    pub(crate) settles: (SenderSettleMode, ReceiverSettleMode),
     /// The end that the broker has.
     pub(crate) end: End,
+}
+
+impl Link {
+    /// The link of an attach, to a node of this address.
+    pub(crate) fn new(attach: &Attach<'_>, address: Option<&str>, end: End) -> Link {
+        Link {
+            name: attach.name.into(),
+            address: address.map(Into::into),
+            settles: (attach.snd_settle_mode, attach.rcv_settle_mode),
+            end,
+        }
+    }
 }
 
 /// The broker's end of a link.

@@ -21,7 +21,7 @@ impl<'a> About<'a> {
     /// The delivery of a message that nobody was given before.
     pub fn fresh(self, message: MessageView<'a>) -> Delivery<'a> {
         let About { address, deaths } = self;
-        Delivery { message, address, deaths, sequence: 0, failures: 0, is_redelivered: false }
+        Delivery { message, address, deaths, sequence: 0, failures: 0, is_redelivered: false, is_last: true }
     }
 }
 
@@ -40,6 +40,8 @@ pub struct Delivery<'a> {
     pub failures: u32,
     /// The message was given out before.
     pub is_redelivered: bool,
+    /// No other message waits where it comes from.
+    pub is_last: bool,
 }
 
 impl<'a> Delivery<'a> {

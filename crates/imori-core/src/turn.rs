@@ -9,6 +9,7 @@ use crate::id::{ConnectionId, VhostId};
 use crate::limits::{
     TURN_CHANGES_BESIDE_OTHERS_MAX, TURN_CHANGES_MAX, TURN_COMMANDS_MAX, TURN_RECEIVERS_MAX,
 };
+use crate::name::Name;
 
 /// The peer at the other end of a transport.
 #[derive(Debug, Clone)]
@@ -91,6 +92,65 @@ pub struct ClientFacts {
     pub heartbeat_s: Option<u16>,
     /// Everything else that it tells of its program, as a JSON object.
     pub properties: String,
+}
+
+/// A session, and its links.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionDetails {
+    /// The channel that it is on.
+    pub channel: u16,
+    /// The highest number of a link.
+    pub handle_max: u32,
+    /// The serial number of the client's next frame of a delivery.
+    pub next_incoming_id: u32,
+    /// Frames of deliveries that the client may send.
+    pub incoming_window: u32,
+    /// The serial number of the broker's next frame of a delivery.
+    pub next_outgoing_id: u32,
+    /// Frames of deliveries that the client takes.
+    pub remote_incoming_window: u32,
+    /// Deliveries to the client that are not settled.
+    pub unsettled: usize,
+    /// Answers to the client that wait for the journal.
+    pub held_answers: usize,
+    /// The links, by their numbers.
+    pub links: Vec<LinkDetails>,
+}
+
+/// The way that messages take on a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkDirection {
+    /// The client sends.
+    Incoming,
+    /// The broker sends.
+    Outgoing,
+}
+
+/// A link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkDetails {
+    /// Its number in the session.
+    pub handle: u32,
+    /// The name that the client gave it.
+    pub name: String,
+    /// The way that messages take.
+    pub direction: LinkDirection,
+    /// The node as the client names it; `None` where each message names its own.
+    pub address: Option<String>,
+    /// The queue that an outgoing link reads.
+    pub queue: Option<Name>,
+    /// `settled`, `unsettled` or `mixed`.
+    pub snd_settle_mode: &'static str,
+    /// `first` or `second`.
+    pub rcv_settle_mode: &'static str,
+    /// Bytes of a message, where that is limited.
+    pub message_bytes_max: Option<u64>,
+    /// Deliveries so far, as a serial number.
+    pub delivery_count: u32,
+    /// Deliveries that may follow.
+    pub credit: u32,
+    /// Deliveries of an outgoing link that are not settled.
+    pub unsettled: usize,
 }
 
 /// How much a turn may still do.

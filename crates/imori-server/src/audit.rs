@@ -67,7 +67,7 @@ impl ClaimedUser {
 impl Shared {
     /// Counts a login by a protocol for messages, and records it.
     pub(crate) fn note_login(&self, connection: ConnectionId, claimed: &ClaimedUser, verdict: &Verdict) {
-        let protocol = self.with_link(connection, |link| link.wire.client.protocol).flatten();
+        let protocol = self.with_link(connection, |link| link.wire.client.spoken()).flatten();
         self.logins.count(protocol, verdict);
         if let Some((source, origin)) = self.origin(connection) {
             self.record_login(source, &origin, claimed, verdict);

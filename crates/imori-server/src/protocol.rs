@@ -13,10 +13,11 @@ use imori_core::inbound::Inbound;
 use imori_core::login::Verdict;
 use imori_core::outbound::Encoder;
 use imori_core::time::Time;
+use imori_core::turn::SessionDetails;
 use imori_core::turn::{Budget, ClientFacts, Next, Notice, Peer, Received};
 use imori_core::world::World;
 
-use crate::config::ProtocolName;
+use crate::config::{ProtocolName, Spoken};
 use crate::protocol_numbers::{AMQP, AMQP10, NATS, STOMP, header_reader};
 
 mod amqp;
@@ -165,6 +166,21 @@ impl Protocol {
     /// Tells the monitor about the client's program.
     pub fn client(&self) -> ClientFacts {
         each!(self, inbound => inbound.client())
+    }
+
+    /// Shows the sessions with their links; `None` in a protocol that has no links.
+    pub fn details<W: World>(&self, world: &W) -> Option<Vec<SessionDetails>> {
+        each!(self, inbound => inbound.details(world))
+    }
+
+    /// Chooses the version of AMQP by the first bytes of a client, if these are there and nothing was chosen before.
+    /// Gives whose version it is.
+    #[inline]
+    pub(crate) fn decide<W: World>(&mut self, world: &W, first: &[u8]) -> Option<(ConnectionId, Spoken)> {
+        match self {
+            Protocol::Amqp(amqp) => amqp.decide(world, first),
+            Protocol::Stomp(_) | Protocol::Nats(_) => None,
+        }
     }
 
     /// Gives the last notice once, for the log.

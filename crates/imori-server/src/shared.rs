@@ -30,7 +30,7 @@ use crate::cell_state::load::Load;
 use crate::cell_state::pulse::Pulse;
 use crate::cell_state::turn_counter::TurnCounter;
 use crate::clock::Clock;
-use crate::config::{Config, Limits, ListenerName, ProtocolName, Service, WritePolicy};
+use crate::config::{Config, Limits, ListenerName, ProtocolName, Service, Spoken, WritePolicy};
 use crate::limits::{BUILT_IN_SUBSCRIPTIONS, CONNECTIONS_MAX, DISK_FAILURE_GOODBYE, INTERNAL_CLIENTS_MAX};
 use crate::login::{LoginCounts, Verifiers};
 use crate::peers::admission::{Admission, AdmissionLimits, Ticket, descriptors_max};
@@ -97,6 +97,10 @@ impl Wire for TcpWire {
             }
             _ => Some(self.writer.clone()),
         }
+    }
+
+    fn chosen(&mut self, version: Spoken) {
+        self.client.chosen = Some(version);
     }
 
     fn wrote(&mut self, now: Time) {

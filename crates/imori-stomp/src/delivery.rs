@@ -380,6 +380,7 @@ mod tests {
             sequence: 0,
             failures: 0,
             is_redelivered: false,
+            is_last: true,
         };
         let mut out = Vec::new();
         let recipient = Recipient { session: SESSION_ID, label: b"label", number: 7, settles: false };

@@ -10,7 +10,7 @@ use imori_core::error::BrokerError;
 use imori_core::id::{ConnectionId, QueueId, ReaderId};
 use imori_core::message::{OriginId, Properties, Property, Publication, Span};
 use imori_core::name::Name;
-use imori_core::outbound::{Credit, Grant, HeldAnswers, Numbers, SessionId};
+use imori_core::outbound::{Credit, Grant, HeldAnswers, Numbers, Outbound, SessionId};
 use imori_core::queue::{DeadLetterTarget, QueueSettings};
 use imori_core::route::{Arguments, BindingKey, ExchangeKind, Settings, Syntax};
 use imori_core::world::World;
@@ -192,11 +192,30 @@ impl<'w> Caller<'w> {
 
     /// Consumes by grants, of which there is none yet, and settles.
     pub fn consume_granted(&self, queue: &str, label: &str) -> ReaderId {
+        self.consume_by_grants(queue, label, true)
+    }
+
+    /// Makes a temporary queue that replies may pass; gives its name, and its reader, which consumes by grants and
+    /// settles nothing.
+    pub fn reply_queue(&self, label: &str) -> (String, ReaderId) {
+        let secret = self.world.secret();
+        let add = |outbound: &mut Outbound| outbound.add_reply_queue(VHOST, secret);
+        let address = self.world.with_outbound(self.id, add).flatten().expect("there may be another");
+        let name = address.to_queue_name();
+        let settings = QueueSettings { exclusive_to: Some(self.id), ..QueueSettings::default() };
+        broker::declare_unnamed_queue(self.world, &self.actor(), &name, &settings).expect("it is new");
+        let name = String::from_utf8(name).expect("it is text");
+        let reader = self.consume_by_grants(&name, label, false);
+        (name, reader)
+    }
+
+    /// Consumes by grants, of which there is none yet.
+    pub fn consume_by_grants(&self, queue: &str, label: &str, settles: bool) -> ReaderId {
         let id = broker::find_queue(self.world, &self.actor(), queue.as_bytes()).expect("the queue is there");
         let options = ConsumeOptions {
             session: self.session,
             label: label.as_bytes().into(),
-            settles: true,
+            settles,
             credit: Credit::ungranted(),
             priority: 0,
             is_exclusive: false,

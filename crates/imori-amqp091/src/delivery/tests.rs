@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use imori_core::delivery::About;
 use imori_core::message::{Address, AddressView, OriginId, Properties, Span};
 use imori_core::outbound::SessionId;
 use imori_core::time::Time;
@@ -28,7 +29,7 @@ fn frames(mut bytes: &[u8]) -> Vec<(u16, &[u8])> {
 fn delivered(message: MessageView<'_>, address: &Arc<Address>, deaths: Option<&Arc<Deaths>>) -> Vec<u8> {
     let address = AddressView::new(address);
     let delivery =
-        Delivery { message, address: &address, deaths, sequence: 1, failures: 0, is_redelivered: true };
+        Delivery { is_redelivered: true, sequence: 1, ..About { address: &address, deaths }.fresh(message) };
     let label = consumer_label(7, "tag");
     let recipient = Recipient { session: SessionId(7), label: &label, number: 5, settles: true };
     let mut alone = Vec::new();

@@ -69,7 +69,7 @@ pub(crate) fn attach<W: World>(
     client.answer(world, channel, Confirm::NOW, &answer);
     client.answer(world, channel, Confirm::NOW, &Detach { handle, closed: true, error: Some(error.error()) });
     if let Some(session) = client.sessions.get_mut(&channel) {
-        session.links.insert(handle, Link { name: attach.name.into(), end: End::Detached });
+        session.links.insert(handle, Link::new(attach, None, End::Detached));
     }
     Ok(())
 }

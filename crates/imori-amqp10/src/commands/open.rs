@@ -5,6 +5,7 @@ use std::time::Duration;
 use imori_core::authorize::{Action, Actor, Object, authorize};
 use imori_core::world::World;
 
+use crate::PROTOCOL;
 use crate::client::Client;
 use crate::codec::composites::Open;
 use crate::codec::condition;
@@ -50,7 +51,7 @@ pub(crate) fn open<W: World>(
     enter(client, world, open.hostname).map_err(refused)?;
     let settings = &client.settings;
     client.facts.name = open.container_id.to_owned();
-    client.facts.protocol = String::from("AMQP 1.0");
+    client.facts.protocol = String::from(PROTOCOL);
     client.facts.sessions_max = Some(settings.channel_max.min(open.channel_max).saturating_add(1));
     client.facts.frame_bytes_max = Some(settings.frame_bytes_max.min(open.max_frame_size));
     client.facts.heartbeat_s = open.idle_time_out.map(|ms| u16::try_from(ms / 1000).unwrap_or(u16::MAX));

@@ -19,8 +19,8 @@ use crate::codec::restricted::{
 use crate::codec::value::{Descriptor, Map, Value};
 use crate::commands::management::{is_paired, paired};
 use crate::commands::terminus::{
-    Queue, Subscription, is_topic, known_subscription, made_name, named_subscription, queue, subscription,
-    temporary_queue,
+    Queue, Subscription, is_topic, known_subscription, made_name, named_subscription, queue, reply_queue,
+    subscription, temporary_queue,
 };
 use crate::delivery::label;
 use crate::link::{End, Link, SourceEnd, Until};
@@ -109,7 +109,9 @@ pub(super) fn attach_source<W: World>(
     };
     let end = End::Source(SourceEnd { reader, queue: until.map(|until| (queue.name.clone(), until)) });
     if let Some(session) = client.sessions.get_mut(&channel) {
-        session.links.insert(attach.handle, Link { name: attach.name.into(), end });
+        session
+            .links
+            .insert(attach.handle, Link::new(attach, answer.source.and_then(|source| source.address), end));
     }
     Ok(())
 }
@@ -143,7 +145,12 @@ fn open<W: World>(
                 (subscription(client, world, &Node::Topic(name.clone()))?, name)
             }
             false => {
-                let queue = temporary_queue(client, world, false)?;
+                let queue = match attach.snd_settle_mode {
+                    SenderSettleMode::Settled => reply_queue(client, world)?,
+                    SenderSettleMode::Unsettled | SenderSettleMode::Mixed => {
+                        temporary_queue(client, world, false)?
+                    }
+                };
                 let name = queue.name.clone();
                 (queue, name)
             }

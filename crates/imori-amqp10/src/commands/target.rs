@@ -83,6 +83,10 @@ fn begin<W: World>(
     (target, confirm): (AnyTarget<'_>, Confirm),
     (to, queue): (Receiver, Option<Name>),
 ) {
+    let address = match target {
+        AnyTarget::Target(target) => target.address,
+        AnyTarget::Coordinator(_) => None,
+    };
     let paired = paired();
     let answer = Attach {
         name: attach.name,
@@ -106,7 +110,7 @@ fn begin<W: World>(
     };
     link_flow(client, world, channel, attach.handle, (end.delivery_count, end.credit));
     if let Some(session) = client.sessions.get_mut(&channel) {
-        session.links.insert(attach.handle, Link { name: attach.name.into(), end: End::Target(end) });
+        session.links.insert(attach.handle, Link::new(attach, address, End::Target(end)));
     }
 }
 

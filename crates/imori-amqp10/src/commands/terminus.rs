@@ -8,7 +8,7 @@ use imori_core::error::BrokerError;
 use imori_core::id::QueueId;
 use imori_core::message::{TOPIC_EXCHANGE, Value};
 use imori_core::name::Name;
-use imori_core::outbound::INBOX_PREFIX;
+use imori_core::outbound::{INBOX_PREFIX, Outbound};
 use imori_core::queue::QueueSettings;
 use imori_core::route::{Arguments, BindingKey, Syntax, Target};
 use imori_core::world::World;
@@ -66,13 +66,32 @@ pub(super) fn queue<W: World>(client: &Client, world: &W, name: &Name) -> Result
     Ok(Queue { id: declared.id, name: name.clone(), confirm: declared.confirm })
 }
 
+/// Makes the queue of a dynamic source. Replies pass it while its only reader settles nothing.
+pub(super) fn reply_queue<W: World>(client: &Client, world: &W) -> Result<Queue, ProtocolError> {
+    let secret = world.secret();
+    let add = |outbound: &mut Outbound| outbound.add_reply_queue(client.vhost, secret);
+    let address = world.with_outbound(client.connection, add).flatten();
+    let Some(address) = address else { return temporary_queue(client, world, false) };
+    made_queue(client, world, Name::new(&address.to_queue_name()), false).inspect_err(|_| {
+        world.with_outbound(client.connection, |outbound| outbound.remove_reply_queue(&address));
+    })
+}
+
 /// Makes a queue of the connection under a name that nobody can guess.
 pub(super) fn temporary_queue<W: World>(
     client: &Client,
     world: &W,
     is_auto_delete: bool,
 ) -> Result<Queue, ProtocolError> {
-    let name = made_name(world);
+    made_queue(client, world, made_name(world), is_auto_delete)
+}
+
+fn made_queue<W: World>(
+    client: &Client,
+    world: &W,
+    name: Name,
+    is_auto_delete: bool,
+) -> Result<Queue, ProtocolError> {
     let settings = QueueSettings {
         exclusive_to: Some(client.connection),
         is_auto_delete,
@@ -83,12 +102,10 @@ pub(super) fn temporary_queue<W: World>(
     Ok(Queue { id: declared.id, name, confirm: declared.confirm })
 }
 
-/// A name that the broker makes and nobody can guess.
+/// A name that the broker makes and nobody can guess (SECURITY AUTH-06: all 128 bits of the secret are in it).
 pub(super) fn made_name<W: World>(world: &W) -> Name {
-    const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-    let digit = |byte: u8| DIGITS.get(usize::from(byte & 31)).copied().unwrap_or_default();
-    let secret = world.secret().map(digit);
-    Name::new(&[MADE_PREFIX, &secret].concat())
+    let digits = format!("{:032x}", u128::from_be_bytes(world.secret()));
+    Name::new(&[MADE_PREFIX, digits.as_bytes()].concat())
 }
 
 /// The queue between an exchange and a receiver that hears it for as long as its link is attached.

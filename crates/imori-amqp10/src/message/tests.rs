@@ -40,7 +40,9 @@ fn delivered(message: MessageView<'_>, deaths: Option<&Arc<Deaths>>, failures: u
     let address = Arc::new(Address::new(b"amq.topic", b"a.b"));
     let address = AddressView::new(&address);
     let is_redelivered = failures > 0;
-    let delivery = Delivery { message, address: &address, deaths, sequence: 1, failures, is_redelivered };
+    let address = &address;
+    let delivery =
+        Delivery { message, address, deaths, sequence: 1, failures, is_redelivered, is_last: true };
     let mut out = Vec::new();
     let body = body(&delivery, SOLE_ORIGINS, readers);
     push_head(&mut out, &delivery, body.len(), SOLE_ORIGINS, readers);

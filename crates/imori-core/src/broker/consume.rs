@@ -9,7 +9,7 @@ use crate::definitions::record_auto_deleted;
 use crate::error::BrokerError;
 use crate::id::{QueueId, Reader, ReaderId};
 use crate::name::Name;
-use crate::outbound::{Credit, Outbound, ReaderSpec, SessionId, Source, Subscription};
+use crate::outbound::{Credit, InboxAddress, Outbound, ReaderSpec, SessionId, Source, Subscription};
 use crate::pipeline::is_topic;
 use crate::queue::{ConsumeRefusal, Selection};
 use crate::route::{BindingKey, RouteError};
@@ -99,7 +99,14 @@ pub fn consume<W: World>(
             return Err(BrokerError::NoSession(session));
         };
         let consumer = Reader { connection: actor.connection, id: reader };
-        let ConsumeOptions { selector, drops_unwanted, is_browser, priority, is_exclusive, .. } = options;
+        let ConsumeOptions { selector, drops_unwanted, is_browser, priority, is_exclusive, settles, .. } =
+            options;
+        if let Some(address) = InboxAddress::from_queue_name(queue.name().as_bytes()) {
+            let is_inbox = !settles && selector.is_none() && !is_browser && queue.consumers_len() == 0;
+            world.with_outbound(address.owner, |outbound| {
+                outbound.set_reply_reader(&address, is_inbox.then_some((id, reader)));
+            });
+        }
         if selector.is_some() || is_browser {
             let drops_unwanted = drops_unwanted && selector.is_some() && !is_browser;
             let headers = world.header_readers();

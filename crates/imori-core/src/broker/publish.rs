@@ -1,4 +1,4 @@
-//! Publishes messages: to an inbox at once, else through an exchange to queues and live subscriptions.
+//! Publishes messages: to an inbox, or past a temporary queue, at once, else through an exchange to queues and live subscriptions.
 
 use std::slice;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::name::Name;
 use crate::outbound::SharedHeaders;
 use crate::pipeline::{
     Batch, PublishReport, Reports, Resolved, authorize_publish, authorize_reply, authorize_run, check_kept,
-    is_inbox, live_receivers, reply, resolve, resolve_all, resolve_own, send, send_to_own,
+    is_inbox, live_receivers, pass, reply, resolve, resolve_all, resolve_own, send, send_to_own,
 };
 use crate::route::Route;
 use crate::world::World;
@@ -35,6 +35,9 @@ pub fn publish<W: World>(
         return Ok(PublishReport { receivers, ..PublishReport::default() });
     }
     authorize_publish(world, actor, exchange, subject)?;
+    if let Some(report) = publish_past_queue(world, actor, (exchange, subject), publication) {
+        return Ok(report);
+    }
     let found = resolve(world, actor.vhost, exchange, subject, &publication.view())?;
     publish_to(world, actor, subject, &found, publication)
 }
@@ -73,11 +76,29 @@ pub fn publish_to_queue<W: World>(
 ) -> Result<Option<PublishReport>, BrokerError> {
     let (exchange, subject) = meant_address(exchange, subject);
     authorize_publish(world, actor, exchange, subject)?;
+    if let Some(report) = publish_past_queue(world, actor, (exchange, subject), publication) {
+        return Ok(Some(report));
+    }
     let found = resolve(world, actor.vhost, exchange, subject, &publication.view())?;
     if found.route.queues.is_empty() {
         return Ok(None);
     }
     publish_to(world, actor, subject, &found, publication).map(Some)
+}
+
+/// Publishes a message past a temporary queue to its reader; `None` where it has to go the way of every message.
+#[inline]
+fn publish_past_queue<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    to: (&[u8], &[u8]),
+    publication: &Publication<'_>,
+) -> Option<PublishReport> {
+    if !pass(world, actor.vhost, to, publication) {
+        return None;
+    }
+    world.published(actor, 1, publication.view().bytes());
+    Some(PublishReport { receivers: 1, ..PublishReport::default() })
 }
 
 #[inline]

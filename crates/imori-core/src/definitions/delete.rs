@@ -8,6 +8,7 @@ use crate::confirm::{Confirm, Level};
 use crate::error::BrokerError;
 use crate::id::{QueueId, VhostId};
 use crate::name::Name;
+use crate::outbound::InboxAddress;
 use crate::pipeline::{give_up, publish_dead_letters, record_effects, unthrottle};
 use crate::queue::{DeadLetter, Durability, Effects, Queue};
 use crate::record::Definition;
@@ -116,6 +117,9 @@ pub(crate) fn remove_queue<W: World>(
 fn forget<W: World>(world: &W, topology: &mut Topology, id: QueueId) -> Option<(Queue, Confirm)> {
     let auto_deleted = topology.forget_queue(id);
     let queue = world.remove_queue(id)?;
+    if let Some(address) = InboxAddress::from_queue_name(queue.name().as_bytes()) {
+        world.with_outbound(address.owner, |outbound| outbound.remove_reply_queue(&address));
+    }
     world.count(Counter::QueueDeleted);
     let durability = queue.durability();
     if let Some(Durability { id, .. }) = durability {

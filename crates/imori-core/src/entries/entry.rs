@@ -58,6 +58,7 @@ impl Entry {
             sequence: self.envelope.sequence,
             failures: self.envelope.failures,
             is_redelivered: self.envelope.is_redelivered,
+            is_last: false,
         }
     }
 

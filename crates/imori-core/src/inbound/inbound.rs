@@ -16,6 +16,7 @@ use crate::login::Verdict;
 use crate::outbound::{CutReason, Encoder, SessionId};
 use crate::room::Room;
 use crate::time::Time;
+use crate::turn::SessionDetails;
 use crate::turn::{Budget, ClientFacts, Next, Notice, Peer, Received};
 use crate::world::World;
 
@@ -67,6 +68,11 @@ pub trait Inbound: Debug + Sized {
     /// Tells the monitor about the client's program.
     fn client(&self) -> ClientFacts {
         ClientFacts::default()
+    }
+
+    /// Shows the sessions with their links; `None` in a protocol that has no links.
+    fn details<W: World>(&self, _world: &W) -> Option<Vec<SessionDetails>> {
+        None
     }
 
     /// Notes that the peer has begun TLS, and the certificate that it showed.

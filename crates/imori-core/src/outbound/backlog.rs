@@ -38,6 +38,7 @@ impl Waiting {
             sequence: 0,
             failures: 0,
             is_redelivered: false,
+            is_last: false,
         }
     }
 

@@ -121,6 +121,11 @@ impl FrameWindow {
         FrameNumbers { next: self.next, awaited: self.awaited }
     }
 
+    /// Frames that the peer takes.
+    pub(super) fn left(&self) -> u32 {
+        self.left
+    }
+
     /// Notes which frame of the peer is awaited, as the peer is told now.
     pub(super) fn tell(&mut self, awaited: u32) {
         self.awaited = awaited;

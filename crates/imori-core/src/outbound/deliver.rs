@@ -7,12 +7,12 @@ use super::backlog::{Receiver, Waiting};
 use super::buffer::Buffer;
 use super::credit::Credit;
 use super::encoder::{CutReason, Encoder, Recipient, SharedHeaders};
-use super::inbox::InboxAddress;
+use super::inbox::{InboxAddress, Pass};
 use super::outbound::Outbound;
 use super::readers::{ReaderSpec, Source, Subscription};
 use super::session::Session;
 use crate::delivery::{About, Delivery, QueuePosition, Taken};
-use crate::id::{QueueId, ReaderId, SessionId};
+use crate::id::{QueueId, ReaderId, SessionId, VhostId};
 use crate::message::{AddressView, Publication};
 use crate::route::pattern::is_reply;
 
@@ -76,6 +76,7 @@ impl Outbound {
         };
         if !has_room || record.is_held || !record.spec.credit.has_any() {
             record.is_starved = true;
+            record.is_behind = true;
             self.is_starved |= !has_room;
             return Taken::Full;
         }
@@ -84,9 +85,11 @@ impl Outbound {
         };
         if !session.has_window(record.spec.settles) {
             record.is_starved = true;
+            record.is_behind = true;
             session.join_line(record, id);
             return Taken::Full;
         }
+        record.is_behind &= !delivery.is_last;
         record.spec.credit.spend();
         let taken = write_delivery(
             &mut *self.encoder,
@@ -231,6 +234,18 @@ impl Outbound {
         } else {
             Reply::Cut
         }
+    }
+
+    /// Sends a message to the reader of a temporary queue, past that queue; false where the queue has to take it, as
+    /// others wait there, the reader has no credit, or somebody else reads too.
+    pub fn pass(&mut self, to: &InboxAddress, vhost: VhostId, publication: &Publication<'_>) -> bool {
+        let Some(Pass { queue, reader, address }) = self.reply_queues.pass(to, vhost) else { return false };
+        if self.readers.get(reader).is_none_or(|record| record.is_behind) {
+            return false;
+        }
+        let address = AddressView::new(&address);
+        let delivery = About { address: &address, deaths: None }.fresh(publication.view());
+        self.offer(reader, queue, &delivery, &mut SharedHeaders::for_receivers(1)) == Taken::Settled
     }
 
     /// Writes a delivery, or lets it wait as a message; false where that cut the connection.

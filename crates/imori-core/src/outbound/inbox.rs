@@ -3,11 +3,14 @@
 
 use std::sync::Arc;
 
-use crate::id::ConnectionId;
-use crate::message::Address;
+use crate::id::{ConnectionId, QueueId, ReaderId, VhostId};
+use crate::message::{Address, DEFAULT_EXCHANGE};
 
 /// How the routing key of an inbox begins, on the default exchange.
 pub const INBOX_PREFIX: &[u8] = b"imori.inbox.";
+
+/// How the name of a temporary queue begins that replies may pass.
+const REPLY_QUEUE_PREFIX: &[u8] = b"amq.gen-";
 
 /// Bytes of an inbox address before it is written as text: cell, slot, generation, index, secret.
 const ADDRESS_BYTES: usize = 2 + 4 + 4 + 2 + 16;
@@ -41,15 +44,95 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    /// Compares in a time that does not tell how much of a guess is right.
     pub(super) fn is_opened_by(&self, secret: &[u8; 16]) -> bool {
-        self.secret.iter().zip(secret).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
+        is_equal(&self.secret, secret)
     }
+}
+
+/// A temporary queue of the connection. While its only reader settles nothing and nothing waits, it is an inbox.
+#[derive(Debug)]
+struct ReplyQueue {
+    vhost: VhostId,
+    secret: [u8; 16],
+    address: Arc<Address>,
+    /// The queue and its only reader; `None` while the queue has to do its work.
+    reader: Option<(QueueId, ReaderId)>,
+}
+
+/// The way past a temporary queue to its reader.
+#[derive(Debug)]
+pub(super) struct Pass {
+    pub(super) queue: QueueId,
+    pub(super) reader: ReaderId,
+    pub(super) address: Arc<Address>,
+}
+
+/// The temporary queues of a connection that replies may pass, by index; `None` where one is gone.
+#[derive(Debug, Default)]
+pub(super) struct ReplyQueues(Vec<Option<ReplyQueue>>);
+
+impl ReplyQueues {
+    /// Adds one with this secret; `None` where there are `max`.
+    pub(super) fn add(
+        &mut self,
+        owner: ConnectionId,
+        vhost: VhostId,
+        secret: [u8; 16],
+        max: u16,
+    ) -> Option<InboxAddress> {
+        let free = self.0.iter().position(Option::is_none).unwrap_or(self.0.len());
+        let index = u16::try_from(free).ok().filter(|index| *index < max)?;
+        let address = InboxAddress { owner, index, secret };
+        let key = Arc::new(Address::new(DEFAULT_EXCHANGE, &address.to_queue_name()));
+        let queue = Some(ReplyQueue { vhost, secret, address: key, reader: None });
+        match self.0.get_mut(free) {
+            Some(place) => *place = queue,
+            None => self.0.push(queue),
+        }
+        Some(address)
+    }
+
+    /// Sets its queue and only reader, if there is one that settles nothing.
+    pub(super) fn set_reader(&mut self, of: &InboxAddress, reader: Option<(QueueId, ReaderId)>) {
+        if let Some(Some(queue)) = self.0.get_mut(usize::from(of.index))
+            && is_equal(&queue.secret, &of.secret)
+        {
+            queue.reader = reader;
+        }
+    }
+
+    pub(super) fn remove(&mut self, of: &InboxAddress) {
+        if let Some(place) = self.0.get_mut(usize::from(of.index)) {
+            place.take_if(|queue| is_equal(&queue.secret, &of.secret));
+        }
+    }
+
+    /// The way past this queue, for publishers in its vhost.
+    pub(super) fn pass(&self, to: &InboxAddress, vhost: VhostId) -> Option<Pass> {
+        let queue = self.0.get(usize::from(to.index))?.as_ref()?;
+        let (id, reader) = queue.reader?;
+        let is_it = queue.vhost == vhost && is_equal(&queue.secret, &to.secret);
+        is_it.then(|| Pass { queue: id, reader, address: Arc::clone(&queue.address) })
+    }
+}
+
+/// Compares in a time that does not tell how much of a guess is right.
+fn is_equal(secret: &[u8; 16], guess: &[u8; 16]) -> bool {
+    secret.iter().zip(guess).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
 }
 
 impl InboxAddress {
     /// The routing key by which the inbox is reached on the default exchange.
     pub fn to_key(&self) -> Vec<u8> {
+        self.behind(INBOX_PREFIX)
+    }
+
+    /// The name of the temporary queue that stands behind the inbox.
+    pub fn to_queue_name(&self) -> Vec<u8> {
+        self.behind(REPLY_QUEUE_PREFIX)
+    }
+
+    fn behind(&self, prefix: &[u8]) -> Vec<u8> {
         let mut bytes = [0; ADDRESS_BYTES];
         let parts: [&[u8]; 5] = [
             &self.owner.cell.to_be_bytes(),
@@ -61,8 +144,8 @@ impl InboxAddress {
         for (place, byte) in bytes.iter_mut().zip(parts.concat()) {
             *place = byte;
         }
-        let mut key = Vec::with_capacity(INBOX_PREFIX.len() + ADDRESS_CHARS);
-        key.extend_from_slice(INBOX_PREFIX);
+        let mut key = Vec::with_capacity(prefix.len() + ADDRESS_CHARS);
+        key.extend_from_slice(prefix);
         let mut bits: u32 = 0;
         let mut len = 0;
         for byte in bytes {
@@ -81,7 +164,16 @@ impl InboxAddress {
 
     /// Reads a routing key; `None` where it is not that of an inbox.
     pub fn from_key(key: &[u8]) -> Option<InboxAddress> {
-        let text = key.strip_prefix(INBOX_PREFIX)?;
+        InboxAddress::read(key.strip_prefix(INBOX_PREFIX)?)
+    }
+
+    /// Reads the name of a queue; `None` where it is not that of a temporary one that replies may pass.
+    #[inline]
+    pub fn from_queue_name(name: &[u8]) -> Option<InboxAddress> {
+        InboxAddress::read(name.strip_prefix(REPLY_QUEUE_PREFIX)?)
+    }
+
+    fn read(text: &[u8]) -> Option<InboxAddress> {
         if text.len() != ADDRESS_CHARS {
             return None;
         }
@@ -166,6 +258,12 @@ mod tests {
                 let key = written.to_key();
                 assert_eq!(key.len(), INBOX_PREFIX.len() + ADDRESS_CHARS);
                 assert_eq!(InboxAddress::from_key(&key), Some(written));
+                let name = written.to_queue_name();
+                assert_eq!(InboxAddress::from_queue_name(&name), Some(written));
+                assert_eq!(
+                    (InboxAddress::from_key(&name), InboxAddress::from_queue_name(&key)),
+                    (None, None)
+                );
             }
         }
     }

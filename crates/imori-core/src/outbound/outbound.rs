@@ -9,14 +9,14 @@ use std::sync::Arc;
 use super::backlog::Backlog;
 use super::buffer::Buffer;
 use super::encoder::{CutReason, Encoder};
-use super::inbox::{Inbox, InboxAddress};
+use super::inbox::{Inbox, InboxAddress, ReplyQueues};
 use super::readers::{ReaderSpec, Readers, Record, Source};
 use super::session::{Session, SessionInspection};
 use super::sessions::{FIRST_SLOT, Sessions};
 use crate::activity::ConnectionActivity;
 use crate::confirm::{Confirm, Progress};
 use crate::id::SessionId;
-use crate::id::{ConnectionId, QueueId, ReaderId};
+use crate::id::{ConnectionId, QueueId, ReaderId, VhostId};
 use crate::memory::Gauge;
 use crate::message::{Address, DEFAULT_EXCHANGE, HeaderReaders};
 use crate::responses::{OpenAnswers, Responses};
@@ -75,6 +75,8 @@ pub struct Outbound {
     pub(super) exhausted: Vec<ReaderId>,
     /// By index; `None` where an inbox ended with its session.
     pub(super) inboxes: Vec<Option<Inbox>>,
+    /// Its temporary queues that replies may pass.
+    pub(super) reply_queues: ReplyQueues,
     /// The answers that its client may publish, where that is a right of its own.
     pub(super) answers: Option<Box<OpenAnswers>>,
     /// Inboxes that there ever were.
@@ -124,6 +126,7 @@ impl Outbound {
             exhausted: Vec::new(),
             answers: None,
             inboxes: Vec::new(),
+            reply_queues: ReplyQueues::default(),
             inbox_serial: 0,
             journal: Progress::default(),
             waits_for_write: false,
@@ -315,6 +318,22 @@ impl Outbound {
         if let Some(session) = self.sessions.at_mut(slot).filter(|_| closed.is_some()) {
             session.inboxes -= 1;
         }
+    }
+
+    /// Makes the address of a temporary queue that replies may pass, whose name is
+    /// [`InboxAddress::to_queue_name`]. `None` where the connection has as many as it may have inboxes.
+    pub fn add_reply_queue(&mut self, vhost: VhostId, secret: [u8; 16]) -> Option<InboxAddress> {
+        self.reply_queues.add(self.id, vhost, secret, self.limits.inboxes_max)
+    }
+
+    /// Lets replies pass a temporary queue to its only reader, or go into the queue where there is no such reader.
+    pub fn set_reply_reader(&mut self, of: &InboxAddress, reader: Option<(QueueId, ReaderId)>) {
+        self.reply_queues.set_reader(of, reader);
+    }
+
+    /// Forgets a temporary queue that is gone.
+    pub fn remove_reply_queue(&mut self, of: &InboxAddress) {
+        self.reply_queues.remove(of);
     }
 
     /// Its consumers and live subscriptions.

@@ -58,6 +58,8 @@ pub(super) struct Record {
     pub(super) is_in_line: bool,
     /// The reader's queue was told that it can take no more, and waits to be told otherwise.
     pub(super) is_starved: bool,
+    /// Messages may wait in its queue: what comes past the queue would overtake them.
+    pub(super) is_behind: bool,
     /// The reader gets nothing before an answer that waits for the journal has left.
     pub(super) is_held: bool,
     /// The reader gives up its credit once it has all that there is.
@@ -87,6 +89,12 @@ impl Record {
         })
     }
 
+    /// The queue of a consumer.
+    pub(super) fn queue(&self) -> Option<QueueId> {
+        let Source::Queue(queue) = self.spec.source else { return None };
+        Some(queue)
+    }
+
     /// How many more live deliveries it may have, if that is limited.
     pub(super) fn left(&self) -> Option<usize> {
         self.delivered_max.map(|max| max.get().saturating_sub(self.delivered) as usize)
@@ -112,6 +120,7 @@ impl Readers {
             place,
             is_in_line: false,
             is_starved: false,
+            is_behind: true,
             is_held: false,
             is_draining: false,
             delivered: 0,

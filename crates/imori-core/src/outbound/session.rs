@@ -157,6 +157,11 @@ impl Session {
         self.unsettled.get(index)?.1.as_ref()
     }
 
+    /// The deliveries that are not settled.
+    pub(super) fn unsettled(&self) -> impl Iterator<Item = &Unsettled> {
+        self.unsettled.iter().filter_map(|(_, unsettled)| unsettled.as_ref())
+    }
+
     /// How many are not settled.
     #[cfg(test)]
     pub(super) fn unsettled_len(&self) -> usize {

@@ -226,6 +226,7 @@ fn delivery<'a>(publication: &'a Publication<'_>, address: &'a AddressView<'a>) 
         sequence: 0,
         failures: 0,
         is_redelivered: false,
+        is_last: true,
     }
 }
 

@@ -5,7 +5,7 @@ use std::slice;
 use super::batch::Batch;
 use super::report::{PublishReport, Reports};
 use crate::delivery::About;
-use crate::id::{ConnectionId, Reader};
+use crate::id::{ConnectionId, Reader, VhostId};
 use crate::message::{Publication, meant_address};
 use crate::outbound::{InboxAddress, Live, Outbound, Reply, SharedHeaders};
 use crate::route::Route;
@@ -22,6 +22,24 @@ pub(crate) fn reply<W: World>(world: &W, key: &[u8], publication: &Publication<'
         Some(Reply::Gone) | None => world.count(Counter::ReplyDropped),
     }
     false
+}
+
+/// Sends a message past a temporary queue to its reader; false where it has to go the way of every message, as
+/// nearly all do.
+#[inline]
+pub(crate) fn pass<W: World>(
+    world: &W,
+    vhost: VhostId,
+    (exchange, subject): (&[u8], &[u8]),
+    publication: &Publication<'_>,
+) -> bool {
+    let to = if exchange.is_empty() { InboxAddress::from_queue_name(subject) } else { None };
+    let Some(to) = to else { return false };
+    // A delayed message waits in the queue, and a trace follows the way that a message takes.
+    if publication.view().properties.delay_ms.is_some() || world.trace_from().is_some() {
+        return false;
+    }
+    world.with_outbound(to.owner, |outbound| outbound.pass(&to, vhost, publication)) == Some(true)
 }
 
 /// How many receivers of a route may share the headers of a delivery.

@@ -26,7 +26,7 @@ pub(crate) use dead_letter::{Move, publish_dead_letters};
 pub use dedup::{renew_seen, renew_some_seen};
 pub(crate) use enqueue::offer;
 pub(crate) use follow_ups::{FollowUps, give_up, unthrottle};
-pub(crate) use live::{live_receivers, reply, send_live, send_to_own};
+pub(crate) use live::{live_receivers, pass, reply, send_live, send_to_own};
 pub(crate) use locked::{LockedPlan, LockedQueues};
 pub(crate) use record::{group_bytes, message_record, record_counts, record_effects};
 pub use report::PublishReport;

@@ -35,7 +35,9 @@ impl Queue {
                 break;
             }
             let stance = Stance::Front(entry.envelope.priority);
-            match self.offer_in_turn(&entry.delivery(&entry.address()), stance, offer) {
+            let address = entry.address();
+            let delivery = Delivery { is_last: self.ready.is_empty(), ..entry.delivery(&address) };
+            match self.offer_in_turn(&delivery, stance, offer) {
                 Some(taken) => self.note_taken(entry, taken, now, effects),
                 None => self.ready.put_back(entry),
             }

@@ -71,6 +71,7 @@ impl Queue {
                 sequence,
                 failures: 0,
                 is_redelivered: false,
+                is_last: is_empty,
             };
             let stance = Stance::Fresh((!is_empty).then_some(end));
             match self.offer_in_turn(&delivery, stance, offer) {

@@ -5,6 +5,7 @@ mod publish;
 mod reports;
 mod subscribe;
 mod inbox;
+mod reply_queue;
 mod internal;
 mod consume;
 mod commit;

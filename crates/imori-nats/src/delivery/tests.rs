@@ -65,6 +65,7 @@ fn encoded(has_headers: bool, origin: OriginId, reply: &str, block: &str, deaths
         sequence: 0,
         failures: 0,
         is_redelivered: false,
+        is_last: true,
     };
     let (mut out, mut encoder) = (Vec::new(), encoder(has_headers));
     assert!(encoder.has_form(&delivery));
@@ -180,6 +181,7 @@ fn what_has_no_form_is_known() {
             sequence: 0,
             failures: 0,
             is_redelivered: false,
+            is_last: true,
         };
         assert_eq!(encoder.has_form(&delivery), expected, "{}", subject.escape_ascii());
     }
@@ -214,6 +216,7 @@ fn fits(has_headers: bool, origin: OriginId, body_len: usize, deaths: Option<Dea
         sequence: 0,
         failures: 0,
         is_redelivered: false,
+        is_last: true,
     };
     DeliveryEncoder::new(has_headers, &settings).has_form(&delivery)
 }

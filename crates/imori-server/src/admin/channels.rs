@@ -1,19 +1,24 @@
-//! `/api/channels`: the sessions that clients opened.
+//! `/api/channels`, and `/api/connections/{name}/sessions`: the sessions that clients opened.
 
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::{Query, State};
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
 use axum::response::Response;
 use imori_core::authorize::Identity;
 use imori_core::id::ConnectionId;
 use imori_core::outbound::SessionInspection;
+use imori_core::turn::{LinkDirection, SessionDetails};
 use serde_json::{Value, json};
 
 use crate::http::rest_at;
 use crate::operations::connections::{connection_ids, name};
+use crate::operations::links::session_details;
 use crate::requests::administered::Administered;
+use crate::requests::answer::json_with;
 use crate::requests::list::{ListQuery, list};
+use crate::requests::operation_error::OperationError;
 
 /// A session of a connection.
 struct Key {
@@ -38,6 +43,59 @@ pub(super) async fn channels(
     let name_of =
         move |key: &Key| named.shared.with_link(key.connection, |link| channel_name(&name(link), key));
     list(ListQuery::read(&pairs), keys, name_of, move |key| row(&shown, key)).await
+}
+
+/// The sessions of a connection of AMQP 1.0 with their links.
+pub(super) async fn sessions(
+    State(broker): State<Arc<Administered>>,
+    Extension(identity): Extension<Identity>,
+    Path(name): Path<String>,
+) -> Result<Response, OperationError> {
+    let sessions = session_details(&broker, &identity, &name).await?;
+    Ok(json_with(StatusCode::OK, &sessions.iter().map(session_row).collect()))
+}
+
+/// A session as RabbitMQ shows it. Its `handle` is that of both ends.
+fn session_row(session: &SessionDetails) -> Value {
+    let of = |direction| session.links.iter().filter(move |link| link.direction == direction);
+    let incoming = of(LinkDirection::Incoming).map(|link| {
+        json!({
+            "handle": link.handle,
+            "link_name": link.name,
+            "snd_settle_mode": link.snd_settle_mode,
+            "rcv_settle_mode": link.rcv_settle_mode,
+            "target_address": link.address,
+            "max_message_size": link.message_bytes_max,
+            "delivery_count": link.delivery_count,
+            "credit": link.credit,
+        })
+    });
+    let outgoing = of(LinkDirection::Outgoing).map(|link| {
+        json!({
+            "handle": link.handle,
+            "link_name": link.name,
+            "snd_settle_mode": link.snd_settle_mode,
+            "rcv_settle_mode": link.rcv_settle_mode,
+            "send_settled": link.snd_settle_mode == "settled",
+            "source_address": link.address,
+            "queue_name": link.queue.as_ref().map(ToString::to_string),
+            "max_message_size": link.message_bytes_max,
+            "delivery_count": link.delivery_count,
+            "credit": link.credit,
+            "unsettled_deliveries": link.unsettled,
+        })
+    });
+    json!({
+        "channel_number": session.channel,
+        "handle_max": session.handle_max,
+        "next_incoming_id": session.next_incoming_id,
+        "incoming_window": session.incoming_window,
+        "next_outgoing_id": session.next_outgoing_id,
+        "remote_incoming_window": session.remote_incoming_window,
+        "outgoing_unsettled_deliveries": session.unsettled,
+        "incoming_links": incoming.collect::<Value>(),
+        "outgoing_links": outgoing.collect::<Value>(),
+    })
 }
 
 fn channel_name(connection: &str, key: &Key) -> String {

@@ -91,6 +91,7 @@ fn row(broker: &Administered, id: ConnectionId) -> Option<Value> {
         "send_pend": shown.unsent_bytes,
     });
     let optional = [
+        ("container_id", json!(facts.name), facts.protocol == imori_amqp10::PROTOCOL),
         ("auth_mechanism", json!(facts.mechanism), !facts.mechanism.is_empty()),
         ("channel_max", json!(facts.sessions_max), facts.sessions_max.is_some()),
         ("frame_max", json!(facts.frame_bytes_max), facts.frame_bytes_max.is_some()),

@@ -62,7 +62,7 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
             .delete(move |broker, identity, path| policies::delete_policy(kind, broker, identity, path))
     };
     let operators = PolicyKind::Operator;
-    let paths: [(&str, MethodRouter<Arc<Administered>>); 65] = [
+    let paths: [(&str, MethodRouter<Arc<Administered>>); 66] = [
         ("/livez", get(probes::livez)),
         ("/readyz", get(probes::readyz)),
         ("/metrics", monitor(get(probes::metrics))),
@@ -73,6 +73,7 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
         ("/api/whoami", manage(get(users::whoami))),
         ("/api/connections", manage(get(connections::connections))),
         ("/api/connections/{name}", manage(connection)),
+        ("/api/connections/{name}/sessions", manage(get(channels::sessions))),
         ("/api/channels", manage(get(channels::channels))),
         ("/api/queues", manage(get(queues::queues))),
         ("/api/queues/{vhost}", manage(get(queues::queues))),

@@ -7,6 +7,7 @@ mod conflict;
 mod exposure;
 mod sections;
 mod declare;
+mod spoken;
 mod address;
 mod audit_output;
 mod file_path;
@@ -35,4 +36,5 @@ pub use sections::{
     Log, LogFormat, LogLevel, NatsTls, Stomp, Tls, TlsVersion, Traces, UserFrom, WritePolicy,
 };
 pub use setting::{Names, Setting, Value};
+pub use spoken::Spoken;
 pub use web_address::{NotAWebAddress, WebAddress};

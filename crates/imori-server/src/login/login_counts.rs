@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use imori_core::login::Verdict;
 
-use crate::config::ProtocolName;
+use crate::config::Spoken;
 
 /// Ways by which a login comes: each protocol for messages, and HTTP behind them.
-const KINDS: usize = ProtocolName::ALL.len() + 1;
+const KINDS: usize = Spoken::ALL.len() + 1;
 
 /// Outcomes of logins.
 pub(crate) const OUTCOMES: [&str; 3] = ["granted", "refused", "busy"];
@@ -18,7 +18,7 @@ pub(crate) struct LoginCounts([[AtomicU64; OUTCOMES.len()]; KINDS]);
 
 impl LoginCounts {
     /// Counts a login by a protocol for messages, or by HTTP.
-    pub(crate) fn count(&self, protocol: Option<ProtocolName>, verdict: &Verdict) {
+    pub(crate) fn count(&self, protocol: Option<Spoken>, verdict: &Verdict) {
         let kind = protocol.map_or(KINDS - 1, |protocol| protocol as usize);
         let outcome = match verdict {
             Verdict::Granted(_) => 0,
@@ -31,8 +31,8 @@ impl LoginCounts {
     }
 
     /// The counts by protocol, HTTP as `None`, and [`OUTCOMES`].
-    pub(crate) fn each(&self) -> impl Iterator<Item = (Option<ProtocolName>, [u64; OUTCOMES.len()])> {
-        let kinds = ProtocolName::ALL.into_iter().map(Some).chain([None]);
+    pub(crate) fn each(&self) -> impl Iterator<Item = (Option<Spoken>, [u64; OUTCOMES.len()])> {
+        let kinds = Spoken::ALL.into_iter().map(Some).chain([None]);
         kinds.zip(&self.0).map(|(kind, counts)| {
             let mut loaded = [0; OUTCOMES.len()];
             loaded.iter_mut().zip(counts).for_each(|(to, from)| *to = from.load(Ordering::Relaxed));

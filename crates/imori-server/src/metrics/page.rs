@@ -14,7 +14,7 @@ use super::process::{memory_bytes, usage};
 use super::queues::QueueSums;
 use super::sources::{Metrics, Traffic};
 use crate::cell_state::histogram::BOUNDS_US;
-use crate::config::ProtocolName;
+use crate::config::Spoken;
 use crate::login::OUTCOMES;
 use crate::peers::sums::{Sums, kind};
 use crate::stall::Cause;
@@ -37,13 +37,9 @@ pub(crate) async fn page(metrics: &Metrics) -> String {
     page.into_text()
 }
 
-/// The value of the label `protocol`, as RabbitMQ has it where it has the protocol; `none` before one is agreed on.
-fn label(protocol: Option<ProtocolName>) -> &'static str {
-    match protocol {
-        Some(ProtocolName::Amqp) => "amqp091",
-        Some(other) => other.name(),
-        None => "none",
-    }
+/// The value of the label `protocol`; `none` before one is agreed on.
+fn label(protocol: Option<Spoken>) -> &'static str {
+    protocol.map_or("none", Spoken::label)
 }
 
 impl Metrics {
@@ -106,8 +102,7 @@ fn push_process(page: &mut Exposition, metrics: &Metrics) {
 type OfProtocol = (&'static str, &'static str, &'static str, fn(&Sums) -> u64);
 
 fn push_connections(page: &mut Exposition, metrics: &Metrics, traffic: &Traffic) {
-    let kinds = ProtocolName::ALL.map(Some).into_iter().chain([None]);
-    let kinds: Vec<Option<ProtocolName>> = kinds.collect();
+    let kinds: Vec<Option<Spoken>> = Spoken::ALL.map(Some).into_iter().chain([None]).collect();
     let closed = |of: usize| {
         let both = traffic.ever.get(of).zip(traffic.open.get(of));
         both.map_or(0, |(ever, open)| ever.connections.saturating_sub(open.connections))
@@ -234,7 +229,7 @@ fn push_logins(page: &mut Exposition, metrics: &Metrics) {
     page.head(name, "Logins, by what became of them.", "counter");
     let (mut granted, mut refused) = (0, 0);
     for (protocol, counts) in metrics.shared.logins.each() {
-        let protocol = protocol.map_or("http", |protocol| label(Some(protocol)));
+        let protocol = protocol.map_or("http", Spoken::label);
         for (outcome, count) in OUTCOMES.into_iter().zip(counts) {
             page.sample(name, &[("protocol", protocol), ("result", outcome)], count as f64);
         }

@@ -108,6 +108,7 @@ impl Served {
             let client = Client {
                 number,
                 protocol,
+                chosen: None,
                 source,
                 local,
                 since,

@@ -17,6 +17,7 @@ pub(crate) mod messages;
 pub(crate) mod message_facts;
 pub(crate) mod publish;
 pub(crate) mod queues;
+pub(crate) mod links;
 pub(crate) mod readers;
 pub(crate) mod connections;
 pub(crate) mod vhost_operator;

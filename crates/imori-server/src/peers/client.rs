@@ -9,7 +9,7 @@ use imori_core::id::VhostId;
 use imori_core::time::Time;
 use imori_core::turn::ClientFacts;
 
-use crate::config::ProtocolName;
+use crate::config::{ProtocolName, Spoken};
 
 /// The client of a connection.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub(crate) struct Client {
     pub(crate) number: u64,
     /// `None` until it is agreed on.
     pub(crate) protocol: Option<ProtocolName>,
+    /// The version that the client chose of a protocol that has several.
+    pub(crate) chosen: Option<Spoken>,
     pub(crate) source: SocketAddr,
     /// The address that it connected to.
     pub(crate) local: SocketAddr,
@@ -35,6 +37,7 @@ impl Client {
         Client {
             number: 0,
             protocol: None,
+            chosen: None,
             source: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
             local: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
             since: now,
@@ -42,6 +45,11 @@ impl Client {
             written_at: now,
             traffic: Arc::default(),
         }
+    }
+
+    /// The protocol that it speaks; `None` before one is agreed on.
+    pub(crate) fn spoken(&self) -> Option<Spoken> {
+        self.chosen.or_else(|| Spoken::of(self.protocol?))
     }
 }
 

@@ -6,11 +6,11 @@ use imori_core::activity::ConnectionActivity;
 use imori_core::outbound::Outbound;
 
 use super::client::Client;
-use crate::config::ProtocolName;
+use crate::config::Spoken;
 use crate::slots::unpoisoned;
 
 /// Kinds of connections: one a protocol, and those that have not agreed on one.
-pub(crate) const KINDS: usize = ProtocolName::ALL.len() + 1;
+pub(crate) const KINDS: usize = Spoken::ALL.len() + 1;
 
 /// The traffic of some connections.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +34,8 @@ pub(crate) struct Sums {
 pub(crate) type SumsByKind = [Sums; KINDS];
 
 /// The place of a protocol among the kinds.
-pub(crate) fn kind(protocol: Option<ProtocolName>) -> usize {
-    protocol.map_or(ProtocolName::ALL.len(), |protocol| protocol as usize)
+pub(crate) fn kind(protocol: Option<Spoken>) -> usize {
+    protocol.map_or(Spoken::ALL.len(), |protocol| protocol as usize)
 }
 
 impl Sums {
@@ -54,7 +54,7 @@ impl Sums {
             bytes_out: outbound.appended(),
             activity: *outbound.activity(),
         };
-        Some((kind(client.protocol), sums))
+        Some((kind(client.spoken()), sums))
     }
 
     /// Raises what only grows to that of `other` where this is more.

@@ -10,8 +10,11 @@ use imori_core::id::{ConnectionId, VhostId};
 use imori_core::inbound::{Inbound, Intake, Performed, Phase, Taken, Unread};
 use imori_core::outbound::{Encoder, SessionId};
 use imori_core::time::Time;
+use imori_core::turn::SessionDetails;
 use imori_core::turn::{Budget, ClientFacts, Peer};
 use imori_core::world::World;
+
+use crate::config::Spoken;
 
 /// Settings of both versions.
 #[derive(Debug, Clone)]
@@ -44,21 +47,14 @@ pub struct Undecided {
     is_closed: bool,
 }
 
-/// The versions of AMQP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Version {
-    Amqp091,
-    Amqp10,
-}
-
 /// The version that the first bytes ask for; `None` where more of them are needed. AMQP 1.0's header has the protocol's
 /// number, of frames, of TLS or of SASL, and behind that a 1.
-fn version(first: &[u8]) -> Option<Version> {
+fn version(first: &[u8]) -> Option<Spoken> {
     match first {
-        [b'A', b'M', b'Q', b'P', 2 | 3, ..] | [b'A', b'M', b'Q', b'P', 0, 1, ..] => Some(Version::Amqp10),
+        [b'A', b'M', b'Q', b'P', 2 | 3, ..] | [b'A', b'M', b'Q', b'P', 0, 1, ..] => Some(Spoken::Amqp10),
         [b'A', b'M', b'Q', b'P', 0] => None,
         _ if first.len() <= 4 && b"AMQP".starts_with(first) => None,
-        _ => Some(Version::Amqp091),
+        _ => Some(Spoken::Amqp091),
     }
 }
 
@@ -74,24 +70,30 @@ macro_rules! each {
 }
 
 impl AmqpConnection {
-    /// Becomes a connection of the version that the first bytes ask for, if they are there.
+    /// Becomes a connection of the version that the first bytes ask for, if they are there. Gives whose version it is.
+    #[inline]
+    pub(super) fn decide<W: World>(&mut self, world: &W, first: &[u8]) -> Option<(ConnectionId, Spoken)> {
+        match self {
+            AmqpConnection::Undecided(_) => self.become_version(world, first),
+            AmqpConnection::Amqp091(_) | AmqpConnection::Amqp10(_) => None,
+        }
+    }
+
     #[cold]
-    fn decide<W: World>(&mut self, world: &W, first: &[u8]) -> bool {
-        let AmqpConnection::Undecided(undecided) = self else { return true };
-        let Some(version) = version(first) else { return false };
+    fn become_version<W: World>(&mut self, world: &W, first: &[u8]) -> Option<(ConnectionId, Spoken)> {
+        let AmqpConnection::Undecided(undecided) = self else { return None };
+        let version = version(first)?;
         let Undecided { settings, id, accepted, intake, .. } = &**undecided;
         let (id, peer) = (*id, intake.peer.clone());
         *self = match version {
-            Version::Amqp091 => {
-                AmqpConnection::Amqp091(Amqp091::new(Arc::clone(&settings.amqp091), id, peer, *accepted))
-            }
-            Version::Amqp10 => {
+            Spoken::Amqp10 => {
                 let encoder = Amqp10::encoder(&settings.amqp10);
                 world.with_outbound(id, |outbound| outbound.set_encoder(encoder));
                 AmqpConnection::Amqp10(Amqp10::new(Arc::clone(&settings.amqp10), id, peer, *accepted))
             }
+            _ => AmqpConnection::Amqp091(Amqp091::new(Arc::clone(&settings.amqp091), id, peer, *accepted)),
         };
-        true
+        Some((id, version))
     }
 }
 
@@ -153,6 +155,13 @@ impl Inbound for AmqpConnection {
         each!(self, inbound => inbound.client())
     }
 
+    fn details<W: World>(&self, world: &W) -> Option<Vec<SessionDetails>> {
+        match self {
+            AmqpConnection::Amqp10(inbound) => inbound.details(world),
+            AmqpConnection::Undecided(_) | AmqpConnection::Amqp091(_) => None,
+        }
+    }
+
     #[inline]
     fn take<W: World>(
         &mut self,
@@ -161,11 +170,7 @@ impl Inbound for AmqpConnection {
         unread: Unread<'_>,
         budget: &mut Budget,
     ) -> Taken {
-        if let AmqpConnection::Undecided(_) = self
-            && !self.decide(world, unread.bytes())
-        {
-            return Taken::Incomplete { frame_bytes: None };
-        }
+        self.decide(world, unread.bytes());
         match self {
             AmqpConnection::Amqp091(inbound) => inbound.take(world, scratch, unread, budget),
             AmqpConnection::Amqp10(inbound) => inbound.take(world, scratch, unread, budget),
@@ -271,15 +276,15 @@ mod tests {
             (b"A", None),
             (b"AMQP", None),
             (b"AMQP\0", None),
-            (b"AMQP\0\0", Some(Version::Amqp091)),
-            (b"AMQP\0\0\x09\x01", Some(Version::Amqp091)),
-            (b"AMQP\x01\x01\x08\x00", Some(Version::Amqp091)),
-            (b"AMQP\0\x01\0\0", Some(Version::Amqp10)),
-            (b"AMQP\x03", Some(Version::Amqp10)),
-            (b"AMQP\x02\x01\0\0", Some(Version::Amqp10)),
-            (b"AMQP\x04", Some(Version::Amqp091)),
-            (b"G", Some(Version::Amqp091)),
-            (b"AMQX", Some(Version::Amqp091)),
+            (b"AMQP\0\0", Some(Spoken::Amqp091)),
+            (b"AMQP\0\0\x09\x01", Some(Spoken::Amqp091)),
+            (b"AMQP\x01\x01\x08\x00", Some(Spoken::Amqp091)),
+            (b"AMQP\0\x01\0\0", Some(Spoken::Amqp10)),
+            (b"AMQP\x03", Some(Spoken::Amqp10)),
+            (b"AMQP\x02\x01\0\0", Some(Spoken::Amqp10)),
+            (b"AMQP\x04", Some(Spoken::Amqp091)),
+            (b"G", Some(Spoken::Amqp091)),
+            (b"AMQX", Some(Spoken::Amqp091)),
         ] {
             assert_eq!(version(first), expected, "{first:?}");
         }

@@ -8,9 +8,11 @@ use imori_core::certificate::Certificate;
 use imori_core::inbound::Inbound;
 use imori_core::login::Verdict;
 use imori_core::time::Time;
+use imori_core::turn::SessionDetails;
 use imori_core::turn::{ClientFacts, Next, Notice, Received};
 
 use super::host::Host;
+use super::link::Wire as _;
 use crate::protocol::Protocol;
 
 /// An inbound half that a [`Task`](super::Task) feeds. Each method does as the one of [`Inbound`] of its name.
@@ -32,6 +34,9 @@ pub trait Conversation {
 
     /// Tells the monitor about the client's program.
     fn client(&self) -> ClientFacts;
+
+    /// Shows the sessions with their links; `None` in a protocol that has no links.
+    fn details<H: Host>(&self, host: &H) -> Option<Vec<SessionDetails>>;
 
     /// Gives the last notice once, for the log.
     fn take_notice(&mut self) -> Option<Notice>;
@@ -108,6 +113,10 @@ macro_rules! as_of {
 
         fn client(&self) -> ClientFacts {
             $($of)+::client(self)
+        }
+
+        fn details<H: Host>(&self, host: &H) -> Option<Vec<SessionDetails>> {
+            $($of)+::details(self, host)
         }
 
         fn take_notice(&mut self) -> Option<Notice> {
@@ -189,6 +198,9 @@ impl Conversation for Protocol {
 
     #[inline]
     fn receive<H: Host>(&mut self, host: &H, input: &[u8], shared: Option<&Bytes>) -> Received {
+        if let Some((id, version)) = self.decide(host, input) {
+            host.with_link(id, |link| link.wire.chosen(version));
+        }
         let mut budget = host.cell_scratch().budget(host.now());
         let scratch = &mut host.cell_scratch().scratch.borrow_mut();
         Protocol::receive(self, host, scratch, input, shared, &mut budget)

@@ -8,8 +8,13 @@ use imori_core::authorize::Renewal;
 use imori_core::login::Verdict;
 use imori_core::outbound::Outbound;
 use imori_core::time::Time;
+use imori_core::turn::SessionDetails;
 
 use super::signal::{Signal, Signals};
+use crate::config::Spoken;
+
+/// Takes the sessions of a connection; `None` in a protocol that has no links.
+pub type Inspector = Box<dyn FnOnce(Option<Vec<SessionDetails>>) + Send>;
 
 /// The part of a connection that other cells may touch.
 pub struct Link<W> {
@@ -22,6 +27,8 @@ pub struct Link<W> {
     pub(super) verdict: Option<Box<Verdict>>,
     /// Changes of users that its task has not seen, the last of each.
     pub(super) renewals: Vec<Renewal>,
+    /// Those whom its task is to show its sessions.
+    inspectors: Vec<Inspector>,
     /// Its task was told that it ends.
     pub(super) is_ending: bool,
     /// The connection is on its cell's list of those with answers that wait for the journal.
@@ -35,6 +42,9 @@ pub trait Wire {
 
     /// Gives what writes it, outside the lock; `None` where that is for the connection's own cell alone.
     fn writer(&self, is_own_cell: bool) -> Option<Self::Writer>;
+
+    /// Its client chose this version of a protocol that has several.
+    fn chosen(&mut self, _version: Spoken) {}
 
     /// Something of it is being written.
     fn wrote(&mut self, _now: Time) {}
@@ -58,6 +68,7 @@ impl<W: Wire> Link<W> {
             signals,
             verdict: None,
             renewals: Vec::new(),
+            inspectors: Vec::new(),
             is_ending: false,
             awaits_journal: false,
         }
@@ -79,6 +90,17 @@ impl<W: Wire> Link<W> {
     /// Takes the changes of users that its task has to see to.
     pub fn take_renewals(&mut self) -> Vec<Renewal> {
         mem::take(&mut self.renewals)
+    }
+
+    /// Lets its task show its sessions, and wakes it. Where the connection ends before, `inspector` is dropped.
+    pub fn inspect(&mut self, inspector: Inspector) {
+        self.inspectors.push(inspector);
+        self.signal(Signal::Inspected);
+    }
+
+    /// Takes those whom its task is to show its sessions.
+    pub(super) fn take_inspectors(&mut self) -> Vec<Inspector> {
+        mem::take(&mut self.inspectors)
     }
 
     /// Tells its task something and wakes it.

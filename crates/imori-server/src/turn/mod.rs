@@ -24,7 +24,7 @@ pub use confirm::{await_journal, release_confirms};
 pub use conversation::Conversation;
 pub use flush::{flush, flush_touched};
 pub use host::{Host, Transport};
-pub use link::{Link, Wire};
+pub use link::{Inspector, Link, Wire};
 pub use memory::Memory;
 pub use outbound_access::{check_memory, give_signal, with_outbound};
 pub use signal::{Signal, Signals};

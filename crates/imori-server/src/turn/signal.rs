@@ -30,6 +30,8 @@ pub enum Signal {
     Room = 1024,
     /// Changes of users are in its link.
     Renewed = 2048,
+    /// An operator wants to see its sessions; whom to tell is in its link.
+    Inspected = 4096,
 }
 
 /// The signals that were given and not seen to.

@@ -267,6 +267,10 @@ impl<P: Conversation> Task<P> {
             }
             self.tell_notice(transport);
         }
+        if self.signals.take(Signal::Inspected) {
+            let inspectors = host.with_link(self.id, |link| link.take_inspectors()).unwrap_or_default();
+            inspectors.into_iter().for_each(|inspector| inspector(self.protocol.details(host)));
+        }
         if self.signals.take(Signal::Room) && self.state == State::Parked && self.input.waits_for_room() {
             self.state = State::Open;
         }

@@ -55,6 +55,10 @@ pub(super) struct Connection {
     sent_bytes: u64,
     /// Bytes that wait for the client to read.
     unsent_bytes: usize,
+    /// The container of a client of AMQP 1.0.
+    container_id: Option<String>,
+    /// Seconds between heart-beats, or without a frame in AMQP 1.0, that the client agreed to.
+    heartbeat_s: Option<u16>,
     /// Everything that the client tells of itself.
     client_properties: Map<String, Value>,
 }
@@ -64,8 +68,11 @@ impl Connection {
         let facts = ConnectionFacts::of(broker, id)?;
         let client_properties = client_properties(&facts.client);
         let client_name = client_properties.get("connection_name").and_then(Value::as_str).map(str::to_owned);
+        let is_container = facts.client.protocol == imori_amqp10::PROTOCOL;
         Some(Connection {
             name: facts.name,
+            container_id: is_container.then_some(facts.client.name),
+            heartbeat_s: facts.client.heartbeat_s,
             client_name,
             protocol: facts.client.protocol,
             user: facts.client.user,

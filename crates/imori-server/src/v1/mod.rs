@@ -17,6 +17,7 @@ mod messages;
 mod exchanges;
 mod queues;
 mod connections;
+mod links;
 mod request;
 mod problem;
 

@@ -11,7 +11,9 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
 use super::document::{head, with_refusals};
-use super::{config, connections, events, exchanges, messages, overview, policies, queues, users, vhosts};
+use super::{
+    config, connections, events, exchanges, links, messages, overview, policies, queues, users, vhosts,
+};
 use crate::requests::administered::Administered;
 use crate::requests::needs::needs;
 
@@ -73,6 +75,7 @@ fn described() -> OpenApiRouter<Arc<Administered>> {
         .routes(manage(routes!(messages::retry)))
         .routes(manage(routes!(connections::list)))
         .routes(manage(routes!(connections::show, connections::close)))
+        .routes(manage(routes!(links::sessions)))
         .routes(manage(routes!(connections::sessions)))
         .routes(manage(routes!(connections::consumers)))
         .routes(manage(routes!(connections::end_consumer)))

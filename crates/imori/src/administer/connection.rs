@@ -1,6 +1,7 @@
 //! `imori connection`: the clients of a broker.
 
 use clap::{Args, Subcommand};
+use serde_json::Value;
 
 use super::admin::segment;
 use super::listing::Asked;
@@ -22,6 +23,8 @@ enum ConnectionCommand {
     },
     /// Show one connection.
     Show(Named),
+    /// List the links of a connection of AMQP 1.0: their credit, and what is not settled.
+    Links(Named),
     /// Close a connection; its client is told why.
     Close {
         #[command(flatten)]
@@ -51,6 +54,18 @@ impl Named {
     }
 }
 
+/// The links of all sessions, each with the channel of its session.
+fn links_of(sessions: &Value) -> Value {
+    let mut rows = Vec::new();
+    for session in sessions.as_array().into_iter().flatten() {
+        for mut link in session["links"].as_array().cloned().unwrap_or_default() {
+            link["channel"] = session["channel"].clone();
+            rows.push(link);
+        }
+    }
+    Value::Array(rows)
+}
+
 impl Connection {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self.command {
@@ -70,6 +85,22 @@ impl Connection {
             ConnectionCommand::Show(connection) => {
                 let shown = connection.asked.admin()?.get(&connection.path(), &connection.what())?;
                 connection.asked.print_one(&shown)
+            }
+            ConnectionCommand::Links(connection) => {
+                let path = format!("/v1/connections/{}/sessions", segment(&connection.name));
+                let sessions = connection.asked.admin()?.get(&path, &connection.what())?;
+                let columns = [
+                    ("CHANNEL", "channel"),
+                    ("HANDLE", "handle"),
+                    ("NAME", "name"),
+                    ("DIRECTION", "direction"),
+                    ("ADDRESS", "address"),
+                    ("SETTLE", "snd_settle_mode"),
+                    ("CREDIT", "credit"),
+                    ("DELIVERIES", "delivery_count"),
+                    ("UNSETTLED", "unsettled"),
+                ];
+                connection.asked.print_rows(&links_of(&sessions), &columns)
             }
             ConnectionCommand::Close { connection, reason } => {
                 let (path, what) = (connection.path(), connection.what());

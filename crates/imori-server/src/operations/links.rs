@@ -1,0 +1,31 @@
+//! The sessions and links of a connection, as its own task knows them.
+
+use imori_core::authorize::Identity;
+use imori_core::turn::SessionDetails;
+use tokio::sync::oneshot;
+
+use super::connections::find_connection;
+use crate::requests::administered::Administered;
+use crate::requests::operation_error::OperationError;
+
+/// The sessions of a connection with their links. Its task is asked, and answers in its next turn.
+///
+/// # Errors
+/// There is no such connection among those that the user may see, or its protocol has no links.
+pub(crate) async fn session_details(
+    broker: &Administered,
+    identity: &Identity,
+    name: &str,
+) -> Result<Vec<SessionDetails>, OperationError> {
+    let missing = || OperationError::Missing("connection", name.to_owned());
+    let id = find_connection(broker, identity, name).await?;
+    let (answer, answered) = oneshot::channel();
+    let inspector = Box::new(move |details| {
+        // Whoever asked may be gone.
+        let _ = answer.send(details);
+    });
+    broker.shared.with_link(id, |link| link.inspect(inspector)).ok_or_else(missing)?;
+    // The connection may end meanwhile.
+    let details = answered.await.map_err(|_| missing())?;
+    details.ok_or_else(|| OperationError::Bad(String::from("connection does not use AMQP 1.0")))
+}

@@ -1,0 +1,111 @@
+//! `/v1/connections/{name}/sessions`: sessions of AMQP 1.0, and their links.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use imori_core::authorize::Identity;
+use imori_core::turn::{LinkDetails, LinkDirection, SessionDetails};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::request::{Answer, Json, Names};
+use crate::operations::links::session_details;
+use crate::requests::administered::Administered;
+
+/// A session of a connection of AMQP 1.0.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct LinkedSession {
+    channel: u16,
+    handle_max: u32,
+    /// Serial number of the client's next transfer.
+    next_incoming_id: u32,
+    /// Transfers that the client may send.
+    incoming_window: u32,
+    /// Serial number of the broker's next transfer.
+    next_outgoing_id: u32,
+    /// Transfers that the client takes.
+    remote_incoming_window: u32,
+    /// Deliveries to the client that are not settled.
+    unsettled: usize,
+    /// Answers to the client that wait for the disk.
+    held_answers: usize,
+    links: Vec<Link>,
+}
+
+/// A link of AMQP 1.0.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Link {
+    handle: u32,
+    name: String,
+    /// `incoming`, where the client sends, or `outgoing`.
+    direction: &'static str,
+    /// Address of the target or source; absent where each message names its own.
+    address: Option<String>,
+    /// The queue that an outgoing link reads.
+    queue: Option<String>,
+    /// `settled`, `unsettled` or `mixed`.
+    snd_settle_mode: &'static str,
+    /// `first` or `second`.
+    rcv_settle_mode: &'static str,
+    /// Bytes of a message, where that is limited.
+    message_bytes_max: Option<u64>,
+    /// Deliveries so far, as a serial number.
+    delivery_count: u32,
+    /// Deliveries that may follow.
+    credit: u32,
+    /// Deliveries of an outgoing link that are not settled.
+    unsettled: usize,
+}
+
+impl From<LinkDetails> for Link {
+    fn from(link: LinkDetails) -> Link {
+        Link {
+            handle: link.handle,
+            name: link.name,
+            direction: match link.direction {
+                LinkDirection::Incoming => "incoming",
+                LinkDirection::Outgoing => "outgoing",
+            },
+            address: link.address,
+            queue: link.queue.map(|queue| queue.to_string()),
+            snd_settle_mode: link.snd_settle_mode,
+            rcv_settle_mode: link.rcv_settle_mode,
+            message_bytes_max: link.message_bytes_max,
+            delivery_count: link.delivery_count,
+            credit: link.credit,
+            unsettled: link.unsettled,
+        }
+    }
+}
+
+impl From<SessionDetails> for LinkedSession {
+    fn from(session: SessionDetails) -> LinkedSession {
+        LinkedSession {
+            channel: session.channel,
+            handle_max: session.handle_max,
+            next_incoming_id: session.next_incoming_id,
+            incoming_window: session.incoming_window,
+            next_outgoing_id: session.next_outgoing_id,
+            remote_incoming_window: session.remote_incoming_window,
+            unsettled: session.unsettled,
+            held_answers: session.held_answers,
+            links: session.links.into_iter().map(Link::from).collect(),
+        }
+    }
+}
+
+/// The sessions of a connection of AMQP 1.0, with their links.
+#[utoipa::path(
+    get, path = "/v1/connections/{name}/sessions", tag = "connections",
+    params(("name" = String, Path)),
+    responses((status = 200, body = Vec<LinkedSession>)),
+)]
+pub(super) async fn sessions(
+    State(broker): State<Arc<Administered>>,
+    Extension(identity): Extension<Identity>,
+    Names(name): Names<String>,
+) -> Answer<Vec<LinkedSession>> {
+    let sessions = session_details(&broker, &identity, &name).await?;
+    Ok(Json(sessions.into_iter().map(LinkedSession::from).collect()))
+}
