@@ -15,15 +15,15 @@ from harness.deadline import DEADLINE_S
 from harness.imori import Imori, running_imori
 
 SOLE = "sole-connection-for-container"
-OTHERS = "b.example:5672,[2001:db8::1]:5673"
+OTHER = "[2001:db8::1]:5673"
 ALL = {"configure": ".*", "write": ".*", "read": ".*"}
 
 
 @pytest.fixture(scope="module")
 def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
-    """A broker with two users that names two others."""
+    """A broker with two users that names another."""
     folder = tmp_path_factory.mktemp("containers")
-    settings = {"amqp.failover": OTHERS}
+    settings = {"amqp.failover": OTHER}
     with running_imori(folder, protocol="amqp", admin=True, settings=settings) as imori:
         for user in ("ann", "bob"):
             made = ask(
@@ -93,9 +93,6 @@ def test_other_brokers_are_told(imori: Imori) -> None:
     told: Any = connection.conn
     properties = told.remote_properties
     others = [dict(other) for other in properties[proton.symbol("failover-server-list")]]
-    assert others == [
-        {"network-host": "b.example", "port": 5672},
-        {"network-host": "2001:db8::1", "port": 5673},
-    ]
+    assert others == [{"network-host": "2001:db8::1", "port": 5673}]
     assert proton.symbol("LINK_PAIR_V1_0") in told.remote_offered_capabilities
     connection.close()
