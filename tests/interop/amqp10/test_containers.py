@@ -1,7 +1,6 @@
 """Containers, the names of their links, and other brokers (python-qpid-proton)."""
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import Any
 
 import proton
@@ -11,6 +10,7 @@ from proton.reactor import Container
 from proton.utils import BlockingConnection
 
 from harness.admin import ask
+from harness.amqp.scram import OUTCOME, Conversation, init
 from harness.deadline import DEADLINE_S
 from harness.imori import Imori, running_imori
 
@@ -77,13 +77,15 @@ def test_a_container_that_wants_one_connection_has_one(imori: Imori) -> None:
 
 
 def test_whoever_dies_keeps_nobody_out(imori: Imori) -> None:
-    dead = connect(imori, "ann", "e", SOLE)
-    # The transport ends without a word.
-    transport: Any = dead.conn and dead.conn.transport
-    transport.close_head()
-    transport.close_tail()
-    with suppress(ConnectionException):
-        dead.close()
+    with Conversation(imori.addresses[0]) as dead:
+        assert dead.send(init("PLAIN", b"\0ann\0ann")).code == OUTCOME
+        # An `open` of the container `e`, which desires to be the only one.
+        fields = b"\xa1\x01e" + b"\x40" * 7 + b"\xa3" + bytes([len(SOLE)]) + SOLE.encode()
+        body = b"\x00\x53\x10\xc0" + bytes([len(fields) + 1, 9]) + fields
+        frame = (len(body) + 8).to_bytes(4, "big") + b"\x02\x00\x00\x00" + body
+        assert dead.open(frame).startswith(b"\x00\x53\x10")
+        assert is_refused(lambda: connect(imori, "ann", "e", SOLE))
+    # The broker notices that the transport has ended without a word.
     while is_refused(lambda: connect(imori, "ann", "e", SOLE)):
         pass
 
