@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.imori import BINARY, REPOSITORY
 
 PEERS = REPOSITORY / ".tools/peers"
-# Artemis takes no messages where a disk is nine tenths full; what a test writes needs little memory.
+# Artemis takes no messages where a disk is nine tenths full; a test writes little.
 MEMORY = "/dev/shm"
 # Broker-J gives its default virtual host to clients that name no host.
 OPTIONS = {"broker-j": "?amqp.vhost="}
