@@ -115,4 +115,4 @@ fmt: ## Formats everything.
 
 clean: ## Removes what was built.
 	$(CARGO) clean
-	rm -rf .venv .tools .data tests/interop/js/node_modules tests/interop/nats/js/node_modules tests/interop/amqp/js/node_modules
+	rm -rf .venv .tools .data tests/interop/js/node_modules tests/interop/nats/js/node_modules tests/interop/amqp/js/node_modules tests/interop/amqp10/rhea/node_modules

@@ -26,6 +26,7 @@ if [ "$what" != check ]; then
     ruby -e 'require "bunny"' 2>/dev/null || packages+=(ruby-bunny)
     php -r 'require "PhpAmqpLib/autoload.php";' 2>/dev/null || packages+=(php-cli php-amqplib)
     command -v mvn >/dev/null && command -v javac >/dev/null || packages+=(maven default-jdk-headless)
+    [ -e /usr/include/proton/container.hpp ] || packages+=(libqpid-proton-cpp12-dev)
     # What lets a broker's disk fail; without them those tests are skipped.
     has() { PATH="$PATH:/usr/sbin:/sbin" command -v "$1" >/dev/null; }
     has ip || packages+=(iproute2)

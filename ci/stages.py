@@ -32,7 +32,7 @@ class Stage:
 # waits for the build, as Cargo lets one command at a time into a folder.
 LANES = (
     (Stage("build", 720), Stage("unit", 330), Stage("docs", 75), Stage("interop", 240)),
-    (Stage("fuzz", 480), Stage("check", 360), Stage("sim", 300), Stage("amqp", 200)),
+    (Stage("fuzz", 480), Stage("check", 360), Stage("sim", 300), Stage("amqp", 260)),
 )
 
 # What every stage of these needs is built by then, and nothing else runs.

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from proton import Message
+from proton import Message, symbol, ulong
 from proton.utils import BlockingConnection, LinkDetached
 from rabbitmq_amqp_python_client import (
     AddressHelper,
@@ -253,3 +253,22 @@ def test_a_request_without_a_link_for_its_response_ends_its_own(imori: Imori) ->
         other.send(Message("the connection goes on"))
     finally:
         connection.close()
+
+
+def test_delayed_messages_are_counted_and_taken_back(imori: Imori) -> None:
+    with raw(imori) as management:
+        management.ask("PUT", "/queues/later", {"durable": True})
+        sender = management.connection.create_sender("/queues/later", name="to")
+        delay = {symbol("x-opt-delivery-delay"): ulong(3_600_000)}
+        for identity in ("a/b", "c", "c"):
+            sender.send(Message(identity, id=identity, durable=True, annotations=delay))
+        sender.send(Message("now", id="c"))
+        shown = management.ask("GET", "/queues/later")[1]
+        assert (shown["message_count"], shown["delayed_count"]) == (1, 3)
+        for path, taken in (("c", 2), ("c", 0), ("a%2Fb", 1)):
+            response = management.ask("DELETE", f"/queues/later/delayed/{path}")
+            assert response == (200, {"message_count": taken})
+        assert management.ask("GET", "/queues/later")[1]["delayed_count"] == 0
+        assert management.ask("DELETE", "/queues/absent/delayed/c")[0] == 404
+        receiver = management.connection.create_receiver("/queues/later", name="from")
+        assert receiver.receive(timeout=DEADLINE_S).body == "now"

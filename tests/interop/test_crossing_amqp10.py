@@ -243,9 +243,8 @@ def test_a_field_crosses(world: World, row: Row) -> None:
             else getattr(message, field) == value
         )
 
-    if field != "group_id":
-        send(world.stomp(), f"destination:/topic/t\n{row.stomp}:{text}\n".encode())
-        is_back()
+    send(world.stomp(), f"destination:/topic/t\n{row.stomp}:{text}\n".encode())
+    is_back()
     if row.nats:
         publish(world.nats(), publish_bytes("t", headers=f"{row.nats}: {text}\r\n".encode()))
         is_back()
@@ -254,12 +253,6 @@ def test_a_field_crosses(world: World, row: Row) -> None:
     sent = {"headers": {header: expected}} if is_header else {name: expected}
     world.amqp().basic_publish("amq.topic", "t", b"x", Properties(**sent))
     is_back()
-
-
-def test_a_group_of_a_stomp_client_is_refused(world: World) -> None:
-    stomp = world.stomp()
-    stomp.send("SEND", {"destination": "/topic/t", "JMSXGroupID": "g"}, b"x")
-    assert stomp.read().headers["message"] == "Unsupported header"
 
 
 def only_between_clients_of_1_0(

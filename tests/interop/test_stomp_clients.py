@@ -80,7 +80,7 @@ def test_a_subscription_outlives_its_client_by_name(
     ("destination", "headers", "way_out"),
     [
         ("/queue/x", {"selector": "colour = 'red' AND"}, b"character 19: a value is expected"),
-        ("/queue/x", {"browser": "true"}, b"/storez"),
+        ("/topic/x", {"browser": "true"}, b"`browser` is for queues"),
         ("/topic/x", {"activemq.subscriptionName": "n"}, b"`client-id` in CONNECT"),
         ("/topic/x", {"activemq.noLocal": "true"}, b"leave it out"),
         ("/queue/x.>", {}, b"`%3E`"),

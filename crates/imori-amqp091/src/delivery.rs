@@ -99,7 +99,7 @@ impl DeliveryEncoder {
     fn push_header(&self, out: &mut Vec<u8>, channel: u16, delivery: &Delivery<'_>) {
         let message = &delivery.message;
         let is_native = self.origins.form(message.properties.origin) == Some(BASIC);
-        if is_native && delivery.deaths.is_none() {
+        if is_native && delivery.died().is_none() {
             push_content_header(out, channel, message.body.len(), message.text);
         } else {
             push_content_header(out, channel, message.body.len(), &self.rendered(delivery, is_native));
@@ -205,7 +205,7 @@ impl DeliveryEncoder {
             basic.reply_to = key.filter(|key| key.len() <= SHORT_STR_BYTES_MAX).map(TextProperty::new);
             reader.visit_headers(message.text, &mut |name, value| push_header(&mut headers, &name, &value));
         }
-        if let Some(deaths) = delivery.deaths {
+        if let Some(deaths) = delivery.died() {
             // A message that died does not expire again.
             basic.expiration = None;
             push_deaths(&mut headers, deaths);

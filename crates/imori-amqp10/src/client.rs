@@ -17,9 +17,10 @@ use crate::codec::composites::{DeliveryState, Disposition};
 use crate::codec::frame::{FrameKind, push_frame};
 use crate::codec::restricted::Role;
 use crate::limits::FRAME_BYTES_MIN;
+use crate::link::{End, Link};
 use crate::session::{Session, session_of};
 use crate::settings::Settings;
-use crate::transaction::Transactions;
+use crate::transaction::{LinkOf, Transactions};
 
 /// The state of a client. Before login it has no rights at all.
 #[derive(Debug)]
@@ -37,6 +38,8 @@ pub(crate) struct Client {
     pub(crate) frame_bytes_max: u32,
     /// Sessions by their channels, which are the broker's own too.
     pub(crate) sessions: BTreeMap<u16, Session>,
+    /// Links that are attached, by whether the client receives, and by name (AMQP 1.0, 2.6.1).
+    names: BTreeMap<(bool, Box<str>), LinkOf>,
     /// Bytes of messages of which not all transfers have come.
     pub(crate) unfinished_bytes: usize,
     /// The transactions that are not discharged.
@@ -55,6 +58,7 @@ impl Client {
             facts: ClientFacts::default(),
             frame_bytes_max: FRAME_BYTES_MIN,
             sessions: BTreeMap::new(),
+            names: BTreeMap::new(),
             unfinished_bytes: 0,
             transactions: Transactions::default(),
         }
@@ -64,6 +68,34 @@ impl Client {
     pub(crate) fn set_identity(&mut self, identity: Identity) {
         self.identity = identity.with_client_id(self.container.as_bytes());
         self.own_name = Name::joined(b"", [self.identity.user.as_bytes(), self.container.as_bytes()]);
+    }
+
+    /// Adds a link to its session.
+    pub(crate) fn add_link(&mut self, (channel, handle): LinkOf, link: Link) {
+        let Some(session) = self.sessions.get_mut(&channel) else { return };
+        if let Some(role) = link.end.role() {
+            self.names.insert((role == Role::Receiver, link.name.clone()), (channel, handle));
+        }
+        session.links.insert(handle, link);
+    }
+
+    /// Tells whether a session has a link of this handle.
+    pub(crate) fn has_link(&self, (channel, handle): LinkOf) -> bool {
+        self.sessions.get(&channel).is_some_and(|session| session.links.contains_key(&handle))
+    }
+
+    /// The link of a name and of the client's role that is attached, on whatever session.
+    pub(crate) fn link_named(&self, name: &str, role: Role) -> Option<LinkOf> {
+        self.names.get(&(role == Role::Receiver, Box::from(name))).copied()
+    }
+
+    /// Frees the name of a link that is attached no longer.
+    pub(crate) fn free_name(&mut self, link: LinkOf, name: &str, end: &End) {
+        if let Some(role) = end.role()
+            && self.link_named(name, role) == Some(link)
+        {
+            self.names.remove(&(role == Role::Receiver, Box::from(name)));
+        }
     }
 
     /// On whose behalf the broker acts.

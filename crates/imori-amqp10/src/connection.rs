@@ -32,7 +32,7 @@ use crate::codec::restricted::SaslCode;
 use crate::codec::symbols::Symbols;
 use crate::commands::detach::{detach_refused, end_link};
 use crate::commands::login::{Claim, Exchange, Progress, anonymous, begin, mechanisms};
-use crate::commands::open::open;
+use crate::commands::open::{answer_refused, open};
 use crate::commands::session;
 use crate::commands::transaction::roll_back_late;
 use crate::delivery::DeliveryEncoder;
@@ -415,6 +415,8 @@ impl Connection {
             return Performed::Partly;
         }
         world.with_outbound(self.client.connection, Outbound::finish);
+        // Whoever hears the answer may come again at once.
+        world.release_client_id(&self.client.actor());
         self.client.answer_first(world, &Close::default());
         self.close();
         Performed::Done
@@ -459,7 +461,7 @@ impl Connection {
                     State::LoggingIn | State::Challenged => self.send_outcome(world, SaslCode::Sys, None),
                     State::Opening => {
                         // AMQP 1.0, 2.4.2: a close follows an open.
-                        self.client.answer_first(world, &crate::commands::open::answer(&self.client));
+                        answer_refused(&self.client, world);
                         self.client.answer_first(world, &Close { error: Some(error.error()) });
                     }
                     _ => self.client.answer_first(world, &Close { error: Some(error.error()) }),

@@ -43,6 +43,10 @@ pub const SECTIONS_BYTES_MAX: usize = u16::MAX as usize;
 /// Application properties of a message. More: the message is rejected.
 pub const APPLICATION_PROPERTIES_MAX: usize = 1024;
 
+/// Bytes of the annotations that receivers add to one message by `modified`. More: `amqp:resource-limit-exceeded` ends
+/// the receiver's session.
+pub const ADDED_ANNOTATIONS_BYTES_MAX: usize = 4096;
+
 /// Bytes of messages of which parts are still to come, on all links of a connection together. Clients send one message
 /// after the other. More: `amqp:resource-limit-exceeded` ends the connection.
 pub const UNFINISHED_BYTES_MAX: usize = 64 * 1024 * 1024;

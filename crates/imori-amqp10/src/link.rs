@@ -5,7 +5,7 @@ use imori_core::name::Name;
 
 use crate::address::Node;
 use crate::codec::composites::Attach;
-use crate::codec::restricted::{ReceiverSettleMode, SenderSettleMode};
+use crate::codec::restricted::{ReceiverSettleMode, Role, SenderSettleMode};
 
 /// A link. The broker's end has the client's handle too.
 #[derive(Debug)]
@@ -41,6 +41,17 @@ pub(crate) enum End {
     Target(TargetEnd),
     /// The broker has detached it. Frames of it do not count until the client has detached it too.
     Detached,
+}
+
+impl End {
+    /// The role of the client, as long as the link is attached.
+    pub(crate) fn role(&self) -> Option<Role> {
+        match self {
+            End::Source(_) => Some(Role::Receiver),
+            End::Target(_) => Some(Role::Sender),
+            End::Detached => None,
+        }
+    }
 }
 
 /// A consumer.

@@ -23,7 +23,7 @@ use crate::header_block::{
     APP_ID, CONTENT, GROUP_ID, GROUP_SEQUENCE, Parts, REPLY_TO_GROUP_ID, SECTIONS, TEXTS_HEAD_BYTES,
     is_of_deaths, sections, uuid_text, with_texts,
 };
-use crate::limits::{APPLICATION_PROPERTIES_MAX, SECTIONS_BYTES_MAX};
+use crate::limits::{ADDED_ANNOTATIONS_BYTES_MAX, APPLICATION_PROPERTIES_MAX, SECTIONS_BYTES_MAX};
 use crate::protocol_error::ProtocolError;
 
 /// Begins the text of a UUID (RFC 9562, 4), which comes back as a UUID from clients of other protocols.
@@ -269,34 +269,74 @@ pub(crate) fn push_head(
         durable: message.properties.is_persistent,
         priority: message.properties.priority.unwrap_or(Header::default().priority),
         // A message that died does not expire again.
-        ttl: message.properties.expiration_ms.filter(|_| delivery.deaths.is_none()),
+        ttl: message.properties.expiration_ms.filter(|_| delivery.died().is_none()),
         first_acquirer: !delivery.is_redelivered,
         delivery_count: delivery.failures,
     };
     header.encode(out);
     match (origins.form(message.properties.origin), delivery.deaths) {
         (Some(_), None) => out.extend_from_slice(sections(message.text)),
-        (Some(_), Some(deaths)) => {
+        (Some(_), Some(_)) => {
             let parts = Parts::of(message.text);
-            let mut annotations = MapBuf::new();
-            for (key, value) in parts.annotations.iter() {
-                let is_own = matches!(key, value::Value::Symbol(Symbol(name)) if is_of_deaths(name));
-                if !is_own {
-                    annotations.push(key, value);
-                }
+            let mut annotations = merged(parts.annotations, added(delivery.annotations()));
+            if let Some(deaths) = delivery.died() {
+                annotations = without(annotations.map(), is_of_deaths);
+                push_deaths(&mut annotations, deaths);
             }
-            push_deaths(&mut annotations, deaths);
             push_annotations(out, &annotations);
             out.extend_from_slice(parts.bare);
         }
-        (None, deaths) => {
+        (None, _) => {
             let mut annotations = MapBuf::new();
             push_address(&mut annotations, delivery);
-            deaths.into_iter().for_each(|deaths| push_deaths(&mut annotations, deaths));
+            let mut annotations = merged(annotations.map(), added(delivery.annotations()));
+            delivery.died().into_iter().for_each(|deaths| push_deaths(&mut annotations, deaths));
             push_annotations(out, &annotations);
             push_foreign(out, message, body_len, readers);
         }
     }
+}
+
+/// Annotations with those that a receiver adds, which take the place of equal ones (AMQP 1.0, 3.4.5).
+fn merged(annotations: Map<'_>, added: Map<'_>) -> MapBuf {
+    let mut merged = MapBuf::new();
+    for (key, value) in annotations.iter() {
+        if !added.iter().any(|(replaced, _)| replaced == key) {
+            merged.push(key, value);
+        }
+    }
+    added.iter().for_each(|(key, value)| merged.push(key, value));
+    merged
+}
+
+/// The pairs of a map but those of such names.
+fn without(map: Map<'_>, is_left_out: fn(&str) -> bool) -> MapBuf {
+    let mut rest = MapBuf::new();
+    for (key, value) in map.iter() {
+        if !matches!(key, value::Value::Symbol(Symbol(name)) if is_left_out(name)) {
+            rest.push(key, value);
+        }
+    }
+    rest
+}
+
+/// Reads what [`annotated`] wrote.
+fn added(annotations: Option<&[u8]>) -> Map<'_> {
+    match annotations.and_then(value::Value::decode_checked) {
+        Some(value::Value::Map(map)) => map,
+        _ => Map::EMPTY,
+    }
+}
+
+/// Writes the annotations that receivers have added to a message: those `before`, and what one adds now. `None` where
+/// that is more than is kept.
+pub(crate) fn annotated(before: Option<&[u8]>, more: Map<'_>) -> Option<Box<[u8]>> {
+    // SECURITY AUTH-08: the history of a dead letter is the broker's to tell.
+    let more = without(more, is_of_deaths);
+    let mut out = Vec::new();
+    push_map_of(&mut out, merged(added(before), more.map()).map());
+    // SECURITY LIM-10: each receiver may add others.
+    (out.len() <= ADDED_ANNOTATIONS_BYTES_MAX).then(|| out.into_boxed_slice())
 }
 
 fn push_annotations(out: &mut Vec<u8>, annotations: &MapBuf) {

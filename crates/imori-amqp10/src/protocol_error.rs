@@ -10,6 +10,7 @@ use imori_core::route::RouteError;
 use crate::codec::composites::Error;
 use crate::codec::condition;
 use crate::codec::error::DecodeError;
+use crate::codec::map::MapBuf;
 use crate::codec::value::Symbol;
 
 /// An error without its scope. The type is one word large, so that results without one cost nothing.
@@ -20,6 +21,7 @@ pub(crate) struct ProtocolError(Box<Words>);
 struct Words {
     condition: Symbol<'static>,
     text: String,
+    info: Option<MapBuf>,
 }
 
 /// An error and what ends by it: the smallest thing that cannot go on.
@@ -45,7 +47,14 @@ impl ProtocolError {
             text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX - 3));
             text.push_str("...");
         }
-        ProtocolError(Box::new(Words { condition, text }))
+        ProtocolError(Box::new(Words { condition, text, info: None }))
+    }
+
+    /// The error with facts beside it, for programs.
+    #[cold]
+    pub(crate) fn with_info(mut self, info: MapBuf) -> ProtocolError {
+        self.0.info = Some(info);
+        self
     }
 
     /// The condition.
@@ -60,7 +69,11 @@ impl ProtocolError {
 
     /// The error as it is written.
     pub(crate) fn error(&self) -> Error<'_> {
-        Error { condition: self.0.condition, description: Some(&self.0.text), info: None }
+        Error {
+            condition: self.0.condition,
+            description: Some(&self.0.text),
+            info: self.0.info.as_ref().map(MapBuf::map),
+        }
     }
 
     /// The error that ends a link.

@@ -21,6 +21,8 @@ pub struct Settings {
     pub platform: String,
     /// Time of silence after which the broker closes, as clients are told.
     pub idle_time_out: Duration,
+    /// Hosts and ports of other brokers, which clients may go to when this one is gone.
+    pub failover: Vec<(String, u16)>,
     /// Highest channel of a connection.
     pub channel_max: u16,
     /// Highest handle of a session.
@@ -57,6 +59,7 @@ impl Default for Settings {
         Settings {
             platform: concat!("Imori ", env!("CARGO_PKG_VERSION")).to_string(),
             idle_time_out: IDLE_TIME_OUT,
+            failover: Vec::new(),
             channel_max: CHANNEL_MAX,
             handle_max: HANDLES_MAX - 1,
             frame_bytes_max: FRAME_BYTES_MAX,

@@ -32,7 +32,7 @@ pub struct Delivery<'a> {
     pub message: MessageView<'a>,
     /// Where it was published to.
     pub address: &'a AddressView<'a>,
-    /// Its history of deaths, if it was dead-lettered.
+    /// Its history, if it has any: deaths, and annotations of consumers.
     pub deaths: Option<&'a Arc<Deaths>>,
     /// The sequence number in the source queue, rising from 1; 0 where the message comes from no queue.
     pub sequence: u64,
@@ -45,6 +45,18 @@ pub struct Delivery<'a> {
 }
 
 impl<'a> Delivery<'a> {
+    /// Its history of deaths, if it was dead-lettered.
+    #[inline]
+    pub fn died(&self) -> Option<&'a Arc<Deaths>> {
+        self.deaths.filter(|deaths| !deaths.is_empty())
+    }
+
+    /// The annotations that consumers added, in the form of the protocol that has such annotations.
+    #[inline]
+    pub fn annotations(&self) -> Option<&'a [u8]> {
+        self.deaths.and_then(|deaths| deaths.annotations())
+    }
+
     /// The body as a receiver gets it whose protocol has `own` origins, where that is not the message's as it is: some
     /// protocols encode bodies.
     #[inline]

@@ -245,6 +245,15 @@ pub trait World {
         Ok(())
     }
 
+    /// Claims a client's id for a connection, as long as it is there; false where another connection of the user has it in
+    /// this vhost. SECURITY AUTH-07: an id of another user's is another one.
+    fn claim_client_id(&self, _actor: &Actor<'_>, _id: &[u8]) -> bool {
+        true
+    }
+
+    /// Gives up the client's id that a connection has claimed, if it has.
+    fn release_client_id(&self, _actor: &Actor<'_>) {}
+
     /// Opens a session by `open`, unless the connections of the actor's user have as many as they may have. No outbound
     /// half is locked.
     ///

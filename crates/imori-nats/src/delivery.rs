@@ -60,8 +60,8 @@ impl DeliveryEncoder {
     fn form(&self, delivery: &Delivery<'_>) -> Form {
         match self.origins.form(delivery.message.properties.origin) {
             _ if !self.has_headers => Form::Plain,
-            Some(PLAIN) if delivery.deaths.is_none() => Form::Plain,
-            Some(HEADERS) if delivery.deaths.is_none() => Form::Verbatim,
+            Some(PLAIN) if delivery.died().is_none() => Form::Plain,
+            Some(HEADERS) if delivery.died().is_none() => Form::Verbatim,
             _ => Form::Rendered,
         }
     }
@@ -144,7 +144,7 @@ impl Encoder for DeliveryEncoder {
     /// SECURITY XPI-01: a subject of another protocol could hold a line end.
     #[inline]
     fn has_form(&self, delivery: &Delivery<'_>) -> bool {
-        let is_checked = self.is_native(delivery.message.properties.origin) && delivery.deaths.is_none();
+        let is_checked = self.is_native(delivery.message.properties.origin) && delivery.died().is_none();
         is_checked || is_expressible(delivery.address.subject()) && self.fits_decoded(delivery)
     }
 
@@ -232,13 +232,13 @@ impl DeliveryEncoder {
                 }
             }
         } else if !self.is_native(message.properties.origin) {
-            push_properties(&mut out, message, delivery.deaths.is_some());
+            push_properties(&mut out, message, delivery.died().is_some());
             let reader = (self.header_readers)(message.properties.origin);
             reader.visit_headers(message.text, &mut |name, value| {
                 push_header(&mut out, &name, &value.to_text());
             });
         }
-        if let Some(deaths) = delivery.deaths {
+        if let Some(deaths) = delivery.died() {
             push_deaths(&mut out, deaths);
         }
         out.extend_from_slice(BLOCK_END);

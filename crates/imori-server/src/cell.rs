@@ -311,6 +311,14 @@ impl World for Cell {
         self.shared.enter(actor)
     }
 
+    fn claim_client_id(&self, actor: &Actor<'_>, id: &[u8]) -> bool {
+        self.shared.seats.claim(actor.connection, id)
+    }
+
+    fn release_client_id(&self, actor: &Actor<'_>) {
+        self.shared.seats.release(actor.connection);
+    }
+
     fn open_session<R>(&self, actor: &Actor<'_>, open: impl FnOnce() -> R) -> Result<R, QuotaReached> {
         self.shared.open_session(actor, open)
     }

@@ -62,7 +62,7 @@ impl DeliveryEncoder {
         let address = delivery.address;
         push_destination(self.escaping, out, address.exchange(), address.subject());
         out.push(b'\n');
-        match delivery.deaths {
+        match delivery.died() {
             None if message.properties.origin == self.origins.origin(BlockForm::Plain as u8) => {
                 out.extend_from_slice(message.text);
             }

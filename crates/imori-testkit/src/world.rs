@@ -4,7 +4,7 @@
 //! is full or late, a queue that has to page.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use imori_core::authorize::Identity;
@@ -65,6 +65,8 @@ pub struct TestWorld {
     pub slow_logins: Cell<bool>,
     /// Logins whose check was begun.
     pub logins: RefCell<Vec<Login>>,
+    /// Ids that connections have claimed.
+    client_ids: RefCell<BTreeMap<Vec<u8>, ConnectionId>>,
     gauge: Gauge,
     counts: [Cell<usize>; Counter::ALL.len()],
     header_reader: fn(OriginId) -> &'static dyn HeaderReader,
@@ -118,6 +120,7 @@ impl TestWorld {
         TestWorld {
             now: Cell::new(Time(1_000_000)),
             secrets: Cell::new(0),
+            client_ids: RefCell::default(),
             is_alarmed: Cell::new(false),
             alarm_left: Cell::new(usize::MAX),
             slow_logins: Cell::new(false),
@@ -388,6 +391,15 @@ impl World for TestWorld {
 
     fn scram_parameters(&self, _: &[u8]) -> Option<ScramParameters> {
         Some(ScramParameters { salt: Box::from(*b"salt"), iterations: 4096 })
+    }
+
+    fn claim_client_id(&self, actor: &Actor<'_>, id: &[u8]) -> bool {
+        let mut ids = self.client_ids.borrow_mut();
+        *ids.entry(id.to_vec()).or_insert(actor.connection) == actor.connection
+    }
+
+    fn release_client_id(&self, actor: &Actor<'_>) {
+        self.client_ids.borrow_mut().retain(|_, owner| *owner != actor.connection);
     }
 
     fn scram_signature(&self, _: &[u8], _: &[u8]) -> Option<[u8; SCRAM_BYTES]> {

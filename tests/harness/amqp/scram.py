@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from harness.deadline import DEADLINE_S
 
 SASL_HEADER = b"AMQP\x03\x01\x00\x00"
+AMQP_HEADER = b"AMQP\x00\x01\x00\x00"
 MECHANISM = "SCRAM-SHA-256"
 # Codes of frames, and what tells that a login is refused.
 MECHANISMS, CHALLENGE, OUTCOME = 0x40, 0x42, 0x44
@@ -76,6 +77,13 @@ class Conversation:
         """Sends a frame and returns the broker's next one."""
         self._stream.sendall(frame)
         return self.frame()
+
+    def open(self, frame: bytes) -> bytes:
+        """Sends the header of frames and an `open`, and returns the body of the broker's."""
+        self._stream.sendall(AMQP_HEADER + frame)
+        assert self._reader.read(8) == AMQP_HEADER
+        size = int.from_bytes(self._reader.read(4), "big")
+        return self._reader.read(size - 4)[4:]
 
     def frame(self) -> Frame:
         """The broker's next frame."""

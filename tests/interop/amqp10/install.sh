@@ -27,7 +27,38 @@ compile() {
     fi
 }
 
+rhea() {
+    if command -v npm >/dev/null && ! [ rhea/node_modules -nt rhea/package-lock.json ]; then
+        npm ci --prefix rhea --silent --no-fund --no-audit
+        touch rhea/node_modules
+    fi
+}
+
+# What the program depends on is compiled once, and only the program stays.
+fe2o3() {
+    local wanted
+    wanted=$(cat fe2o3/Cargo.lock fe2o3/Cargo.toml fe2o3/src/main.rs | sha256sum)
+    if command -v cargo >/dev/null && [ "$(cat "$installed/fe2o3.sha256" 2>/dev/null)" != "$wanted" ]; then
+        cargo build -q --locked --manifest-path fe2o3/Cargo.toml --target-dir "$installed/target"
+        mv "$installed/target/debug/driver-fe2o3" "$installed"
+        rm -r "$installed/target"
+        echo "$wanted" >"$installed/fe2o3.sha256"
+    fi
+}
+
+# The library comes as a package of Debian.
+proton_cpp() {
+    local program=$installed/driver-proton-cpp
+    if command -v c++ >/dev/null && [ -e /usr/include/proton/container.hpp ] && ! [ "$program" -nt proton-cpp/driver.cpp ]; then
+        c++ -std=c++17 -Wall -Wextra -o "$program" proton-cpp/driver.cpp -lqpid-proton-cpp -pthread
+    fi
+}
+
 (go_amqp)
+rhea
+fe2o3
+proton_cpp
+compile protonj2 protonj2/pom.xml protonj2/Driver.java
 # The Joram tests of JMS, and the client that they run over.
 compile joram jms/pom.xml jms/joram/BrokerAdmin.java
 [ ! -d "$installed/joram" ] || cp jms/joram/provider.properties "$installed/joram"

@@ -1,7 +1,9 @@
 """What receivers say became of a message, and who gets it next."""
 
 from collections.abc import Iterator
+from typing import Any
 
+import pika
 import proton
 import pytest
 from proton.reactor import Selector
@@ -71,3 +73,60 @@ def test_a_link_with_a_selector_may_refuse_too(connection: BlockingConnection) -
     modify(other, undeliverable=True)
     assert drained(has) == drained(other) == []
     assert drained(connection.create_receiver("choosy", credit=0)) == ["m"]
+
+
+def test_annotations_of_modified_stay_with_the_message(
+    imori: Imori, connection: BlockingConnection
+) -> None:
+    """AMQP 1.0, 3.4.5: equal names are replaced, others added; a dead letter has them too."""
+    assert imori.amqp is not None
+    with pika.BlockingConnection(pika.ConnectionParameters(*imori.amqp)) as other:
+        channel = other.channel()
+        channel.queue_declare("noted.dead", durable=True)
+        dead = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "noted.dead"}
+        channel.queue_declare("noted", durable=True, arguments=dead)
+        channel.basic_publish("", "noted", b"of 0-9-1", pika.BasicProperties(delivery_mode=2))
+    annotations = {"x-own": "kept", "x-old": "before"}
+    sent = proton.Message(body="of 1.0", durable=True, annotations=annotations)
+    connection.create_sender("/queues/noted").send(sent)
+    receiver = connection.create_receiver("/queues/noted", credit=10)
+    for number in range(2):
+        receiver.receive()
+        receiver.receive()
+        for _ in range(2):
+            modify(receiver, annotations={"x-old": "after", f"x-new-{number}": number})
+    added = {"x-old": "after", "x-new-0": 0, "x-new-1": 1}
+    first, second = receiver.receive(), receiver.receive()
+    origin = {"x-exchange": "", "x-routing-key": "noted"}
+    assert first.annotations == symbols(origin | added)
+    assert second.annotations == symbols({"x-own": "kept"} | added)
+    assert (first.delivery_count, second.delivery_count) == (0, 0)
+    receiver.reject()
+    receiver.reject()
+    dead_letters = connection.create_receiver("/queues/noted.dead", credit=10)
+    for expected in (added, {"x-own": "kept"} | added):
+        letter = dead_letters.receive()
+        got = dict(letter.annotations or {})
+        assert {key: got[key] for key in symbols(expected)} == symbols(expected)
+        assert got[proton.symbol("x-first-death-queue")] == "noted"
+
+
+def test_more_annotations_than_a_message_keeps_end_the_session(imori: Imori) -> None:
+    """SECURITY LIM-10: what receivers add is bounded."""
+    opened = connect(imori)
+    opened.create_sender("annotated").send(proton.Message(body="m"))
+    receiver: Any = opened.create_receiver("annotated")
+    receiver.receive()
+    modify(receiver, annotations={"x-long": "x" * 4096})
+    session = receiver.link.session
+    opened.wait(lambda: session.remote_condition is not None)
+    assert session.remote_condition.name == "amqp:resource-limit-exceeded"
+    opened.close()
+    again = connect(imori)
+    assert not again.create_receiver("annotated").receive().annotations
+    again.close()
+
+
+def symbols(names: dict[str, Any]) -> dict[Any, Any]:
+    """A map of annotations as proton has it."""
+    return {proton.symbol(key): value for key, value in names.items()}

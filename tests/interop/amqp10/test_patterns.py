@@ -9,11 +9,21 @@ from pathlib import Path
 import pytest
 
 from harness.amqp.suite import need
+from harness.amqp10.peers import is_installed, running_peer
 from harness.imori import BINARY, REPOSITORY, running_imori
 
 PATTERNS = REPOSITORY / "examples/patterns"
 INSTALLED = REPOSITORY / ".tools/amqp10"
 PROGRAM_S = 60
+PEER_S = 300
+QUEUES = ["OneQueueEach", "SharedQueue"]
+TOPICS = ["NothingMissed", "OnCondition"]
+# The Java programs that run with other brokers. Broker-J makes no topic by its name.
+OF_PEERS = {
+    "artemis": [*QUEUES, *TOPICS],
+    "activemq": [*QUEUES, *TOPICS],
+    "broker-j": QUEUES,
+}
 
 ONE_QUEUE_EACH = """\
 tokyo has order 1
@@ -79,12 +89,17 @@ symbol LIKE 'B%' AND volume = 'small': small trade of B
 }
 
 
+def java(program: str, url: str) -> list[str]:
+    """How a Java program is run with the broker at a URL."""
+    need("java", INSTALLED / "patterns.sha256")
+    jars = f"{INSTALLED / 'patterns'}:{INSTALLED / 'patterns-jars'}/*"
+    return ["java", "-cp", jars, program, url]
+
+
 def command(program: Path, address: str) -> list[str]:
     """How a program is run with the broker at an address."""
     if program.suffix == ".java":
-        need("java", INSTALLED / "patterns.sha256")
-        jars = f"{INSTALLED / 'patterns'}:{INSTALLED / 'patterns-jars'}/*"
-        return ["java", "-cp", jars, program.stem, f"amqp://{address}"]
+        return java(program.stem, f"amqp://{address}")
     if program.suffix == ".py":
         return [sys.executable, str(program), f"amqp://{address}"]
     return ["sh", str(program), f"amqp10://{address}"]
@@ -103,13 +118,28 @@ def test_every_program_is_known() -> None:
     assert programs - {"java/pom.xml"} == set(EXPECTED)
 
 
-@pytest.mark.parametrize("program", EXPECTED)
-def test_pattern(address: str, program: str) -> None:
+def run(program: str, command: list[str]) -> None:
+    """Runs a program, which has to print what is expected."""
     ran = subprocess.run(
-        command(PATTERNS / program, address),
+        command,
         capture_output=True,
         text=True,
         timeout=PROGRAM_S,
         env={**os.environ, "PATH": f"{Path(BINARY).parent}:{os.environ['PATH']}"},
     )
     assert ran.stdout == EXPECTED[program], ran.stderr
+
+
+@pytest.mark.parametrize("program", EXPECTED)
+def test_pattern(address: str, program: str) -> None:
+    run(program, command(PATTERNS / program, address))
+
+
+@pytest.mark.timeout(PEER_S)
+@pytest.mark.parametrize("kind", OF_PEERS)
+def test_only_the_url_differs_for_a_peer(kind: str) -> None:
+    if not is_installed(kind):
+        pytest.skip(f"`make peers` installs `{kind}`")
+    with running_peer(kind) as url:
+        for program in OF_PEERS[kind]:
+            run(f"java/{program}.java", java(program, url))

@@ -32,18 +32,10 @@ pub(crate) fn attach<W: World>(
         let text = format_args!("handle {handle} has a link already; detach it first");
         return Err(Failure::Session(ProtocolError::new(condition::SESSION_HANDLE_IN_USE, text)));
     }
-    let steals = session.links.iter().find(|(_, link)| {
-        let role = match link.end {
-            End::Source(_) => Role::Receiver,
-            End::Target(_) => Role::Sender,
-            End::Detached => return false,
-        };
-        *link.name == *attach.name && role == attach.role
-    });
-    // AMQP 1.0, 2.6.1: an attach takes over the link of its name.
-    if let Some(stolen) = steals.map(|(handle, _)| *handle) {
+    // AMQP 1.0, 2.6.1: an attach takes over the link of its name, on whatever session of its container that is.
+    if let Some((other, stolen)) = client.link_named(attach.name, attach.role) {
         let text = format_args!("another link of the name `{}` took its place", attach.name.escape_debug());
-        end_link(client, world, channel, stolen, &ProtocolError::new(condition::LINK_STOLEN, text));
+        end_link(client, world, other, stolen, &ProtocolError::new(condition::LINK_STOLEN, text));
     }
     let attached = match attach.role {
         _ if attach.name.len() > NAME_BYTES_MAX => {
@@ -68,8 +60,6 @@ pub(crate) fn attach<W: World>(
     };
     client.answer(world, channel, Confirm::NOW, &answer);
     client.answer(world, channel, Confirm::NOW, &Detach { handle, closed: true, error: Some(error.error()) });
-    if let Some(session) = client.sessions.get_mut(&channel) {
-        session.links.insert(handle, Link::new(attach, None, End::Detached));
-    }
+    client.add_link((channel, handle), Link::new(attach, None, End::Detached));
     Ok(())
 }

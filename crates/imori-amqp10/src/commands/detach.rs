@@ -77,7 +77,9 @@ pub(crate) fn end_link<W: World>(
     let Some(link) = session.and_then(|session| session.links.get_mut(&handle)) else {
         return Performed::Done;
     };
-    let (reader, node) = match std::mem::replace(&mut link.end, End::Detached) {
+    let (name, end) = (link.name.clone(), std::mem::replace(&mut link.end, End::Detached));
+    client.free_name((channel, handle), &name, &end);
+    let (reader, node) = match end {
         End::Detached => return Performed::Done,
         End::Source(SourceEnd { reader, queue }) => {
             let node = queue.filter(|(_, until)| *until == Until::Detach);
@@ -122,7 +124,8 @@ pub(crate) fn detach_refused<W: World>(
 pub(crate) fn forget_nodes<W: World>(client: &mut Client, world: &W, channel: u16) {
     roll_back_of(client, world, channel, None);
     let Some(session) = client.sessions.get_mut(&channel) else { return };
-    for (_, link) in std::mem::take(&mut session.links) {
+    for (handle, link) in std::mem::take(&mut session.links) {
+        client.free_name((channel, handle), &link.name, &link.end);
         let node = match link.end {
             End::Source(SourceEnd { queue: Some((name, Until::Detach)), .. }) => Some(name),
             End::Source(_) | End::Detached => None,
@@ -154,9 +157,10 @@ fn delete<W: World>(client: &Client, world: &W, name: &Name) {
 }
 
 fn forget(client: &mut Client, channel: u16, handle: u32) {
-    let Some(session) = client.sessions.get_mut(&channel) else { return };
-    if let Some(link) = session.links.remove(&handle)
-        && let End::Target(end) = link.end
+    let links = client.sessions.get_mut(&channel).map(|session| &mut session.links);
+    let Some(link) = links.and_then(|links| links.remove(&handle)) else { return };
+    client.free_name((channel, handle), &link.name, &link.end);
+    if let End::Target(end) = link.end
         && let Some(unfinished) = end.unfinished
     {
         client.unfinished_bytes = client.unfinished_bytes.saturating_sub(unfinished.payload.len());

@@ -1,17 +1,23 @@
 //! `disposition`: what became of deliveries.
 
+use std::cell::Cell;
+
 use imori_core::broker;
 use imori_core::delivery::Outcome;
 use imori_core::inbound::Performed;
-use imori_core::outbound::Numbers;
+use imori_core::outbound::{Numbers, SessionId};
 use imori_core::turn::Budget;
 use imori_core::world::World;
 
 use crate::client::Client;
 use crate::codec::composites::{self, DeliveryState, Disposition, Modified};
+use crate::codec::condition;
 use crate::codec::restricted::Role;
+use crate::codec::value::Map;
 use crate::commands::transaction::{add_settle, named};
-use crate::protocol_error::Failure;
+use crate::limits::ADDED_ANNOTATIONS_BYTES_MAX;
+use crate::message::annotated;
+use crate::protocol_error::{Failure, ProtocolError};
 use crate::session::session_of;
 use crate::transaction::Retired;
 
@@ -49,6 +55,11 @@ pub(crate) fn disposition<W: World>(
         add_settle(client, world, transaction, retired).map_err(Failure::Session)?;
         return Ok(Performed::Done);
     }
+    if let Some(DeliveryState::Modified(Modified { message_annotations: Some(more), .. })) =
+        &disposition.state
+    {
+        annotate(client, world, (session, Numbers::Range(first, last)), *more)?;
+    }
     let report = broker::settle(world, &client.actor(), session, Numbers::Range(first, last), outcome)
         .map_err(|error| Failure::Session(error.into()))?;
     // Each of them may be followed by another delivery.
@@ -62,6 +73,30 @@ pub(crate) fn disposition<W: World>(
         client.answer(world, channel, report.confirm, &answer);
     }
     Ok(Performed::Done)
+}
+
+/// Adds annotations to messages that the client is about to give back (AMQP 1.0, 3.4.5).
+fn annotate<W: World>(
+    client: &Client,
+    world: &W,
+    (session, numbers): (SessionId, Numbers),
+    more: Map<'_>,
+) -> Result<(), Failure> {
+    let is_over = Cell::new(false);
+    let annotate = |before: Option<&[u8]>| {
+        let annotations = annotated(before, more);
+        is_over.set(is_over.get() || annotations.is_none());
+        annotations
+    };
+    broker::annotate(world, &client.actor(), session, numbers, annotate)
+        .map_err(|error| Failure::Session(error.into()))?;
+    if is_over.get() {
+        let text = format_args!(
+            "annotations that receivers added to a message have over {ADDED_ANNOTATIONS_BYTES_MAX} bytes; add fewer"
+        );
+        return Err(Failure::Session(ProtocolError::new(condition::RESOURCE_LIMIT_EXCEEDED, text)));
+    }
+    Ok(())
 }
 
 /// The number of the delivery with this id, among so many: ids are its last 32 bits. `None` where there is none yet.

@@ -9,7 +9,9 @@ use crate::PROTOCOL;
 use crate::client::Client;
 use crate::codec::composites::Open;
 use crate::codec::condition;
+use crate::codec::constructor::LIST_8;
 use crate::codec::map::MapBuf;
+use crate::codec::push::{Compound, push_value};
 use crate::codec::symbols::Symbols;
 use crate::codec::value::{Symbol, Value};
 use crate::delivery::DeliveryEncoder;
@@ -21,8 +23,25 @@ use crate::settings::RABBITMQ_VERSION;
 const CONTAINER: &str = "imori";
 
 /// Extensions that the broker has, by the names that clients look for.
-const CAPABILITIES: [Symbol<'static>; 3] =
-    [Symbol("ANONYMOUS-RELAY"), Symbol("SHARED-SUBS"), Symbol("DELAYED_DELIVERY")];
+const CAPABILITIES: [Symbol<'static>; 5] = [
+    Symbol("ANONYMOUS-RELAY"),
+    Symbol("SHARED-SUBS"),
+    Symbol("DELAYED_DELIVERY"),
+    Symbol(SOLE_CONNECTION),
+    Symbol("LINK_PAIR_V1_0"),
+];
+
+/// The capability of a client whose container has no other connection, and wants none beside it.
+const SOLE_CONNECTION: &str = "sole-connection-for-container";
+
+/// The property of an `open` that a `close` with an error follows.
+const FAILED: &str = "amqp:connection-establishment-failed";
+
+/// The property that lists brokers to go to when this one is gone.
+const FAILOVER: &str = "failover-server-list";
+
+/// Bytes of an `open` besides the list of other brokers.
+const OPEN_BYTES_MAX: usize = 384;
 
 /// How a hostname begins that names a vhost. All others are names of hosts.
 const VHOST_PREFIX: &str = "vhost:";
@@ -49,6 +68,17 @@ pub(crate) fn open<W: World>(
     client.set_identity(client.identity.clone());
     client.frame_bytes_max = open.max_frame_size;
     enter(client, world, open.hostname).map_err(refused)?;
+    if open.desired_capabilities.is_some_and(|all| all.contains(SOLE_CONNECTION))
+        && !world.claim_client_id(&client.actor(), open.container_id.as_bytes())
+    {
+        let container = open.container_id.escape_debug();
+        let text = format_args!(
+            "container `{container}` has a connection that is to be its only one; close that or take another \
+             `container-id`"
+        );
+        let info = MapBuf::new().with("invalid-field", Value::Symbol(Symbol("container-id")));
+        return Err(refused(ProtocolError::new(condition::INVALID_FIELD, text).with_info(info)));
+    }
     let settings = &client.settings;
     client.facts.name = open.container_id.to_owned();
     client.facts.protocol = String::from(PROTOCOL);
@@ -63,13 +93,19 @@ pub(crate) fn open<W: World>(
     client.facts.properties = shown(open);
     let encoder = DeliveryEncoder::new(client.frame_bytes_max, settings);
     world.with_outbound(client.connection, |outbound| outbound.set_encoder(Box::new(encoder)));
-    let properties = properties(&client.settings.platform);
+    let properties = properties(client);
     client.answer_first(world, &Open { properties: Some(properties.map()), ..answer(client) });
     Ok(open.idle_time_out.filter(|ms| *ms > 0).map(|ms| Duration::from_millis(ms.into())))
 }
 
+/// Answers an `open` that a `close` follows.
+pub(crate) fn answer_refused<W: World>(client: &Client, world: &W) {
+    let failed = MapBuf::new().with(FAILED, Value::Bool(true));
+    client.answer_first(world, &Open { properties: Some(failed.map()), ..answer(client) });
+}
+
 /// The broker's own `open`, without its properties.
-pub(crate) fn answer(client: &Client) -> Open<'static> {
+fn answer(client: &Client) -> Open<'static> {
     let settings = &client.settings;
     Open {
         container_id: CONTAINER,
@@ -82,10 +118,36 @@ pub(crate) fn answer(client: &Client) -> Open<'static> {
 }
 
 /// Clients that know RabbitMQ's extensions ask for it by name; people see the platform (decision 0062).
-fn properties(platform: &str) -> MapBuf {
+fn properties(client: &Client) -> MapBuf {
     let text = |text| Value::String(text);
     let told = MapBuf::new().with("product", text("RabbitMQ")).with("version", text(RABBITMQ_VERSION));
-    told.with("platform", text(platform))
+    let mut told = told.with("platform", text(&client.settings.platform));
+    let bytes_max = (client.frame_bytes_max as usize).saturating_sub(OPEN_BYTES_MAX);
+    push_failover(&mut told, &client.settings.failover, bytes_max);
+    told
+}
+
+/// Adds the list of other brokers, as far as it fits into so many bytes.
+fn push_failover(properties: &mut MapBuf, others: &[(String, u16)], bytes_max: usize) {
+    let (mut maps, mut count) = (Vec::new(), 0);
+    for (host, port) in others {
+        let map =
+            MapBuf::new().with("network-host", Value::String(host)).with("port", Value::Int((*port).into()));
+        let before = maps.len();
+        push_value(&mut maps, Value::Map(map.map()));
+        if maps.len() > bytes_max {
+            maps.truncate(before);
+            break;
+        }
+        count += 1;
+    }
+    if count > 0 {
+        properties.push_with(Value::Symbol(Symbol(FAILOVER)), |out| {
+            let list = Compound::begin(out, LIST_8);
+            out.extend_from_slice(&maps);
+            list.end(out, count);
+        });
+    }
 }
 
 /// Enters the vhost that a hostname names. One that the user may not enter is answered as one that is not there

@@ -117,11 +117,8 @@ pub(super) fn attach_source<W: World>(
         }
     };
     let end = End::Source(SourceEnd { reader, queue: until.map(|until| (queue.name.clone(), until)) });
-    if let Some(session) = client.sessions.get_mut(&channel) {
-        session
-            .links
-            .insert(attach.handle, Link::new(attach, answer.source.and_then(|source| source.address), end));
-    }
+    let address = answer.source.and_then(|source| source.address);
+    client.add_link((channel, attach.handle), Link::new(attach, address, end));
     Ok(())
 }
 

@@ -109,9 +109,7 @@ fn begin<W: World>(
         queue,
     };
     link_flow(client, world, channel, attach.handle, (end.delivery_count, end.credit));
-    if let Some(session) = client.sessions.get_mut(&channel) {
-        session.links.insert(attach.handle, Link::new(attach, address, End::Target(end)));
-    }
+    client.add_link((channel, attach.handle), Link::new(attach, address, End::Target(end)));
 }
 
 /// Sees to it that there is a node, and that the client may send to it.

@@ -71,7 +71,14 @@ impl Connection {
             return Ok(Taken::Bytes(frame.len));
         }
         // What settles frees memory, and nothing before it can change what it means.
-        let passes = matches!(performative, Performative::Disposition(_) | Performative::Flow(_));
+        let passes = match performative {
+            Performative::Disposition(_) => true,
+            // The attach of its link may be parked.
+            Performative::Flow(flow) => {
+                flow.handle.is_none_or(|handle| self.client.has_link((channel, handle)))
+            }
+            _ => false,
+        };
         if !passes && self.intake.parking.has_parked_of(session) {
             let mut bytes = Vec::with_capacity(frame.len);
             push_frame(&mut bytes, FrameKind::Amqp, channel, |out| out.extend_from_slice(frame.body));

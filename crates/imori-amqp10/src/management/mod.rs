@@ -41,6 +41,7 @@ fn perform<W: World>(client: &Client, world: &W, request: &Request<'_>) -> Resul
         ("PUT", ["queues", name]) => queues::declare(client, world, name, request.map()?),
         ("DELETE", ["queues", name]) => queues::delete(client, world, name),
         ("DELETE", ["queues", name, "messages"]) => queues::purge(client, world, name),
+        ("DELETE", ["queues", name, "delayed", id]) => queues::cancel(client, world, name, id),
         ("PUT", ["exchanges", name]) => exchanges::declare(client, world, name, request.map()?),
         ("DELETE", ["exchanges", name]) => exchanges::delete(client, world, name),
         ("GET", ["bindings"]) => bindings::list(client, world, request),

@@ -54,6 +54,17 @@ pub(super) fn purge<W: World>(client: &Client, world: &W, name: &str) -> Result<
     Ok(counted(count))
 }
 
+/// Takes back the messages with this id that wait for their time; none is no error, as nobody can know what is due.
+pub(super) fn cancel<W: World>(
+    client: &Client,
+    world: &W,
+    name: &str,
+    id: &str,
+) -> Result<Response, Response> {
+    let (count, _) = broker::cancel_delayed(world, &client.actor(), name.as_bytes(), id.as_bytes())?;
+    Ok(counted(count))
+}
+
 fn counted(count: usize) -> Response {
     let mut map = MapBuf::new();
     put(&mut map, "message_count", Value::Ulong(count as u64));
@@ -62,12 +73,14 @@ fn counted(count: usize) -> Response {
 
 fn shown<W: World>(client: &Client, world: &W, name: &str, status: u16) -> Result<Response, Response> {
     let found = broker::look_up_queue(world, &client.actor(), name.as_bytes())?;
-    let declared = |queue: &mut Queue| queue.declared().clone();
+    let declared = |queue: &mut Queue| (queue.declared().clone(), queue.delayed_len());
     let gone = || Response::from(BrokerError::NoQueue(Name::from(name)));
-    let settings = world.with_queue(found.id, declared).ok_or_else(gone)?;
+    let (settings, delayed) = world.with_queue(found.id, declared).ok_or_else(gone)?;
     let vhost = world.with_router(|_, table| table.vhost_name(client.vhost).map(Name::to_string));
     let mut map = MapBuf::new();
     put(&mut map, "message_count", Value::Ulong(found.ready as u64));
+    // RabbitMQ has no such field; its clients pass over it.
+    put(&mut map, "delayed_count", Value::Ulong(delayed as u64));
     put(&mut map, "consumer_count", Value::Uint(u32::try_from(found.consumers).unwrap_or(u32::MAX)));
     put(&mut map, "name", Value::String(name));
     put(&mut map, "vhost", Value::String(&vhost.unwrap_or_default()));

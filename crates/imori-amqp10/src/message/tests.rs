@@ -389,3 +389,45 @@ fn an_address_is_read_as_the_node_that_it_was_written_for() {
         }
     }
 }
+
+#[test]
+fn receivers_add_annotations_to_those_of_a_message() {
+    let own = section(0x72, 0xc1, 4, b"\xa3\x05x-own\x41\xa3\x05x-old\xa1\x06before");
+    let payload = [own, application()].concat();
+    let incoming = incoming(&payload);
+    let more = MapBuf::new()
+        .with("x-old", value::Value::String("after"))
+        .with("x-opt-deaths", value::Value::String("forged"))
+        .with("x-new", value::Value::Ulong(1));
+    let noted = annotated(None, more.map()).expect("it is short");
+    let again = MapBuf::new().with("x-new", value::Value::Ulong(2));
+    let noted = annotated(Some(&noted), again.map()).expect("it is short");
+    let address = Arc::new(Address::new(b"", b"q"));
+    let noted = Deaths::default().with_annotations(Some(noted));
+    let died = noted.and(&Name::from("q"), DeathReason::Rejected, &address, Time(7_000_000));
+    for (history, deaths) in [(noted, 0), (died, 1)] {
+        let out = delivered(view(&incoming), Some(&Arc::new(history)), 0);
+        let [_, Section::MessageAnnotations(annotations), ..] = all_sections(&out)[..] else {
+            panic!("{out:?}")
+        };
+        for (name, expected) in [
+            ("x-own", value::Value::Bool(true)),
+            ("x-old", value::Value::String("after")),
+            ("x-new", value::Value::Ulong(2)),
+        ] {
+            assert_eq!(annotations.find(name), Some(expected));
+        }
+        let told = match annotations.find("x-opt-deaths") {
+            Some(value::Value::Array(list)) => list.len(),
+            _ => 0,
+        };
+        assert_eq!((told, annotations.len()), (deaths, if deaths > 0 { 10 } else { 3 }));
+        assert!(
+            out.ends_with(&payload[payload.len() - application().len()..]),
+            "the bare message is as it was"
+        );
+    }
+    let long = "x".repeat(ADDED_ANNOTATIONS_BYTES_MAX);
+    let over = MapBuf::new().with("x-long", value::Value::String(&long));
+    assert!(annotated(None, over.map()).is_none(), "SECURITY LIM-10");
+}

@@ -70,6 +70,9 @@ impl Dialogue for Amqp {
             ["silence", "of", seconds, "s"] => {
                 settings.idle_time_out = Duration::from_secs(seconds.parse().unwrap());
             }
+            ["brokers", "beside", host, port] => {
+                settings.failover.push((String::from(host), port.parse().unwrap()));
+            }
             ["SCRAM", "is", "offered"] => settings.offers_scram = true,
             ["the", "disk", "is", "late"] => talk.world.hold_disk(),
             ["the", "disk", "has", "all"] => talk.world.sync_disk(),

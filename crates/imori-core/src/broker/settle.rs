@@ -77,6 +77,27 @@ pub fn settle<W: World>(
     Ok(SettleReport { settled, has_more, confirm: Confirm::of(level, world.appended()) })
 }
 
+/// Gives unsettled messages other annotations, before they are settled: those that [`settle`] settles at once.
+/// `annotate` makes the annotations of a message of those that it has, in the form of the one protocol that has such;
+/// where it gives none the message keeps what it has.
+///
+/// # Errors
+/// [`BrokerError::Refused`].
+pub fn annotate<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    session: SessionId,
+    numbers: Numbers,
+    annotate: impl Fn(Option<&[u8]>) -> Option<Box<[u8]>>,
+) -> Result<(), BrokerError> {
+    world.authorize(actor, Action::Settle, Object::Vhost)?;
+    let meant = world.with_outbound(actor.connection, |outbound| outbound.meant(session, numbers, 0));
+    for unsettled in meant.unwrap_or_default().into_iter().take(SETTLES_AT_ONCE) {
+        world.with_queue(unsettled.place.queue, |queue| queue.annotate(unsettled.place.sequence, &annotate));
+    }
+    Ok(())
+}
+
 /// Tells the queues what became of their messages, and lets the consumers take more. Gives the highest level
 /// among the queues.
 pub(super) fn settle_in_queues<W: World>(

@@ -69,7 +69,8 @@ impl Entry {
     /// About how many bytes it takes in a page.
     pub(crate) fn written_bytes(&self) -> usize {
         let view = self.message.view();
-        WRITTEN_BESIDES_BYTES + view.text.len() + view.body.len()
+        let annotations = self.envelope.deaths.as_ref().and_then(|deaths| deaths.annotations());
+        WRITTEN_BESIDES_BYTES + view.text.len() + view.body.len() + annotations.map_or(0, <[u8]>::len)
     }
 
     /// Bytes of memory that one of this message would keep, or about so many.

@@ -21,7 +21,7 @@ pub struct Envelope {
     pub since: Time,
     /// Milliseconds for which its publisher lets it wait in this queue.
     pub expiration_ms: Option<u32>,
-    /// How often it died before it came here.
+    /// Its history: how often it died before it came here, and what consumers noted on it.
     pub deaths: Option<Arc<Deaths>>,
     /// Deliveries that failed: the connection ended, or the consumer said so.
     pub failures: u32,
@@ -89,12 +89,15 @@ pub struct Death {
     pub time: Time,
 }
 
-/// The history of a message's deaths, the latest first (RabbitMQ's `x-death`).
+/// The history of a message in queues: its deaths, the latest first (RabbitMQ's `x-death`), and what consumers noted on
+/// it when they gave it back.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Deaths {
     list: Vec<Death>,
     /// Where in the list the first of all is.
     first: usize,
+    /// Annotations of consumers, in the form of the protocol that has such.
+    annotations: Option<Box<[u8]>>,
 }
 
 impl Deaths {
@@ -119,7 +122,24 @@ impl Deaths {
             }
         };
         list.insert(0, death);
-        Deaths { list, first }
+        Deaths { list, first, annotations: self.annotations.clone() }
+    }
+
+    /// This history with these annotations, which take the place of all that it had.
+    #[must_use]
+    pub fn with_annotations(self, annotations: Option<Box<[u8]>>) -> Deaths {
+        Deaths { annotations, ..self }
+    }
+
+    /// The annotations of consumers, in the form of the protocol that has such.
+    pub fn annotations(&self) -> Option<&[u8]> {
+        self.annotations.as_deref()
+    }
+
+    /// Tells whether a history has deaths: its message is a dead letter.
+    #[inline]
+    pub fn any(history: Option<&Arc<Deaths>>) -> bool {
+        history.is_some_and(|deaths| !deaths.is_empty())
     }
 
     /// The deaths, the latest first.
@@ -129,7 +149,7 @@ impl Deaths {
 
     /// A history as it was told before: the deaths, the latest first, and where among them the first of all is.
     pub fn told(list: Vec<Death>, first: usize) -> Deaths {
-        Deaths { first: first.min(list.len().saturating_sub(1)), list }
+        Deaths { first: first.min(list.len().saturating_sub(1)), list, annotations: None }
     }
 
     /// Where among the deaths the first of all is.

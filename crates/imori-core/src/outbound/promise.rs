@@ -152,12 +152,18 @@ impl Outbound {
         }
         run.into_iter().for_each(|run| self.write_answered(slot, run));
         while let Some(id) = self.sessions.at_mut(slot).and_then(|session| session.answers.pop_started()) {
-            if let Some(record) = self.readers.get_mut(id) {
-                record.is_held = false;
-                wakes.extend(self.wake(id));
-            }
+            wakes.extend(self.start(id));
         }
         self.sessions.forget_if_over(slot);
+    }
+
+    /// Lets a reader have what waits for it. One that drains is woken in any case, so that its queue ends that.
+    fn start(&mut self, id: ReaderId) -> Option<Wake> {
+        let record = self.readers.get_mut(id)?;
+        record.is_held = false;
+        let drains = record.is_draining;
+        let queue = record.queue();
+        self.wake(id).or_else(|| queue.filter(|_| drains).map(|queue| Wake { queue, reader: id, line: None }))
     }
 
     /// Answers publishes.
@@ -216,11 +222,12 @@ impl Outbound {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Credit;
     use super::super::test_stage::{FEED_BYTES, QUEUE, Stage, UNSENT_BYTES_MAX, long, synced};
+    use super::super::{Credit, Grant};
     use super::*;
     use crate::confirm::Lsn;
     use crate::delivery::Taken;
+    use crate::name::Name;
 
     #[test]
     fn answers_that_wait_for_the_journal_leave_in_order() {
@@ -263,6 +270,22 @@ mod tests {
         assert_eq!(stage.outbound.confirmed(synced(9)), []);
         stage.outbound.start_after_answers(at_once);
         assert_eq!(stage.offer(at_once, 2, "y"), Taken::Settled, "no answer waits");
+    }
+
+    #[test]
+    fn a_drain_ends_behind_the_answer_that_its_reader_waits_for() {
+        for credit in [5, 0] {
+            let mut stage = Stage::new();
+            stage.answer(Confirm::of(Level::Disk, Lsn(3)), "receipt;");
+            let reader = stage.consume("c", QUEUE, true, Credit::ungranted());
+            stage.outbound.start_after_answers(reader);
+            assert_eq!(stage.outbound.grant(reader, &Grant { used: 0, credit, drains: true }), None);
+            assert!(!stage.outbound.end_drain(reader, &Name::from("q"), true), "the reader is held");
+            assert_eq!(stage.written(), "");
+            assert_eq!(stage.outbound.confirmed(synced(3)), [Wake { queue: QUEUE, reader, line: None }]);
+            assert!(stage.outbound.end_drain(reader, &Name::from("q"), true));
+            assert_eq!(stage.written(), format!("receipt;drained c {credit} 0;"));
+        }
     }
 
     #[test]

@@ -89,6 +89,12 @@ impl Record {
         })
     }
 
+    /// The queue of a consumer.
+    pub(super) fn queue(&self) -> Option<QueueId> {
+        let Source::Queue(queue) = self.spec.source else { return None };
+        Some(queue)
+    }
+
     /// How many more live deliveries it may have, if that is limited.
     pub(super) fn left(&self) -> Option<usize> {
         self.delivered_max.map(|max| max.get().saturating_sub(self.delivered) as usize)

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use super::credit::{Credit, FrameWindow, Grant};
 use super::encoder::{Drained, FrameNumbers};
 use super::outbound::{Outbound, Wake};
-use super::readers::Source;
 use super::session::{Numbers, Session, Unsettled};
 use crate::delivery::Outcome;
 use crate::id::ReaderId;
@@ -43,7 +42,8 @@ impl Outbound {
     pub(crate) fn end_drain(&mut self, id: ReaderId, queue: &Name, is_all: bool) -> bool {
         let has_last_word = self.is_ended();
         let Some(record) = self.readers.get_mut(id).filter(|record| record.is_draining) else { return true };
-        if !is_all && record.spec.credit.has_any() {
+        // A reader that is held hears of nothing before the answer that it waits for.
+        if record.is_held || (!is_all && record.spec.credit.has_any()) {
             return false;
         }
         record.is_draining = false;
@@ -181,7 +181,7 @@ impl Outbound {
                 // Whoever changes that asks again.
                 continue;
             }
-            let Source::Queue(queue) = record.spec.source else { continue };
+            let Some(queue) = record.queue() else { continue };
             if !has_room {
                 self.is_starved = true;
                 continue;
@@ -195,9 +195,7 @@ impl Outbound {
     pub(super) fn wake(&mut self, id: ReaderId) -> Option<Wake> {
         let has_room = self.has_room();
         let record = self.readers.get_mut(id)?;
-        let Source::Queue(queue) = record.spec.source else {
-            return None;
-        };
+        let queue = record.queue()?;
         if !record.is_starved || record.is_in_line || record.is_held || !record.spec.credit.has_any() {
             return None;
         }

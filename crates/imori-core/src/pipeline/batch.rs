@@ -39,7 +39,7 @@ impl<'a> Batch<'a> {
 
     /// Tells whether nobody is given it yet. A dead letter waited before.
     pub(crate) fn is_delayed(&self) -> bool {
-        self.deaths.is_none()
+        !Deaths::any(self.deaths)
             && self.messages.first().is_some_and(|first| first.view().properties.delay_ms.is_some())
     }
 

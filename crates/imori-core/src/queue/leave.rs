@@ -134,6 +134,16 @@ impl Queue {
         was_out
     }
 
+    /// Gives a message that is out other annotations; `annotate` makes them of those that it has. Nothing changes where
+    /// that gives none.
+    pub fn annotate(&mut self, sequence: u64, annotate: impl FnOnce(Option<&[u8]>) -> Option<Box<[u8]>>) {
+        let Some(entry) = self.unsettled.get_mut(&sequence) else { return };
+        let history = entry.envelope.deaths.as_deref();
+        let Some(annotations) = annotate(history.and_then(Deaths::annotations)) else { return };
+        let history = history.cloned().unwrap_or_default().with_annotations(Some(annotations));
+        entry.envelope.deaths = Some(Arc::new(history));
+    }
+
     /// The dead letter that settling a delivery with `outcome` would cause, if any.
     pub fn death(&self, sequence: u64, outcome: Outcome, now: Time) -> Option<DeadLetter> {
         let entry = self.unsettled.get(&sequence)?;

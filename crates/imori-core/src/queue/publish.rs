@@ -170,7 +170,7 @@ impl Queue {
                 sequence,
                 lsn: arrival.lsn,
                 since: from,
-                expiration_ms: Entry::expiration_ms(properties, arrival.deaths.is_some()),
+                expiration_ms: Entry::expiration_ms(properties, Deaths::any(arrival.deaths)),
                 deaths: arrival.deaths.cloned(),
                 failures: 0,
                 is_redelivered: false,
@@ -238,7 +238,7 @@ impl Queue {
 
 /// The time when a message becomes ready, if that is later than its coming. A dead letter waited before.
 fn due(publication: &Publication<'_>, arrival: &Arrival<'_>) -> Option<Time> {
-    let delay = publication.view().properties.delay_ms.filter(|_| arrival.deaths.is_none())?;
+    let delay = publication.view().properties.delay_ms.filter(|_| !Deaths::any(arrival.deaths))?;
     Some(arrival.now.after(Duration::from_millis(u64::from(delay.get()))))
 }
 

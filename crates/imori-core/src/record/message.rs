@@ -3,7 +3,7 @@
 //! `version u8, origin u8, flags u8`, of the optional fields `priority u8, expiration_ms u32, timestamp u64, delay_ms
 //! u32` those that the flags name, `time u64, exchange short, subject short`, the queues as `count u32` and so many
 //! times `u64`, the spans of its properties as `count u8` and so many times `number u8, start u16, len u16`, its
-//! deaths if the flags name them, `text` with its length in 32 bits, and the body to the end.
+//! deaths and its annotations, with their length in 32 bits, if the flags name them, `text` with its length in 32 bits, and the body to the end.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -23,6 +23,7 @@ const EXPIRATION: u8 = 1 << 3;
 const TIMESTAMP: u8 = 1 << 4;
 const DEATHS: u8 = 1 << 5;
 const DELAY: u8 = 1 << 6;
+const ANNOTATIONS: u8 = 1 << 7;
 
 /// A message as its record tells of it.
 #[derive(Debug, Clone)]
@@ -85,13 +86,15 @@ pub(crate) fn push_message(
     time: Time,
 ) {
     let properties = view.properties;
+    let annotations = deaths.and_then(Deaths::annotations);
     let flag = |is_there, flag| if is_there { flag } else { 0 };
     let flags = flag(properties.is_persistent, PERSISTENT)
         | flag(properties.replies_to_inbox, REPLIES_TO_INBOX)
         | flag(properties.priority.is_some(), PRIORITY)
         | flag(properties.expiration_ms.is_some(), EXPIRATION)
         | flag(properties.timestamp.is_some(), TIMESTAMP)
-        | flag(deaths.is_some(), DEATHS)
+        | flag(deaths.is_some_and(|deaths| !deaths.is_empty()), DEATHS)
+        | flag(annotations.is_some(), ANNOTATIONS)
         | flag(properties.delay_ms.is_some(), DELAY);
     out.extend_from_slice(&[VERSION, properties.origin.0, flags]);
     properties.priority.into_iter().for_each(|priority| out.push(priority));
@@ -110,7 +113,12 @@ pub(crate) fn push_message(
         out.extend_from_slice(&start.to_le_bytes());
         out.extend_from_slice(&len.to_le_bytes());
     }
-    deaths.into_iter().for_each(|deaths| push_deaths(out, deaths));
+    deaths.filter(|deaths| !deaths.is_empty()).into_iter().for_each(|deaths| push_deaths(out, deaths));
+    if let Some(annotations) = annotations {
+        let len = u32::try_from(annotations.len()).expect("annotations end at 64 KiB");
+        out.extend_from_slice(&len.to_le_bytes());
+        out.extend_from_slice(annotations);
+    }
     let text_len = u32::try_from(view.text.len()).expect("header blocks end at 64 KiB");
     out.extend_from_slice(&text_len.to_le_bytes());
     out.extend_from_slice(view.text);
@@ -145,7 +153,11 @@ impl<'a> MessageRecord<'a> {
                 return Err(RecordError::Unknown("property"));
             }
         }
-        let deaths = if has(DEATHS) { Some(Arc::new(deaths(&mut fields)?)) } else { None };
+        let deaths = if has(DEATHS) { Some(deaths(&mut fields)?) } else { None };
+        let annotations = if has(ANNOTATIONS) { Some(Box::from(fields.long()?)) } else { None };
+        let has_history = deaths.is_some() || annotations.is_some();
+        let deaths = deaths.unwrap_or_default().with_annotations(annotations);
+        let deaths = has_history.then(|| Arc::new(deaths));
         let text = fields.long()?;
         Ok(MessageRecord { properties, text, body: fields.rest(), address, queues, deaths, time })
     }
@@ -183,7 +195,8 @@ fn deaths_bytes(deaths: &Deaths) -> usize {
         let address = death.address.exchange.as_bytes().len() + death.address.subject.as_bytes().len();
         (2 + 1 + 8 + 8 + 2 + 2) + death.queue.as_bytes().len() + address
     };
-    4 + deaths.iter().map(of_death).sum::<usize>()
+    let annotations = deaths.annotations().map_or(0, |annotations| 4 + annotations.len());
+    4 + deaths.iter().map(of_death).sum::<usize>() + annotations
 }
 
 fn deaths(fields: &mut Fields<'_>) -> Result<Deaths, RecordError> {
@@ -222,6 +235,7 @@ mod tests {
             &address,
             Time(6),
         );
+        let deaths = deaths.with_annotations(Some(Box::from(*b"noted")));
         (properties, b"correlation-id:42\n", address, deaths)
     }
 
@@ -242,6 +256,19 @@ mod tests {
         assert_eq!(record.queues, [DurableQueueId(3), DurableQueueId(u64::MAX)]);
         assert_eq!(record.deaths.as_deref(), Some(&deaths));
         assert_eq!(record.view().property(Property::CorrelationId), Some(&b"42"[..]));
+    }
+
+    #[test]
+    fn what_consumers_noted_makes_no_dead_letter() {
+        let (properties, text, address, _) = sample();
+        let noted = Deaths::default().with_annotations(Some(Box::from(*b"noted")));
+        let (address, view) =
+            (AddressView::new(&address), MessageView { properties: &properties, text, body: b"" });
+        let bytes = encode_message(&view, &address, Some(&noted), &[], Time(77));
+        assert!(bytes.len() <= message_bytes_max(&view, &address, Some(&noted), 0));
+        let record = MessageRecord::decode(&bytes).expect("it was encoded");
+        assert_eq!(record.deaths.as_deref(), Some(&noted));
+        assert!(!Deaths::any(record.deaths.as_ref()));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::message::{MessageRecord, push_message};
 use crate::confirm::Lsn;
 use crate::entries::{Entry, delayed_position};
 use crate::memory::Gauge;
-use crate::message::{AddressView, Envelope, Message, Property};
+use crate::message::{AddressView, Deaths, Envelope, Message, Property};
 use crate::paging::{FoundDelayed, PageDraft};
 use crate::time::Time;
 
@@ -69,7 +69,7 @@ pub fn decode_page_entry(lsn: Lsn, payload: &[u8], gauge: &Gauge) -> Result<Entr
         sequence: head.sequence,
         lsn,
         since: record.time,
-        expiration_ms: Entry::expiration_ms(&record.properties, record.deaths.is_some()),
+        expiration_ms: Entry::expiration_ms(&record.properties, Deaths::any(record.deaths.as_ref())),
         deaths: record.deaths,
         failures: head.failures,
         is_redelivered: head.is_redelivered,
@@ -92,7 +92,7 @@ pub fn decode_journal_entry(lsn: Lsn, payload: &[u8], gauge: &Gauge) -> Result<E
         sequence: 0,
         lsn,
         since: record.time,
-        expiration_ms: Entry::expiration_ms(&record.properties, record.deaths.is_some()),
+        expiration_ms: Entry::expiration_ms(&record.properties, Deaths::any(record.deaths.as_ref())),
         deaths: record.deaths,
         failures: 0,
         is_redelivered: false,

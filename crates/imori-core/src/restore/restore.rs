@@ -17,7 +17,7 @@ use crate::entries::{GonePage, PageFacts, PagePlace};
 use crate::id::{DurableQueueId, QueueId, VhostId};
 use crate::limits::PAGE_BYTES_GOAL;
 use crate::memory::Gauge;
-use crate::message::{AddressView, Message, Property, Publication};
+use crate::message::{AddressView, Deaths, Message, Property, Publication};
 use crate::name::Name;
 use crate::policy::Policies;
 use crate::queue::{Arrival, Queue, QueueSettings};
@@ -328,7 +328,9 @@ impl Restore {
     /// [`RecordError`].
     pub fn message(&mut self, lsn: Lsn, payload: &[u8], file: Option<u32>) -> Result<bool, RecordError> {
         let record = MessageRecord::decode(payload)?;
-        if let Some(id) = record.view().property(Property::MessageId).filter(|_| record.deaths.is_none()) {
+        if let Some(id) =
+            record.view().property(Property::MessageId).filter(|_| !Deaths::any(record.deaths.as_ref()))
+        {
             // Also where the queue is done with it.
             let id: Arc<[u8]> = Arc::from(id);
             for queue in &record.queues {
@@ -344,7 +346,7 @@ impl Restore {
         if queues.is_empty() {
             return Ok(false);
         }
-        let is_delayed = record.properties.delay_ms.is_some() && record.deaths.is_none();
+        let is_delayed = record.properties.delay_ms.is_some() && !Deaths::any(record.deaths.as_ref());
         // Few messages have such a count.
         let is_counted = |queue: &DurableQueueId| self.counts.contains_key(&RecordRef { queue: *queue, lsn });
         let file = file.filter(|_| self.taken_bytes >= self.leaving.after_bytes);

@@ -40,6 +40,12 @@ impl HostAndPort {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The host, without the brackets of an address of IPv6, and the port.
+    pub(crate) fn parts(&self) -> Option<(String, u16)> {
+        let (host, port) = self.0.rsplit_once(':')?;
+        Some((host.trim_matches(['[', ']']).to_owned(), port.parse().ok()?))
+    }
 }
 
 impl FromStr for HostAndPort {

@@ -268,6 +268,12 @@ sections! {
         server_name: String = String::from("imori") => Restart;
     }
 
+    /// Settings of AMQP alone.
+    amqp: Amqp {
+        /// Other brokers, `host:port`, that clients of AMQP 1.0 may go to when this one is gone.
+        failover: Vec<HostAndPort> = Vec::new() => NewConnections;
+    }
+
     /// Settings of WebSocket alone.
     ws: Ws {
         /// Web pages that may connect, each as its origin, such as `https://app.example`. A client that names

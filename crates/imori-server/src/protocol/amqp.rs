@@ -8,7 +8,7 @@ use imori_core::authorize::Identity;
 use imori_core::broker::{Actor, Revoked};
 use imori_core::id::{ConnectionId, VhostId};
 use imori_core::inbound::{Inbound, Intake, Performed, Phase, Taken, Unread};
-use imori_core::outbound::{Encoder, SessionId};
+use imori_core::outbound::{Encoder, Mute, SessionId};
 use imori_core::time::Time;
 use imori_core::turn::SessionDetails;
 use imori_core::turn::{Budget, ClientFacts, Peer};
@@ -91,7 +91,11 @@ impl AmqpConnection {
                 world.with_outbound(id, |outbound| outbound.set_encoder(encoder));
                 AmqpConnection::Amqp10(Amqp10::new(Arc::clone(&settings.amqp10), id, peer, *accepted))
             }
-            _ => AmqpConnection::Amqp091(Amqp091::new(Arc::clone(&settings.amqp091), id, peer, *accepted)),
+            _ => {
+                let encoder = Amqp091::encoder(&settings.amqp091);
+                world.with_outbound(id, |outbound| outbound.set_encoder(encoder));
+                AmqpConnection::Amqp091(Amqp091::new(Arc::clone(&settings.amqp091), id, peer, *accepted))
+            }
         };
         Some((id, version))
     }
@@ -114,8 +118,9 @@ impl Inbound for AmqpConnection {
         }))
     }
 
-    fn encoder(settings: &AmqpSettings) -> Box<dyn Encoder> {
-        Amqp091::encoder(&settings.amqp091)
+    /// Whoever has said nothing is told nothing: neither version's frames mean anything to the other.
+    fn encoder(_: &AmqpSettings) -> Box<dyn Encoder> {
+        Box::new(Mute)
     }
 
     fn intake(&self) -> &Intake<Box<[u8]>> {

@@ -26,7 +26,13 @@ struct Seated {
     seats: HashMap<ConnectionId, (Name, VhostId)>,
     by_user: HashMap<Name, HashSet<ConnectionId>>,
     by_vhost: HashMap<VhostId, usize>,
+    /// Ids that clients have for themselves, and their connections.
+    client_ids: HashMap<ClientId, ConnectionId>,
+    claims: HashMap<ConnectionId, ClientId>,
 }
+
+/// The id of a client among those of its user in a vhost (SECURITY AUTH-07).
+type ClientId = (Name, VhostId, Box<[u8]>);
 
 impl Seats {
     /// Takes a connection in, in place of the seat that it had before.
@@ -51,16 +57,37 @@ impl Seats {
         if let Some(max) = user_max.filter(|max| is_new_of_user && of_user >= *max) {
             return Err(Full::User(max));
         }
-        seated.leave(id);
+        seated.unseat(id);
         seated.by_user.entry(user.clone()).or_default().insert(id);
         *seated.by_vhost.entry(vhost).or_default() += 1;
         seated.seats.insert(id, (user.clone(), vhost));
         Ok(())
     }
 
+    /// Claims a client's id for a connection that has a seat; false where another connection has it.
+    pub(crate) fn claim(&self, connection: ConnectionId, id: &[u8]) -> bool {
+        let mut seated = unpoisoned(self.0.lock());
+        let Some((user, vhost)) = seated.seats.get(&connection).cloned() else { return false };
+        let id: ClientId = (user, vhost, id.into());
+        if seated.client_ids.get(&id).is_some_and(|owner| *owner != connection) {
+            return false;
+        }
+        seated.release(connection);
+        seated.client_ids.insert(id.clone(), connection);
+        seated.claims.insert(connection, id);
+        true
+    }
+
+    /// Gives up the client's id that a connection has claimed, if it has.
+    pub(crate) fn release(&self, connection: ConnectionId) {
+        unpoisoned(self.0.lock()).release(connection);
+    }
+
     /// Gives the seat of a connection back, if it has one.
     pub(crate) fn leave(&self, id: ConnectionId) {
-        unpoisoned(self.0.lock()).leave(id);
+        let mut seated = unpoisoned(self.0.lock());
+        seated.release(id);
+        seated.unseat(id);
     }
 
     /// How many connections a vhost has.
@@ -80,7 +107,13 @@ impl Seats {
 }
 
 impl Seated {
-    fn leave(&mut self, id: ConnectionId) {
+    fn release(&mut self, connection: ConnectionId) {
+        if let Some(id) = self.claims.remove(&connection) {
+            self.client_ids.remove(&id);
+        }
+    }
+
+    fn unseat(&mut self, id: ConnectionId) {
         let Some((user, vhost)) = self.seats.remove(&id) else { return };
         if let Some(connections) = self.by_user.get_mut(&user) {
             connections.remove(&id);
@@ -127,5 +160,23 @@ mod tests {
         assert_eq!(seats.with_user(&bob, |all| all.count()), 0);
         let empty = seats.take(connection(1), (&ann, None), (VhostId(0), Some(0)));
         assert_eq!(empty, Err(Full::Vhost(0)));
+    }
+    /// SECURITY AUTH-07: nobody keeps another user from an id, and none is kept by who is gone.
+    #[test]
+    fn a_client_id_is_one_connections_of_its_user_and_vhost() {
+        let (ann, bob) = (Name::from("ann"), Name::from("bob"));
+        let seats = Seats::default();
+        for (slot, user, vhost) in [(1, &ann, 0), (2, &ann, 0), (3, &bob, 0), (4, &ann, 1)] {
+            assert_eq!(seats.take(connection(slot), (user, None), (VhostId(vhost), None)), Ok(()));
+        }
+        let claim = |slot, id: &str| seats.claim(connection(slot), id.as_bytes());
+        assert!(claim(1, "a") && !claim(2, "a") && claim(1, "a"));
+        assert!(claim(3, "a") && claim(4, "a"), "others of that name");
+        assert!(!claim(9, "a"), "nobody");
+        assert!(claim(1, "b") && claim(2, "a"), "one id each");
+        seats.release(connection(2));
+        assert!(claim(1, "a"));
+        seats.leave(connection(1));
+        assert!(claim(2, "a"));
     }
 }

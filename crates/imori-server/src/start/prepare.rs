@@ -22,7 +22,7 @@ use tracing::{info, warn};
 
 use crate::access::{Access, Objects};
 use crate::clock::Clock;
-use crate::config::{Config, DamagePolicy, ProtocolName, Service};
+use crate::config::{Config, DamagePolicy, HostAndPort, ProtocolName, Service};
 use crate::jwt::Issuer;
 use crate::limits::{INBOXES_MAX, QUEUES_MAX, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES};
 use crate::login::{Authenticator, LoginCounts, Verifiers};
@@ -239,6 +239,7 @@ pub(crate) fn settings(
     let amqp10 = imori_amqp10::settings::Settings {
         message_bytes_max: limits.message_bytes.as_usize(),
         parked_bytes_max: limits.parked_publish_bytes.as_usize(),
+        failover: config.amqp.failover.iter().filter_map(HostAndPort::parts).collect(),
         offers_scram: config.users.scram,
         login_timeout: limits.login_timeout_s.duration(),
         ..imori_amqp10::settings::Settings::default()

@@ -219,6 +219,24 @@ public class SubscriptionsTest extends BrokerTest {
     }
 
     @Test
+    public void sharedAgainstUnsharedIsAnError() {
+        JMSContext client = client(fresh("client"));
+        client.createDurableConsumer(topic, "unshared").close();
+        assertThrows(JMSRuntimeException.class, () -> client.createSharedDurableConsumer(topic, "unshared"));
+        client.createSharedDurableConsumer(topic, "shared").close();
+        assertThrows(JMSRuntimeException.class, () -> client.createDurableConsumer(topic, "shared"));
+    }
+
+    @Test
+    public void anotherSelectorIsRefusedWhileOthersShare() {
+        String name = fresh("shared");
+        JMSConsumer one = context().createSharedDurableConsumer(topic, name, "n = 1");
+        assertThrows(JMSRuntimeException.class, () -> context().createSharedDurableConsumer(topic, name, "n = 2"));
+        sender.createProducer().setProperty("n", 1).send(topic, "wanted");
+        expect(one, "wanted");
+    }
+
+    @Test
     public void anotherSelectorReplacesAnUnusedSharedSubscription() {
         String name = fresh("shared");
         context().createSharedDurableConsumer(topic, name, "n = 1").close();
