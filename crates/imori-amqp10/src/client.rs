@@ -7,6 +7,7 @@ use imori_core::authorize::Identity;
 use imori_core::broker::Actor;
 use imori_core::confirm::Confirm;
 use imori_core::id::{ConnectionId, VhostId};
+use imori_core::name::Name;
 use imori_core::outbound::SessionId;
 use imori_core::turn::ClientFacts;
 use imori_core::world::World;
@@ -30,6 +31,8 @@ pub(crate) struct Client {
     pub(crate) vhost: VhostId,
     /// The client's container, as it calls it.
     pub(crate) container: Box<str>,
+    /// Its user and container, by which its subscriptions know its own messages.
+    pub(crate) own_name: Name,
     pub(crate) facts: ClientFacts,
     /// Bytes of a frame that the client takes.
     pub(crate) frame_bytes_max: u32,
@@ -51,6 +54,7 @@ impl Client {
             identity: Identity::nobody(),
             vhost: VhostId(0),
             container: Box::default(),
+            own_name: Name::new(b""),
             facts: ClientFacts::default(),
             frame_bytes_max: FRAME_BYTES_MIN,
             sessions: BTreeMap::new(),
@@ -63,6 +67,7 @@ impl Client {
     /// Takes an identity, and the name that the client gives its container into it.
     pub(crate) fn set_identity(&mut self, identity: Identity) {
         self.identity = identity.with_client_id(self.container.as_bytes());
+        self.own_name = Name::joined(b"", [self.identity.user.as_bytes(), self.container.as_bytes()]);
     }
 
     /// Adds a link to its session.

@@ -2,6 +2,8 @@
 
 use imori_core::authorize::{Actor, Identity};
 use imori_core::broker;
+use imori_core::confirm::{Confirm, Level};
+use imori_core::id::ReaderId;
 use imori_core::message::Publication;
 use imori_core::name::Name;
 use imori_core::world::World;
@@ -15,6 +17,7 @@ use crate::link::{End, SourceEnd, Until};
 use crate::management::respond;
 use crate::message;
 use crate::protocol_error::{Failure, ProtocolError};
+use crate::session::session_of;
 
 /// Link Pair 1.0, 2.1: the property of links that have one of the same name the other way.
 const PAIRED: &str = "paired";
@@ -37,11 +40,20 @@ pub(super) fn manage<W: World>(
     payload: &[u8],
 ) -> Result<(), Failure> {
     let refused = |condition, text: String| ProtocolError::new(condition, text).of_link(handle);
-    let Some(queue) = responses_of(client, channel, handle) else {
+    let Some((queue, reader)) = responses_of(client, channel, handle) else {
         let text = "no link of the same name receives from /management; attach one before the first request";
         return Err(refused(condition::PRECONDITION_FAILED, text.to_string()));
     };
-    let response = respond(client, world, payload).map_err(|text| refused(condition::DECODE_ERROR, text))?;
+    let (response, is_change) =
+        respond(client, world, payload).map_err(|text| refused(condition::DECODE_ERROR, text))?;
+    if is_change {
+        // The response leaves once no crash undoes what it tells.
+        let confirm = Confirm::of(Level::Disk, world.appended());
+        world.with_outbound(client.connection, |outbound| {
+            outbound.answer(session_of(channel), confirm, |_| ());
+            outbound.start_after_answers(reader);
+        });
+    }
     let origins = client.settings.origins;
     let read = message::read(&response, origins, b"").map_err(|error| error.of_link(handle))?;
     let publication = Publication::new(&read.properties, &read.text, read.body);
@@ -53,12 +65,14 @@ pub(super) fn manage<W: World>(
     Ok(())
 }
 
-/// The queue of the link in the other direction of the same name.
-fn responses_of(client: &Client, channel: u16, handle: u32) -> Option<Name> {
+/// The queue and the reader of the link in the other direction of the same name.
+fn responses_of(client: &Client, channel: u16, handle: u32) -> Option<(Name, ReaderId)> {
     let session = client.sessions.get(&channel)?;
     let name = &session.links.get(&handle)?.name;
     session.links.values().filter(|link| link.name == *name).find_map(|link| match &link.end {
-        End::Source(SourceEnd { queue: Some((queue, Until::Detach)), .. }) => Some(queue.clone()),
+        End::Source(SourceEnd { queue: Some((queue, Until::Detach)), reader }) => {
+            Some((queue.clone(), *reader))
+        }
         _ => None,
     })
 }

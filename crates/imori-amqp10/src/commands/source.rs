@@ -32,6 +32,10 @@ use crate::session::session_of;
 const SELECTOR_NAMES: [&str; 2] = ["apache.org:selector-filter:string", "jms-selector"];
 const SELECTOR_CODE: u64 = 0x0000_468C_0000_0004;
 
+/// The symbol and the code of a filter that leaves out what the client itself sends.
+const NO_LOCAL_NAME: &str = "apache.org:no-local-filter:list";
+const NO_LOCAL_CODE: u64 = 0x0000_468C_0000_0003;
+
 /// A source that was found or made.
 struct Opened {
     queue: Queue,
@@ -56,8 +60,13 @@ pub(super) fn attach_source<W: World>(
     let mut effective = MapBuf::new();
     let selector = source.filter.map(|filter| selector(filter, &mut effective)).transpose()?.flatten();
     let text = selector.as_ref().map(Selector::as_str);
-    let opened = open(client, world, attach, text)?;
+    let no_local = source.filter.and_then(|filter| find_filter(filter, NO_LOCAL_NAME, NO_LOCAL_CODE));
+    let opened = open(client, world, attach, (text, no_local.is_some()))?;
     let Opened { queue, is_subscription, until, made, is_exclusive } = opened;
+    // What a queue has for all of its receivers it has for this one too.
+    if let Some((key, value)) = no_local.filter(|_| is_subscription) {
+        effective.push(key, value);
+    }
     // AMQP 1.0, 3.5.7: of what is copied nothing is taken.
     let is_browser = source.distribution_mode == Some(DistributionMode::Copy) && !is_subscription;
     let settles = attach.snd_settle_mode != SenderSettleMode::Settled;
@@ -117,7 +126,7 @@ fn open<W: World>(
     client: &Client,
     world: &W,
     attach: &Attach<'_>,
-    selector: Option<&str>,
+    (selector, is_no_local): (Option<&str>, bool),
 ) -> Result<Opened, ProtocolError> {
     let there =
         |queue| Opened { queue, is_subscription: false, until: None, made: None, is_exclusive: false };
@@ -130,6 +139,7 @@ fn open<W: World>(
             is_global: has("global"),
             is_shared: has("shared"),
             selector,
+            is_no_local,
         };
         let queue = known_subscription(client, world, subscription)?;
         return Ok(Opened { is_subscription: true, until: Some(Until::Close), ..there(queue) });
@@ -139,14 +149,12 @@ fn open<W: World>(
         let (queue, made) = match is_topic(source.capabilities) {
             true => {
                 let name = made_name(world);
-                (subscription(client, world, &Node::Topic(name.clone()))?, name)
+                (subscription(client, world, &Node::Topic(name.clone()), is_no_local)?, name)
             }
             false => {
                 let queue = match attach.snd_settle_mode {
                     SenderSettleMode::Settled => reply_queue(client, world)?,
-                    SenderSettleMode::Unsettled | SenderSettleMode::Mixed => {
-                        temporary_queue(client, world, false)?
-                    }
+                    SenderSettleMode::Unsettled | SenderSettleMode::Mixed => temporary_queue(client, world)?,
                 };
                 let name = queue.name.clone();
                 (queue, name)
@@ -157,7 +165,7 @@ fn open<W: World>(
     }
     if source.address == Some(ADDRESS) {
         // Responses wait here.
-        let queue = temporary_queue(client, world, false)?;
+        let queue = temporary_queue(client, world)?;
         return Ok(Opened { until: Some(Until::Detach), ..there(queue) });
     }
     let node = Node::parse(source.address.unwrap_or_default(), is_topic(source.capabilities))?;
@@ -168,14 +176,32 @@ fn open<W: World>(
         source.durable != TerminusDurability::None || source.expiry_policy == TerminusExpiryPolicy::Never;
     let is_shared = has("shared");
     if is_durable || is_shared {
-        let named =
-            Subscription { link: attach.name, is_durable, is_global: has("global"), is_shared, selector };
+        let named = Subscription {
+            link: attach.name,
+            is_durable,
+            is_global: has("global"),
+            is_shared,
+            selector,
+            is_no_local,
+        };
         let queue = named_subscription(client, world, &node, named)?;
         let until = is_durable.then_some(Until::Close);
         return Ok(Opened { is_subscription: true, until, is_exclusive: !is_shared, ..there(queue) });
     }
     // The queue goes with its only consumer.
-    subscription(client, world, &node).map(|queue| Opened { is_subscription: true, ..there(queue) })
+    subscription(client, world, &node, is_no_local)
+        .map(|queue| Opened { is_subscription: true, ..there(queue) })
+}
+
+/// The filter of this kind, with its key.
+fn find_filter<'a>(filters: Map<'a>, name: &str, code: u64) -> Option<(Value<'a>, Value<'a>)> {
+    filters.iter().find(|(_, value)| match value {
+        Value::Described(described) => match described.descriptor {
+            Descriptor::Code(known) => known == code,
+            Descriptor::Name(known) => known.0 == name,
+        },
+        _ => false,
+    })
 }
 
 /// The selector among the filters of a source; that filter is added to those with an effect. Of several the first counts.

@@ -51,7 +51,7 @@ pub(super) fn attach_target<W: World>(
         let (node, confirm, queue) = match is_topic(target.capabilities) {
             true => (Node::Topic(made_name(world)), Confirm::NOW, None),
             false => {
-                let queue = temporary_queue(client, world, false)?;
+                let queue = temporary_queue(client, world)?;
                 (Node::Queue(queue.name.clone()), queue.confirm, Some(queue.name))
             }
         };

@@ -9,7 +9,7 @@ use imori_core::id::QueueId;
 use imori_core::message::{TOPIC_EXCHANGE, Value};
 use imori_core::name::Name;
 use imori_core::outbound::{INBOX_PREFIX, Outbound};
-use imori_core::queue::QueueSettings;
+use imori_core::queue::{NO_LOCAL_ARGUMENT, QueueSettings};
 use imori_core::route::{Arguments, BindingKey, Syntax, Target};
 use imori_core::world::World;
 
@@ -71,33 +71,27 @@ pub(super) fn reply_queue<W: World>(client: &Client, world: &W) -> Result<Queue,
     let secret = world.secret();
     let add = |outbound: &mut Outbound| outbound.add_reply_queue(client.vhost, secret);
     let address = world.with_outbound(client.connection, add).flatten();
-    let Some(address) = address else { return temporary_queue(client, world, false) };
-    made_queue(client, world, Name::new(&address.to_queue_name()), false).inspect_err(|_| {
-        world.with_outbound(client.connection, |outbound| outbound.remove_reply_queue(&address));
-    })
+    let Some(address) = address else { return temporary_queue(client, world) };
+    made_queue(client, world, Name::new(&address.to_queue_name()), QueueSettings::default()).inspect_err(
+        |_| {
+            world.with_outbound(client.connection, |outbound| outbound.remove_reply_queue(&address));
+        },
+    )
 }
 
 /// Makes a queue of the connection under a name that nobody can guess.
-pub(super) fn temporary_queue<W: World>(
-    client: &Client,
-    world: &W,
-    is_auto_delete: bool,
-) -> Result<Queue, ProtocolError> {
-    made_queue(client, world, made_name(world), is_auto_delete)
+pub(super) fn temporary_queue<W: World>(client: &Client, world: &W) -> Result<Queue, ProtocolError> {
+    made_queue(client, world, made_name(world), QueueSettings::default())
 }
 
 fn made_queue<W: World>(
     client: &Client,
     world: &W,
     name: Name,
-    is_auto_delete: bool,
+    settings: QueueSettings,
 ) -> Result<Queue, ProtocolError> {
-    let settings = QueueSettings {
-        exclusive_to: Some(client.connection),
-        is_auto_delete,
-        priority_max: Some(PRIORITY_MAX),
-        ..QueueSettings::default()
-    };
+    let settings =
+        QueueSettings { exclusive_to: Some(client.connection), priority_max: Some(PRIORITY_MAX), ..settings };
     let declared = broker::declare_unnamed_queue(world, &client.actor(), name.as_bytes(), &settings)?;
     Ok(Queue { id: declared.id, name, confirm: declared.confirm })
 }
@@ -113,8 +107,11 @@ pub(super) fn subscription<W: World>(
     client: &Client,
     world: &W,
     node: &Node,
+    is_no_local: bool,
 ) -> Result<Queue, ProtocolError> {
-    let queue = temporary_queue(client, world, true)?;
+    let others = Arguments::new(is_no_local.then(|| no_local(client)));
+    let settings = QueueSettings { is_auto_delete: true, others, ..QueueSettings::default() };
+    let queue = made_queue(client, world, made_name(world), settings)?;
     bind(client, world, node, queue).map_err(|(error, name)| {
         // What there was is the error to tell.
         let _ = broker::delete_queue(world, &client.actor(), name.as_bytes());
@@ -135,16 +132,24 @@ pub(super) struct Subscription<'a> {
     pub(super) is_shared: bool,
     /// The condition on its messages.
     pub(super) selector: Option<&'a str>,
+    /// The client's own messages are left out.
+    pub(super) is_no_local: bool,
+}
+
+/// The argument of a queue that leaves the client's own messages out.
+fn no_local(client: &Client) -> (Name, Value<'static>) {
+    (Name::from(NO_LOCAL_ARGUMENT), Value::Text(Cow::Owned(client.own_name.as_bytes().to_vec())))
 }
 
 impl Subscription<'_> {
     /// The arguments of its queue.
-    fn arguments(&self) -> Arguments {
+    fn arguments(&self, client: &Client) -> Arguments {
         let shared = self.is_shared.then(|| (Name::from(SHARED_ARGUMENT), Value::Bool(true)));
         let selector = self
             .selector
             .map(|text| (Name::from(SELECTOR_ARGUMENT), Value::Text(Cow::Owned(text.as_bytes().to_vec()))));
-        Arguments::new(shared.into_iter().chain(selector))
+        let no_local = self.is_no_local.then(|| no_local(client));
+        Arguments::new(shared.into_iter().chain(selector).chain(no_local))
     }
 }
 
@@ -157,7 +162,7 @@ pub(super) fn named_subscription<W: World>(
     subscription: Subscription<'_>,
 ) -> Result<Queue, ProtocolError> {
     let name = subscription_name(client, subscription)?;
-    let others = subscription.arguments();
+    let others = subscription.arguments(client);
     // SECURITY LIM-10: a definition is as long as a record may be.
     others.check().map_err(|error| ProtocolError::new(condition::INVALID_FIELD, error))?;
     let settings = QueueSettings {

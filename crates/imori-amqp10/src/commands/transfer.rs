@@ -373,7 +373,7 @@ fn with_publication<W: World, R>(
         Some(body) => Publication::with_shared_body(properties, text, body),
         None => Publication::new(properties, text, body),
     };
-    f(node, &publication)
+    f(node, &publication.by(client.own_name.as_bytes()))
 }
 
 /// Turns times of the clock into times from now on.

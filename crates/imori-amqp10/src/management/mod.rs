@@ -20,14 +20,18 @@ use response::Response;
 /// The address of the node.
 pub(crate) const ADDRESS: &str = "/management";
 
-/// Does what a request asks for; gives the payload of its response.
+/// Does what a request asks for; gives the payload of its response, and tells whether it may have changed something.
 ///
 /// # Errors
 /// The message is no request, in words for the client.
-pub(crate) fn respond<W: World>(client: &Client, world: &W, payload: &[u8]) -> Result<Vec<u8>, String> {
+pub(crate) fn respond<W: World>(
+    client: &Client,
+    world: &W,
+    payload: &[u8],
+) -> Result<(Vec<u8>, bool), String> {
     let request = Request::read(payload)?;
     let response = perform(client, world, &request).unwrap_or_else(|refused| refused);
-    Ok(response.message(request.id))
+    Ok((response.message(request.id), request.method != "GET"))
 }
 
 fn perform<W: World>(client: &Client, world: &W, request: &Request<'_>) -> Result<Response, Response> {

@@ -20,6 +20,7 @@ pub struct Publication<'a> {
     view: MessageView<'a>,
     shared_body: Option<&'a Bytes>,
     not_to: Option<ConnectionId>,
+    publisher: Option<&'a [u8]>,
     stored: OnceCell<Arc<Message>>,
 }
 
@@ -27,7 +28,7 @@ impl<'a> Publication<'a> {
     /// A message in its sender's buffer.
     pub fn new(properties: &'a Properties, text: &'a [u8], body: &'a [u8]) -> Publication<'a> {
         let view = MessageView { properties, text, body };
-        Publication { view, shared_body: None, not_to: None, stored: OnceCell::new() }
+        Publication { view, shared_body: None, not_to: None, publisher: None, stored: OnceCell::new() }
     }
 
     /// A message whose large body has a buffer of its own, which can be kept without a copy.
@@ -41,6 +42,7 @@ impl<'a> Publication<'a> {
             view: message.view(),
             shared_body: message.shared_body(),
             not_to: None,
+            publisher: None,
             stored: OnceCell::from(Arc::clone(message)),
         }
     }
@@ -48,6 +50,16 @@ impl<'a> Publication<'a> {
     /// Hides the publication from the live subscriptions of `connection`.
     pub fn not_to(self, connection: Option<ConnectionId>) -> Publication<'a> {
         Publication { not_to: connection, ..self }
+    }
+
+    /// Names the publisher, for queues that do not hear their own reader.
+    pub fn by(self, publisher: &'a [u8]) -> Publication<'a> {
+        Publication { publisher: Some(publisher), ..self }
+    }
+
+    /// The name of the publisher, where its protocol gives one.
+    pub(crate) fn publisher(&self) -> Option<&[u8]> {
+        self.publisher
     }
 
     /// Whose live subscriptions do not get it.

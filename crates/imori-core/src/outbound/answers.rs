@@ -94,8 +94,13 @@ impl Answers {
 
     /// Takes the next reader that need not wait any more.
     pub(super) fn pop_started(&mut self) -> Option<ReaderId> {
-        let started = self.starting.pop_front_if(|(answers, _)| *answers <= self.before)?;
-        Some(started.1)
+        loop {
+            let (_, reader) = self.starting.pop_front_if(|(answers, _)| *answers <= self.before)?;
+            // One that has to wait for a later answer too is not there yet.
+            if self.starting.iter().all(|(_, waiting)| *waiting != reader) {
+                return Some(reader);
+            }
+        }
     }
 
     /// Tells whether the last of them waits for no more than that the journal is written.

@@ -31,7 +31,7 @@ pub use leave::{DeadLetter, Effects};
 pub use peek::{Peek, PeekPage, PeekPart};
 pub use publish::{Arrival, Published, QueueFull};
 pub use queue::{Durability, Queue};
-pub use settings::{DeadLetterTarget, QueueSettings};
+pub use settings::{DeadLetterTarget, NO_LOCAL_ARGUMENT, QueueSettings};
 #[cfg(test)]
 pub(crate) use test_stage::{dead_lettering, entry};
 #[cfg(test)]

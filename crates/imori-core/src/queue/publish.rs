@@ -34,6 +34,8 @@ pub enum Published {
     Delivered,
     /// The message waits.
     Waiting,
+    /// The message is the reader's own, which the queue does not take.
+    Local,
 }
 
 /// The queue is at its length limit and its policy is to refuse.
@@ -56,6 +58,12 @@ impl Queue {
         effects: &mut Effects,
     ) -> Result<Published, QueueFull> {
         self.move_due(arrival.now, effects);
+        if let Some(own) = &self.no_local
+            && publication.publisher() == Some(own.as_bytes())
+        {
+            effects.settled.extend(self.record_ref(arrival.lsn));
+            return Ok(Published::Local);
+        }
         let sequence = self.next_sequence;
         let (is_empty, end) = (self.ready.is_empty(), self.ready_end);
         let is_offered = is_empty || self.consumers.has_seekers();

@@ -94,6 +94,8 @@ pub struct Queue {
     pub(crate) sought: Vec<(u8, PageId)>,
     /// Some pages were read for them.
     pub(crate) has_sought: bool,
+    /// The publisher whose messages it does not take.
+    pub(crate) no_local: Option<Name>,
     /// The number behind that of the last message that became ready.
     pub(crate) ready_end: u64,
     pub(crate) is_retired: bool,
@@ -138,6 +140,7 @@ impl Queue {
             seek_again: None,
             sought: Vec::new(),
             has_sought: false,
+            no_local: settings.no_local().map(Name::new),
             ready_end: 1,
             settings,
             governed: None,

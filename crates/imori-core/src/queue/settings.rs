@@ -9,6 +9,9 @@ use crate::name::Name;
 use crate::policy::{Matched, Overflow, QueueKind};
 use crate::route::Arguments;
 
+/// The argument of a subscription's queue that names its reader, whose own messages it does not take.
+pub const NO_LOCAL_ARGUMENT: &str = "x-no-local";
+
 /// Where a queue's rejected, expired and overflowing messages go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetterTarget {
@@ -57,6 +60,14 @@ impl QueueSettings {
     /// Tells whether it outlives the broker: what belongs to a connection or goes with its consumers does not.
     pub fn survives(&self) -> bool {
         self.is_durable && self.exclusive_to.is_none() && !self.is_auto_delete
+    }
+
+    /// The publisher whose messages it does not take, by the argument [`NO_LOCAL_ARGUMENT`].
+    pub fn no_local(&self) -> Option<&[u8]> {
+        self.others.entries().iter().find_map(|(name, value)| match value {
+            Value::Text(text) if name.as_bytes() == NO_LOCAL_ARGUMENT.as_bytes() => Some(&**text),
+            _ => None,
+        })
     }
 
     /// The kind that its declaration names.

@@ -94,6 +94,32 @@ public class SubscriptionsTest extends BrokerTest {
     }
 
     @Test
+    public void noLocalLeavesOwnMessagesOut() {
+        JMSContext client = client(fresh("client"));
+        JMSConsumer live = client.createConsumer(topic, null, true);
+        JMSConsumer durable = client.createDurableConsumer(topic, "s", null, true);
+        client.createProducer().send(topic, "own");
+        send("other");
+        for (JMSConsumer consumer : List.of(live, durable)) {
+            expect(consumer, "other");
+            expectNothing(consumer);
+        }
+    }
+
+    @Test
+    public void noLocalHoldsWhileADurableSubscriptionIsClosed() {
+        String id = fresh("client");
+        JMSContext client = client(id);
+        client.createDurableConsumer(topic, "s", "n = 1", true).close();
+        client.createProducer().setProperty("n", 1).send(topic, "own");
+        client.close();
+        sender.createProducer().setProperty("n", 1).send(topic, "other");
+        JMSConsumer consumer = client(id).createDurableConsumer(topic, "s", "n = 1", true);
+        expect(consumer, "other");
+        expectNothing(consumer);
+    }
+
+    @Test
     public void aDurableSubscriptionHasOneConsumer() {
         JMSContext client = client(fresh("client"));
         JMSConsumer consumer = client.createDurableConsumer(topic, "s");
