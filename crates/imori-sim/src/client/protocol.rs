@@ -55,6 +55,11 @@ pub(crate) trait ClientProtocol {
         (!input.is_empty()).then_some((input.len(), None))
     }
 
+    /// Tells whether the delivery that was read last is not whole, in a protocol that splits them.
+    fn has_part(&self) -> bool {
+        false
+    }
+
     /// Whole commands or answers, for people.
     fn text_of(&self, bytes: &[u8]) -> String {
         String::from_utf8_lossy(bytes).replace("\r\n", " | ").replace('\n', " | ")

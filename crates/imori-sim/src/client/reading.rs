@@ -95,6 +95,7 @@ impl Client {
             }
         }
         self.input = input.get(consumed..).unwrap_or_default().to_vec();
+        model.session(self.session).has_part = self.protocol.has_part();
     }
 
     fn take(&mut self, shared: &Shared, model: &mut Model, event: Event) {

@@ -31,9 +31,6 @@ pub(super) fn read_instead(bug: Bug, bytes: &[u8]) -> Option<Vec<u8>> {
             (Bug::LinkCreditOneMore, Performative::Flow(flow)) if !flow.drain => {
                 Flow { link_credit: flow.link_credit.map(|credit| credit + 1), ..flow }.into()
             }
-            (Bug::WindowUnbounded, Performative::Flow(flow)) => {
-                Flow { incoming_window: u32::MAX / 2, ..flow }.into()
-            }
             (Bug::SettledOneTooMany, Performative::Disposition(disposition)) => {
                 let last = disposition.last.unwrap_or(disposition.first);
                 Disposition { last: Some(last + 1), ..disposition }.into()
@@ -48,17 +45,11 @@ pub(super) fn read_instead(bug: Bug, bytes: &[u8]) -> Option<Vec<u8>> {
             {
                 Disposition { state: Some(Rejected { error: None }.into()), ..disposition }.into()
             }
-            (Bug::RetirementForgotten, Performative::Disposition(disposition))
-                if matches!(disposition.state, Some(DeliveryState::Transactional(_))) =>
-            {
-                return Some(Instead::Nothing);
-            }
             (Bug::PostedOutside, Performative::Transfer(transfer)) if transfer.state.is_some() => {
                 Transfer { state: None, ..transfer }.into()
             }
-            (Bug::RollbackCommits | Bug::CommitRollsBack, Performative::Transfer(_)) => {
-                let fails = bug == Bug::CommitRollsBack;
-                return discharge(payload, fails).map(Instead::Payload);
+            (Bug::CommitRollsBack, Performative::Transfer(_)) => {
+                return rolled_back(payload).map(Instead::Payload);
             }
             _ => return None,
         }))
@@ -80,24 +71,24 @@ pub(super) fn written_instead(bug: Bug, bytes: &[u8]) -> Option<Vec<u8>> {
                 let last = disposition.last.map(|last| last - 1).filter(|last| *last > disposition.first);
                 Instead::Frame(Disposition { last, state: Some(Accepted {}.into()), ..disposition }.into())
             }
-            (Bug::PartLost, Performative::Transfer(Transfer { delivery_id: None, more: true, .. })) => {
-                Instead::Nothing
+            (Bug::PartLost, Performative::Transfer(Transfer { delivery_id: None, .. })) => {
+                Instead::Payload(Vec::new())
             }
             _ => return None,
         })
     })
 }
 
-/// A discharge that was to do the opposite.
-fn discharge(payload: &[u8], fail: bool) -> Option<Vec<u8>> {
+/// A discharge that rolls back, instead of one that was to commit.
+fn rolled_back(payload: &[u8]) -> Option<Vec<u8>> {
     let value = payload.get(3..).filter(|_| payload.starts_with(&DISCHARGE))?;
     let Ok(Coordination::Discharge(discharge)) = Coordination::decode(value) else { return None };
-    if discharge.fail == fail {
+    if discharge.fail {
         return None;
     }
     let mut instead = Vec::new();
     SectionKind::AmqpValue.push(&mut instead);
-    Discharge { fail, ..discharge }.encode(&mut instead);
+    Discharge { fail: true, ..discharge }.encode(&mut instead);
     Some(instead)
 }
 
