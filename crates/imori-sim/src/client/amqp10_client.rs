@@ -402,7 +402,7 @@ impl Amqp10Client {
             let is_sole = first == last;
             match (sent, disposition.state) {
                 (Sent::Publish(number), Some(DeliveryState::Accepted(_))) => {
-                    published = Some((number, false))
+                    published = Some((number, false));
                 }
                 (Sent::Publish(number), Some(DeliveryState::Rejected(_) | DeliveryState::Released(_))) => {
                     published = Some((number, true));

@@ -19,7 +19,7 @@ enum Instead<'a> {
     /// The frame is lost.
     Nothing,
     /// Another one comes, with the same payload.
-    Frame(Performative<'a>),
+    Frame(Box<Performative<'a>>),
     /// The frame comes with another payload.
     Payload(Vec<u8>),
 }
@@ -27,7 +27,7 @@ enum Instead<'a> {
 /// The bytes that a connection reads instead of these of its client.
 pub(super) fn read_instead(bug: Bug, bytes: &[u8]) -> Option<Vec<u8>> {
     rewritten(bytes, |performative, payload| {
-        Some(Instead::Frame(match (bug, performative) {
+        Some(Instead::Frame(Box::new(match (bug, performative) {
             (Bug::LinkCreditOneMore, Performative::Flow(flow)) if !flow.drain => {
                 Flow { link_credit: flow.link_credit.map(|credit| credit + 1), ..flow }.into()
             }
@@ -52,7 +52,7 @@ pub(super) fn read_instead(bug: Bug, bytes: &[u8]) -> Option<Vec<u8>> {
                 return rolled_back(payload).map(Instead::Payload);
             }
             _ => return None,
-        }))
+        })))
     })
 }
 
@@ -63,13 +63,14 @@ pub(super) fn written_instead(bug: Bug, bytes: &[u8]) -> Option<Vec<u8>> {
             (Bug::DrainUnanswered, Performative::Flow(Flow { drain: true, .. })) => Instead::Nothing,
             (Bug::DrainMiscounted, Performative::Flow(flow)) if flow.drain => {
                 let delivery_count = flow.delivery_count.map(|count| count.wrapping_sub(1));
-                Instead::Frame(Flow { delivery_count, ..flow }.into())
+                Instead::Frame(Box::new(Flow { delivery_count, ..flow }.into()))
             }
             (Bug::OutcomesOneTooFew, Performative::Disposition(disposition))
                 if disposition.role == Role::Receiver && disposition.last.is_some() =>
             {
                 let last = disposition.last.map(|last| last - 1).filter(|last| *last > disposition.first);
-                Instead::Frame(Disposition { last, state: Some(Accepted {}.into()), ..disposition }.into())
+                let fewer = Disposition { last, state: Some(Accepted {}.into()), ..disposition };
+                Instead::Frame(Box::new(fewer.into()))
             }
             (Bug::PartLost, Performative::Transfer(Transfer { delivery_id: None, .. })) => {
                 Instead::Payload(Vec::new())
