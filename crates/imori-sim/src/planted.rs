@@ -211,11 +211,31 @@ pub enum Bug {
     CloseOvertakes,
     /// An AMQP consumer is made without the prefetch count that its client set before.
     PrefetchForgotten,
+    /// A link of AMQP 1.0 has one credit more than its client granted.
+    LinkCreditOneMore,
+    /// With a range of deliveries the one behind it is settled.
+    SettledOneTooMany,
+    /// A delivery that was accepted is released.
+    AcceptedReleased,
+    /// A delivery that was released is rejected.
+    ReleasedRejected,
+    /// A message of a transaction is published at once, whatever becomes of that.
+    PostedOutside,
+    /// A transaction that is committed is rolled back.
+    CommitRollsBack,
+    /// A drained link gives no answer.
+    DrainUnanswered,
+    /// A drained link says that it has used less than it was granted.
+    DrainMiscounted,
+    /// The last of several messages that were accepted together has no outcome.
+    OutcomesOneTooFew,
+    /// A message in several transfers lacks what is in the later ones.
+    PartLost,
 }
 
 impl Bug {
     /// Every planted bug with the properties of which one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 103] = [
+    pub const ALL: [(Bug, &'static [Property]); 113] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -319,5 +339,18 @@ impl Bug {
         (Bug::WindowShared, &[Property::Starvation, Property::Credit]),
         (Bug::CloseOvertakes, &[Property::Receipts]),
         (Bug::PrefetchForgotten, &[Property::Credit]),
+        (Bug::LinkCreditOneMore, &[Property::Credit, Property::Framing]),
+        (
+            Bug::SettledOneTooMany,
+            &[Property::Loss, Property::Duplication, Property::Release, Property::Durability],
+        ),
+        (Bug::AcceptedReleased, &[Property::Duplication]),
+        (Bug::ReleasedRejected, &[Property::Loss, Property::DeadLetter, Property::Durability]),
+        (Bug::PostedOutside, &[Property::Visibility, Property::Framing]),
+        (Bug::CommitRollsBack, &[Property::Loss, Property::Framing, Property::Durability]),
+        (Bug::DrainUnanswered, &[Property::Receipts, Property::Starvation]),
+        (Bug::DrainMiscounted, &[Property::Framing]),
+        (Bug::OutcomesOneTooFew, &[Property::Framing, Property::Receipts]),
+        (Bug::PartLost, &[Property::Framing]),
     ];
 }

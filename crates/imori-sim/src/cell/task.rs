@@ -13,6 +13,7 @@ use imori_core::outbound::{Credit, Numbers, Outbound, SessionId};
 use imori_core::time::Time;
 use imori_core::turn::{Notice, Peer};
 use imori_core::world::World;
+use imori_server::config::ProtocolName;
 use imori_server::protocol::Protocol;
 use imori_server::turn::{Link, Signals, Transport};
 use imori_testkit::toy;
@@ -33,6 +34,7 @@ impl Task {
             let id = ConnectionId { cell: number, slot, generation };
             let encoder = match &spoken {
                 Spoken::Product(name) => Protocol::encoder(*name, &shared.protocols),
+                Spoken::Amqp10 => Protocol::encoder(ProtocolName::Amqp, &shared.protocols),
                 Spoken::Toy => toy::Connection::encoder(&shared.toy),
                 Spoken::Internal(board) => Internal::encoder(board),
             };
@@ -49,11 +51,13 @@ impl Task {
         let id = ConnectionId { cell: number, slot, generation };
         let peer = Peer::plain(u64::from(id.slot) + 1, true, String::from("127.0.0.1"));
         cell.begin_turn();
+        let product = |name, signals| {
+            let protocol = Protocol::new(name, &shared.protocols, id, peer.clone(), cell.now());
+            Served::Product(Box::new(imori_server::turn::Task::new(cell, id, signals, protocol)))
+        };
         let task = match spoken {
-            Spoken::Product(name) => {
-                let protocol = Protocol::new(name, &shared.protocols, id, peer, cell.now());
-                Served::Product(Box::new(imori_server::turn::Task::new(cell, id, signals, protocol)))
-            }
+            Spoken::Product(name) => product(name, signals),
+            Spoken::Amqp10 => product(ProtocolName::Amqp, signals),
             Spoken::Toy => {
                 let toy = toy::Connection::new(Arc::clone(&shared.toy), id, peer, cell.now());
                 Served::Toy(Box::new(imori_server::turn::Task::new(cell, id, signals, toy)))

@@ -150,7 +150,7 @@ impl<'a> CellWorld<'a> {
         let link = link.as_mut().zip(id).and_then(|(link, id)| link.of(id.generation));
         link.is_some_and(|link| match &self.shared.network.pipe(link.wire.pipe).spoken {
             Spoken::Internal(board) => board.is_purging(),
-            Spoken::Product(_) | Spoken::Toy => false,
+            Spoken::Product(_) | Spoken::Amqp10 | Spoken::Toy => false,
         })
     }
 

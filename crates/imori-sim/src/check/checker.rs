@@ -131,7 +131,13 @@ fn check_queue_at_rest(shared: &Shared, model: &mut Model, clients: &[Client], n
         !reads || model.has_credit(own.record) && !client.is_silent() && client.connection.is_reading.get()
     };
     let own = |client: &'_ Client| client.subscriptions.iter().all(|own| has_room(client, own));
-    if spec.is_single_active && !clients.iter().filter(|client| !client.is_ended()).all(own) {
+    // A link of AMQP 1.0 that is drained may be the active one, until the last of its deliveries is settled.
+    let is_detached = |client: &'_ Client| {
+        let is_own = |record| client.subscriptions.iter().any(|own| own.record == record);
+        client.unsettled.iter().all(|delivery| delivery.queue != queue || is_own(delivery.subscription))
+    };
+    let mut live = clients.iter().filter(|client| !client.is_ended());
+    if spec.is_single_active && !live.all(|client| own(client) && is_detached(client)) {
         return;
     }
     for client in clients.iter().filter(|client| !client.is_silent() && client.connection.is_reading.get()) {

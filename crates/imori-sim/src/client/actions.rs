@@ -113,6 +113,7 @@ impl Client {
         let may_settle = if workload.rejects { Mode::Individual } else { Mode::Auto };
         let mode = match self.abilities.declares {
             true => *shared.random.pick(&[may_settle, Mode::Client, Mode::Individual]),
+            false if self.abilities.settles_up_to => *shared.random.pick(&[Mode::Client, Mode::Individual]),
             false => Mode::Individual,
         };
         let prefetch = shared.random.between(1, workload.prefetch_max);

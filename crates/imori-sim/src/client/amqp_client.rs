@@ -191,6 +191,8 @@ impl ClientProtocol for AmqpClient {
             confirms_all: false,
             confirms_apart: !self.is_transactional,
             confirms_settles: self.is_transactional,
+            settles_up_to: false,
+            has_windows: true,
             closes_at_once: false,
             has_groups: false,
             headers: HeaderUse::Never,

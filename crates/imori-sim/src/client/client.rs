@@ -1,4 +1,4 @@
-//! A client, and what it knows of its session.
+//! A client, what it knows of its session, and how that ends.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -7,7 +7,8 @@ use imori_core::time::Time;
 
 use super::connection::Connection;
 use super::protocol::{Abilities, ClientProtocol};
-use crate::model::Outcome;
+use crate::machine::Shared;
+use crate::model::{Model, Outcome};
 
 /// A client: one session of a connection.
 pub(crate) struct Client {
@@ -119,6 +120,11 @@ impl Client {
         self.abilities.operates
     }
 
+    /// Tells whether its session may limit how many deliveries it has unsettled.
+    pub(crate) fn has_windows(&self) -> bool {
+        self.abilities.has_windows
+    }
+
     /// Tells whether its session is one of this connection.
     pub(crate) fn is_on(&self, connection: &Rc<Connection>) -> bool {
         Rc::ptr_eq(&self.connection, connection)
@@ -160,5 +166,45 @@ impl Client {
             next_at: Time::default(),
             is_intruder: false,
         }
+    }
+
+    /// Tells whether the client says nothing more.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.is_ended() || self.is_leaving || self.has_error
+    }
+
+    /// Tells whether its session is over, alone or with its connection.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.is_over || self.connection.is_gone()
+    }
+
+    /// Ends the session, of which the broker has said its last. The last one closes the transport.
+    pub(super) fn part(&mut self, shared: &Shared, model: &mut Model) {
+        model.session(self.session).is_answered = true;
+        self.end(shared, model);
+        if self.connection.sessions.get() == 0 {
+            self.close(shared, model);
+        }
+    }
+
+    /// Closes the transport, and so ends all its sessions; what comes still is read.
+    pub(crate) fn close(&mut self, shared: &Shared, model: &mut Model) {
+        shared.network.pipe(self.connection.pipe).client_closed = true;
+        self.connection.end(shared, model);
+    }
+
+    /// Tears the transport down.
+    pub(crate) fn reset(&mut self, shared: &Shared, model: &mut Model) {
+        let pipe = self.connection.pipe;
+        shared.trace.note(&[pipe as u64], || format!("connection {pipe} is torn down"));
+        shared.network.pipe(pipe).is_reset = true;
+        self.connection.end(shared, model);
+    }
+
+    pub(super) fn end(&mut self, shared: &Shared, model: &mut Model) {
+        if !std::mem::replace(&mut self.is_over, true) {
+            self.connection.sessions.update(|sessions| sessions - 1);
+        }
+        model.session(self.session).ended_at.get_or_insert(shared.step.get());
     }
 }

@@ -3,6 +3,9 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
+use crate::machine::Shared;
+use crate::model::Model;
+
 /// The client's end of a connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -45,5 +48,11 @@ impl Connection {
     /// Tells whether the client closed it, or noticed its end.
     pub(crate) fn is_gone(&self) -> bool {
         self.is_gone.get()
+    }
+
+    /// Ends all its sessions.
+    pub(super) fn end(&self, shared: &Shared, model: &mut Model) {
+        self.is_gone.set(true);
+        model.connection_ended(self.pipe, shared.step.get());
     }
 }

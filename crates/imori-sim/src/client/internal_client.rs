@@ -69,6 +69,8 @@ impl ClientProtocol for InternalClient {
             confirms_all: false,
             confirms_apart: false,
             confirms_settles: true,
+            settles_up_to: false,
+            has_windows: false,
             closes_at_once: false,
             has_groups: false,
             headers: HeaderUse::Sometimes,

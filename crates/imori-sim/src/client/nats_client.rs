@@ -69,6 +69,8 @@ impl ClientProtocol for NatsClient {
             confirms_all: true,
             confirms_apart: false,
             confirms_settles: true,
+            settles_up_to: false,
+            has_windows: false,
             closes_at_once: false,
             has_groups: true,
             headers: if self.has_headers { HeaderUse::Sometimes } else { HeaderUse::Never },
@@ -138,7 +140,7 @@ impl ClientProtocol for NatsClient {
                 Event::Nothing
             }
             ServerOp::Err(message) => Event::Refused { message: text(message), text: Vec::new() },
-            ServerOp::Ping => Event::Answer(PONG),
+            ServerOp::Ping => Event::Answer(PONG.to_vec()),
             ServerOp::Pong => Event::Confirmed(Confirmed { name: None, level: None, count: None }),
         };
         Ok(Some((consumed, event)))

@@ -55,6 +55,11 @@ pub(crate) trait ClientProtocol {
         (!input.is_empty()).then_some((input.len(), None))
     }
 
+    /// Tells whether the delivery that was read last is not whole, in a protocol that splits them.
+    fn has_part(&self) -> bool {
+        false
+    }
+
     /// Whole commands or answers, for people.
     fn text_of(&self, bytes: &[u8]) -> String {
         String::from_utf8_lossy(bytes).replace("\r\n", " | ").replace('\n', " | ")
@@ -91,6 +96,10 @@ pub(crate) struct Abilities {
     pub(crate) confirms_apart: bool,
     /// A settle is confirmed. Otherwise nobody ever knows how safe it is.
     pub(crate) confirms_settles: bool,
+    /// A settle may stand for all deliveries of its subscription before it.
+    pub(crate) settles_up_to: bool,
+    /// A session may limit how many deliveries it has unsettled.
+    pub(crate) has_windows: bool,
     /// A session may end so that what it waits for is dropped.
     pub(crate) closes_at_once: bool,
     /// Subscriptions may form groups, and end after a number of deliveries.
@@ -205,7 +214,9 @@ pub(crate) enum Event {
     /// The broker says something that asks for nothing.
     Nothing,
     /// The broker wants these bytes in return.
-    Answer(&'static [u8]),
+    Answer(Vec<u8>),
+    /// The broker lets the client go on with these bytes, which it has said already as far as others know.
+    Resume(Vec<u8>),
     Confirmed(Confirmed),
     Published(Published),
     Delivered(Delivered),

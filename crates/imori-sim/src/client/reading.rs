@@ -95,6 +95,7 @@ impl Client {
             }
         }
         self.input = input.get(consumed..).unwrap_or_default().to_vec();
+        model.session(self.session).has_part = self.protocol.has_part();
     }
 
     fn take(&mut self, shared: &Shared, model: &mut Model, event: Event) {
@@ -111,7 +112,9 @@ impl Client {
         match event {
             Event::Nothing => {}
             Event::Answer(_) if self.is_silent() => {}
-            Event::Answer(bytes) => self.send_bytes(shared, bytes),
+            Event::Resume(_) if self.is_ended() || self.has_error => {}
+            Event::Answer(bytes) | Event::Resume(bytes) if bytes.is_empty() => {}
+            Event::Answer(bytes) | Event::Resume(bytes) => self.send_bytes(shared, &bytes),
             Event::Confirmed(confirmed) => self.take_confirm(shared, model, &confirmed),
             Event::Published(published) => self.take_published(shared, model, &published),
             Event::Delivered(delivered) => self.take_delivery(shared, model, &delivered),

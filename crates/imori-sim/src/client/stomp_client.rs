@@ -95,6 +95,8 @@ impl ClientProtocol for StompClient {
             confirms_all: true,
             confirms_apart: false,
             confirms_settles: true,
+            settles_up_to: false,
+            has_windows: false,
             closes_at_once: false,
             has_groups: false,
             headers: HeaderUse::Always,

@@ -127,6 +127,8 @@ impl ClientProtocol for ToyClient {
             confirms_all: false,
             confirms_apart: true,
             confirms_settles: true,
+            settles_up_to: false,
+            has_windows: true,
             closes_at_once: true,
             has_groups: false,
             headers: HeaderUse::Never,

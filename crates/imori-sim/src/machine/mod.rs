@@ -8,6 +8,7 @@ mod network;
 mod internal;
 mod board;
 mod wire_bugs;
+mod amqp10_bugs;
 mod slots;
 mod lock;
 

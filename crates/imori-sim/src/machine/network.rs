@@ -16,6 +16,8 @@ use crate::random::Random;
 pub(crate) enum Spoken {
     /// A protocol of the server's listeners.
     Product(ProtocolName),
+    /// AMQP 1.0, on the listener of AMQP.
+    Amqp10,
     /// The protocol of the test kit, which has channels.
     Toy,
     /// Calls of the core's client without a socket; what goes beside the frames is on its board.

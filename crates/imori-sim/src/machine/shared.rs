@@ -51,6 +51,9 @@ use crate::workload::{Paging, Workload};
 /// Longer than any run: a client that does not read for long answers no PING.
 const PING_INTERVAL: Duration = Duration::from_secs(24 * 3600);
 
+/// Longer than any run: clients of AMQP 1.0 give no signs of life, and take their time.
+const NEVER: Duration = Duration::from_secs(1 << 20);
+
 /// How long NATS clients may stay while the broker stops.
 const LAME_DUCK: Duration = Duration::from_millis(50);
 
@@ -215,6 +218,12 @@ impl Shared {
             lame_duck: LAME_DUCK,
             ..NatsSettings::default()
         };
+        let amqp10 = Amqp10Settings {
+            parked_bytes_max: PARKED_BYTES_MAX,
+            idle_time_out: NEVER,
+            transaction_time_max: NEVER,
+            ..Amqp10Settings::default()
+        };
         let toy = toy::Settings {
             vhost: VhostId(0),
             origins: TOY_ORIGINS,
@@ -235,7 +244,7 @@ impl Shared {
             table: RefCell::new(Arc::new(table.clone())),
             topology: RefCell::new(Topology::new(table)),
             queues: Slots::default(),
-            protocols: ProtocolSettings::new(stomp, nats, AmqpSettings::default(), Amqp10Settings::default()),
+            protocols: ProtocolSettings::new(stomp, nats, AmqpSettings::default(), amqp10),
             toy: Arc::new(toy),
             outbound: OutboundLimits {
                 feed_bytes: workload.feed_bytes,

@@ -2,6 +2,7 @@
 
 use imori_testkit::toy::{self, Kind};
 
+use super::amqp10_bugs;
 use crate::planted::Bug;
 
 /// The bytes that a connection reads instead of one command of its client.
@@ -18,6 +19,9 @@ pub(crate) fn read_instead(bug: Option<Bug>, bytes: &[u8]) -> Option<Vec<u8>> {
     }
     if bug == Some(Bug::PrefetchForgotten) {
         return without_prefetch(bytes);
+    }
+    if let Some(instead) = amqp10_bugs::read_instead(bug?, bytes) {
+        return Some(instead);
     }
     let line_end = bytes.windows(2).position(|two| two == b"\r\n")?;
     let (line, rest) = bytes.split_at(line_end);
@@ -55,7 +59,7 @@ pub(crate) fn written_instead(bug: Option<Bug>, bytes: &[u8]) -> Option<Vec<u8>>
     match bug? {
         Bug::ReceiptsOvertake => with_receipts_swapped(bytes),
         Bug::CloseOvertakes => with_close_first(bytes),
-        _ => None,
+        other => amqp10_bugs::written_instead(other, bytes),
     }
 }
 

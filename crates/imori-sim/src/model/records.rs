@@ -23,6 +23,8 @@ pub(crate) struct SessionRecord {
     pub(crate) ended_at: Option<u64>,
     /// The session ended with the broker.
     pub(crate) is_crashed: bool,
+    /// The last delivery that its client has read is not whole: the client has had it, and cannot say which it is.
+    pub(crate) has_part: bool,
 }
 
 /// Sessions that ended beside others of their connection, by what was under way when their clients said goodbye.

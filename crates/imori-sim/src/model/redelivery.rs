@@ -73,12 +73,13 @@ impl Model {
         }
     }
 
-    /// Tells whether a session that reads the queue has said goodbye and not read all that came before its end.
+    /// Tells whether a session that reads the queue has said goodbye and not read all that came before its end, or ended
+    /// in the middle of a delivery.
     fn is_being_left(&self, shared: &Shared, queue: usize) -> bool {
         let is_left = |session: &SessionRecord| {
             let pipe = shared.network.pipe(session.pipe);
             let is_read = session.is_answered || session.is_crashed || pipe.is_over && !pipe.has_last_bytes;
-            session.left_at.is_some() && !is_read
+            session.has_part || session.left_at.is_some() && !is_read
         };
         self.subscriptions.iter().any(|record| {
             record.reads == Reads::Queue(queue) && self.sessions.get(record.session).is_some_and(is_left)

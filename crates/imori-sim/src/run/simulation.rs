@@ -13,7 +13,8 @@ use imori_store::disk::sim_disk::SimDisk;
 
 use crate::cell::CellWorld;
 use crate::client::{
-    AmqpClient, Client, ClientProtocol, Connection, InternalClient, NatsClient, StompClient, ToyClient,
+    Amqp10Client, AmqpClient, Client, ClientProtocol, Connection, InternalClient, NatsClient, StompClient,
+    ToyClient,
 };
 use crate::journal::{Definitions, Device, Store};
 use crate::machine::STORE_THREADS;
@@ -152,8 +153,11 @@ impl Simulation {
 
     /// Connects a client that has channels, which share its actions.
     fn connect_channels(&mut self, actions: usize) {
-        let speaks_amqp = self.shared.random.chance(1, 2);
-        let spoken = if speaks_amqp { ProtocolName::Amqp.into() } else { Spoken::Toy };
+        let spoken = match self.shared.random.below(6) {
+            0 | 1 => Spoken::Amqp10,
+            2 | 3 => ProtocolName::Amqp.into(),
+            _ => Spoken::Toy,
+        };
         self.connect_intruder(spoken.clone(), |_, connection| channel_client(connection, &spoken, 1, false));
         let connection = self.open(spoken.clone());
         let channels = self.shared.random.between(2, CHANNELS_MAX);
@@ -177,7 +181,8 @@ impl Simulation {
             client.connect(&self.shared);
         }
         let random = &self.shared.random;
-        let window = random.chance(1, 3).then(|| random.between(1, self.workload.prefetch_max));
+        let has_window = client.has_windows() && random.chance(1, 3);
+        let window = has_window.then(|| random.between(1, self.workload.prefetch_max));
         client.open(&self.shared, &mut self.model, window);
         self.clients.push(client);
     }
@@ -223,6 +228,7 @@ fn channel_client(
     is_transactional: bool,
 ) -> Box<dyn ClientProtocol> {
     match spoken {
+        Spoken::Amqp10 => Box::new(Amqp10Client::new(connection, channel, is_transactional)),
         Spoken::Product(_) => Box::new(AmqpClient::new(connection, channel, is_transactional)),
         Spoken::Toy | Spoken::Internal(_) => Box::new(ToyClient::new(channel)),
     }
