@@ -347,7 +347,9 @@ mod tests {
     #[test]
     fn a_dead_letter_does_not_expire_by_its_publishers_time_again() {
         let mut stage = Stage::new(dead_lettering());
-        let deaths = Arc::new(Deaths::default());
+        let address = Arc::new(crate::message::Address::new(b"", b"q"));
+        let died = Deaths::default().and(&"before".into(), DeathReason::Expired, &address, stage.now);
+        let deaths = Arc::new(died);
         let properties = properties_with(None, Some(10));
         stage.publish_with("a", &properties, Some(&deaths)).unwrap();
         assert_eq!(stage.queue.new_wake_up(), None);

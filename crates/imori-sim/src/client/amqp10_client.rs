@@ -323,7 +323,12 @@ impl Amqp10Client {
             }
             Performative::End(End { error }) => {
                 self.is_closed = true;
-                let Some(error) = error else { return self.answered(Key::End) };
+                let Some(error) = error else {
+                    // A session that ends answers the drains of its links too.
+                    let drains = self.asked.iter_mut().filter(|asked| matches!(asked.key, Key::Drain(_)));
+                    drains.for_each(|asked| asked.is_answered = true);
+                    return self.answered(Key::End);
+                };
                 self.connection.closed_by_broker.borrow_mut().insert(self.channel);
                 self.events.push_back(match self.errs && error.condition.0 == "amqp:session:handle-in-use" {
                     true => Event::Refused { message: String::from("No such delivery"), text: Vec::new() },
