@@ -10,7 +10,7 @@ _KEY = re.compile(r"^#?(\w+) = ")
 _DOTTED = re.compile(r"`([a-z]+)\.([a-z_]+)(?: = [^`]*)?`")
 _VARIABLE = re.compile(r"IMORI__([A-Z]+)__([A-Z_]+)")
 
-# Pages on which a section's name begins names of something else: selectors call properties `amqp.to`.
+# Pages on which a section's name begins other names: selectors call properties `amqp.to`.
 OTHER_NAMES = {("docs/reference/selectors.md", "amqp")}
 
 # Names of files that look like keys of sections such as `stomp`, `limits` or `definitions`.
