@@ -50,6 +50,12 @@ impl ProtocolError {
         ProtocolError(Box::new(Words { condition, text, info: None }))
     }
 
+    /// The error of a link whose name another link has now (AMQP 1.0, 2.6.1).
+    #[cold]
+    pub(crate) fn stolen() -> ProtocolError {
+        ProtocolError::new(condition::LINK_STOLEN, "another link of its name took its place")
+    }
+
     /// The error with facts beside it, for programs.
     #[cold]
     pub(crate) fn with_info(mut self, info: MapBuf) -> ProtocolError {
