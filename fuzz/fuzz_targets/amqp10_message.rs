@@ -36,7 +36,7 @@ fuzz_target!(|data: &[u8]| {
         }
     };
     let came = Parts::of(payload);
-    planted(came.properties.group_id.is_some());
+    planted(came.properties.message_id.is_some());
     look_at_properties(&incoming, &came.properties);
     let frame_bytes_max = 512 << (choice % 4);
     let went = written(&incoming, frame_bytes_max, None);
@@ -160,7 +160,7 @@ fn written(incoming: &Incoming<'_>, frame_bytes_max: u32, deaths: Option<&Arc<De
     payload
 }
 
-/// Does nothing unless a fault is planted: then a message of a group is one too many.
+/// Does nothing unless a fault is planted: then a message with an id is one too many.
 fn planted(is_found: bool) {
     assert!(!(cfg!(feature = "planted") && is_found), "the planted fault is found");
 }
