@@ -13,10 +13,18 @@ from harness.deadline import DEADLINE_S
 from harness.imori import BINARY, REPOSITORY, Imori
 from harness.page import Block
 
+# Java runs a program from a file; the jars are those of the examples in `examples/patterns`.
+_JAVA = f"""file=$(mktemp --suffix .java)
+trap 'rm "$file"' EXIT
+printf %s "$1" >"$file"
+java -XX:TieredStopAtLevel=1 -cp '{REPOSITORY}/.tools/amqp10/patterns-jars/*' "$file"
+"""
+
 INTERPRETERS = {
     "sh": ["bash", "-euo", "pipefail", "-c"],
     "python": [sys.executable, "-W", "error", "-c"],
     "ruby": ["ruby", "-e"],
+    "java": ["bash", "-euo", "pipefail", "-c", _JAVA, "java"],
 }
 
 

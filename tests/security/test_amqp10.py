@@ -323,6 +323,20 @@ def test_a_link_for_every_handle_and_no_more(start_imori: StartImori) -> None:
         assert refused.code == CLOSE
 
 
+def test_a_link_with_many_deliveries_is_answered_once_all_are_back(raw: RawAmqp10) -> None:
+    # SECURITY LIM-11. More than one step gives back.
+    count = 3000
+    raw.write(frames.receiver(0, frames.node_source("many")) + frames.credit(0, count))
+    raw.write(frames.sender(1, frames.node_target("many")))
+    for number in range(count):
+        raw.write(frames.transfer(1, number, frames.data(b"x"), settled=True))
+        if number % 1000 == 999:
+            for _ in range(1000):
+                raw.read_until(TRANSFER)
+    raw.write(performative(DETACH, frames.uint(0), frames.TRUE))
+    assert raw.read_until(DETACH).condition is None
+
+
 def test_a_peer_that_never_settles_has_bounded_deliveries(start_imori: StartImori) -> None:
     # SECURITY LIM-10, LIM-13.
     imori = start_imori(settings={"limits.unsent_bytes": "4MiB"}, amqp=True)

@@ -190,6 +190,14 @@ impl Encoder for DeliveryEncoder {
         AfterCancel::GoOn
     }
 
+    fn taken_over(&mut self, out: &mut Vec<u8>, label: &[u8]) {
+        let (channel, handle) = of_label(label);
+        let error = ProtocolError::stolen();
+        push_frame(out, FrameKind::Amqp, channel, |out| {
+            Detach { handle, closed: true, error: Some(error.error()) }.encode(out);
+        });
+    }
+
     fn cut(&mut self, out: &mut Vec<u8>, reason: &CutReason) {
         let condition = match reason {
             CutReason::TooSlow { .. } | CutReason::Stalled { .. } | CutReason::Unfinished { .. } => {

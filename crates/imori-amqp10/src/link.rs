@@ -61,6 +61,8 @@ pub(crate) struct SourceEnd {
     pub(crate) reader: ReaderId,
     /// The queue that ends with the link: when it is detached, or when it is closed.
     pub(crate) queue: Option<(Name, Until)>,
+    /// Its reader has ended, and the client is yet to be told.
+    pub(crate) is_ending: bool,
 }
 
 /// The end of a node that a link has made.

@@ -31,34 +31,30 @@ const UUID_PREFIX: &str = "urn:uuid:";
 
 /// A message as it came, and what it asks of the broker.
 #[derive(Debug)]
-pub(crate) struct Incoming<'a> {
+pub struct Incoming<'a> {
     /// The properties that the broker itself reads.
-    pub(crate) properties: Properties,
+    pub properties: Properties,
     /// The header block.
-    pub(crate) text: Cow<'a, [u8]>,
+    pub text: Cow<'a, [u8]>,
     /// The body, whose form the origin says.
-    pub(crate) body: &'a [u8],
+    pub body: &'a [u8],
     /// Address that the message itself names.
-    pub(crate) to: Option<&'a str>,
+    pub to: Option<&'a str>,
     /// Kind of that address, as JMS clients say: odd for a topic.
-    pub(crate) jms_destination: Option<i8>,
+    pub jms_destination: Option<i8>,
     /// Milliseconds since the UNIX epoch after which the message is of no more use.
-    pub(crate) expires_at_ms: Option<i64>,
+    pub expires_at_ms: Option<i64>,
     /// Milliseconds for which nobody is to be given it.
-    pub(crate) delay_ms: Option<u64>,
+    pub delay_ms: Option<u64>,
     /// Milliseconds since the UNIX epoch before which nobody is to be given it.
-    pub(crate) deliver_at_ms: Option<i64>,
+    pub deliver_at_ms: Option<i64>,
 }
 
 /// Reads the payload of the transfers of a message, all of them together; `user` is the client's.
 ///
 /// # Errors
 /// `amqp:decode-error`, `amqp:resource-limit-exceeded`, or `amqp:unauthorized-access` for another's user id.
-pub(crate) fn read<'a>(
-    payload: &'a [u8],
-    origins: Origins,
-    user: &[u8],
-) -> Result<Incoming<'a>, ProtocolError> {
+pub fn read<'a>(payload: &'a [u8], origins: Origins, user: &[u8]) -> Result<Incoming<'a>, ProtocolError> {
     let mut sections = Sections::new(payload);
     let (mut kept, mut body) = (payload, payload);
     let mut header = Header::default();

@@ -15,7 +15,7 @@ use crate::codec::value::Symbol;
 
 /// An error without its scope. The type is one word large, so that results without one cost nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ProtocolError(Box<Words>);
+pub struct ProtocolError(Box<Words>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Words {
@@ -50,6 +50,12 @@ impl ProtocolError {
         ProtocolError(Box::new(Words { condition, text, info: None }))
     }
 
+    /// The error of a link whose name another link has now (AMQP 1.0, 2.6.1).
+    #[cold]
+    pub(crate) fn stolen() -> ProtocolError {
+        ProtocolError::new(condition::LINK_STOLEN, "another link of its name took its place")
+    }
+
     /// The error with facts beside it, for programs.
     #[cold]
     pub(crate) fn with_info(mut self, info: MapBuf) -> ProtocolError {
@@ -58,12 +64,12 @@ impl ProtocolError {
     }
 
     /// The condition.
-    pub(crate) fn condition(&self) -> Symbol<'static> {
+    pub fn condition(&self) -> Symbol<'static> {
         self.0.condition
     }
 
     /// The sentence.
-    pub(crate) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         &self.0.text
     }
 

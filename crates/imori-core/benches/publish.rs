@@ -225,6 +225,7 @@ impl Stage {
             selector: None,
             drops_unwanted: false,
             is_browser: false,
+            name: None,
         };
         broker::consume(&self.world, &actor, id, b"orders", options, |_, _| ()).expect("nobody reads it");
     }

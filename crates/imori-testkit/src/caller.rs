@@ -222,6 +222,7 @@ impl<'w> Caller<'w> {
             selector: None,
             drops_unwanted: false,
             is_browser: false,
+            name: None,
         };
         let added = broker::consume(self.world, &self.actor(), id, queue.as_bytes(), options, |_, _| ());
         added.expect("it may consume")
@@ -251,6 +252,7 @@ impl<'w> Caller<'w> {
             selector: None,
             drops_unwanted: false,
             is_browser: false,
+            name: None,
         };
         broker::consume(self.world, &self.actor(), id, queue.as_bytes(), options, |_, _| ())
     }

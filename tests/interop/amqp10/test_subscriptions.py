@@ -1,4 +1,4 @@
-"""Durable subscriptions that are found again, and those that replace what was there."""
+"""Durable subscriptions that are found again, taken over, and those that replace what was there."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,12 +20,15 @@ def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
         assert imori.stop() == 0
 
 
-class Shared(ReceiverOption):
-    """Says that others may have the subscription too."""
+class Capabilities(ReceiverOption):
+    """Says that the node is a topic, and how the subscription is had."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
 
     def apply(self, receiver: Any) -> None:  # noqa: ANN401
         """Adds to the capabilities of a topic."""
-        capabilities = [proton.symbol("topic"), proton.symbol("shared")]
+        capabilities = [proton.symbol(name) for name in ("topic", *self.names)]
         receiver.source.capabilities.put_array(False, proton.Data.SYMBOL)
         receiver.source.capabilities.enter()
         for capability in capabilities:
@@ -41,7 +44,7 @@ def subscribe(
     shared: bool = False,
 ) -> BlockingReceiver:
     """Attaches a receiver of a durable subscription."""
-    kind = Shared() if shared else Topic()
+    kind = Capabilities("shared") if shared else Topic()
     options = [kind, DurableSubscription(), *more]
     return connection.create_receiver(topic, name=name, options=options, credit=0)
 
@@ -94,3 +97,52 @@ def test_shared_and_not_shared_are_two_kinds(imori: Imori, first: bool) -> None:
     end(subscribe(subscriber, "prices", shared=first))
     end(subscribe(subscriber, "prices", shared=not first))
     subscriber.close()
+
+
+def test_a_subscription_moves_to_the_next_connection_of_its_container(imori: Imori) -> None:
+    """AMQP 1.0, 2.6.1: a client comes again while its old connection is half dead."""
+    publisher = connect(imori)
+    sender = publisher.create_sender("topic://moving")
+    dead = connect(imori, "moving")
+    receiver = subscribe(dead, "moving", name="moving")
+    for body in ("a", "b"):
+        sender.send(proton.Message(body=body))
+    receiver.flow(1)
+    assert receiver.receive().body == "a"
+    again = connect(imori, "moving")
+    moved = subscribe(again, "moving", name="moving")
+    moved.flow(2)
+    got = [moved.receive() for _ in range(2)]
+    # The first may have been worked on.
+    assert [(message.body, message.delivery_count) for message in got] == [("a", 1), ("b", 0)]
+    with pytest.raises(LinkDetached) as stolen:
+        receiver.receive()
+    assert stolen.value.condition == "amqp:link:stolen"
+    # The subscription is not the older one's any more, whatever that says to it.
+    again.close()
+    dead.close()
+    kept = connect(imori, "moving")
+    receiver = subscribe(kept, "moving", name="moving")
+    assert sorted(drained(receiver)) == ["a", "b"]
+    end(receiver)
+    kept.close()
+    publisher.close()
+
+
+def test_only_the_containers_own_link_is_taken_over(imori: Imori) -> None:
+    """SECURITY AUTH-07: another container, user or name gets what it got before."""
+    everyone = Capabilities("global")
+    durable = [everyone, DurableSubscription()]
+    first = connect(imori, "one")
+    receiver = first.create_receiver("t", name="sub", options=durable, credit=0)
+    for container, name in (("two", "sub"), ("one", "sub|2")):
+        other = connect(imori, container)
+        with pytest.raises(LinkDetached) as refused:
+            other.create_receiver("t", name=name, options=durable, credit=0)
+        assert refused.value.condition == "amqp:resource-locked"
+        other.close()
+    sender = first.create_sender("topic://t")
+    sender.send(proton.Message(body="still here"))
+    assert drained(receiver) == ["still here"]
+    end(receiver)
+    first.close()

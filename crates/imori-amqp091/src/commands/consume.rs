@@ -74,6 +74,7 @@ pub(crate) fn consume<W: World>(
         selector: None,
         drops_unwanted: false,
         is_browser: false,
+        name: None,
     };
     let actor = client.actor();
     let added = broker::find_queue(world, &actor, queue.as_bytes()).and_then(|id| {

@@ -32,10 +32,11 @@ pub(crate) fn attach<W: World>(
         let text = format_args!("handle {handle} has a link already; detach it first");
         return Err(Failure::Session(ProtocolError::new(condition::SESSION_HANDLE_IN_USE, text)));
     }
-    // AMQP 1.0, 2.6.1: an attach takes over the link of its name, on whatever session of its container that is.
+    // AMQP 1.0, 2.6.1: an attach takes over the link of its name, on whatever session of its connection that is.
+    // Of links on other connections those to durable subscriptions are taken over, as no others have anything for
+    // themselves.
     if let Some((other, stolen)) = client.link_named(attach.name, attach.role) {
-        let text = format_args!("another link of the name `{}` took its place", attach.name.escape_debug());
-        end_link(client, world, other, stolen, &ProtocolError::new(condition::LINK_STOLEN, text));
+        end_link(client, world, other, stolen, &ProtocolError::stolen());
     }
     let attached = match attach.role {
         _ if attach.name.len() > NAME_BYTES_MAX => {

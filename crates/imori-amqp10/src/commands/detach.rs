@@ -6,7 +6,7 @@ use imori_core::delivery::Outcome;
 use imori_core::id::ReaderId;
 use imori_core::inbound::Performed;
 use imori_core::name::Name;
-use imori_core::outbound::Numbers;
+use imori_core::outbound::{Numbers, Outbound};
 use imori_core::world::World;
 
 use crate::client::Client;
@@ -30,25 +30,30 @@ pub(crate) fn detach<W: World>(
         let text = format_args!("handle {handle} has no link; attach one first");
         return Err(Failure::Session(ProtocolError::new(condition::SESSION_UNATTACHED_HANDLE, text)));
     };
-    let (reader, node) = match &link.end {
+    let (mut was_told, mut ended) = (false, None);
+    let node = match &link.end {
         End::Detached => {
             forget(client, channel, handle);
             return Ok(Performed::Done);
         }
-        End::Source(SourceEnd { reader, queue }) => {
-            let node = queue.clone().filter(|(_, until)| detach.closed || *until == Until::Detach);
-            (Some(*reader), node)
+        End::Source(end) => {
+            was_told = is_told(client, world, end);
+            ended = Some(end.reader);
+            // A subscription is closed by the link that has it, and not by one from which it was taken.
+            let goes = |until: &Until| *until == Until::Detach || detach.closed && !was_told;
+            end.queue.clone().filter(|(_, until)| goes(until))
         }
-        End::Target(end) => (None, end.queue.clone().map(|name| (name, Until::Detach))),
+        End::Target(end) => end.queue.clone().map(|name| (name, Until::Detach)),
     };
     roll_back_of(client, world, channel, Some(handle));
-    let mut was_told = false;
-    if let Some(reader) = reader {
-        // The broker has told the end of a link whose queue is gone.
-        let source = |outbound: &mut imori_core::outbound::Outbound| outbound.source(reader).is_none();
-        was_told = world.with_outbound(client.connection, source) == Some(true);
+    if let Some(reader) = ended {
         broker::cancel(world, &client.actor(), reader);
         if !release(client, world, channel, reader)? {
+            let session = client.sessions.get_mut(&channel);
+            let link = session.and_then(|session| session.links.get_mut(&handle));
+            if let Some(End::Source(end)) = link.map(|link| &mut link.end) {
+                end.is_ending = !was_told;
+            }
             return Ok(Performed::Partly);
         }
     }
@@ -79,11 +84,13 @@ pub(crate) fn end_link<W: World>(
     };
     let (name, end) = (link.name.clone(), std::mem::replace(&mut link.end, End::Detached));
     client.free_name((channel, handle), &name, &end);
+    let mut was_told = false;
     let (reader, node) = match end {
         End::Detached => return Performed::Done,
-        End::Source(SourceEnd { reader, queue }) => {
-            let node = queue.filter(|(_, until)| *until == Until::Detach);
-            (Some(reader), node.map(|(name, _)| name))
+        End::Source(end) => {
+            was_told = is_told(client, world, &end);
+            let node = end.queue.filter(|(_, until)| *until == Until::Detach);
+            (Some(end.reader), node.map(|(name, _)| name))
         }
         End::Target(end) => {
             let came = end.unfinished.map_or(0, |unfinished| unfinished.payload.len());
@@ -99,8 +106,17 @@ pub(crate) fn end_link<W: World>(
     if let Some(name) = node {
         delete(client, world, &name);
     }
-    client.answer(world, channel, Confirm::NOW, &Detach { handle, closed: true, error: Some(error.error()) });
+    if !was_told {
+        let detach = Detach { handle, closed: true, error: Some(error.error()) };
+        client.answer(world, channel, Confirm::NOW, &detach);
+    }
     Performed::Done
+}
+
+/// Tells whether the client was told that a link has ended: its queue is gone, or another connection has it now.
+fn is_told<W: World>(client: &Client, world: &W, end: &SourceEnd) -> bool {
+    let is_gone = |outbound: &mut Outbound| outbound.source(end.reader).is_none();
+    !end.is_ending && world.with_outbound(client.connection, is_gone) == Some(true)
 }
 
 /// Detaches the link of a reader that has ended.
@@ -111,11 +127,13 @@ pub(crate) fn detach_refused<W: World>(
     reader: ReaderId,
     error: &ProtocolError,
 ) {
-    let links = client.sessions.get(&channel).into_iter().flat_map(|session| &session.links);
-    let mut handles = links
-        .filter(|(_, link)| matches!(&link.end, End::Source(end) if end.reader == reader))
-        .map(|(handle, _)| *handle);
-    if let Some(handle) = handles.next() {
+    let links = client.sessions.get_mut(&channel).into_iter().flat_map(|session| &mut session.links);
+    let mut sources = links.filter_map(|(handle, link)| match &mut link.end {
+        End::Source(end) if end.reader == reader => Some((*handle, end)),
+        _ => None,
+    });
+    if let Some((handle, end)) = sources.next() {
+        end.is_ending = true;
         end_link(client, world, channel, handle, error);
     }
 }

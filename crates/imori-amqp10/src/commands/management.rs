@@ -70,7 +70,7 @@ fn responses_of(client: &Client, channel: u16, handle: u32) -> Option<(Name, Rea
     let session = client.sessions.get(&channel)?;
     let name = &session.links.get(&handle)?.name;
     session.links.values().filter(|link| link.name == *name).find_map(|link| match &link.end {
-        End::Source(SourceEnd { queue: Some((queue, Until::Detach)), reader }) => {
+        End::Source(SourceEnd { queue: Some((queue, Until::Detach)), reader, .. }) => {
             Some((queue.clone(), *reader))
         }
         _ => None,

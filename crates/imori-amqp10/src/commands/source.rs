@@ -47,6 +47,8 @@ struct Opened {
     made: Option<Name>,
     /// The consumer has the queue for itself.
     is_exclusive: bool,
+    /// The name of its link among those of all connections, where that can be taken over.
+    link_name: Option<Name>,
 }
 
 /// Attaches a consumer, and answers.
@@ -62,7 +64,7 @@ pub(super) fn attach_source<W: World>(
     let text = selector.as_ref().map(Selector::as_str);
     let no_local = source.filter.and_then(|filter| find_filter(filter, NO_LOCAL_NAME, NO_LOCAL_CODE));
     let opened = open(client, world, attach, (text, no_local.is_some()))?;
-    let Opened { queue, is_subscription, until, made, is_exclusive } = opened;
+    let Opened { queue, is_subscription, until, made, is_exclusive, link_name } = opened;
     // What a queue has for all of its receivers it has for this one too.
     if let Some((key, value)) = no_local.filter(|_| is_subscription) {
         effective.push(key, value);
@@ -81,6 +83,7 @@ pub(super) fn attach_source<W: World>(
         selector,
         drops_unwanted: is_subscription,
         is_browser,
+        name: link_name,
     };
     let made_text = made.as_ref().map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned());
     // AMQP 1.0, 3.5.3: of the filters those are told that have an effect.
@@ -116,7 +119,11 @@ pub(super) fn attach_source<W: World>(
             return Err(error.into());
         }
     };
-    let end = End::Source(SourceEnd { reader, queue: until.map(|until| (queue.name.clone(), until)) });
+    let end = End::Source(SourceEnd {
+        reader,
+        queue: until.map(|until| (queue.name.clone(), until)),
+        is_ending: false,
+    });
     let address = answer.source.and_then(|source| source.address);
     client.add_link((channel, attach.handle), Link::new(attach, address, end));
     Ok(())
@@ -128,8 +135,14 @@ fn open<W: World>(
     attach: &Attach<'_>,
     (selector, is_no_local): (Option<&str>, bool),
 ) -> Result<Opened, ProtocolError> {
-    let there =
-        |queue| Opened { queue, is_subscription: false, until: None, made: None, is_exclusive: false };
+    let there = |queue| Opened {
+        queue,
+        is_subscription: false,
+        until: None,
+        made: None,
+        is_exclusive: false,
+        link_name: None,
+    };
     let has = |name| attach.desired_capabilities.is_some_and(|all| all.contains(name));
     let Some(source) = attach.source else {
         // Qpid JMS looks for a durable subscription without saying to what.
@@ -142,7 +155,8 @@ fn open<W: World>(
             is_no_local,
         };
         let queue = known_subscription(client, world, subscription)?;
-        return Ok(Opened { is_subscription: true, until: Some(Until::Close), ..there(queue) });
+        let link_name = subscription.link_name(client);
+        return Ok(Opened { is_subscription: true, until: Some(Until::Close), link_name, ..there(queue) });
     };
     let has = |name| has(name) || source.capabilities.is_some_and(|all| all.contains(name));
     if source.dynamic {
@@ -186,7 +200,8 @@ fn open<W: World>(
         };
         let queue = named_subscription(client, world, &node, named)?;
         let until = is_durable.then_some(Until::Close);
-        return Ok(Opened { is_subscription: true, until, is_exclusive: !is_shared, ..there(queue) });
+        let (is_exclusive, link_name) = (!is_shared, named.link_name(client));
+        return Ok(Opened { is_subscription: true, until, is_exclusive, link_name, ..there(queue) });
     }
     // The queue goes with its only consumer.
     subscription(client, world, &node, is_no_local)

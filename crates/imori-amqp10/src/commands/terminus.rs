@@ -142,6 +142,15 @@ fn no_local(client: &Client) -> (Name, Value<'static>) {
 }
 
 impl Subscription<'_> {
+    /// The name by which its link is found on other connections: user, container and link. None where several links may
+    /// have the subscription.
+    ///
+    /// SECURITY AUTH-07: with the user in it nobody takes over another's.
+    pub(super) fn link_name(&self, client: &Client) -> Option<Name> {
+        let parts = [client.own_name.as_bytes(), self.link.as_bytes()];
+        (!self.is_shared).then(|| Name::joined(b"", parts))
+    }
+
     /// The arguments of its queue.
     fn arguments(&self, client: &Client) -> Arguments {
         let shared = self.is_shared.then(|| (Name::from(SHARED_ARGUMENT), Value::Bool(true)));
@@ -174,8 +183,7 @@ pub(super) fn named_subscription<W: World>(
     };
     let actor = client.actor();
     if let Ok(id) = broker::find_queue(world, &actor, name.as_bytes())
-        && let Some((before, consumers)) =
-            world.with_queue(id, |queue| (queue.declared().others.clone(), queue.consumers_len()))
+        && let Some(before) = world.with_queue(id, |queue| queue.declared().others.clone())
     {
         let link = subscription.link.escape_debug();
         let is_shared =
@@ -188,8 +196,9 @@ pub(super) fn named_subscription<W: World>(
             );
             return Err(ProtocolError::new(condition::PRECONDITION_FAILED, text));
         }
+        take_over(client, world, (id, &name), subscription)?;
         if before != settings.others || !is_bound(client, world, node, id) {
-            if consumers > 0 {
+            if world.with_queue(id, |queue| queue.consumers_len() > 0) == Some(true) {
                 let text = format_args!(
                     "the subscription `{link}` has receivers, with another topic or selector; close them first"
                 );
@@ -202,6 +211,19 @@ pub(super) fn named_subscription<W: World>(
     let declared = broker::declare_queue(world, &actor, name.as_bytes(), &settings, false)?;
     let queue = Queue { id: declared.id, name, confirm: declared.confirm };
     bind(client, world, node, queue).map_err(|(error, _)| error)
+}
+
+/// Ends the link of this name that another connection of the container has to a subscription (AMQP 1.0, 2.6.1).
+fn take_over<W: World>(
+    client: &Client,
+    world: &W,
+    (id, name): (QueueId, &Name),
+    subscription: Subscription<'_>,
+) -> Result<(), ProtocolError> {
+    match subscription.link_name(client) {
+        Some(link) => Ok(broker::take_over(world, &client.actor(), (id, name.as_bytes()), &link)?),
+        None => Ok(()),
+    }
 }
 
 fn is_bound<W: World>(client: &Client, world: &W, node: &Node, id: QueueId) -> bool {
@@ -220,7 +242,10 @@ pub(super) fn known_subscription<W: World>(
     let link = subscription.link;
     let name = subscription_name(client, subscription)?;
     match broker::find_queue(world, &client.actor(), name.as_bytes()) {
-        Ok(id) => Ok(Queue { id, name, confirm: Confirm::NOW }),
+        Ok(id) => {
+            take_over(client, world, (id, &name), subscription)?;
+            Ok(Queue { id, name, confirm: Confirm::NOW })
+        }
         Err(BrokerError::NoQueue(_)) => {
             let text =
                 format_args!("there is no subscription `{}`; attach with a source", link.escape_debug());

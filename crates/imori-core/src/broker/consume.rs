@@ -37,6 +37,9 @@ pub struct ConsumeOptions {
     pub drops_unwanted: bool,
     /// The consumer sees all messages that wait, and takes none: each is settled for it.
     pub is_browser: bool,
+    /// The name under which its client finds it again, if it has one: [`take_over`](super::take_over) ends the consumer of
+    /// that name.
+    pub name: Option<Name>,
 }
 
 /// How somebody wants to hear what is published.
@@ -87,6 +90,7 @@ pub fn consume<W: World>(
             source: Source::Queue(id),
             settles: options.settles && !options.is_browser,
             credit: options.credit,
+            name: options.name,
         };
         let session = spec.session;
         let reader = world.with_outbound(actor.connection, |outbound| {
@@ -164,6 +168,7 @@ pub fn subscribe_all<W: World>(
                 source: Source::Live(Box::new(subscription.clone())),
                 settles: false,
                 credit: Credit::Unlimited,
+                name: None,
             });
             if let (Some(id), Some(filter)) = (id, filter) {
                 outbound.set_filter(id, Some(filter));
@@ -262,7 +267,8 @@ pub(super) fn forget_readers<W: World>(world: &W, actor: &Actor<'_>, readers: &[
     }
 }
 
-fn leave_queue<W: World>(world: &W, id: QueueId, reader: Reader) {
+/// Takes a consumer away from its queue, which goes with the last one where it is made so.
+pub(super) fn leave_queue<W: World>(world: &W, id: QueueId, reader: Reader) {
     let now = world.now();
     // Another consumer may take its place.
     let is_last = change_and_deliver(world, id, |queue, _| queue.remove_consumer(reader, now));

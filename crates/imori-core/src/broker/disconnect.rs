@@ -1,14 +1,17 @@
-//! A connection ends, and its sessions begin and end: deliveries go back, readers and inboxes go.
+//! A connection ends, its sessions begin and end, or its client goes on elsewhere: deliveries go back, readers and
+//! inboxes go.
 
-use super::consume::forget_readers;
+use super::consume::{forget_readers, leave_queue};
 use super::deliver::{resume_publishers, wake_consumers};
 use super::settle::settle_in_queues;
 use crate::authorize::{Action, Actor, Object};
 use crate::definitions::remove_queue;
 use crate::delivery::Outcome;
 use crate::error::BrokerError;
+use crate::id::{QueueId, Reader};
 use crate::limits::{READERS_AT_ONCE, SETTLES_AT_ONCE};
-use crate::outbound::{HeldAnswers, SessionId, SessionRefusal};
+use crate::name::Name;
+use crate::outbound::{HeldAnswers, Numbers, SessionId, SessionRefusal, Settled};
 use crate::world::World;
 
 /// Ends a connection for the broker, or does a part of it: readers and inboxes vanish, unsettled deliveries
@@ -85,4 +88,41 @@ pub fn end_session<W: World>(world: &W, actor: &Actor<'_>, session: SessionId, h
 pub fn set_window<W: World>(world: &W, actor: &Actor<'_>, session: SessionId, window: Option<u32>) {
     let wake = world.with_outbound(actor.connection, |outbound| outbound.set_window(session, window));
     wake_consumers(world, actor.connection, wake.flatten().as_slice());
+}
+
+/// Ends the consumers of a queue that have this name, on whatever connection, so that the actor can be the next one.
+///
+/// Their connections are told by [`taken_over`](crate::outbound::Encoder::taken_over). Deliveries that they have not
+/// settled are released as failed. The name says whose the consumer is: callers put into it the user, and all else by
+/// which clients are told apart.
+///
+/// # Errors
+/// [`BrokerError::Refused`].
+pub fn take_over<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    (queue, queue_name): (QueueId, &[u8]),
+    name: &Name,
+) -> Result<(), BrokerError> {
+    world.authorize(actor, Action::Consume, Object::Queue(queue_name))?;
+    let consumers: Vec<Reader> =
+        world.with_queue(queue, |queue| queue.consumers().collect()).unwrap_or_default();
+    for consumer in consumers {
+        let ended = world.with_outbound(consumer.connection, |outbound| {
+            outbound.take_over_reader(consumer.id, queue, name)
+        });
+        let Some(session) = ended.flatten() else { continue };
+        leave_queue(world, queue, consumer);
+        let (numbers, outcome) = (Numbers::AllOf(consumer.id), Outcome::Release { failed: true });
+        let mut has_more = true;
+        while has_more {
+            let settled = world.with_outbound(consumer.connection, |outbound| {
+                outbound.settle(session, numbers, SETTLES_AT_ONCE, outcome)
+            });
+            let settled: Settled = settled.unwrap_or_default();
+            has_more = settled.has_more;
+            settle_in_queues(world, consumer.connection, settled.deliveries, settled.wakes, outcome);
+        }
+    }
+    Ok(())
 }

@@ -37,7 +37,7 @@ pub use consume::{
     ConsumeOptions, SubscribeOptions, cancel, cancel_all, consume, end_consumer, limit_deliveries, subscribe,
     subscribe_all,
 };
-pub use disconnect::{delete_exclusive, disconnect, end_session, open_session, set_window};
+pub use disconnect::{delete_exclusive, disconnect, end_session, open_session, set_window, take_over};
 
 pub use deliver::{resume_publishers, wake_consumers};
 pub use expire::{queue_restored, queue_woken};

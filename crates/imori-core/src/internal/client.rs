@@ -153,6 +153,7 @@ impl Client {
             selector: None,
             drops_unwanted: false,
             is_browser: false,
+            name: None,
         };
         let reader = broker::consume(world, &self.actor(), id, queue, options, |_, _| {})?;
         Ok((subscription, reader))

@@ -121,7 +121,7 @@ impl Outbound {
         }
         // A reader for one delivery, whose id no other has: so it is settled as all others are.
         let source = Source::Queue(queue);
-        let spec = ReaderSpec { session, label, source, settles, credit: Credit::Unlimited };
+        let spec = ReaderSpec { session, label, source, settles, credit: Credit::Unlimited, name: None };
         let Some(id) = self.add_reader(spec) else { return Taken::Gone };
         let Some(record) = self.take_reader(id) else { return Taken::Gone };
         let Some(session) = self.sessions.at_mut(record.session) else { return Taken::Gone };

@@ -224,6 +224,9 @@ pub trait Encoder: Send {
     /// Says that the broker took a reader's queue away.
     fn cancelled(&mut self, out: &mut Vec<u8>, label: &[u8], queue: &Name) -> AfterCancel;
 
+    /// Says that a reader's client has the reader elsewhere now, under the same name.
+    fn taken_over(&mut self, _out: &mut Vec<u8>, _label: &[u8]) {}
+
     /// Says why the connection ends.
     fn cut(&mut self, out: &mut Vec<u8>, reason: &CutReason);
 }

@@ -7,7 +7,7 @@ use super::encoder::{AfterCancel, CutReason};
 use super::outbound::Outbound;
 use super::readers::Source;
 use super::session::{Numbers, Unsettled};
-use crate::id::{ConnectionId, ReaderId};
+use crate::id::{ConnectionId, QueueId, ReaderId, SessionId};
 use crate::name::Name;
 
 /// The state that a connection or a session leaves behind, for others to clean up.
@@ -68,6 +68,21 @@ impl Outbound {
         }
     }
 
+    /// Ends the reader of a queue that has this name, as its client has it elsewhere now. Gives its session; `None` where
+    /// the reader is another. Its unsettled deliveries stay with the session.
+    pub fn take_over_reader(&mut self, id: ReaderId, queue: QueueId, name: &Name) -> Option<SessionId> {
+        let spec = &self.readers.get(id)?.spec;
+        if spec.name.as_ref() != Some(name) || spec.source != Source::Queue(queue) {
+            return None;
+        }
+        let record = self.take_reader(id)?;
+        if !self.has_last_word() {
+            let encoder = &mut self.encoder;
+            self.buffer.append(|out| encoder.taken_over(out, &record.spec.label));
+        }
+        Some(record.spec.session)
+    }
+
     /// Closes the connection: it takes nothing any more, and returns what it leaves behind.
     ///
     /// At most `readers_max` readers are returned at a time. Called again it returns the next, and from the last of them
@@ -119,7 +134,7 @@ impl Outbound {
 mod tests {
     use super::super::deliver::WAITING_BODY_MIN;
     use super::super::test_stage::{QUEUE, Stage, long, synced};
-    use super::super::{Credit, Live, SessionId, Settled};
+    use super::super::{Credit, Live, ReaderSpec, Settled};
     use super::*;
     use crate::confirm::{Confirm, Level, Lsn};
     use crate::delivery::{Outcome, Taken};
@@ -190,6 +205,34 @@ mod tests {
             assert_eq!(text.matches("cancelled a q;").count(), 1);
             assert_eq!(text.ends_with("cancelled a q;"), is_ended, "{text}");
         }
+    }
+
+    #[test]
+    fn a_reader_is_taken_over_by_its_name_and_queue() {
+        let mut stage = Stage::new();
+        let name = Name::from("n");
+        let spec = |name: &Name| ReaderSpec {
+            session: SessionId::FIRST,
+            label: b"a".as_slice().into(),
+            source: Source::Queue(QUEUE),
+            settles: true,
+            credit: Credit::Unlimited,
+            name: Some(name.clone()),
+        };
+        let reader = stage.outbound.add_reader(spec(&name)).unwrap();
+        let unnamed = stage.consume("b", QUEUE, true, Credit::Unlimited);
+        let elsewhere = QueueId { slot: QUEUE.slot + 1, ..QUEUE };
+        for (id, queue, asked) in [(reader, QUEUE, "m"), (reader, elsewhere, "n"), (unnamed, QUEUE, "n")] {
+            assert_eq!(stage.outbound.take_over_reader(id, queue, &Name::from(asked)), None);
+        }
+        assert_eq!(stage.outbound.take_over_reader(reader, QUEUE, &name), Some(SessionId::FIRST));
+        assert_eq!(stage.outbound.take_over_reader(reader, QUEUE, &name), None);
+        assert_eq!((stage.written().as_str(), stage.outbound.readers_len()), ("taken over a;", 1));
+
+        let last = stage.outbound.add_reader(spec(&name)).unwrap();
+        stage.outbound.cut(CutReason::ShuttingDown);
+        assert_eq!(stage.outbound.take_over_reader(last, QUEUE, &name), Some(SessionId::FIRST));
+        assert_eq!(stage.written(), "cut;", "nothing follows the last word");
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub struct ReaderSpec {
     pub settles: bool,
     /// How much it may have.
     pub credit: Credit,
+    /// The name under which its client finds it again, from another connection too.
+    pub name: Option<Name>,
 }
 
 /// A reader and its state.

@@ -80,6 +80,10 @@ impl Encoder for Plain {
         self.after_cancel
     }
 
+    fn taken_over(&mut self, out: &mut Vec<u8>, label: &[u8]) {
+        out.extend_from_slice(format!("taken over {};", String::from_utf8_lossy(label)).as_bytes());
+    }
+
     fn cut(&mut self, out: &mut Vec<u8>, reason: &CutReason) {
         let text = match reason {
             CutReason::TooSlow { .. } => "too slow",
@@ -134,7 +138,7 @@ impl Stage {
         credit: Credit,
     ) -> ReaderId {
         let (label, source) = (label.as_bytes().into(), Source::Queue(queue));
-        self.outbound.add_reader(ReaderSpec { session, label, source, settles, credit }).unwrap()
+        self.outbound.add_reader(ReaderSpec { session, label, source, settles, credit, name: None }).unwrap()
     }
 
     pub(super) fn subscribe(&mut self, label: &str) -> ReaderId {
@@ -150,6 +154,7 @@ impl Stage {
             source: Source::Live(Box::new(subscription)),
             settles: false,
             credit: Credit::Unlimited,
+            name: None,
         };
         self.outbound.add_reader(spec).unwrap()
     }

@@ -86,6 +86,7 @@ fn who_has_no_rights_does_nothing() {
         selector: None,
         drops_unwanted: false,
         is_browser: false,
+        name: None,
     };
     let subscribe =
         || SubscribeOptions { session: SessionId(0), label: Box::default(), group: None, selector: None };

@@ -82,6 +82,7 @@ fn the_successor_is_the_one_of_the_highest_priority_and_of_equals_the_first() {
             selector: None,
             drops_unwanted: false,
             is_browser: false,
+            name: None,
         };
         broker::consume(&world, &client.actor(), queue, b"q", options, |_, _| ()).unwrap()
     };

@@ -414,6 +414,7 @@ fn consume<W: World>(
         selector: request.selector.clone(),
         drops_unwanted: source.is_own,
         is_browser: request.is_browser,
+        name: None,
     };
     broker::consume(world, &client.actor(), source.id, source.name.as_bytes(), options, |outbound, reader| {
         if let Some(receipt) = receipt {

@@ -246,6 +246,7 @@ impl Connection {
                     selector: None,
                     drops_unwanted: false,
                     is_browser: false,
+                    name: None,
                 };
                 // In front of the first delivery.
                 let write = words(session, frame.kind, "");
