@@ -25,7 +25,7 @@ use crate::time::Time;
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const UNLIMITED: u32 = u32::MAX;
-/// Who gets messages and is no consumer.
+/// The reader number of a client that gets messages and is no consumer.
 pub(crate) const ASKER: u32 = 7;
 
 /// A queue, and readers who take as many as they have credit for.
