@@ -110,6 +110,51 @@ def test_routes_and_the_broker_at_a_glance_are_shown(imori: Imori) -> None:
     assert "amqp 127.0.0.1:" in fields["listeners"]
 
 
+def test_queues_exchanges_and_bindings_are_declared_and_deleted(imori: Imori) -> None:
+    def said(*arguments: str) -> tuple[int, str]:
+        code, out, error = run(imori, *arguments)
+        return code, out + error
+
+    declare = ("queue", "declare", "made", "x-max-length=9", "x-overflow=reject-publish")
+    for _ in range(2):
+        assert said(*declare) == (0, "queue `made` in vhost `/` is declared\n")
+    shown = json.loads(run(imori, "queue", "show", "made", "--json")[1])
+    assert shown["arguments"] == {"x-max-length": 9, "x-overflow": "reject-publish"}
+    assert (shown["durable"], shown["auto_delete"]) == (True, False)
+    code, why = said("queue", "declare", "made", "x-max-length=10")
+    assert (code, "x-max-length" in why) == (1, True)
+    assert said("queue", "declare", "made", "x-max-length=1", "x-max-length=2") == (
+        1,
+        "imori: `x-max-length` is given twice; give it once\n",
+    )
+    assert run(imori, "queue", "declare", "brief", "--transient", "--auto-delete")[0] == 0
+    shown = json.loads(run(imori, "queue", "show", "brief", "--json")[1])
+    assert (shown["durable"], shown["auto_delete"]) == (False, True)
+
+    assert said("exchange", "declare", "made", "--type", "topic", "--internal") == (
+        0,
+        "exchange `made` in vhost `/` is declared\n",
+    )
+    shown = json.loads(run(imori, "exchange", "show", "made", "--json")[1])
+    assert (shown["type"], shown["internal"], shown["durable"]) == ("topic", True, True)
+    assert said("exchange", "declare", "made", "--type", "sideways")[0] == 1
+
+    ends = ("made", "made", "--routing-key", "a.#")
+    which = "binding of queue `made` to exchange `made` in vhost `/`"
+    assert said("binding", "add", *ends) == (0, f"{which} is added\n")
+    assert ["/", "made", "a.#", "queue", "made", "{}"] in table(run(imori, "binding", "ls")[1])
+    assert run(imori, "exchange", "delete", "made", "--if-unused")[0] == 1
+    assert said("binding", "delete", *ends) == (0, f"{which} is deleted\n")
+    assert ["/", "made", "a.#", "queue", "made", "{}"] not in table(run(imori, "binding", "ls")[1])
+    assert run(imori, "exchange", "declare", "behind")[0] == 0
+    assert run(imori, "binding", "add", "made", "behind", "--to-exchange", "x=1")[0] == 0
+    assert ["/", "made", "exchange", "behind", '{"x":1}'] in table(run(imori, "binding", "ls")[1])
+    why = "imori: no queue 'nowhere' in vhost '/'\n"
+    assert said("binding", "add", "made", "nowhere") == (1, why)
+    assert said("exchange", "delete", "made") == (0, "exchange `made` in vhost `/` is deleted\n")
+    assert said("exchange", "show", "made") == (1, "imori: there is no exchange `made`\n")
+
+
 def test_one_sentence_says_what_is_wrong(imori: Imori) -> None:
     code, _, said = run(imori, "queue", "ls", login="guest:wrong@")
     assert (code, "refuses the login, or the user may not do this; correct `--admin`" in said) == (

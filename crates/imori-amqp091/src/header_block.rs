@@ -47,8 +47,16 @@ pub(crate) struct Requests<'a> {
     pub(crate) delay: Option<FieldValue<'a>>,
 }
 
-/// The header that says to which group a message belongs, as in JMS.
+/// The headers that say to which group a message belongs and which of its messages it is, as in JMS.
 const GROUP_ID: &[u8] = b"JMSXGroupID";
+const GROUP_SEQUENCE: &[u8] = b"JMSXGroupSeq";
+
+/// The group of a message, as its headers came.
+#[derive(Debug, Default, Clone, Copy)]
+struct Group<'a> {
+    id: Option<FieldValue<'a>>,
+    sequence: Option<FieldValue<'a>>,
+}
 
 /// Reads the properties that the broker itself needs, and what headers ask of it; `user` is the client's.
 pub(crate) fn read<'a>(
@@ -80,10 +88,13 @@ pub(crate) fn read<'a>(
         return Err(other_user(claimed.bytes, user));
     }
     let (requests, group) = basic.headers.map(requests).transpose()?.unwrap_or_default();
-    if let Some(FieldValue::Text(group)) = group {
-        let start = group.as_ptr().addr().checked_sub(block.as_ptr().addr());
-        if let Some(span) = start.and_then(|start| Span::new(start, group.len())) {
+    if let Some(FieldValue::Text(id)) = group.id {
+        let start = id.as_ptr().addr().checked_sub(block.as_ptr().addr());
+        if let Some(span) = start.and_then(|start| Span::new(start, id.len())) {
             properties.set(Property::GroupId, span);
+        }
+        if group.sequence.map(value).is_some_and(|sequence| *sequence.to_text() == *b"-1") {
+            properties.end_group();
         }
     }
     Ok((properties, requests))
@@ -102,15 +113,16 @@ fn other_user(claimed: &[u8], user: &[u8]) -> ProtocolError {
 
 /// Looks through the headers, of which there may not be too many, for requests and the group. Of a name that comes twice
 /// the first counts.
-fn requests(headers: Table<'_>) -> Result<(Requests<'_>, Option<FieldValue<'_>>), ProtocolError> {
-    let (mut count, mut requests, mut group) = (0, Requests::default(), None);
+fn requests(headers: Table<'_>) -> Result<(Requests<'_>, Group<'_>), ProtocolError> {
+    let (mut count, mut requests, mut group) = (0, Requests::default(), Group::default());
     for (name, value) in headers.iter() {
         count += 1;
         let known = match name {
             b"CC" => &mut requests.cc,
             b"BCC" => &mut requests.bcc,
             b"x-delay" => &mut requests.delay,
-            GROUP_ID => &mut group,
+            GROUP_ID => &mut group.id,
+            GROUP_SEQUENCE => &mut group.sequence,
             _ => continue,
         };
         known.get_or_insert(value);

@@ -156,7 +156,7 @@ fn header<'t>(block: &'t [u8], name: &[u8]) -> Option<Value<'t>> {
             let Properties { group_id, group_sequence, reply_to_group_id, .. } = properties(block)?;
             match name {
                 GROUP_ID => group_id.map(|text| Value::text(text.as_bytes())),
-                GROUP_SEQUENCE => group_sequence.map(|number| Value::Uint(number.into())),
+                GROUP_SEQUENCE => group_sequence.map(sequence_value),
                 _ => reply_to_group_id.map(|text| Value::text(text.as_bytes())),
             }
         }
@@ -182,11 +182,21 @@ fn visit_properties<'t>(parts: &Parts<'t>, visit: &mut dyn FnMut(Cow<'t, [u8]>, 
         visit_group(GROUP_ID, Value::text(group.as_bytes()));
     }
     if let Some(number) = group_sequence {
-        visit_group(GROUP_SEQUENCE, Value::Uint(number.into()));
+        visit_group(GROUP_SEQUENCE, sequence_value(number));
     }
     if let Some(group) = reply_to_group_id {
         visit_group(REPLY_TO_GROUP_ID, Value::text(group.as_bytes()));
     }
+}
+
+/// The number of a message in its group as JMS has it, where it is an `int`.
+fn sequence_value(number: u32) -> Value<'static> {
+    Value::Int(number.cast_signed().into())
+}
+
+/// Tells whether the message of this number is the last of its group: -1 in JMS.
+pub(crate) fn ends_group(number: u32) -> bool {
+    number.cast_signed() == -1
 }
 
 /// Tells whether the broker itself writes a header or an annotation of this name into a dead letter.

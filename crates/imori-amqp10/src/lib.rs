@@ -9,13 +9,13 @@ mod management;
 mod client;
 pub mod delivery;
 pub mod settings;
-mod message;
+pub mod message;
 mod header_block;
 mod transaction;
 mod session;
 mod link;
 mod address;
-mod protocol_error;
+pub mod protocol_error;
 pub mod codec;
 pub mod limits;
 

@@ -21,7 +21,7 @@ use crate::codec::sections::{Section, SectionKind, Sections};
 use crate::codec::value::{self, Map, Symbol, Timestamp};
 use crate::header_block::{
     APP_ID, CONTENT, GROUP_ID, GROUP_SEQUENCE, Parts, REPLY_TO_GROUP_ID, SECTIONS, TEXTS_HEAD_BYTES,
-    is_of_deaths, sections, uuid_text, with_texts,
+    ends_group, is_of_deaths, sections, uuid_text, with_texts,
 };
 use crate::limits::{ADDED_ANNOTATIONS_BYTES_MAX, APPLICATION_PROPERTIES_MAX, SECTIONS_BYTES_MAX};
 use crate::protocol_error::ProtocolError;
@@ -31,34 +31,30 @@ const UUID_PREFIX: &str = "urn:uuid:";
 
 /// A message as it came, and what it asks of the broker.
 #[derive(Debug)]
-pub(crate) struct Incoming<'a> {
+pub struct Incoming<'a> {
     /// The properties that the broker itself reads.
-    pub(crate) properties: Properties,
+    pub properties: Properties,
     /// The header block.
-    pub(crate) text: Cow<'a, [u8]>,
+    pub text: Cow<'a, [u8]>,
     /// The body, whose form the origin says.
-    pub(crate) body: &'a [u8],
+    pub body: &'a [u8],
     /// Address that the message itself names.
-    pub(crate) to: Option<&'a str>,
+    pub to: Option<&'a str>,
     /// Kind of that address, as JMS clients say: odd for a topic.
-    pub(crate) jms_destination: Option<i8>,
+    pub jms_destination: Option<i8>,
     /// Milliseconds since the UNIX epoch after which the message is of no more use.
-    pub(crate) expires_at_ms: Option<i64>,
+    pub expires_at_ms: Option<i64>,
     /// Milliseconds for which nobody is to be given it.
-    pub(crate) delay_ms: Option<u64>,
+    pub delay_ms: Option<u64>,
     /// Milliseconds since the UNIX epoch before which nobody is to be given it.
-    pub(crate) deliver_at_ms: Option<i64>,
+    pub deliver_at_ms: Option<i64>,
 }
 
 /// Reads the payload of the transfers of a message, all of them together; `user` is the client's.
 ///
 /// # Errors
 /// `amqp:decode-error`, `amqp:resource-limit-exceeded`, or `amqp:unauthorized-access` for another's user id.
-pub(crate) fn read<'a>(
-    payload: &'a [u8],
-    origins: Origins,
-    user: &[u8],
-) -> Result<Incoming<'a>, ProtocolError> {
+pub fn read<'a>(payload: &'a [u8], origins: Origins, user: &[u8]) -> Result<Incoming<'a>, ProtocolError> {
     let mut sections = Sections::new(payload);
     let (mut kept, mut body) = (payload, payload);
     let mut header = Header::default();
@@ -115,6 +111,9 @@ pub(crate) fn read<'a>(
     set(Property::ContentEncoding, own.content_encoding.map(|symbol| symbol.0.as_bytes()));
     set(Property::AppId, app_id(application)?.map(str::as_bytes));
     set(Property::GroupId, own.group_id.map(str::as_bytes));
+    if own.group_sequence.is_some_and(ends_group) {
+        properties.end_group();
+    }
     let mut start = TEXTS_HEAD_BYTES;
     for (property, text) in [Property::MessageId, Property::CorrelationId].into_iter().zip(&made) {
         let len = text.as_ref().map_or(0, String::len);
@@ -409,7 +408,7 @@ fn push_foreign(out: &mut Vec<u8>, message: &MessageView<'_>, body_len: usize, r
         let Some(key) = std::str::from_utf8(&name).ok().filter(|_| !names.contains(&name)) else { return };
         match (key, &value) {
             (GROUP_ID, Value::Text(text)) if group_id.is_none() => group_id = owned_text(text),
-            (GROUP_SEQUENCE, value) if group_sequence.is_none() => group_sequence = whole(value),
+            (GROUP_SEQUENCE, value) if group_sequence.is_none() => group_sequence = sequence(value),
             (REPLY_TO_GROUP_ID, Value::Text(text)) => reply_to_group_id = owned_text(text),
             _ => push_application(&mut application, key, &value),
         }
@@ -454,14 +453,19 @@ fn owned_text(text: &[u8]) -> Option<String> {
     String::from_utf8(text.to_vec()).ok()
 }
 
-/// A number, also where a protocol without types has it as text.
-fn whole(value: &Value<'_>) -> Option<u32> {
+/// The number of a message in its group, also where a protocol without types has it as text.
+fn sequence(value: &Value<'_>) -> Option<u32> {
     match value {
-        Value::Int(number) => u32::try_from(*number).ok(),
+        Value::Int(number) => sequence_of(*number),
         Value::Uint(number) => u32::try_from(*number).ok(),
-        Value::Text(text) => std::str::from_utf8(text).ok()?.parse().ok(),
+        Value::Text(text) => sequence_of(std::str::from_utf8(text).ok()?.parse().ok()?),
         _ => None,
     }
+}
+
+/// A number of a group as 1.0 has it; that of JMS has a sign.
+fn sequence_of(number: i64) -> Option<u32> {
+    u32::try_from(number).ok().or_else(|| i32::try_from(number).ok().map(i32::cast_unsigned))
 }
 
 /// An identifier of another protocol: a UUID where it says so, text, or bytes.

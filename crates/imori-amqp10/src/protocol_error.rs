@@ -15,7 +15,7 @@ use crate::codec::value::Symbol;
 
 /// An error without its scope. The type is one word large, so that results without one cost nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ProtocolError(Box<Words>);
+pub struct ProtocolError(Box<Words>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Words {
@@ -64,12 +64,12 @@ impl ProtocolError {
     }
 
     /// The condition.
-    pub(crate) fn condition(&self) -> Symbol<'static> {
+    pub fn condition(&self) -> Symbol<'static> {
         self.0.condition
     }
 
     /// The sentence.
-    pub(crate) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         &self.0.text
     }
 

@@ -57,7 +57,7 @@ pub(crate) fn read<'t>(
     };
     let mut properties = Properties::new(origins.origin(HEADERS));
     set(&mut properties, Property::ReplyTo, 0, reply);
-    let mut seen = 0_u32;
+    let (mut seen, mut sequence) = (0_u32, None);
     for (name, value) in Headers::new(block) {
         let at = reply.len() + (value.as_ptr().addr() - block.as_ptr().addr());
         match field(name) {
@@ -78,8 +78,12 @@ pub(crate) fn read<'t>(
             Field::Group if !properties.has(Property::GroupId) => {
                 set(&mut properties, Property::GroupId, at, value);
             }
+            Field::GroupSequence => sequence = sequence.or(Some(value)),
             Field::Group | Field::Forged | Field::User => {}
         }
+    }
+    if sequence == Some(b"-1") {
+        properties.end_group();
     }
     if reply.is_empty() {
         return (properties, block);
@@ -106,6 +110,8 @@ enum Field {
     Timestamp,
     /// The group that the message belongs to: a user header for everybody else.
     Group,
+    /// The number of the message in its group: a user header for everybody else.
+    GroupSequence,
     /// The header says something that only the broker may say.
     Forged,
     User,
@@ -130,6 +136,7 @@ fn field(name: &[u8]) -> Field {
         11 if name == b"Nats-Msg-Id" => Field::Text(Property::MessageId),
         11 if name == b"JMSXGroupID" => Field::Group,
         12 if name == b"content-type" => Field::Text(Property::ContentType),
+        12 if name == b"JMSXGroupSeq" => Field::GroupSequence,
         14 if name == b"correlation-id" => Field::Text(Property::CorrelationId),
         16 if name == b"content-encoding" => Field::Text(Property::ContentEncoding),
         _ if name.first() == Some(&b'x') && is_of_deaths(name) => Field::Forged,
@@ -139,7 +146,7 @@ fn field(name: &[u8]) -> Field {
 
 /// Tells whether a header of this name is the user's.
 fn is_of_user(name: &[u8]) -> bool {
-    matches!(field(name), Field::User | Field::Group)
+    matches!(field(name), Field::User | Field::Group | Field::GroupSequence)
 }
 
 /// Notes where a property is; past 64 KiB it has no place and is not one.
@@ -238,6 +245,26 @@ mod tests {
             assert_eq!(user, expected);
             let value = |name: &[u8]| header_reader(properties.origin).header(text, name);
             assert_eq!((value(b"A"), value(b"priority"), value(b"B")), (Some(Value::text(b"b")), None, None));
+        }
+    }
+
+    #[test]
+    fn the_last_message_of_a_group_is_known_by_its_number() {
+        for (headers, expected) in [
+            ("JMSXGroupID: g\r\nJMSXGroupSeq: -1\r\n", true),
+            ("JMSXGroupSeq: -1\r\nJMSXGroupID: g\r\nJMSXGroupSeq: 1\r\n", true),
+            ("JMSXGroupID: g\r\nJMSXGroupSeq: 1\r\nJMSXGroupSeq: -1\r\n", false),
+            ("JMSXGroupSeq: -1\r\n", false),
+        ] {
+            let block = format!("NATS/1.0\r\n{headers}\r\n");
+            let publish =
+                Publish { subject: b"s", reply: None, headers: Some(block.as_bytes()), payload: b"" };
+            let mut scratch = Vec::new();
+            let (properties, text) = read(&publish, SOLE_ORIGINS, b"me", &mut scratch);
+            assert_eq!(properties.has(Property::GroupEnd), expected, "{headers}");
+            let mut count = 0;
+            header_reader(properties.origin).visit_headers(text, &mut |_, _| count += 1);
+            assert_eq!(count, headers.lines().count(), "they stay headers of users");
         }
     }
 

@@ -221,8 +221,14 @@ pub enum Bug {
     ReleasedRejected,
     /// A message of a transaction is published at once, whatever becomes of that.
     PostedOutside,
+    /// A delivery that a transaction is to settle stays unsettled when that is committed.
+    RetirementForgotten,
     /// A transaction that is committed is rolled back.
     CommitRollsBack,
+    /// A transaction that is rolled back is committed.
+    RollbackCommits,
+    /// A session sends more transfers than its client has room for.
+    WindowUnbounded,
     /// A drained link gives no answer.
     DrainUnanswered,
     /// A drained link says that it has used less than it was granted.
@@ -235,7 +241,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every planted bug with the properties of which one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 113] = [
+    pub const ALL: [(Bug, &'static [Property]); 116] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -347,7 +353,10 @@ impl Bug {
         (Bug::AcceptedReleased, &[Property::Duplication]),
         (Bug::ReleasedRejected, &[Property::Loss, Property::DeadLetter, Property::Durability]),
         (Bug::PostedOutside, &[Property::Visibility, Property::Framing]),
+        (Bug::RetirementForgotten, &[Property::Framing]),
         (Bug::CommitRollsBack, &[Property::Loss, Property::Framing, Property::Durability]),
+        (Bug::RollbackCommits, &[Property::Visibility, Property::Framing, Property::Durability]),
+        (Bug::WindowUnbounded, &[Property::Framing]),
         (Bug::DrainUnanswered, &[Property::Receipts, Property::Starvation]),
         (Bug::DrainMiscounted, &[Property::Framing]),
         (Bug::OutcomesOneTooFew, &[Property::Framing, Property::Receipts]),

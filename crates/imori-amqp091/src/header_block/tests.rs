@@ -47,6 +47,26 @@ fn the_broker_reads_what_it_needs() {
 }
 
 #[test]
+fn the_last_message_of_a_group_is_known_by_its_number() {
+    let group = (GROUP_ID, FieldValue::Text(b"g"));
+    for (fields, expected) in [
+        (&[group, (GROUP_SEQUENCE, FieldValue::I32(-1))][..], true),
+        (&[(GROUP_SEQUENCE, FieldValue::I64(-1)), group, (GROUP_SEQUENCE, FieldValue::I64(1))], true),
+        (&[group, (GROUP_SEQUENCE, FieldValue::Text(b"-1"))], true),
+        (&[group, (GROUP_SEQUENCE, FieldValue::I32(1)), (GROUP_SEQUENCE, FieldValue::I32(-1))], false),
+        (&[group], false),
+        (&[(GROUP_SEQUENCE, FieldValue::I32(-1))], false),
+    ] {
+        let mut headers = Vec::new();
+        fields.iter().for_each(|(name, field)| push_field(&mut headers, name, *field));
+        let table = Some(Table::new(&headers).unwrap());
+        let block = block(&BasicProperties { headers: table, ..BasicProperties::default() });
+        let (properties, _) = read(&block, ORIGIN, b"guest").unwrap();
+        assert_eq!(properties.has(Property::GroupEnd), expected, "{fields:?}");
+    }
+}
+
+#[test]
 fn a_header_is_found_by_its_name() {
     let mut headers = Vec::new();
     for (name, field) in [

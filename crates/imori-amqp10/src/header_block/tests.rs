@@ -46,13 +46,21 @@ fn groups_are_headers_as_jms_names_them() {
     let block = [&properties[..], b"\x00\x53\x75\xa0\x09"].concat();
     let expected = [
         ("JMSXGroupID", Value::text(b"g")),
-        ("JMSXGroupSeq", Value::Uint(5)),
+        ("JMSXGroupSeq", Value::Int(5)),
         ("JMS_AMQP_REPLY_TO_GROUP_ID", Value::text(b"r")),
     ];
     assert_eq!(headers(&block), expected.clone().map(|(name, value)| (name.to_owned(), value)));
     for (name, value) in expected {
         assert_eq!(reader_of_form(CONTENT).header(&block, name.as_bytes()), Some(value), "{name}");
     }
+}
+
+#[test]
+fn a_number_in_a_group_has_the_sign_of_jms() {
+    let fields = b"\x40\x40\x40\x40\x40\x40\x40\x40\x40\x40\xa1\x01g\x70\xff\xff\xff\xfe";
+    let block = section(0x73, 0xc0, 12, fields);
+    assert_eq!(headers(&block)[1], ("JMSXGroupSeq".to_owned(), Value::Int(-2)));
+    assert_eq!(reader_of_form(CONTENT).header(&block, b"JMSXGroupSeq"), Some(Value::Int(-2)));
 }
 
 // SECURITY AUTH-08.

@@ -262,6 +262,40 @@ fn a_payload_that_is_no_message_is_refused() {
     }
 }
 
+#[test]
+fn the_last_message_of_a_group_is_known_by_its_number() {
+    for (group, sequence, expected) in [
+        (&b"\xa1\x01g"[..], &b"\x70\xff\xff\xff\xff"[..], true),
+        (b"\xa1\x01g", b"\x70\xff\xff\xff\xfe", false),
+        (b"\xa1\x01g", b"\x52\x01", false),
+        (b"\xa1\x01g", b"\x40", false),
+        (b"\x40", b"\x70\xff\xff\xff\xff", false),
+    ] {
+        let fields = [&[0x40; 10][..], group, sequence].concat();
+        let payload = [&section(0x73, 0xc0, 12, &fields)[..], b"\x00\x53\x75\xa0\x00"].concat();
+        let incoming = incoming(&payload);
+        assert_eq!(incoming.properties.has(Property::GroupEnd), expected, "{group:?} {sequence:?}");
+        assert!(!expected || view(&incoming).property(Property::GroupEnd) == Some(b"g"));
+    }
+}
+
+#[test]
+fn a_number_in_a_group_is_read_with_a_sign_or_without() {
+    for (value, expected) in [
+        (Value::text(b"3"), Some(3)),
+        (Value::text(b"-1"), Some(u32::MAX)),
+        (Value::text(b"4294967295"), Some(u32::MAX)),
+        (Value::text(b"4294967296"), None),
+        (Value::text(b"-2147483649"), None),
+        (Value::text(b"x"), None),
+        (Value::Int(-2), Some(u32::MAX - 1)),
+        (Value::Uint(5), Some(5)),
+        (Value::Bool(true), None),
+    ] {
+        assert_eq!(sequence(&value), expected, "{value:?}");
+    }
+}
+
 /// Headers of a protocol of which nobody knows more.
 struct Foreign;
 

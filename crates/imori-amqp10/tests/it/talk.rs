@@ -73,6 +73,9 @@ impl Dialogue for Amqp {
             ["brokers", "beside", host, port] => {
                 settings.failover.push((String::from(host), port.parse().unwrap()));
             }
+            ["transactions", "take", seconds, "s", "at", "most"] => {
+                settings.transaction_time_max = Duration::from_secs(seconds.parse().unwrap());
+            }
             ["SCRAM", "is", "offered"] => settings.offers_scram = true,
             ["the", "disk", "is", "late"] => talk.world.hold_disk(),
             ["the", "disk", "has", "all"] => talk.world.sync_disk(),

@@ -61,6 +61,10 @@ const LISTS: &[(u64, &str, &str)] = &[
     ),
     (0x29, "target", "address durable expiry-policy timeout dynamic dynamic-node-properties capabilities"),
     (0x30, "coordinator", "capabilities"),
+    (0x31, "declare", "global-id"),
+    (0x32, "discharge", "txn-id fail"),
+    (0x33, "declared", "txn-id"),
+    (0x34, "transactional", "txn-id outcome"),
     (0x40, "mechanisms", "sasl-server-mechanisms"),
     (0x41, "init", "mechanism initial-response hostname"),
     (0x42, "challenge", "challenge"),
@@ -105,13 +109,17 @@ pub(crate) fn bytes(line: &str) -> Vec<u8> {
     out
 }
 
-/// The sections of a message: `properties{to=q} body`, or a body alone.
+/// The sections of a message: `properties{to=q} body`, or a body alone; `value:` begins an `amqp-value`.
 fn message(out: &mut Vec<u8>, payload: &str) {
     let words = split(payload, ' ');
     for word in &words {
-        match word.split_once('{') {
-            Some((name, fields)) => composite(out, name, fields),
-            None => {
+        match (word.strip_prefix("value:"), word.split_once('{')) {
+            (Some(value), _) => {
+                push_descriptor(out, Descriptor::Code(0x77));
+                push(out, value);
+            }
+            (None, Some((name, fields))) => composite(out, name, fields),
+            (None, None) => {
                 let body = match word.strip_prefix("bytes:") {
                     Some(len) => vec![b'x'; len.parse().unwrap()],
                     None => word.as_bytes().to_vec(),

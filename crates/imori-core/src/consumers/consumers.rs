@@ -204,13 +204,13 @@ impl Consumers {
         behind.find(|(_, reader)| {
             self.may_be_served(*reader)
                 && self.all.get(reader).is_some_and(|one| self.may_take(one, delivery, stance))
-                && self.may_have(*reader, delivery)
+                && self.may_have(Some(*reader), delivery)
         })
     }
 
-    /// Tells whether the group of a message, if it is in one, lets this consumer have it.
+    /// Tells whether the group of a message, if it is in one, lets this consumer have it, or somebody who is none.
     #[inline]
-    pub(crate) fn may_have(&self, reader: Reader, delivery: &Delivery<'_>) -> bool {
+    pub(crate) fn may_have(&self, reader: Option<Reader>, delivery: &Delivery<'_>) -> bool {
         match &self.groups {
             None => true,
             Some(groups) => groups.allow(reader, &delivery.message, delivery.sequence),
@@ -244,19 +244,22 @@ impl Consumers {
     /// Notes that a delivery is settled, whatever came of it.
     #[inline]
     pub(crate) fn note_back(&mut self, message: &MessageView<'_>) {
-        if let Some(groups) = &mut self.groups
-            && let Some(passed) = groups.note_back(message)
-        {
-            self.look_again_from(passed);
+        if let Some(groups) = &mut self.groups {
+            let passed = groups.note_back(message);
+            self.note_freed(passed);
         }
     }
 
     fn take_groups_of(&mut self, reader: Reader) {
-        let Some(groups) = &mut self.groups else { return };
-        let passed = groups.leave(reader);
-        if self.all.is_empty() && groups.is_empty() {
-            self.groups = None;
+        if let Some(groups) = &mut self.groups {
+            let passed = groups.leave(reader);
+            self.note_freed(passed);
         }
+    }
+
+    /// Notes that groups may have become free, and from where on somebody may want messages now.
+    fn note_freed(&mut self, passed: Option<u64>) {
+        self.groups.take_if(|groups| self.all.is_empty() && groups.is_empty());
         if let Some(passed) = passed {
             self.look_again_from(passed);
         }
@@ -364,7 +367,8 @@ impl Consumers {
         if let Some(groups) = &mut self.groups
             && self.all.get(&reader).is_some_and(|consumer| !consumer.is_browser)
         {
-            groups.give(reader, message);
+            let passed = groups.give(reader, message);
+            self.note_freed(passed);
         }
         // Alone, its turn is next again.
         if self.turns.len() > 1 && !self.is_single_active {

@@ -1,9 +1,9 @@
 //! Groups of messages: all messages of a group go to one consumer, as long as that is there.
 //!
 //! ```text
-//!         delivered                its consumer goes              all settled
+//!         delivered               its consumer goes,             all settled
 //!  free ─────────────► with one ──────────────────────► handed over ───────────► free
-//!                      consumer                       (nobody has it)
+//!                      consumer   or gets its last one  (nobody has it)
 //! ```
 //!
 //! Groups are told apart by a hash of their names, so that what is remembered of them is bounded: groups of one hash
@@ -39,12 +39,19 @@ pub(crate) fn is_grouped(message: &MessageView<'_>) -> bool {
     message.properties.has(Property::GroupId)
 }
 
+/// Tells whether a message is the last of its group.
+#[inline]
+pub(crate) fn ends_group(message: &MessageView<'_>) -> bool {
+    message.properties.has(Property::GroupEnd)
+}
+
 impl Groups {
-    /// Tells whether a consumer may have this message: nobody has its group, or the consumer has it.
-    pub(crate) fn allow(&self, reader: Reader, message: &MessageView<'_>, sequence: u64) -> bool {
+    /// Tells whether a consumer, or somebody who is none, may have this message: nobody has its group, or the consumer
+    /// has it.
+    pub(crate) fn allow(&self, reader: Option<Reader>, message: &MessageView<'_>, sequence: u64) -> bool {
         let Some(group) = number(message).and_then(|number| self.0.get(&number)) else { return true };
         let is_allowed = match group.owner {
-            Some(owner) => owner == reader,
+            Some(owner) => Some(owner) == reader,
             None => group.unsettled == 0,
         };
         if !is_allowed {
@@ -53,11 +60,13 @@ impl Groups {
         is_allowed
     }
 
-    /// Notes that a consumer got a message: its group is the consumer's.
-    pub(crate) fn give(&mut self, reader: Reader, message: &MessageView<'_>) {
-        if let Some(group) = number(message).map(|number| self.group(number)) {
-            group.owner = Some(reader);
-        }
+    /// Notes that a consumer got a message: its group is the consumer's, or nobody's where that was its last one. Gives
+    /// what [`Groups::note_back`] gives.
+    pub(crate) fn give(&mut self, reader: Reader, message: &MessageView<'_>) -> Option<u64> {
+        let number = number(message)?;
+        let is_last = ends_group(message);
+        self.group(number).owner = Some(reader).filter(|_| !is_last);
+        self.free(number)
     }
 
     /// Notes a delivery that is not settled.

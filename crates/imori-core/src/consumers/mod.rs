@@ -7,6 +7,6 @@ mod seeker;
 
 pub use consumers::ConsumeRefusal;
 pub(crate) use consumers::{Consumers, Stance};
-pub(crate) use groups::is_grouped;
+pub(crate) use groups::{ends_group, is_grouped};
 pub(crate) use seeker::Seeker;
 pub use seeker::Selection;

@@ -63,9 +63,11 @@ pub enum Property {
     AppId,
     /// The group of messages that it belongs to, which one consumer of a queue gets at a time.
     GroupId,
+    /// The group of which it is the last message: its group, or nothing.
+    GroupEnd,
 }
 
-const PROPERTIES: usize = 9;
+const PROPERTIES: usize = 10;
 
 /// A stretch of a message's header text; empty means that the property is not there.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -125,6 +127,13 @@ impl Properties {
     pub fn set(&mut self, property: Property, span: Span) {
         if let Some(place) = self.spans.get_mut(property as usize) {
             *place = span;
+        }
+    }
+
+    /// Notes that the message is the last of its group, which its consumer gives up with it.
+    pub fn end_group(&mut self) {
+        if let Some(group) = self.spans.get(Property::GroupId as usize) {
+            self.set(Property::GroupEnd, *group);
         }
     }
 

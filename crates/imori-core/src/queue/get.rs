@@ -2,6 +2,7 @@
 
 use super::leave::Effects;
 use super::queue::Queue;
+use crate::consumers::is_grouped;
 use crate::delivery::{Delivery, Outcome, RecordRef, Taken};
 use crate::entries::Entry;
 use crate::id::ConnectionId;
@@ -16,14 +17,14 @@ pub enum Got {
         /// Messages that wait behind it.
         left: usize,
     },
-    /// No message waits.
+    /// No message waits, or only such as are in groups of others.
     Empty,
     /// The first message is on disk. The asker is told to go on once the answer is known, and asks again.
     Pending,
 }
 
 impl Queue {
-    /// Gives out the first message that waits; `give` takes it and how many wait behind it.
+    /// Gives out the first message that waits and is in no group that somebody has; `give` takes it and how many wait.
     pub fn get(
         &mut self,
         now: Time,
@@ -35,7 +36,7 @@ impl Queue {
         self.move_due(now, effects);
         self.expire(now, effects);
         while !self.is_held_up()
-            && let Some(entry) = self.ready.pop()
+            && let Some(entry) = self.take_for_asker(now)
         {
             if self.is_expired(&entry, now) {
                 self.die(entry, DeathReason::Expired, now, effects);
@@ -53,6 +54,10 @@ impl Queue {
                 Taken::Unsettled => {
                     self.note_wait(&entry, now, effects);
                     self.note_given_out(&entry, effects);
+                    if !self.consumers.has_groups() && is_grouped(&entry.message.view()) {
+                        // Until it is settled nobody else gets a message of its group.
+                        self.consumers.begin_groups();
+                    }
                     self.give_out(entry);
                     self.charge_room();
                 }
@@ -64,7 +69,7 @@ impl Queue {
             }
             return Got::Delivered { left };
         }
-        if self.ready.is_empty() {
+        if self.ready.is_empty() || self.ready.has_front() && !self.is_held_up() {
             return Got::Empty;
         }
         let waiting = self.askers.get_or_insert_default();
@@ -72,6 +77,10 @@ impl Queue {
             waiting.push(asker);
         }
         Got::Pending
+    }
+
+    fn take_for_asker(&mut self, now: Time) -> Option<Entry> {
+        if self.consumers.has_groups() { self.take_allowed(now) } else { self.ready.pop() }
     }
 
     /// Gives out up to `count` messages that wait in memory, of at most `bytes_max` bytes of bodies but for the first, to

@@ -103,6 +103,8 @@ impl Queue {
                         effects.counted.extend(self.count(&entry, entry.envelope.failures));
                         let (priority, sequence) = (entry.envelope.priority, entry.envelope.sequence);
                         self.ready.put_back(entry);
+                        // It may have been given out without waiting.
+                        self.ready_end = self.ready_end.max(sequence + 1);
                         self.consumers.note_returned(priority, sequence);
                     }
                 }

@@ -87,6 +87,7 @@ impl Queue {
                     self.next_sequence += 1;
                     self.activity.published += 1;
                     effects.settled.extend(self.record_ref(arrival.lsn));
+                    self.seek_behind(&view, arrival.now, offer, effects);
                     return Ok(Published::Delivered);
                 }
                 Some(Taken::Unsettled) => {
@@ -96,6 +97,7 @@ impl Queue {
                     self.note_given_out(&entry, effects);
                     self.give_out(entry);
                     self.charge_room();
+                    self.seek_behind(&view, arrival.now, offer, effects);
                     return Ok(Published::Delivered);
                 }
                 _ => {}

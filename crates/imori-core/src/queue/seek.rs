@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use super::leave::Effects;
 use super::queue::Queue;
-use crate::consumers::{Seeker, is_grouped};
+use crate::consumers::{Seeker, Selection, ends_group, is_grouped};
 use crate::delivery::{Delivery, Taken};
 use crate::entries::{Entry, Looked, PageId, Stand};
 use crate::id::Reader;
 use crate::limits::SEEK_AT_ONCE;
-use crate::message::DeathReason;
+use crate::message::{DeathReason, MessageView};
 use crate::time::Time;
 
 /// The end of a look.
@@ -49,7 +49,7 @@ impl Queue {
             && let Some((turn, reader)) = self.consumers.next_seeker(after)
         {
             let Some(mut seeker) = self.consumers.lend(reader) else { return };
-            let sought = self.look(reader, &mut seeker, now, &mut budget);
+            let sought = self.look(Some(reader), &mut seeker, now, &mut budget);
             let mut is_full = false;
             let is_first_of_group = |entry: &Entry| is_grouped(&entry.message.view());
             match sought {
@@ -65,6 +65,8 @@ impl Queue {
                         let message = Arc::clone(&entry.message);
                         self.hand_over(&mut seeker, (entry, priority, stand), taken, now, effects);
                         self.consumers.served(reader, &message.view());
+                        // Who was at the end may want what the group of this message left.
+                        after = after.filter(|_| !ends_group(&message.view()));
                     }
                 }
                 Sought::Expired(priority, stand) => {
@@ -98,8 +100,22 @@ impl Queue {
         }
     }
 
-    /// Looks for the next message that a consumer wants.
-    fn look(&self, reader: Reader, seeker: &mut Seeker, now: Time, budget: &mut usize) -> Sought {
+    /// Lets consumers look on that may want what the group of this message left: it was the last one of that.
+    #[inline]
+    pub(crate) fn seek_behind(
+        &mut self,
+        given_out: &MessageView<'_>,
+        now: Time,
+        offer: &mut impl FnMut(Reader, &Delivery<'_>) -> Taken,
+        effects: &mut Effects,
+    ) {
+        if ends_group(given_out) {
+            self.seek(now, offer, effects);
+        }
+    }
+
+    /// Looks for the next message that a consumer wants, or somebody who is none.
+    fn look(&self, reader: Option<Reader>, seeker: &mut Seeker, now: Time, budget: &mut usize) -> Sought {
         for (priority, lane) in self.ready.lanes_by_priority() {
             while let Some(sequence) = seeker.returned(priority) {
                 if *budget == 0 {
@@ -150,9 +166,20 @@ impl Queue {
         Sought::End
     }
 
+    /// Takes the first message that somebody may have who is no consumer, of those that a look finds in memory.
+    pub(crate) fn take_allowed(&mut self, now: Time) -> Option<Entry> {
+        let (mut all, mut budget) = (Seeker::new(Selection::all()), SEEK_AT_ONCE);
+        match self.look(None, &mut all, now, &mut budget) {
+            Sought::Message(_, priority, stand) | Sought::Expired(priority, stand) => {
+                self.take_out(priority, stand)
+            }
+            Sought::Unwanted(..) | Sought::OnDisk(..) | Sought::Busy | Sought::End => None,
+        }
+    }
+
     /// Tells whether a consumer may have a message: it did not refuse that, and nobody else has its group.
     #[inline]
-    fn may_have(&self, reader: Reader, seeker: &Seeker, delivery: &Delivery<'_>) -> bool {
+    fn may_have(&self, reader: Option<Reader>, seeker: &Seeker, delivery: &Delivery<'_>) -> bool {
         let is_free = seeker.is_browser() || self.consumers.may_have(reader, delivery);
         is_free && !seeker.has_refused(delivery.sequence)
     }

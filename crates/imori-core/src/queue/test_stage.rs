@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::get::Got;
 use super::leave::{DeadLetter, Effects};
 use super::publish::{Arrival, Published, QueueFull};
 use super::queue::Queue;
@@ -24,6 +25,8 @@ use crate::time::Time;
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const UNLIMITED: u32 = u32::MAX;
+/// The reader number of a client that gets messages and is no consumer.
+pub(crate) const ASKER: u32 = 7;
 
 /// A queue, and readers who take as many as they have credit for.
 pub(crate) struct Stage {
@@ -44,6 +47,18 @@ pub(crate) struct Given {
     pub(crate) body: String,
     pub(crate) failures: u32,
     pub(crate) is_redelivered: bool,
+}
+
+impl Given {
+    fn new(reader: u32, delivery: &Delivery<'_>) -> Given {
+        Given {
+            reader,
+            sequence: delivery.sequence,
+            body: String::from_utf8_lossy(delivery.message.body).into_owned(),
+            failures: delivery.failures,
+            is_redelivered: delivery.is_redelivered,
+        }
+    }
 }
 
 pub(crate) fn reader(slot: u32) -> Reader {
@@ -133,9 +148,23 @@ impl Stage {
         body: &str,
         priority: Option<u8>,
     ) -> Published {
+        self.publish_grouped((group, false), kind, body, priority)
+    }
+
+    /// Publishes a message of this type and this group, which may end with it.
+    pub(crate) fn publish_grouped(
+        &mut self,
+        (group, is_last): (&str, bool),
+        kind: &str,
+        body: &str,
+        priority: Option<u8>,
+    ) -> Published {
         let mut properties = properties_with(priority, None);
         properties.set(Property::Type, Span::new(0, kind.len()).expect("it is short"));
         properties.set(Property::GroupId, Span::new(kind.len(), group.len()).expect("it is short"));
+        if is_last {
+            properties.end_group();
+        }
         let text = format!("{kind}{group}");
         let Stage { queue, credit, settles, given, effects, .. } = self;
         let address = Arc::new(Address::new(b"", b"q"));
@@ -186,6 +215,19 @@ impl Stage {
         self.deliver();
     }
 
+    /// Gets one message as somebody who is no consumer.
+    pub(crate) fn get(&mut self) -> Got {
+        let Stage { queue, settles, given, effects, .. } = self;
+        let taken = if *settles { Taken::Unsettled } else { Taken::Settled };
+        let mut give = |delivery: &Delivery<'_>, _left| {
+            given.push(Given::new(ASKER, delivery));
+            taken
+        };
+        let got = queue.get(self.now, reader(ASKER).connection, &mut give, effects);
+        self.deliver();
+        got
+    }
+
     /// Lets a reader go. Its deliveries stay out.
     pub(crate) fn leave(&mut self, slot: u32) {
         self.queue.remove_consumer(reader(slot), self.now);
@@ -232,13 +274,7 @@ pub(crate) fn taking<'s>(
             Some(0) => return Taken::Full,
             Some(left) => *left -= 1,
         }
-        given.push(Given {
-            reader: reader.id.slot,
-            sequence: delivery.sequence,
-            body: String::from_utf8_lossy(delivery.message.body).into_owned(),
-            failures: delivery.failures,
-            is_redelivered: delivery.is_redelivered,
-        });
+        given.push(Given::new(reader.id.slot, delivery));
         if settles { Taken::Unsettled } else { Taken::Settled }
     }
 }

@@ -31,6 +31,10 @@ impl Client {
                 false => self.leave(shared, model),
             };
         }
+        let begins_apart = self.abilities.transacts && !self.abilities.transacts_all;
+        if self.channel().is_some() && begins_apart && random.chance(1, 3) {
+            return self.go_on_with_transaction(shared, model, workload);
+        }
         let weighted = random.weighted(&workload.weights);
         let action = Action::ALL.get(weighted).copied().unwrap_or(Action::SendToQueue);
         match action {
@@ -44,18 +48,14 @@ impl Client {
             Action::SubscribeQueue if !self.abilities.reads_queues => {
                 self.subscribe_topic(shared, model);
             }
-            Action::SubscribeQueue => {
-                let queue = random.below(model.queues.len());
-                let spec = model.queue(queue);
-                let may_read = self.abilities.declares || spec.is_kept() && !spec.is_dead_letter_queue;
-                if may_read && !spec.name.starts_with("own") {
-                    self.subscribe_queue(shared, model, workload, queue);
-                }
-            }
+            Action::SubscribeQueue => self.subscribe_some(shared, model, workload),
             Action::SubscribeTopic => self.subscribe_topic(shared, model),
             Action::SubscribeOwn => self.subscribe_own(shared, model, workload),
             Action::Unsubscribe => self.unsubscribe(shared, model),
-            Action::Settle => self.settle_some(shared, model, workload),
+            Action::Settle => {
+                let is_in_transaction = self.transaction.is_some() && random.chance(1, 2);
+                self.settle_some(shared, model, workload, is_in_transaction);
+            }
             Action::Cancel => self.cancel_some(shared, model),
             Action::Begin => self.begin(shared),
             Action::Commit => self.commit(shared, model),
@@ -65,6 +65,21 @@ impl Client {
             Action::Die => self.die(shared, model),
             Action::Repeat => self.repeat(shared, model, workload),
             Action::SendTooLarge => self.send_too_large(shared, model),
+        }
+    }
+
+    /// Begins a transaction, and then publishes and settles in it, ends it, or goes in the middle of it.
+    fn go_on_with_transaction(&mut self, shared: &Shared, model: &mut Model, workload: &Workload) {
+        if self.transaction.is_none() {
+            self.begin(shared);
+        }
+        match shared.random.below(16) {
+            0..4 => self.send_to_queue(shared, model, workload),
+            4..10 if !self.unsettled.is_empty() => self.settle_some(shared, model, workload, true),
+            4..10 => self.subscribe_some(shared, model, workload),
+            10..13 => self.commit(shared, model),
+            13..15 => self.abort(shared),
+            _ => self.die(shared, model),
         }
     }
 
@@ -101,6 +116,16 @@ impl Client {
         let reads = Reads::Topic(pattern);
         let new = NewSubscription { reads, place, group, arguments: &[], mode: Mode::Auto, prefetch: 0 };
         self.subscribe(shared, model, new);
+    }
+
+    /// Subscribes to a queue, if one that chance has may be read.
+    fn subscribe_some(&mut self, shared: &Shared, model: &mut Model, workload: &Workload) {
+        let queue = shared.random.below(model.queues.len());
+        let spec = model.queue(queue);
+        let may_read = self.abilities.declares || spec.is_kept() && !spec.is_dead_letter_queue;
+        if may_read && !spec.name.starts_with("own") {
+            self.subscribe_queue(shared, model, workload, queue);
+        }
     }
 
     pub(crate) fn subscribe_queue(
@@ -178,9 +203,14 @@ impl Client {
         self.subscribe_queue(shared, model, workload, queue);
     }
 
-    fn settle_some(&mut self, shared: &Shared, model: &mut Model, workload: &Workload) {
+    fn settle_some(
+        &mut self,
+        shared: &Shared,
+        model: &mut Model,
+        workload: &Workload,
+        is_in_transaction: bool,
+    ) {
         let random = &shared.random;
-        let is_in_transaction = self.transaction.is_some() && random.chance(1, 2);
         let has_claim =
             |of: usize| self.unsettled.iter().any(|other| other.subscription == of && other.is_claimed);
         let open: Vec<Unsettled> = self

@@ -71,8 +71,10 @@ pub(crate) struct Amqp10Client {
     transaction: (u16, Option<[u8; 4]>),
     /// Names of confirms that come with the next commit.
     uncommitted: Vec<String>,
-    /// First ids of the settlements that the transaction is to do.
+    /// First ids of the settlements that the open transaction is to do.
     retired: BTreeSet<u32>,
+    /// Commits that are not answered, by the ids of their discharges, and the settlements that come ahead of each answer.
+    commits: VecDeque<(u32, BTreeSet<u32>)>,
     events: VecDeque<Event>,
     /// The client makes a mistake for which the session ends.
     errs: bool,
@@ -144,6 +146,7 @@ impl Amqp10Client {
             transaction: (0, None),
             uncommitted: Vec::new(),
             retired: BTreeSet::new(),
+            commits: VecDeque::new(),
             events: VecDeque::new(),
             errs: false,
             is_closed: false,
@@ -216,7 +219,10 @@ impl Amqp10Client {
         let Some(link) = self.links.get_mut(&handle) else { return };
         if link.is_drained && !link.is_detached && !waits && !has_unsettled {
             link.is_detached = true;
-            self.frame(out, &Detach { handle, closed: true, error: None });
+            let mut bytes = Vec::new();
+            self.frame(&mut bytes, &Detach { handle, closed: true, error: None });
+            // A discharge that waits may have settled deliveries of the link.
+            self.send_behind(out, &bytes);
         }
     }
 
@@ -355,7 +361,8 @@ impl Amqp10Client {
 
     fn take_transfer(&mut self, transfer: &Transfer<'_>, payload: &[u8]) -> Result<(), String> {
         let handle = transfer.handle;
-        self.window -= 1;
+        self.window =
+            self.window.checked_sub(1).ok_or("a transfer comes, and the window of its session is used up")?;
         self.transfers += 1;
         let link = self.links.get_mut(&handle).ok_or("a transfer comes by no link")?;
         let (id, mut body) = match (self.unfinished.take(), transfer.delivery_id) {
@@ -380,17 +387,12 @@ impl Amqp10Client {
             self.unsettled.insert(id, (handle, false));
             self.events.push_back(Event::Delivered(delivered(id, subscription, &body)?));
         }
-        if self.window <= WINDOW / 2 {
-            let mut out = Vec::new();
-            self.flow(&mut out, None, false);
-            self.events.push_back(Event::Answer(out));
-        }
         Ok(())
     }
 
     /// The broker has settled what the client did, or what a transaction did.
     fn take_settlement(&mut self, disposition: &Disposition<'_>) -> Result<(), String> {
-        match self.retired.remove(&disposition.first) {
+        match self.commits.front_mut().is_some_and(|(_, retired)| retired.remove(&disposition.first)) {
             true => Ok(()),
             false => self.answered(Key::Settle(disposition.first)),
         }
@@ -417,7 +419,8 @@ impl Amqp10Client {
                     self.declared(declared.txn_id)?;
                 }
                 (Sent::Discharge, Some(DeliveryState::Accepted(_))) if is_sole => {
-                    if let Some(first) = self.retired.first() {
+                    let commit = self.commits.pop_front_if(|(id, _)| *id == first);
+                    if let Some(first) = commit.and_then(|(_, mut retired)| retired.pop_first()) {
                         return Err(format!("a transaction is done, and delivery {first} is not settled"));
                     }
                     self.answered(Key::Discharge(first))?;
@@ -636,6 +639,7 @@ impl ClientProtocol for Amqp10Client {
             }
             Transact::Commit => {
                 let id = self.discharge(out, false);
+                self.commits.push_back((id, std::mem::take(&mut self.retired)));
                 let mut names = std::mem::take(&mut self.uncommitted);
                 names.extend(confirm.map(String::from));
                 self.ask(Key::Discharge(id), names);
@@ -665,6 +669,13 @@ impl ClientProtocol for Amqp10Client {
         let mut bytes = Vec::new();
         self.frame(&mut bytes, &End::default());
         self.send_behind(out, &bytes);
+    }
+
+    /// Opens the window again, not before: transfers that have come by then were under way without leave.
+    fn caught_up(&mut self, out: &mut Vec<u8>) {
+        if self.window <= WINDOW / 2 {
+            self.flow(out, None, false);
+        }
     }
 
     fn channel(&self) -> Option<u16> {

@@ -44,6 +44,9 @@ pub(crate) trait ClientProtocol {
     /// Says goodbye: after the confirm the session is over, and with the last one the client closes.
     fn disconnect(&mut self, out: &mut Vec<u8>, disconnect: &Disconnect<'_>);
 
+    /// Says what follows from having read all that came, in a protocol whose clients limit what comes unread.
+    fn caught_up(&mut self, _out: &mut Vec<u8>) {}
+
     /// The channel of its session, in a protocol that has several on a connection.
     fn channel(&self) -> Option<u16> {
         None

@@ -42,6 +42,7 @@ pub(crate) fn receive(clients: &mut [Client], shared: &Shared, model: &mut Model
             .for_each(|client| client.receive(shared, model, part));
     }
     connection.input.replace(input.split_off(consumed));
+    clients.iter_mut().filter(|client| is_on(client)).for_each(|client| client.caught_up(shared));
 }
 
 /// Looks at the last bytes that the broker had for a connection, once the broker has let go.
@@ -96,6 +97,17 @@ impl Client {
         }
         self.input = input.get(consumed..).unwrap_or_default().to_vec();
         model.session(self.session).has_part = self.protocol.has_part();
+    }
+
+    /// Nothing is left to read.
+    fn caught_up(&mut self, shared: &Shared) {
+        let mut bytes = Vec::new();
+        if !self.is_silent() {
+            self.protocol.caught_up(&mut bytes);
+        }
+        if !bytes.is_empty() {
+            self.send_bytes(shared, &bytes);
+        }
     }
 
     fn take(&mut self, shared: &Shared, model: &mut Model, event: Event) {

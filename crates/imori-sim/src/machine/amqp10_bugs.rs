@@ -2,8 +2,8 @@
 
 use imori_amqp10::codec::composite::Composite;
 use imori_amqp10::codec::composites::{
-    Accepted, Coordination, DeliveryState, Discharge, Disposition, Flow, Performative, Rejected, Released,
-    Transfer,
+    Accepted, Begin, Coordination, DeliveryState, Discharge, Disposition, Flow, Performative, Rejected,
+    Released, Transfer,
 };
 use imori_amqp10::codec::frame::{FrameKind, Step, decode, push_frame};
 use imori_amqp10::codec::restricted::Role;
@@ -13,6 +13,9 @@ use crate::planted::Bug;
 
 /// The descriptors in front of a discharge.
 const DISCHARGE: [u8; 6] = [0, 0x53, 0x77, 0, 0x53, 0x32];
+
+/// Transfers of a window that no run uses up.
+const ENDLESS: u32 = i32::MAX as u32;
 
 /// The treatment of a frame.
 enum Instead<'a> {
@@ -48,8 +51,22 @@ pub(super) fn read_instead(bug: Bug, bytes: &[u8]) -> Option<Vec<u8>> {
             (Bug::PostedOutside, Performative::Transfer(transfer)) if transfer.state.is_some() => {
                 Transfer { state: None, ..transfer }.into()
             }
+            (Bug::RetirementForgotten, Performative::Disposition(disposition))
+                if matches!(disposition.state, Some(DeliveryState::Transactional(_))) =>
+            {
+                return Some(Instead::Nothing);
+            }
             (Bug::CommitRollsBack, Performative::Transfer(_)) => {
-                return rolled_back(payload).map(Instead::Payload);
+                return discharged(payload, false).map(Instead::Payload);
+            }
+            (Bug::RollbackCommits, Performative::Transfer(_)) => {
+                return discharged(payload, true).map(Instead::Payload);
+            }
+            (Bug::WindowUnbounded, Performative::Begin(begin)) => {
+                Begin { incoming_window: ENDLESS, ..begin }.into()
+            }
+            (Bug::WindowUnbounded, Performative::Flow(flow)) => {
+                Flow { incoming_window: ENDLESS, ..flow }.into()
             }
             _ => return None,
         })))
@@ -80,16 +97,16 @@ pub(super) fn written_instead(bug: Bug, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// A discharge that rolls back, instead of one that was to commit.
-fn rolled_back(payload: &[u8]) -> Option<Vec<u8>> {
+/// A discharge that ends its transaction the other way, instead of one that was to fail or not.
+fn discharged(payload: &[u8], fail: bool) -> Option<Vec<u8>> {
     let value = payload.get(3..).filter(|_| payload.starts_with(&DISCHARGE))?;
     let Ok(Coordination::Discharge(discharge)) = Coordination::decode(value) else { return None };
-    if discharge.fail {
+    if discharge.fail != fail {
         return None;
     }
     let mut instead = Vec::new();
     SectionKind::AmqpValue.push(&mut instead);
-    Discharge { fail: true, ..discharge }.encode(&mut instead);
+    Discharge { fail: !fail, ..discharge }.encode(&mut instead);
     Some(instead)
 }
 

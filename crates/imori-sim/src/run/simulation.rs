@@ -174,7 +174,9 @@ impl Simulation {
         let spoken = self.shared.network.pipe(connection.pipe).spoken.clone();
         // What a full queue refuses ends a channel with transactions.
         let may_transact = !self.model.queues.iter().any(|queue| queue.refuses);
-        let is_transactional = may_transact && self.shared.random.chance(1, 3);
+        // In AMQP 1.0 a session with transactions can do everything else too.
+        let share = if matches!(spoken, Spoken::Amqp10) { 2 } else { 1 };
+        let is_transactional = may_transact && self.shared.random.chance(share, 3);
         let protocol = channel_client(connection, &spoken, channel, is_transactional);
         let mut client = Client::new(session, Rc::clone(connection), protocol, actions);
         if is_first {

@@ -14,7 +14,7 @@ use imori_sim::{Bug, Goodbyes, Outcome, Property, repeat_command, run_seed};
 /// Seeds that are run unless `IMORI_SIM_SEEDS` says otherwise.
 const SEEDS: u64 = 10_000;
 
-/// Seeds within which each planted bug has to be caught. The rarest needs about 3,700.
+/// Seeds within which each planted bug has to be caught. The rarest needs about 1,100.
 const SEEDS_PER_BUG_MAX: u64 = 5_000;
 
 /// Runs a job on each core.

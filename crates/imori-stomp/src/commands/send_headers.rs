@@ -62,6 +62,8 @@ enum Field {
     Argument,
     /// The kind of the destination, in Artemis.
     Kind,
+    /// The number of the message in its group: a user header for all receivers.
+    GroupSequence,
     /// A header to which only other brokers give a meaning.
     Foreign,
     User,
@@ -93,6 +95,7 @@ fn field(name: &[u8]) -> Field {
         // As in JMS; for all receivers it is a user header.
         11 if name == b"JMSXGroupID" => Field::Text(Property::GroupId),
         12 if name == b"content-type" => Field::Text(Property::ContentType),
+        12 if name == b"JMSXGroupSeq" => Field::GroupSequence,
         12 if name == b"subscription" => Field::Dropped,
         14 if name == b"content-length" => Field::Dropped,
         14 if name == b"correlation-id" => Field::Text(Property::CorrelationId),
@@ -209,7 +212,7 @@ impl<'a> SendHeaders<'a> {
         let form = BlockForm::sent_in(client.version, headers.is_plain);
         self.properties.origin = client.settings.origins.origin(form as u8);
         let mut text = Text { block, scratch, first: None, open: None, len: 0 };
-        let mut seen = Seen::default();
+        let (mut seen, mut ends_group) = (Seen::default(), false);
         for span in headers.spans {
             let name = block.get(span.start..span.colon).unwrap_or_default();
             let value = block.get(span.colon + 1..span.end).unwrap_or_default();
@@ -235,6 +238,11 @@ impl<'a> SendHeaders<'a> {
                 Field::Dropped => {}
                 // It tells other brokers where the message goes, as the destination does here.
                 Field::Kind => self.kind = Some(value),
+                Field::GroupSequence => {
+                    ends_group = value == b"-1";
+                    text.keep(span.start);
+                    continue;
+                }
                 Field::Foreign => {
                     refuse_foreign_on_send(name, value)?;
                     text.keep(span.start);
@@ -266,6 +274,9 @@ impl<'a> SendHeaders<'a> {
         self.run = run;
         if headers.is_escaped {
             self.unescape_properties(scratch)?;
+        }
+        if ends_group {
+            self.properties.end_group();
         }
         Ok(())
     }
@@ -368,6 +379,7 @@ impl Seen {
             Field::Timestamp => 8,
             Field::Delay => 30,
             Field::Cancel => 9,
+            Field::GroupSequence => 29,
             Field::Text(property) => 10 + property as u32,
             Field::Kind => 31,
             Field::MessageId | Field::Dropped | Field::Argument | Field::Foreign | Field::User => {

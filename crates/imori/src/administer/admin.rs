@@ -177,6 +177,8 @@ impl Admin {
 
     /// The sentence for an answer that refuses.
     fn refusal(&self, status: u16, text: &str, what: &str) -> String {
+        let said: Option<Value> = serde_json::from_str(text).ok();
+        let told = |field: &str| said.as_ref().and_then(|said| said[field].as_str());
         match status {
             401 if self.login.is_none() => format!(
                 "`{}` asks for a login; name its data folder with `--data-dir`, or a user and password in `--admin`",
@@ -185,10 +187,8 @@ impl Admin {
             401 => {
                 format!("`{}` refuses the login, or the user may not do this; correct `--admin`", self.base)
             }
-            404 => format!("there is no {what}"),
+            404 => told("detail").map_or_else(|| format!("there is no {what}"), str::to_owned),
             status => {
-                let said: Option<Value> = serde_json::from_str(text).ok();
-                let told = |field: &str| said.as_ref().and_then(|said| said[field].as_str());
                 let reason = told("reason").or_else(|| told("detail"));
                 format!("refused: {}", reason.map_or_else(|| format!("HTTP status {status}"), str::to_owned))
             }

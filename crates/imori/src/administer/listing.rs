@@ -7,7 +7,7 @@ use imori_bench::Trust;
 use imori_core::name::Printable;
 use serde_json::{Map, Value};
 
-use super::admin::Admin;
+use super::admin::{Admin, segment};
 use super::context::{Contexts, Place};
 use crate::output::print_line;
 
@@ -89,6 +89,27 @@ impl Asked {
             return print_line(&serde_json::to_string_pretty(&one)?);
         }
         fields.iter().try_for_each(|(name, value)| print_line(&format!("{name}: {}", text(value))))
+    }
+}
+
+/// A list of one vhost or of all.
+#[derive(Debug, Args)]
+pub(super) struct Listed {
+    #[command(flatten)]
+    asked: Asked,
+    /// Those of this vhost; of all without it.
+    #[arg(long, value_name = "NAME")]
+    vhost: Option<String>,
+}
+
+impl Listed {
+    /// Prints the list at a path of `/api`, with these columns.
+    pub(super) fn print(&self, path: &str, columns: &[(&str, &str)]) -> anyhow::Result<()> {
+        let vhost = self.vhost.as_deref();
+        let place = vhost.map(|vhost| format!("/{}", segment(vhost))).unwrap_or_default();
+        let what = format!("vhost `{}`", vhost.unwrap_or_default());
+        let rows = self.asked.admin()?.get(&format!("{path}{place}"), &what)?;
+        self.asked.print_rows(&rows, columns)
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod queue;
 mod message;
-mod exchange;
+mod routes;
 mod policy;
 mod connection;
 mod readers;
@@ -13,6 +13,7 @@ mod status;
 mod config;
 mod watch;
 mod limit;
+mod arguments;
 mod listing;
 mod context;
 mod admin;
@@ -21,10 +22,10 @@ pub(crate) use config::{Asked, reload, running};
 pub(crate) use connection::Connection;
 pub(crate) use context::Context;
 pub(crate) use definitions::Definitions;
-pub(crate) use exchange::{Binding, Exchange};
 pub(crate) use policy::Policy;
 pub(crate) use queue::Queue;
 pub(crate) use readers::{Consumer, Session};
+pub(crate) use routes::{Binding, Exchange};
 pub(crate) use status::Status;
 pub(crate) use user::User;
 pub(crate) use vhost::Vhost;

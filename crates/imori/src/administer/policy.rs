@@ -1,10 +1,10 @@
 //! `imori policy`: settings of queues and exchanges by their names.
 
-use anyhow::bail;
 use clap::{Args, Subcommand};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::admin::segment;
+use super::arguments::{argument, object};
 use super::listing::Asked;
 use crate::output::print_line;
 
@@ -38,7 +38,7 @@ enum PolicyCommand {
         #[arg(allow_hyphen_values = true)]
         pattern: String,
         /// Settings, such as `max-length=1000` or `overflow=reject-publish`.
-        #[arg(required = true, value_name = "KEY=VALUE", value_parser = setting)]
+        #[arg(required = true, value_name = "KEY=VALUE", value_parser = argument)]
         settings: Vec<(String, Value)>,
         /// The objects it is for: `all`, `queues`, `classic_queues`, `quorum_queues`, `streams` or `exchanges`.
         #[arg(long, value_name = "KIND", default_value = "all")]
@@ -100,15 +100,9 @@ impl Policy {
                 policy.asked.print_one(&shown)
             }
             PolicyCommand::Set { policy, pattern, settings, apply_to, priority } => {
-                let mut definition = Map::new();
-                for (key, value) in settings {
-                    if definition.insert(key.clone(), value).is_some() {
-                        bail!("`{key}` is given twice; give it once");
-                    }
-                }
                 let body = json!({
                     "pattern": pattern,
-                    "definition": definition,
+                    "definition": object(settings)?,
                     "apply-to": apply_to,
                     "priority": priority,
                 });
@@ -129,13 +123,4 @@ impl Policy {
 
 fn place(is_operator: bool) -> &'static str {
     if is_operator { "/api/operator-policies" } else { "/api/policies" }
-}
-
-/// Reads a setting: a value that is no JSON is text.
-fn setting(text: &str) -> Result<(String, Value), String> {
-    let Some((key, value)) = text.split_once('=') else {
-        return Err(String::from("expected a key and a value, such as `max-length=1000`"));
-    };
-    let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
-    Ok((key.to_owned(), value))
 }

@@ -1,13 +1,15 @@
 //! `imori queue`: the queues of a broker.
 
 use clap::{Args, Subcommand};
+use serde_json::{Value, json};
 
 use super::admin::segment;
+use super::arguments::{argument, object};
 use super::listing::Asked;
 use super::message::{Move, Peek, Publish, Retry, Take};
 use crate::output::print_line;
 
-/// Show, purge and delete queues, and look at their messages and move them.
+/// Declare, show, purge and delete queues, and look at their messages and move them.
 #[derive(Debug, Args)]
 pub(crate) struct Queue {
     #[command(subcommand)]
@@ -28,6 +30,20 @@ enum QueueCommand {
     },
     /// Show one queue with its arguments, and each setting in effect with its source.
     Show(Named),
+    /// Declare a queue; one that is there has to be equal.
+    Declare {
+        #[command(flatten)]
+        queue: Named,
+        /// Arguments, such as `x-max-length=1000` or `x-dead-letter-exchange=failed`.
+        #[arg(value_name = "KEY=VALUE", value_parser = argument)]
+        arguments: Vec<(String, Value)>,
+        /// The queue does not outlive the broker.
+        #[arg(long)]
+        transient: bool,
+        /// The queue goes with its last consumer.
+        #[arg(long)]
+        auto_delete: bool,
+    },
     /// Drop the messages of a queue that wait; those that are delivered and not settled stay.
     Purge {
         #[command(flatten)]
@@ -102,6 +118,16 @@ impl Queue {
             QueueCommand::Show(queue) => {
                 let shown = queue.asked.admin()?.get(&queue.path(), &queue.what())?;
                 queue.asked.print_with_settings(shown)
+            }
+            QueueCommand::Declare { queue, arguments, transient, auto_delete } => {
+                let path = format!("/v1/queues/{}/{}", segment(&queue.vhost), segment(&queue.name));
+                let body = json!({
+                    "arguments": object(arguments)?,
+                    "auto_delete": auto_delete,
+                    "durable": !transient,
+                });
+                queue.asked.admin()?.put(&path, &queue.what(), &body)?;
+                print_line(&format!("{} is declared", queue.what()))
             }
             QueueCommand::Peek(peek) => peek.run(),
             QueueCommand::Take(take) => take.run(),

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
+use super::super::get::Got;
 use super::super::settings::QueueSettings;
-use super::super::test_stage::{SECOND, Stage, UNLIMITED, dead_lettering, properties_with, reader};
+use super::super::test_stage::{ASKER, SECOND, Stage, UNLIMITED, dead_lettering, properties_with, reader};
 use crate::consumers::Selection;
 use crate::delivery::Outcome;
 use crate::limits::{GROUPS_MAX, REFUSED_MAX, RETURNED_MAX, SEEK_AT_ONCE};
@@ -384,6 +385,80 @@ fn a_consumer_without_credit_keeps_its_group_and_holds_up_no_other() {
 }
 
 #[test]
+fn the_last_message_of_a_group_frees_it_once_all_of_it_is_settled() {
+    let mut stage = Stage::new(QueueSettings::default());
+    stage.consume(1, 0, 2);
+    stage.publish_in("g", "a", "1", None);
+    stage.publish_grouped(("g", true), "a", "2", None);
+    stage.publish_in("g", "a", "3", None);
+    stage.consume(2, 0, UNLIMITED);
+    assert_eq!(readers(&mut stage), "1:1 1:2");
+    stage.settle(2, Outcome::Accept);
+    assert_eq!(readers(&mut stage), "", "the first is not settled");
+    stage.settle(1, Outcome::Accept);
+    assert_eq!(readers(&mut stage), "2:3");
+    stage.grant(1, UNLIMITED);
+    stage.publish_in("g", "a", "4", None);
+    assert_eq!(readers(&mut stage), "2:4", "it has another consumer now");
+}
+
+#[test]
+fn what_the_selector_of_its_consumer_left_is_free_with_its_group() {
+    for settles in [false, true] {
+        let mut stage = Stage { settles, ..Stage::new(QueueSettings::default()) };
+        stage.select(1, UNLIMITED, "JMSType = 'a'", false);
+        stage.publish_in("g", "a", "1", None);
+        stage.publish_in("g", "b", "2", None);
+        stage.consume(2, 0, UNLIMITED);
+        stage.publish_grouped(("g", true), "a", "3", None);
+        let settled = [1, 3].map(|sequence| stage.settle(sequence, Outcome::Accept));
+        assert_eq!((readers(&mut stage), settled), ("1:1 1:3 2:2".to_owned(), [settles; 2]));
+    }
+}
+
+#[test]
+fn what_came_back_to_a_group_is_looked_at_once_that_is_free() {
+    let mut stage = Stage::new(QueueSettings::default());
+    stage.select(1, 1, "JMSType = 'a'", false);
+    stage.publish_in("g", "a", "1", None);
+    stage.settle_by(1, 1, Outcome::Refuse { failed: false });
+    stage.consume(2, 0, UNLIMITED);
+    stage.grant(1, 1);
+    stage.publish_grouped(("g", true), "a", "2", None);
+    assert_eq!(readers(&mut stage), "1:1 1:2");
+    stage.publish_of("a", "3", None);
+    assert_eq!(readers(&mut stage), "2:3", "the group is not free yet");
+    stage.settle(2, Outcome::Accept);
+    assert_eq!(readers(&mut stage), "2:1");
+}
+
+#[test]
+fn a_get_passes_groups_that_somebody_has() {
+    let mut stage = Stage::new(QueueSettings { priority_max: Some(9), ..QueueSettings::default() });
+    stage.consume(1, 0, 1);
+    for (group, body, priority) in [("g", "1", 0), ("g", "2", 5), ("h", "3", 0), ("", "4", 0), ("h", "5", 0)]
+    {
+        stage.publish_in(group, "a", body, Some(priority));
+    }
+    stage.get();
+    assert_eq!(readers(&mut stage), "1:1 7:3");
+    assert_eq!(stage.get(), Got::Delivered { left: 2 });
+    assert_eq!(
+        (stage.get(), readers(&mut stage)),
+        (Got::Empty, "7:4".to_owned()),
+        "its other one is not settled"
+    );
+    stage.settle(3, Outcome::Accept);
+    assert_eq!((stage.get(), stage.get()), (Got::Delivered { left: 1 }, Got::Empty));
+    stage.leave(1);
+    stage.settle(1, Outcome::Release { failed: false });
+    assert_eq!((stage.get(), readers(&mut stage)), (Got::Delivered { left: 1 }, "7:5 7:2".to_owned()));
+    stage.settle(2, Outcome::Accept);
+    stage.settle(5, Outcome::Accept);
+    assert!(!stage.queue.consumers.has_groups(), "nobody has any");
+}
+
+#[test]
 fn groups_go_with_selectors_and_browsers() {
     let mut stage = Stage::new(QueueSettings::default());
     stage.select(1, UNLIMITED, "JMSType = 'a'", false);
@@ -419,7 +494,8 @@ fn a_queue_remembers_a_bounded_number_of_groups() {
 
 #[derive(Debug, Clone)]
 enum Step {
-    Publish { group: usize, kind: usize, priority: u8 },
+    Publish { group: usize, is_last: bool, kind: usize, priority: u8 },
+    Get,
     Grant { reader: u32, credit: u32 },
     Settle { index: usize, outcome: Outcome },
     Leave { reader: u32 },
@@ -433,8 +509,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<bool>().prop_map(|failed| Outcome::Refuse { failed }),
     ];
     prop_oneof![
-        8 => (0..GROUPS.len(), 0..KINDS.len(), 0..3_u8)
-            .prop_map(|(group, kind, priority)| Step::Publish { group, kind, priority }),
+        8 => (0..GROUPS.len(), prop::bool::weighted(0.3), 0..KINDS.len(), 0..3_u8)
+            .prop_map(|(group, is_last, kind, priority)| Step::Publish { group, is_last, kind, priority }),
+        1 => Just(Step::Get),
         5 => (0..READERS.len() as u32, 1..4_u32).prop_map(|(reader, credit)| Step::Grant { reader, credit }),
         6 => (any::<usize>(), outcome).prop_map(|(index, outcome)| Step::Settle { index, outcome }),
         1 => (0..READERS.len() as u32).prop_map(|reader| Step::Leave { reader }),
@@ -458,6 +535,10 @@ const READERS: [(Option<&str>, bool); 7] = [
     (Some("JMSType = 'a'"), false),
 ];
 
+fn is_browser(reader: usize) -> bool {
+    READERS.get(reader).is_some_and(|(_, is_browser)| *is_browser)
+}
+
 fn wants(reader: usize, kind: &str, is_redelivered: bool) -> bool {
     match reader {
         0 | 6 => kind == "a",
@@ -468,8 +549,8 @@ fn wants(reader: usize, kind: &str, is_redelivered: bool) -> bool {
     }
 }
 
-/// A message as the test knows it: its type, its priority and its group.
-type Known = (&'static str, u8, &'static str);
+/// A message as the test knows it: its type, its priority, its group, and whether that ends with it.
+type Known = (&'static str, u8, &'static str, bool);
 
 struct World {
     stage: Stage,
@@ -486,26 +567,27 @@ struct World {
 impl World {
     /// Tells whether a reader wants a message and may have it.
     fn takes(&self, reader: usize, sequence: u64, is_redelivered: bool) -> bool {
-        let (kind, _, group) = self.known[&sequence];
-        let is_free = READERS[reader].1
+        let (kind, _, group, _) = self.known[&sequence];
+        let is_free = is_browser(reader)
             || group.is_empty()
             || match self.owners.get(group) {
                 Some(owner) => *owner == reader,
                 None => self.out.keys().all(|out| self.known[out].2 != group),
             };
-        is_free && wants(reader, kind, is_redelivered) && !self.refused[reader].contains(&sequence)
+        let has_refused = self.refused.get(reader).is_some_and(|refused| refused.contains(&sequence));
+        is_free && wants(reader, kind, is_redelivered) && !has_refused
     }
 
     /// Takes note of what was given out.
     fn note(&mut self) -> Result<(), TestCaseError> {
         for given in std::mem::take(&mut self.stage.given) {
             let (reader, sequence) = (given.reader as usize, given.sequence);
-            let (kind, _, group) = self.known[&sequence];
+            let (kind, _, group, is_last) = self.known[&sequence];
             prop_assert!(
                 self.takes(reader, sequence, given.is_redelivered),
                 "{given:?} of {kind} in {group}"
             );
-            if READERS[reader].1 {
+            if is_browser(reader) {
                 prop_assert!(self.seen[reader].insert(sequence), "{given:?} was seen before");
                 prop_assert!(self.ready.contains_key(&sequence));
                 continue;
@@ -517,10 +599,16 @@ impl World {
             });
             prop_assert_eq!(before, None, "{:?} comes too early", given);
             self.ready.remove(&sequence);
-            prop_assert_eq!(self.out.insert(sequence, reader), None, "{:?} is out twice", given);
-            if !group.is_empty() {
-                self.owners.insert(group, reader);
+            if self.stage.settles {
+                prop_assert_eq!(self.out.insert(sequence, reader), None, "{:?} is out twice", given);
             }
+            if group.is_empty() || reader == ASKER as usize {
+                continue;
+            }
+            match is_last {
+                true => self.owners.remove(group),
+                false => self.owners.insert(group, reader),
+            };
         }
         // Nobody with credit leaves behind what it wants.
         for (reader, credit) in &self.stage.credit {
@@ -544,8 +632,10 @@ proptest! {
         steps in prop::collection::vec(step(), 1..120),
         used in prop::collection::vec(any::<bool>(), READERS.len()),
         priority_max in prop::option::of(1..3_u8),
+        settles in prop::bool::weighted(0.8),
     ) {
         let stage = Stage::new(QueueSettings { priority_max, ..QueueSettings::default() });
+        let stage = Stage { settles, ..stage };
         let (known, ready) = (BTreeMap::new(), BTreeMap::new());
         let mut world = World {
             stage,
@@ -567,13 +657,19 @@ proptest! {
         let mut last = 0;
         for step in steps {
             match step {
-                Step::Publish { group, kind, priority } => {
+                Step::Publish { group, is_last, kind, priority } => {
                     last += 1;
                     let (group, kind) = (GROUPS[group], KINDS[kind]);
-                    world.known.insert(last, (kind, priority.min(priority_max.unwrap_or(0)), group));
+                    world.known.insert(last, (kind, priority.min(priority_max.unwrap_or(0)), group, is_last));
                     world.ready.insert(last, false);
                     // A browser sees what waits, and not what goes to a consumer at once.
-                    world.stage.publish_in(group, kind, &last.to_string(), Some(priority));
+                    world.stage.publish_grouped((group, is_last), kind, &last.to_string(), Some(priority));
+                }
+                Step::Get => {
+                    let has_any = world.ready.iter().any(|(sequence, is_redelivered)| {
+                        world.takes(ASKER as usize, *sequence, *is_redelivered)
+                    });
+                    prop_assert_eq!(world.stage.get() != Got::Empty, has_any);
                 }
                 Step::Grant { reader, .. } if !used[reader as usize] => {}
                 Step::Grant { reader, credit } => world.stage.grant(reader, credit),
@@ -584,7 +680,7 @@ proptest! {
                     if outcome != Outcome::Accept {
                         world.ready.insert(sequence, true);
                     }
-                    if matches!(outcome, Outcome::Refuse { .. }) && used[reader] {
+                    if matches!(outcome, Outcome::Refuse { .. }) && used.get(reader).is_some_and(|used| *used) {
                         world.refused[reader].insert(sequence);
                     }
                     world.stage.settle_by(reader as u32, sequence, outcome);
