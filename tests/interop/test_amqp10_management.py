@@ -25,6 +25,7 @@ from rabbitmq_amqp_python_client import Message as ClientMessage
 from rabbitmq_amqp_python_client.qpid.proton.utils import SendException
 
 from harness.admin import ask, read
+from harness.amqp10.requests import Requests
 from harness.deadline import DEADLINE_S
 from harness.imori import Imori, running_imori
 
@@ -96,41 +97,9 @@ def test_a_quorum_queue_and_a_declaration_that_differs(imori: Imori) -> None:
             management.queue_info("absent")
 
 
-class Raw:
-    """Requests one at a time."""
-
-    def __init__(self, imori: Imori, user: str = "guest", password: str = "guest") -> None:
-        assert imori.amqp is not None
-        host, port = imori.amqp
-        self.connection = BlockingConnection(
-            f"amqp://{host}:{port}",
-            timeout=DEADLINE_S,
-            user=user,
-            password=password,
-            allowed_mechs="PLAIN",
-        )
-        self.sender = self.connection.create_sender("/management", name="pair")
-        self.receiver = self.connection.create_receiver("/management", credit=10, name="pair")
-        self.number = 0
-
-    def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:  # noqa: ANN401
-        """Returns the status and the body of the response."""
-        self.number += 1
-        request = Message(
-            id=self.number, subject=method, address=path, reply_to="$me", body=body, inferred=False
-        )
-        self.sender.send(request)
-        response = self.receiver.receive(timeout=DEADLINE_S)
-        self.receiver.accept()
-        assert response.correlation_id == self.number
-        assert response.properties == {"http:response": "1.1"}
-        assert response.subject is not None
-        return int(response.subject), response.body
-
-
 @contextmanager
-def raw(imori: Imori, user: str = "guest", password: str = "guest") -> Iterator[Raw]:
-    made = Raw(imori, user, password)
+def raw(imori: Imori, user: str = "guest", password: str = "guest") -> Iterator[Requests]:
+    made = Requests(imori, user, password)
     try:
         yield made
     finally:

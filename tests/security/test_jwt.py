@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 import os
+import re
 import socket
 import subprocess
 import threading
@@ -22,8 +23,15 @@ import pika
 import pika.exceptions
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from proton import ConnectionException
+from rabbitmq_amqp_python_client import (
+    ClassicQueueSpecification,
+    Environment,
+    ValidationCodeException,
+)
 
 from harness.admin import ask
+from harness.amqp10.requests import Requests
 from harness.deadline import DEADLINE_S
 from harness.http_server import serving
 from harness.imori import BINARY, Imori, running_imori
@@ -379,3 +387,83 @@ def test_half_an_issuer_is_refused_at_the_start(
     run = start_with(tmp_path, settings)
     assert run.returncode != 0
     assert says in run.stderr, run.stderr
+
+
+# What a link that receives from `/management` takes: a temporary queue.
+PAIR = "configure:%2F/amq.gen-* read:%2F/amq.gen-*"
+
+
+def declared(of: Requests, name: str) -> int:
+    return of.ask("PUT", f"/queues/{name}", {"durable": False})[0]
+
+
+def test_a_connection_of_amqp_1_0_goes_on_with_the_next_token(imori: Imori) -> None:
+    ends = time.time() + 3
+    brief = Requests(imori, "alice", token(exp=ends))
+    renewed = Requests(imori, "alice", token(exp=ends, scope=f"{PAIR} configure:%2F/first"))
+    assert (declared(renewed, "first"), declared(renewed, "second")) == (201, 403)
+    of_second = token(scope=f"{PAIR} configure:%2F/second").encode()
+    assert renewed.ask("PUT", "/auth/tokens", of_second) == (204, None)
+    assert (declared(renewed, "first"), declared(renewed, "second")) == (403, 201)
+    # The end of the first token comes to a connection that has no other.
+    with pytest.raises(ConnectionException, match=r"unauthorized-access.*has expired"):
+        brief.connection.wait(lambda: False, timeout=DEADLINE_S)
+    assert declared(renewed, "second") == 200
+    renewed.connection.close()
+
+
+def test_rabbitmqs_client_refreshes_its_token(imori: Imori) -> None:
+    assert imori.amqp is not None
+    host, port = imori.amqp
+    environment = Environment(uri=f"amqp://alice:{token()}@{host}:{port}/")
+    connection = environment.connection()
+    connection.dial()
+    management = connection.management()
+    management.refresh_token(token(scope=PAIR))
+    with pytest.raises(ValidationCodeException, match="403"):
+        management.declare_queue(ClassicQueueSpecification(name="mine"))
+    environment.close()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"sub": "bob"},
+        {"exp": 1},
+        {"aud": "another"},
+        {"key": rsa.generate_private_key(public_exponent=65537, key_size=2048)},
+        {"scope": "read:other/*"},
+    ],
+    ids=lambda bad: next(iter(bad)),
+)
+def test_a_token_that_is_not_the_next_ends_the_connection(
+    imori: Imori, bad: dict[str, Any]
+) -> None:
+    of = Requests(imori, "alice", token())
+    with pytest.raises(ConnectionException) as ended:
+        of.ask("PUT", "/auth/tokens", token(**bad).encode())
+    # Who may not be in the vhost any more is told that.
+    why = "connection:forced.*was revoked" if "scope" in bad else "unauthorized-access.*was refused"
+    assert re.search(why, str(ended.value))
+
+
+def test_what_is_no_token_is_refused_and_the_connection_goes_on(imori: Imori) -> None:
+    of = Requests(imori, "alice", token())
+    for method, body, expected in (
+        ("PUT", "text", 400),
+        ("PUT", b"x" * (16 * 1024 + 1), 400),
+        ("GET", None, 405),
+        ("DELETE", None, 405),
+    ):
+        assert of.ask(method, "/auth/tokens", body)[0] == expected
+    assert of.ask("PUT", "/auth/tokens", token().encode()) == (204, None)
+    of.connection.close()
+
+
+def test_who_has_no_token_needs_no_other(tmp_path: Path) -> None:
+    """A password has no end: as in RabbitMQ, its user stays what it is."""
+    with broker(tmp_path) as imori:
+        of = Requests(imori)
+        assert of.ask("PUT", "/auth/tokens", token(sub="bob").encode()) == (204, None)
+        assert of.ask("DELETE", "/queues/none") == (200, {"message_count": 0})
+        of.connection.close()

@@ -30,9 +30,7 @@ use crate::codec::frame::{
 use crate::codec::method::{MethodFields, MethodId};
 use crate::codec::methods::{Method, basic, connection};
 use crate::codec::table::Table;
-use crate::commands::login::{
-    LOCALES, Updated, log_in, mechanisms, open, server_properties, tune, update_secret,
-};
+use crate::commands::login::{LOCALES, log_in, mechanisms, open, server_properties, tune};
 use crate::commands::publish::publish;
 use crate::content::{Behind, Unfinished, behind, frames_of_method};
 use crate::delivery::DeliveryEncoder;
@@ -340,12 +338,13 @@ impl Connection {
             }
             (Action::Leave, _) => {}
             (Action::UpdateSecret, Some(Method::ConnectionUpdateSecret(update))) => {
-                let (intake, connection) = (&mut self.intake, self.client.connection);
-                let verify = |credentials| intake.verify(world, connection, credentials);
-                match update_secret(&self.client, &update, verify)? {
-                    Updated::Later => return Ok(Taken::Left(Next::Verify)),
-                    Updated::Renewed(identity) => self.change_identity(world, identity),
-                    Updated::Unchanged => {}
+                match self.renew_token(world, update.new_secret) {
+                    None => return Ok(Taken::Left(Next::Verify)),
+                    Some(true) => {}
+                    Some(false) => {
+                        let text = "the new secret was refused; log in again with a token of the same user";
+                        return Err(ProtocolError::new(Code::NotAllowed, text));
+                    }
                 }
                 // One that may not stay in its vhost is cut, and hears no answer.
                 if self.phase() == Phase::Closed {

@@ -1,6 +1,6 @@
 //! The state of a client: its rights, its vhost, its sessions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use imori_core::authorize::Identity;
@@ -44,6 +44,19 @@ pub(crate) struct Client {
     pub(crate) unfinished_bytes: usize,
     /// The transactions that are not discharged.
     pub(crate) transactions: Transactions,
+    /// Tokens that came and are not checked, before anything else is read.
+    pub(crate) new_tokens: VecDeque<NewToken>,
+}
+
+/// A token that a request to `/management` brought.
+#[derive(Debug)]
+pub(crate) struct NewToken {
+    /// The token.
+    pub(crate) token: Box<[u8]>,
+    /// The link by which the request came.
+    pub(crate) link: LinkOf,
+    /// The response that follows once the token is taken.
+    pub(crate) response: Vec<u8>,
 }
 
 impl Client {
@@ -61,6 +74,7 @@ impl Client {
             names: BTreeMap::new(),
             unfinished_bytes: 0,
             transactions: Transactions::default(),
+            new_tokens: VecDeque::new(),
         }
     }
 

@@ -4,6 +4,7 @@
 //! holds up no other.
 
 mod frames;
+mod tokens;
 mod details;
 mod state;
 
@@ -101,6 +102,7 @@ impl Inbound for Connection {
         self.intake.parking.clear();
         self.client.sessions.clear();
         self.client.transactions.clear();
+        self.client.new_tokens.clear();
     }
 
     fn set_identity(&mut self, identity: Identity) {
@@ -134,6 +136,11 @@ impl Inbound for Connection {
         budget: &mut Budget,
     ) -> Taken {
         let input = unread.bytes();
+        if !self.client.new_tokens.is_empty()
+            && let Some(taken) = self.take_tokens(world, input)
+        {
+            return taken;
+        }
         let step = match self.state {
             State::Header | State::LoggedIn => protocol_header(input),
             _ => decode(input, self.frame_bytes_max()),
@@ -169,6 +176,11 @@ impl Inbound for Connection {
     }
 
     fn replayed(&mut self, _: SessionId) {}
+
+    /// A token that is not checked waits as a frame does that was read.
+    fn has_parked(&self) -> bool {
+        self.intake.parking.has_parked() || !self.client.new_tokens.is_empty()
+    }
 
     /// Other sessions have more to do than publish.
     fn does_more_than_publish<W: World>(&self, world: &W) -> bool {

@@ -206,8 +206,9 @@ impl Encoder for DeliveryEncoder {
             CutReason::QueueDeleted { .. }
             | CutReason::ClosedByOperator { .. }
             | CutReason::Revoked { .. }
-            | CutReason::TokenExpired { .. }
             | CutReason::ShuttingDown => condition::CONNECTION_FORCED,
+            // RabbitMQ's.
+            CutReason::TokenExpired { .. } => condition::UNAUTHORIZED_ACCESS,
             CutReason::Fault => condition::INTERNAL_ERROR,
         };
         let error = ProtocolError::new(condition, reason);

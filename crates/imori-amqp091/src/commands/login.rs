@@ -100,38 +100,6 @@ pub(crate) fn log_in(
     Ok(true)
 }
 
-/// Outcome of `connection.update-secret`.
-pub(crate) enum Updated {
-    /// The check takes longer than a turn.
-    Later,
-    /// The client goes on by its new token.
-    Renewed(Identity),
-    /// The client did not log in by a token, and stays what it is.
-    Unchanged,
-}
-
-/// Takes the successor of a token, in RabbitMQ's method `connection.update-secret`. The user stays the same.
-pub(crate) fn update_secret(
-    client: &Client,
-    update: &connection::UpdateSecret<'_>,
-    verify: impl FnOnce(Credentials) -> Option<Verdict>,
-) -> Result<Updated, ProtocolError> {
-    if client.identity.rights.valid_until().is_none() {
-        return Ok(Updated::Unchanged);
-    }
-    let credentials = Credentials::password(Some(client.identity.user.as_bytes()), Some(update.new_secret));
-    match verify(credentials) {
-        Some(Verdict::Granted(identity)) if identity.user == client.identity.user => {
-            Ok(Updated::Renewed(identity))
-        }
-        Some(_) => {
-            let text = "the new secret was refused; log in again with a token of the same user";
-            Err(ProtocolError::new(Code::NotAllowed, text))
-        }
-        None => Ok(Updated::Later),
-    }
-}
-
 /// RFC 4616: an authorization identity, which is not looked at, the user and the password, with NULs between.
 fn plain(response: &[u8]) -> Option<Credentials> {
     let mut parts = response.split(|byte| *byte == 0);

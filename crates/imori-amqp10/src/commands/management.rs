@@ -8,16 +8,17 @@ use imori_core::message::Publication;
 use imori_core::name::Name;
 use imori_core::world::World;
 
-use crate::client::Client;
+use crate::client::{Client, NewToken};
 use crate::codec::composites::Attach;
 use crate::codec::condition;
 use crate::codec::map::MapBuf;
 use crate::codec::value::Value;
 use crate::link::{End, SourceEnd, Until};
-use crate::management::respond;
+use crate::management::{Answer, respond};
 use crate::message;
 use crate::protocol_error::{Failure, ProtocolError};
 use crate::session::session_of;
+use crate::transaction::LinkOf;
 
 /// Link Pair 1.0, 2.1: the property of links that have one of the same name the other way.
 const PAIRED: &str = "paired";
@@ -34,28 +35,46 @@ pub(super) fn paired() -> MapBuf {
 
 /// Performs a request that came by a link, and sends its response.
 pub(super) fn manage<W: World>(
-    client: &Client,
+    client: &mut Client,
     world: &W,
-    (channel, handle): (u16, u32),
+    (channel, handle): LinkOf,
     payload: &[u8],
 ) -> Result<(), Failure> {
     let refused = |condition, text: String| ProtocolError::new(condition, text).of_link(handle);
-    let Some((queue, reader)) = responses_of(client, channel, handle) else {
+    let Some((_, reader)) = responses_of(client, channel, handle) else {
         let text = "no link of the same name receives from /management; attach one before the first request";
         return Err(refused(condition::PRECONDITION_FAILED, text.to_string()));
     };
-    let (response, is_change) =
-        respond(client, world, payload).map_err(|text| refused(condition::DECODE_ERROR, text))?;
-    if is_change {
-        // The response leaves once no crash undoes what it tells.
-        let confirm = Confirm::of(Level::Disk, world.appended());
-        world.with_outbound(client.connection, |outbound| {
-            outbound.answer(session_of(channel), confirm, |_| ());
-            outbound.start_after_answers(reader);
-        });
-    }
+    let answer = respond(client, world, payload).map_err(|text| refused(condition::DECODE_ERROR, text))?;
+    let response = match answer {
+        Answer::Now(response) => response,
+        Answer::OnDisk(response) => {
+            // The response leaves once no crash undoes what it tells.
+            let confirm = Confirm::of(Level::Disk, world.appended());
+            world.with_outbound(client.connection, |outbound| {
+                outbound.answer(session_of(channel), confirm, |_| ());
+                outbound.start_after_answers(reader);
+            });
+            response
+        }
+        Answer::AfterToken { token, response } => {
+            client.new_tokens.push_back(NewToken { token, link: (channel, handle), response });
+            return Ok(());
+        }
+    };
+    send_response(client, world, (channel, handle), &response)
+}
+
+/// Sends a response by the link that is paired with that of its request.
+pub(crate) fn send_response<W: World>(
+    client: &Client,
+    world: &W,
+    (channel, handle): LinkOf,
+    response: &[u8],
+) -> Result<(), Failure> {
+    let Some((queue, _)) = responses_of(client, channel, handle) else { return Ok(()) };
     let origins = client.settings.origins;
-    let read = message::read(&response, origins, b"").map_err(|error| error.of_link(handle))?;
+    let read = message::read(response, origins, b"").map_err(|error| error.of_link(handle))?;
     let publication = Publication::new(&read.properties, &read.text, read.body);
     // The broker's own message, whatever the client may write to.
     let identity = Identity::broker();

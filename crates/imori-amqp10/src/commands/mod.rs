@@ -13,4 +13,4 @@ pub(crate) mod disposition;
 pub(crate) mod detach;
 pub(crate) mod flow;
 pub(crate) mod transaction;
-mod management;
+pub(crate) mod management;

@@ -1,4 +1,4 @@
-//! The node `/management`: queues, exchanges and bindings by requests and responses as those of HTTP, in RabbitMQ 4's
+//! The node `/management`: queues, exchanges, bindings and the client's token by requests and responses as those of HTTP, in RabbitMQ 4's
 //! shape (HTTP over AMQP).
 //!
 //! A client attaches two links of one name, one each way. A request is a message whose `subject` is the method and whose
@@ -7,6 +7,7 @@
 mod queues;
 mod exchanges;
 mod bindings;
+mod tokens;
 mod request;
 mod arguments;
 mod response;
@@ -20,18 +21,39 @@ use response::Response;
 /// The address of the node.
 pub(crate) const ADDRESS: &str = "/management";
 
-/// Does what a request asks for; gives the payload of its response, and tells whether it may have changed something.
+/// The response to a request: the payload of its message, and when that leaves.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// At once.
+    Now(Vec<u8>),
+    /// Once what the request has changed is on disk.
+    OnDisk(Vec<u8>),
+    /// Once the client's rights are those of its new token.
+    AfterToken {
+        /// The token.
+        token: Box<[u8]>,
+        /// The payload.
+        response: Vec<u8>,
+    },
+}
+
+/// Does what a request asks for, and answers.
 ///
 /// # Errors
 /// The message is no request, in words for the client.
-pub(crate) fn respond<W: World>(
-    client: &Client,
-    world: &W,
-    payload: &[u8],
-) -> Result<(Vec<u8>, bool), String> {
+pub(crate) fn respond<W: World>(client: &Client, world: &W, payload: &[u8]) -> Result<Answer, String> {
     let request = Request::read(payload)?;
+    if let Some(token) = tokens::new_token(&request) {
+        return Ok(match token {
+            Ok(token) => {
+                Answer::AfterToken { token: token.into(), response: Response::done().message(request.id) }
+            }
+            Err(refused) => Answer::Now(refused.message(request.id)),
+        });
+    }
     let response = perform(client, world, &request).unwrap_or_else(|refused| refused);
-    Ok((response.message(request.id), request.method != "GET"))
+    let message = response.message(request.id);
+    Ok(if request.method == "GET" { Answer::Now(message) } else { Answer::OnDisk(message) })
 }
 
 fn perform<W: World>(client: &Client, world: &W, request: &Request<'_>) -> Result<Response, Response> {
@@ -47,10 +69,13 @@ fn perform<W: World>(client: &Client, world: &W, request: &Request<'_>) -> Resul
         ("GET", ["bindings"]) => bindings::list(client, world, request),
         ("POST", ["bindings"]) => bindings::bind(client, world, request.map()?),
         ("DELETE", ["bindings", _]) => bindings::unbind(client, world, request.last_segment),
-        (_, ["queues" | "exchanges" | "bindings", ..]) => Err(Response::refused(
+        (_, ["queues" | "exchanges" | "bindings", ..] | ["auth", "tokens"]) => Err(Response::refused(
             405,
             "this path has no such method; see RabbitMQ's management over AMQP 1.0",
         )),
-        _ => Err(Response::refused(404, "there is no such path; use /queues, /exchanges or /bindings")),
+        _ => Err(Response::refused(
+            404,
+            "there is no such path; use /queues, /exchanges, /bindings or /auth/tokens",
+        )),
     }
 }

@@ -65,6 +65,14 @@ impl<'a> Request<'a> {
         }
     }
 
+    /// The body, if it is bytes.
+    pub(super) fn binary(&self) -> Option<&'a [u8]> {
+        match self.body {
+            Value::Binary(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
     /// A parameter behind the path.
     pub(super) fn parameter(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())

@@ -12,7 +12,7 @@ use crate::authorize::{Action, Identity, Object, Renewal, authorize};
 use crate::broker::{self, Actor, Revoked};
 use crate::certificate::Certificate;
 use crate::id::ConnectionId;
-use crate::login::Verdict;
+use crate::login::{Credentials, Verdict};
 use crate::outbound::{CutReason, Encoder, SessionId};
 use crate::room::Room;
 use crate::time::Time;
@@ -350,6 +350,26 @@ pub trait Inbound: Debug + Sized {
     }
 
     // From here on: used by the protocol.
+
+    /// Takes the successor of the token that the client logged in by; says whether that is good. Its user stays the same. A
+    /// client that did not log in by a token stays what it is, whatever it sends.
+    ///
+    /// `None` where the check takes longer, as of [`Intake::verify`]. With rights that end in this vhost the connection is
+    /// cut, and [`Inbound::phase`] says so.
+    fn renew_token<W: World>(&mut self, world: &W, token: &[u8]) -> Option<bool> {
+        let Actor { identity, connection, .. } = self.actor();
+        if identity.rights.valid_until().is_none() {
+            return Some(true);
+        }
+        let user = identity.user.clone();
+        let credentials = Credentials::password(Some(user.as_bytes()), Some(token));
+        match self.intake_mut().verify(world, connection, credentials)? {
+            // SECURITY AUTH-10: somebody else's token is good for a connection of its own.
+            Verdict::Granted(identity) if identity.user == user => self.change_identity(world, identity),
+            _ => return Some(false),
+        }
+        Some(true)
+    }
 
     /// Lets a publishing frame wait.
     ///

@@ -193,6 +193,14 @@ impl Inbound for AmqpConnection {
         each!(self, inbound => inbound.replay(world, scratch, frame, budget))
     }
 
+    fn has_parked(&self) -> bool {
+        match self {
+            AmqpConnection::Amqp091(inbound) => inbound.has_parked(),
+            AmqpConnection::Amqp10(inbound) => inbound.has_parked(),
+            AmqpConnection::Undecided(_) => false,
+        }
+    }
+
     fn replayed(&mut self, session: SessionId) {
         each!(self, inbound => inbound.replayed(session));
     }

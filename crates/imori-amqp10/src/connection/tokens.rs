@@ -1,0 +1,41 @@
+//! Access tokens that follow the one of the login.
+
+use imori_core::inbound::{Inbound, Phase, Taken};
+use imori_core::turn::Next;
+use imori_core::world::World;
+
+use super::Connection;
+use crate::codec::condition;
+use crate::commands::management::send_response;
+use crate::protocol_error::{Failure, ProtocolError};
+
+impl Connection {
+    /// Goes on by the tokens that requests brought; what follows where nothing else can be read now.
+    ///
+    /// One that is refused closes the connection, as in RabbitMQ.
+    #[cold]
+    pub(super) fn take_tokens<W: World>(&mut self, world: &W, input: &[u8]) -> Option<Taken> {
+        while let Some(new) = self.client.new_tokens.pop_front() {
+            let failure = match self.renew_token(world, &new.token) {
+                None => {
+                    self.client.new_tokens.push_front(new);
+                    return Some(Taken::Left(Next::Verify));
+                }
+                Some(true) if self.phase() == Phase::Closed => return Some(Taken::Left(Next::Close)),
+                Some(true) => match send_response(&self.client, world, new.link, &new.response) {
+                    Ok(()) => continue,
+                    Err(failure) => failure,
+                },
+                Some(false) => {
+                    let text = "the new token was refused; log in again with a token of the same user";
+                    Failure::Connection(ProtocolError::new(condition::UNAUTHORIZED_ACCESS, text))
+                }
+            };
+            self.refuse(world, new.link.0, failure);
+            if self.phase() == Phase::Closed {
+                return Some(Taken::Bytes(input.len()));
+            }
+        }
+        None
+    }
+}
