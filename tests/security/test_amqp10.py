@@ -215,6 +215,10 @@ IN_SESSION = {
         performative(END, channel=5),
         (CLOSE, "amqp:connection:framing-error"),
     ),
+    "a frame on a channel that none can have": (
+        performative(END, channel=2**16 - 1),
+        (CLOSE, "amqp:connection:framing-error"),
+    ),
     "a session in use": (frames.begun(), (CLOSE, "amqp:illegal-state")),
     "a channel above the agreed": (
         frames.begun(channel=2**16 - 1),

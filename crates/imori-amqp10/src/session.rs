@@ -53,9 +53,10 @@ impl Session {
     }
 }
 
-/// The core's session of a channel: the first is the connection's own.
+/// The core's session of a channel: the first is the connection's own. Beyond the highest channel that a client may use
+/// there is none, so that the last two may have one number.
 pub(crate) fn session_of(channel: u16) -> SessionId {
-    SessionId(channel + 1)
+    SessionId(channel.saturating_add(1))
 }
 
 /// The channel of the core's session.
