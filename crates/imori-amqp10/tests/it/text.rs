@@ -77,7 +77,9 @@ const LISTS: &[(u64, &str, &str)] = &[
         "message-id user-id to subject reply-to correlation-id content-type content-encoding absolute-expiry-time \
          creation-time group-id group-sequence reply-to-group-id",
     ),
+    (0x74, "application-properties", ""),
     (0x75, "data", ""),
+    (0x77, "amqp-value", ""),
 ];
 
 /// The bytes of a line.
