@@ -71,6 +71,8 @@ impl Queue {
             let view = publication.view();
             if !self.consumers.has_groups() && is_grouped(&view) {
                 self.consumers.begin_groups();
+                // Each has a look of its own now, which is at the end before something new is offered.
+                self.seek(arrival.now, offer, effects);
             }
             let delivery = Delivery {
                 message: view,

@@ -433,6 +433,18 @@ fn what_came_back_to_a_group_is_looked_at_once_that_is_free() {
 }
 
 #[test]
+fn the_first_group_holds_up_nobody_who_takes_what_comes() {
+    let mut stage = Stage { settles: false, ..Stage::new(QueueSettings::default()) };
+    stage.consume(1, 0, UNLIMITED);
+    stage.select(2, UNLIMITED, "JMSType = 'b'", false);
+    stage.publish_of("a", "1", None);
+    stage.publish_in("g", "b", "2", None);
+    stage.publish_in("g", "a", "3", None);
+    stage.publish_of("a", "4", None);
+    assert_eq!(readers(&mut stage), "1:1 2:2 1:4");
+}
+
+#[test]
 fn a_get_passes_groups_that_somebody_has() {
     let mut stage = Stage::new(QueueSettings { priority_max: Some(9), ..QueueSettings::default() });
     stage.consume(1, 0, 1);
