@@ -31,7 +31,7 @@ class Stage:
 # The first lane builds the workspace, once. The second begins with what has a folder of its own to build in: `check`
 # waits for the build, as Cargo lets one command at a time into a folder.
 LANES = (
-    (Stage("build", 720), Stage("unit", 330), Stage("docs", 75), Stage("interop", 240)),
+    (Stage("build", 720), Stage("unit", 330), Stage("docs", 75), Stage("interop", 340)),
     (Stage("fuzz", 480), Stage("check", 360), Stage("sim", 300), Stage("amqp", 260)),
 )
 
