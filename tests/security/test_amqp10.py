@@ -152,6 +152,7 @@ OPENINGS = {
     "maps in maps": (with_properties(nested(0xD1, 1500)), "amqp:decode-error"),
     "arrays in arrays": (with_properties(nested(0xF0, 1500)), "amqp:decode-error"),
     "descriptors of descriptors": (with_properties(b"\0" * 10_000 + NULL), "amqp:decode-error"),
+    "a container with a name of two kilobytes": (frames.opened("x" * 2_000), "amqp:invalid-field"),
     "a session before the connection": (frames.begun(), "amqp:connection:framing-error"),
 }
 
