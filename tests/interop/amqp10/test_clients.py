@@ -8,16 +8,20 @@ import pytest
 from harness.admin import ask
 from harness.amqp10.clients import DRIVERS
 from harness.certificates import certificates
+from harness.deadline import DEADLINE_S
 from harness.driver import Driver
 from harness.imori import Imori, running_imori
 
-# What a client library does not offer; fe2o3-amqp needs a library for TLS beside it.
+# What a client library does not offer; fe2o3-amqp needs a library for TLS beside it, and proton one for SCRAM.
 NOT_OFFERED = {
-    "proton-cpp": {"aborted_transfer", "transaction"},
+    "python-qpid-proton": {"scram"},
+    "proton-cpp": {"aborted_transfer", "scram", "transaction"},
     "fe2o3-amqp": {"aborted_transfer", "tls"},
-    "rhea": {"aborted_transfer", "transaction"},
+    "rhea": {"aborted_transfer", "scram", "transaction"},
 }
-SCENARIOS = [scenario for scenario in DRIVERS[0].scenarios() if scenario not in ("refusal", "tls")]
+# Scenarios with a broker of their own, or with more to set up.
+APART = ("refusal", "scram", "tls")
+SCENARIOS = [scenario for scenario in DRIVERS[0].scenarios() if scenario not in APART]
 FULL = {"durable": True, "arguments": {"x-max-length": 1, "x-overflow": "reject-publish"}}
 
 
@@ -65,3 +69,18 @@ def test_client_speaks_tls(tmp_path: Path, name: str, driver: Driver) -> None:
         port = imori.named["amqp-tls"][1]
         url = f"amqps://guest:guest@localhost:{port}"
         driver.run("tls", url, name, {"SSL_CERT_FILE": str(own.ca)})
+
+
+@pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: driver.client)
+def test_client_proves_its_password_by_scram(tmp_path: Path, name: str, driver: Driver) -> None:
+    driver.need("scram", NOT_OFFERED)
+    settings = {"users.scram": "true"}
+    with running_imori(tmp_path, protocol="amqp", admin=True, settings=settings) as imori:
+        body = {"password": "pencil", "tags": ""}
+        assert ask(imori, "/api/users/ann", method="PUT", body=body).status == 201
+        rights = {"configure": ".*", "write": ".*", "read": ".*"}
+        assert ask(imori, "/api/permissions/%2F/ann", method="PUT", body=rights).status == 201
+        host, port = imori.addresses[0]
+        driver.run("scram", f"amqp://ann:pencil@{host}:{port}", name)
+        with driver.running("scram", f"amqp://ann:pencils@{host}:{port}", name) as run:
+            assert run.process.wait(DEADLINE_S) != 0, "another password proves nothing"

@@ -77,6 +77,7 @@ public final class Driver {
         scenarios.put("idle_time_out", this::idleTimeOut);
         scenarios.put("not_found", this::notFound);
         scenarios.put("tls", this::tls);
+        scenarios.put("scram", this::scram);
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -439,6 +440,14 @@ public final class Driver {
             expect(closed.getErrorCondition().condition(), "amqp:not-found");
         }
         send(session.openSender(name), "m");
+    }
+
+    private void scram() throws Exception {
+        ConnectionOptions options = new ConnectionOptions();
+        options.saslOptions().addAllowedMechanism("SCRAM-SHA-256");
+        Connection connection = connect(options);
+        send(connection.openSender(name), "m");
+        expect(body(connection.openReceiver(name)), "m");
     }
 
     private void tls() throws Exception {

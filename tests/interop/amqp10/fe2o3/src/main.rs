@@ -12,6 +12,7 @@ use std::time::Duration;
 use fe2o3_amqp::connection::ConnectionHandle;
 use fe2o3_amqp::link::delivery::Delivery;
 use fe2o3_amqp::link::receiver::CreditMode;
+use fe2o3_amqp::sasl_profile::SaslScramSha256;
 use fe2o3_amqp::session::SessionHandle;
 use fe2o3_amqp::transaction::{
     Controller, Transaction, TransactionDischarge, TransactionPosting, TransactionRetirement,
@@ -187,6 +188,7 @@ async fn converse(scenario: &str, run: &Run) -> Result<()> {
         "types" => types(run).await,
         "idle_time_out" => idle_time_out(run).await,
         "not_found" => not_found(run).await,
+        "scram" => scram(run).await,
         _ => panic!("no scenario `{scenario}`"),
     }
 }
@@ -553,5 +555,16 @@ async fn not_found(run: &Run) -> Result<()> {
     assert!(format!("{refused:?}").contains("NotFound"), "{refused:?}");
     // In the session of a refused link fe2o3-amqp loses the next attach at times.
     client.session = Session::begin(&mut client.connection).await?;
+    accept(&mut client.sender(&run.name).await?, value("m")).await
+}
+
+async fn scram(run: &Run) -> Result<()> {
+    // The library would send the name and the password of an address by PLAIN.
+    let (login, host) = run.url["amqp://".len()..].split_once('@').ok_or("the address has no user")?;
+    let (user, password) = login.split_once(':').ok_or("the address has no password")?;
+    let builder = Connection::builder().container_id(&run.name).sasl_profile(SaslScramSha256::new(user, password));
+    let mut connection = builder.open(format!("amqp://{host}").as_str()).await?;
+    let session = Session::begin(&mut connection).await?;
+    let mut client = Client { connection, session, links: 0 };
     accept(&mut client.sender(&run.name).await?, value("m")).await
 }
