@@ -12,7 +12,8 @@ from harness.deadline import DEADLINE_S
 from harness.driver import Driver
 from harness.imori import Imori, running_imori
 
-# What a client library does not offer; fe2o3-amqp needs a library for TLS beside it, and proton one for SCRAM.
+# What a client library does not offer; fe2o3-amqp needs a library for TLS beside it, proton one for
+# SCRAM.
 NOT_OFFERED = {
     "python-qpid-proton": {"scram"},
     "proton-cpp": {"aborted_transfer", "scram", "transaction"},

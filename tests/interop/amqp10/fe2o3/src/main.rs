@@ -562,7 +562,8 @@ async fn scram(run: &Run) -> Result<()> {
     // The library would send the name and the password of an address by PLAIN.
     let (login, host) = run.url["amqp://".len()..].split_once('@').ok_or("the address has no user")?;
     let (user, password) = login.split_once(':').ok_or("the address has no password")?;
-    let builder = Connection::builder().container_id(&run.name).sasl_profile(SaslScramSha256::new(user, password));
+    let builder =
+        Connection::builder().container_id(&run.name).sasl_profile(SaslScramSha256::new(user, password));
     let mut connection = builder.open(format!("amqp://{host}").as_str()).await?;
     let session = Session::begin(&mut connection).await?;
     let mut client = Client { connection, session, links: 0 };
