@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from harness.admin import read
 from harness.imori import Imori, running_imori
 
 IS_RABBITMQ = os.environ.get("BROKER") == "rabbitmq"
@@ -27,6 +28,9 @@ class AmqpBroker(Protocol):
 
     def restart(self) -> None:
         """Ends the broker as an administrator does, and starts it on the same data and port."""
+
+    def consumers(self) -> int:
+        """Returns how many consumers there are now."""
 
 
 class _Imori:
@@ -47,6 +51,9 @@ class _Imori:
         self.end()
         self._start()
 
+    def consumers(self) -> int:
+        return sum(queue["consumers"] for queue in read(self._imori, "/api/queues"))
+
     def end(self) -> None:
         """Ends the process, which has to end well."""
         assert self._imori.stop() == 0, f"see `{self._imori.log}`"
@@ -63,6 +70,7 @@ class _Imori:
                 settings=self._settings,
                 listen=(f"127.0.0.1:{self.port}",),
                 protocol="amqp",
+                admin=True,
             )
         )
         self.port = self._imori.addresses[0][1]
@@ -88,14 +96,19 @@ class _RabbitMq:
         for verb in ("stop_app", "start_app", "await_startup"):
             _rabbitmqctl(verb)
 
+    def consumers(self) -> int:
+        listed = ("list_consumers", "-p", self.vhost, "--no-table-headers", "consumer_tag")
+        return len(_rabbitmqctl(*listed).splitlines())
+
     def end(self) -> None:
         """Removes what the tests made."""
         if self._is_own:
             _rabbitmqctl("delete_vhost", self.vhost)
 
 
-def _rabbitmqctl(*words: str) -> None:
-    subprocess.run(["rabbitmqctl", "-q", *words], check=True)
+def _rabbitmqctl(*words: str) -> str:
+    command = ["rabbitmqctl", "-q", *words]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 @contextmanager
