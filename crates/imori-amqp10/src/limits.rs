@@ -70,6 +70,9 @@ pub const TRANSACTIONS_MAX: usize = 64;
 /// Messages and settlements of a transaction, which is done as one. More: `amqp:resource-limit-exceeded`.
 pub const TRANSACTION_STEPS_MAX: usize = 10_000;
 
+/// Bytes of the annotations that settlements of one transaction add to messages. More: `amqp:resource-limit-exceeded`.
+pub const TRANSACTION_ANNOTATIONS_BYTES_MAX: usize = 1 << 20;
+
 /// From the first step of a transaction to its discharge. Longer: it is rolled back, and its discharge is rejected with
 /// `amqp:transaction:timeout`.
 pub const TRANSACTION_TIME_MAX: Duration = Duration::from_secs(10 * 60);

@@ -338,6 +338,12 @@ pub(crate) fn annotated(before: Option<&[u8]>, more: Map<'_>) -> Option<Box<[u8]
     (out.len() <= ADDED_ANNOTATIONS_BYTES_MAX).then(|| out.into_boxed_slice())
 }
 
+/// Writes the annotations that receivers have added to a message: those `before`, and those that [`annotated`] has
+/// written of one receiver's. `None` where that is more than is kept.
+pub(crate) fn annotated_again(before: Option<&[u8]>, more: &[u8]) -> Option<Box<[u8]>> {
+    annotated(before, added(Some(more)))
+}
+
 fn push_annotations(out: &mut Vec<u8>, annotations: &MapBuf) {
     if !annotations.is_empty() {
         SectionKind::MessageAnnotations.push(out);

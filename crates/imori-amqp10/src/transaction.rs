@@ -9,7 +9,7 @@ use imori_core::outbound::{Numbers, SessionId};
 use imori_core::time::Time;
 
 use crate::codec::condition;
-use crate::limits::{TRANSACTION_STEPS_MAX, TRANSACTIONS_MAX};
+use crate::limits::{TRANSACTION_ANNOTATIONS_BYTES_MAX, TRANSACTION_STEPS_MAX, TRANSACTIONS_MAX};
 use crate::protocol_error::ProtocolError;
 
 /// The number of a transaction, which no other of its connection has. Clients know it as four bytes.
@@ -33,6 +33,8 @@ pub(crate) struct Transaction {
     link: LinkOf,
     /// Publishes and settlements in order.
     pub(crate) steps: Vec<Step>,
+    /// Bytes of the annotations that settlements among them add.
+    annotations_bytes: usize,
     /// The deliveries among them.
     pub(crate) retired: Vec<Retired>,
     /// When it is over; none before its first step, as clients declare long before they need one.
@@ -83,8 +85,14 @@ impl Transactions {
             return Err(ProtocolError::new(condition::RESOURCE_LIMIT_EXCEEDED, text));
         }
         self.last = self.last.wrapping_add(1);
-        let transaction =
-            Transaction { link, steps: Vec::new(), retired: Vec::new(), ends: None, is_over: false };
+        let transaction = Transaction {
+            link,
+            steps: Vec::new(),
+            annotations_bytes: 0,
+            retired: Vec::new(),
+            ends: None,
+            is_over: false,
+        };
         self.open.insert(TransactionId(self.last), transaction);
         Ok(TransactionId(self.last))
     }
@@ -111,7 +119,7 @@ impl Transactions {
     /// Adds a step to a transaction that was found, with the deliveries that it settles.
     ///
     /// # Errors
-    /// The transaction has as many steps as it may have.
+    /// The transaction has as many steps as it may have, or as many annotations.
     pub(crate) fn add(
         &mut self,
         id: TransactionId,
@@ -125,6 +133,16 @@ impl Transactions {
                 "a transaction has {TRANSACTION_STEPS_MAX} messages and settlements at most; discharge more often"
             );
             return Err(ProtocolError::new(condition::RESOURCE_LIMIT_EXCEEDED, text));
+        }
+        if let Step::Settle { annotations: Some(annotations), .. } = &step {
+            let bytes = transaction.annotations_bytes + annotations.added.len();
+            if bytes > TRANSACTION_ANNOTATIONS_BYTES_MAX {
+                let text = format_args!(
+                    "a transaction adds {TRANSACTION_ANNOTATIONS_BYTES_MAX} bytes of annotations at most; discharge more often"
+                );
+                return Err(ProtocolError::new(condition::RESOURCE_LIMIT_EXCEEDED, text));
+            }
+            transaction.annotations_bytes = bytes;
         }
         transaction.ends.get_or_insert_with(|| now.after(time_max));
         transaction.steps.push(step);
@@ -165,6 +183,7 @@ impl Transactions {
             let over = Transaction {
                 link: transaction.link,
                 steps: Vec::new(),
+                annotations_bytes: 0,
                 retired: Vec::new(),
                 ends: None,
                 is_over: true,
@@ -182,12 +201,19 @@ impl Transactions {
 
 #[cfg(test)]
 mod tests {
+    use imori_core::broker::Annotations;
+
     use super::*;
 
     const LINK: LinkOf = (3, 7);
 
     fn step() -> Step {
-        Step::Settle { session: SessionId(4), numbers: Numbers::One(1), outcome: Outcome::Accept }
+        Step::Settle {
+            session: SessionId(4),
+            numbers: Numbers::One(1),
+            outcome: Outcome::Accept,
+            annotations: None,
+        }
     }
 
     #[test]
@@ -227,6 +253,23 @@ mod tests {
         assert_eq!(transactions.take_of(3, Some(8)).len(), 0);
         assert_eq!(transactions.take_of(3, Some(7)).len(), TRANSACTIONS_MAX);
         transactions.declare(LINK).unwrap();
+    }
+
+    /// SECURITY LIM-10.
+    #[test]
+    fn a_transaction_adds_so_many_annotations_at_most() {
+        let mut transactions = Transactions::default();
+        let id = transactions.declare(LINK).unwrap();
+        let time = (Time(0), Duration::from_secs(1));
+        let mut add = |bytes| {
+            let annotations = Annotations { added: vec![0; bytes].into_boxed_slice(), merge: |_, _| None };
+            let Step::Settle { session, numbers, outcome, .. } = step() else { unreachable!() };
+            let step = Step::Settle { session, numbers, outcome, annotations: Some(annotations) };
+            transactions.add(id, step, None, time).map_err(|refused| refused.condition())
+        };
+        assert_eq!(add(TRANSACTION_ANNOTATIONS_BYTES_MAX - 1), Ok(()));
+        assert_eq!(add(2), Err(condition::RESOURCE_LIMIT_EXCEEDED));
+        assert_eq!(add(1), Ok(()));
     }
 
     #[test]

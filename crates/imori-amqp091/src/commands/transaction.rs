@@ -81,7 +81,7 @@ pub(crate) fn add_settle<W: World>(
     if let Some(number) = numbers.named().filter(|number| !is_there(*number)) {
         return Err(precondition(&format!("unknown delivery tag {number}")));
     }
-    transaction.steps.push(Step::Settle { session, numbers, outcome });
+    transaction.steps.push(Step::Settle { session, numbers, outcome, annotations: None });
     Ok(true)
 }
 

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use imori_core::broker;
+use imori_core::broker::{self, Annotations};
 use imori_core::delivery::Outcome;
 use imori_core::inbound::Performed;
 use imori_core::outbound::{Numbers, SessionId};
@@ -16,7 +16,7 @@ use crate::codec::restricted::Role;
 use crate::codec::value::Map;
 use crate::commands::transaction::{add_settle, named};
 use crate::limits::ADDED_ANNOTATIONS_BYTES_MAX;
-use crate::message::annotated;
+use crate::message::{annotated, annotated_again};
 use crate::protocol_error::{Failure, ProtocolError};
 use crate::session::session_of;
 use crate::transaction::Retired;
@@ -44,6 +44,7 @@ pub(crate) fn disposition<W: World>(
         return Ok(Performed::Done);
     };
     let Some(first) = number(delivered, first) else { return Ok(Performed::Done) };
+    let more = added_by(disposition.state.as_ref());
     if let Some(transaction) = transaction {
         let retired = Retired {
             session,
@@ -52,13 +53,15 @@ pub(crate) fn disposition<W: World>(
             outcome,
             is_settled: disposition.settled,
         };
-        add_settle(client, world, transaction, retired).map_err(Failure::Session)?;
+        let annotations = match more {
+            Some(more) => Some(annotations(client, world, (session, retired.numbers), more)?),
+            None => None,
+        };
+        add_settle(client, world, transaction, retired, annotations).map_err(Failure::Session)?;
         return Ok(Performed::Done);
     }
-    if let Some(DeliveryState::Modified(Modified { message_annotations: Some(more), .. })) =
-        &disposition.state
-    {
-        annotate(client, world, (session, Numbers::Range(first, last)), *more)?;
+    if let Some(more) = more {
+        annotate(client, world, (session, Numbers::Range(first, last)), more)?;
     }
     let report = broker::settle(world, &client.actor(), session, Numbers::Range(first, last), outcome)
         .map_err(|error| Failure::Session(error.into()))?;
@@ -90,13 +93,44 @@ fn annotate<W: World>(
     };
     broker::annotate(world, &client.actor(), session, numbers, annotate)
         .map_err(|error| Failure::Session(error.into()))?;
-    if is_over.get() {
-        let text = format_args!(
-            "annotations that receivers added to a message have over {ADDED_ANNOTATIONS_BYTES_MAX} bytes; add fewer"
-        );
-        return Err(Failure::Session(ProtocolError::new(condition::RESOURCE_LIMIT_EXCEEDED, text)));
+    if is_over.get() { Err(too_many_annotations()) } else { Ok(()) }
+}
+
+/// The annotations that a transaction adds to messages when it is committed. Nobody else can add any meanwhile, so
+/// that their limit is checked here.
+fn annotations<W: World>(
+    client: &Client,
+    world: &W,
+    (session, numbers): (SessionId, Numbers),
+    more: Map<'_>,
+) -> Result<Annotations, Failure> {
+    let added = annotated(None, more).ok_or_else(too_many_annotations)?;
+    let mut is_over = false;
+    broker::visit_annotations(world, &client.actor(), session, numbers, |before| {
+        is_over |= before.is_some() && annotated_again(before, &added).is_none();
+    })
+    .map_err(|error| Failure::Session(error.into()))?;
+    if is_over { Err(too_many_annotations()) } else { Ok(Annotations { added, merge: annotated_again }) }
+}
+
+#[cold]
+fn too_many_annotations() -> Failure {
+    let text = format_args!(
+        "annotations that receivers added to a message have over {ADDED_ANNOTATIONS_BYTES_MAX} bytes; add fewer"
+    );
+    Failure::Session(ProtocolError::new(condition::RESOURCE_LIMIT_EXCEEDED, text))
+}
+
+/// The annotations that a receiver adds to the messages that it gives back, in a transaction or outside.
+fn added_by<'a>(state: Option<&DeliveryState<'a>>) -> Option<Map<'a>> {
+    match state? {
+        DeliveryState::Modified(modified) => modified.message_annotations,
+        DeliveryState::Transactional(state) => match state.outcome? {
+            composites::Outcome::Modified(modified) => modified.message_annotations,
+            _ => None,
+        },
+        _ => None,
     }
-    Ok(())
 }
 
 /// The number of the delivery with this id, among so many: ids are its last 32 bits. `None` where there is none yet.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use imori_core::broker::{self, Step};
+use imori_core::broker::{self, Annotations, Step};
 use imori_core::confirm::Confirm;
 use imori_core::delivery::Outcome;
 use imori_core::inbound::Performed;
@@ -218,18 +218,19 @@ pub(super) fn provisional<'a>(id: &'a [u8; 4]) -> DeliveryState<'a> {
     TransactionalState { txn_id: id, outcome: Some(composites::Outcome::Accepted(Accepted {})) }.into()
 }
 
-/// Adds the settlement of deliveries to a transaction.
+/// Adds the settlement of deliveries to a transaction, and the annotations that they come back with.
 pub(super) fn add_settle<W: World>(
     client: &mut Client,
     world: &W,
     id: TransactionId,
     retired: Retired,
+    annotations: Option<Annotations>,
 ) -> Result<(), ProtocolError> {
     let Retired { session, numbers, outcome, .. } = retired;
     if !is_there(client, world, &retired) {
         return Err(not_unsettled());
     }
-    let step = Step::Settle { session, numbers, outcome };
+    let step = Step::Settle { session, numbers, outcome, annotations };
     let time = (world.now(), client.settings.transaction_time_max);
     client.transactions.add(id, step, Some(retired), time)
 }

@@ -2,12 +2,12 @@
 //!
 //! `0 attach name=l handle=0 role=true source=source{address=q}` is a performative on channel 0, and ` | a` behind it a
 //! message whose body is these bytes. Values are text, `:symbol`, a number of type uint or of another by its last letter
-//! (`b` ubyte, `s` ushort, `l` ulong), `true` or `false`, `@hex` bytes, `[:a,:b]` or `name{field=value}`. A line that
-//! begins with `sasl` is a frame of SASL, `hello` and `sasl-hello` are protocol headers, `raw` is any bytes.
+//! (`b` ubyte, `s` ushort, `l` ulong), `true` or `false`, `@hex` bytes, `[:a,:b]`, `(:key=value)` or
+//! `name{field=value}`. A line that begins with `sasl` is a frame of SASL, `hello` and `sasl-hello` are protocol headers, `raw` is any bytes.
 
 use std::fmt::Write;
 
-use imori_amqp10::codec::constructor::LIST_8;
+use imori_amqp10::codec::constructor::{LIST_8, MAP_8};
 use imori_amqp10::codec::frame::{FrameKind, ProtocolHeader, Step, decode, push_frame, push_heartbeat};
 use imori_amqp10::codec::push::{Compound, push_descriptor, push_symbols, push_value};
 use imori_amqp10::codec::value::{Descriptor, Symbol, Value};
@@ -71,6 +71,7 @@ const LISTS: &[(u64, &str, &str)] = &[
     (0x43, "response", "response"),
     (0x44, "outcome", "code additional-data"),
     (0x70, "header", "durable priority ttl first-acquirer delivery-count"),
+    (0x72, "message-annotations", ""),
     (
         0x73,
         "properties",
@@ -179,6 +180,16 @@ fn push(out: &mut Vec<u8>, text: &str) {
                 parts.iter().map(|part| Symbol(part.strip_prefix(':').unwrap())).collect();
             push_symbols(out, &symbols);
         }
+        _ if text.starts_with('(') => {
+            let pairs = split(text.strip_prefix('(').unwrap().strip_suffix(')').unwrap(), ',');
+            let compound = Compound::begin(out, MAP_8);
+            for pair in &pairs {
+                let (key, value) = pair.split_once('=').unwrap();
+                push(out, key);
+                push(out, value);
+            }
+            compound.end(out, 2 * pairs.len() as u32);
+        }
         _ if text.contains('{') => {
             let (name, fields) = text.split_once('{').unwrap();
             composite(out, name, fields);
@@ -208,8 +219,8 @@ fn split(text: &str, at: char) -> Vec<String> {
     for char in text.chars() {
         match char {
             '"' => is_quoted = !is_quoted,
-            '{' | '[' => depth += 1,
-            '}' | ']' => depth -= 1,
+            '{' | '[' | '(' => depth += 1,
+            '}' | ']' | ')' => depth -= 1,
             _ => {}
         }
         if char == at && depth == 0 && !is_quoted {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
 
 use super::deliver::{change_and_deliver, wake_consumers};
-use super::steps::{Publish, Settles, Step, check};
+use super::steps::{Publish, Settle, Step, check};
 use crate::authorize::Actor;
 use crate::confirm::{Confirm, Level, Lsn};
 use crate::delivery::{Outcome, QueuePosition};
@@ -90,9 +90,9 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
 }
 
 /// All queues of a transaction, by rising id.
-fn queues_of(publishes: &[Publish<'_>], settles: &Settles) -> Vec<QueueId> {
+fn queues_of(publishes: &[Publish<'_>], settles: &[Settle<'_>]) -> Vec<QueueId> {
     let mut ids: Vec<QueueId> = publishes.iter().flat_map(Publish::queues).copied().collect();
-    ids.extend(settles.iter().map(|(place, _)| place.queue));
+    ids.extend(settles.iter().map(|settle| settle.place.queue));
     ids.sort_unstable();
     ids.dedup();
     ids
@@ -159,12 +159,12 @@ fn refuse_large<'r, W: World>(
     world: &W,
     queues: &mut LockedQueues<'_, '_>,
     records: impl Iterator<Item = &'r NewRecord>,
-    settles: &Settles,
+    settles: &[Settle<'_>],
 ) -> Result<(), BrokerError> {
     let mut is_kept =
         |place: &QueuePosition| queues.find(place.queue).is_some_and(|queue| queue.durability().is_some());
     let (mut kept, mut dying) = (0, 0);
-    for (_, outcome) in settles.iter().filter(|(place, _)| is_kept(place)) {
+    for Settle { outcome, .. } in settles.iter().filter(|settle| is_kept(&settle.place)) {
         kept += 1;
         // Each message that may die may get a record as a pending dead letter.
         dying += usize::from(*outcome != Outcome::Accept);
@@ -228,7 +228,7 @@ impl Applied {
         now: Time,
     ) {
         for step in steps {
-            let Step::Settle { session, numbers, outcome } = step else { continue };
+            let Step::Settle { session, numbers, outcome, annotations } = step else { continue };
             // A transaction is done at once, and no larger than one may be.
             let settled = world
                 .with_outbound(actor.connection, |outbound| {
@@ -238,6 +238,9 @@ impl Applied {
             self.wakes.extend(settled.wakes);
             for unsettled in settled.deliveries {
                 let Some(queue) = queues.find(unsettled.place.queue) else { continue };
+                if let Some(annotations) = annotations {
+                    queue.annotate(unsettled.place.sequence, |before| annotations.merged(before));
+                }
                 let died = self.effects.dead.len();
                 let reader = Reader { connection: actor.connection, id: unsettled.reader };
                 queue.settle_by(reader, unsettled.place.sequence, *outcome, now, &mut self.effects);
@@ -347,14 +350,18 @@ fn confirm_of_all(plans: &[LockedPlan], settle_level: Option<Level>, through: Ls
 fn moves<W: World>(
     world: &W,
     actor: &Actor<'_>,
-    settled: &[(QueuePosition, Outcome)],
+    settles: &[Settle<'_>],
     now: Time,
 ) -> BTreeMap<QueuePosition, Move> {
     let mut moves = BTreeMap::new();
-    for (place, outcome) in settled.iter().filter(|(_, outcome)| *outcome != Outcome::Accept) {
-        let death = world.with_queue(place.queue, |queue| queue.death(place.sequence, *outcome, now));
-        let moved = death.flatten().map(|dead| Move::of(world, actor.vhost, dead));
-        moves.extend(moved.map(|moved| (*place, moved)));
+    for settle in settles.iter().filter(|settle| settle.outcome != Outcome::Accept) {
+        let Settle { place, outcome, annotations } = *settle;
+        let death = world.with_queue(place.queue, |queue| queue.death(place.sequence, outcome, now));
+        let Some(mut dead) = death.flatten() else { continue };
+        if let Some(annotations) = annotations {
+            dead.annotate(|before| annotations.merged(before));
+        }
+        moves.insert(place, Move::of(world, actor.vhost, dead));
     }
     moves
 }

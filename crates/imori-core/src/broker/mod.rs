@@ -51,6 +51,6 @@ pub use publish::{
 pub use purge::purge;
 pub use recheck::{Revoked, recheck_readers};
 pub use relocate::{Waiting, relocate};
-pub use settle::{SettleReport, annotate, grant, grant_frames, settle};
-pub use steps::Step;
+pub use settle::{SettleReport, annotate, grant, grant_frames, settle, visit_annotations};
+pub use steps::{Annotations, MergeAnnotations, Step};
 pub use throttle::{must_wait_to_commit, must_wait_to_publish};

@@ -98,6 +98,27 @@ pub fn annotate<W: World>(
     Ok(())
 }
 
+/// Calls `visit` with the annotations of each unsettled message among these, as [`annotate`] would.
+///
+/// # Errors
+/// [`BrokerError::Refused`].
+pub fn visit_annotations<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    session: SessionId,
+    numbers: Numbers,
+    mut visit: impl FnMut(Option<&[u8]>),
+) -> Result<(), BrokerError> {
+    world.authorize(actor, Action::Settle, Object::Vhost)?;
+    let meant = world.with_outbound(actor.connection, |outbound| outbound.meant(session, numbers, 0));
+    for unsettled in meant.unwrap_or_default() {
+        world.with_queue(unsettled.place.queue, |queue| {
+            visit(queue.annotations(unsettled.place.sequence));
+        });
+    }
+    Ok(())
+}
+
 /// Tells the queues what became of their messages, and lets the consumers take more. Gives the highest level
 /// among the queues.
 pub(super) fn settle_in_queues<W: World>(

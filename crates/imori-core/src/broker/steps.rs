@@ -34,7 +34,22 @@ pub enum Step {
         numbers: Numbers,
         /// In this way.
         outcome: Outcome,
+        /// The messages come back with these annotations more.
+        annotations: Option<Annotations>,
     },
+}
+
+/// Makes the annotations of a message of those that it has and of those that are added. Where it gives none the message
+/// keeps what it has.
+pub type MergeAnnotations = fn(Option<&[u8]>, &[u8]) -> Option<Box<[u8]>>;
+
+/// Annotations that a consumer adds to messages which it gives back, in the form of its protocol.
+#[derive(Debug, Clone)]
+pub struct Annotations {
+    /// The annotations that it adds.
+    pub added: Box<[u8]>,
+    /// Merges them with those of a message.
+    pub merge: MergeAnnotations,
 }
 
 /// A message that a transaction publishes, and its receivers.
@@ -45,8 +60,19 @@ pub(super) struct Publish<'a> {
     pub(super) route: Option<Arc<Route>>,
 }
 
-/// Deliveries that are to be settled, and how.
-pub(super) type Settles = Vec<(QueuePosition, Outcome)>;
+/// A delivery that is to be settled, and how.
+pub(super) struct Settle<'a> {
+    pub(super) place: QueuePosition,
+    pub(super) outcome: Outcome,
+    pub(super) annotations: Option<&'a Annotations>,
+}
+
+impl Annotations {
+    /// The annotations of a message that has those `before`, with these.
+    pub(super) fn merged(&self, before: Option<&[u8]>) -> Option<Box<[u8]>> {
+        (self.merge)(before, &self.added)
+    }
+}
 
 impl Publish<'_> {
     /// The publisher's name for it.
@@ -66,8 +92,8 @@ pub(super) fn check<'a, W: World>(
     world: &W,
     actor: &Actor<'_>,
     steps: &'a [Step],
-) -> Result<(Vec<Publish<'a>>, Settles), BrokerError> {
-    let (mut publishes, mut settles) = (Vec::new(), Settles::new());
+) -> Result<(Vec<Publish<'a>>, Vec<Settle<'a>>), BrokerError> {
+    let (mut publishes, mut settles) = (Vec::new(), Vec::new());
     // What an earlier step settles is not there for a later one.
     let mut settled = BTreeSet::<(SessionId, u64)>::new();
     let mut through = Through::default();
@@ -87,7 +113,7 @@ pub(super) fn check<'a, W: World>(
                 };
                 publishes.push(Publish { publication: Publication::of_stored(message), subject, route });
             }
-            Step::Settle { session, numbers, outcome } => {
+            Step::Settle { session, numbers, outcome, annotations } => {
                 world.authorize(actor, Action::Settle, Object::Vhost)?;
                 let (is_known, meant) = world
                     .with_outbound(actor.connection, |outbound| {
@@ -102,7 +128,12 @@ pub(super) fn check<'a, W: World>(
                 }
                 through.note(*session, *numbers, meant.last().map_or(0, |unsettled| unsettled.number));
                 let new = meant.iter().filter(|unsettled| settled.insert((*session, unsettled.number)));
-                settles.extend(new.map(|unsettled| (unsettled.place, *outcome)));
+                let annotations = annotations.as_ref();
+                settles.extend(new.map(|unsettled| Settle {
+                    place: unsettled.place,
+                    outcome: *outcome,
+                    annotations,
+                }));
             }
         }
     }

@@ -80,6 +80,15 @@ pub struct DeadLetter {
     pub deaths: Arc<Deaths>,
 }
 
+impl DeadLetter {
+    /// Gives it other annotations, as [`Queue::annotate`] does.
+    pub(crate) fn annotate(&mut self, annotate: impl FnOnce(Option<&[u8]>) -> Option<Box<[u8]>>) {
+        if let Some(annotations) = annotate(self.deaths.annotations()) {
+            self.deaths = Arc::new(Deaths::clone(&self.deaths).with_annotations(Some(annotations)));
+        }
+    }
+}
+
 impl Queue {
     /// Settles a delivery as its consumer says; tells whether it was out.
     pub fn settle(&mut self, sequence: u64, outcome: Outcome, now: Time, effects: &mut Effects) -> bool {
@@ -144,6 +153,11 @@ impl Queue {
         let Some(annotations) = annotate(history.and_then(Deaths::annotations)) else { return };
         let history = history.cloned().unwrap_or_default().with_annotations(Some(annotations));
         entry.envelope.deaths = Some(Arc::new(history));
+    }
+
+    /// The annotations of a message that is out, if it has any.
+    pub fn annotations(&self, sequence: u64) -> Option<&[u8]> {
+        self.unsettled.get(&sequence)?.envelope.deaths.as_ref()?.annotations()
     }
 
     /// The dead letter that settling a delivery with `outcome` would cause, if any.

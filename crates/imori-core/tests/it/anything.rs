@@ -182,7 +182,8 @@ impl<'w> Random<'w> {
         }
         // The reader's own transaction settles something too, if that is there.
         let numbers = Numbers::One(u64::from(b % 40));
-        let settle = Step::Settle { session: SessionId(0), numbers, outcome: Outcome::Accept };
+        let settle =
+            Step::Settle { session: SessionId(0), numbers, outcome: Outcome::Accept, annotations: None };
         let with_settle = [&steps[..], &[settle]].concat();
         if broker::commit(self.world, &self.reader.actor(), &with_settle).is_err() {
             drop(broker::commit(self.world, &self.reader.actor(), &steps));

@@ -1,4 +1,4 @@
-use imori_core::broker::{self, Step};
+use imori_core::broker::{self, Annotations, Step};
 use imori_core::delivery::Outcome;
 use imori_core::error::BrokerError;
 use imori_core::memory::Gauge;
@@ -7,7 +7,7 @@ use imori_core::outbound::{Numbers, SessionId};
 use imori_core::queue::{Overflow, QueueSettings};
 use imori_core::route::RouteError;
 use imori_core::world::{Counter, World};
-use imori_testkit::{Caller, TestWorld};
+use imori_testkit::{Caller, TestWorld, dying_to};
 
 fn publish(gauge: &Gauge, exchange: &str, subject: &str, body: &str) -> Step {
     let view =
@@ -21,7 +21,7 @@ fn publish(gauge: &Gauge, exchange: &str, subject: &str, body: &str) -> Step {
 }
 
 fn settle(numbers: Numbers, outcome: Outcome) -> Step {
-    Step::Settle { session: SessionId(0), numbers, outcome }
+    Step::Settle { session: SessionId(0), numbers, outcome, annotations: None }
 }
 
 fn commit(client: &Caller<'_>, steps: &[Step]) -> Result<usize, BrokerError> {
@@ -136,4 +136,47 @@ fn steps_that_mean_several_deliveries_settle_each_of_them_once() {
         let unsettled = ["a", "b"].map(|name| world.depth(name).expect("it is there").1);
         assert_eq!((unsettled[0], unsettled[1]), left, "row {row}");
     }
+}
+
+#[test]
+fn annotations_come_with_the_commit_and_go_with_a_dead_letter() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    let full =
+        QueueSettings { length_max: Some(0), overflow: Overflow::RejectPublish, ..QueueSettings::default() };
+    client.declare_with("full", &full).unwrap();
+    client.declare("dead");
+    let limited = QueueSettings { delivery_limit: Some(0), ..dying_to("", Some("dead")) };
+    client.declare_with("limited", &limited).unwrap();
+    client.declare("q");
+    let noted = |number, failed| Step::Settle {
+        session: SessionId(0),
+        numbers: Numbers::One(number),
+        outcome: Outcome::Release { failed },
+        annotations: Some(Annotations {
+            added: Box::from(*b"+"),
+            merge: |before, more| Some([before.unwrap_or_default(), more].concat().into()),
+        }),
+    };
+    let annotations = |name, sequence| {
+        let id = world.queue(name).unwrap();
+        world.with_queue(id, |queue| queue.annotations(sequence).map(<[u8]>::to_vec)).unwrap()
+    };
+    client.consume("q", "c", 9);
+    client.send("q", "a");
+    // Each release is followed by another delivery.
+    commit(&client, &[noted(1, false)]).unwrap();
+    assert_eq!(annotations("q", 1), Some(b"+".to_vec()));
+    let refused = commit(&client, &[noted(2, false), publish(world.gauge(), "", "full", "x")]);
+    assert!(matches!(refused, Err(BrokerError::QueueFull(_))), "{refused:?}");
+    assert_eq!(annotations("q", 1), Some(b"+".to_vec()), "a refused transaction adds nothing");
+    commit(&client, &[noted(2, true)]).unwrap();
+    assert_eq!(annotations("q", 1), Some(b"++".to_vec()));
+
+    client.consume("limited", "l", 9);
+    client.consume("dead", "d", 9);
+    client.send("limited", "b");
+    commit(&client, &[noted(4, true)]).unwrap();
+    assert_eq!(world.depth("dead"), Some((0, 1)));
+    assert_eq!(annotations("dead", 1), Some(b"+".to_vec()));
 }

@@ -159,7 +159,12 @@ fn the_last_death_of_a_history_is_the_last_one_however_it_died() {
             client.consume("waits", "w", 1);
             if in_transaction {
                 let (session, numbers, outcome) = (SessionId(0), Numbers::One(1), Outcome::Reject);
-                commit(&world, &client.actor(), &[Step::Settle { session, numbers, outcome }]).unwrap();
+                commit(
+                    &world,
+                    &client.actor(),
+                    &[Step::Settle { session, numbers, outcome, annotations: None }],
+                )
+                .unwrap();
             } else {
                 client.settle(Numbers::One(1), Outcome::Reject).unwrap();
             }

@@ -134,7 +134,7 @@ fn what_a_transaction_rejects_moves_with_it_after_any_crash() {
             let message = Message::store(&view, None, world.gauge());
             let settle = |number, outcome| {
                 let numbers = Numbers::One(number);
-                Step::Settle { session: SessionId(0), numbers, outcome }
+                Step::Settle { session: SessionId(0), numbers, outcome, annotations: None }
             };
             let steps = [
                 Step::Publish { address: Address::new(b"", b"other"), copies: Vec::new(), message },

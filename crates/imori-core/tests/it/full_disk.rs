@@ -76,7 +76,12 @@ fn what_is_rejected_is_in_one_queue_with_room_or_without() {
         let properties = TestMessage::default().properties();
         let view = MessageView { properties: &properties, text: b"", body: b"other" };
         let steps = [
-            Step::Settle { session: SessionId(0), numbers: Numbers::One(1), outcome: REJECT },
+            Step::Settle {
+                session: SessionId(0),
+                numbers: Numbers::One(1),
+                outcome: REJECT,
+                annotations: None,
+            },
             Step::Publish {
                 address: Address::new(b"", b"dead"),
                 copies: Vec::new(),

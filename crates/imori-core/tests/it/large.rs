@@ -209,6 +209,7 @@ fn a_transaction_that_settles_more_than_one_group_takes_settles_nothing() {
             session: SessionId(0),
             numbers: Numbers::UpTo(number),
             outcome: Outcome::Accept,
+            annotations: None,
         };
         // What an earlier step settles, a later one does not settle again.
         let steps = [settle(20), settle(MESSAGES as u64)];

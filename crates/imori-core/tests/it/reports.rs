@@ -131,7 +131,12 @@ fn a_transaction_tells_which_of_its_messages_nobody_got() {
     let kept = TestMessage { body: "m", ..TestMessage::default() };
     let steps = [
         step(&client, "", "nobody", &kept),
-        Step::Settle { session: SessionId(0), numbers: Numbers::One(1), outcome: Outcome::Accept },
+        Step::Settle {
+            session: SessionId(0),
+            numbers: Numbers::One(1),
+            outcome: Outcome::Accept,
+            annotations: None,
+        },
         step(&client, "", "q", &kept),
         step(&client, "amq.topic", "t", &TRANSIENT),
         step(&client, "amq.fanout", "", &kept),

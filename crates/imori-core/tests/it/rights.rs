@@ -90,7 +90,12 @@ fn who_has_no_rights_does_nothing() {
     };
     let subscribe =
         || SubscribeOptions { session: SessionId(0), label: Box::default(), group: None, selector: None };
-    let settle = |numbers| Step::Settle { session: SessionId(0), numbers, outcome: Outcome::Accept };
+    let settle = |numbers| Step::Settle {
+        session: SessionId(0),
+        numbers,
+        outcome: Outcome::Accept,
+        annotations: None,
+    };
     let publish = |subject: &str| Step::Publish {
         address: Address::new(b"", subject.as_bytes()),
         copies: Vec::new(),

@@ -35,7 +35,7 @@ pub(crate) fn settle<'a, W: World>(
     };
     if let Some(transaction) = headers.value("transaction") {
         let transaction = client.transactions.extend(&transaction, &client.settings.limits)?;
-        transaction.steps.push(Step::Settle { session: SESSION, numbers, outcome });
+        transaction.steps.push(Step::Settle { session: SESSION, numbers, outcome, annotations: None });
         transaction.promise(receipt, ReceiptKind::Plain, world.gauge());
         return Ok(FrameOutcome::with_receipt(None));
     }
