@@ -122,6 +122,33 @@ impl DeliveryCount {
     }
 }
 
+/// A message that is in a durable queue, and the annotations that consumers have added to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnnotatedMessage {
+    /// The message.
+    pub record_ref: RecordRef,
+    /// All annotations that it got, in the form of the protocol that has such.
+    pub annotations: Box<[u8]>,
+}
+
+/// The deliveries of a message before the start, until it is read from its page.
+#[derive(Debug)]
+pub(crate) struct EarlierDeliveries {
+    pub(crate) count: DeliveryCount,
+    /// The annotations that it got, if it got any.
+    pub(crate) annotations: Option<Box<[u8]>>,
+}
+
+impl EarlierDeliveries {
+    /// Writes them into the envelope of the message.
+    pub(crate) fn apply_to(&self, envelope: &mut Envelope) {
+        self.count.apply_to(envelope);
+        if let Some(annotations) = &self.annotations {
+            envelope.annotate(annotations.clone());
+        }
+    }
+}
+
 /// The id of a message that a queue took, within a window of time in which it takes none of that id again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DedupEntry {

@@ -1,6 +1,7 @@
 """What receivers say became of a message, and who gets it next."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pika
@@ -109,6 +110,44 @@ def test_annotations_of_modified_stay_with_the_message(
         got = dict(letter.annotations or {})
         assert {key: got[key] for key in symbols(expected)} == symbols(expected)
         assert got[proton.symbol("x-first-death-queue")] == "noted"
+
+
+@pytest.mark.parametrize("filler", [0, 60])
+def test_annotations_of_modified_outlast_a_broker_that_is_killed(
+    tmp_path: Path, filler: int
+) -> None:
+    """A durable message in a durable queue has them after `kill -9`.
+
+    So many megabytes that come later make the journal free the file with their records.
+    """
+    with running_imori(tmp_path, amqp=True) as imori:
+        opened = connect(imori)
+        assert imori.amqp is not None
+        with pika.BlockingConnection(pika.ConnectionParameters(*imori.amqp)) as other:
+            other.channel().queue_declare("killed", durable=True)
+            other.channel().queue_declare("filler", durable=True)
+        sent = proton.Message(body="m", durable=True, annotations={"x-own": "kept"})
+        sender = opened.create_sender("/queues/killed")
+        sender.send(sent)
+        receiver = opened.create_receiver("/queues/killed", credit=10)
+        for number in range(2):
+            receiver.receive()
+            modify(receiver, annotations={"x-old": number, f"x-new-{number}": number})
+        # An answer comes after what was settled before it is on disk.
+        receiver.receive()
+        sender.send(proton.Message(body="last", durable=True))
+        fills = opened.create_sender("/queues/filler")
+        for _ in range(filler):
+            fills.send(proton.Message(body=b"x" * (1 << 20), durable=True))
+        imori.process.kill()
+        imori.process.wait()
+    with running_imori(tmp_path, amqp=True) as imori:
+        again = connect(imori)
+        message = again.create_receiver("/queues/killed").receive()
+        expected = {"x-own": "kept", "x-old": 1, "x-new-0": 0, "x-new-1": 1}
+        assert (message.body, message.annotations) == ("m", symbols(expected))
+        again.close()
+        assert imori.stop() == 0
 
 
 def test_more_annotations_than_a_message_keeps_end_the_session(imori: Imori) -> None:

@@ -7,17 +7,20 @@ use super::deliver::{change_and_deliver, wake_consumers};
 use super::steps::{Publish, Settle, Step, check};
 use crate::authorize::Actor;
 use crate::confirm::{Confirm, Level, Lsn};
-use crate::delivery::{Outcome, QueuePosition};
+use crate::delivery::{AnnotatedMessage, Outcome, QueuePosition};
 use crate::error::BrokerError;
 use crate::id::{ConnectionId, QueueId, Reader};
 use crate::message::AddressView;
 use crate::outbound::{SharedHeaders, Wake};
 use crate::pipeline::{
-    Batch, LockedPlan, LockedQueues, Move, PublishReport, Reports, check_bytes, group_bytes, live_receivers,
-    publish_dead_letters, record_counts, record_effects, reply, send_live,
+    Batch, LockedPlan, LockedQueues, Move, PublishReport, Reports, check_bytes, group_bytes, is_scarce,
+    live_receivers, publish_dead_letters, record_counts, record_effects, reply, send_live,
 };
 use crate::queue::{Arrival, Effects};
-use crate::record::{NewRecord, count_records, counts_bytes_max, settle_records, settles_bytes_max};
+use crate::record::{
+    NewRecord, annotation_records, annotations_bytes_max, count_records, counts_bytes_max, settle_records,
+    settles_bytes_max,
+};
 use crate::room::Room;
 use crate::time::Time;
 use crate::world::{Counter, World};
@@ -169,7 +172,13 @@ fn refuse_large<'r, W: World>(
         // Each message that may die may get a record as a pending dead letter.
         dying += usize::from(*outcome != Outcome::Accept);
     }
-    let bytes = group_bytes(records) + settles_bytes_max(kept) + counts_bytes_max(dying);
+    let mut annotations_bytes = |settle: &Settle<'_>| {
+        let queue = queues.find(settle.place.queue)?;
+        let merged = settle.annotations?.merged(queue.annotations(settle.place.sequence))?;
+        Some(annotations_bytes_max(merged.len()))
+    };
+    let annotations: usize = settles.iter().filter_map(&mut annotations_bytes).sum();
+    let bytes = group_bytes(records) + settles_bytes_max(kept) + counts_bytes_max(dying) + annotations;
     let bytes_max = world.group_bytes_max();
     if bytes > bytes_max { Err(BrokerError::TransactionTooLarge { bytes, bytes_max }) } else { Ok(()) }
 }
@@ -196,6 +205,8 @@ struct Applied {
     reports: Vec<PublishReport>,
     confirm: Confirm,
     effects: Effects,
+    /// Messages that come back with annotations which are to be recorded.
+    annotated: Vec<AnnotatedMessage>,
     wakes: Vec<Wake>,
     /// Dead letters that move by the records of the transaction, and the numbers of these.
     moved: Vec<Move>,
@@ -210,6 +221,7 @@ impl Applied {
             reports: vec![PublishReport::default(); publishes],
             confirm: Confirm::NOW,
             effects,
+            annotated: Vec::new(),
             wakes: Vec::new(),
             moved: Vec::new(),
             lsns_of_moved: Vec::new(),
@@ -239,7 +251,8 @@ impl Applied {
             for unsettled in settled.deliveries {
                 let Some(queue) = queues.find(unsettled.place.queue) else { continue };
                 if let Some(annotations) = annotations {
-                    queue.annotate(unsettled.place.sequence, |before| annotations.merged(before));
+                    let merge = |before: Option<&[u8]>| annotations.merged(before);
+                    self.annotated.extend(queue.annotate(unsettled.place.sequence, merge));
                 }
                 let died = self.effects.dead.len();
                 let reader = Reader { connection: actor.connection, id: unsettled.reader };
@@ -269,6 +282,9 @@ impl Applied {
         let mut settled = std::mem::take(&mut self.effects.settled);
         settled.extend(self.moved.iter().filter_map(Move::record_ref));
         group.records.extend(settle_records(&settled));
+        if !is_scarce(world) {
+            group.records.extend(annotation_records(&self.annotated));
+        }
         // Pending dead letters are settled too.
         group.records.extend(count_records(&std::mem::take(&mut self.effects.pending_dead_letters)));
         let (first, through) = group.append(world);

@@ -8,6 +8,7 @@ use crate::error::BrokerError;
 use crate::id::{ConnectionId, Reader, ReaderId};
 use crate::limits::SETTLES_AT_ONCE;
 use crate::outbound::{Grant, Numbers, SessionId, Settled, Source, Unsettled, Wake};
+use crate::pipeline::record_annotations;
 use crate::world::World;
 
 /// Gives a consumer credit. One that drains gets what there is, from disk too, and then gives up the rest of its credit:
@@ -93,7 +94,11 @@ pub fn annotate<W: World>(
     world.authorize(actor, Action::Settle, Object::Vhost)?;
     let meant = world.with_outbound(actor.connection, |outbound| outbound.meant(session, numbers, 0));
     for unsettled in meant.unwrap_or_default().into_iter().take(SETTLES_AT_ONCE) {
-        world.with_queue(unsettled.place.queue, |queue| queue.annotate(unsettled.place.sequence, &annotate));
+        world.with_queue(unsettled.place.queue, |queue| {
+            let annotated = queue.annotate(unsettled.place.sequence, &annotate);
+            // Under the lock: of two records of one message the later counts.
+            record_annotations(world, annotated.as_slice());
+        });
     }
     Ok(())
 }

@@ -34,6 +34,12 @@ pub struct Envelope {
 }
 
 impl Envelope {
+    /// Gives the message these annotations of consumers, which take the place of all that it had.
+    pub(crate) fn annotate(&mut self, annotations: Box<[u8]>) {
+        let history = self.deaths.as_deref().cloned().unwrap_or_default();
+        self.deaths = Some(Arc::new(history.with_annotations(Some(annotations))));
+    }
+
     /// The time when it expires in a queue whose messages may wait for so long.
     pub fn deadline(&self, ttl: Option<Duration>) -> Option<Time> {
         let expiration = self.expiration_ms.map(|ms| Duration::from_millis(u64::from(ms)));

@@ -1,7 +1,7 @@
 //! The work that a queue asks of the disk, to be done outside the queue's lock.
 
 use crate::confirm::Lsn;
-use crate::delivery::DeliveryCount;
+use crate::delivery::{AnnotatedMessage, DeliveryCount};
 use crate::entries::{Entry, GonePage, PageId, PagePlace, PageSource, Ranges};
 use crate::time::Time;
 
@@ -80,4 +80,6 @@ pub struct Tally {
     pub gone: Vec<GonePage>,
     /// Delivery counts of messages whose records may go.
     pub counts: Vec<DeliveryCount>,
+    /// Annotations of messages whose records of them may go.
+    pub annotations: Vec<AnnotatedMessage>,
 }

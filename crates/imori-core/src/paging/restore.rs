@@ -1,7 +1,7 @@
 //! Restores a queue after the broker was away: pages, messages in memory, and messages in the journal.
 
 use crate::confirm::Lsn;
-use crate::delivery::DeliveryCount;
+use crate::delivery::{AnnotatedMessage, DeliveryCount, EarlierDeliveries};
 use crate::entries::{Entry, Gathered, InJournal, PageFacts, PagePart, Part, Ranges, Run, restored_position};
 use crate::limits::PAGE_BYTES_GOAL;
 use crate::queue::Queue;
@@ -103,7 +103,18 @@ impl Queue {
 
     /// Takes the delivery counts of messages that are in pages.
     pub(crate) fn restore_counts(&mut self, counts: impl Iterator<Item = DeliveryCount>) {
-        self.counts.extend(counts.map(|count| (count.record_ref.lsn, count)));
+        let earlier =
+            |count: DeliveryCount| (count.record_ref.lsn, EarlierDeliveries { count, annotations: None });
+        self.counts.extend(counts.map(earlier));
+    }
+
+    /// Takes the annotations of messages whose delivery counts it has.
+    pub(crate) fn restore_annotations(&mut self, messages: impl Iterator<Item = AnnotatedMessage>) {
+        for AnnotatedMessage { record_ref, annotations } in messages {
+            if let Some(earlier) = self.counts.get_mut(&record_ref.lsn) {
+                earlier.annotations = Some(annotations);
+            }
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::draft::{PageDraft, PageWork, Tally};
 use crate::confirm::Lsn;
-use crate::delivery::DeliveryCount;
+use crate::delivery::{AnnotatedMessage, DeliveryCount, EarlierDeliveries};
 use crate::entries::{
     Entry, GonePage, PageId, PageKeep, PagePart, PagePlace, PageSource, Pages, Part, Run, first_position,
 };
@@ -285,7 +285,12 @@ impl Queue {
     pub fn tally(&mut self) -> Tally {
         let gone = self.pages.take_gone();
         let settled = self.pages.partly_settled().map(|(place, ranges)| (place, ranges.clone())).collect();
-        let mut counts: Vec<DeliveryCount> = self.counts.values().copied().collect();
+        let mut counts: Vec<DeliveryCount> = self.counts.values().map(|earlier| earlier.count).collect();
+        let noted = |earlier: &EarlierDeliveries| {
+            let annotations = earlier.annotations.clone()?;
+            Some(AnnotatedMessage { record_ref: earlier.count.record_ref, annotations })
+        };
+        let mut annotations: Vec<AnnotatedMessage> = self.counts.values().filter_map(noted).collect();
         let limit = self.settings().delivery_limit;
         let is_kept = |entry: &&Entry| {
             entry.page.and_then(|page| self.pages.get(page)).is_some_and(|page| page.is_kept())
@@ -296,12 +301,13 @@ impl Queue {
         let released = self.ready.lanes().flat_map(|level| level.released.values()).map(|entry| (entry, 0));
         for (entry, failures) in out.chain(released).filter(|(entry, _)| is_kept(entry)) {
             let failures = entry.envelope.failures.saturating_add(failures);
+            annotations.extend(self.annotated(entry));
             let envelope = &entry.envelope;
             if failures > 0 || envelope.is_redelivered || envelope.is_rejected {
                 counts.extend(self.count(entry, failures));
             }
         }
-        Tally { floor: self.floor(), settled, gone, counts }
+        Tally { floor: self.floor(), settled, gone, counts, annotations }
     }
 
     /// Gives all of its pages up, as it is deleted.

@@ -14,7 +14,7 @@ use crate::name::Name;
 use crate::queue::{Effects, Queue, QueueSettings};
 use crate::record::{
     Checkpoint, Definition, PageEntry, RecordKind, SegmentState, decode_journal_entry, decode_page_entry,
-    encode_counts, encode_page,
+    encode_annotations, encode_counts, encode_page,
 };
 use crate::restore::{Leaving, Restore};
 use crate::route::hamt::Seed;
@@ -119,6 +119,9 @@ impl Disk {
         if !tally.counts.is_empty() {
             self.append(RecordKind::Count, encode_counts(&tally.counts), false);
         }
+        for message in &tally.annotations {
+            self.append(RecordKind::Annotations, encode_annotations(message), false);
+        }
         let floor = tally.floor.map_or(next, |floor| floor.min(next)).max(self.floor);
         gone.extend(queue.take_purged(floor));
         let is_gone = |place: &PagePlace| gone.iter().any(|page| page.place == *place);
@@ -205,6 +208,7 @@ pub(crate) fn restored(
             RecordKind::Settle => restore.settle(payload).expect("it was written"),
             RecordKind::Purge => restore.purge(payload).expect("it was written"),
             RecordKind::Count => restore.count(payload).expect("it was written"),
+            RecordKind::Annotations => restore.annotations(payload).expect("it was written"),
             _ => {}
         }
     }

@@ -28,7 +28,9 @@ pub(crate) use enqueue::offer;
 pub(crate) use follow_ups::{FollowUps, give_up, unthrottle};
 pub(crate) use live::{live_receivers, pass, reply, send_live, send_to_own};
 pub(crate) use locked::{LockedPlan, LockedQueues};
-pub(crate) use record::{group_bytes, message_record, record_counts, record_effects};
+pub(crate) use record::{
+    group_bytes, is_scarce, message_record, record_annotations, record_counts, record_effects,
+};
 pub use report::PublishReport;
 pub(crate) use report::Reports;
 pub use resolve::may_publish;

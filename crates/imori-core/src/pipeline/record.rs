@@ -5,14 +5,16 @@ use super::batch::Batch;
 use super::plan::{Plan, plan_dead_letter};
 use super::report::Reports;
 use crate::confirm::{Confirm, Lsn};
-use crate::delivery::RecordRef;
+use crate::delivery::{AnnotatedMessage, RecordRef};
 use crate::id::DurableQueueId;
 use crate::limits::RECORD_SLACK_BYTES;
 use crate::message::{AddressView, DeathReason, Deaths, Publication};
 use crate::queue::{DeadLetter, Effects};
 use crate::record::{
-    NewRecord, RecordKind, count_records, encode_message, encode_settle, purge_records, settle_records,
+    NewRecord, RecordKind, annotation_records, count_records, encode_message, encode_settle, purge_records,
+    settle_records,
 };
+use crate::room::{Room as _, RoomState};
 use crate::route::Route;
 use crate::time::Time;
 use crate::world::{Counter, Latency, World};
@@ -105,6 +107,19 @@ pub(crate) fn record_counts<W: World>(world: &W, effects: &mut Effects) {
         counted.append(&mut effects.pending_dead_letters);
         world.append(count_records(&counted));
     }
+}
+
+/// Records annotations of messages, whose queues are locked for the reason of [`record_counts`]. Where the disk has little
+/// room they are not recorded: the messages are to settle, which gives room back.
+pub(crate) fn record_annotations<W: World>(world: &W, messages: &[AnnotatedMessage]) {
+    if !messages.is_empty() && !is_scarce(world) {
+        world.append(annotation_records(messages));
+    }
+}
+
+/// Tells whether there is so little room that annotations are not recorded.
+pub(crate) fn is_scarce<W: World>(world: &W) -> bool {
+    world.room().state() == RoomState::Scarce
 }
 
 /// Records that queues are done with these messages; gives the number of the last record.

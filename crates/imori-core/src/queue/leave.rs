@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::queue::Queue;
-use crate::delivery::{DeliveryCount, Outcome, RecordRef};
+use crate::delivery::{AnnotatedMessage, DeliveryCount, Outcome, RecordRef};
 use crate::entries::{Entry, Page, PurgedPage};
 use crate::id::Reader;
 use crate::message::{DeathReason, Deaths, Message};
@@ -146,13 +146,22 @@ impl Queue {
     }
 
     /// Gives a message that is out other annotations; `annotate` makes them of those that it has. Nothing changes where
-    /// that gives none.
-    pub fn annotate(&mut self, sequence: u64, annotate: impl FnOnce(Option<&[u8]>) -> Option<Box<[u8]>>) {
-        let Some(entry) = self.unsettled.get_mut(&sequence) else { return };
-        let history = entry.envelope.deaths.as_deref();
-        let Some(annotations) = annotate(history.and_then(Deaths::annotations)) else { return };
-        let history = history.cloned().unwrap_or_default().with_annotations(Some(annotations));
-        entry.envelope.deaths = Some(Arc::new(history));
+    /// that gives none. Tells what is to be recorded of it.
+    pub fn annotate(
+        &mut self,
+        sequence: u64,
+        annotate: impl FnOnce(Option<&[u8]>) -> Option<Box<[u8]>>,
+    ) -> Option<AnnotatedMessage> {
+        let entry = self.unsettled.get_mut(&sequence)?;
+        let annotations = annotate(entry.envelope.deaths.as_deref().and_then(Deaths::annotations))?;
+        entry.envelope.annotate(annotations);
+        self.annotated(self.unsettled.get(&sequence)?)
+    }
+
+    /// The record of the annotations of a message, if it has both.
+    pub(crate) fn annotated(&self, entry: &Entry) -> Option<AnnotatedMessage> {
+        let annotations = Box::from(entry.envelope.deaths.as_ref()?.annotations()?);
+        Some(AnnotatedMessage { record_ref: self.record_ref(entry.envelope.lsn)?, annotations })
     }
 
     /// The annotations of a message that is out, if it has any.

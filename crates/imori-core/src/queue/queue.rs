@@ -23,7 +23,7 @@ use super::waiting_publishers::WaitingPublishers;
 use crate::activity::{QueueActivity, WaitSample};
 use crate::confirm::{Level, Lsn};
 use crate::consumers::{ConsumeRefusal, Consumers, Selection};
-use crate::delivery::{DeliveryCount, RecordRef};
+use crate::delivery::{DeliveryCount, EarlierDeliveries, RecordRef};
 use crate::entries::{Delayed, Entry, LiveRecords, PageId, Pages, Ready};
 use crate::id::{ConnectionId, DurableQueueId, Reader, VhostId};
 use crate::limits::DEDUP_BYTES_MAX;
@@ -85,8 +85,8 @@ pub struct Queue {
     pub(crate) page_retry: Option<Time>,
     /// The records of messages that are in no page.
     pub(crate) live_records: LiveRecords,
-    /// Delivery counts of messages that nobody has read since the start, by their records.
-    pub(crate) counts: HashMap<Lsn, DeliveryCount, FixedState>,
+    /// Earlier deliveries of messages that nobody has read since the start, by their records.
+    pub(crate) counts: HashMap<Lsn, EarlierDeliveries, FixedState>,
     pub(crate) consumers: Consumers,
     /// When those consumers look on that select or browse, if they stopped for others.
     pub(crate) seek_again: Option<Time>,

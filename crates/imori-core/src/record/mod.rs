@@ -7,12 +7,14 @@ mod page;
 mod checkpoint;
 mod message;
 mod settle;
+mod annotations;
 mod purge;
 mod dedup_entry;
 mod definition;
 mod ranges;
 mod fields;
 
+pub use annotations::{annotation_records, annotations_bytes_max, decode_annotations, encode_annotations};
 pub use checkpoint::{Checkpoint, SegmentState};
 pub use dedup_entry::{decode_dedup_entries, encode_dedup_entries};
 pub use definition::{BindingDefinition, BindingTarget, Definition, Row, RowsGone, Table};
@@ -40,6 +42,8 @@ pub enum RecordKind {
     Purge,
     /// Deliveries of messages that failed.
     Count,
+    /// The annotations that consumers have added to a message.
+    Annotations,
     /// Ids of messages that a queue took lately.
     Seen,
     /// Something is declared, bound or deleted.

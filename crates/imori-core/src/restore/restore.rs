@@ -12,7 +12,7 @@ use hashbrown::{HashMap, HashSet};
 use super::lost::LostQueues;
 use super::pages::{PagesOfQueue, RestoredPages, Waiting, put_in_order};
 use crate::confirm::Lsn;
-use crate::delivery::{DedupEntry, DeliveryCount, RecordRef};
+use crate::delivery::{AnnotatedMessage, DedupEntry, DeliveryCount, RecordRef};
 use crate::entries::{GonePage, PageFacts, PagePlace};
 use crate::id::{DurableQueueId, QueueId, VhostId};
 use crate::limits::PAGE_BYTES_GOAL;
@@ -23,7 +23,8 @@ use crate::policy::Policies;
 use crate::queue::{Arrival, Queue, QueueSettings};
 use crate::record::{
     BindingDefinition, BindingTarget, Checkpoint, Definition, MessageRecord, RecordError, Row, Table,
-    decode_counts, decode_dedup_entries, decode_delayed_entry, decode_purge, decode_settle,
+    decode_annotations, decode_counts, decode_dedup_entries, decode_delayed_entry, decode_purge,
+    decode_settle,
 };
 use crate::route::{ExchangeKind, Settings, Target};
 use crate::time::Time;
@@ -79,6 +80,8 @@ pub struct Restore {
     bindings: Vec<BindingDefinition>,
     settled: HashSet<RecordRef, FixedState>,
     counts: HashMap<RecordRef, DeliveryCount, FixedState>,
+    /// The annotations of messages, which have a count each.
+    annotations: HashMap<RecordRef, Box<[u8]>, FixedState>,
     seen: BTreeMap<DurableQueueId, Vec<(DedupEntry, Lsn)>>,
     /// If some were.
     lost: Option<LostQueues>,
@@ -104,6 +107,7 @@ impl Restore {
             bindings: Vec::new(),
             settled: HashSet::default(),
             counts: HashMap::default(),
+            annotations: HashMap::default(),
             seen: BTreeMap::new(),
             lost: None,
         }
@@ -253,6 +257,19 @@ impl Restore {
         })
     }
 
+    /// Takes the annotations of a message, by rising number; all of them come before the first message.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub fn annotations(&mut self, payload: &[u8]) -> Result<(), RecordError> {
+        let AnnotatedMessage { record_ref, annotations } = decode_annotations(payload)?;
+        self.annotations.insert(record_ref, annotations);
+        // It was given out, though no record may say so.
+        let count = DeliveryCount { record_ref, failures: 0, is_redelivered: true, is_rejected: false };
+        self.counts.entry(record_ref).or_insert(count);
+        Ok(())
+    }
+
     /// Takes the last checkpoint, before the first page.
     pub fn checkpoint(&mut self, checkpoint: Checkpoint) {
         if self.was_clean {
@@ -367,7 +384,13 @@ impl Restore {
         let arrival = Arrival { address: &address, deaths, lsn, now: record.time };
         for id in queues {
             let Some((queue, waiting)) = self.queues.get_mut(&id) else { continue };
-            let count = self.counts.get(&RecordRef { queue: id, lsn });
+            let record_ref = RecordRef { queue: id, lsn };
+            let count = self.counts.get(&record_ref);
+            let annotated = self.annotations.get(&record_ref).map(|annotations| {
+                let history = deaths.map(|deaths| Deaths::clone(deaths)).unwrap_or_default();
+                Arc::new(history.with_annotations(Some(annotations.clone())))
+            });
+            let arrival = Arrival { deaths: annotated.as_ref().or(deaths), ..arrival };
             let found = queue.found(&publication, &arrival, count, lsn < self.doubtful_below);
             waiting.extend(found.into_iter().map(Waiting::Entry));
         }
@@ -397,6 +420,11 @@ impl Restore {
         let mut awakenings = Vec::new();
         let mut ids = BTreeMap::new();
         let (mut pages, mut counts) = (self.pages.take(self.was_clean), self.pages.counts(&self.counts));
+        let mut annotations: BTreeMap<DurableQueueId, Vec<AnnotatedMessage>> = BTreeMap::new();
+        for (record_ref, of_message) in self.annotations {
+            let message = AnnotatedMessage { record_ref, annotations: of_message };
+            annotations.entry(record_ref.queue).or_default().push(message);
+        }
         let mut seen = self.seen;
         let as_found = (self.leaving.page_bytes, self.doubtful_below);
         for (durable, (mut queue, waiting)) in self.queues {
@@ -406,6 +434,7 @@ impl Restore {
                 of_queue.iter().for_each(|(seen, lsn)| dedup.note(&seen.id, seen.time, *lsn));
             }
             queue.restore_counts(counts.remove(&durable).unwrap_or_default().into_iter());
+            queue.restore_annotations(annotations.remove(&durable).unwrap_or_default().into_iter());
             let PagesOfQueue { ready: mut pages, delayed, purged } =
                 pages.remove(&durable).unwrap_or_default();
             queue.restore_purged(purged);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use imori_core::broker::{self, Step};
+use imori_core::broker::{self, Annotations, Step};
 use imori_core::confirm::Lsn;
 use imori_core::delivery::Outcome;
 use imori_core::id::DurableQueueId;
@@ -268,4 +268,49 @@ fn definitions_of_the_journal_that_were_applied_amend_nothing() {
         }
         assert_eq!(restore.amends(), amends, "{case}");
     }
+}
+
+#[test]
+fn annotations_of_consumers_are_there_after_a_crash() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    client.declare_with("q", &durable()).unwrap();
+    for body in ["a", "b"] {
+        client.outgoing("", "q", &outgoing(body));
+    }
+    client.consume("q", "c", 1);
+    let before = journal(&world).len();
+    let release = Outcome::Release { failed: false };
+    for (number, text) in [(1, "one"), (2, "two")] {
+        let add = |before: Option<&[u8]>| Some([before.unwrap_or_default(), text.as_bytes()].concat().into());
+        let numbers = Numbers::One(number);
+        broker::annotate(&world, &client.actor(), SessionId(0), numbers, add).unwrap();
+        client.settle(numbers, release).unwrap();
+    }
+    let merge = |before: Option<&[u8]>, more: &[u8]| Some([before.unwrap_or_default(), more].concat().into());
+    let annotations = Some(Annotations { added: Box::from(*b"three"), merge });
+    let step =
+        Step::Settle { session: SessionId(0), numbers: Numbers::One(3), outcome: release, annotations };
+    broker::commit(&world, &client.actor(), &[step]).unwrap();
+    let journal = journal(&world);
+    let mut seen = Vec::new();
+    for len in before..=journal.len() {
+        let back = restored(&beginning(&journal, len), world.now());
+        let again = back.connect(1);
+        again.consume("q", "c", 2);
+        let id = back.queue("q").unwrap();
+        let of_all = back.with_queue(id, |queue| {
+            let text = |sequence| String::from_utf8(queue.annotations(sequence)?.to_vec()).ok();
+            (1..9).filter_map(text).collect::<Vec<String>>()
+        });
+        assert_eq!(back.depth("q"), Some((0, 2)), "{len} records");
+        // The other has none.
+        seen.push(of_all.unwrap().join(" and "));
+    }
+    seen.dedup();
+    assert_eq!(seen, ["", "one", "onetwo", "onetwothree"]);
+    // Once it is settled its annotations bring nothing back.
+    client.accept(4);
+    let back = restored(&self::journal(&world), world.now());
+    assert_eq!(back.depth("q").map(|(ready, _)| ready), Some(1));
 }

@@ -18,7 +18,7 @@ use imori_core::id::{DurableQueueId, QueueId};
 use imori_core::limits::RECORD_SLACK_BYTES;
 use imori_core::paging::PageDraft;
 use imori_core::queue::Queue;
-use imori_core::record::{Checkpoint, NewRecord, SegmentState, count_records};
+use imori_core::record::{Checkpoint, NewRecord, SegmentState, annotation_records, count_records};
 use imori_core::room::Room;
 use imori_core::time::Time;
 use imori_store::limits::SEGMENT_BYTES_GOAL;
@@ -180,8 +180,9 @@ fn gather<H: CheckpointHost>(host: &H) -> Gathered {
         let tally = host.with_queue(key, |queue| {
             let tally = queue.tally();
             // Under the lock, so that nothing that is newer comes before it.
-            count_records(&tally.counts).into_iter().for_each(|counts| {
-                host.append(counts);
+            let annotations = annotation_records(&tally.annotations);
+            count_records(&tally.counts).into_iter().chain(annotations).for_each(|record| {
+                host.append(record);
             });
             tally
         });

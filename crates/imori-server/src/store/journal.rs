@@ -340,6 +340,7 @@ fn of_store(NewRecord { kind, payload }: NewRecord) -> imori_store::journal::New
         RecordKind::Settle => RecordType::Settle,
         RecordKind::Purge => RecordType::Purge,
         RecordKind::Count => RecordType::Count,
+        RecordKind::Annotations => RecordType::Annotations,
         RecordKind::Seen => RecordType::Seen,
         RecordKind::Definition => RecordType::Definition,
     };

@@ -116,6 +116,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     each(&opened, RecordType::Settle, |_, payload| restore.settle(payload))?;
     each(&opened, RecordType::Purge, |_, payload| restore.purge(payload))?;
     each(&opened, RecordType::Count, |_, payload| restore.count(payload))?;
+    each(&opened, RecordType::Annotations, |_, payload| restore.annotations(payload))?;
     each(&opened, RecordType::Seen, |lsn, payload| restore.seen(lsn, payload))?;
     found.tell_delayed(&mut restore, &damages)?;
     let floor = opened.recovered.report.floor.map_or(Lsn(0), |floor| Lsn(floor.0));

@@ -367,6 +367,7 @@ fn of_store(record: &NewRecord) -> journal::NewRecord {
         RecordKind::Settle => RecordType::Settle,
         RecordKind::Purge => RecordType::Purge,
         RecordKind::Count => RecordType::Count,
+        RecordKind::Annotations => RecordType::Annotations,
         RecordKind::Seen => RecordType::Seen,
         RecordKind::Definition => RecordType::Definition,
     };

@@ -63,6 +63,7 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
         of(RecordType::Settle).try_for_each(|(_, payload)| restore.settle(payload))?;
     }
     of(RecordType::Purge).try_for_each(|(_, payload)| restore.purge(payload))?;
+    of(RecordType::Annotations).try_for_each(|(_, payload)| restore.annotations(payload))?;
     of(RecordType::Count).try_for_each(|(_, payload)| match shared.has(Bug::RejectionUnread) {
         true => restore.count(&unread_rejections(payload)?),
         false => restore.count(payload),

@@ -46,11 +46,13 @@ pub enum RecordType {
     Seen = 11,
     /// Pages whose messages were purged.
     Purge = 12,
+    /// The annotations that consumers have added to a message.
+    Annotations = 13,
 }
 
 impl RecordType {
     fn from_byte(byte: u8) -> Option<RecordType> {
-        const ALL: [RecordType; 12] = [
+        const ALL: [RecordType; 13] = [
             RecordType::Message,
             RecordType::Enqueue,
             RecordType::Settle,
@@ -63,6 +65,7 @@ impl RecordType {
             RecordType::Definition,
             RecordType::Seen,
             RecordType::Purge,
+            RecordType::Annotations,
         ];
         ALL.into_iter().find(|kind| *kind as u8 == byte)
     }
@@ -310,10 +313,10 @@ mod tests {
 
         #[test]
         fn decode_after_encode_is_identity(
-            lsn in 1u64.., byte in 1u8..=12, flags in 0u8..=1, generation: u32,
+            lsn in 1u64.., byte in 1u8..=13, flags in 0u8..=1, generation: u32,
             payload in proptest::collection::vec(any::<u8>(), 0..100),
         ) {
-            let kind = RecordType::from_byte(byte).expect("there are twelve");
+            let kind = RecordType::from_byte(byte).expect("there are thirteen");
             let record = RecordView { lsn: Lsn(lsn), kind, flags, generation, payload: &payload };
             let bytes = encoded(&record);
             prop_assert_eq!(decode(&bytes, seal()), Ok((record, bytes.len())));

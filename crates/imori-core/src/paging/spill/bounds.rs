@@ -295,3 +295,33 @@ fn what_was_known_of_deliveries_is_forgotten_when_newer_is_known() {
     assert_eq!(queue.purge(NOW, &mut Effects::default()), 10);
     assert!(queue.counts.is_empty(), "they are gone");
 }
+
+#[test]
+fn a_checkpoint_keeps_annotations_of_what_is_on_disk() {
+    let settings = QueueSettings { is_durable: true, ..QueueSettings::default() };
+    let add = |before: Option<&[u8]>| Some([before.unwrap_or_default(), b"+"].concat().into());
+    let (mut queue, id, entries) = on_disk(settings.clone());
+    assert_eq!(queue.page_read(id, entries, NOW, &mut Effects::default()), 0);
+    let mut expected = None;
+    for text in [&b"+"[..], b"++"] {
+        let sequence = take_one(&mut queue);
+        expected = queue.annotate(sequence, add);
+        assert_eq!(expected.as_ref().map(|message| &*message.annotations), Some(text));
+        assert_eq!(queue.tally().annotations.as_slice(), expected.as_slice(), "while it is out");
+        let release = Outcome::Release { failed: false };
+        assert!(queue.settle(sequence, release, NOW, &mut Effects::default()));
+        assert_eq!(queue.tally().annotations.as_slice(), expected.as_slice(), "once it is back");
+    }
+    let counts = queue.tally().counts;
+    // After a restart the page is as it was written, and has no annotations.
+    let (mut back, id, entries) = on_disk(settings);
+    back.restore_counts(counts.into_iter());
+    back.restore_annotations(expected.clone().into_iter());
+    assert_eq!(back.tally().annotations.as_slice(), expected.as_slice(), "nobody has read it yet");
+    assert_eq!(back.page_read(id, entries, NOW, &mut Effects::default()), 0);
+    assert_eq!(back.tally().annotations.as_slice(), expected.as_slice(), "in memory again");
+    let sequence = take_one(&mut back);
+    assert_eq!(back.annotations(sequence), Some(&b"++"[..]));
+    assert!(back.settle(sequence, Outcome::Accept, NOW, &mut Effects::default()));
+    assert!(back.tally().annotations.is_empty(), "it is gone");
+}
