@@ -1,6 +1,7 @@
 """Transactions over AMQP 1.0, by python-qpid-proton: sent and settled within one discharge."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,29 @@ def test_what_is_sent_is_there_with_the_commit(imori: Imori) -> None:
         one.send("one", "y")
         assert one.roll_back() == "rolled back"
         assert counts(imori, "one") == (1, 0)
+
+
+def test_a_commit_waits_where_a_message_of_it_would(imori: Imori) -> None:
+    def limit(value: int) -> None:
+        path = "/api/vhost-limits/%2F/max-publish-rate"
+        assert ask(imori, path, method="PUT", body={"value": value}).status == 204
+
+    limit(1)
+    with client(imori) as one, ThreadPoolExecutor() as thread:
+        one.declare()
+        for number in range(100):
+            one.send("one", str(number))
+        assert one.commit() == "committed", "what goes beyond the rate is owed from now on"
+        one.declare()
+        one.send("two", "x")
+        committed = thread.submit(one.commit)
+        wait_for(
+            lambda: "imori_publishers_rate_limited_total 0\n" not in ask(imori, "/metrics").body
+        )
+        assert counts(imori, "two") == (0, 0)
+        limit(-1)
+        assert committed.result(DEADLINE_S) == "committed"
+        assert counts(imori, "two") == (1, 0)
 
 
 @pytest.mark.parametrize("settles_before", [False, True])
