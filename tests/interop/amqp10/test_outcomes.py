@@ -112,7 +112,7 @@ def test_annotations_of_modified_stay_with_the_message(
         assert got[proton.symbol("x-first-death-queue")] == "noted"
 
 
-@pytest.mark.parametrize("filler", [0, 60])
+@pytest.mark.parametrize("filler", [0, 90])
 def test_annotations_of_modified_outlast_a_broker_that_is_killed(
     tmp_path: Path, filler: int
 ) -> None:
@@ -120,7 +120,8 @@ def test_annotations_of_modified_outlast_a_broker_that_is_killed(
 
     So many megabytes that come later make the journal free the file with their records.
     """
-    with running_imori(tmp_path, amqp=True) as imori:
+    settings = {"journal.files": 2}
+    with running_imori(tmp_path, amqp=True, settings=settings) as imori:
         opened = connect(imori)
         assert imori.amqp is not None
         with pika.BlockingConnection(pika.ConnectionParameters(*imori.amqp)) as other:
@@ -139,9 +140,10 @@ def test_annotations_of_modified_outlast_a_broker_that_is_killed(
         fills = opened.create_sender("/queues/filler")
         for _ in range(filler):
             fills.send(proton.Message(body=b"x" * (1 << 20), durable=True))
+        assert bool(list((tmp_path / "data/segments").iterdir())) == (filler > 0)
         imori.process.kill()
         imori.process.wait()
-    with running_imori(tmp_path, amqp=True) as imori:
+    with running_imori(tmp_path, amqp=True, settings=settings) as imori:
         again = connect(imori)
         message = again.create_receiver("/queues/killed").receive()
         expected = {"x-own": "kept", "x-old": 1, "x-new-0": 0, "x-new-1": 1}
