@@ -164,7 +164,7 @@ impl TargetEnd {
 
 #[cold]
 fn too_large(handle: u32, max: usize) -> Failure {
-    let text = format_args!("the message has more than {max} bytes; send it in parts");
+    let text = format_args!("the message has more than {max} bytes; send it as several messages");
     ProtocolError::new(condition::LINK_MESSAGE_SIZE_EXCEEDED, text).of_link(handle)
 }
 
@@ -220,8 +220,8 @@ pub(crate) fn publish<W: World>(
         }
         Err(error) => Err(error),
     };
-    let report = match published {
-        Ok(Some(report)) => report,
+    let Sent { report, is_lost } = match published {
+        Ok(Some(sent)) => sent,
         Ok(None) => return Ok(Performed::Held),
         Err(error) if is_settled || error.condition() == condition::DECODE_ERROR => {
             return Err(error.of_link(handle));
@@ -249,8 +249,7 @@ pub(crate) fn publish<W: World>(
                     Rejected { error: Some(error) }.into(),
                 );
             }
-            // RabbitMQ: a message that no queue gets is released. Nobody may hear a topic.
-            None if report.is_unroutable() && !is_heard_by_nobody(client, channel, handle) => {
+            None if is_lost => {
                 client.tell_outcome(world, (channel, id), Confirm::NOW, Released {}.into());
             }
             None => {
@@ -267,15 +266,6 @@ pub(crate) fn publish<W: World>(
     Ok(Performed::Done)
 }
 
-/// Tells whether a link is to a node that takes messages which nobody hears: a topic, or a relay to any.
-fn is_heard_by_nobody(client: &Client, channel: u16, handle: u32) -> bool {
-    let link = client.sessions.get(&channel).and_then(|session| session.links.get(&handle));
-    matches!(
-        link.map(|link| &link.end),
-        Some(End::Target(TargetEnd { to: Receiver::Relay | Receiver::Node(Node::Topic(_)), .. }))
-    )
-}
-
 /// Gives a link credit again once half of it is used. The flow leaves behind the dispositions so far.
 fn renew_credit<W: World>(client: &mut Client, world: &W, channel: u16, handle: u32) {
     let whole = client.settings.link_credit;
@@ -289,6 +279,20 @@ fn renew_credit<W: World>(client: &mut Client, world: &W, channel: u16, handle: 
     link_flow(client, world, channel, handle, state);
 }
 
+/// A message that is published.
+struct Sent {
+    report: PublishReport,
+    /// No queue got it. RabbitMQ releases such a message. One to a topic is not lost: nobody may listen.
+    is_lost: bool,
+}
+
+impl Sent {
+    fn to(node: &Node, report: PublishReport) -> Sent {
+        let is_lost = report.is_unroutable() && !matches!(node, Node::Topic(_));
+        Sent { report, is_lost }
+    }
+}
+
 /// Publishes to the node of a link, or to the one that the message names; `None` where a queue is too long.
 fn send<W: World>(
     client: &Client,
@@ -296,7 +300,7 @@ fn send<W: World>(
     node: Option<&Node>,
     payload: &[u8],
     shared: Option<Bytes>,
-) -> Result<Option<PublishReport>, ProtocolError> {
+) -> Result<Option<Sent>, ProtocolError> {
     with_publication(client, world, node, (payload, shared), |node, publication| {
         let (exchange, subject) = node.address();
         let actor = client.actor();
@@ -310,9 +314,10 @@ fn send<W: World>(
         {
             let made = queue(client, world, name)?;
             let report = broker::publish(world, &actor, exchange, subject, publication)?;
-            return Ok(Some(PublishReport { confirm: report.confirm.after(made.confirm), ..report }));
+            let report = PublishReport { confirm: report.confirm.after(made.confirm), ..report };
+            return Ok(Some(Sent::to(node, report)));
         }
-        Ok(Some(report))
+        Ok(Some(Sent::to(node, report)))
     })
 }
 

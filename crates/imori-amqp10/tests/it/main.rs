@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets the unexpected has failed")]
 
 mod talk;
+mod frames;
 mod text;
 mod composites;
 mod oracle;

@@ -2,7 +2,7 @@
 //!
 //! `0 attach name=l handle=0 role=true source=source{address=q}` is a performative on channel 0, and ` | a` behind it a
 //! message whose body is these bytes. Values are text, `:symbol`, a number of type uint or of another by its last letter
-//! (`b` ubyte, `s` ushort, `l` ulong), `true` or `false`, `@hex` bytes, `[:a,:b]`, `(:key=value)` or
+//! (`b` ubyte, `s` ushort, `l` ulong, `t` timestamp), `true` or `false`, `@hex` bytes, `[:a,:b]`, `(:key=value)` or
 //! `name{field=value}`. A line that begins with `sasl` is a frame of SASL, `hello` and `sasl-hello` are protocol headers, `raw` is any bytes.
 
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use std::fmt::Write;
 use imori_amqp10::codec::constructor::{LIST_8, MAP_8};
 use imori_amqp10::codec::frame::{FrameKind, ProtocolHeader, Step, decode, push_frame, push_heartbeat};
 use imori_amqp10::codec::push::{Compound, push_descriptor, push_symbols, push_value};
-use imori_amqp10::codec::value::{Descriptor, Symbol, Value};
+use imori_amqp10::codec::value::{Descriptor, Symbol, Timestamp, Value};
 
 /// Described lists by their codes, with their fields in order.
 const LISTS: &[(u64, &str, &str)] = &[
@@ -112,7 +112,8 @@ pub(crate) fn bytes(line: &str) -> Vec<u8> {
     out
 }
 
-/// The sections of a message: `properties{to=q} body`, or a body alone; `value:` begins an `amqp-value`.
+/// The sections of a message: `properties{to=q} body`, or a body alone; a map is its annotations, and `value:` begins an
+/// `amqp-value`.
 fn message(out: &mut Vec<u8>, payload: &str) {
     let words = split(payload, ' ');
     for word in &words {
@@ -122,6 +123,10 @@ fn message(out: &mut Vec<u8>, payload: &str) {
                 push(out, value);
             }
             (None, Some((name, fields))) => composite(out, name, fields),
+            (None, None) if word.starts_with('(') => {
+                push_descriptor(out, Descriptor::Code(0x72));
+                push(out, word);
+            }
             (None, None) => {
                 let body = match word.strip_prefix("bytes:") {
                     Some(len) => vec![b'x'; len.parse().unwrap()],
@@ -203,6 +208,9 @@ fn push(out: &mut Vec<u8>, text: &str) {
         }
         (_, Some((digits, "l"))) if number(digits).is_some() => {
             push_value(out, Value::Ulong(number(digits).unwrap()));
+        }
+        (_, Some((digits, "t"))) if number(digits).is_some() => {
+            push_value(out, Value::Timestamp(Timestamp(number(digits).unwrap() as i64)));
         }
         _ => push_value(out, Value::String(text.trim_matches('"'))),
     }
@@ -306,6 +314,7 @@ fn show(out: &mut String, value: Value<'_>, between: &str) {
         Value::Ushort(number) => write!(out, "{number}s").unwrap(),
         Value::Uint(number) => write!(out, "{number}").unwrap(),
         Value::Ulong(number) => write!(out, "{number}l").unwrap(),
+        Value::Timestamp(Timestamp(ms)) => write!(out, "{ms}t").unwrap(),
         Value::String(text) if text.contains(' ') => write!(out, "\"{text}\"").unwrap(),
         Value::String(text) => out.push_str(text),
         Value::Symbol(Symbol(text)) => write!(out, ":{text}").unwrap(),
