@@ -98,6 +98,7 @@ mutants: ## Changes what keeps messages, line by line: the tests have to notice 
 	ci/setup.sh mutants
 	.tools/mutants/bin/python ci/mutants.py store
 	.tools/mutants/bin/python ci/mutants.py core
+	.tools/mutants/bin/python ci/mutants.py amqp10
 
 soak: ## Rights and selectors at random, the simulator, the fuzzers, the stalls and the ends of brokers for long, and the mutants.
 	IMORI_RIGHTS_CASES=1000000 $(CARGO) test -p imori-core --locked --quiet --test it rights_at_random

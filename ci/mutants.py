@@ -1,6 +1,6 @@
 """Makes small changes of what keeps messages, one at a time, and says which of them no test notices.
 
-Usage: ci/mutants.py store|core [AREA...]
+Usage: ci/mutants.py store|core|amqp10 [AREA...]
 
 `cargo mutants` lists the changes. It would build the tests for each of them, which takes a day; here one build has
 all of them, and `IMORI_MUTANT` in the environment chooses one. Tests run in rounds: what a quick one notices is not
@@ -50,6 +50,10 @@ AREAS = {
         "paging": "paging/spill paging/restore paging/delayed paging/journal entries/pages entries/ranges"
         " entries/live_records entries/delayed entries/priority_lane entries/journal_page entries/position",
     },
+    "amqp10": {
+        "settling": "commands/disposition commands/transaction transaction",
+        "transfers": "commands/transfer commands/flow delivery",
+    },
 }
 
 # A change may make a loop endless, and that takes memory: bytes that a test may have.
@@ -93,6 +97,10 @@ ROUNDS = {
     "core": [
         Round(("lib",), ("--skip", "route::", "--skip", "outbound::", *LONG), seconds_max=15),
         Round(("test",), environment={"PROPTEST_CASES": "16"}, seconds_max=30),
+        Round(("lib", "test")),
+    ],
+    "amqp10": [
+        Round(("test",), ("talk",), seconds_max=15),
         Round(("lib", "test")),
     ],
 }

@@ -2,7 +2,7 @@
 //!
 //! `0 attach name=l handle=0 role=true source=source{address=q}` is a performative on channel 0, and ` | a` behind it a
 //! message whose body is these bytes. Values are text, `:symbol`, a number of type uint or of another by its last letter
-//! (`b` ubyte, `s` ushort, `l` ulong, `t` timestamp), `true` or `false`, `@hex` bytes, `[:a,:b]`, `(:key=value)` or
+//! (`b` ubyte, `y` byte, `s` ushort, `l` ulong, `t` timestamp), `true` or `false`, `@hex` bytes, `[:a,:b]`, `(:key=value)` or
 //! `name{field=value}`. A line that begins with `sasl` is a frame of SASL, `hello` and `sasl-hello` are protocol headers, `raw` is any bytes.
 
 use std::fmt::Write;
@@ -209,6 +209,9 @@ fn push(out: &mut Vec<u8>, text: &str) {
         (_, Some((digits, "l"))) if number(digits).is_some() => {
             push_value(out, Value::Ulong(number(digits).unwrap()));
         }
+        (_, Some((digits, "y"))) if number(digits).is_some() => {
+            push_value(out, Value::Byte(number(digits).unwrap() as i8));
+        }
         (_, Some((digits, "t"))) if number(digits).is_some() => {
             push_value(out, Value::Timestamp(Timestamp(number(digits).unwrap() as i64)));
         }
@@ -311,6 +314,7 @@ fn show(out: &mut String, value: Value<'_>, between: &str) {
         }
         Value::Bool(value) => write!(out, "{value}").unwrap(),
         Value::Ubyte(number) => write!(out, "{number}b").unwrap(),
+        Value::Byte(number) => write!(out, "{number}y").unwrap(),
         Value::Ushort(number) => write!(out, "{number}s").unwrap(),
         Value::Uint(number) => write!(out, "{number}").unwrap(),
         Value::Ulong(number) => write!(out, "{number}l").unwrap(),
