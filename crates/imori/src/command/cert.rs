@@ -61,6 +61,10 @@ impl Cert {
 
 impl Dev {
     fn run(self) -> anyhow::Result<()> {
+        // Checked before anything is written, so that a refused name leaves no folder behind.
+        if let Some(name) = self.names.iter().find(|name| !is_name(name)) {
+            bail!("`{name}` is neither a host name nor an address; write it without scheme and port");
+        }
         let dir = &self.dir;
         if dir.exists() {
             bail!("`{}` is there already; remove it, or name another folder with `--dir`", dir.display());
@@ -91,9 +95,6 @@ impl Dev {
     }
 
     fn params(&self, common_name: &str, names: &[String]) -> anyhow::Result<CertificateParams> {
-        if let Some(name) = names.iter().find(|name| !is_name(name)) {
-            bail!("`{name}` is neither a host name nor an address; write it without scheme and port");
-        }
         let mut params = CertificateParams::new(names)?;
         params.distinguished_name = DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, common_name);

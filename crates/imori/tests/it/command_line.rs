@@ -78,3 +78,14 @@ fn a_wrong_command_line_is_exit_code_2() {
         assert!(run.stderr.contains(told), "{arguments:?}: {}", run.stderr);
     }
 }
+
+#[test]
+fn a_refused_name_of_a_certificate_leaves_no_folder() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("certs");
+    let run = run(&["cert", "dev", "--dir", folder.to_str().unwrap(), "https://broker.example:15671"]);
+    assert_eq!(run.code, Some(1), "{run:?}");
+    let told = "`https://broker.example:15671` is neither a host name nor an address";
+    assert!(run.stderr.contains(told), "{run:?}");
+    assert!(!folder.exists(), "{run:?}");
+}
