@@ -25,12 +25,14 @@ pub use model::Goodbyes;
 pub use planted::Bug;
 pub use property::{Property, Violation};
 pub use run::Outcome;
+pub use trace::TraceReader;
 
 use run::Simulation;
 
-/// Runs a seed, with a planted bug if one is given. A panic is a violation too.
-pub fn run_seed(seed: u64, bug: Option<Bug>, is_traced: bool) -> Outcome {
-    let ran = catch_unwind(AssertUnwindSafe(|| Simulation::new(seed, bug, is_traced).run()));
+/// Runs a seed, with a planted bug if one is given, and gives the lines of its trace to `trace`.
+/// A panic is a violation too.
+pub fn run_seed(seed: u64, bug: Option<Bug>, trace: Option<TraceReader>) -> Outcome {
+    let ran = catch_unwind(AssertUnwindSafe(|| Simulation::new(seed, bug, trace).run()));
     ran.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| String::from(*text)));

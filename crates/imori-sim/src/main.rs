@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use imori_sim::{Bug, Goodbyes, repeat_command, run_seed};
+use imori_sim::{Bug, Goodbyes, TraceReader, repeat_command, run_seed};
 
 const USAGE: &str = "usage: imori-sim --seeds A..B | --seed N [--trace] [--bug NAME]";
 
@@ -15,6 +15,7 @@ fn main() -> ExitCode {
         arguments.get(at + 1).map(String::as_str)
     };
     let is_traced = arguments.iter().any(|argument| argument == "--trace");
+    let trace = is_traced.then_some((|line| println!("{line}")) as TraceReader);
     let bug =
         value("--bug").and_then(|name| Bug::ALL.into_iter().find(|(bug, _)| format!("{bug:?}") == name));
     let seeds = match (value("--seed"), value("--seeds")) {
@@ -33,7 +34,7 @@ fn main() -> ExitCode {
     let mut goodbyes = Goodbyes::default();
     let runs = seeds.end.saturating_sub(seeds.start);
     for seed in seeds {
-        let outcome = run_seed(seed, bug.map(|(bug, _)| bug), is_traced);
+        let outcome = run_seed(seed, bug.map(|(bug, _)| bug), trace);
         steps += outcome.steps;
         points += outcome.points;
         pending += u64::from(outcome.has_pending_dead_letters);

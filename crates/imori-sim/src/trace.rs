@@ -2,16 +2,19 @@
 
 use std::cell::Cell;
 
+/// Receives each line of a trace, without a line break.
+pub type TraceReader = fn(&str);
+
 /// The trace of one run.
 #[derive(Debug)]
 pub(crate) struct Trace {
     hash: Cell<u64>,
-    is_shown: bool,
+    reader: Option<TraceReader>,
 }
 
 impl Trace {
-    pub(crate) fn new(is_shown: bool) -> Trace {
-        Trace { hash: Cell::new(0xcbf2_9ce4_8422_2325), is_shown }
+    pub(crate) fn new(reader: Option<TraceReader>) -> Trace {
+        Trace { hash: Cell::new(0xcbf2_9ce4_8422_2325), reader }
     }
 
     /// Notes an event: the words make the number, the text is made only for people.
@@ -19,8 +22,8 @@ impl Trace {
         for word in words {
             self.mix(*word);
         }
-        if self.is_shown {
-            show(&text());
+        if let Some(read) = self.reader {
+            read(&text());
         }
     }
 
@@ -44,9 +47,4 @@ impl Trace {
         let hash = (self.hash.get() ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.hash.set(hash.rotate_left(23));
     }
-}
-
-#[allow(clippy::print_stdout, reason = "a trace is asked for to be read")]
-fn show(text: &str) {
-    println!("{text}");
 }

@@ -286,7 +286,7 @@ impl Shared {
     /// Makes the state of the next process. Everything that is not the broker's goes on.
     pub(crate) fn next_life(&mut self, workload: &Workload, store: Store) -> Shared {
         let random = std::mem::replace(&mut self.random, Random::new(0));
-        let trace = std::mem::replace(&mut self.trace, Trace::new(false));
+        let trace = std::mem::replace(&mut self.trace, Trace::new(None));
         let new = Shared::new(workload, random, trace, self.bug, self.settings, store);
         Shared {
             clock: self.clock.clone(),

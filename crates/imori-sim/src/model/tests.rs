@@ -20,7 +20,7 @@ fn shared() -> Shared {
     let opened = Store::open(device, 0, 16, Definitions::default(), None);
     let (store, _) = opened.expect("an empty disk becomes a store");
     let workload = Workload::new(&Random::new(1));
-    Shared::new(&workload, Random::new(1), Trace::new(false), None, settings, store)
+    Shared::new(&workload, Random::new(1), Trace::new(None), None, settings, store)
 }
 
 /// The property that deliveries from queue 0 to sessions 1 and 2 break. Messages 0 to 3 were sent by

@@ -23,7 +23,7 @@ use crate::model::Model;
 use crate::planted::Bug;
 use crate::random::Random;
 use crate::store::StoreThread;
-use crate::trace::Trace;
+use crate::trace::{Trace, TraceReader};
 use crate::workload::Workload;
 
 /// Bytes of a cell's stack: the broker's verbs nest a few closures deep.
@@ -69,14 +69,14 @@ pub(crate) struct DiskFull {
 }
 
 impl Simulation {
-    pub(crate) fn new(seed: u64, bug: Option<Bug>, is_traced: bool) -> Simulation {
+    pub(crate) fn new(seed: u64, bug: Option<Bug>, trace: Option<TraceReader>) -> Simulation {
         let random = Random::new(seed);
         let workload = Workload::new(&random).with_protocols(&Random::new(!seed));
         let settings = Store::journal_settings(workload.file_blocks);
         let device = Device::new(SimDisk::default(), bug);
         let opened = Store::open(device, 0, workload.file_blocks, Definitions::default(), bug);
         let (store, _) = opened.expect("an empty disk that is well becomes a store");
-        let shared = Rc::new(Shared::new(&workload, random, Trace::new(is_traced), bug, settings, store));
+        let shared = Rc::new(Shared::new(&workload, random, Trace::new(trace), bug, settings, store));
         let coroutines = coroutines(&shared);
         let mut model = Model::default();
         model.queues.clone_from(&workload.queues);
