@@ -2,7 +2,8 @@
 
 A file imports only from files that stand after it in its `lib.rs` (or `mod.rs`), so that reading down
 follows a message; a path has at most one folder below `src`; no file is a drawer for leftovers; nothing
-in the repository speaks of how it came to be. How comments, types and pages read is checked by prose.py.
+in the repository speaks of how it came to be. prose.py checks how comments, types and pages read, and files.py
+which files are tracked.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from files import check_files
 from prose import check_prose
 
 DRAWERS = {"utils", "util", "common", "helpers", "helper", "manager", "misc"}
@@ -124,7 +126,7 @@ def main() -> int:
     """Prints every complaint and tells whether there was one."""
     roots = sorted(Path("crates").glob("*/src/lib.rs")) + sorted(Path("crates").glob("*/src/main.rs"))
     complaints = [complaint for root in roots for complaint in check_crate(root)]
-    complaints += check_words() + check_prose()
+    complaints += check_files() + check_words() + check_prose()
     for complaint in complaints:
         print(complaint)
     return 1 if complaints else 0
