@@ -114,3 +114,27 @@ pub(crate) struct Unfinished {
     /// The bytes that have come.
     pub(crate) payload: Vec<u8>,
 }
+
+impl Unfinished {
+    /// Bytes of memory that its parts hold, which the connection is charged with: spare capacity counts.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.payload.capacity()
+    }
+
+    /// Bytes that it will hold with `more` bytes behind those that have come. Capacity grows by half, so that a long
+    /// message is copied a few times only, and never beyond the longest message.
+    pub(crate) fn grown_bytes(&self, more: usize, message_bytes_max: usize) -> usize {
+        let (needed, held) = (self.payload.len() + more, self.held_bytes());
+        if needed <= held {
+            return held;
+        }
+        needed.max((held + held / 2).min(message_bytes_max))
+    }
+
+    /// Adds a part.
+    pub(crate) fn append(&mut self, part: &[u8], message_bytes_max: usize) {
+        let spare = self.grown_bytes(part.len(), message_bytes_max) - self.payload.len();
+        self.payload.reserve_exact(spare);
+        self.payload.extend_from_slice(part);
+    }
+}

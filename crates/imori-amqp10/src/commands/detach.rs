@@ -93,8 +93,8 @@ pub(crate) fn end_link<W: World>(
             (Some(end.reader), node.map(|(name, _)| name))
         }
         End::Target(end) => {
-            let came = end.unfinished.map_or(0, |unfinished| unfinished.payload.len());
-            client.unfinished_bytes = client.unfinished_bytes.saturating_sub(came);
+            let held = end.unfinished.map_or(0, |unfinished| unfinished.held_bytes());
+            client.unfinished_bytes = client.unfinished_bytes.saturating_sub(held);
             (None, end.queue)
         }
     };
@@ -148,8 +148,8 @@ pub(crate) fn forget_nodes<W: World>(client: &mut Client, world: &W, channel: u1
             End::Source(SourceEnd { queue: Some((name, Until::Detach)), .. }) => Some(name),
             End::Source(_) | End::Detached => None,
             End::Target(end) => {
-                let came = end.unfinished.map_or(0, |unfinished| unfinished.payload.len());
-                client.unfinished_bytes = client.unfinished_bytes.saturating_sub(came);
+                let held = end.unfinished.map_or(0, |unfinished| unfinished.held_bytes());
+                client.unfinished_bytes = client.unfinished_bytes.saturating_sub(held);
                 end.queue
             }
         };
@@ -181,6 +181,6 @@ fn forget(client: &mut Client, channel: u16, handle: u32) {
     if let End::Target(end) = link.end
         && let Some(unfinished) = end.unfinished
     {
-        client.unfinished_bytes = client.unfinished_bytes.saturating_sub(unfinished.payload.len());
+        client.unfinished_bytes = client.unfinished_bytes.saturating_sub(unfinished.held_bytes());
     }
 }

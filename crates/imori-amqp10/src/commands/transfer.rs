@@ -110,10 +110,13 @@ pub(crate) fn gather<'a, W: World>(
             Some(DeliveryState::Transactional(state)) => Some(state.txn_id.into()),
             _ => None,
         };
-        let payload_so_far = payload.to_vec();
-        end.unfinished =
-            Some(Unfinished { delivery_id, settled: is_settled, transaction, payload: payload_so_far });
-        client.unfinished_bytes += payload.len();
+        if unfinished_bytes + payload.len() > unfinished_bytes_max {
+            return Err(too_many_parts(unfinished_bytes_max));
+        }
+        let unfinished =
+            Unfinished { delivery_id, settled: is_settled, transaction, payload: payload.to_vec() };
+        client.unfinished_bytes = unfinished_bytes + unfinished.held_bytes();
+        end.unfinished = Some(unfinished);
         return Ok(Gathered::Part);
     };
     if transfer.delivery_id.is_some_and(|id| id != unfinished.delivery_id) {
@@ -121,29 +124,27 @@ pub(crate) fn gather<'a, W: World>(
         return Err(ProtocolError::new(condition::INVALID_FIELD, text).of_link(handle));
     }
     if transfer.aborted {
-        let came = end.unfinished.take().map_or(0, |unfinished| unfinished.payload.len());
-        client.unfinished_bytes = unfinished_bytes.saturating_sub(came);
+        let held = end.unfinished.take().map_or(0, |unfinished| unfinished.held_bytes());
+        client.unfinished_bytes = unfinished_bytes.saturating_sub(held);
         return Ok(Gathered::Part);
     }
     if unfinished.payload.len() + payload.len() > message_bytes_max {
         return Err(too_large(handle, message_bytes_max));
     }
-    if unfinished_bytes + payload.len() > unfinished_bytes_max {
-        let text = format_args!(
-            "unfinished messages on all links have more than {unfinished_bytes_max} bytes; send one after the other"
-        );
-        return Err(Failure::Connection(ProtocolError::new(condition::RESOURCE_LIMIT_EXCEEDED, text)));
+    let held_by_others = unfinished_bytes.saturating_sub(unfinished.held_bytes());
+    if held_by_others + unfinished.grown_bytes(payload.len(), message_bytes_max) > unfinished_bytes_max {
+        return Err(too_many_parts(unfinished_bytes_max));
     }
-    unfinished.payload.extend_from_slice(payload);
+    unfinished.append(payload, message_bytes_max);
     unfinished.settled |= is_settled;
-    client.unfinished_bytes = unfinished_bytes + payload.len();
+    client.unfinished_bytes = held_by_others + unfinished.held_bytes();
     if transfer.more {
         return Ok(Gathered::Part);
     }
+    client.unfinished_bytes = held_by_others;
     let Some(Unfinished { delivery_id, settled, transaction, payload }) = end.unfinished.take() else {
         return Ok(Gathered::Part);
     };
-    client.unfinished_bytes = client.unfinished_bytes.saturating_sub(payload.len());
     let transfer =
         Transfer { handle, delivery_id: Some(delivery_id), settled: Some(settled), ..Transfer::default() };
     Ok(Gathered::Whole { transfer, transaction, payload: Cow::Owned(payload), shared: None })
@@ -160,6 +161,13 @@ impl TargetEnd {
         self.delivery_count = self.delivery_count.wrapping_add(1);
         Ok(())
     }
+}
+
+#[cold]
+fn too_many_parts(max: usize) -> Failure {
+    let text =
+        format_args!("unfinished messages on all links have more than {max} bytes; send one after the other");
+    Failure::Connection(ProtocolError::new(condition::RESOURCE_LIMIT_EXCEEDED, text))
 }
 
 #[cold]
