@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use imori_core::confirm::Level;
 use imori_core::id::ConnectionId;
+use imori_core::message::Value;
 use imori_core::name::Name;
+use imori_core::policy::QueueKind;
 use imori_core::queue::{DeadLetterTarget, Overflow, QueueSettings};
+use imori_core::route::Arguments as OtherArguments;
 
 use crate::codec::error::Excerpt;
 use crate::codec::frame::Headers;
@@ -73,12 +76,20 @@ impl Arguments {
         // ActiveMQ's consumers say of themselves what here is said of the queue.
         let alone = if is_subscribe { flag(headers, "activemq.exclusive")? } else { None };
         let is_single_active = flag(headers, "x-single-active-consumer")?;
-        check_type(headers)?;
+        let kind = kind(headers)?;
         let milliseconds = |name, min| {
             Ok::<_, ProtocolError>(number(headers, name, min, MILLISECONDS_MAX)?.map(Duration::from_millis))
         };
         let priority_max = number(headers, "x-max-priority", 1, PRIORITY_MAX)?;
-        let delivery_limit = number(headers, "x-delivery-limit", 0, u64::from(u32::MAX))?;
+        // RabbitMQ 4: minus one is no limit.
+        let delivery_limit = match headers.raw("x-delivery-limit") {
+            Some(b"-1") => None,
+            _ => match number(headers, "x-delivery-limit", 0, u64::from(u32::MAX))? {
+                Some(limit) => u32::try_from(limit).ok(),
+                None => kind.delivery_limit(),
+            },
+        };
+        let is_quorum = kind == QueueKind::Quorum;
         let settings = QueueSettings {
             is_durable: durable.unwrap_or(true),
             exclusive_to: (exclusive == Some(true)).then_some(connection),
@@ -91,12 +102,15 @@ impl Arguments {
             overflow: overflow(headers)?,
             dead_letter: dead_letter(headers)?,
             priority_max: priority_max.and_then(|max| u8::try_from(max).ok()),
-            delivery_limit: delivery_limit.and_then(|limit| u32::try_from(limit).ok()),
+            delivery_limit,
             dedup_window: milliseconds("x-dedup-window", 0)?.filter(|window| !window.is_zero()),
             is_single_active: is_single_active.or(alone).unwrap_or(false),
             level: level(headers)?,
-            others: Default::default(),
+            others: OtherArguments::new(
+                is_quorum.then(|| (Name::from("x-queue-type"), Value::text(b"quorum").into_owned())),
+            ),
         };
+        check_quorum(&settings)?;
         Ok(Self {
             settings,
             are_explicit: alone == Some(true) || headers.iter().any(|header| is_argument(header.name)),
@@ -155,17 +169,37 @@ pub(crate) fn bad_bool(name: &str, value: &[u8]) -> ProtocolError {
     ProtocolError::new("Invalid header", text)
 }
 
-fn check_type(headers: &Headers<'_>) -> Result<(), ProtocolError> {
+fn kind(headers: &Headers<'_>) -> Result<QueueKind, ProtocolError> {
     match headers.raw("x-queue-type") {
-        None | Some(b"classic") => Ok(()),
+        None | Some(b"classic" | b"undefined" | b"") => Ok(QueueKind::Classic),
+        Some(b"quorum") => Ok(QueueKind::Quorum),
         Some(other) => {
             let text = format_args!(
-                "queues of x-queue-type `{}` are not there yet; use `classic` or leave the header out",
+                "unsupported queue type `{}`; use `classic` or `quorum`, or leave `x-queue-type` out",
                 Excerpt::new(other)
             );
             Err(ProtocolError::last(PRECONDITION_FAILED, text))
         }
     }
+}
+
+/// Refuses a quorum queue with properties that RabbitMQ's have not.
+pub(crate) fn check_quorum(settings: &QueueSettings) -> Result<(), ProtocolError> {
+    let text = match settings.kind() {
+        QueueKind::Classic => return Ok(()),
+        QueueKind::Quorum if !settings.is_durable => "a quorum queue is durable; write `durable:true`",
+        QueueKind::Quorum if settings.is_auto_delete => {
+            "a quorum queue is not deleted with its last consumer; leave `auto-delete` out"
+        }
+        QueueKind::Quorum if settings.exclusive_to.is_some() => {
+            "a quorum queue is not exclusive to a connection; leave `exclusive` out"
+        }
+        QueueKind::Quorum if settings.priority_max.is_some() => {
+            "a quorum queue has no priorities to set; leave `x-max-priority` out"
+        }
+        QueueKind::Quorum => return Ok(()),
+    };
+    Err(ProtocolError::last(PRECONDITION_FAILED, text))
 }
 
 fn overflow(headers: &Headers<'_>) -> Result<Overflow, ProtocolError> {

@@ -13,7 +13,7 @@ use crate::codec::error::Excerpt;
 use crate::codec::frame::Headers;
 use crate::codec::number::{parse_bool, parse_u64};
 use crate::commands::arguments::is_argument;
-use crate::protocol_error::ProtocolError;
+use crate::protocol_error::{PRECONDITION_FAILED, ProtocolError};
 
 /// The values of a header that are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,7 +139,12 @@ pub(crate) fn refuse_foreign_on_send(name: &[u8], value: &[u8]) -> Result<(), Pr
 
 #[cold]
 fn unsupported(name: &str, way_out: &str) -> ProtocolError {
-    ProtocolError::new("Unsupported header", format_args!("header `{name}` has no effect here: {way_out}"))
+    let text = format_args!("header `{name}` has no effect here: {way_out}");
+    match way_out {
+        // RabbitMQ refuses arguments of streams for queues that are none.
+        STREAM => ProtocolError::last(PRECONDITION_FAILED, text),
+        _ => ProtocolError::new("Unsupported header", text),
+    }
 }
 
 /// Refuses a kind of destination, as Artemis knows it, that is not the one of the destination.

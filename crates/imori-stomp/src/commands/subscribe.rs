@@ -25,7 +25,7 @@ use crate::codec::error::Excerpt;
 use crate::codec::frame::{Frame, Headers};
 use crate::codec::number::parse_u64;
 use crate::codec::version::Version;
-use crate::commands::arguments::{Arguments, flag, number};
+use crate::commands::arguments::{Arguments, check_quorum, flag, number};
 use crate::commands::foreign::{check_kind, refuse_foreign, refuse_foreign_destination};
 use crate::commands::send::{invalid, temp_queue};
 use crate::delivery::{AckSpan, label};
@@ -324,6 +324,7 @@ fn exchange_queue<W: World>(
             ..settings.clone()
         },
     };
+    check_quorum(&settings)?;
     let actor = client.actor();
     let declared = broker::declare_queue(world, &actor, name.as_bytes(), &settings, true)?;
     let (id, key) = (declared.id, BindingKey::new(Syntax::Amqp, pattern));
