@@ -1,7 +1,7 @@
 """The definitions are damaged or gone: messages of queues that nobody declares come back.
 
 Each such queue has a name that says its number, until somebody who knows what it was takes what is
-in it.
+in it. Users may be lost too: then nobody but the operator is let in until he says how to go on.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from shutil import copytree
 
 import pytest
 
+from harness.admin import ask
 from harness.deadline import DEADLINE_S
 from harness.durability.ledger import identity, message
 from harness.durability.roles import PERSISTENT
@@ -23,7 +24,11 @@ from harness.monitor import page
 
 pytestmark = pytest.mark.timeout(120)
 
-PROGRAM = (*IMORI, "--listen", "nats-monitor=127.0.0.1:0")
+PROGRAM = (
+    *IMORI,
+    *("--listen", "nats-monitor=127.0.0.1:0"),
+    *("--listen", "admin=127.0.0.1:0"),
+)
 
 # The journal moves on, so that definitions are in their file alone, and pages in segments.
 FILES = 2
@@ -148,5 +153,7 @@ def test_no_message_is_lost_with_the_definition_of_its_queue(
             lost = [name for name in queues if name.startswith("lost-")]
             assert len(queues) == len(QUEUES)
             assert len(lost) == (1 if damage is spoil else len(QUEUES)), queues
+            if is_first and damage is not spoil:
+                assert ask(server, "/v1/definitions/recover", method="POST").status == 200
             assert asyncio.run(came(server, queues)) == ALL
             server.kill()

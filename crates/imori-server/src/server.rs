@@ -196,6 +196,9 @@ impl Server {
         offered.map_err(|error| StartError::Scram(error.to_string()))?;
         let definitions = DefinitionsFile::read(config).and_then(|file| file.take_over(broker, runtime));
         definitions.map_err(|error| StartError::Definitions(error.to_string()))?;
+        if self.shared.access.awaits_recovery() {
+            return Ok(());
+        }
         let made = make_admin(&self.shared.access, config.users.admin_password_file.as_deref());
         self.first_password = made.map_err(|error| StartError::FirstUser(error.to_string()))?;
         self.shared.access.warn_of_missing_scram_keys();

@@ -54,6 +54,8 @@ class Server:
     address: Address = NOWHERE
     # Where its monitor listens, if the command says that it does.
     monitor: tuple[str, int] | None = None
+    # Where its admin API listens, if the command says that it does.
+    admin: tuple[str, int] | None = None
     # How long the last start took.
     start_s: float = 0.0
     # What the process prints.
@@ -82,6 +84,10 @@ class Server:
     def log_text(self) -> str:
         """What the process that is up, or was last, logged."""
         return self.log.read_text(errors="replace")
+
+    def operator_password(self) -> str:
+        """Returns the password of the user `operator`, which stands in the data folder."""
+        return (self.data / "operator.secret").read_text()
 
     def spawn(self) -> subprocess.Popen[str]:
         """Starts the process and waits for nothing."""
@@ -122,6 +128,9 @@ class Server:
             if line.startswith("listening nats-monitor "):
                 host, port = line.rsplit(" ", 1)[1].rsplit(":", 1)
                 self.monitor = (host, int(port))
+            if line.startswith("listening admin "):
+                host, port = line.rsplit(" ", 1)[1].rsplit(":", 1)
+                self.admin = (host, int(port))
         self.start_s = time.monotonic() - began
         return self
 

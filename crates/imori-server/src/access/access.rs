@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::Instant;
 
@@ -12,6 +12,7 @@ use imori_core::authorize::{Actor, Identity, Rights, Tag, Tags};
 use imori_core::id::VhostId;
 use imori_core::login::{BUILT_IN_USER, Credentials, Login, SCRAM_BYTES, ScramParameters, Verdict};
 use imori_core::name::Name;
+use imori_store::definitions::Change;
 use tracing::{debug, info, warn};
 
 use super::attempts::Attempts;
@@ -61,6 +62,8 @@ pub(crate) struct Access {
     /// How often limits may have changed.
     quotas_version: AtomicU64,
     operator_password: OnceLock<String>,
+    /// Users were lost: only the operator may log in.
+    awaits_recovery: AtomicBool,
 }
 
 /// A snapshot.
@@ -160,6 +163,7 @@ impl Access {
             limit: OnceLock::new(),
             quotas_version: AtomicU64::new(0),
             operator_password: OnceLock::new(),
+            awaits_recovery: AtomicBool::new(false),
         }
     }
 
@@ -176,6 +180,28 @@ impl Access {
     /// Sets the password of the operator on this machine. The first one stays.
     pub(crate) fn admit_operator(&self, password: String) {
         let _ = self.operator_password.set(password);
+    }
+
+    /// Refuses every login but the operator's until [`Access::recover`], as users were lost with the definitions.
+    pub(crate) fn await_recovery(&self) {
+        self.awaits_recovery.store(true, Ordering::Release);
+    }
+
+    /// Tells whether users were lost and only the operator may log in.
+    pub(crate) fn awaits_recovery(&self) -> bool {
+        self.awaits_recovery.load(Ordering::Acquire)
+    }
+
+    /// Lets users log in again, now and after each start. It waits for the disk, so that no cell may call it.
+    ///
+    /// # Errors
+    /// [`AccessError::NotKept`]. Then nothing has changed.
+    pub(crate) fn recover(&self) -> Result<(), AccessError> {
+        if !self.rows.change(vec![Change::objects_recovered()]) {
+            return Err(AccessError::NotKept);
+        }
+        self.awaits_recovery.store(false, Ordering::Release);
+        Ok(())
     }
 
     /// The objects as they are now.
@@ -436,6 +462,19 @@ impl Access {
         }
     }
 
+    /// Checks the password of the operator, who logs in from this machine alone.
+    fn check_operator(&self, login: &Login) -> Verdict {
+        let Credentials::Password { user: Some(user), password: Some(password) } = &login.credentials else {
+            return Verdict::Refused;
+        };
+        let expected = self.operator_password.get().map(String::as_bytes).unwrap_or_default();
+        let is_right = is_equal(password, expected) && !expected.is_empty();
+        match is_right && **user == *OPERATOR.as_bytes() && login.is_local {
+            true => Verdict::Granted(Identity::operator()),
+            false => Verdict::Refused,
+        }
+    }
+
     /// Checks a password at the price of a slow hash, whether the user is there or not.
     fn check(&self, user: &str, password: &[u8], source: Option<IpAddr>) -> Verdict {
         let state = self.state.load_full();
@@ -460,6 +499,9 @@ impl Access {
 
 impl Authenticator for Access {
     fn verify_now(&self, login: &Login) -> Option<Verdict> {
+        if self.awaits_recovery() {
+            return Some(self.check_operator(login));
+        }
         let (user, password) = match &login.credentials {
             Credentials::Password { user, password } => (user, password),
             Credentials::Certificate { user } => return Some(self.check_certificate(login, user.as_deref())),
@@ -485,14 +527,7 @@ impl Authenticator for Access {
             return BuiltInUser.verify_now(login);
         }
         if name == OPERATOR && !state.objects.users.contains_key(OPERATOR) {
-            let is_right =
-                self.operator_password.get().is_some_and(|right| is_equal(password, right.as_bytes()));
-            let verdict = if is_right && login.is_local {
-                Verdict::Granted(Identity::operator())
-            } else {
-                Verdict::Refused
-            };
-            return Some(verdict);
+            return Some(self.check_operator(login));
         }
         // A token may stand for the password of its user.
         if let granted @ Verdict::Granted(_) = self.check_token(password, Some(name)) {

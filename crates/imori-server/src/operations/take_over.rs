@@ -1,5 +1,5 @@
 //! A document of definitions is taken over: users, vhosts, permissions and policies all or none, and behind them what is
-//! declared.
+//! declared. A recovery of lost definitions takes one over before it lets users in.
 
 use std::sync::Arc;
 
@@ -7,11 +7,12 @@ use imori_amqp091::operator::Operator;
 use imori_core::authorize::Identity;
 use imori_core::confirm::Confirm;
 use imori_core::name::Name;
+use tokio::task::spawn_blocking;
 use tracing::{info, warn};
 
 use super::policies::enforce_policies;
 use super::vhosts::open_vhosts;
-use crate::access::FileObjects;
+use crate::access::{AccessError, FileObjects, FirstPassword, make_admin};
 use crate::requests::administered::Administered;
 use crate::requests::body::change;
 use crate::requests::import::{Declared, Import};
@@ -47,6 +48,52 @@ pub(crate) async fn take_over(
     info!(declared = count, left_out = left_out.len(), by = %identity.user, "definitions are imported");
     left_out.iter().for_each(|what| warn!(%what, "a part of imported definitions is left out"));
     Ok(left_out)
+}
+
+/// The result of a recovery.
+#[derive(Debug)]
+pub(crate) struct Recovered {
+    /// Parts of the document that mean nothing here, in words.
+    pub(crate) left_out: Vec<String>,
+    /// The password of the user `admin`, where there was no user left.
+    pub(crate) first_password: Option<FirstPassword>,
+}
+
+/// Takes a document over, if one is given, and then ends the time in which only the operator may log in. The user
+/// `admin` is made as at a first start.
+///
+/// # Errors
+/// Nothing is lost, a part of the document is refused, or the broker has come to its end. Then users stay shut out.
+pub(crate) async fn recover(
+    broker: &Arc<Administered>,
+    identity: &Identity,
+    document: Option<Import>,
+) -> Result<Recovered, OperationError> {
+    if !broker.shared.access.awaits_recovery() {
+        let text = "no definitions are lost; `imori definitions import` takes a document over";
+        return Err(OperationError::Conflict(String::from(text)));
+    }
+    let left_out = match document {
+        Some(document) => take_over(broker, identity, document, None).await?,
+        None => Vec::new(),
+    };
+    let of_thread = Arc::clone(broker);
+    let recovered = spawn_blocking(move || {
+        let access = &of_thread.shared.access;
+        let file = of_thread.shared.settings.load().config.users.admin_password_file.clone();
+        // First, so that the built-in user is not there for a moment.
+        let first_password = make_admin(access, file.as_deref())?;
+        access.recover()?;
+        access.warn_of_missing_scram_keys();
+        Ok::<_, AccessError>(first_password)
+    });
+    let first_password = recovered.await.map_err(|_| OperationError::Ended)??;
+    let users = broker.shared.access.objects().users.len();
+    info!(users, by = %identity.user, "definitions are recovered, users may log in again");
+    if first_password.is_some() {
+        warn!("no user was left: the user `admin` is made with a new password");
+    }
+    Ok(Recovered { left_out, first_password })
 }
 
 /// Declares everything in this order, some at a time, and waits until no crash undoes it.

@@ -73,7 +73,7 @@ pub(crate) fn prepare(config: &Config, cells: usize, begun: Begun) -> Result<Pre
     let places = descriptors_max().min(config.limits.connections as usize);
     let (clock, memory) = (Clock::start(), Memory::new(mark_bytes).with_places(places));
     let mut objects = Objects::default();
-    let OpenedStore { journal, checkpointer, pager, damages, opened, restore, vhosts, rows } =
+    let OpenedStore { journal, checkpointer, pager, damages, opened, restore, vhosts, rows, lacks_objects } =
         open_store(config, cells, (&clock, &memory), &mut objects)?;
     let nameless = restore.vhosts().into_iter().filter(|id| !vhosts.iter().any(|(_, vhost)| vhost == id));
     let nameless: Vec<_> = nameless.map(|id| (Name::from(format!("vhost-{}", id.0).as_str()), id)).collect();
@@ -87,6 +87,9 @@ pub(crate) fn prepare(config: &Config, cells: usize, begun: Begun) -> Result<Pre
     let vhosts: Vec<_> = vhosts.into_iter().chain(nameless).collect();
     let issuer = Issuer::of(&config.jwt, clock).map_err(StartError::Keys)?;
     let access = Arc::new(Access::of(objects, rows, config.users.guest, issuer, clock));
+    if lacks_objects {
+        access.await_recovery();
+    }
     let queues = Slots::new(QUEUES_MAX);
     let mut topology = Topology::new(table);
     let mut add_queue = |queue| {

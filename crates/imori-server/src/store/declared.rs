@@ -7,11 +7,12 @@ use imori_core::id::VhostId;
 use imori_core::name::Name;
 use imori_core::record::{Definition, Row, Table};
 use imori_core::restore::Restore;
-use imori_store::definitions::{Change, Definitions, DefinitionsError, PriorContent};
+use imori_store::definitions::{Change, Definitions, DefinitionsDamage, DefinitionsError, PriorContent};
 use imori_store::disk::Disk as _;
 use imori_store::folder::StoreFolder;
+use imori_store::folder::run_mark::LastEnd;
 use imori_store::settings::OnDamage;
-use tracing::warn;
+use tracing::{error, warn};
 
 use super::damages::Damages;
 use super::definitions::of_store;
@@ -25,6 +26,8 @@ pub(super) struct Declared {
     pub(super) vhosts: Vec<(Name, VhostId)>,
     /// Some rows were lost, now or before, and are not made anew yet.
     lacks_rows: bool,
+    /// Users, permissions or policies were lost, now or before, and no operator has recovered them.
+    pub(super) lacks_objects: bool,
 }
 
 impl Declared {
@@ -39,15 +42,17 @@ impl Declared {
         let has_more = [folder.journal(), folder.segments()]
             .iter()
             .any(|disk| disk.list().is_ok_and(|names| !names.is_empty()));
-        let before = if has_more { PriorContent::Definitions } else { PriorContent::Nothing };
+        // Without a file of either, the folders that are gone and the end of the last run tell of content.
+        let was_used = !folder.missing().is_empty() || folder.last_end() == LastEnd::Clean;
+        let before = if has_more || was_used { PriorContent::Definitions } else { PriorContent::Nothing };
         let mut definitions = Definitions::open(&folder.root(), folder.store(), before, on_damage)?;
+        let (lacks_rows, lacks_objects) = (definitions.lacks_rows()?, definitions.lacks_objects()?);
+        tell_of_damage(definitions.damage(), lacks_objects);
         if !definitions.damage().is_none() {
-            warn!(damage = %definitions.damage(), "definitions are damaged; the file is set aside");
             damages.note([definitions.damage().to_string()]);
         }
-        let lacks_rows = definitions.lacks_rows()?;
         let vhosts = vhosts(&mut definitions, vhost_names, lacks_rows)?;
-        Ok(Declared { definitions, keys: BTreeSet::new(), vhosts, lacks_rows })
+        Ok(Declared { definitions, keys: BTreeSet::new(), vhosts, lacks_rows, lacks_objects })
     }
 
     /// Says what is declared.
@@ -87,6 +92,24 @@ impl Declared {
             }
         }
         self.definitions.repair(changes)
+    }
+}
+
+/// Tells the log what is lost, in one line, with the command that an operator needs.
+fn tell_of_damage(damage: &DefinitionsDamage, lacks_objects: bool) {
+    let in_line = damage.to_string().replace('\n', "; ");
+    match (lacks_objects, damage.is_none()) {
+        (true, false) => error!(
+            damage = %in_line,
+            "definitions are lost, and users may be among them: only the local operator may log in until \
+             `imori definitions recover --empty` or `imori definitions recover --from FILE`"
+        ),
+        (true, true) => error!(
+            "definitions were lost before this start: only the local operator may log in until \
+             `imori definitions recover --empty` or `imori definitions recover --from FILE`"
+        ),
+        (false, false) => warn!(damage = %in_line, "definitions are damaged; the file is set aside"),
+        (false, true) => {}
     }
 }
 

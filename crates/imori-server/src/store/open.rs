@@ -73,6 +73,8 @@ pub(crate) struct OpenedStore {
     pub(crate) vhosts: Vec<(Name, VhostId)>,
     /// Changes the rows of what an operator sets, and of vhosts.
     pub(crate) rows: DefinitionRows,
+    /// Users, permissions or policies were lost, and no operator has recovered them.
+    pub(crate) lacks_objects: bool,
 }
 
 /// Opens a store, or makes one in an empty folder, and says in the log what was in it.
@@ -129,7 +131,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
 
     let synced = Lsn(opened.recovered.next.0.saturating_sub(1));
     let failure = Arc::new(Failure::new(folder));
-    let Declared { definitions, keys, vhosts, .. } = declared;
+    let Declared { definitions, keys, vhosts, lacks_objects, .. } = declared;
     let thread =
         DefinitionsThread::start(definitions, keys, Arc::clone(&failure)).map_err(StoreError::Thread)?;
     each(&opened, RecordType::Definition, |lsn, payload| {
@@ -153,7 +155,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     let pager = pager.map_err(StoreError::Thread)?;
     let file_bytes = usize::try_from(opening.file_bytes).unwrap_or(usize::MAX);
     let journal = Journal::new(failure, thread, waiters, file_bytes);
-    Ok(OpenedStore { journal, checkpointer, pager, damages, opened, restore, vhosts, rows })
+    Ok(OpenedStore { journal, checkpointer, pager, damages, opened, restore, vhosts, rows, lacks_objects })
 }
 
 fn journal_settings(folder: &StoreFolder, opening: &Opening<'_>) -> Result<Settings, StoreError> {

@@ -10,6 +10,7 @@ mod document;
 mod events;
 mod overview;
 mod config;
+mod definitions;
 mod users;
 mod vhosts;
 mod policies;

@@ -12,7 +12,8 @@ use utoipa_axum::routes;
 
 use super::document::{head, with_refusals};
 use super::{
-    config, connections, events, exchanges, links, messages, overview, policies, queues, users, vhosts,
+    config, connections, definitions, events, exchanges, links, messages, overview, policies, queues, users,
+    vhosts,
 };
 use crate::requests::administered::Administered;
 use crate::requests::needs::needs;
@@ -44,6 +45,7 @@ fn described() -> OpenApiRouter<Arc<Administered>> {
         .routes(monitor(routes!(overview::stalls)))
         .routes(administer(routes!(config::show)))
         .routes(administer(routes!(config::reload_all)))
+        .routes(administer(routes!(definitions::recover)))
         .routes(monitor(routes!(events::follow)))
         .routes(manage(routes!(users::whoami)))
         .routes(manage(routes!(vhosts::list)))

@@ -68,6 +68,16 @@ impl DefinitionsDamage {
     pub fn has_lost_rows(&self) -> bool {
         self.all.is_some() || !self.rows.is_empty() || !self.missing.is_empty()
     }
+
+    /// Tells whether users, permissions or policies may be lost: their rows, vhosts that they name by number,
+    /// or the notes that would say so.
+    #[must_use]
+    pub fn has_lost_objects(&self) -> bool {
+        let is_of_objects = |table: Table| matches!(table, Table::Objects | Table::Vhosts | Table::Meta);
+        let mut tables =
+            self.rows.iter().map(|(table, _)| table).chain(self.missing.iter().map(|(table, _)| table));
+        self.all.is_some() || tables.any(|table| is_of_objects(*table))
+    }
 }
 
 impl fmt::Display for DefinitionsDamage {

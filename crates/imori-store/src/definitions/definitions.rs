@@ -7,7 +7,6 @@
 use std::fmt;
 use std::io;
 use std::mem::ManuallyDrop;
-use std::panic::{self, AssertUnwindSafe};
 
 use bytes::Bytes;
 use redb::{Builder, Database, ReadableDatabase as _, WriteTransaction};
@@ -15,7 +14,8 @@ use redb::{Builder, Database, ReadableDatabase as _, WriteTransaction};
 use super::damage::{DefinitionsDamage, TABLES, Table};
 use super::error::{DefinitionsError, NAME};
 use super::file::{ChangedFile, SeenFile};
-use super::rows::{self, Change, Content, Header, ROWS_LOST, Row};
+use super::panics::quietly;
+use super::rows::{self, Change, Content, Header, OBJECTS_LOST, ROWS_LOST, Row};
 use crate::disk::{Disk, DiskFile};
 use crate::limits::{DEFINITIONS_CACHE_BYTES, DEFINITIONS_READS_MAX};
 use crate::lsn::Lsn;
@@ -172,6 +172,16 @@ impl Definitions {
     /// [`DefinitionsError`].
     pub fn lacks_rows(&self) -> Result<bool, DefinitionsError> {
         Ok(self.all(Table::Meta)?.iter().any(|(key, _)| key == ROWS_LOST))
+    }
+
+    /// Tells whether objects of operators are lost, since this opening or an earlier one, until
+    /// [`Change::objects_recovered`] is applied.
+    ///
+    /// # Errors
+    ///
+    /// [`DefinitionsError`].
+    pub fn lacks_objects(&self) -> Result<bool, DefinitionsError> {
+        Ok(self.all(Table::Meta)?.iter().any(|(key, _)| key == OBJECTS_LOST))
     }
 
     /// Applies these changes in place of lost rows; [`Definitions::lacks_rows`] is false afterwards.
@@ -356,13 +366,13 @@ fn redb_on<F: DiskFile>(file: F) -> Result<Database, DefinitionsError> {
     })
 }
 
-/// Turns a panic of redb, which a damaged file may cause, into an error.
+/// Turns a panic of redb, which a damaged file may cause, into an error. The panic is not printed.
 fn contained<T>(
     doing: &str,
     call: impl FnOnce() -> Result<T, DefinitionsError>,
 ) -> Result<T, DefinitionsError> {
-    let outcome = panic::catch_unwind(AssertUnwindSafe(call));
-    outcome.unwrap_or_else(|_| Err(DefinitionsError::Unreadable(format!("redb panics {doing}"))))
+    let contradicts = || DefinitionsError::Unreadable(format!("{doing}, its pages contradict each other"));
+    quietly(call).unwrap_or_else(|| Err(contradicts()))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod rows;
 mod file;
 mod error;
 mod damage;
+mod panics;
 
 pub use self::damage::{DefinitionsDamage, Table};
 pub use self::definitions::{Definitions, DefinitionsInspection, PriorContent, inspect};

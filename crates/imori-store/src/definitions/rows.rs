@@ -40,6 +40,19 @@ const ROWS_KEY: &[u8] = b"rows";
 /// Key in the table of notes: rows were lost and not replaced yet.
 pub(crate) const ROWS_LOST: &[u8] = b"rows lost";
 
+/// Key in the table of notes: objects of operators were lost, and no operator has recovered them yet.
+pub(crate) const OBJECTS_LOST: &[u8] = b"objects lost";
+
+impl Change {
+    /// Takes the note away that objects of operators are lost; see [`Definitions::lacks_objects`].
+    ///
+    /// [`Definitions::lacks_objects`]: super::Definitions::lacks_objects
+    #[must_use]
+    pub fn objects_recovered() -> Change {
+        Change { table: Table::Meta, key: Bytes::from_static(OBJECTS_LOST), value: None }
+    }
+}
+
 /// The header of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
@@ -69,14 +82,17 @@ impl Content {
         Content { damage: DefinitionsDamage { all: Some(why), ..Default::default() }, ..Content::default() }
     }
 
-    /// The changes that give an empty file this content, with the note that rows were lost.
+    /// The changes that give an empty file this content, with notes that rows, and objects among them, were lost.
     pub(crate) fn changes(&self) -> Vec<Change> {
-        let lost = Change {
+        let notes =
+            [(ROWS_LOST, self.damage.has_lost_rows()), (OBJECTS_LOST, self.damage.has_lost_objects())];
+        let note = |key| Change {
             table: Table::Meta,
-            key: Bytes::from_static(ROWS_LOST),
+            key: Bytes::from_static(key),
             value: Some(Bytes::from_static(b"")),
         };
-        let mut changes = Vec::from_iter(self.damage.has_lost_rows().then_some(lost));
+        let mut changes: Vec<Change> =
+            notes.into_iter().filter(|(_, is_due)| *is_due).map(|(key, _)| note(key)).collect();
         for (table, rows) in &self.tables {
             changes.extend(rows.iter().map(|(key, value)| Change {
                 table: *table,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::admin::segment;
 use super::listing::Asked;
@@ -50,6 +50,28 @@ enum DefinitionsCommand {
         /// The document; the standard input without it.
         file: Option<PathBuf>,
     },
+    /// Let users log in again after the definitions were lost.
+    ///
+    /// A broker that cannot read its definitions lets only the operator in, as nobody knows which users there were.
+    /// Queues and messages stay. Where no user is left, the user `admin` is made and its password printed.
+    Recover {
+        #[command(flatten)]
+        asked: Asked,
+        #[command(flatten)]
+        content: RecoveredContent,
+    },
+}
+
+/// The definitions that a recovery goes on with.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct RecoveredContent {
+    /// Go on with what is left, which may be nothing.
+    #[arg(long)]
+    empty: bool,
+    /// Take this document over first, as `imori definitions export` printed it.
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
 }
 
 impl Definitions {
@@ -76,15 +98,27 @@ impl Definitions {
                 if dry_run {
                     return print_line(&serde_json::to_string_pretty(&document)?);
                 }
-                let answer = asked.admin()?.post(&path, &what, &document)?;
-                let left_out = answer["left_out"].as_array().map_or(&[][..], Vec::as_slice);
-                for part in left_out.iter().filter_map(Value::as_str) {
-                    print_line(&format!("left out: {part}"))?;
-                }
+                print_left_out(&asked.admin()?.post(&path, &what, &document)?)?;
                 print_line("the definitions are imported")
+            }
+            DefinitionsCommand::Recover { asked, content } => {
+                let document = content.from.as_deref().map(|file| read(Some(file))).transpose()?;
+                let wanted = document.map_or_else(|| json!({}), |document| json!({"definitions": document}));
+                let answer = asked.admin()?.post("/v1/definitions/recover", "definitions", &wanted)?;
+                print_left_out(&answer)?;
+                if let Some(password) = answer["admin_password"].as_str() {
+                    print_line(&format!("created user admin with password {password}"))?;
+                }
+                print_line("the definitions are recovered, users may log in again")
             }
         }
     }
+}
+
+/// Prints the parts of a document that mean nothing to the broker.
+fn print_left_out(answer: &Value) -> anyhow::Result<()> {
+    let left_out = answer["left_out"].as_array().map_or(&[][..], Vec::as_slice);
+    left_out.iter().filter_map(Value::as_str).try_for_each(|part| print_line(&format!("left out: {part}")))
 }
 
 /// The program that a document was written by or for.

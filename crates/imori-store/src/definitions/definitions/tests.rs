@@ -70,7 +70,7 @@ impl Ledger {
 fn rows(definitions: &Definitions) -> Rows {
     let of = |table: Table| {
         let mut rows = definitions.all(table).expect("they verify");
-        rows.retain(|(key, _)| key != ROWS_LOST);
+        rows.retain(|(key, _)| key != ROWS_LOST && key != OBJECTS_LOST);
         rows.into_iter().map(move |(key, value)| ((table, key), value))
     };
     Table::ALL.into_iter().flat_map(of).collect()
@@ -458,6 +458,49 @@ fn that_rows_were_lost_is_known_until_something_is_made_in_their_place() {
     }
     assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
     assert!(!open(&disk).expect("it is there").lacks_rows().expect("it is whole"));
+}
+
+#[test]
+fn that_objects_were_lost_is_known_until_an_operator_recovers_them() {
+    let lose_all = |disk: &SimDisk| {
+        let mut hurt = disk.state();
+        hurt.damage(NAME, |bytes| bytes.truncate(100));
+        SimDisk::new(hurt)
+    };
+    let (disk, _) = sample(true);
+    assert!(!open(&disk).expect("it is well").lacks_objects().expect("it is whole"));
+    let disk = lose_all(&disk);
+    for start in 0..3 {
+        let mut definitions = open(&disk).expect("it is set aside");
+        assert_eq!(definitions.damage().has_lost_objects(), start == 0);
+        assert!(definitions.lacks_objects().expect("it is whole"), "start {start}");
+        definitions.repair(Vec::new()).expect("the disk is well");
+    }
+    // A copy without the file lacks them too, and so does one that loses it again.
+    let disk = lose_all(&disk);
+    let mut definitions = open(&disk).expect("it is set aside");
+    assert!(definitions.lacks_objects().expect("it is whole"));
+    definitions.apply(definitions.applied(), &[Change::objects_recovered()]).expect("the disk is well");
+    assert!(!definitions.lacks_objects().expect("it is whole"));
+    drop(definitions);
+    assert!(!open(&disk).expect("it is there").lacks_objects().expect("it is whole"));
+}
+
+#[test]
+fn objects_are_lost_with_rows_of_theirs_and_not_with_those_of_queues() {
+    for (table, is_lost) in [
+        (Table::Vhosts, true),
+        (Table::Exchanges, false),
+        (Table::Queues, false),
+        (Table::Bindings, false),
+        (Table::Meta, true),
+        (Table::Objects, true),
+    ] {
+        let damage = DefinitionsDamage { rows: vec![(table, vec![1])], ..DefinitionsDamage::default() };
+        assert_eq!(damage.has_lost_objects(), is_lost, "{table:?}");
+        let damage = DefinitionsDamage { missing: vec![(table, 1)], ..DefinitionsDamage::default() };
+        assert_eq!(damage.has_lost_objects(), is_lost, "{table:?}");
+    }
 }
 
 #[test]
