@@ -1,6 +1,8 @@
 //! `/bindings`: made, listed and taken out.
 
+use imori_core::authorize::{Action, Object};
 use imori_core::broker;
+use imori_core::error::BrokerError;
 use imori_core::message::Value as CoreValue;
 use imori_core::name::Name;
 use imori_core::route::{Arguments, BindingKey, Syntax, Target};
@@ -61,8 +63,9 @@ pub(super) fn list<W: World>(
     };
     let mut rows = Vec::new();
     let mut count = 0;
-    for found in
-        found(client, world, source, to)?.iter().filter(|found| found.key.as_bytes() == key.as_bytes())
+    for found in found(client, world, source, to, Action::Consume)?
+        .iter()
+        .filter(|found| found.key.as_bytes() == key.as_bytes())
     {
         let mut row = MapBuf::new();
         put(&mut row, "source", Value::String(source));
@@ -99,7 +102,7 @@ pub(super) fn unbind<W: World>(client: &Client, world: &W, location: &str) -> Re
         return Err(bad());
     };
     let to = if is_exchange { To::Exchange(&name) } else { To::Queue(&name) };
-    let found = found(client, world, &source, to)?;
+    let found = found(client, world, &source, to, Action::Bind)?;
     let is_meant =
         |found: &&Found| found.key.as_bytes() == key.as_bytes() && mark(&found.arguments) == wanted;
     if let Some(Found { key, arguments }) = found.iter().find(is_meant) {
@@ -133,12 +136,24 @@ fn set<W: World>(
     Ok(())
 }
 
-/// The bindings from an exchange to a target, both of which the client may look at.
-fn found<W: World>(client: &Client, world: &W, source: &str, to: To<'_>) -> Result<Vec<Found>, Response> {
+/// The bindings from an exchange that the client may read to a target. A queue is shown to a client that may do
+/// `on_queue` with it. Rights go before names, so that a refusal does not tell what is there.
+fn found<W: World>(
+    client: &Client,
+    world: &W,
+    source: &str,
+    to: To<'_>,
+    on_queue: Action,
+) -> Result<Vec<Found>, Response> {
     let actor = client.actor();
+    let authorize = |action, object| world.authorize(&actor, action, object).map_err(BrokerError::from);
+    authorize(Action::BindTo, Object::Exchange(source.as_bytes()))?;
+    if let To::Queue(name) = to {
+        authorize(on_queue, Object::Queue(name.as_bytes()))?;
+    }
     broker::look_up_exchange(world, &actor, source.as_bytes())?;
     let target = match to {
-        To::Queue(name) => Target::Queue(broker::look_up_queue(world, &actor, name.as_bytes())?.id),
+        To::Queue(name) => Target::Queue(broker::find_queue(world, &actor, name.as_bytes())?),
         To::Exchange(name) => {
             broker::look_up_exchange(world, &actor, name.as_bytes())?;
             Target::Exchange(Name::from(name))

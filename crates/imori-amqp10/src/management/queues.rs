@@ -1,5 +1,6 @@
 //! `/queues`: shown, declared, deleted and purged.
 
+use imori_core::authorize::{Action, Object};
 use imori_core::broker;
 use imori_core::error::BrokerError;
 use imori_core::name::Name;
@@ -13,8 +14,11 @@ use crate::codec::value::{Map, Value};
 use crate::management::arguments::{check_name, flag, is_quorum, map, of_settings, queue_settings};
 use crate::management::response::{Response, put};
 
-/// Shows a queue.
+/// Shows a queue to a client that may read it.
 pub(super) fn show<W: World>(client: &Client, world: &W, name: &str) -> Result<Response, Response> {
+    world
+        .authorize(&client.actor(), Action::Consume, Object::Queue(name.as_bytes()))
+        .map_err(BrokerError::from)?;
     shown(client, world, name, 200)
 }
 
@@ -73,14 +77,14 @@ fn counted(count: usize) -> Response {
 
 fn shown<W: World>(client: &Client, world: &W, name: &str, status: u16) -> Result<Response, Response> {
     let found = broker::look_up_queue(world, &client.actor(), name.as_bytes())?;
-    let declared = |queue: &mut Queue| (queue.declared().clone(), queue.delayed_len());
+    let declared = |queue: &mut Queue| queue.declared().clone();
     let gone = || Response::from(BrokerError::NoQueue(Name::from(name)));
-    let (settings, delayed) = world.with_queue(found.id, declared).ok_or_else(gone)?;
+    let settings = world.with_queue(found.id, declared).ok_or_else(gone)?;
     let vhost = world.with_router(|_, table| table.vhost_name(client.vhost).map(Name::to_string));
     let mut map = MapBuf::new();
     put(&mut map, "message_count", Value::Ulong(found.ready as u64));
     // RabbitMQ has no such field; its clients pass over it.
-    put(&mut map, "delayed_count", Value::Ulong(delayed as u64));
+    put(&mut map, "delayed_count", Value::Ulong(found.delayed as u64));
     put(&mut map, "consumer_count", Value::Uint(u32::try_from(found.consumers).unwrap_or(u32::MAX)));
     put(&mut map, "name", Value::String(name));
     put(&mut map, "vhost", Value::String(&vhost.unwrap_or_default()));

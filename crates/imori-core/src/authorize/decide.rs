@@ -43,6 +43,9 @@ pub fn authorize(
         Extent::Some(rights) => rights,
     };
     match right {
+        Right::Any if !is_any_allowed(rights, object) => {
+            Err(Refusal::access(&identity.user, (Access::Read, false), action, object))
+        }
         Right::Answer if !may_answer(rights, object) => {
             Err(Refusal::access(&identity.user, (Access::Write, true), action, object))
         }
@@ -63,6 +66,8 @@ enum Right {
     Entry,
     /// An entry for the vhost, and a right to the object.
     Access(Access),
+    /// An entry for the vhost, and any right to the object, if that is a queue.
+    Any,
     /// An entry for the vhost, and the right to answer.
     Answer,
     /// One of these tags, and if so said an entry for the vhost.
@@ -73,7 +78,8 @@ enum Right {
 #[inline]
 fn right(action: Action) -> Right {
     match action {
-        Action::Enter | Action::Receive | Action::Inspect | Action::Settle => Right::Entry,
+        Action::Enter | Action::Receive | Action::Settle => Right::Entry,
+        Action::Inspect => Right::Any,
         Action::Declare | Action::DeclareUnnamed | Action::Create | Action::Delete => {
             Right::Access(Access::Configure)
         }
@@ -102,6 +108,12 @@ fn decide_role(
         return Ok(());
     }
     Err(Refusal::outside(&identity.user, action, object))
+}
+
+/// Tells whether a user has any right to a queue. RabbitMQ lets every user of the vhost look for it.
+fn is_any_allowed(rights: &VhostRights, object: Object<'_>) -> bool {
+    let any = [Access::Configure, Access::Write, Access::Read];
+    !matches!(object, Object::Queue(_)) || any.into_iter().any(|access| is_allowed(rights, access, object))
 }
 
 #[inline]

@@ -1,6 +1,6 @@
 //! Finds queues and exchanges and changes nothing.
 
-use crate::authorize::{Action, Actor, Object};
+use crate::authorize::{Action, Actor, Object, authorize};
 use crate::error::BrokerError;
 use crate::id::QueueId;
 use crate::name::Name;
@@ -12,8 +12,10 @@ use crate::world::World;
 pub struct QueueInspection {
     /// The queue.
     pub id: QueueId,
-    /// Messages that wait to be given out.
+    /// Messages that wait to be given out. The counts are 0 for an actor who may not read the queue.
     pub ready: usize,
+    /// Messages that wait for their time.
+    pub delayed: usize,
     /// The number of its consumers.
     pub consumers: usize,
 }
@@ -43,10 +45,16 @@ pub fn look_up_queue<W: World>(
 ) -> Result<QueueInspection, BrokerError> {
     world.authorize(actor, Action::Inspect, Object::Queue(name))?;
     let id = find_queue(world, actor, name)?;
-    let look = |queue: &mut crate::queue::Queue| QueueInspection {
-        id,
-        ready: queue.ready_len(),
-        consumers: queue.consumers_len(),
+    // No refusal: declarations are answered with counts, also to a client that only declares or publishes.
+    let is_reader = authorize(actor.identity, Action::Consume, actor.vhost, Object::Queue(name)).is_ok();
+    let look = |queue: &mut crate::queue::Queue| match is_reader {
+        true => QueueInspection {
+            id,
+            ready: queue.ready_len(),
+            delayed: queue.delayed_len(),
+            consumers: queue.consumers_len(),
+        },
+        false => QueueInspection { id, ready: 0, delayed: 0, consumers: 0 },
     };
     world.with_queue(id, look).ok_or_else(|| BrokerError::NoQueue(Name::new(name)))
 }

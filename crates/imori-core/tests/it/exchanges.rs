@@ -166,7 +166,7 @@ fn who_looks_something_up_learns_what_it_has_and_changes_nothing() {
     client.consume("q", "c", 1);
     let before = journal(&world).len();
     let found = look_up_queue(&world, &other.actor(), b"q");
-    assert_eq!(found, Ok(QueueInspection { id, ready: 1, consumers: 1 }));
+    assert_eq!(found, Ok(QueueInspection { id, ready: 1, delayed: 0, consumers: 1 }));
     assert_eq!(look_up_queue(&world, &other.actor(), b"no"), Err(BrokerError::NoQueue("no".into())));
     let mine = imori_core::queue::QueueSettings { exclusive_to: Some(client.id), ..Default::default() };
     client.declare_with("mine", &mine).unwrap();

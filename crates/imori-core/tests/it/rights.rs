@@ -1,8 +1,9 @@
-use imori_core::authorize::Identity;
+use imori_core::authorize::{Grants, Identity, Rights, Tags};
 use imori_core::broker::{self, Actor, ConsumeOptions, Step, SubscribeOptions};
 use imori_core::delivery::Outcome;
 use imori_core::error::BrokerError;
 use imori_core::message::{Address, OriginId, Properties, Publication};
+use imori_core::name::Name;
 use imori_core::outbound::{Credit, Numbers, SessionId};
 use imori_core::queue::QueueSettings;
 use imori_core::route::{Arguments, BindingKey, ExchangeKind, Settings, Syntax};
@@ -58,6 +59,31 @@ fn exclusive_queues_go_before_their_connection() {
     assert!(world.depth("mine").is_some());
     assert!(broker::delete_exclusive(&world, &client.actor()));
     assert_eq!((world.depth("mine"), world.depth("shared").is_some()), (None, true));
+}
+
+#[test]
+fn counts_of_a_queue_are_for_its_readers() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    let id = client.declare("q");
+    client.send("q", "m");
+    for (configure, write, read, expected) in [
+        ("", "", "^q$", Some(1)),
+        ("^q$", "", "", Some(0)),
+        ("", "^q$", "", Some(0)),
+        ("^p$", "^p$", "^p$", None),
+    ] {
+        let user = Name::from("eve");
+        let [configure, write, read] = [configure, write, read].map(str::to_owned);
+        let grants = Grants { configure, write, read, ..Grants::default() };
+        let rights = Rights::new(&user, Tags::NONE, [(VHOST, &Name::from("/"), &grants)]).unwrap();
+        let identity = Identity { user, rights: rights.into() };
+        let eve = Actor { identity: &identity, connection: client.id, vhost: VHOST };
+        let found = broker::look_up_queue(&world, &eve, b"q").map(|found| (found.id, found.ready));
+        assert_eq!(found.as_ref().ok(), expected.map(|ready| (id, ready)).as_ref(), "{grants:?}");
+        let is_refused = matches!(broker::look_up_queue(&world, &eve, b"no"), Err(BrokerError::Refused(_)));
+        assert!(is_refused, "a queue that is not there is refused alike");
+    }
 }
 
 #[test]

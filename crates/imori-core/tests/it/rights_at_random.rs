@@ -342,13 +342,16 @@ fn decide(model: &Model, random: &mut Random, case: u64) {
                 .subjects
                 .as_ref()
                 .is_none_or(|subjects| subjects.publish.allow.is_none() && subjects.publish.deny.is_empty()));
+    let has_any_right =
+        [&grants.configure, &grants.write, &grants.read].iter().any(|rule| is_found(rule, queue));
     let is_own = |name: &str| !name.starts_with("amq.") && !name.starts_with("imori.");
     let has = |tag| tags.has(Tag::Administrator) || tags.has(tag);
     let rows = [
         (Action::Enter, Object::Vhost, is_in),
         (Action::Settle, Object::Vhost, is_in),
         (Action::Receive, Object::Inbox, is_in),
-        (Action::Inspect, in_queue, is_in),
+        (Action::Inspect, whole, is_in),
+        (Action::Inspect, in_queue, is_in && has_any_right),
         (Action::Publish, to_subject, is_in && model.may_publish(&grants, exchange, &subject, is_topic)),
         (Action::Reply, Object::Inbox, is_in && is_found(&grants.write, "amq.default")),
         (Action::Answer, to_subject, false),

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use imori_core::authorize::Actor;
+use imori_core::authorize::{Action, Actor, Object};
 use imori_core::broker::{Waiting, may_publish, peek, relocate};
 use imori_core::confirm::Confirm;
 use imori_core::entries::Entry;
@@ -13,6 +13,7 @@ use imori_core::error::BrokerError;
 use imori_core::message::{Address, DEFAULT_EXCHANGE, Deaths};
 use imori_core::name::Name;
 use imori_core::queue::PeekPart;
+use imori_core::world::World as _;
 use tokio::time::sleep;
 
 use super::vhost_operator::VhostOperator;
@@ -94,6 +95,7 @@ impl VhostOperator {
         target: MoveTarget,
         count: usize,
     ) -> Result<MoveReport, OperationError> {
+        self.check_source(from).await?;
         let ready = self.would_drop(from)?;
         self.check_target(from, &target).await?;
         let (mut report, mut last, mut looks) = (MoveReport::default(), Confirm::NOW, 0);
@@ -142,6 +144,7 @@ impl VhostOperator {
         target: &MoveTarget,
         count: usize,
     ) -> Result<MoveReport, OperationError> {
+        self.check_source(from).await?;
         let mut report = MoveReport { left: self.would_drop(from)?, ..MoveReport::default() };
         self.check_target(from, target).await?;
         loop {
@@ -169,19 +172,36 @@ impl VhostOperator {
 }
 
 impl VhostOperator {
+    /// Refuses a queue that the user may not read, also where it is empty or not there.
+    async fn check_source(&self, from: &str) -> Result<(), OperationError> {
+        let name = from.to_owned();
+        let may = self.act(move |cell, actor| {
+            cell.authorize(actor, Action::Consume, Object::Queue(name.as_bytes())).map_err(BrokerError::from)
+        });
+        Ok(may.await??)
+    }
+
     /// Refuses a target that is the same for all messages where the first of them would be refused.
     async fn check_target(&self, from: &str, target: &MoveTarget) -> Result<(), OperationError> {
-        let MoveTarget::Address { exchange, routing_key } = target else { return Ok(()) };
-        if !self.has_exchange(exchange) {
-            return Err(OperationError::Missing("exchange", exchange.clone()));
+        let (exchange, routing_key) = match target {
+            MoveTarget::Address { exchange, routing_key } => (exchange.clone(), routing_key.clone()),
+            // Each goes by the default exchange, whatever its key will be.
+            MoveTarget::Origin => return self.check_publish(String::new(), String::new()).await,
+        };
+        if !self.has_exchange(&exchange) {
+            return Err(OperationError::Missing("exchange", exchange));
         }
-        let key = routing_key.clone().unwrap_or_default();
+        let key = routing_key.unwrap_or_default();
         if exchange.is_empty() && key == from {
             return Err(BrokerError::ToItself(Name::from(from)).into());
         }
         if exchange.is_empty() && self.queue(&key).is_err() {
             return Err(BrokerError::Nowhere(Name::from(key.as_str())).into());
         }
+        self.check_publish(exchange, key).await
+    }
+
+    async fn check_publish(&self, exchange: String, key: String) -> Result<(), OperationError> {
         let to = exchange.clone();
         let may = self.act(move |cell, actor| may_publish(cell, actor, to.as_bytes(), key.as_bytes()));
         if may.await? {

@@ -52,13 +52,29 @@ fn nobody_may_do_anything() {
     assert_eq!(refusal.to_string(), "user `` may not consume from queue `q`; ask for the right to");
 }
 
+// RabbitMQ lets every user of the vhost look for a queue; here one without a right to it learns nothing.
+#[test]
+fn any_right_to_a_queue_is_enough_to_look_for_it() {
+    for (configure, write, read, is_allowed) in [
+        ("^x$", "", "", true),
+        ("", "^x$", "", true),
+        ("", "", "^x$", true),
+        ("^y$", "^y$", "^y$", false),
+        ("", "", "", false),
+    ] {
+        let eve = user(Tags::NONE, configure, write, read);
+        let inspected = authorize(&eve, Action::Inspect, VHOST, Object::Queue(b"x"));
+        assert_eq!(inspected.is_ok(), is_allowed, "`{configure}` `{write}` `{read}`");
+    }
+}
+
 // SECURITY AUTH-15: each of these is a right of its own.
 #[test]
 fn each_action_needs_the_right_that_rabbitmq_asks_for() {
     use Access::{Configure, Read, Write};
     let rows: [(Action, Object<'_>, Option<Access>); 19] = [
         (Action::Enter, Object::Vhost, None),
-        (Action::Inspect, Object::Queue(b"x"), None),
+        (Action::Inspect, exchange(b"x"), None),
         (Action::Settle, Object::Vhost, None),
         (Action::Receive, Object::Inbox, None),
         (Action::Declare, Object::Queue(b"x"), Some(Configure)),
