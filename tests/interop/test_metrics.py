@@ -251,7 +251,10 @@ def test_promtool_reads_the_page(imori: Imori) -> None:
 
 def test_metrics_need_a_login_and_probes_do_not(imori: Imori) -> None:
     # SECURITY WEB-01, WEB-09.
-    for path in ["/metrics", "/metrics/detailed", "/livez?verbose", "/readyz?verbose"]:
+    for path in ["/metrics", "/metrics/detailed"]:
+        assert ask(imori, path, login=None).status == 200, "Prometheus asks from this machine"
+        assert ask(imori, path, login="guest:wrong").status == 401, path
+    for path in ["/livez?verbose", "/readyz?verbose"]:
         assert ask(imori, path, login=None).status == 401, path
         assert ask(imori, path, login="guest:wrong").status == 401, path
         assert ask(imori, path).status == 200, path

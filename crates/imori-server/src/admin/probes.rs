@@ -11,6 +11,7 @@ use imori_core::authorize::Identity;
 use serde_json::json;
 
 use crate::health::Ailment;
+use crate::http::Names;
 use crate::metrics;
 use crate::requests::administered::Administered;
 use crate::requests::answer::{json_with, not_authorized};
@@ -61,13 +62,17 @@ fn answer(ailment: Option<&Ailment>, is_known: bool, pairs: &[(String, String)])
 }
 
 /// The numbers for Prometheus.
-pub(super) async fn metrics(State(broker): Broker) -> Response {
-    exposition(metrics::page(&broker.metrics).await)
+pub(super) async fn metrics(State(broker): Broker, Extension(names): Extension<Names>) -> Response {
+    exposition(metrics::page(&broker.metrics, names).await)
 }
 
 /// The families that are asked for, with a sample for each queue.
-pub(super) async fn detailed(State(broker): Broker, Query(pairs): Pairs) -> Response {
-    exposition(metrics::detailed(&broker.metrics, &pairs))
+pub(super) async fn detailed(
+    State(broker): Broker,
+    Extension(names): Extension<Names>,
+    Query(pairs): Pairs,
+) -> Response {
+    exposition(metrics::detailed(&broker.metrics, &pairs, names))
 }
 
 fn exposition(body: impl IntoResponse) -> Response {

@@ -282,6 +282,13 @@ sections! {
         origins: Vec<Origin> = Vec::new() => NewConnections;
     }
 
+    /// The monitor, and `/metrics` of the admin listener where it is read without a login.
+    monitor: Monitor {
+        /// Readers that see names and addresses: of queues, vhosts, users and clients. All others see numbers alone. A
+        /// user with the tag `monitoring` who logs in, by password or token, sees names in any case.
+        names: NamesShown = NamesShown::Loopback => AtOnce;
+    }
+
     /// The log.
     log: Log {
         /// Where it is written. SIGUSR1 opens a file anew, so that it can be moved away before.
@@ -315,6 +322,18 @@ choice! {
         Always = "always",
         /// Never.
         Never = "never",
+    }
+}
+
+choice! {
+    /// Readers of the monitor that see names without a login.
+    NamesShown {
+        /// Those on this machine.
+        Loopback = "loopback",
+        /// None.
+        Login = "login",
+        /// All.
+        All = "all",
     }
 }
 

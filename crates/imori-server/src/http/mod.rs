@@ -1,5 +1,6 @@
 //! HTTP on a thread of its own: who is let in, and for how long. The answers are the monitor's and the admin listener's.
 
+mod login;
 mod serve;
 mod places;
 mod guard;
@@ -7,4 +8,5 @@ mod gathered;
 
 pub(crate) use gathered::{gathered, rest_at};
 pub(crate) use guard::{Guarded, guard};
-pub(crate) use serve::{HttpService, Secrecy, Source, accept, start};
+pub(crate) use login::{Names, OPERATOR, decide, is_from_here, login, names_without_login, note_names};
+pub(crate) use serve::{HttpService, accept, start};

@@ -8,7 +8,7 @@ use imori_core::id::QueueId;
 use super::exposition::Exposition;
 use super::families::{QUEUE_FAMILIES, QueueFamily};
 use super::sources::Metrics;
-use crate::http::gathered;
+use crate::http::{Names, gathered};
 use crate::limits::HTTP_ROWS_AT_ONCE;
 
 /// The prefix of RabbitMQ's names here.
@@ -18,14 +18,15 @@ const PREFIX: &str = "rabbitmq_detailed_";
 const CLUSTER: &str = "rabbitmq_cluster_";
 
 /// Answers a request for detail by its parameters `family` and `vhost`, each of which may come several times. Without a
-/// family there is nothing but the name of the broker, and a family that is not known adds nothing.
-pub(crate) fn detailed(metrics: &Arc<Metrics>, parameters: &[(String, String)]) -> Body {
+/// family there is nothing but the name of the broker, and a family that is not known adds nothing. Each family is one of
+/// names, so that there is none where `names` are not shown.
+pub(crate) fn detailed(metrics: &Arc<Metrics>, parameters: &[(String, String)], names: Names) -> Body {
     let values = |name: &str| {
         let of = parameters.iter().filter(|(known, _)| known == name);
         of.map(|(_, value)| value.clone()).collect::<Vec<String>>()
     };
     let (groups, vhosts) = (values("family"), values("vhost"));
-    let has = |group: &str| groups.iter().any(|known| known == group);
+    let has = |group: &str| names == Names(true) && groups.iter().any(|known| known == group);
     let families: Vec<&'static QueueFamily> =
         QUEUE_FAMILIES.iter().filter(|family| has(family.group)).collect();
     let queues = if families.is_empty() { Vec::new() } else { metrics.queue_ids(&vhosts) };

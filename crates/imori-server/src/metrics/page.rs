@@ -15,22 +15,29 @@ use super::queues::QueueSums;
 use super::sources::{Metrics, Traffic};
 use crate::cell_state::histogram::BOUNDS_US;
 use crate::config::Spoken;
+use crate::http::Names;
 use crate::login::OUTCOMES;
 use crate::peers::sums::{Sums, kind};
 use crate::stall::Cause;
 use crate::store::COMMIT_BOUNDS_US;
 
-/// The numbers as they are now.
-pub(crate) async fn page(metrics: &Metrics) -> String {
+/// The numbers as they are now; samples that name a user, a vhost or a queue only where `names` are shown.
+pub(crate) async fn page(metrics: &Metrics, names: Names) -> String {
     let mut page = Exposition::default();
     metrics.push_identity(&mut page, "aggregated");
     push_process(&mut page, metrics);
     push_connections(&mut page, metrics, &metrics.traffic().await);
     push_logins(&mut page, metrics);
-    push_limits(&mut page, &metrics.shared);
+    if names == Names(true) {
+        push_limits(&mut page, &metrics.shared);
+    }
     push_traces(&mut page, metrics);
     push_messages(&mut page, metrics);
-    push_queues(&mut page, metrics, &metrics.queue_sums().await);
+    let sums = metrics.queue_sums().await;
+    push_queues(&mut page, metrics, &sums);
+    if names == Names(true) {
+        push_busiest(&mut page, &sums);
+    }
     push_memory(&mut page, metrics);
     push_store(&mut page, metrics);
     push_cells(&mut page, metrics);
@@ -322,6 +329,9 @@ fn push_queues(page: &mut Exposition, metrics: &Metrics, sums: &QueueSums) {
     ] {
         page.gauge(name, help, value as f64);
     }
+}
+
+fn push_busiest(page: &mut Exposition, sums: &QueueSums) {
     for family in &QUEUE_FAMILIES {
         family.head(page, "rabbitmq_detailed_");
         for queue in &sums.busiest {

@@ -11,6 +11,7 @@ use super::monitored::Monitored;
 use super::query::{Page, Parameters, wrong};
 use super::rows::{Row, each_row};
 use super::wording::{timestamp, uptime};
+use crate::http::Names;
 use crate::limits::{MONITOR_LISTED_MAX, MONITOR_ROWS_MAX};
 
 /// The answer.
@@ -128,8 +129,8 @@ impl ConnzQuery {
 }
 
 impl Connz<'_> {
-    /// The connections that are asked for.
-    pub(super) fn of<'a>(monitored: &'a Monitored, query: &ConnzQuery) -> Connz<'a> {
+    /// The connections that are asked for; without `names` their numbers alone.
+    pub(super) fn of<'a>(monitored: &'a Monitored, query: &ConnzQuery, names: Names) -> Connz<'a> {
         let (mut rows, mut total) = (Vec::new(), 0);
         if !query.wants_closed_only {
             each_row(monitored, |row| {
@@ -142,8 +143,12 @@ impl Connz<'_> {
         sort(&mut rows, query.order);
         let mut left = MONITOR_LISTED_MAX;
         let shown = query.page.of(&rows).iter();
-        let connections: Vec<_> =
-            shown.map(|row| connection(monitored, row, query.subscriptions, &mut left)).collect();
+        let connections: Vec<_> = shown
+            .map(|row| match names {
+                Names(true) => connection(monitored, row, query.subscriptions, &mut left),
+                Names(false) => numbers(monitored, row),
+            })
+            .collect();
         Connz {
             server_id: &monitored.shared.run.server_id,
             now: timestamp(monitored.now()),
@@ -184,13 +189,27 @@ fn connection(monitored: &Monitored, row: &Row, wanted: Subscriptions, left: &mu
         Subscriptions::Subjects => (details.into_iter().map(|detail| detail.subject).collect(), Vec::new()),
         Subscriptions::None | Subscriptions::Details => (Vec::new(), details),
     };
+    Connection {
+        ip: row.source.ip().to_canonical().to_string(),
+        port: row.source.port(),
+        name,
+        lang: language,
+        version,
+        subscriptions_list: subjects,
+        subscriptions_list_detail: details,
+        ..numbers(monitored, row)
+    }
+}
+
+/// A row without what tells whose connection it is.
+fn numbers(monitored: &Monitored, row: &Row) -> Connection {
     let now = monitored.now();
     Connection {
         cid: row.number,
         kind: "Client",
         protocol: row.protocol.name(),
-        ip: row.source.ip().to_canonical().to_string(),
-        port: row.source.port(),
+        ip: String::new(),
+        port: 0,
         start: timestamp(row.since),
         last_activity: timestamp(row.last_activity),
         uptime: uptime(now.since(row.since)),
@@ -201,11 +220,11 @@ fn connection(monitored: &Monitored, row: &Row, wanted: Subscriptions, left: &mu
         in_bytes: row.bytes_in,
         out_bytes: row.bytes_out,
         subscriptions: row.subscriptions,
-        name,
-        lang: language,
-        version,
-        subscriptions_list: subjects,
-        subscriptions_list_detail: details,
+        name: String::new(),
+        lang: String::new(),
+        version: String::new(),
+        subscriptions_list: Vec::new(),
+        subscriptions_list_detail: Vec::new(),
     }
 }
 

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::monitored::Monitored;
 use super::query::Parameters;
 use crate::health::Ailment;
+use crate::http::Names;
 
 /// How the broker is.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -16,9 +17,14 @@ pub(super) struct Healthz {
 }
 
 impl Healthz {
-    /// The broker as it is now, with the status of the answer.
-    pub(super) fn of(monitored: &Monitored, query: HealthzQuery) -> (StatusCode, Healthz) {
-        answer(monitored.shared.unreadiness(query.counts_damage).as_ref())
+    /// The broker as it is now, with the status of the answer. Damage is told with the names of queues.
+    pub(super) fn of(monitored: &Monitored, query: HealthzQuery, names: Names) -> (StatusCode, Healthz) {
+        let ailment = monitored.shared.unreadiness(query.counts_damage);
+        let (status, mut health) = answer(ailment.as_ref());
+        if let (Some(Ailment::Damaged(findings)), Names(false)) = (&ailment, names) {
+            health.error = Some(format!("damage was found, {} findings", findings.len()));
+        }
+        (status, health)
     }
 
     /// Whether the broker runs, with the status of the answer.

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::middleware::from_fn_with_state;
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 use serde::Serialize;
 
 use super::connz::{self, Connz};
@@ -19,10 +19,11 @@ use super::storez::{self, Storez};
 use super::subsz::{self, Subsz};
 use super::varz::Varz;
 use super::wording::timestamp;
-use crate::http::guard;
+use crate::http::{Names, guard, note_names};
 use crate::metrics;
 
 type Broker = State<Arc<Monitored>>;
+type Shown = Extension<Names>;
 type Pairs = Query<Vec<(String, String)>>;
 
 /// The paths of the monitor. What is not asked for by GET or HEAD is refused.
@@ -40,6 +41,7 @@ pub(crate) fn routes(monitored: Arc<Monitored>) -> Router {
         .route(Path::Storez.text(), get(storez))
         .route(Path::Metrics.text(), get(metrics))
         .route("/metrics/detailed", get(detailed))
+        .layer(from_fn_with_state(Arc::clone(&monitored.shared), note_names))
         .layer(from_fn_with_state(Arc::clone(&monitored.guarded), guard))
         .with_state(monitored)
 }
@@ -55,18 +57,18 @@ async fn varz(State(monitored): Broker) -> Response {
     json(&Varz::of(&monitored))
 }
 
-async fn connz(State(monitored): Broker, Query(pairs): Pairs) -> Response {
+async fn connz(State(monitored): Broker, Extension(names): Shown, Query(pairs): Pairs) -> Response {
     monitored.requests.count(Path::Connz);
     match connz::ConnzQuery::read(&Parameters(pairs)) {
-        Ok(query) => json(&Connz::of(&monitored, &query)),
+        Ok(query) => json(&Connz::of(&monitored, &query, names)),
         Err(reason) => refuse(reason),
     }
 }
 
-async fn subsz(State(monitored): Broker, Query(pairs): Pairs) -> Response {
+async fn subsz(State(monitored): Broker, Extension(names): Shown, Query(pairs): Pairs) -> Response {
     monitored.requests.count(Path::Subsz);
     match subsz::SubszQuery::read(&Parameters(pairs)) {
-        Ok(query) => json(&Subsz::of(&monitored, &query)),
+        Ok(query) => json(&Subsz::of(&monitored, &query, names)),
         Err(reason) => refuse(reason),
     }
 }
@@ -92,14 +94,14 @@ async fn routez(State(monitored): Broker) -> Response {
     })
 }
 
-async fn healthz(state: Broker, pairs: Pairs) -> Response {
+async fn healthz(state: Broker, names: Shown, pairs: Pairs) -> Response {
     state.requests.count(Path::Healthz);
-    readiness(state, pairs)
+    readiness(state, names, pairs)
 }
 
-async fn readyz(state: Broker, pairs: Pairs) -> Response {
+async fn readyz(state: Broker, names: Shown, pairs: Pairs) -> Response {
     state.requests.count(Path::Readyz);
-    readiness(state, pairs)
+    readiness(state, names, pairs)
 }
 
 async fn livez(State(monitored): Broker) -> Response {
@@ -108,32 +110,32 @@ async fn livez(State(monitored): Broker) -> Response {
     answer(status, serde_json::to_vec(&health))
 }
 
-fn readiness(State(monitored): Broker, Query(pairs): Pairs) -> Response {
+fn readiness(State(monitored): Broker, Extension(names): Shown, Query(pairs): Pairs) -> Response {
     let query = match healthz::HealthzQuery::read(&Parameters(pairs)) {
         Ok(query) => query,
         Err(reason) => return refuse(reason),
     };
-    let (status, health) = Healthz::of(&monitored, query);
+    let (status, health) = Healthz::of(&monitored, query, names);
     // In one line: probes compare it as text.
     answer(status, serde_json::to_vec(&health))
 }
 
-async fn storez(State(monitored): Broker, Query(pairs): Pairs) -> Response {
+async fn storez(State(monitored): Broker, Extension(names): Shown, Query(pairs): Pairs) -> Response {
     monitored.requests.count(Path::Storez);
     match storez::StorezQuery::read(&Parameters(pairs)) {
-        Ok(query) => json(&Storez::of(&monitored, &query, monitored.metrics.confirmed().await)),
+        Ok(query) => json(&Storez::of(&monitored, &query, monitored.metrics.confirmed().await, names)),
         Err(reason) => refuse(reason),
     }
 }
 
-async fn metrics(State(monitored): Broker) -> Response {
+async fn metrics(State(monitored): Broker, Extension(names): Shown) -> Response {
     monitored.requests.count(Path::Metrics);
-    exposition(metrics::page(&monitored.metrics).await)
+    exposition(metrics::page(&monitored.metrics, names).await)
 }
 
-async fn detailed(State(monitored): Broker, Query(pairs): Pairs) -> Response {
+async fn detailed(State(monitored): Broker, Extension(names): Shown, Query(pairs): Pairs) -> Response {
     monitored.requests.count(Path::Metrics);
-    exposition(metrics::detailed(&monitored.metrics, &pairs))
+    exposition(metrics::detailed(&monitored.metrics, &pairs, names))
 }
 
 fn exposition(body: impl IntoResponse) -> Response {

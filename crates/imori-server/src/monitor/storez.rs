@@ -7,6 +7,7 @@ use super::monitored::Monitored;
 use super::query::{Page, Parameters};
 use super::wording::timestamp;
 use crate::clock::millis;
+use crate::http::Names;
 use crate::limits::MONITOR_QUEUES_MAX;
 use crate::stall::{Cause, LateWork, Stall, Step};
 use crate::store::COMMIT_BOUNDS_US;
@@ -182,11 +183,18 @@ impl StorezQuery {
 }
 
 impl Storez<'_> {
-    /// The store as it is, with the queues that are asked for, and confirms by their level.
-    pub(super) fn of<'a>(monitored: &'a Monitored, query: &StorezQuery, confirms: [u64; 3]) -> Storez<'a> {
+    /// The store as it is, with the queues that are asked for, and confirms by their level. Without `names` there is no
+    /// queue, no folder and no damage, whose findings name queues.
+    pub(super) fn of<'a>(
+        monitored: &'a Monitored,
+        query: &StorezQuery,
+        confirms: [u64; 3],
+        names: Names,
+    ) -> Storez<'a> {
         let shared = &monitored.shared;
         let StorezQuery(page) = *query;
-        let (total, queues) = queues(monitored, page);
+        let shown_page = if names == Names(true) { page } else { Page { limit: 0, ..page } };
+        let (total, queues) = queues(monitored, shown_page);
         let now = monitored.now();
         let cells = monitored.cells().map(|cell| Cell {
             lag_us: micros(cell.pulse.latest().max(cell.pulse.lag(now, cell.load.is_parked()))),
@@ -196,7 +204,7 @@ impl Storez<'_> {
         Storez {
             server_id: &monitored.shared.run.server_id,
             now: timestamp(now),
-            store: store(monitored),
+            store: store(monitored, names),
             journal: journal(monitored),
             alarms: Alarms {
                 memory: shared.memory.is_alarmed(),
@@ -219,14 +227,14 @@ impl Storez<'_> {
     }
 }
 
-fn store(monitored: &Monitored) -> Store {
+fn store(monitored: &Monitored, Names(are_shown): Names) -> Store {
     let journal = &monitored.shared.journal;
     let folder = journal.folder();
     Store {
         id: folder.store().0.iter().take(4).map(|byte| format!("{byte:02x}")).collect(),
-        folder: folder.path().display().to_string(),
+        folder: if are_shown { folder.path().display().to_string() } else { String::new() },
         last_end: folder.last_end().to_string(),
-        damage: monitored.shared.damages.findings(),
+        damage: if are_shown { monitored.shared.damages.findings() } else { Vec::new() },
         recovered: journal.report().map(|report| Recovered {
             records: report.record_count,
             files: report.file_count,

@@ -9,6 +9,7 @@ use super::monitored::Monitored;
 use super::query::{Page, Parameters, wrong};
 use super::rows::each_row;
 use super::wording::timestamp;
+use crate::http::Names;
 use crate::limits::MONITOR_LISTED_MAX;
 
 /// The answer. How often subscriptions came, went and matched is not counted here, so that it is absent.
@@ -49,15 +50,15 @@ impl SubszQuery {
 }
 
 impl Subsz<'_> {
-    /// The subscriptions that are asked for.
-    pub(super) fn of<'a>(monitored: &'a Monitored, query: &SubszQuery) -> Subsz<'a> {
+    /// The subscriptions that are asked for; without `names` their number alone.
+    pub(super) fn of<'a>(monitored: &'a Monitored, query: &SubszQuery, names: Names) -> Subsz<'a> {
         let (mut subscriptions, mut connections) = (0, Vec::new());
         each_row(monitored, |row| {
             subscriptions += row.subscriptions;
             connections.push((row.number, row.id));
         });
         let (mut list, mut total) = (Vec::new(), 0);
-        if query.wants_list {
+        if query.wants_list && names == Names(true) {
             connections.sort_unstable_by_key(|(number, _)| *number);
             for (number, id) in connections {
                 let _ = each_heard(monitored, id, |heard| {

@@ -5,17 +5,14 @@ use std::sync::Arc;
 use imori_core::authorize::Identity;
 use imori_core::broker::Actor;
 use imori_core::confirm::Confirm;
-use imori_core::id::{ConnectionId, VhostId};
+use imori_core::id::VhostId;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
 use crate::cell::Cell;
+use crate::http::OPERATOR;
 use crate::limits::ADMIN_LOOK_EVERY;
 use crate::shared::{Arrival, Phase, Shared};
-
-/// The connection in whose name an operator acts: no client has it, so that nothing is exclusive to it.
-pub(crate) const OPERATOR: ConnectionId =
-    ConnectionId { cell: u16::MAX, slot: u32::MAX, generation: u32::MAX };
 
 /// Runs a job in a turn of its own on a cell; `None` where the broker has come to its end.
 pub(crate) async fn on_cell<R: Send + 'static>(

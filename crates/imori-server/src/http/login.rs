@@ -1,0 +1,210 @@
+//! Logins by HTTP's authentication, checked as logins of protocols are, and which answers may have names.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use imori_core::authorize::{Action, Object, authorize};
+use imori_core::id::{ConnectionId, VhostId};
+use imori_core::login::{Credentials, Login, Verdict, Verification};
+use tokio::sync::oneshot;
+
+use super::serve::{Secrecy, Source};
+use crate::config::NamesShown;
+use crate::login::Verdicts;
+use crate::shared::Shared;
+use crate::slots::unpoisoned;
+
+/// The connection in whose name an operator acts: no client has it, so that nothing is exclusive to it.
+pub(crate) const OPERATOR: ConnectionId =
+    ConnectionId { cell: u16::MAX, slot: u32::MAX, generation: u32::MAX };
+
+/// Headers by which a proxy on this machine says that a request came from elsewhere.
+const FORWARDED: [&str; 3] = ["forwarded", "x-forwarded-for", "x-real-ip"];
+
+/// The source of a request that came by no socket.
+const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+/// Tells whether an answer may have names in it: of queues, vhosts, users and clients. Among a request's extensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Names(pub(crate) bool);
+
+/// Notes in a request to the monitor whether its answer may have names: as `monitor.names` says, or because a user logs
+/// in who may monitor. A login that is refused is answered so.
+pub(crate) async fn note_names(
+    State(shared): State<Arc<Shared>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let Names(are_open) = names_without_login(&shared, &request);
+    let names = match login(&shared, &request) {
+        Some((source, login)) => match decide(&shared, source, login).await {
+            Verdict::Granted(user) => {
+                let may_monitor = authorize(&user, Action::Monitor, VhostId(0), Object::Broker).is_ok();
+                Names(are_open || may_monitor)
+            }
+            Verdict::Refused => {
+                let asks = (WWW_AUTHENTICATE, "Basic realm=\"imori\"");
+                return (StatusCode::UNAUTHORIZED, [asks]).into_response();
+            }
+            Verdict::Busy => return StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        },
+        None => Names(are_open),
+    };
+    request.extensions_mut().insert(names);
+    next.run(request).await
+}
+
+/// Tells whether the answer to a request without a login may have names.
+pub(crate) fn names_without_login(shared: &Shared, request: &Request) -> Names {
+    Names(match shared.settings.load().config.monitor.names {
+        NamesShown::Loopback => is_from_here(shared, request),
+        NamesShown::Login => false,
+        NamesShown::All => true,
+    })
+}
+
+/// Tells whether a request comes from this machine, and not by a proxy that says otherwise.
+pub(crate) fn is_from_here(shared: &Shared, request: &Request) -> bool {
+    let is_forwarded = FORWARDED.iter().any(|name| request.headers().contains_key(*name));
+    is_local(shared, source_of(request)) && !is_forwarded
+}
+
+fn is_local(shared: &Shared, source: SocketAddr) -> bool {
+    shared.settings.load().config.insecure_dev || source.ip().to_canonical().is_loopback()
+}
+
+/// The address that a request came from.
+fn source_of(request: &Request) -> SocketAddr {
+    request.extensions().get::<Source>().map_or(UNKNOWN, |Source(source)| *source)
+}
+
+/// Reads the login of a request; `Err` where its password came in the clear from elsewhere, and is not to be checked.
+pub(crate) fn login(shared: &Shared, request: &Request) -> Option<(SocketAddr, Result<Login, Login>)> {
+    let credentials = credentials(request.headers())?;
+    let source = source_of(request);
+    let is_local = is_local(shared, source);
+    let secrecy = request.extensions().get::<Secrecy>();
+    let is_encrypted = secrecy.is_some_and(|secrecy| secrecy.is_encrypted);
+    let accepts_plaintext = secrecy.is_some_and(|secrecy| secrecy.accepts_plaintext);
+    let ip = Some(source.ip().to_canonical());
+    let login =
+        Login { connection: OPERATOR, is_local, source: ip, is_encrypted, certificate: None, credentials };
+    // SECURITY AUTH-09: behind a proxy a client of the loopback listener may be anywhere.
+    let is_secret = is_local || is_encrypted || accepts_plaintext;
+    Some((source, if is_secret { Ok(login) } else { Err(login) }))
+}
+
+/// Checks a login, and notes its outcome. One that takes long waits for a thread among those of protocols.
+pub(crate) async fn decide(shared: &Shared, source: SocketAddr, login: Result<Login, Login>) -> Verdict {
+    let (login, verdict) = match login {
+        Ok(login) => {
+            let verdict = verdict(shared, &login).await;
+            (login, verdict)
+        }
+        Err(login) => (login, Verdict::Refused),
+    };
+    shared.note_http_login(source, &login, &verdict);
+    verdict
+}
+
+async fn verdict(shared: &Shared, login: &Login) -> Verdict {
+    let (sender, told) = oneshot::channel();
+    let request = || Arc::new(WaitingRequest(Mutex::new(Some(sender)))) as Arc<dyn Verdicts>;
+    match shared.verifiers.verify(login.clone(), request) {
+        Verification::Done(verdict) => verdict,
+        // A broker that ends tells nobody.
+        Verification::Pending => told.await.unwrap_or(Verdict::Busy),
+    }
+}
+
+/// A request that waits for a verdict.
+struct WaitingRequest(Mutex<Option<oneshot::Sender<Verdict>>>);
+
+impl Verdicts for WaitingRequest {
+    fn is_awaited(&self, _: ConnectionId) -> bool {
+        unpoisoned(self.0.lock()).as_ref().is_some_and(|sender| !sender.is_closed())
+    }
+
+    fn tell(&self, _: &Login, verdict: Verdict) {
+        if let Some(sender) = unpoisoned(self.0.lock()).take() {
+            let _ = sender.send(verdict);
+        }
+    }
+}
+
+/// RFC 7617: `Basic`, and in base64 the user, a colon and the password. RFC 6750: `Bearer` and a token.
+fn credentials(headers: &HeaderMap) -> Option<Credentials> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let (Some(value), None) = (values.next(), values.next()) else { return None };
+    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+    if scheme.eq_ignore_ascii_case("bearer") {
+        return Some(Credentials::Token(token.trim().as_bytes().into()));
+    }
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let pair = BASE64.decode(token.trim()).ok()?;
+    let colon = pair.iter().position(|byte| *byte == b':')?;
+    Some(Credentials::password(pair.get(..colon), pair.get(colon + 1..)))
+}
+
+/// RFC 4648, 4: base64 with padding, which may be left out.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn base64_is_read_or_refused() {
+        for (text, bytes) in [
+            ("", Some("")),
+            ("Zg==", Some("f")),
+            ("Zg", Some("f")),
+            ("Zm8=", Some("fo")),
+            ("Zm9v", Some("foo")),
+            ("Z3Vlc3Q6Z3Vlc3Q=", Some("guest:guest")),
+            ("Z", None),
+            ("Zg===", None),
+            ("Zg=a", None),
+            ("Z-8=", None),
+            ("Zm9v\n", None),
+        ] {
+            assert_eq!(BASE64.decode(text).ok().as_deref(), bytes.map(str::as_bytes), "{text:?}");
+        }
+    }
+
+    /// SECURITY AUTH-09: nothing but a whole pair is a login.
+    #[test]
+    fn a_login_is_one_pair() {
+        let login = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
+            }
+            credentials(&headers)
+        };
+        let password = |user: &[u8], password: &[u8]| Some(Credentials::password(Some(user), Some(password)));
+        assert_eq!(login(&["Basic Z3Vlc3Q6Z3Vlc3Q="]), password(b"guest", b"guest"));
+        assert_eq!(login(&["basic Z3Vlc3Q6YTpi"]), password(b"guest", b"a:b"));
+        assert_eq!(login(&["Basic Og=="]), password(b"", b""));
+        for values in
+            [&[][..], &["Basic Z3Vlc3Q="], &["Digest Og=="], &["Basic"], &["Basic Og==", "Basic Og=="]]
+        {
+            assert_eq!(login(values), None, "{values:?}");
+        }
+    }
+}
