@@ -142,6 +142,29 @@ def test_users_from_before_have_no_keys_until_they_log_in_by_plain(tmp_path: Pat
         assert (shown["joe"], shown["ann"]) == ("yes", "-")
 
 
+def offered(imori: Imori) -> bool:
+    with Conversation(imori.addresses[0]) as login:
+        return MECHANISM.encode() in login.mechanisms
+
+
+def test_it_is_offered_once_every_user_has_keys(tmp_path: Path) -> None:
+    with broker(tmp_path, scram=False) as imori:
+        for user in ("joe", "ann"):
+            put(imori, user, "secret")
+    with broker(tmp_path) as imori:
+        assert not offered(imori)
+        assert plain(imori.addresses[0], "joe", "secret") == GRANTED
+        assert not offered(imori)
+        put(imori, "ann", "another")
+        put(imori, "admin", "another")
+        assert offered(imori)
+        nobody = {"tags": "", "password_hash": ""}
+        assert ask(imori, "/api/users/tom", method="PUT", body=nobody).status == 201
+        assert offered(imori), "a user who cannot log in by a password"
+        assert ask(imori, "/v1/users/tom/tokens", method="POST").status in (200, 201)
+        assert not offered(imori), "one who can by a token"
+
+
 def test_keys_move_with_the_definitions(tmp_path: Path) -> None:
     with broker(tmp_path / "from") as imori:
         put(imori, "joe", "secret")

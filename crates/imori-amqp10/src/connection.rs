@@ -241,7 +241,7 @@ impl Connection {
     fn take_header<W: World>(&mut self, world: &W, header: ProtocolHeader) -> Result<Taken, Refused> {
         match action(self.state, Kind::of_header(header)) {
             Action::OfferLogin => {
-                let names = mechanisms(&self.intake.peer, &self.client.settings);
+                let names = mechanisms(world, &self.intake.peer, &self.client.settings);
                 let mechanisms = SaslMechanisms { sasl_server_mechanisms: Symbols::Slice(&names) };
                 self.send_login(world, |out| {
                     out.extend_from_slice(ProtocolHeader::Sasl.bytes());

@@ -202,6 +202,12 @@ pub trait World {
         None
     }
 
+    /// Tells whether all users who log in by a password or a token have keys of SCRAM. A client that is offered SCRAM
+    /// uses it before it says which user it is.
+    fn all_have_scram_keys(&self) -> bool {
+        true
+    }
+
     /// The `ServerSignature` (RFC 5802, 3), by which the broker proves that it knows the keys of a user who has logged
     /// in. `None` where the user has none.
     fn scram_signature(&self, _user: &[u8], _messages: &[u8]) -> Option<[u8; SCRAM_BYTES]> {

@@ -282,6 +282,10 @@ impl World for Cell {
         self.shared.verifiers.authenticator().scram_parameters(user)
     }
 
+    fn all_have_scram_keys(&self) -> bool {
+        self.shared.verifiers.authenticator().all_have_scram_keys()
+    }
+
     fn scram_signature(&self, user: &[u8], messages: &[u8]) -> Option<[u8; SCRAM_BYTES]> {
         self.shared.verifiers.authenticator().scram_signature(user, messages)
     }

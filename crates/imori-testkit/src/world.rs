@@ -63,6 +63,8 @@ pub struct TestWorld {
     alarm_left: Cell<usize>,
     /// Checks of credentials take longer than a turn.
     pub slow_logins: Cell<bool>,
+    /// Some user has no keys of SCRAM.
+    pub lacks_scram_keys: Cell<bool>,
     /// Logins whose check was begun.
     pub logins: RefCell<Vec<Login>>,
     /// Ids that connections have claimed.
@@ -124,6 +126,7 @@ impl TestWorld {
             is_alarmed: Cell::new(false),
             alarm_left: Cell::new(usize::MAX),
             slow_logins: Cell::new(false),
+            lacks_scram_keys: Cell::new(false),
             logins: RefCell::default(),
             gauge: Gauge::default(),
             counts: Default::default(),
@@ -391,6 +394,10 @@ impl World for TestWorld {
 
     fn scram_parameters(&self, _: &[u8]) -> Option<ScramParameters> {
         Some(ScramParameters { salt: Box::from(*b"salt"), iterations: 4096 })
+    }
+
+    fn all_have_scram_keys(&self) -> bool {
+        !self.lacks_scram_keys.get()
     }
 
     fn claim_client_id(&self, actor: &Actor<'_>, id: &[u8]) -> bool {

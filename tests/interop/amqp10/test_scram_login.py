@@ -41,3 +41,24 @@ def test_qpid_jms_proves_its_password_and_is_let_in(tmp_path: Path, options: str
         ran = run(imori, options)
         assert "JMSSecurity" in ran.stderr, ran.stderr
         assert not ran.stdout
+
+
+def test_qpid_jms_is_let_in_by_plain_where_a_user_has_no_keys(tmp_path: Path) -> None:
+    need("java", INSTALLED / "patterns.sha256")
+    user = {"password": "guest", "tags": ""}
+    with running_imori(tmp_path, protocol="amqp", admin=True) as imori:
+        for name in ("guest", "ann"):
+            assert ask(imori, f"/api/users/{name}", method="PUT", body=user).status == 201
+        granted = {"configure": ".*", "write": ".*", "read": ".*"}
+        path = "/api/permissions/%2F/guest"
+        assert ask(imori, path, method="PUT", body=granted).status == 201
+    settings = {"users.scram": "true"}
+    with running_imori(tmp_path, protocol="amqp", admin=True, settings=settings) as imori:
+        ran = run(imori, "")
+        assert "tokyo has order 1" in ran.stdout, ran.stderr
+        # The other one still has none.
+        refused = run(imori, SCRAM)
+        assert "JMS" in refused.stderr, refused.stderr
+        assert ask(imori, "/api/users/ann", method="PUT", body=user).status == 204
+        ran = run(imori, SCRAM)
+        assert "tokyo has order 1" in ran.stdout, ran.stderr

@@ -25,11 +25,12 @@ pub(crate) fn anonymous() -> Credentials {
     Credentials::password(None, None)
 }
 
-/// Mechanisms of logging in. EXTERNAL is one of them where the client's certificate names a user.
-pub(crate) fn mechanisms(peer: &Peer, settings: &Settings) -> Vec<Symbol<'static>> {
+/// Mechanisms of logging in. EXTERNAL is one of them where the client's certificate names a user, and SCRAM where all
+/// users have keys for it: a client takes the strongest mechanism, and goes on with no other where that fails.
+pub(crate) fn mechanisms<W: World>(world: &W, peer: &Peer, settings: &Settings) -> Vec<Symbol<'static>> {
     let offered = [
         ("EXTERNAL", peer.certified_user().is_some()),
-        (SCRAM, settings.offers_scram),
+        (SCRAM, settings.offers_scram && world.all_have_scram_keys()),
         ("PLAIN", true),
         ("ANONYMOUS", true),
     ];

@@ -18,8 +18,8 @@ use tracing::{debug, info, warn};
 use super::attempts::Attempts;
 use super::draft::{Author, Draft, hash};
 use super::file_objects::FileObjects;
-use super::login_index::LoginIndex;
-use super::objects::{Objects, User};
+use super::login_index::{LoginIndex, lacks_scram_keys};
+use super::objects::Objects;
 use super::operator::OPERATOR;
 use super::policy::{PolicyKind, SetPolicy};
 use super::quotas::{Quota, Quotas};
@@ -267,21 +267,20 @@ impl Access {
         Ok(())
     }
 
-    /// Tells the log which users cannot log in by SCRAM, where that is offered.
+    /// Tells the log which users keep SCRAM from being offered.
     pub(crate) fn warn_of_missing_scram_keys(&self) {
         let state = self.state.load();
         if state.scram.is_none() {
             return;
         }
-        let lacks = |user: &User| user.password.as_ref().is_some_and(|hash| hash.scram().is_none());
-        let lacking = state.objects.users.iter().filter(|(_, user)| lacks(user));
+        let lacking = state.objects.users.iter().filter(|(_, user)| lacks_scram_keys(user));
         let names: Vec<_> = lacking.map(|(name, _)| name.escape_debug().to_string()).collect();
         if let Some(first) = names.get(..names.len().min(USERS_NAMED_MAX)).filter(|names| !names.is_empty()) {
             warn!(
                 users = names.len(),
                 first = first.join(", "),
-                "users cannot log in by SCRAM: their passwords were set before; set them again, or let each log in \
-                 once by PLAIN"
+                "SCRAM is not offered, as users cannot log in by SCRAM: set their passwords again, or let each log \
+                 in once by PLAIN; a user with a token alone needs a password"
             );
         }
     }
@@ -569,6 +568,10 @@ impl Authenticator for Access {
         // Made for every name, so that the time tells nothing of it.
         let nobodys = state.scram.as_ref()?.parameters(user);
         Some(state.scram_keys(user).map_or(nobodys, ScramKeys::parameters))
+    }
+
+    fn all_have_scram_keys(&self) -> bool {
+        self.state.load().index.all_have_scram_keys()
     }
 
     fn scram_signature(&self, user: &[u8], messages: &[u8]) -> Option<[u8; SCRAM_BYTES]> {

@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
-use super::objects::Objects;
+use super::objects::{Objects, User};
 
-/// Names of users by token, by key of NATS and by name in a certificate.
+/// Names of users by token, by key of NATS and by name in a certificate; users without keys of SCRAM.
 #[derive(Debug, Default, Clone)]
 pub(super) struct LoginIndex {
     tokens: HashMap<String, String>,
     nkeys: HashMap<String, String>,
     certificates: HashMap<String, String>,
+    without_scram_keys: usize,
 }
 
 impl LoginIndex {
@@ -23,8 +24,14 @@ impl LoginIndex {
             user.tokens.iter().for_each(|token| add(&mut index.tokens, token, name));
             user.nkeys.iter().for_each(|key| add(&mut index.nkeys, key, name));
             user.certificate.iter().for_each(|named| add(&mut index.certificates, named, name));
+            index.without_scram_keys += usize::from(lacks_scram_keys(user));
         }
         index
+    }
+
+    /// Tells whether all users have keys of SCRAM who log in as others do by it.
+    pub(super) fn all_have_scram_keys(&self) -> bool {
+        self.without_scram_keys == 0
     }
 
     /// The user of the token with this digest.
@@ -41,4 +48,9 @@ impl LoginIndex {
     pub(super) fn by_certificate(&self, named: &str) -> Option<&str> {
         self.certificates.get(named).map(String::as_str)
     }
+}
+
+/// Tells whether a client of the user can log in by SASL PLAIN, with a password or a token, and not by SCRAM.
+pub(super) fn lacks_scram_keys(user: &User) -> bool {
+    user.password.as_ref().map_or(!user.tokens.is_empty(), |hash| hash.scram().is_none())
 }

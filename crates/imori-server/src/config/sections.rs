@@ -125,8 +125,8 @@ sections! {
         /// How long the built-in user `guest` with the password `guest` is there. It may use all messaging, administer
         /// nothing, and log in from this machine alone.
         guest: GuestLogin = GuestLogin::UntilUsers => AtOnce;
-        /// Whether clients of AMQP 1.0 may log in by SASL SCRAM-SHA-256. Clients such as Qpid JMS then prefer it, and a
-        /// user whose password was set before has no keys for it; `imori user ls` shows who has.
+        /// Whether clients of AMQP 1.0 may log in by SASL SCRAM-SHA-256. Clients such as Qpid JMS prefer it, so it is
+        /// offered once all users have keys for it, which are made with a password; `imori user ls` shows who has.
         scram: bool = false => NewConnections;
         /// A file that nobody but its owner may read. Its first line becomes the password of the user `admin` at each
         /// start. Without one the first start makes a password and prints it once.

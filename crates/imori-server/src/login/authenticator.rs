@@ -19,6 +19,11 @@ pub trait Authenticator: Send + Sync {
         None
     }
 
+    /// Tells whether all users who log in by a password or a token can log in that way. A cell asks this within a turn.
+    fn all_have_scram_keys(&self) -> bool {
+        true
+    }
+
     /// The broker's own proof towards a user who has logged in that way. A cell asks this within a turn.
     fn scram_signature(&self, _user: &[u8], _messages: &[u8]) -> Option<[u8; SCRAM_BYTES]> {
         None
