@@ -20,6 +20,7 @@ use crate::limits::FRAME_BYTES_MIN;
 use crate::link::{End, Link};
 use crate::session::{Session, session_of};
 use crate::settings::Settings;
+use crate::temporary::TemporaryNodes;
 use crate::transaction::{LinkOf, Transactions};
 
 /// The state of a client. Before login it has no rights at all.
@@ -40,6 +41,8 @@ pub(crate) struct Client {
     pub(crate) sessions: BTreeMap<u16, Session>,
     /// Links that are attached, by whether the client receives, and by name (AMQP 1.0, 2.6.1).
     names: BTreeMap<(bool, Box<str>), LinkOf>,
+    /// The nodes that links have made.
+    pub(crate) temporary: TemporaryNodes,
     /// Bytes of messages of which not all transfers have come.
     pub(crate) unfinished_bytes: usize,
     /// The transactions that are not discharged.
@@ -72,6 +75,7 @@ impl Client {
             frame_bytes_max: FRAME_BYTES_MIN,
             sessions: BTreeMap::new(),
             names: BTreeMap::new(),
+            temporary: TemporaryNodes::default(),
             unfinished_bytes: 0,
             transactions: Transactions::default(),
             new_tokens: VecDeque::new(),

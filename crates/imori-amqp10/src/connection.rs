@@ -31,7 +31,7 @@ use crate::codec::frame::{
 };
 use crate::codec::restricted::SaslCode;
 use crate::codec::symbols::Symbols;
-use crate::commands::detach::{detach_refused, end_link};
+use crate::commands::detach::{detach_refused, end_link, end_temporary_nodes};
 use crate::commands::login::{Claim, Exchange, Progress, anonymous, begin, mechanisms};
 use crate::commands::open::{answer_refused, open};
 use crate::commands::session;
@@ -102,6 +102,7 @@ impl Inbound for Connection {
         self.intake.parking.clear();
         self.client.sessions.clear();
         self.client.transactions.clear();
+        self.client.temporary.clear();
         self.client.new_tokens.clear();
     }
 
@@ -152,7 +153,13 @@ impl Inbound for Connection {
             Ok(Step::Frame(frame)) => self.take_frame(world, &frame, unread, budget),
             Err(error) => Err((0, error.into())),
         };
-        taken.unwrap_or_else(|(channel, failure)| self.refuse_frame(world, channel, failure, input))
+        let taken =
+            taken.unwrap_or_else(|(channel, failure)| self.refuse_frame(world, channel, failure, input));
+        // A node may have waited for its last message to be settled.
+        if self.client.temporary.has_orphans() {
+            end_temporary_nodes(&mut self.client, world);
+        }
+        taken
     }
 
     fn replay<W: World>(

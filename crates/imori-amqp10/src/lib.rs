@@ -14,6 +14,7 @@ mod header_block;
 mod transaction;
 mod session;
 mod link;
+mod temporary;
 mod address;
 pub mod protocol_error;
 pub mod codec;

@@ -16,6 +16,8 @@ pub(crate) struct Link {
     pub(crate) address: Option<Box<str>>,
     /// The settlement that its attach asks of both ends.
     pub(crate) settles: (SenderSettleMode, ReceiverSettleMode),
+    /// The temporary node of its connection that it is to.
+    pub(crate) temporary: Option<Name>,
     /// The end that the broker has.
     pub(crate) end: End,
 }
@@ -27,6 +29,7 @@ impl Link {
             name: attach.name.into(),
             address: address.map(Into::into),
             settles: (attach.snd_settle_mode, attach.rcv_settle_mode),
+            temporary: None,
             end,
         }
     }
@@ -65,7 +68,7 @@ pub(crate) struct SourceEnd {
     pub(crate) is_ending: bool,
 }
 
-/// The end of a node that a link has made.
+/// The end of a queue that is its link's alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Until {
     /// The link is detached, however that is done.
@@ -85,8 +88,6 @@ pub(crate) struct TargetEnd {
     pub(crate) credit: u32,
     /// The message of which not all transfers have come.
     pub(crate) unfinished: Option<Unfinished>,
-    /// The temporary queue that ends with the link.
-    pub(crate) queue: Option<Name>,
 }
 
 /// The receiver of a producer's messages.

@@ -47,7 +47,10 @@ pub(crate) fn attach<W: World>(
         Role::Receiver => attach_source(client, world, channel, attach),
         Role::Sender => attach_target(client, world, channel, attach),
     };
-    let Err(error) = attached else { return Ok(()) };
+    let Err(error) = attached else {
+        client.temporary.link_attached(attach.role == Role::Receiver, attach.name, channel);
+        return Ok(());
+    };
     // AMQP 1.0, 2.6.3: a link that cannot be is attached without a terminus, and detached.
     let role = if attach.role == Role::Sender { Role::Receiver } else { Role::Sender };
     let answer = Attach {

@@ -12,8 +12,10 @@ use imori_core::world::World;
 use crate::client::Client;
 use crate::codec::composites::Detach;
 use crate::codec::condition;
+use crate::codec::restricted::Role;
+use crate::commands::temporary::delete_due;
 use crate::commands::transaction::roll_back_of;
-use crate::link::{End, SourceEnd, Until};
+use crate::link::{End, Link, SourceEnd, Until};
 use crate::protocol_error::{Failure, ProtocolError};
 use crate::session::session_of;
 
@@ -43,8 +45,9 @@ pub(crate) fn detach<W: World>(
             let goes = |until: &Until| *until == Until::Detach || detach.closed && !was_told;
             end.queue.clone().filter(|(_, until)| goes(until))
         }
-        End::Target(end) => end.queue.clone().map(|name| (name, Until::Detach)),
+        End::Target(_) => None,
     };
+    let (is_receiver, name) = (ended.is_some(), link.name.clone());
     roll_back_of(client, world, channel, Some(handle));
     if let Some(reader) = ended {
         broker::cancel(world, &client.actor(), reader);
@@ -64,14 +67,51 @@ pub(crate) fn detach<W: World>(
         let _ = broker::delete_queue_if(world, &client.actor(), name.as_bytes(), options, |_| ());
     }
     forget(client, channel, handle);
+    client.temporary.link_detached(is_receiver, &name, detach.closed);
+    end_temporary_nodes(client, world);
     if !was_told {
         client.answer(world, channel, Confirm::NOW, &Detach { handle, closed: detach.closed, error: None });
     }
     Ok(Performed::Done)
 }
 
-/// Detaches a link with an error. Frames of it do not count until the client has detached it too.
+/// Deletes the temporary nodes that are due, and detaches the links of this connection to them.
+pub(crate) fn end_temporary_nodes<W: World>(client: &mut Client, world: &W) {
+    while let Some(node) = delete_due(client, world) {
+        let is_to = |link: &Link| match &link.end {
+            End::Target(_) => true,
+            // The receivers of a queue hear of its end by the broker.
+            End::Source(_) => node.is_topic,
+            End::Detached => false,
+        };
+        let sessions = client.sessions.iter();
+        let links = sessions.flat_map(|(channel, session)| session.links.iter().map(|link| (*channel, link)));
+        let linked =
+            links.filter(|(_, (_, link))| link.temporary.as_ref() == Some(&node.name) && is_to(link));
+        let linked: Vec<_> = linked.map(|(channel, (handle, _))| (channel, *handle)).collect();
+        for (channel, handle) in linked {
+            let text = format_args!("the temporary node `{}` was deleted; use another", node.name);
+            let error = ProtocolError::new(condition::RESOURCE_DELETED, text);
+            detach_link(client, world, channel, handle, &error);
+        }
+    }
+}
+
+/// Detaches a link with an error, and deletes what ends with it. Frames of it do not count until the client has
+/// detached it too.
 pub(crate) fn end_link<W: World>(
+    client: &mut Client,
+    world: &W,
+    channel: u16,
+    handle: u32,
+    error: &ProtocolError,
+) -> Performed {
+    let performed = detach_link(client, world, channel, handle, error);
+    end_temporary_nodes(client, world);
+    performed
+}
+
+fn detach_link<W: World>(
     client: &mut Client,
     world: &W,
     channel: u16,
@@ -84,6 +124,10 @@ pub(crate) fn end_link<W: World>(
     };
     let (name, end) = (link.name.clone(), std::mem::replace(&mut link.end, End::Detached));
     client.free_name((channel, handle), &name, &end);
+    // A link that takes the place of the one of its name goes on with it.
+    if let Some(role) = end.role().filter(|_| error.condition() != condition::LINK_STOLEN) {
+        client.temporary.link_detached(role == Role::Receiver, &name, true);
+    }
     let mut was_told = false;
     let (reader, node) = match end {
         End::Detached => return Performed::Done,
@@ -95,7 +139,7 @@ pub(crate) fn end_link<W: World>(
         End::Target(end) => {
             let held = end.unfinished.map_or(0, |unfinished| unfinished.held_bytes());
             client.unfinished_bytes = client.unfinished_bytes.saturating_sub(held);
-            (None, end.queue)
+            (None, None)
         }
     };
     roll_back_of(client, world, channel, Some(handle));
@@ -150,13 +194,15 @@ pub(crate) fn forget_nodes<W: World>(client: &mut Client, world: &W, channel: u1
             End::Target(end) => {
                 let held = end.unfinished.map_or(0, |unfinished| unfinished.held_bytes());
                 client.unfinished_bytes = client.unfinished_bytes.saturating_sub(held);
-                end.queue
+                None
             }
         };
         if let Some(name) = node {
             delete(client, world, &name);
         }
     }
+    client.temporary.session_ended(channel);
+    end_temporary_nodes(client, world);
 }
 
 /// Releases the deliveries that a consumer has not settled, or a part of them; tells whether those were all.

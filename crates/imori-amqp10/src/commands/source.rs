@@ -1,6 +1,7 @@
 //! The source of a link: the client receives.
 
 use imori_core::broker::{self, ConsumeOptions};
+use imori_core::error::BrokerError;
 use imori_core::name::Name;
 use imori_core::outbound::Credit;
 use imori_core::selector::Selector;
@@ -18,9 +19,10 @@ use crate::codec::restricted::{
 };
 use crate::codec::value::{Descriptor, Map, Value};
 use crate::commands::management::{is_paired, paired};
+use crate::commands::temporary::{Made, resolved};
 use crate::commands::terminus::{
-    Queue, Subscription, is_topic, known_subscription, made_name, named_subscription, queue, reply_queue,
-    subscription, temporary_queue,
+    MADE_PREFIX, Queue, Subscription, is_topic, known_subscription, named_subscription, queue, subscription,
+    temporary_queue,
 };
 use crate::delivery::label;
 use crate::link::{End, Link, SourceEnd, Until};
@@ -43,8 +45,10 @@ struct Opened {
     is_subscription: bool,
     /// The queue ends with its link.
     until: Option<Until>,
-    /// The address of a node that was made.
-    made: Option<Name>,
+    /// The node that was made.
+    made: Option<Made>,
+    /// The name of the connection's own temporary node that the link is to.
+    temporary: Option<Name>,
     /// The consumer has the queue for itself.
     is_exclusive: bool,
     /// The name of its link among those of all connections, where that can be taken over.
@@ -64,7 +68,7 @@ pub(super) fn attach_source<W: World>(
     let text = selector.as_ref().map(Selector::as_str);
     let no_local = source.filter.and_then(|filter| find_filter(filter, NO_LOCAL_NAME, NO_LOCAL_CODE));
     let opened = open(client, world, attach, (text, no_local.is_some()))?;
-    let Opened { queue, is_subscription, until, made, is_exclusive, link_name } = opened;
+    let Opened { queue, is_subscription, until, made, temporary, is_exclusive, link_name } = opened;
     // What a queue has for all of its receivers it has for this one too.
     if let Some((key, value)) = no_local.filter(|_| is_subscription) {
         effective.push(key, value);
@@ -85,10 +89,17 @@ pub(super) fn attach_source<W: World>(
         is_browser,
         name: link_name,
     };
-    let made_text = made.as_ref().map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned());
+    let made_text = made.as_ref().map(Made::address);
+    let made_properties = made.as_ref().map(|made| made.lifetime.properties());
     // AMQP 1.0, 3.5.3: of the filters those are told that have an effect.
     let filter = (!effective.is_empty()).then(|| effective.map());
-    let source = Source { address: made_text.as_deref().or(source.address), filter, ..source };
+    let expiry = source.expiry_policy;
+    let source = Source {
+        address: made_text.as_deref().or(source.address),
+        dynamic_node_properties: made_properties.as_ref().map(MapBuf::map).or(source.dynamic_node_properties),
+        filter,
+        ..source
+    };
     let paired = paired();
     let answer = Attach {
         name: attach.name,
@@ -112,9 +123,12 @@ pub(super) fn attach_source<W: World>(
     let reader = match consumed {
         Ok(reader) => reader,
         Err(error) => {
-            if until == Some(Until::Detach) {
-                // What there was is the error to tell.
+            // What there was is the error to tell.
+            if until == Some(Until::Detach) || made.is_some() {
                 let _ = broker::delete_queue(world, &client.actor(), name);
+            }
+            if let Some(made) = made.filter(|made| made.is_topic) {
+                let _ = broker::delete_queue(world, &client.actor(), made.queue.name.as_bytes());
             }
             return Err(error.into());
         }
@@ -125,7 +139,11 @@ pub(super) fn attach_source<W: World>(
         is_ending: false,
     });
     let address = answer.source.and_then(|source| source.address);
-    client.add_link((channel, attach.handle), Link::new(attach, address, end));
+    let link = Link { temporary, ..Link::new(attach, address, end) };
+    client.add_link((channel, attach.handle), link);
+    if let Some(made) = made {
+        client.temporary.add(made.into_node(expiry, attach, channel));
+    }
     Ok(())
 }
 
@@ -140,6 +158,7 @@ fn open<W: World>(
         is_subscription: false,
         until: None,
         made: None,
+        temporary: None,
         is_exclusive: false,
         link_name: None,
     };
@@ -160,22 +179,16 @@ fn open<W: World>(
     };
     let has = |name| has(name) || source.capabilities.is_some_and(|all| all.contains(name));
     if source.dynamic {
-        let (queue, made) = match is_topic(source.capabilities) {
-            true => {
-                let name = made_name(world);
-                (subscription(client, world, &Node::Topic(name.clone()), is_no_local)?, name)
-            }
-            false => {
-                let queue = match attach.snd_settle_mode {
-                    SenderSettleMode::Settled => reply_queue(client, world)?,
-                    SenderSettleMode::Unsettled | SenderSettleMode::Mixed => temporary_queue(client, world)?,
-                };
-                let name = queue.name.clone();
-                (queue, name)
-            }
+        let made = Made::of_source(client, world, &source, attach.snd_settle_mode)?;
+        let queue = match made.is_topic {
+            false => made.queue.clone(),
+            true => subscription(client, world, &made.node(), is_no_local).inspect_err(|_| {
+                // What there was is the error to tell.
+                let _ = broker::delete_queue(world, &client.actor(), made.queue.name.as_bytes());
+            })?,
         };
-        let is_subscription = is_topic(source.capabilities);
-        return Ok(Opened { is_subscription, until: Some(Until::Detach), made: Some(made), ..there(queue) });
+        let (is_subscription, temporary) = (made.is_topic, Some(made.queue.name.clone()));
+        return Ok(Opened { is_subscription, made: Some(made), temporary, ..there(queue) });
     }
     if source.address == Some(ADDRESS) {
         // Responses wait here.
@@ -183,8 +196,15 @@ fn open<W: World>(
         return Ok(Opened { until: Some(Until::Detach), ..there(queue) });
     }
     let node = Node::parse(source.address.unwrap_or_default(), is_topic(source.capabilities))?;
+    let (node, temporary) = resolved(client, world, node)?;
     if let Node::Queue(name) = &node {
-        return queue(client, world, name).map(there);
+        return queue(client, world, name).map(|queue| Opened { temporary, ..there(queue) });
+    }
+    if let (Node::Topic(name), None) = (&node, &temporary)
+        && name.as_bytes().starts_with(MADE_PREFIX)
+    {
+        // A temporary topic is read by its own connection alone.
+        return Err(BrokerError::Locked(name.clone()).into());
     }
     let is_durable =
         source.durable != TerminusDurability::None || source.expiry_policy == TerminusExpiryPolicy::Never;
@@ -201,11 +221,21 @@ fn open<W: World>(
         let queue = named_subscription(client, world, &node, named)?;
         let until = is_durable.then_some(Until::Close);
         let (is_exclusive, link_name) = (!is_shared, named.link_name(client));
-        return Ok(Opened { is_subscription: true, until, is_exclusive, link_name, ..there(queue) });
+        return Ok(Opened {
+            is_subscription: true,
+            until,
+            temporary,
+            is_exclusive,
+            link_name,
+            ..there(queue)
+        });
     }
     // The queue goes with its only consumer.
-    subscription(client, world, &node, is_no_local)
-        .map(|queue| Opened { is_subscription: true, ..there(queue) })
+    subscription(client, world, &node, is_no_local).map(|queue| Opened {
+        is_subscription: true,
+        temporary,
+        ..there(queue)
+    })
 }
 
 /// The filter of this kind, with its key.

@@ -16,7 +16,8 @@ use crate::codec::condition;
 use crate::codec::restricted::Role;
 use crate::commands::flow::link_flow;
 use crate::commands::management::{is_paired, paired};
-use crate::commands::terminus::{is_topic, made_name, queue, temporary_queue};
+use crate::commands::temporary::{Made, resolved};
+use crate::commands::terminus::{is_topic, queue};
 use crate::commands::transaction::coordinator;
 use crate::link::{End, Link, Receiver, TargetEnd};
 use crate::management::ADDRESS;
@@ -47,30 +48,27 @@ pub(super) fn attach_target<W: World>(
             return Err(ProtocolError::new(condition::INVALID_FIELD, text));
         }
     };
-    let (to, confirm, made, queue) = if target.dynamic {
-        let (node, confirm, queue) = match is_topic(target.capabilities) {
-            true => (Node::Topic(made_name(world)), Confirm::NOW, None),
-            false => {
-                let queue = temporary_queue(client, world)?;
-                (Node::Queue(queue.name.clone()), queue.confirm, Some(queue.name))
-            }
-        };
-        let (Node::Queue(name) | Node::Topic(name) | Node::Exchange { key: name, .. }) = &node;
-        let made = String::from_utf8_lossy(name.as_bytes()).into_owned();
-        (Receiver::Node(node), confirm, Some(made), queue)
-    } else {
-        match target.address {
-            None => (Receiver::Relay, Confirm::NOW, None, None),
-            Some(ADDRESS) => (Receiver::Management, Confirm::NOW, None, None),
-            Some(address) => {
-                let node = Node::parse(address, is_topic(target.capabilities))?;
-                let confirm = open(client, world, &node)?;
-                (Receiver::Node(node), confirm, None, None)
-            }
+    if target.dynamic {
+        let made = Made::of_target(client, world, &target)?;
+        let (address, properties) = (made.address(), made.lifetime.properties());
+        let target =
+            Target { address: Some(&address), dynamic_node_properties: Some(properties.map()), ..target };
+        let (to, temporary) = (Receiver::Node(made.node()), Some(made.queue.name.clone()));
+        begin(client, world, channel, attach, (target.into(), made.queue.confirm), (to, temporary));
+        client.temporary.add(made.into_node(target.expiry_policy, attach, channel));
+        return Ok(());
+    }
+    let (to, confirm, temporary) = match target.address {
+        None => (Receiver::Relay, Confirm::NOW, None),
+        Some(ADDRESS) => (Receiver::Management, Confirm::NOW, None),
+        Some(address) => {
+            let node = Node::parse(address, is_topic(target.capabilities))?;
+            let (node, temporary) = resolved(client, world, node)?;
+            let confirm = open(client, world, &node)?;
+            (Receiver::Node(node), confirm, temporary)
         }
     };
-    let target = Target { address: made.as_deref().or(target.address), ..target };
-    begin(client, world, channel, attach, (target.into(), confirm), (to, queue));
+    begin(client, world, channel, attach, (target.into(), confirm), (to, temporary));
     Ok(())
 }
 
@@ -81,7 +79,7 @@ fn begin<W: World>(
     channel: u16,
     attach: &Attach<'_>,
     (target, confirm): (AnyTarget<'_>, Confirm),
-    (to, queue): (Receiver, Option<Name>),
+    (to, temporary): (Receiver, Option<Name>),
 ) {
     let address = match target {
         AnyTarget::Target(target) => target.address,
@@ -106,10 +104,10 @@ fn begin<W: World>(
         delivery_count: attach.initial_delivery_count.unwrap_or_default(),
         credit: client.settings.link_credit,
         unfinished: None,
-        queue,
     };
     link_flow(client, world, channel, attach.handle, (end.delivery_count, end.credit));
-    client.add_link((channel, attach.handle), Link::new(attach, address, End::Target(end)));
+    let link = Link { temporary, ..Link::new(attach, address, End::Target(end)) };
+    client.add_link((channel, attach.handle), link);
 }
 
 /// Sees to it that there is a node, and that the client may send to it.

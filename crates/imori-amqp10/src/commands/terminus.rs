@@ -21,7 +21,7 @@ use crate::limits::NAME_BYTES_MAX;
 use crate::protocol_error::ProtocolError;
 
 /// How the name of a queue begins that the broker made.
-const MADE_PREFIX: &[u8] = b"amq.gen-";
+pub(super) const MADE_PREFIX: &[u8] = b"amq.gen-";
 
 /// How the name of a queue begins that belongs to a durable subscription.
 const SUBSCRIPTION_PREFIX: &[u8] = b"amqp-subscription-";
@@ -31,11 +31,14 @@ const SUBSCRIPTION_PREFIX: &[u8] = b"amqp-subscription-";
 const SHARED_ARGUMENT: &str = "x-shared";
 const SELECTOR_ARGUMENT: &str = "x-selector";
 
+/// The argument of a queue that holds the name of a temporary topic.
+const TOPIC_ARGUMENT: &str = "x-temporary-topic";
+
 /// Priorities that a queue tells apart which comes into being by an attach: JMS has ten.
 const PRIORITY_MAX: u8 = 9;
 
 /// A queue to read, and the confirm of its making.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Queue {
     pub(super) id: QueueId,
     pub(super) name: Name,
@@ -82,6 +85,22 @@ pub(super) fn reply_queue<W: World>(client: &Client, world: &W) -> Result<Queue,
 /// Makes a queue of the connection under a name that nobody can guess.
 pub(super) fn temporary_queue<W: World>(client: &Client, world: &W) -> Result<Queue, ProtocolError> {
     made_queue(client, world, made_name(world), QueueSettings::default())
+}
+
+/// Makes the queue that holds the name of a temporary topic. No message stays in it.
+pub(super) fn topic_holder<W: World>(client: &Client, world: &W) -> Result<Queue, ProtocolError> {
+    let others = Arguments::new([(Name::from(TOPIC_ARGUMENT), Value::Bool(true))]);
+    let settings = QueueSettings { length_max: Some(0), others, ..QueueSettings::default() };
+    made_queue(client, world, made_name(world), settings)
+}
+
+/// Tells whether a queue holds the name of a temporary topic; `None` where there is no such queue.
+pub(super) fn is_topic_holder<W: World>(client: &Client, world: &W, name: &Name) -> Option<bool> {
+    let id = world.with_router(|_, table| table.queue(client.vhost, name.as_bytes()))?;
+    world.with_queue(id, |queue| {
+        let others = queue.declared().others.entries();
+        others.iter().any(|(name, _)| name.as_bytes() == TOPIC_ARGUMENT.as_bytes())
+    })
 }
 
 fn made_queue<W: World>(

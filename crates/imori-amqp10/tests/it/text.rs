@@ -52,6 +52,10 @@ const LISTS: &[(u64, &str, &str)] = &[
     (0x24, "accepted", ""),
     (0x25, "rejected", "error"),
     (0x26, "released", ""),
+    (0x2b, "delete-on-close", ""),
+    (0x2c, "delete-on-no-links", ""),
+    (0x2d, "delete-on-no-messages", ""),
+    (0x2e, "delete-on-no-links-or-messages", ""),
     (0x27, "modified", "delivery-failed undeliverable-here message-annotations"),
     (
         0x28,

@@ -4,8 +4,7 @@ use std::num::NonZeroU32;
 
 use super::deliver::change_and_deliver;
 use crate::authorize::{Action, Actor, Object, authorize, filter, responses};
-use crate::definitions::delete_unused;
-use crate::definitions::record_auto_deleted;
+use crate::definitions::{check_private, delete_unused, record_auto_deleted};
 use crate::error::BrokerError;
 use crate::id::{QueueId, Reader, ReaderId};
 use crate::name::Name;
@@ -193,6 +192,8 @@ pub fn subscribe_all<W: World>(
         let bind = |one: Result<(ReaderId, Subscription), BrokerError>| {
             let (id, subscription) = one?;
             let reader = Reader { connection: actor.connection, id };
+            let (exchange, key) = (subscription.exchange.as_bytes(), &subscription.key);
+            check_private(world, topology, actor, exchange, key).inspect_err(|_| failed.push(id))?;
             topology.subscribe(actor.vhost, &subscription, reader).inspect_err(|_| failed.push(id))?;
             Ok(id)
         };

@@ -6,9 +6,12 @@ use crate::authorize::{Action, Actor, Object};
 use crate::confirm::{Confirm, Level};
 use crate::error::BrokerError;
 use crate::id::QueueId;
+use crate::message::TOPIC_EXCHANGE;
 use crate::name::Name;
 use crate::pipeline::is_topic;
+use crate::queue::Queue;
 use crate::record::{BindingDefinition, BindingTarget, Definition};
+use crate::route::pattern::is_private;
 use crate::route::{Arguments, BindingKey, Target};
 use crate::topology::Topology;
 use crate::world::{Change, World};
@@ -87,6 +90,7 @@ fn bind<W: World>(
 ) -> Result<Confirm, BrokerError> {
     authorize_bind(world, actor, exchange, key, target)?;
     world.with_topology(|topology| {
+        check_private(world, topology, actor, exchange, key)?;
         let definition = definition(world, topology, actor, exchange, key, arguments, target);
         if definition.is_some()
             && let Err(full) = check_room(world, &Name::new(exchange))
@@ -153,6 +157,28 @@ fn authorize_bind<W: World>(
     let is_topic = is_topic(world, actor, exchange);
     let from = Object::Pattern { exchange, key, group: None, is_topic };
     Ok(world.authorize(actor, Action::BindTo, from)?)
+}
+
+/// Refuses to bind a subject that is a temporary topic of another connection.
+///
+/// # Errors
+/// [`BrokerError::Locked`].
+pub(crate) fn check_private<W: World>(
+    world: &W,
+    topology: &Topology,
+    actor: &Actor<'_>,
+    exchange: &[u8],
+    key: &BindingKey,
+) -> Result<(), BrokerError> {
+    if exchange != TOPIC_EXCHANGE || !is_private(key.text.as_bytes()) {
+        return Ok(());
+    }
+    let owned = topology.table().queue(actor.vhost, key.text.as_bytes());
+    let is_open = |queue: &mut Queue| queue.is_open_to(actor.connection);
+    match owned.and_then(|id| world.with_queue(id, is_open)) {
+        Some(false) => Err(BrokerError::Locked(key.text.clone())),
+        Some(true) | None => Ok(()),
+    }
 }
 
 /// A binding in words, for the audit log.

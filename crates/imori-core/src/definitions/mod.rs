@@ -9,6 +9,7 @@ mod delete_exchange;
 mod declare;
 mod look_up;
 
+pub(crate) use bind::check_private;
 pub use bind::{bind_exchange, bind_queue, unbind_exchange, unbind_queue};
 pub use declare::{Declared, declare_exchange, declare_queue, declare_unnamed_queue};
 pub use delete::{DeleteOptions, Deleted, delete_queue, delete_queue_if};

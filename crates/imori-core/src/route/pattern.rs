@@ -10,6 +10,9 @@ use std::fmt;
 use crate::limits::{PATTERN_FLOATING_STEPS_MAX, SUBJECT_BYTES_MAX, SUBJECT_TOKENS_MAX};
 use crate::name::{Name, Printable};
 
+/// The beginning of names that the broker makes.
+pub const MADE_PREFIX: &[u8] = b"amq.gen-";
+
 /// How the text of a pattern is to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Syntax {
@@ -180,6 +183,17 @@ pub fn is_reserved(subject: &[u8]) -> bool {
     is_reply(subject) || subject.starts_with(b"$")
 }
 
+/// Whether no pattern with wildcards matches this subject: it begins as the names that the broker makes, one of which
+/// is a temporary topic's.
+pub fn is_private(subject: &[u8]) -> bool {
+    subject.starts_with(MADE_PREFIX)
+}
+
+/// Whether a subject that differs in its last token alone may be private.
+pub(crate) fn may_be_private(subject: &[u8]) -> bool {
+    MADE_PREFIX.starts_with(stem(subject))
+}
+
 /// Whether replies go there, by the convention of NATS clients: it begins with `_INBOX`.
 pub fn is_reply(subject: &[u8]) -> bool {
     tokens(subject).next() == Some(b"_INBOX")
@@ -201,7 +215,7 @@ pub fn check_bytes(subject: &[u8]) -> Result<(), PatternError> {
 /// Whether `pattern` matches `subject`: the plain definition, which the trie is tested against.
 /// Its work is the product of the two lengths.
 pub fn is_match(pattern: &Pattern, subject: &[u8]) -> bool {
-    if pattern.is_guarded && is_reserved(subject) {
+    if pattern.is_guarded && is_reserved(subject) || pattern.subject().is_none() && is_private(subject) {
         return false;
     }
     let subject: Vec<&[u8]> = tokens(subject).collect();

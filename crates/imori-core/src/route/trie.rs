@@ -59,6 +59,9 @@ impl Trie {
         if self.open.is_empty() && self.guarded.is_empty() {
             return looks;
         }
+        if pattern::is_private(subject) {
+            return Looks { asks_last: true, ..looks };
+        }
         let tokens: Vec<Token<'_>> =
             pattern::tokens(subject).map(|bytes| Token { bytes, hash: OnceCell::new() }).collect();
         let mut walk =
@@ -68,7 +71,7 @@ impl Trie {
             walk.fork(&self.guarded, 0);
         }
         // The only token of a subject is also the one by which it is reserved.
-        walk.looks.asks_last |= tokens.len() < 2;
+        walk.looks.asks_last |= tokens.len() < 2 || pattern::may_be_private(subject);
         walk.looks
     }
 

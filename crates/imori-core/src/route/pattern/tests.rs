@@ -52,6 +52,11 @@ fn amqp_wildcards() {
             ("a*", "ab", false),
             ("a*", "a*", true),
             ("a#.b", "a#.b", true),
+            // Names that the broker makes.
+            ("amq.gen-x", "amq.gen-x", true),
+            ("amq.*", "amq.gen-x", false),
+            ("#", "amq.gen-x", false),
+            ("amq.*", "amq.x", true),
         ],
     );
 }
