@@ -20,7 +20,7 @@ endif
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: ## Builds the broker and runs it with every listener on loopback.
+run: ## Builds the broker, quickly, and runs it with every listener on loopback.
 	$(CARGO) build --release --bin imori
 	exec target/release/imori serve --data-dir $(DATA)
 
@@ -78,20 +78,20 @@ durability: build ## KILLS kills, CUTS power cuts, FLIPS damaged places; failing
 	KILLS=$(KILLS) CUTS=$(CUTS) FLIPS=$(FLIPS) .venv/bin/pytest -q -n 2 tests/durability
 
 long-queue: ## A queue of MESSAGES messages of 1 KB on disk: filled, drained, and restored after a kill.
-	$(CARGO) build --release --bin imori
-	IMORI_BIN=$(CURDIR)/target/release/imori MESSAGES=$(MESSAGES) .venv/bin/pytest -q tests/soak
+	$(CARGO) build --profile dist --bin imori
+	IMORI_BIN=$(CURDIR)/target/dist/imori MESSAGES=$(MESSAGES) .venv/bin/pytest -q tests/soak
 
 docs: build ## The commands, links and keys in the documents.
 	.venv/bin/pytest -q tests/docs
 
 bench: ## A short benchmark of this broker alone.
-	$(CARGO) build --release --bin imori
-	target/release/imori bench versus brokers imori --rounds 1 --time 2s --warmup 1s
+	$(CARGO) build --profile dist --bin imori
+	target/dist/imori bench versus brokers imori --rounds 1 --time 2s --warmup 1s
 
 peers: ## Installs what this broker is compared with into .tools/peers, and says what is here.
-	$(CARGO) build --release --bin imori --bin imori-bench --bin imori-brokerless
-	$(CARGO) build --release -p imori-bench --example relay
-	ci/peers.sh; code=$$?; target/release/imori bench peers; exit $$code
+	$(CARGO) build --profile dist --bin imori --bin imori-bench --bin imori-brokerless
+	$(CARGO) build --profile dist -p imori-bench --example relay
+	ci/peers.sh; code=$$?; target/dist/imori bench peers; exit $$code
 
 # docs/reference/mutants.md has what came of it.
 mutants: ## Changes what keeps messages, line by line: the tests have to notice each.

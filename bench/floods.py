@@ -137,7 +137,7 @@ def worst(latencies: list[float]) -> tuple[float, float]:
 def main() -> int:
     """Measure, print a line for each kind of stranger, and fail beyond the aim."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--binary", type=Path, default=ROOT / "target/release/imori")
+    parser.add_argument("--binary", type=Path, default=ROOT / "target/dist/imori")
     parser.add_argument("--strangers", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=5.0)
     options = parser.parse_args()

@@ -66,7 +66,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=names, default=names, help="loads")
     parser.add_argument("--time", type=float, default=10.0, help="seconds of each measurement")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each peer")
-    parser.add_argument("--imori", default=str(ROOT / "target/release/imori"))
+    parser.add_argument("--imori", default=str(ROOT / "target/dist/imori"))
     arguments = parser.parse_args()
     if not JARS.is_dir():
         sys.exit(f"`{JARS}` is missing; run `make amqp`, with Maven and a JDK")

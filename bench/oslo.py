@@ -30,7 +30,7 @@ def main() -> int:
     parser.add_argument("--callers", type=int, nargs="+", default=[1, 16], help="callers at once")
     parser.add_argument("--time", type=float, default=10.0, help="seconds of each measurement")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each peer")
-    parser.add_argument("--imori", default=str(ROOT / "target/release/imori"))
+    parser.add_argument("--imori", default=str(ROOT / "target/dist/imori"))
     parser.add_argument("--role", choices=["server", "caller"], help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.role == "server":
