@@ -34,7 +34,7 @@ ROOT_NAMES = {
 EXTENSIONS = {
     ".cargo": {"toml"},
     ".ci": {"run"},
-    "bench": {"c", "go", "gz", "java", "json", "md", "mod", "py", "sh", "sum", "svg", "toml"},
+    "bench": {"c", "go", "gz", "java", "json", "md", "mod", "py", "sh", "sum", "svg", "toml", "xml"},
     "ci": {"py", "sh", "toml"},
     "crates": {"css", "js", "py", "rs", "talk", "toml", "txt"},
     "deploy": {"json", "yml"},
