@@ -121,7 +121,8 @@ FIELDS = [
     Field("SUBSCRIBE", "x-max-length", 0, 2**63 - 1),
     Field("SUBSCRIBE", "x-max-length-bytes", 0, 2**63 - 1),
     Field("SUBSCRIBE", "x-max-priority", 1, 2**8 - 1),
-    Field("SUBSCRIBE", "x-delivery-limit", 0, 2**32 - 1),
+    # -1 is no limit, as over AMQP.
+    Field("SUBSCRIBE", "x-delivery-limit", -1, 2**32 - 1),
 ]
 
 
