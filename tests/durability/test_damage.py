@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from harness.admin import ask
 from harness.deadline import DEADLINE_S
 from harness.durability.damage import DEEDS, WITHIN, Damage, Deed, Store, truncate
 from harness.durability.ledger import Copy, Kind, Ledger, identity, message, summary
@@ -32,6 +33,9 @@ SEED = int(os.environ.get("SEED", "1"))
 
 # Starts that run side by side.
 SIDE_BY_SIDE = max(2, (os.cpu_count() or 2) // 2)
+
+# Where the damage has cost users, the operator alone is let in until the definitions are recovered.
+PROGRAM = (*IMORI, "--listen", "admin=127.0.0.1:0")
 
 # Queues go to segments early, and the journal is copied there often.
 SMALL: Mapping[str, object] = {
@@ -203,6 +207,9 @@ class Case:
             except StartError as error:
                 wrong = "" if COMPLAINT.search(str(error)) else f"refused without a word: {error}"
                 return damage, "refused", wrong
+            if damage.file.startswith("definitions") and server.admin is not None:
+                answer = ask(server, "/v1/definitions/recover", method="POST")
+                assert answer.status in (200, 409), answer.body
             try:
                 asyncio.run(hoard.add(server.address))
                 server.kill()
@@ -264,7 +271,7 @@ def damages(case: Case, name: str, count: int, hurt: Hurt) -> list[tuple[Damage,
 @pytest.fixture(scope="module")
 def case() -> Iterator[Case]:
     with TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
-        yield made(Path(folder), IMORI)
+        yield made(Path(folder), PROGRAM)
 
 
 def test_the_store_has_what_can_be_damaged(case: Case) -> None:
