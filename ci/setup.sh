@@ -33,6 +33,8 @@ if [ "$what" != check ]; then
     has strace || packages+=(strace)
     has mkfs.ext4 || packages+=(e2fsprogs)
     has mkfs.xfs || packages+=(xfsprogs)
+    # The browser of the tests that need one; without it they are skipped.
+    has chromium || packages+=(chromium)
     # Checks the metrics and the alert rules; without it those tests are skipped.
     has promtool || packages+=(prometheus)
 fi

@@ -54,6 +54,7 @@ def ask(
     request = urllib.request.Request(f"http://{host}:{port}{path}", method=method)
     if body is not None:
         request.data = json.dumps(body).encode()
+        request.add_header("Content-Type", "application/json")
     if login == OPERATOR:
         login = f"operator:{imori.operator_password()}"
     if login is not None:

@@ -600,7 +600,7 @@ def raw(
     size = len(body) if length is None else length
     head = (
         b"%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic %s\r\n"
-        b"Content-Length: %d\r\nConnection: close\r\n\r\n"
+        b"Content-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
     )
     with socket.create_connection(imori.admin, timeout=DEADLINE_S) as client:
         client.sendall(head % (method, path, token, size) + body)

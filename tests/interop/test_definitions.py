@@ -193,6 +193,7 @@ def test_documents_without_end_are_refused(tmp_path: Path) -> None:
             login = f"operator:{imori.operator_password()}"
             url = "http://{}:{}/api/definitions".format(*imori.admin)
             curl = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-u", login]
+            curl += ["-H", "Content-Type: application/json"]
             asked = subprocess.run(
                 [*curl, "--data-binary", f"@{path}", url], capture_output=True, text=True
             )

@@ -1,16 +1,35 @@
-//! Which requests are answered at all: those that name this broker and carry no more than they may.
+//! Refuses requests before their bodies are read: those that name another host, carry more than they may, or come from
+//! a page of another origin to change something.
 
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
-use axum::http::{HeaderMap, StatusCode, Uri, Version};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, TRANSFER_ENCODING};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::config::HostName;
+use crate::config::{HostName, Origin};
 use crate::host_names::{UNKNOWN_HOST, is_host_known, is_own};
 use crate::shared::Shared;
+
+/// Browsers' word for how the page that sends a request relates to the host that it goes to (Fetch Metadata).
+const SEC_FETCH_SITE: &str = "sec-fetch-site";
+
+/// The answer to a change that a page of another origin asks for.
+const FOREIGN_PAGE: Refusal = (
+    StatusCode::FORBIDDEN,
+    "a page of another origin changes nothing here; send the request from a program, without `Origin`\n",
+);
+
+/// The answer to a body of a type that pages may send without asking first.
+const NOT_JSON: Refusal = (
+    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+    "a body is JSON and says so; add the header `Content-Type: application/json`\n",
+);
+
+/// The status and text of a refusal.
+type Refusal = (StatusCode, &'static str);
 
 /// The requests that a listener answers.
 pub(crate) struct Guarded {
@@ -24,7 +43,9 @@ pub(crate) struct Guarded {
 pub(crate) async fn guard(State(guarded): State<Arc<Guarded>>, request: Request, next: Next) -> Response {
     let settings = guarded.shared.settings.load_full();
     let (host_names, bytes_max) = (&settings.config.broker.host_names, guarded.body_bytes_max);
-    match check(request.version(), request.uri(), request.headers(), host_names, bytes_max) {
+    let checked = check(request.version(), request.uri(), request.headers(), host_names, bytes_max)
+        .and_then(|()| check_change(request.method(), request.headers()));
+    match checked {
         Ok(()) => next.run(request).await,
         Err((status, reason)) => (status, [("connection", "close")], reason).into_response(),
     }
@@ -36,7 +57,7 @@ fn check(
     headers: &HeaderMap,
     host_names: &[HostName],
     body_bytes_max: u64,
-) -> Result<(), (StatusCode, &'static str)> {
+) -> Result<(), Refusal> {
     check_body(headers, body_bytes_max)?;
     let mut hosts = headers.get_all(HOST).iter();
     // HTTP/1.0 knows no Host. Probes of load balancers speak it, and browsers never do.
@@ -54,7 +75,7 @@ fn check(
 }
 
 /// A body has one length, and says it (SECURITY WEB-07).
-fn check_body(headers: &HeaderMap, bytes_max: u64) -> Result<(), (StatusCode, &'static str)> {
+fn check_body(headers: &HeaderMap, bytes_max: u64) -> Result<(), Refusal> {
     let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
     let (length, is_repeated) = (lengths.next(), lengths.next().is_some());
     if headers.contains_key(TRANSFER_ENCODING) || is_repeated {
@@ -74,10 +95,48 @@ fn check_body(headers: &HeaderMap, bytes_max: u64) -> Result<(), (StatusCode, &'
     }
 }
 
+/// A change comes from a program or a page of this host, and its body is JSON (SECURITY WEB-03). A browser sends a
+/// form's types across origins without asking, and a page cannot leave out `Origin` or `Sec-Fetch-Site`.
+fn check_change(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
+    if method.is_safe() {
+        return Ok(());
+    }
+    let own = headers.get(HOST);
+    let is_foreign_site = |site: &HeaderValue| site != "same-origin" && site != "none";
+    if headers.get_all(ORIGIN).iter().any(|origin| !is_same_origin(origin, own))
+        || headers.get_all(SEC_FETCH_SITE).iter().any(is_foreign_site)
+    {
+        return Err(FOREIGN_PAGE);
+    }
+    let has_body = headers
+        .get(CONTENT_LENGTH)
+        .is_some_and(|length| length.as_bytes().iter().any(|digit| *digit != b'0'));
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    match (types.next(), types.next()) {
+        _ if !has_body => Ok(()),
+        (Some(kind), None) if is_json(kind) => Ok(()),
+        _ => Err(NOT_JSON),
+    }
+}
+
+/// Tells whether a page's origin is the host that a request names. Its scheme is the page's, as a proxy may end TLS.
+fn is_same_origin(origin: &HeaderValue, host: Option<&HeaderValue>) -> bool {
+    let pair = origin.to_str().ok().and_then(|origin| Some((origin, origin.split_once("://")?.0)));
+    let Some(((origin, scheme), host)) = pair.zip(host.and_then(|host| host.to_str().ok())) else {
+        return false;
+    };
+    let own = Origin::new(scheme, host);
+    own.is_some() && origin.parse::<Origin>().ok() == own
+}
+
+/// Tells whether a body is `application/json`, with any parameters.
+fn is_json(kind: &HeaderValue) -> bool {
+    let essence = kind.to_str().ok().and_then(|kind| kind.split(';').next());
+    essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
+}
+
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderValue;
-
     use super::*;
 
     fn status(uri: &str, headers: &[(&'static str, &str)]) -> u16 {
@@ -165,5 +224,81 @@ mod tests {
             let checked = check_body(&headers, 10);
             assert_eq!(checked.map_or_else(|(status, _)| status.as_u16(), |()| 200), expected, "{lengths:?}");
         }
+    }
+
+    fn change_of(method: &Method, headers: &[(&'static str, &str)]) -> u16 {
+        let mut map = HeaderMap::from_iter([(HOST, HeaderValue::from_static("mq.example:15672"))]);
+        for (name, value) in headers {
+            map.append(*name, HeaderValue::from_str(value).unwrap());
+        }
+        check_change(method, &map).map_or_else(|(status, _)| status.as_u16(), |()| 200)
+    }
+
+    /// SECURITY WEB-02, WEB-03.
+    #[test]
+    fn a_page_of_another_origin_changes_nothing() {
+        for (origin, expected) in [
+            ("http://mq.example:15672", 200),
+            ("https://mq.example:15672", 200),
+            ("HTTP://MQ.example:15672", 200),
+            ("http://mq.example", 403),
+            ("http://mq.example:15673", 403),
+            ("http://mq.example:156720", 403),
+            ("http://evil.example", 403),
+            ("http://mq.example:15672.evil.example", 403),
+            ("http://evil.example/mq.example:15672", 403),
+            ("mq.example:15672", 403),
+            ("null", 403),
+            ("", 403),
+        ] {
+            for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH] {
+                assert_eq!(change_of(&method, &[("origin", origin)]), expected, "{method} of {origin}");
+            }
+            assert_eq!(change_of(&Method::GET, &[("origin", origin)]), 200, "{origin} changes nothing");
+        }
+        for (site, expected) in
+            [("same-origin", 200), ("none", 200), ("same-site", 403), ("cross-site", 403), ("", 403)]
+        {
+            assert_eq!(change_of(&Method::POST, &[("sec-fetch-site", site)]), expected, "{site}");
+        }
+        let both = [("origin", "http://mq.example:15672"), ("origin", "http://evil.example")];
+        assert_eq!(change_of(&Method::POST, &both), 403);
+    }
+
+    /// SECURITY WEB-03.
+    #[test]
+    fn the_body_of_a_change_is_json() {
+        for (kind, expected) in [
+            ("application/json", 200),
+            ("Application/JSON; charset=utf-8", 200),
+            ("application/json ;charset=utf-8", 200),
+            ("text/plain", 415),
+            ("application/x-www-form-urlencoded", 415),
+            ("multipart/form-data; boundary=x", 415),
+            ("text/plain; application/json", 415),
+            ("application/jsonp", 415),
+            ("", 415),
+        ] {
+            assert_eq!(
+                change_of(&Method::PUT, &[("content-length", "2"), ("content-type", kind)]),
+                expected,
+                "{kind}"
+            );
+            assert_eq!(
+                change_of(&Method::PUT, &[("content-length", "0"), ("content-type", kind)]),
+                200,
+                "{kind}"
+            );
+            assert_eq!(
+                change_of(&Method::GET, &[("content-length", "2"), ("content-type", kind)]),
+                200,
+                "{kind}"
+            );
+        }
+        assert_eq!(change_of(&Method::DELETE, &[]), 200, "without a body");
+        assert_eq!(change_of(&Method::POST, &[("content-length", "2")]), 415, "without a type");
+        let twice =
+            [("content-length", "2"), ("content-type", "application/json"), ("content-type", "text/plain")];
+        assert_eq!(change_of(&Method::POST, &twice), 415);
     }
 }

@@ -1,4 +1,4 @@
-//! Bodies of requests: JSON objects, whatever the type that the client names for them.
+//! Bodies of requests: JSON objects.
 
 use std::sync::Arc;
 

@@ -157,6 +157,9 @@ impl Admin {
         if let Some(reason) = reason {
             request = request.header("x-reason", reason);
         }
+        if object.is_some() {
+            request = request.header("content-type", "application/json");
+        }
         let body = object.map(Value::to_string).unwrap_or_default();
         let mut answer = self.run(request.body(body)?)?;
         let text = answer.body_mut().with_config().limit(u64::MAX).read_to_string()?;

@@ -1,0 +1,161 @@
+"""A page of another origin changes nothing, shown by the browser that an operator may have open."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from harness.admin import ask
+from harness.deadline import DEADLINE_S
+from harness.imori import Imori, running_imori
+
+CHROMIUM = shutil.which("chromium")
+
+# Root has no sandbox; the rest keeps the browser from asking the network for anything.
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed"),
+    pytest.mark.timeout(120),
+]
+
+# Fetches by every way that a page has without asking first, and by those that ask.
+FETCHES = """
+const url = %s;
+const tries = [
+    {method: 'POST', mode: 'no-cors', body: '{"tags": "administrator", "password": "p"}'},
+    {method: 'POST', mode: 'no-cors', headers: {'Content-Type': 'text/plain'}, body: '{}'},
+    {method: 'PUT', headers: {'Content-Type': 'application/json'}, body: '{}'},
+    {method: 'DELETE'},
+];
+Promise.allSettled(tries.map((each) => fetch(url, {credentials: 'include', ...each})))
+    .then((outcomes) => outcomes.map((outcome) => outcome.value?.status ?? 'failed'))
+    .then((statuses) => { document.body.textContent = statuses.join(' '); });
+"""
+
+
+@contextmanager
+def serving(page: str) -> Iterator[str]:
+    """Serves a page from a port of its own, which is an origin of its own."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(page.encode())
+
+        def log_message(self, *_: object) -> None:
+            """Prints nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def opened(url: str, profile: Path) -> str:
+    """The text of a page after its scripts have run, or of the one that its form leads to."""
+    assert CHROMIUM is not None
+    command = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", "--virtual-time-budget=5000"]
+    done = subprocess.run(
+        [*command, "--dump-dom", url],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S * 3,
+        check=True,
+    )
+    return done.stdout
+
+
+@pytest.fixture
+def imori(tmp_path: Path) -> Iterator[Imori]:
+    with running_imori(tmp_path, admin=True) as running:
+        yield running
+        assert running.stop() == 0
+
+
+def base(imori: Imori) -> str:
+    """The admin listener with a login in its address, as a browser that has logged in sends it."""
+    assert imori.admin is not None
+    host, port = imori.admin
+    return f"http://operator:{imori.operator_password()}@{host}:{port}"
+
+
+def users(imori: Imori) -> set[str]:
+    answer = ask(imori, "/api/users")
+    return {user["name"] for user in answer.json()}
+
+
+def test_a_form_of_another_origin_is_refused(imori: Imori, tmp_path: Path) -> None:
+    # SECURITY WEB-02, WEB-03.
+    action = f"{base(imori)}/api/users/bulk-delete"
+    # A form of plain text is valid JSON, if its field is named well.
+    body = '<input name=\'{"users": ["admin"], "a": "\' value=\'"}\'>'
+    form = f"<form method=post enctype=text/plain action='{action}'>{body}</form>"
+    before = users(imori)
+    with serving(f"{form}<script>document.forms[0].submit()</script>") as page:
+        shown = opened(page, tmp_path / "profile")
+    assert "a page of another origin changes nothing here" in shown
+    assert users(imori) == before
+
+
+def test_fetches_of_another_origin_change_nothing(imori: Imori, tmp_path: Path) -> None:
+    # SECURITY WEB-02, WEB-03.
+    assert imori.admin is not None
+    host, port = imori.admin
+    url = f"http://{host}:{port}/api/users/bulk-delete"
+    script = FETCHES % json.dumps(url)
+    with serving(f"<body></body><script>{script}</script>") as page:
+        shown = opened(page, tmp_path / "profile")
+    # What a page sends without asking first is sent, and its answer is not shown to it: status 0.
+    assert "0 0 failed failed" in shown
+    assert "admin" in users(imori)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
+        ({"Content-Type": "application/json; charset=utf-8"}, 201),
+        ({"Sec-Fetch-Site": "same-origin"}, 201),
+    ],
+)
+@pytest.mark.parametrize("api", ["/api", "/v1"])
+def test_a_change_says_whose_it_is(
+    imori: Imori, api: str, headers: dict[str, str], status: int
+) -> None:
+    # SECURITY WEB-03.
+    path = f"{api}/queues/%2F/asked"
+    answer = ask(imori, path, method="PUT", headers=headers, body={"durable": True})
+    assert answer.status == status, answer.body
+    if status in (403, 415):
+        assert answer.headers["Connection"] == "close"
+        assert ask(imori, f"/api{path.removeprefix(api)}").status == 404
