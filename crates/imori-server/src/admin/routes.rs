@@ -1,10 +1,12 @@
-//! The paths, and what answers at each.
+//! The endpoints of `/api` with what each asks of its user, and the router of the whole admin listener.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::handler::Handler;
+use axum::http::Method;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{MethodRouter, delete, get, post, put};
 use imori_core::authorize::Action;
 
 use super::declarations::End;
@@ -18,128 +20,242 @@ use crate::http::guard;
 use crate::operations::limits::Limited;
 use crate::requests::administered::Administered;
 use crate::requests::answer::{not_allowed, not_found};
+use crate::requests::endpoint::{Endpoint, Login, Right};
 use crate::requests::login::log_in;
-use crate::requests::needs::needs;
 use crate::v1;
 
-/// The paths of the admin listener, each with and without a slash at its end. Every one of them asks for a login, and
-/// names the action that its user has to be allowed, except `/livez` and `/readyz` (SECURITY WEB-01).
+const GET: Method = Method::GET;
+const PUT: Method = Method::PUT;
+const POST: Method = Method::POST;
+const DELETE: Method = Method::DELETE;
+
+/// The admin listener: every endpoint of the table and nothing else. A path of `/api` may end with a slash.
 pub(crate) fn routes(broker: Arc<Administered>) -> Router {
-    let manage = |answers| needs(Action::Manage, answers);
-    let monitor = |answers| needs(Action::Monitor, answers);
-    let administer = |answers| needs(Action::Administer, answers);
-    let connection = get(connections::connection).delete(connections::close_connection);
-    let queue = get(queues::queue).put(declarations::put_queue).delete(queues::delete_queue);
-    let exchange = get(exchanges::exchange).put(declarations::put_exchange);
-    let exchange = exchange.delete(declarations::delete_exchange);
-    let definitions_of_vhost = get(definitions::export_vhost).post(definitions::import_vhost);
-    let definitions_of_vhost = administer(definitions_of_vhost);
-    let between = get(declarations::bindings).post(declarations::bind);
-    let bindings_at =
-        |end| get(move |broker, identity, path| declarations::bindings_at(end, broker, identity, path));
-    let vhost =
-        manage(get(vhosts::vhost)).merge(administer(put(vhosts::put_vhost).delete(vhosts::delete_vhost)));
-    let user = get(users::user).put(users::put_user).delete(users::delete_user);
-    let permission = get(permissions::permission);
-    let permission = permission.put(permissions::put_permission).delete(permissions::delete_permission);
-    let topics = get(permissions::topic_permissions_of).put(permissions::put_topic_permission);
-    let topics = topics.delete(permissions::delete_topic_permissions);
-    let permissions_of =
-        |of| get(move |broker, path, query| permissions::permissions(of, broker, path, query));
-    let topics_of =
-        |of| get(move |broker, path, query| permissions::topic_permissions(of, broker, path, query));
-    let limits_all = |of| get(move |broker| limits::all(of, broker));
-    let limits_of = |of| get(move |broker, path| limits::one(of, broker, path));
-    let limit_of = |of| {
-        put(move |broker, identity, path, body| limits::put(of, broker, identity, path, body))
-            .delete(move |broker, identity, path| limits::delete(of, broker, identity, path))
-    };
-    let policies =
-        |kind| get(move |broker, identity, vhost| policies::policies(kind, broker, identity, vhost));
-    let policy = |kind| {
-        get(move |broker, identity, path| policies::policy(kind, broker, identity, path))
-            .put(move |broker, identity, path, body| policies::put_policy(kind, broker, identity, path, body))
-            .delete(move |broker, identity, path| policies::delete_policy(kind, broker, identity, path))
-    };
-    let operators = PolicyKind::Operator;
-    let paths: [(&str, MethodRouter<Arc<Administered>>); 66] = [
-        ("/livez", get(probes::livez)),
-        ("/readyz", get(probes::readyz)),
-        ("/metrics", monitor(get(probes::metrics))),
-        ("/metrics/detailed", monitor(get(probes::detailed))),
-        ("/api/overview", manage(get(overview::overview))),
-        ("/api/nodes", monitor(get(overview::nodes))),
-        ("/api/nodes/{node}", monitor(get(overview::node))),
-        ("/api/whoami", manage(get(users::whoami))),
-        ("/api/connections", manage(get(connections::connections))),
-        ("/api/connections/{name}", manage(connection)),
-        ("/api/connections/{name}/sessions", manage(get(channels::sessions))),
-        ("/api/channels", manage(get(channels::channels))),
-        ("/api/queues", manage(get(queues::queues))),
-        ("/api/queues/{vhost}", manage(get(queues::queues))),
-        ("/api/queues/{vhost}/{name}", manage(queue)),
-        ("/api/queues/{vhost}/{name}/contents", manage(delete(queues::purge_queue))),
-        ("/api/queues/{vhost}/{name}/get", manage(post(messages::get_messages))),
-        ("/api/exchanges", manage(get(exchanges::exchanges))),
-        ("/api/exchanges/{vhost}", manage(get(exchanges::exchanges))),
-        ("/api/exchanges/{vhost}/{name}", manage(exchange)),
-        ("/api/exchanges/{vhost}/{name}/publish", manage(post(declarations::publish))),
-        ("/api/exchanges/{vhost}/{name}/bindings/source", manage(bindings_at(End::Source))),
-        ("/api/exchanges/{vhost}/{name}/bindings/destination", manage(bindings_at(End::DestinationExchange))),
-        ("/api/bindings", manage(get(exchanges::bindings))),
-        ("/api/bindings/{vhost}", manage(get(exchanges::bindings))),
-        ("/api/bindings/{vhost}/e/{source}/{kind}/{destination}", manage(between)),
-        ("/api/bindings/{vhost}/e/{source}/{kind}/{destination}/{key}", manage(delete(declarations::unbind))),
-        ("/api/queues/{vhost}/{name}/bindings", manage(bindings_at(End::DestinationQueue))),
-        ("/api/vhosts", manage(get(vhosts::vhosts))),
-        ("/api/vhosts/{vhost}", vhost),
-        ("/api/vhosts/{vhost}/permissions", administer(permissions_of(Of::Vhost))),
-        ("/api/vhosts/{vhost}/topic-permissions", administer(topics_of(Of::Vhost))),
-        ("/api/definitions", administer(get(definitions::export).post(definitions::import))),
-        ("/api/definitions/{vhost}", definitions_of_vhost),
-        ("/api/users", administer(get(users::users))),
-        ("/api/users/without-permissions", administer(get(users::without_permissions))),
-        ("/api/users/bulk-delete", administer(post(users::delete_users))),
-        ("/api/users/{user}", administer(user)),
-        ("/api/users/{user}/tokens", administer(post(users::make_token).delete(users::delete_tokens))),
-        ("/api/users/{user}/permissions", administer(permissions_of(Of::User))),
-        ("/api/users/{user}/topic-permissions", administer(topics_of(Of::User))),
-        ("/api/permissions", administer(permissions_of(Of::All))),
-        ("/api/permissions/{vhost}/{user}", administer(permission)),
-        ("/api/topic-permissions", administer(topics_of(Of::All))),
-        ("/api/topic-permissions/{vhost}/{user}", administer(topics)),
-        ("/api/vhost-limits", monitor(limits_all(Limited::Vhost))),
-        ("/api/vhost-limits/{vhost}", monitor(limits_of(Limited::Vhost))),
-        ("/api/vhost-limits/{vhost}/{limit}", administer(limit_of(Limited::Vhost))),
-        ("/api/user-limits", administer(limits_all(Limited::User))),
-        ("/api/user-limits/{user}", administer(limits_of(Limited::User))),
-        ("/api/user-limits/{user}/{limit}", administer(limit_of(Limited::User))),
-        ("/api/policies", manage(policies(PolicyKind::Policy))),
-        ("/api/policies/{vhost}", manage(policies(PolicyKind::Policy))),
-        ("/api/policies/{vhost}/{name}", manage(policy(PolicyKind::Policy))),
-        ("/api/operator-policies", manage(policies(operators))),
-        ("/api/operator-policies/{vhost}", manage(policies(operators))),
-        ("/api/operator-policies/{vhost}/{name}", manage(policy(operators))),
-        ("/api/aliveness-test/{vhost}", manage(get(health::aliveness))),
-        ("/api/healthchecks/node", manage(get(health::node))),
-        ("/api/healthchecks/node/{node}", manage(get(health::node_of))),
-        ("/api/health/checks/alarms", manage(get(health::alarms))),
-        ("/api/health/checks/local-alarms", manage(get(health::alarms))),
-        ("/api/health/checks/port-listener/{port}", manage(get(health::port_listener))),
-        ("/api/health/checks/protocol-listener/{protocol}", manage(get(health::protocol_listener))),
-        ("/api/health/checks/virtual-hosts", manage(get(health::node))),
-        ("/api/health/checks/node-is-quorum-critical", manage(get(health::node))),
-    ];
     let mut router = Router::new();
-    for (path, answers) in paths {
-        router = router.route(path, answers.clone()).route(&format!("{path}/"), answers);
+    let mut logins = HashMap::new();
+    for endpoint in endpoints() {
+        let (path, slashed) = (endpoint.path.clone(), format!("{}/", endpoint.path));
+        let answers = endpoint.answers(&broker);
+        router = router.route(&path, answers.clone()).route(&slashed, answers);
+        logins.extend([(path, endpoint.login), (slashed, endpoint.login)]);
+    }
+    for endpoint in v1::endpoints() {
+        router = router.route(&endpoint.path, endpoint.answers(&broker));
     }
     router
-        .merge(v1::routes())
         .fallback(async || not_found())
         .method_not_allowed_fallback(async || not_allowed())
-        .layer(from_fn_with_state(Arc::clone(&broker), log_in))
+        .layer(from_fn_with_state((Arc::clone(&broker), Arc::new(logins)), log_in))
         .layer(from_fn_with_state(Arc::clone(&broker.guarded), guard))
         .layer(from_fn(v1::word_refusals))
         .with_state(broker)
+}
+
+/// An endpoint without a login.
+fn open<H: Handler<T, Arc<Administered>>, T: 'static>(path: &str, handler: H) -> Endpoint {
+    Endpoint::new(GET, path, (Login::NotNeeded, Action::Manage, Right::Nothing), handler)
+}
+
+/// An endpoint that readers on this machine use without a login.
+fn scraped<H: Handler<T, Arc<Administered>>, T: 'static>(path: &str, handler: H) -> Endpoint {
+    Endpoint::new(GET, path, (Login::NeededFromElsewhere, Action::Monitor, Right::Nothing), handler)
+}
+
+/// An endpoint for every user of the admin API.
+fn manage<H: Handler<T, Arc<Administered>>, T: 'static>(
+    method: Method,
+    path: &str,
+    right: Right,
+    handler: H,
+) -> Endpoint {
+    Endpoint::new(method, path, (Login::Needed, Action::Manage, right), handler)
+}
+
+/// An endpoint for users who see all.
+fn monitor<H: Handler<T, Arc<Administered>>, T: 'static>(path: &str, handler: H) -> Endpoint {
+    Endpoint::new(GET, path, (Login::Needed, Action::Monitor, Right::Nothing), handler)
+}
+
+/// An endpoint for users who set policies of a vhost.
+fn make_policy<H: Handler<T, Arc<Administered>>, T: 'static>(
+    method: Method,
+    path: &str,
+    handler: H,
+) -> Endpoint {
+    Endpoint::new(method, path, (Login::Needed, Action::SetPolicy, Right::Vhost), handler)
+}
+
+/// An endpoint for administrators.
+fn administer<H: Handler<T, Arc<Administered>>, T: 'static>(
+    method: Method,
+    path: &str,
+    handler: H,
+) -> Endpoint {
+    Endpoint::new(method, path, (Login::Needed, Action::Administer, Right::Nothing), handler)
+}
+
+/// The table of `/api`, and of the paths beside it.
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    use Right::{Bind, Configure, EndsOwn, Nothing, Read, Shown, ShownOwn, Vhost, Write};
+    let bindings_at =
+        |end| move |broker, identity, path| declarations::bindings_at(end, broker, identity, path);
+    let permissions_of = |of| move |broker, path, query| permissions::permissions(of, broker, path, query);
+    let topics_of = |of| move |broker, path, query| permissions::topic_permissions(of, broker, path, query);
+    let limits_all = |of| move |broker| limits::all(of, broker);
+    let limits_of = |of| move |broker, path| limits::one(of, broker, path);
+    let put_limit = |of| move |broker, identity, path, body| limits::put(of, broker, identity, path, body);
+    let delete_limit = |of| move |broker, identity, path| limits::delete(of, broker, identity, path);
+    let policies = |kind| move |broker, identity, vhost| policies::policies(kind, broker, identity, vhost);
+    let policy = |kind| move |broker, identity, path| policies::policy(kind, broker, identity, path);
+    let put_policy =
+        |kind| move |broker, identity, path, body| policies::put_policy(kind, broker, identity, path, body);
+    let delete_policy =
+        |kind| move |broker, identity, path| policies::delete_policy(kind, broker, identity, path);
+    let (ordinary, operators) = (PolicyKind::Policy, PolicyKind::Operator);
+    let (of_vhost, of_user) = (Limited::Vhost, Limited::User);
+    vec![
+        open("/livez", probes::livez),
+        open("/readyz", probes::readyz),
+        scraped("/metrics", probes::metrics),
+        scraped("/metrics/detailed", probes::detailed),
+        manage(GET, "/api/overview", Shown, overview::overview),
+        monitor("/api/nodes", overview::nodes),
+        monitor("/api/nodes/{node}", overview::node),
+        manage(GET, "/api/whoami", Nothing, users::whoami),
+        manage(GET, "/api/connections", ShownOwn, connections::connections),
+        manage(GET, "/api/connections/{name}", ShownOwn, connections::connection),
+        manage(DELETE, "/api/connections/{name}", EndsOwn, connections::close_connection),
+        manage(GET, "/api/connections/{name}/sessions", ShownOwn, channels::sessions),
+        manage(GET, "/api/channels", ShownOwn, channels::channels),
+        manage(GET, "/api/queues", Shown, queues::queues),
+        manage(GET, "/api/queues/{vhost}", Vhost, queues::queues),
+        manage(GET, "/api/queues/{vhost}/{name}", Vhost, queues::queue),
+        manage(PUT, "/api/queues/{vhost}/{name}", Configure, declarations::put_queue),
+        manage(DELETE, "/api/queues/{vhost}/{name}", Configure, queues::delete_queue),
+        manage(DELETE, "/api/queues/{vhost}/{name}/contents", Read, queues::purge_queue),
+        manage(POST, "/api/queues/{vhost}/{name}/get", Read, messages::get_messages),
+        manage(GET, "/api/queues/{vhost}/{name}/bindings", Vhost, bindings_at(End::DestinationQueue)),
+        manage(GET, "/api/exchanges", Shown, exchanges::exchanges),
+        manage(GET, "/api/exchanges/{vhost}", Vhost, exchanges::exchanges),
+        manage(GET, "/api/exchanges/{vhost}/{name}", Vhost, exchanges::exchange),
+        manage(PUT, "/api/exchanges/{vhost}/{name}", Configure, declarations::put_exchange),
+        manage(DELETE, "/api/exchanges/{vhost}/{name}", Configure, declarations::delete_exchange),
+        manage(POST, "/api/exchanges/{vhost}/{name}/publish", Write, declarations::publish),
+        manage(GET, "/api/exchanges/{vhost}/{name}/bindings/source", Vhost, bindings_at(End::Source)),
+        manage(
+            GET,
+            "/api/exchanges/{vhost}/{name}/bindings/destination",
+            Vhost,
+            bindings_at(End::DestinationExchange),
+        ),
+        manage(GET, "/api/bindings", Shown, exchanges::bindings),
+        manage(GET, "/api/bindings/{vhost}", Vhost, exchanges::bindings),
+        manage(GET, "/api/bindings/{vhost}/e/{source}/{kind}/{destination}", Vhost, declarations::bindings),
+        manage(POST, "/api/bindings/{vhost}/e/{source}/{kind}/{destination}", Bind, declarations::bind),
+        manage(
+            DELETE,
+            "/api/bindings/{vhost}/e/{source}/{kind}/{destination}/{key}",
+            Bind,
+            declarations::unbind,
+        ),
+        manage(GET, "/api/vhosts", Shown, vhosts::vhosts),
+        manage(GET, "/api/vhosts/{vhost}", Vhost, vhosts::vhost),
+        administer(PUT, "/api/vhosts/{vhost}", vhosts::put_vhost),
+        administer(DELETE, "/api/vhosts/{vhost}", vhosts::delete_vhost),
+        administer(GET, "/api/vhosts/{vhost}/permissions", permissions_of(Of::Vhost)),
+        administer(GET, "/api/vhosts/{vhost}/topic-permissions", topics_of(Of::Vhost)),
+        administer(GET, "/api/definitions", definitions::export),
+        administer(POST, "/api/definitions", definitions::import),
+        administer(GET, "/api/definitions/{vhost}", definitions::export_vhost),
+        administer(POST, "/api/definitions/{vhost}", definitions::import_vhost),
+        administer(GET, "/api/users", users::users),
+        administer(GET, "/api/users/without-permissions", users::without_permissions),
+        administer(POST, "/api/users/bulk-delete", users::delete_users),
+        administer(GET, "/api/users/{user}", users::user),
+        administer(PUT, "/api/users/{user}", users::put_user),
+        administer(DELETE, "/api/users/{user}", users::delete_user),
+        administer(POST, "/api/users/{user}/tokens", users::make_token),
+        administer(DELETE, "/api/users/{user}/tokens", users::delete_tokens),
+        administer(GET, "/api/users/{user}/permissions", permissions_of(Of::User)),
+        administer(GET, "/api/users/{user}/topic-permissions", topics_of(Of::User)),
+        administer(GET, "/api/permissions", permissions_of(Of::All)),
+        administer(GET, "/api/permissions/{vhost}/{user}", permissions::permission),
+        administer(PUT, "/api/permissions/{vhost}/{user}", permissions::put_permission),
+        administer(DELETE, "/api/permissions/{vhost}/{user}", permissions::delete_permission),
+        administer(GET, "/api/topic-permissions", topics_of(Of::All)),
+        administer(GET, "/api/topic-permissions/{vhost}/{user}", permissions::topic_permissions_of),
+        administer(PUT, "/api/topic-permissions/{vhost}/{user}", permissions::put_topic_permission),
+        administer(DELETE, "/api/topic-permissions/{vhost}/{user}", permissions::delete_topic_permissions),
+        monitor("/api/vhost-limits", limits_all(of_vhost)),
+        monitor("/api/vhost-limits/{vhost}", limits_of(of_vhost)),
+        administer(PUT, "/api/vhost-limits/{vhost}/{limit}", put_limit(of_vhost)),
+        administer(DELETE, "/api/vhost-limits/{vhost}/{limit}", delete_limit(of_vhost)),
+        administer(GET, "/api/user-limits", limits_all(of_user)),
+        administer(GET, "/api/user-limits/{user}", limits_of(of_user)),
+        administer(PUT, "/api/user-limits/{user}/{limit}", put_limit(of_user)),
+        administer(DELETE, "/api/user-limits/{user}/{limit}", delete_limit(of_user)),
+        manage(GET, "/api/policies", Shown, policies(ordinary)),
+        manage(GET, "/api/policies/{vhost}", Vhost, policies(ordinary)),
+        manage(GET, "/api/policies/{vhost}/{name}", Vhost, policy(ordinary)),
+        make_policy(PUT, "/api/policies/{vhost}/{name}", put_policy(ordinary)),
+        make_policy(DELETE, "/api/policies/{vhost}/{name}", delete_policy(ordinary)),
+        manage(GET, "/api/operator-policies", Shown, policies(operators)),
+        manage(GET, "/api/operator-policies/{vhost}", Vhost, policies(operators)),
+        manage(GET, "/api/operator-policies/{vhost}/{name}", Vhost, policy(operators)),
+        administer(PUT, "/api/operator-policies/{vhost}/{name}", put_policy(operators)),
+        administer(DELETE, "/api/operator-policies/{vhost}/{name}", delete_policy(operators)),
+        manage(GET, "/api/aliveness-test/{vhost}", Vhost, health::aliveness),
+        manage(GET, "/api/healthchecks/node", Nothing, health::node),
+        manage(GET, "/api/healthchecks/node/{node}", Nothing, health::node_of),
+        manage(GET, "/api/health/checks/alarms", Nothing, health::alarms),
+        manage(GET, "/api/health/checks/local-alarms", Nothing, health::alarms),
+        manage(GET, "/api/health/checks/port-listener/{port}", Nothing, health::port_listener),
+        manage(GET, "/api/health/checks/protocol-listener/{protocol}", Nothing, health::protocol_listener),
+        manage(GET, "/api/health/checks/virtual-hosts", Nothing, health::node),
+        manage(GET, "/api/health/checks/node-is-quorum-critical", Nothing, health::node),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+    use std::path::Path;
+    use std::{env, fs};
+
+    use super::*;
+
+    const BEGIN: &str = "<!-- The table is written by a test; do not edit it. -->\n\n";
+    const END: &str = "\n<!-- The end of the table. -->";
+
+    #[test]
+    fn the_page_on_rights_has_the_table_of_endpoints() {
+        let mut table = String::from("| method | path | tag | right |\n|---|---|---|---|\n");
+        for endpoint in endpoints().into_iter().chain(v1::endpoints()) {
+            let login = match endpoint.login {
+                Login::NeededFromElsewhere => "; from this machine none",
+                Login::Needed | Login::NotNeeded => "",
+            };
+            let tag = match endpoint.action {
+                _ if endpoint.login == Login::NotNeeded => "none",
+                Action::Monitor => "`monitoring`",
+                Action::SetPolicy => "`policymaker`",
+                Action::Administer => "`administrator`",
+                _ => "`management`",
+            };
+            let Endpoint { method, path, right, .. } = &endpoint;
+            writeln!(table, "| {method} | `{path}` | {tag}{login} | {right} |").unwrap();
+        }
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/rights.md");
+        let page = fs::read_to_string(&path).unwrap();
+        let (before, rest) = page.split_once(BEGIN).unwrap();
+        let (written, after) = rest.split_once(END).unwrap();
+        if env::var_os("IMORI_BLESS").is_some() {
+            fs::write(path, format!("{before}{BEGIN}{table}{END}{after}")).unwrap();
+            return;
+        }
+        assert!(
+            written == table,
+            "the page is stale; run `IMORI_BLESS=1 cargo test -p imori-server --lib table_of_endpoints`"
+        );
+    }
 }

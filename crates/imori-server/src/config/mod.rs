@@ -33,8 +33,8 @@ pub use origin::{NotAnOrigin, Origin};
 pub use quantity::{Bytes, Millis, Seconds};
 pub use sections::{
     Broker, Cells, ClientCertificates, Config, DamagePolicy, Definitions, GuestLogin, Jwt, Limits, Listeners,
-    Log, LogFormat, LogLevel, Monitor, NamesShown, NatsTls, Stomp, Tls, TlsVersion, Traces, UserFrom,
-    WritePolicy,
+    Log, LogFormat, LogLevel, Monitor, NamesShown, NatsTls, PolicySetter, Stomp, Tls, TlsVersion, Traces,
+    UserFrom, WritePolicy,
 };
 pub use setting::{Names, Setting, Value};
 pub use spoken::Spoken;

@@ -128,6 +128,8 @@ sections! {
         /// Whether clients of AMQP 1.0 may log in by SASL SCRAM-SHA-256. Clients such as Qpid JMS prefer it, so it is
         /// offered once all users have keys for it, which are made with a password; `imori user ls` shows who has.
         scram: bool = false => NewConnections;
+        /// The tag that sets the policies of a vhost, which can move and drop messages.
+        policies: PolicySetter = PolicySetter::Policymaker => AtOnce;
         /// A file that nobody but its owner may read. Its first line becomes the password of the user `admin` at each
         /// start. Without one the first start makes a password and prints it once.
         admin_password_file: Option<PathBuf> = None => Restart;
@@ -322,6 +324,16 @@ choice! {
         Always = "always",
         /// Never.
         Never = "never",
+    }
+}
+
+choice! {
+    /// Users that set the policies of a vhost.
+    PolicySetter {
+        /// Those with the tag `policymaker` and a permission in the vhost, as in RabbitMQ.
+        Policymaker = "policymaker",
+        /// Those with the tag `administrator` alone.
+        Administrator = "administrator",
     }
 }
 

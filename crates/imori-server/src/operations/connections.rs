@@ -131,17 +131,38 @@ pub(crate) async fn find_connection(
     Err(missing())
 }
 
+/// Finds a connection by its name whose client the user may disturb: its own, or any for an administrator.
+///
+/// # Errors
+/// There is none that the user may see, or it is another user's.
+pub(crate) async fn find_own_connection(
+    broker: &Administered,
+    identity: &Identity,
+    wanted: &str,
+) -> Result<ConnectionId, OperationError> {
+    let id = find_connection(broker, identity, wanted).await?;
+    let is_own = broker
+        .shared
+        .with_link(id, |link| identity.user.as_bytes() == link.wire.client.facts.user.as_bytes());
+    if is_own == Some(false) && authorize(identity, Action::Administer, VhostId(0), Object::Broker).is_err() {
+        return Err(OperationError::NotPermitted(String::from(
+            "the connection is another user's; only an administrator may end it or its consumers",
+        )));
+    }
+    Ok(id)
+}
+
 /// Closes a connection: its client is told the reason. One that is gone already is as good as closed.
 ///
 /// # Errors
-/// There is no such connection, or the broker has come to its end.
+/// There is no such connection, it is another user's, or the broker has come to its end.
 pub(crate) async fn close_connection(
     broker: &Arc<Administered>,
     identity: &Identity,
     name: &str,
     reason: &str,
 ) -> Result<(), OperationError> {
-    let id = find_connection(broker, identity, name).await?;
+    let id = find_own_connection(broker, identity, name).await?;
     info!(connection = %name, user = %identity.user, %reason, "an operator closes a connection");
     let reason: Box<str> = reason.into();
     let close = move |cell: &crate::cell::Cell| {

@@ -8,6 +8,7 @@ use tracing::{info, warn};
 
 use super::vhost_operator::VhostOperator;
 use crate::access::{AccessError, Draft, PolicyKind, PolicyRow};
+use crate::config::PolicySetter;
 use crate::limits::POLICY_QUEUES_A_TURN;
 use crate::requests::administered::Administered;
 use crate::requests::body::change;
@@ -58,11 +59,14 @@ impl VhostOperator {
         Ok(())
     }
 
-    /// Policies are set by policymakers of the vhost, operator policies by administrators alone.
+    /// Policies are set by policymakers of the vhost or, as `users.policies` says, by administrators alone; operator
+    /// policies by administrators.
     fn check_may_set(&self, kind: PolicyKind) -> Result<(), OperationError> {
-        let (action, object) = match kind {
-            PolicyKind::Policy => (Action::SetPolicy, Object::Vhost),
-            PolicyKind::Operator => (Action::Administer, Object::Broker),
+        let (action, object) = match (kind, self.broker.settings().config.users.policies) {
+            (PolicyKind::Policy, PolicySetter::Policymaker) => (Action::SetPolicy, Object::Vhost),
+            (PolicyKind::Policy, PolicySetter::Administrator) | (PolicyKind::Operator, _) => {
+                (Action::Administer, Object::Broker)
+            }
         };
         let decided = authorize(&self.identity, action, self.vhost, object);
         decided.map_err(|refusal| OperationError::NotPermitted(refusal.to_string()))

@@ -1,11 +1,12 @@
 //! A message that an operator publishes.
 
+use imori_core::error::BrokerError;
 use imori_core::internal::OutgoingMessage;
 use imori_core::message::{Address, Property};
 use serde_json::{Map, Value};
 
 use super::vhost_operator::VhostOperator;
-use crate::internal::InternalClients;
+use crate::internal::{InternalClients, InternalError};
 use crate::requests::operation_error::OperationError;
 
 /// Properties that are text, by RabbitMQ's names.
@@ -53,6 +54,9 @@ impl VhostOperator {
         let client = clients.connect(self.identity.clone(), self.name.as_bytes()).await;
         let client = client.map_err(|error| OperationError::Bad(error.to_string()))?;
         let to = Address::new(exchange.as_bytes(), subject.as_bytes());
-        client.publish(to, message).await.map_err(|error| OperationError::Bad(error.to_string()))
+        client.publish(to, message).await.map_err(|error| match error {
+            InternalError::Broker(refusal @ BrokerError::Refused(_)) => refusal.into(),
+            other => OperationError::Bad(other.to_string()),
+        })
     }
 }

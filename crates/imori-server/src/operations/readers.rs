@@ -8,7 +8,7 @@ use imori_core::id::{ConnectionId, QueueId, Reader, ReaderId, VhostId};
 use imori_core::outbound::{SessionInspection, Source};
 use tracing::info;
 
-use super::connections::{connection_ids, find_connection, name};
+use super::connections::{connection_ids, find_own_connection, name};
 use crate::http::rest_at;
 use crate::requests::administered::Administered;
 use crate::requests::on_cell::on_cell;
@@ -104,7 +104,7 @@ fn consumers_of(broker: &Administered, id: ConnectionId) -> Vec<(ReaderId, Queue
 /// Ends a consumer, which is named by its connection and its id there.
 ///
 /// # Errors
-/// There is none; or the broker has come to its end.
+/// There is none, it is another user's, or the broker has come to its end.
 pub(crate) async fn close_consumer(
     broker: &Arc<Administered>,
     identity: &Identity,
@@ -113,7 +113,7 @@ pub(crate) async fn close_consumer(
     reason: &str,
 ) -> Result<(), OperationError> {
     let missing = || OperationError::Missing("consumer", id.to_owned());
-    let found = find_connection(broker, identity, connection).await?;
+    let found = find_own_connection(broker, identity, connection).await?;
     let mut consumers = consumers_of(broker, found).into_iter();
     let (reader, queue, ..) = consumers.find(|(reader, ..)| shown(*reader) == id).ok_or_else(missing)?;
     info!(connection, consumer = id, user = %identity.user, %reason, "an operator ends a consumer");

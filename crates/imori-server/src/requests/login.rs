@@ -1,5 +1,6 @@
 //! Logins to the admin listener: each request of a user has their identity.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -13,32 +14,29 @@ use imori_core::name::Name;
 
 use super::administered::Administered;
 use super::answer::{busy, not_authorized};
+use super::endpoint::Login as LoginNeed;
 use crate::http::{Names, decide, is_from_here, login, names_without_login};
 
-/// The paths that answer without a login, and then without details (SECURITY WEB-01).
-const OPEN_PATHS: [&str; 4] = ["/livez", "/livez/", "/readyz", "/readyz/"];
+/// The clients that have to log in, by path; at a path that is not named, every client.
+type Logins = HashMap<String, LoginNeed>;
 
-/// The paths that Prometheus reads from this machine without a login, as it reads RabbitMQ's.
-const SCRAPED_PATHS: [&str; 4] = ["/metrics", "/metrics/", "/metrics/detailed", "/metrics/detailed/"];
-
-/// Lets a request through with the [`Identity`] of its user among its extensions, or
-/// answers why not. An open path needs none.
+/// Lets a request through with the [`Identity`] of its user among its extensions, or answers why not.
 pub(crate) async fn log_in(
-    State(broker): State<Arc<Administered>>,
+    State((broker, logins)): State<(Arc<Administered>, Arc<Logins>)>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let is_open = OPEN_PATHS.contains(&request.uri().path());
-    if is_open && !request.headers().contains_key(AUTHORIZATION) {
-        return next.run(request).await;
-    }
+    let need = logins.get(request.uri().path()).copied().unwrap_or(LoginNeed::Needed);
     let is_anonymous = !request.headers().contains_key(AUTHORIZATION);
-    if is_anonymous && SCRAPED_PATHS.contains(&request.uri().path()) && is_from_here(&broker.shared, &request)
-    {
-        let names = names_without_login(&broker.shared, &request);
-        request.extensions_mut().insert(names);
-        request.extensions_mut().insert(scraper());
-        return next.run(request).await;
+    match need {
+        LoginNeed::NotNeeded if is_anonymous => return next.run(request).await,
+        LoginNeed::NeededFromElsewhere if is_anonymous && is_from_here(&broker.shared, &request) => {
+            let names = names_without_login(&broker.shared, &request);
+            request.extensions_mut().insert(names);
+            request.extensions_mut().insert(scraper());
+            return next.run(request).await;
+        }
+        LoginNeed::Needed | LoginNeed::NeededFromElsewhere | LoginNeed::NotNeeded => {}
     }
     let Some((source, login)) = login(&broker.shared, &request) else {
         return not_authorized();

@@ -1,7 +1,7 @@
 //! The common parts of operators' requests over HTTP: the login, the body, lists and other answers, and jobs for a cell.
 
 pub(crate) mod login;
-pub(crate) mod needs;
+pub(crate) mod endpoint;
 pub(crate) mod body;
 pub(crate) mod import;
 pub(crate) mod arguments;

@@ -1,12 +1,11 @@
-//! The paths of `/v1` with the action that each needs, and the document that describes them.
+//! The endpoints of `/v1` with what each asks of its user, and the document that describes them.
 
 use std::sync::Arc;
 
-use axum::Router;
+use axum::http::Method;
 use axum::http::header::CONTENT_TYPE;
-use axum::routing::get;
 use imori_core::authorize::Action;
-use utoipa::openapi::OpenApi;
+use utoipa::openapi::{OpenApi, PathItem};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
@@ -16,19 +15,100 @@ use super::{
     vhosts,
 };
 use crate::requests::administered::Administered;
-use crate::requests::needs::needs;
+use crate::requests::endpoint::{Endpoint, Login, Right};
 
 type Described = UtoipaMethodRouter<Arc<Administered>>;
 
-/// The paths. Each asks for a login, and names the action that its user has to be allowed.
-pub(crate) fn routes() -> Router<Arc<Administered>> {
-    let (router, document) = described().split_for_parts();
-    let text: Arc<str> = text_of(document).into();
+/// The table of `/v1`.
+fn table() -> Vec<(Action, Right, Described)> {
+    use Action::{Administer, Manage, Monitor, SetPolicy};
+    use Right::{Bind, Configure, EndsOwn, Move, Nothing, Read, Shown, ShownOwn, Vhost, Write};
+    vec![
+        (Manage, Shown, routes!(overview::show)),
+        (Monitor, Nothing, routes!(overview::stalls)),
+        (Administer, Nothing, routes!(config::show)),
+        (Administer, Nothing, routes!(config::reload_all)),
+        (Administer, Nothing, routes!(definitions::recover)),
+        (Monitor, Nothing, routes!(events::follow)),
+        (Manage, Nothing, routes!(users::whoami)),
+        (Manage, Shown, routes!(vhosts::list)),
+        (Manage, Vhost, routes!(vhosts::show)),
+        (Administer, Nothing, routes!(vhosts::put)),
+        (Administer, Nothing, routes!(vhosts::delete)),
+        (Manage, Vhost, routes!(vhosts::show_limits)),
+        (Administer, Nothing, routes!(vhosts::put_limits)),
+        (Administer, Nothing, routes!(users::list)),
+        (Administer, Nothing, routes!(users::show)),
+        (Administer, Nothing, routes!(users::put)),
+        (Administer, Nothing, routes!(users::delete)),
+        (Administer, Nothing, routes!(users::make_token)),
+        (Administer, Nothing, routes!(users::delete_tokens)),
+        (Administer, Nothing, routes!(users::show_limits)),
+        (Administer, Nothing, routes!(users::put_limits)),
+        (Administer, Nothing, routes!(users::put_permission)),
+        (Administer, Nothing, routes!(users::delete_permission)),
+        (Manage, Vhost, routes!(policies::list)),
+        (Manage, Vhost, routes!(policies::show)),
+        (SetPolicy, Vhost, routes!(policies::put)),
+        (SetPolicy, Vhost, routes!(policies::delete)),
+        (Manage, Shown, routes!(exchanges::list_all)),
+        (Manage, Vhost, routes!(exchanges::list)),
+        (Manage, Vhost, routes!(exchanges::show)),
+        (Manage, Configure, routes!(exchanges::put)),
+        (Manage, Configure, routes!(exchanges::delete)),
+        (Manage, Write, routes!(messages::publish_to_exchange)),
+        (Manage, Vhost, routes!(exchanges::bindings)),
+        (Manage, Bind, routes!(exchanges::bind)),
+        (Manage, Bind, routes!(exchanges::unbind)),
+        (Manage, Shown, routes!(queues::list_all)),
+        (Manage, Vhost, routes!(queues::list)),
+        (Manage, Vhost, routes!(queues::show)),
+        (Manage, Configure, routes!(queues::put)),
+        (Manage, Configure, routes!(queues::delete)),
+        (Manage, Read, routes!(queues::purge)),
+        (Manage, Read, routes!(messages::peek)),
+        (Manage, Read, routes!(messages::take)),
+        (Manage, Write, routes!(messages::publish_to_queue)),
+        (Manage, Move, routes!(messages::relocate)),
+        (Manage, Move, routes!(messages::retry)),
+        (Manage, ShownOwn, routes!(connections::list)),
+        (Manage, ShownOwn, routes!(connections::show)),
+        (Manage, EndsOwn, routes!(connections::close)),
+        (Manage, ShownOwn, routes!(links::sessions)),
+        (Manage, ShownOwn, routes!(connections::sessions)),
+        (Manage, ShownOwn, routes!(connections::consumers)),
+        (Manage, EndsOwn, routes!(connections::end_consumer)),
+    ]
+}
+
+/// The endpoints of the table, and of the document that describes them.
+pub(crate) fn endpoints() -> Vec<Endpoint> {
+    let text: Arc<str> = text_of(described()).into();
     let answer = move || {
         let text = text.to_string();
         async move { ([(CONTENT_TYPE, "application/json")], text) }
     };
-    router.route("/v1/openapi.json", needs(Action::Manage, get(answer)))
+    let document = (Login::Needed, Action::Manage, Right::Nothing);
+    let mut endpoints = vec![Endpoint::new(Method::GET, "/v1/openapi.json", document, answer)];
+    for (action, right, (_, paths, answers)) in table() {
+        for (path, item) in paths.paths {
+            let method = method_of(&item);
+            endpoints.push(Endpoint::described(method, path, (action, right), answers.clone()));
+        }
+    }
+    endpoints
+}
+
+/// The method that a path is described with; a row of the table has one.
+fn method_of(item: &PathItem) -> Method {
+    let methods = [
+        (Method::GET, &item.get),
+        (Method::PUT, &item.put),
+        (Method::POST, &item.post),
+        (Method::DELETE, &item.delete),
+    ];
+    let described = methods.into_iter().find(|(_, operation)| operation.is_some());
+    described.map_or(Method::GET, |(method, _)| method)
 }
 
 /// The text of the document that describes the paths.
@@ -36,55 +116,10 @@ fn text_of(document: OpenApi) -> String {
     with_refusals(document).to_pretty_json().unwrap_or_default()
 }
 
-fn described() -> OpenApiRouter<Arc<Administered>> {
-    let manage = |routes| allowed(Action::Manage, routes);
-    let monitor = |routes| allowed(Action::Monitor, routes);
-    let administer = |routes| allowed(Action::Administer, routes);
-    OpenApiRouter::with_openapi(head())
-        .routes(manage(routes!(overview::show)))
-        .routes(monitor(routes!(overview::stalls)))
-        .routes(administer(routes!(config::show)))
-        .routes(administer(routes!(config::reload_all)))
-        .routes(administer(routes!(definitions::recover)))
-        .routes(monitor(routes!(events::follow)))
-        .routes(manage(routes!(users::whoami)))
-        .routes(manage(routes!(vhosts::list)))
-        .routes(manage(routes!(vhosts::show)))
-        .routes(administer(routes!(vhosts::put, vhosts::delete)))
-        .routes(manage(routes!(vhosts::show_limits)))
-        .routes(administer(routes!(vhosts::put_limits)))
-        .routes(administer(routes!(users::list)))
-        .routes(administer(routes!(users::show, users::put, users::delete)))
-        .routes(administer(routes!(users::make_token, users::delete_tokens)))
-        .routes(administer(routes!(users::show_limits, users::put_limits)))
-        .routes(administer(routes!(users::put_permission, users::delete_permission)))
-        .routes(manage(routes!(policies::list)))
-        .routes(manage(routes!(policies::show, policies::put, policies::delete)))
-        .routes(manage(routes!(exchanges::list_all)))
-        .routes(manage(routes!(exchanges::list)))
-        .routes(manage(routes!(exchanges::show, exchanges::put, exchanges::delete)))
-        .routes(manage(routes!(messages::publish_to_exchange)))
-        .routes(manage(routes!(exchanges::bindings, exchanges::bind)))
-        .routes(manage(routes!(exchanges::unbind)))
-        .routes(manage(routes!(queues::list_all)))
-        .routes(manage(routes!(queues::list)))
-        .routes(manage(routes!(queues::show, queues::put, queues::delete)))
-        .routes(manage(routes!(queues::purge)))
-        .routes(manage(routes!(messages::peek)))
-        .routes(manage(routes!(messages::take)))
-        .routes(manage(routes!(messages::publish_to_queue)))
-        .routes(manage(routes!(messages::relocate)))
-        .routes(manage(routes!(messages::retry)))
-        .routes(manage(routes!(connections::list)))
-        .routes(manage(routes!(connections::show, connections::close)))
-        .routes(manage(routes!(links::sessions)))
-        .routes(manage(routes!(connections::sessions)))
-        .routes(manage(routes!(connections::consumers)))
-        .routes(manage(routes!(connections::end_consumer)))
-}
-
-fn allowed(action: Action, (schemas, paths, answers): Described) -> Described {
-    (schemas, paths, needs(action, answers))
+fn described() -> OpenApi {
+    let router = OpenApiRouter::<Arc<Administered>>::with_openapi(head());
+    let described = table().into_iter().map(|(_, _, described)| described);
+    described.fold(router, OpenApiRouter::routes).into_openapi()
 }
 
 #[cfg(test)]
@@ -97,7 +132,7 @@ mod tests {
     #[test]
     fn the_openapi_document_is_that_of_this_version() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/openapi.json");
-        let expected = format!("{}\n", text_of(described().into_openapi()));
+        let expected = format!("{}\n", text_of(described()));
         if env::var_os("IMORI_BLESS").is_some() {
             fs::write(&path, &expected).unwrap();
         }

@@ -1,0 +1,145 @@
+//! Endpoints of the admin listener: a method and a path, with the tag and the right that its user needs.
+//!
+//! The rows of `admin/routes.rs` and `v1/routes.rs` are the one table: the router is built from them, and the page on
+//! rights shows them. A path without a row is not there.
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{RawPathParams, Request, State};
+use axum::handler::Handler;
+use axum::http::Method;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use axum::routing::{MethodFilter, MethodRouter, on};
+use imori_core::authorize::{Action, Identity, Object, authorize};
+use imori_core::id::VhostId;
+
+use super::administered::Administered;
+use super::answer::not_permitted;
+
+/// A method of a path, and what answers there.
+pub(crate) struct Endpoint {
+    #[cfg_attr(not(test), allow(dead_code, reason = "the page on rights shows it"))]
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) login: Login,
+    /// The action that the tags of the user have to allow.
+    pub(crate) action: Action,
+    #[cfg_attr(not(test), allow(dead_code, reason = "the page on rights shows it"))]
+    pub(crate) right: Right,
+    answers: MethodRouter<Arc<Administered>>,
+}
+
+/// The clients that have to log in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Login {
+    /// Every client.
+    Needed,
+    /// Clients on other machines: Prometheus reads metrics from this one as it reads RabbitMQ's.
+    NeededFromElsewhere,
+    /// No client: the answer is without details (SECURITY WEB-01).
+    NotNeeded,
+}
+
+/// The right that an endpoint asks beside the tag. The verb of the broker or the operation that it performs decides it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Right {
+    /// None.
+    Nothing,
+    /// The answer has the vhosts that the user may enter.
+    Shown,
+    /// The answer has the user's own connections.
+    ShownOwn,
+    /// A permission in the vhost.
+    Vhost,
+    /// The connection is the user's own, or the user is an administrator.
+    EndsOwn,
+    /// Configure on the queue or exchange.
+    Configure,
+    /// Read on the queue.
+    Read,
+    /// Write on the exchange, and by key.
+    Write,
+    /// Write on the end to which messages come, read on the one from which they come.
+    Bind,
+    /// Read on the queue, and write on the exchange to which its messages go.
+    Move,
+}
+
+impl fmt::Display for Right {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Right::Nothing => "none",
+            Right::Shown => "shows what is in vhosts that the user may enter",
+            Right::ShownOwn => "shows the user's own",
+            Right::Vhost => "a permission in the vhost",
+            Right::EndsOwn => "the user's own; any for `administrator`",
+            Right::Configure => "configure",
+            Right::Read => "read on the queue",
+            Right::Write => "write on the exchange, and by key",
+            Right::Bind => "write on the destination, read on the source",
+            Right::Move => "read on the queue, write on the exchange that messages go to",
+        })
+    }
+}
+
+impl Endpoint {
+    /// An endpoint with this handler.
+    pub(crate) fn new<H, T>(
+        method: Method,
+        path: &str,
+        (login, action, right): (Login, Action, Right),
+        handler: H,
+    ) -> Endpoint
+    where
+        H: Handler<T, Arc<Administered>>,
+        T: 'static,
+    {
+        let filter = MethodFilter::try_from(method.clone()).expect("the table names methods of HTTP");
+        Endpoint { method, path: path.to_owned(), login, action, right, answers: on(filter, handler) }
+    }
+
+    /// An endpoint whose handler is described elsewhere. `answers` has this method alone.
+    pub(crate) fn described(
+        method: Method,
+        path: String,
+        (action, right): (Action, Right),
+        answers: MethodRouter<Arc<Administered>>,
+    ) -> Endpoint {
+        Endpoint { method, path, login: Login::Needed, action, right, answers }
+    }
+
+    /// The handler behind the check of the tag.
+    pub(crate) fn answers(&self, broker: &Arc<Administered>) -> MethodRouter<Arc<Administered>> {
+        let answers = self.answers.clone();
+        match self.login {
+            Login::NotNeeded => answers,
+            Login::Needed | Login::NeededFromElsewhere => {
+                answers.route_layer(from_fn_with_state((Arc::clone(broker), self.action), check))
+            }
+        }
+    }
+}
+
+/// Lets a request through whose user has a tag for the action.
+async fn check(
+    State((broker, action)): State<(Arc<Administered>, Action)>,
+    Extension(identity): Extension<Identity>,
+    params: RawPathParams,
+    request: Request,
+    next: Next,
+) -> Response {
+    // Policymakers are so in their vhosts. The answer for a vhost that the user may not see is that of a missing one.
+    let vhost =
+        params.iter().find(|(name, _)| *name == "vhost").and_then(|(_, name)| broker.vhost(&identity, name));
+    let (vhost, object) = match vhost {
+        Some(vhost) if action == Action::SetPolicy => (vhost, Object::Vhost),
+        _ => (VhostId(0), Object::Broker),
+    };
+    match authorize(&identity, action, vhost, object) {
+        Ok(()) => next.run(request).await,
+        Err(_) => not_permitted(),
+    }
+}

@@ -1,0 +1,257 @@
+"""Every endpoint of the admin API asks for the tag and the right that the page on rights names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import pika
+import pika.exceptions
+import pytest
+
+from harness.admin import Answer, ask, read
+from harness.imori import Imori, running_imori
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/reference/rights.md"
+ROW = re.compile(r"^\| (GET|PUT|POST|DELETE) \| `(/\S*)` \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+
+ALL = {"configure": ".*", "write": ".*", "read": ".*"}
+NONE = {"configure": "^$", "write": "^$", "read": "^$"}
+
+# Users by name, with tag and permission in the vhost `/`; `nobody` does not log in.
+USERS: dict[str, tuple[str, dict[str, str]]] = {
+    "plain": ("", ALL),
+    "powerless": ("management", NONE),
+    "manager": ("management", ALL),
+    "policymaker": ("policymaker", ALL),
+    "monitor": ("monitoring", ALL),
+    "chief": ("administrator", ALL),
+}
+MANAGERS = {"powerless", "manager", "policymaker", "monitor", "chief"}
+TAGS = {
+    "none": {"nobody", "plain", *MANAGERS},
+    "`management`": MANAGERS,
+    "`policymaker`": {"policymaker", "chief"},
+    "`monitoring`": {"monitor", "chief"},
+    "`monitoring`; from this machine none": {"nobody", "monitor", "chief"},
+    "`administrator`": {"chief"},
+}
+# Rights that `powerless` has with the permission that allows nothing, and those that it lacks.
+HELD = {
+    "none",
+    "shows what is in vhosts that the user may enter",
+    "shows the user's own",
+    "a permission in the vhost",
+    "the user's own; any for `administrator`",
+}
+LACKED = {
+    "configure",
+    "read on the queue",
+    "write on the exchange, and by key",
+    "write on the destination, read on the source",
+    "read on the queue, write on the exchange that messages go to",
+}
+
+# Values of the names in a path. What is deleted or changed must not be what the next row needs.
+NAMES = {
+    "vhost": "%2F",
+    "name": "made",
+    "source": "amq.topic",
+    "destination": "made",
+    "key": "k",
+    "user": "absent",
+    "node": "absent",
+    "limit": "max-queues",
+    "port": "1",
+    "protocol": "mqtt",
+    "connection": quote("127.0.0.1:1 -> 127.0.0.1:2", safe=""),
+    "id": "0-0",
+}
+BINDING = {
+    "source": "amq.topic",
+    "destination": "made",
+    "destination_type": "queue",
+    "routing_key": "k",
+}
+BODIES = {
+    "/api/exchanges/{vhost}/{name}/publish": {
+        "routing_key": "k",
+        "payload": "x",
+        "payload_encoding": "string",
+        "properties": {},
+    },
+    "/api/bindings/{vhost}/e/{source}/{kind}/{destination}": {"routing_key": "k"},
+    "/api/queues/{vhost}/{name}/get": {
+        "count": 1,
+        "ackmode": "ack_requeue_true",
+        "encoding": "auto",
+    },
+    "/v1/bindings/{vhost}": BINDING,
+    "/v1/bindings/{vhost}/unbind": BINDING,
+    "/v1/queues/{vhost}/{name}/move": {"exchange": "amq.topic"},
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """An endpoint as the page has it."""
+
+    method: str
+    path: str
+    tag: str
+    right: str
+
+
+ROWS = [Row(*found.groups()) for found in ROW.finditer(PAGE.read_text())]
+
+
+@pytest.fixture(scope="module")
+def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
+    with running_imori(tmp_path_factory.mktemp("endpoints"), amqp=True, admin=True) as running:
+        for name, (tags, permission) in USERS.items():
+            assert put(running, f"/api/users/{name}", {"password": name, "tags": tags})
+            assert put(running, f"/api/permissions/%2F/{name}", permission)
+        yield running
+        assert running.stop() == 0
+
+
+def put(imori: Imori, path: str, body: object) -> bool:
+    return ask(imori, path, method="PUT", body=body).status in (201, 204)
+
+
+def asked(imori: Imori, row: Row, user: str) -> Answer:
+    """Asks an endpoint as a user, with names and a body that do no harm."""
+    kind = "k" if "/bindings/" not in row.path else "q"
+    names = {**NAMES, "kind": "policy" if "/policies/" in row.path else kind}
+    if row.path.startswith(("/api/connections/{name}", "/v1/connections/{name}")):
+        names["name"] = names["connection"]
+    if row.path.endswith("/vhosts/{vhost}") and row.method in ("PUT", "DELETE"):
+        names["vhost"] = "spare"
+    path = re.sub(r"\{(\w+)\}", lambda found: names[found[1]], row.path)
+    body = BODIES.get(row.path, {}) if row.method in ("PUT", "POST") else None
+    login = None if user == "nobody" else f"{user}:{user}"
+    return ask(imori, path, method=row.method, body=body, login=login)
+
+
+def is_refused(answer: Answer) -> bool:
+    return answer.status in (401, 403)
+
+
+def test_the_page_knows_every_kind_of_row() -> None:
+    assert len(ROWS) > 130
+    assert {row.tag for row in ROWS} == set(TAGS)
+    assert {row.right for row in ROWS} == HELD | LACKED
+
+
+def test_the_page_has_every_path_of_the_openapi_document(imori: Imori) -> None:
+    paths = read(imori, "/v1/openapi.json")["paths"]
+    described = {(method.upper(), path) for path, item in paths.items() for method in item}
+    listed = {(row.method, row.path) for row in ROWS if row.path.startswith("/v1")}
+    assert listed == described | {("GET", "/v1/openapi.json")}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.method} {row.path}")
+def test_an_endpoint_asks_for_its_tag_and_right(imori: Imori, row: Row) -> None:
+    # SECURITY WEB-01, AUTH-15.
+    if row.path == "/v1/events":
+        # A stream does not end by itself; who is refused it hears so at once.
+        users = ["nobody", "plain", "powerless", "manager", "policymaker"]
+    else:
+        users = ["nobody", *USERS]
+    for user in users:
+        if "{name}" in row.path and row.path.startswith(("/api/queues", "/v1/queues")):
+            assert put(imori, "/api/queues/%2F/made", {"durable": True})
+        if "{name}" in row.path and row.path.startswith(("/api/exchanges", "/v1/exchanges")):
+            assert put(imori, "/api/exchanges/%2F/made", {"type": "direct", "durable": True})
+        answer = asked(imori, row, user)
+        if user not in TAGS[row.tag]:
+            expected = 403 if row.path.startswith("/v1") and user != "nobody" else 401
+            assert answer.status == expected, f"{user}: {answer.status} {answer.body}"
+            assert ("WWW-Authenticate" in answer.headers) == (user == "nobody")
+        elif user == "powerless" and row.right in LACKED:
+            assert is_refused(answer), f"{user}: {answer.status} {answer.body}"
+        else:
+            assert not is_refused(answer), f"{user}: {answer.status} {answer.body}"
+
+
+@pytest.mark.parametrize("api", ["/api", "/v1"])
+def test_a_connection_is_ended_by_its_own_user_or_an_administrator(imori: Imori, api: str) -> None:
+    # SECURITY AUTH-15.
+    refused = 403 if api == "/v1" else 401
+    for closer, status in [("monitor", refused), ("manager", 204), ("chief", 204)]:
+        connection = connected(imori, "manager")
+        path = f"{api}/connections/{name_of(imori, connection)}"
+        answer = ask(imori, path, method="DELETE", login=f"{closer}:{closer}")
+        assert answer.status == status
+        if status == 204:
+            with pytest.raises(pika.exceptions.ConnectionClosedByBroker):
+                connection.channel()
+        else:
+            assert "administrator" in answer.body
+            assert connection.channel().is_open
+            connection.close()
+
+
+def test_a_consumer_is_ended_by_its_own_user_or_an_administrator(imori: Imori) -> None:
+    # SECURITY AUTH-15.
+    for closer, status in [("monitor", 403), ("manager", 204), ("chief", 204)]:
+        with connected(imori, "manager") as connection:
+            channel = connection.channel()
+            channel.queue_declare("consumed", exclusive=True)
+            cancelled: list[object] = []
+            channel.add_on_cancel_callback(cancelled.append)
+            channel.basic_consume("consumed", lambda *_: None)
+            rows = read(imori, "/v1/consumers?name=consumed")["items"]
+            path = f"/v1/consumers/{quote(rows[0]['connection'], safe='')}/{rows[0]['id']}"
+            answer = ask(imori, path, method="DELETE", login=f"{closer}:{closer}")
+            assert answer.status == status, answer.body
+            assert ask(imori, path, method="DELETE").status == (204 if status == 403 else 404)
+
+
+def connected(imori: Imori, user: str) -> pika.BlockingConnection:
+    assert imori.amqp is not None
+    host, port = imori.amqp
+    login = pika.PlainCredentials(user, user)
+    properties = {"connection_name": "ended"}
+    parameters = pika.ConnectionParameters(
+        host, port, credentials=login, client_properties=properties
+    )
+    return pika.BlockingConnection(parameters)
+
+
+def name_of(imori: Imori, connection: pika.BlockingConnection) -> str:
+    """The name of a client's connection, as a segment of a path."""
+    host, port = connection._impl._transport._sock.getsockname()[:2]
+    rows = read(imori, "/api/connections")
+    return next(
+        quote(row["name"], safe="")
+        for row in rows
+        if (row["peer_host"], row["peer_port"]) == (host, port)
+    )
+
+
+def test_policies_may_be_for_administrators_alone(tmp_path: Path) -> None:
+    # SECURITY AUTH-15.
+    settings = {"users.policies": "administrator"}
+    with running_imori(tmp_path, amqp=True, admin=True, settings=settings) as imori:
+        for name in ("policymaker", "chief"):
+            tags, permission = USERS[name]
+            assert put(imori, f"/api/users/{name}", {"password": name, "tags": tags})
+            assert put(imori, f"/api/permissions/%2F/{name}", permission)
+        policy = {"pattern": "^a", "definition": {"max-length": 1}, "apply-to": "queues"}
+        worded = {"pattern": "^a", "definition": {"max-length": 1}, "apply_to": "queues"}
+        for path, body in [
+            ("/api/policies/%2F/short", policy),
+            ("/v1/policies/%2F/policy/short", worded),
+        ]:
+            refused = ask(imori, path, method="PUT", body=body, login="policymaker:policymaker")
+            assert is_refused(refused), refused.body
+            assert ask(imori, path, login="policymaker:policymaker").status == 404
+            assert ask(imori, path, method="PUT", body=body, login="chief:chief").status == 201
+            refused = ask(imori, path, method="DELETE", login="policymaker:policymaker")
+            assert is_refused(refused), refused.body
+            assert ask(imori, path, method="DELETE", login="chief:chief").status == 204
+        assert imori.stop() == 0
