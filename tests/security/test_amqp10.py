@@ -23,11 +23,16 @@ from harness.amqp10.raw import (
     RawAmqp10,
     Received,
 )
+from harness.deadline import DEADLINE_S
 from harness.imori import Imori, running_imori
+from harness.monitor import metric
 
 MIB = 1024 * 1024
 LOGIN_FRAME_BYTES_MAX = 16 * 1024
 HANDLES = 1024
+# Links of a connection, and the part of a body on each.
+LINKS = 1000
+PART = frames.data(b"x" * 200_000)[:60_000]
 TRANSACTION_UNKNOWN = "amqp:transaction:unknown-id"
 
 
@@ -363,6 +368,68 @@ def test_a_peer_that_never_settles_has_bounded_deliveries(start_imori: StartImor
         assert imori.rss_bytes() - before < 80 * MIB
         raw.reset()
         assert publisher.is_alive()
+
+
+class Unfinished(RawAmqp10):
+    """A client that sends the first part of a message on each of many links, as it is let."""
+
+    def __init__(self, imori: Imori, number: int) -> None:
+        super().__init__(imori)
+        self.log_in(f"unfinished-{number}")
+        for handle in range(LINKS):
+            self.write(frames.sender(handle, frames.node_target("parts")))
+        for _ in range(LINKS):
+            self.read_until(FLOW)
+        self.unsent = LINKS
+        self._left = b""
+
+    def send_on(self) -> bool:
+        """Sends what the socket takes now; tells whether that was anything."""
+        if not self._left and self.unsent > 0:
+            handle = LINKS - self.unsent
+            self.unsent -= 1
+            self._left = frames.transfer(handle, handle, PART, more=True)
+        self._socket.setblocking(False)
+        try:
+            count = self._socket.send(self._left) if self._left else 0
+        except BlockingIOError:
+            return False
+        except ConnectionError:
+            # It was cut for what it holds.
+            (self.unsent, self._left) = (0, b"")
+            return False
+        finally:
+            self._socket.settimeout(DEADLINE_S)
+        self._left = self._left[count:]
+        return count > 0
+
+
+def send_parts(imori: Imori, clients: list[Unfinished]) -> None:
+    """Has each client send, until the broker reads no more of any."""
+    give_up = time.monotonic() + DEADLINE_S
+    while True:
+        has_sent = [client.send_on() for client in clients]
+        unsent = sum(client.unsent > 0 for client in clients)
+        if not any(has_sent) and metric(imori, "imori_connections_waiting_for_memory") >= unsent:
+            return
+        assert time.monotonic() < give_up, f"{unsent} go on"
+
+
+def test_parts_on_many_links_of_many_connections_stay_within_the_mark(
+    start_imori: StartImori,
+) -> None:
+    # SECURITY LIM-18.
+    settings = {"broker.memory_mark_percent": 1}
+    imori = start_imori(settings=settings, amqp=True, monitor=True)
+    mark = int(metric(imori, "rabbitmq_resident_memory_limit_bytes"))
+    before = imori.rss_bytes()
+    with contextlib.ExitStack() as stack:
+        count = max(24, 6 * mark // (LINKS * len(PART)))
+        clients = [stack.enter_context(Unfinished(imori, number)) for number in range(count)]
+        send_parts(imori, clients)
+        assert imori.rss_bytes() - before < mark
+        with RawAmqp10(imori) as other:
+            assert other.log_in("other").is_alive()
 
 
 def conversation() -> bytes:

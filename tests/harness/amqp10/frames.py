@@ -120,12 +120,18 @@ def credit(handle: int, count: int, delivered: bytes = NULL, *, window: int = 2*
 
 
 def transfer(
-    handle: int, number: int, payload: bytes, *, settled: bool = False, state: bytes = NULL
+    handle: int,
+    number: int,
+    payload: bytes,
+    *,
+    settled: bool = False,
+    more: bool = False,
+    state: bytes = NULL,
 ) -> bytes:
-    """Returns a `transfer` of a whole message."""
+    """Returns a `transfer` of a message, or of the first part of one that has `more`."""
     fields = [uint(handle), uint(number), binary(struct.pack(">I", number)), uint(0)]
-    settlement = TRUE if settled else FALSE
-    return performative(0x14, *fields, settlement, FALSE, NULL, state, payload=payload)
+    flags = [TRUE if flag else FALSE for flag in (settled, more)]
+    return performative(0x14, *fields, *flags, NULL, state, payload=payload)
 
 
 def data(body: bytes) -> bytes:
