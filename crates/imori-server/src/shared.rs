@@ -50,6 +50,9 @@ use crate::traces::Traces;
 use crate::turn::{Link, Memory, Signal, Wire};
 use crate::websocket::FramedWriter;
 
+/// Connections for which a cell takes memory at once, a kilobyte each: an idle broker has a few of the process itself.
+const CONNECTION_PAGE_SLOTS: usize = 128;
+
 /// A connection of a TCP socket, as every cell can reach it.
 pub(crate) type TcpLink = Link<TcpWire>;
 
@@ -151,7 +154,7 @@ pub(crate) struct Accepted {
 
 /// A cell as the others see it.
 pub(crate) struct CellHandle {
-    pub(crate) connections: Slots<TcpLink>,
+    pub(crate) connections: Slots<TcpLink, CONNECTION_PAGE_SLOTS>,
     /// How many of them are clients inside the process.
     pub(crate) internal_clients: AtomicUsize,
     /// Connections for it to take over.

@@ -3,8 +3,11 @@
 use std::panic::RefUnwindSafe;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Slots of a page: pages come as the table grows and are never moved or given back.
+/// Slots of a page, unless a table says otherwise: pages come as the table grows and are never moved or given back.
 const PAGE_SLOTS: usize = 1024;
+
+/// Pages that a table finds at once. Those behind them take one more step, and memory once there are so many values.
+const FIRST_PAGES: usize = 1024;
 
 /// The place of a value, and how often the place was used before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -13,14 +16,17 @@ pub(crate) struct SlotKey {
     pub(crate) generation: u32,
 }
 
-/// Up to a fixed number of values, each behind a mutex of its own.
+/// Up to a fixed number of values, each behind a mutex of its own. The first value takes the memory of a page.
 #[derive(Debug)]
-pub(crate) struct Slots<T> {
-    pages: Box<[OnceLock<Page<T>>]>,
+pub(crate) struct Slots<T, const PAGE: usize = PAGE_SLOTS> {
+    pages: Pages<T, PAGE>,
+    later_pages: OnceLock<Pages<T, PAGE>>,
     free: Mutex<Free>,
 }
 
-type Page<T> = Box<[Mutex<Slot<T>>]>;
+type Pages<T, const PAGE: usize> = Box<[OnceLock<Page<T, PAGE>>]>;
+
+type Page<T, const PAGE: usize> = Box<[Mutex<Slot<T>>; PAGE]>;
 
 #[derive(Debug)]
 struct Slot<T> {
@@ -36,14 +42,18 @@ struct Free {
     max: u32,
 }
 
-impl<T> RefUnwindSafe for Slots<T> {}
+impl<T, const PAGE: usize> RefUnwindSafe for Slots<T, PAGE> {}
 
-impl<T> Slots<T> {
+impl<T, const PAGE: usize> Slots<T, PAGE> {
     /// A table with places for `max` values.
-    pub(crate) fn new(max: usize) -> Slots<T> {
-        let pages = (0..max.div_ceil(PAGE_SLOTS)).map(|_| OnceLock::new()).collect();
+    pub(crate) fn new(max: usize) -> Slots<T, PAGE> {
+        let pages = new_pages(max.div_ceil(PAGE).min(FIRST_PAGES));
         let max = u32::try_from(max).unwrap_or(u32::MAX);
-        Slots { pages, free: Mutex::new(Free { slots: Vec::new(), next: 0, max }) }
+        Slots {
+            pages,
+            later_pages: OnceLock::new(),
+            free: Mutex::new(Free { slots: Vec::new(), next: 0, max }),
+        }
     }
 
     /// How many values there are.
@@ -54,19 +64,24 @@ impl<T> Slots<T> {
 
     /// Puts in the value that `make` makes of its key; `None` where the table is full.
     pub(crate) fn insert(&self, make: impl FnOnce(SlotKey) -> T) -> Option<SlotKey> {
-        let slot = {
+        let (slot, max) = {
             let mut free = unpoisoned(self.free.lock());
-            match free.slots.pop() {
+            let slot = match free.slots.pop() {
                 Some(slot) => slot,
                 None if free.next < free.max => {
                     free.next += 1;
                     free.next - 1
                 }
                 None => return None,
-            }
+            };
+            (slot, free.max as usize)
         };
-        let page = self.pages.get(slot as usize / PAGE_SLOTS)?.get_or_init(new_page);
-        let mut place = unpoisoned(page.get(slot as usize % PAGE_SLOTS)?.lock());
+        let at = slot as usize / PAGE;
+        if at >= self.pages.len() {
+            self.later_pages.get_or_init(|| new_pages(max.div_ceil(PAGE) - self.pages.len()));
+        }
+        let page = self.page(at)?.get_or_init(new_page);
+        let mut place = unpoisoned(page.get(slot as usize % PAGE)?.lock());
         let key = SlotKey { slot, generation: place.generation };
         place.value = Some(make(key));
         Some(key)
@@ -124,14 +139,32 @@ impl<T> Slots<T> {
         f(&mut values)
     }
 
+    #[inline]
+    fn page(&self, at: usize) -> Option<&OnceLock<Page<T, PAGE>>> {
+        match self.pages.get(at) {
+            Some(page) => Some(page),
+            None => self.later_page(at),
+        }
+    }
+
+    #[cold]
+    fn later_page(&self, at: usize) -> Option<&OnceLock<Page<T, PAGE>>> {
+        self.later_pages.get()?.get(at - self.pages.len())
+    }
+
     fn lock(&self, slot: u32) -> Option<MutexGuard<'_, Slot<T>>> {
-        let page = self.pages.get(slot as usize / PAGE_SLOTS)?.get()?;
-        Some(unpoisoned(page.get(slot as usize % PAGE_SLOTS)?.lock()))
+        let page = self.page(slot as usize / PAGE)?.get()?;
+        Some(unpoisoned(page.get(slot as usize % PAGE)?.lock()))
     }
 }
 
-fn new_page<T>() -> Page<T> {
-    (0..PAGE_SLOTS).map(|_| Mutex::new(Slot { generation: 0, value: None })).collect()
+fn new_pages<T, const PAGE: usize>(count: usize) -> Pages<T, PAGE> {
+    (0..count).map(|_| OnceLock::new()).collect()
+}
+
+fn new_page<T, const PAGE: usize>() -> Page<T, PAGE> {
+    let slots: Box<[_]> = (0..PAGE).map(|_| Mutex::new(Slot { generation: 0, value: None })).collect();
+    slots.try_into().unwrap_or_else(|_| unreachable!("it has as many slots as a page"))
 }
 
 /// Takes the guard of a lock also after a panic. The handler of the panic decides about the value, not the
@@ -146,7 +179,7 @@ mod tests {
 
     #[test]
     fn stale_key_finds_nothing() {
-        let slots = Slots::new(2);
+        let slots = Slots::<_>::new(2);
         let first = slots.insert(|_| "first").unwrap();
         assert_eq!(slots.with(first, |value| *value), Some("first"));
         assert_eq!(slots.remove(first), Some("first"));
@@ -160,7 +193,7 @@ mod tests {
 
     #[test]
     fn two_keys_of_one_slot_lock_it_once() {
-        let slots = Slots::new(1);
+        let slots = Slots::<_>::new(1);
         let stale = slots.insert(|_| 1).unwrap();
         slots.remove(stale);
         let fresh = slots.insert(|_| 2).unwrap();
@@ -172,7 +205,7 @@ mod tests {
 
     #[test]
     fn full_table_takes_nothing_more() {
-        let slots = Slots::new(2);
+        let slots = Slots::<_>::new(2);
         let keys: Vec<_> = (0..2).map(|value| slots.insert(|_| value).unwrap()).collect();
         assert!(slots.insert(|_| 2).is_none());
         slots.with_many(&keys, |values| {
@@ -182,10 +215,26 @@ mod tests {
     }
 
     #[test]
+    fn values_behind_the_first_pages_are_found_too() {
+        let slots = Slots::<_, 2>::new(2 * FIRST_PAGES + 3);
+        let absent = SlotKey { slot: 2 * FIRST_PAGES as u32, generation: 0 };
+        assert_eq!(slots.with(absent, |value: &mut usize| *value), None, "no value came so far");
+        let keys: Vec<_> = (0..2 * FIRST_PAGES + 3).map(|value| slots.insert(|_| value).unwrap()).collect();
+        assert!(slots.insert(|_| 0).is_none(), "it is full");
+        for (value, key) in keys.iter().enumerate() {
+            assert_eq!(slots.with(*key, |value| *value), Some(value));
+        }
+        assert_eq!(slots.keys(), keys);
+        let last = keys.last().unwrap();
+        assert_eq!(slots.remove(*last), Some(2 * FIRST_PAGES + 2));
+        assert_eq!(slots.with(*last, |value| *value), None);
+    }
+
+    #[test]
     fn threads_share_a_table_without_losing_a_value() {
         const THREADS: usize = 4;
         const ROUNDS: usize = 2000;
-        let slots = Slots::new(THREADS * 2);
+        let slots = Slots::<_, 4>::new(THREADS * 2);
         std::thread::scope(|scope| {
             for thread in 0..THREADS {
                 let slots = &slots;
