@@ -159,6 +159,63 @@ def test_half_a_handshake_is_cut_in_its_time(start: Start) -> None:
     logged(imori, "TLS handshake failed", "in its time")
 
 
+def client_hello(own: Certificates) -> bytes:
+    """Returns the first record of a client."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = own.context().wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with pytest.raises(ssl.SSLWantReadError):
+        client.do_handshake()
+    return outgoing.read()
+
+
+def test_handshakes_that_stall_or_break_free_their_places(start: Start, own: Certificates) -> None:
+    # SECURITY LIM-02, LIM-04.
+    hello = client_hello(own)
+    imori = start(tls_handshake_timeout_s=1, limits__connections=4)
+    with ExitStack() as stack:
+        says = [b"", hello[:7], hello, hello + b"\x14\x03\x03\x00\x01\x01" + hello[:7]]
+        stalled = []
+        for first in says:
+            client = socket.create_connection(imori.named["stomp-tls"], DEADLINE_S)
+            stalled.append(stack.enter_context(client))
+            client.sendall(first)
+        # All places are taken until the handshakes come to their deadline.
+        stack.enter_context(logged_in(imori, own.context())).close()
+        for client in stalled:
+            rest_of(client)
+        for junk in (b"\x16\x03\x01\x00\x04junk", hello[:-8] + b"\xff" * 8, hello + b"junk"):
+            for _ in range(20):
+                with socket.create_connection(imori.named["stomp-tls"], DEADLINE_S) as client:
+                    client.sendall(junk)
+                    rest_of(client)
+        logged_in(imori, own.context()).close()
+    assert "panic" not in imori.log.read_text()
+
+
+def test_a_client_that_sends_its_handshake_byte_by_byte_gets_a_session(
+    start: Start, own: Certificates
+) -> None:
+    imori = start()
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = own.context().wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with socket.create_connection(imori.named["stomp-tls"], DEADLINE_S) as plain:
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        is_shaken, answer = False, b""
+        while not answer:
+            try:
+                if is_shaken:
+                    answer = client.read(4096)
+                else:
+                    client.do_handshake()
+                    is_shaken = True
+                    client.write(CONNECT)
+            except ssl.SSLWantReadError:
+                for byte in outgoing.read():
+                    plain.sendall(bytes([byte]))
+                incoming.write(plain.recv(4096))
+        assert answer.startswith(b"CONNECTED\n")
+
+
 def test_the_time_to_log_in_goes_on_behind_the_handshake(start: Start, own: Certificates) -> None:
     # SECURITY LIM-02.
     imori = start(limits__login_timeout_s=1)

@@ -122,6 +122,17 @@ pub(crate) const TLS_DRY_RECORDS_MAX: u32 = 32;
 /// The time in which those are counted.
 pub(crate) const TLS_DRY_RECORDS_WINDOW: Duration = Duration::from_secs(1);
 
+/// Steps of handshakes that wait for a thread, each with a record of up to 18 KiB: as many as connections may wait for
+/// their login by default. More: the oldest is refused of the source that has the most.
+pub(crate) const HANDSHAKES_WAITING_MAX: usize = 4096;
+
+/// How much less than cells the threads of handshakes get of a core that both want: about a tenth of it. The lowest
+/// priority would have clients wait for longer than a handshake may take while cells are busy.
+pub(crate) const HANDSHAKER_NICENESS: i32 = 10;
+
+/// How long such a thread waits for another handshake before it ends.
+pub(crate) const HANDSHAKER_IDLE_MAX: Duration = Duration::from_secs(10);
+
 /// How often the files of certificates are looked at. Both, certificate and key, have to rest for as long.
 pub(crate) const TLS_FILES_LOOK: Duration = Duration::from_secs(1);
 

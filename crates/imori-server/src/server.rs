@@ -263,6 +263,7 @@ impl Server {
             warn!("the watch ended in a panic");
         }
         self.shared.verifiers.close();
+        self.shared.handshakers.close();
         self.shared.access.issuer().into_iter().for_each(Issuer::close);
         self.shared.pager.close();
         self.shared.checkpointer.end();

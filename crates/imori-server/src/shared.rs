@@ -45,7 +45,7 @@ use crate::stall::Stalls;
 use crate::stall::happenings::Happenings;
 use crate::store::rate_limited_log::RateLimitedLog;
 use crate::store::{Checkpointer, Damages, Journal, Pager};
-use crate::tls::ByteStream;
+use crate::tls::{ByteStream, Handshakers};
 use crate::traces::Traces;
 use crate::turn::{Link, Memory, Signal, Wire};
 use crate::websocket::FramedWriter;
@@ -244,6 +244,7 @@ pub(crate) struct Shared {
     /// The bytes of the messages of each vhost.
     pub(crate) stored_bytes: StoredBytes,
     pub(crate) verifiers: Verifiers,
+    pub(crate) handshakers: Handshakers,
     pub(crate) traces: Traces,
     pub(crate) logins: LoginCounts,
     pub(crate) memory: Memory,

@@ -28,7 +28,7 @@ use crate::peers::proxy::{NotAHeader, Proxied};
 use crate::peers::stranger::FirstBytes;
 use crate::protocol::Protocol;
 use crate::shared::{Accepted, ListenerKind, TcpWire, Writer};
-use crate::tls::{ByteStream, HandshakeError, TlsSession};
+use crate::tls::{ByteStream, Established, HandshakeError, TlsHandshake};
 use crate::turn::{Link, Signal, Signals, Task, flush};
 use crate::websocket::{Opened, WebSocketStream, open};
 
@@ -208,10 +208,10 @@ impl Served {
     fn handshake(&mut self, cell: &Cell) -> io::Result<Stage> {
         let settings = cell.settings();
         let acceptor = settings.tls.as_ref().ok_or(io::ErrorKind::Unsupported)?;
-        let session = TlsSession::new(acceptor, Arc::clone(&self.socket.writer)).map_err(io::Error::other)?;
-        let session = Arc::new(session);
+        let (socket, source) = (Arc::clone(&self.socket.writer), self.ids.source.ip().to_canonical());
+        let tls = TlsHandshake::new(acceptor, socket, source).map_err(io::Error::other)?;
         let until = self.until(cell, cell.settings().config.tls.handshake_timeout_s.duration());
-        Ok(Stage::Handshake(Handshake { session, until, greeted: None }))
+        Ok(Stage::Handshake(Handshake { tls: Box::new(tls), until, greeted: None }))
     }
 
     /// A sleep for so long, but not beyond the time to log in.
@@ -306,7 +306,7 @@ impl Served {
                     self.start_tls_chosen(cell, chose)
                 }
                 Stage::Handshake(handshake) => {
-                    let outcome = ready!(handshake.poll(&mut self.socket, cx));
+                    let outcome = ready!(handshake.poll(&cell.shared.handshakers, &mut self.socket, cx));
                     self.shaken(cell, outcome)
                 }
                 Stage::Opening(_, opening) => {
@@ -349,11 +349,11 @@ impl Served {
     }
 
     /// A handshake is over; gives the stage that follows where it led to a session.
-    fn shaken(&mut self, cell: &Cell, outcome: Result<Option<Certificate>, HandshakeError>) -> Option<Stage> {
+    fn shaken(&mut self, cell: &Cell, outcome: Result<Established, HandshakeError>) -> Option<Stage> {
         let stage = mem::replace(&mut self.stage, Stage::Accepted);
-        let Stage::Handshake(Handshake { session, greeted, .. }) = stage else { return None };
-        let certificate = match outcome {
-            Ok(certificate) => certificate,
+        let Stage::Handshake(Handshake { greeted, .. }) = stage else { return None };
+        let (session, certificate) = match outcome {
+            Ok(established) => established,
             Err(error) => {
                 if let Some(text) = error.text() {
                     self.socket.log_refusal(cell, "TLS handshake failed", &text);

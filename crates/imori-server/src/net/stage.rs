@@ -2,7 +2,6 @@
 
 use std::future::Future as _;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use imori_core::certificate::Certificate;
@@ -12,7 +11,7 @@ use tokio::time::Sleep;
 
 use crate::net::socket::{Socket, poll_read_socket};
 use crate::peers::proxy::{NotAHeader, Proxied, header_bytes, read_header};
-use crate::tls::{HandshakeError, TlsSession};
+use crate::tls::{Established, HandshakeError, Handshakers, TlsHandshake};
 use crate::turn::Task;
 use crate::websocket::Opening;
 
@@ -96,7 +95,7 @@ impl ProxyHeader {
 
 /// A handshake of TLS.
 pub(super) struct Handshake {
-    pub(super) session: Arc<TlsSession>,
+    pub(super) tls: Box<TlsHandshake>,
     /// The end of its time.
     pub(super) until: Pin<Box<Sleep>>,
     /// The task of a client that was greeted before.
@@ -107,14 +106,15 @@ impl Handshake {
     /// Goes on; ready once there is a session, or there is none.
     pub(super) fn poll(
         &mut self,
+        handshakers: &Handshakers,
         socket: &mut Socket,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<Certificate>, HandshakeError>> {
+    ) -> Poll<Result<Established, HandshakeError>> {
         if self.until.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Err(HandshakeError::TooLong));
         }
         let Socket { reader, first, .. } = socket;
-        self.session.poll_handshake(cx, |cx, room| {
+        self.tls.poll(handshakers, cx, |cx, room| {
             let bytes = ready!(poll_read_socket(reader, cx, room))?;
             first.note(room.get(..bytes).unwrap_or_default());
             Poll::Ready(Ok(bytes))

@@ -389,30 +389,43 @@ fn who_goes_while_its_login_is_checked_leaves_its_verdict_to_nobody() {
     assert!(right.read().unwrap().starts_with("CONNECTED"), "the threads go on");
 }
 
-/// SECURITY LIM-04.
-#[test]
-fn a_flood_of_key_updates_ends_its_session_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let key = rcgen::KeyPair::generate().unwrap();
-    let certificate = rcgen::CertificateParams::new(vec![String::from("localhost")]).unwrap();
-    let certificate = certificate.self_signed(&key).unwrap();
-    let (certificate_path, key_path) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
-    fs::write(&certificate_path, certificate.pem()).unwrap();
-    fs::write(&key_path, key.serialize_pem()).unwrap();
-    fs::set_permissions(&key_path, fs::Permissions::from_mode(0o600)).unwrap();
-    let running = Running::start_configured(1, Arc::new(BuiltInUser), |config| {
-        config.listeners.stomp_tls = vec!["127.0.0.1:0".parse().expect("an address")];
-        (config.tls.certificate, config.tls.key) = ((&*certificate_path).into(), (&*key_path).into());
-    });
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(certificate.der().clone()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let config = Arc::new(config.unwrap().with_root_certificates(roots).with_no_client_auth());
-    let listener = running.server().listeners().iter().find(|listener| listener.name.is_tls).unwrap();
-    let log_in = || {
-        let tls =
-            rustls::ClientConnection::new(Arc::clone(&config), "localhost".try_into().unwrap()).unwrap();
+/// A broker with a listener of TLS, and a client's trust in its certificate.
+struct RunningTls {
+    running: Running,
+    config: Arc<rustls::ClientConfig>,
+    certificate: rcgen::Certificate,
+    key: rcgen::KeyPair,
+    _files: TempDir,
+}
+
+impl RunningTls {
+    fn start(cells: u16) -> RunningTls {
+        let files = tempfile::tempdir().unwrap();
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = rcgen::CertificateParams::new(vec![String::from("localhost")]).unwrap();
+        let certificate = certificate.self_signed(&key).unwrap();
+        let (certificate_path, key_path) = (files.path().join("cert.pem"), files.path().join("key.pem"));
+        fs::write(&certificate_path, certificate.pem()).unwrap();
+        fs::write(&key_path, key.serialize_pem()).unwrap();
+        fs::set_permissions(&key_path, fs::Permissions::from_mode(0o600)).unwrap();
+        let running = Running::start_configured(cells, Arc::new(BuiltInUser), |config| {
+            config.listeners.stomp_tls = vec!["127.0.0.1:0".parse().expect("an address")];
+            (config.tls.certificate, config.tls.key) = ((&*certificate_path).into(), (&*key_path).into());
+        });
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(certificate.der().clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config =
+            rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let config = Arc::new(config.unwrap().with_root_certificates(roots).with_no_client_auth());
+        RunningTls { running, config, certificate, key, _files: files }
+    }
+
+    fn log_in(&self) -> rustls::StreamOwned<rustls::ClientConnection, TcpStream> {
+        let name = "localhost".try_into().unwrap();
+        let tls = rustls::ClientConnection::new(Arc::clone(&self.config), name).unwrap();
+        let listeners = self.running.server().listeners();
+        let listener = listeners.iter().find(|listener| listener.name.is_tls).unwrap();
         let socket = TcpStream::connect(listener.address).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         let mut session = rustls::StreamOwned::new(tls, socket);
@@ -421,8 +434,63 @@ fn a_flood_of_key_updates_ends_its_session_alone() {
         session.read_exact(&mut answer).unwrap();
         assert_eq!(&answer, b"CONNECTED");
         session
-    };
-    let (mut good, mut bad) = (log_in(), log_in());
+    }
+}
+
+/// A private key that notes the threads which sign with it.
+#[derive(Debug, Clone)]
+struct NotingKey {
+    key: Arc<dyn rustls::sign::SigningKey>,
+    threads: Arc<Mutex<Vec<String>>>,
+}
+
+#[derive(Debug)]
+struct NotingSigner(Box<dyn rustls::sign::Signer>, Arc<Mutex<Vec<String>>>);
+
+impl rustls::sign::SigningKey for NotingKey {
+    fn choose_scheme(&self, offered: &[rustls::SignatureScheme]) -> Option<Box<dyn rustls::sign::Signer>> {
+        Some(Box::new(NotingSigner(self.key.choose_scheme(offered)?, Arc::clone(&self.threads))))
+    }
+
+    fn algorithm(&self) -> rustls::SignatureAlgorithm {
+        self.key.algorithm()
+    }
+}
+
+impl rustls::sign::Signer for NotingSigner {
+    fn sign(&self, message: &[u8]) -> Result<Vec<u8>, rustls::Error> {
+        let name = std::thread::current().name().unwrap_or_default().to_owned();
+        self.1.lock().unwrap().push(name);
+        self.0.sign(message)
+    }
+
+    fn scheme(&self) -> rustls::SignatureScheme {
+        self.0.scheme()
+    }
+}
+
+#[test]
+fn a_handshake_is_computed_beside_the_cells() {
+    let tls = RunningTls::start(1);
+    let der = rustls::pki_types::PrivateKeyDer::try_from(tls.key.serialize_der()).unwrap();
+    let key = rustls::crypto::ring::sign::any_supported_type(&der).unwrap();
+    let noting = NotingKey { key, threads: Arc::default() };
+    let threads = Arc::clone(&noting.threads);
+    let certified = rustls::sign::CertifiedKey::new(vec![tls.certificate.der().clone()], Arc::new(noting));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let resolver = Arc::new(rustls::sign::SingleCertAndKey::from(certified));
+    let config = config.unwrap().with_no_client_auth().with_cert_resolver(resolver);
+    tls.running.shared().settings.load().tls.as_ref().unwrap().begin_with(config);
+    let _session = tls.log_in();
+    assert_eq!(*threads.lock().unwrap(), ["handshaker"]);
+}
+
+/// SECURITY LIM-04.
+#[test]
+fn a_flood_of_key_updates_ends_its_session_alone() {
+    let tls = RunningTls::start(1);
+    let (mut good, mut bad) = (tls.log_in(), tls.log_in());
     for _ in 0..1_000 {
         // With data between them, which a limit on updates in a row would count from anew.
         let sent = bad.conn.refresh_traffic_keys().is_ok() && bad.write_all(b"\n").is_ok();

@@ -40,7 +40,7 @@ use crate::start::small_disk::{SmallDisk, small_disk};
 use crate::start::start_error::StartError;
 use crate::store::rate_limited_log::RateLimitedLog;
 use crate::store::{self, OpenedStore, Opening};
-use crate::tls::TlsAcceptor;
+use crate::tls::{Handshakers, TlsAcceptor};
 use crate::traces::Traces;
 use crate::turn::Memory;
 use crate::websocket::UpgradePolicy;
@@ -131,6 +131,7 @@ pub(crate) fn prepare(config: &Config, cells: usize, begun: Begun) -> Result<Pre
         seats: Seats::default(),
         stored_bytes,
         verifiers: Verifiers::new(authenticator.unwrap_or_else(|| Arc::clone(&access) as _)),
+        handshakers: Handshakers::new(),
         traces: Traces::start(&config.traces, config.nats.server_name.to_string())
             .map_err(|error| StartError::Traces(error.to_string()))?,
         logins: LoginCounts::default(),

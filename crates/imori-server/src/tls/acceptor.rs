@@ -98,6 +98,12 @@ impl TlsAcceptor {
         info!("certificates were read again; new connections have them");
     }
 
+    /// Begins sessions with another configuration from now on.
+    #[cfg(test)]
+    pub(crate) fn begin_with(&self, config: ServerConfig) {
+        self.current.store(Arc::new(InForce { config: Arc::new(config), user_from: UserFrom::Nothing }));
+    }
+
     /// Notes that those of a reload cannot be used.
     pub(crate) fn refuse(&self, error: &TlsError) {
         unpoisoned(self.watched.lock()).refuse(error);

@@ -1,4 +1,6 @@
 //! A session of TLS as a stream of bytes: one lock, no task of its own, and no byte that waits without a limit.
+//!
+//! A handshake has led to it; until then its state goes from thread to thread without a lock.
 
 use std::cell::RefCell;
 use std::io::{self, ErrorKind, IoSlice, Read as _, Write as _};
@@ -8,35 +10,35 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Instant;
 
-use imori_core::certificate::Certificate;
 use rustls::ServerConnection;
+use rustls::pki_types::CertificateDer;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
 
-use super::acceptor::TlsAcceptor;
-use super::identity;
-use crate::config::UserFrom;
-use crate::limits::{TLS_DRY_RECORDS_MAX, TLS_DRY_RECORDS_WINDOW, TLS_READ_BYTES, TLS_READ_BYTES_MIN};
+use super::record::Record;
+use crate::limits::{TLS_READ_BYTES, TLS_READ_BYTES_MIN};
 use crate::slots::unpoisoned;
-
-/// Bytes of a record before its payload: RFC 8446, 5.1.
-const RECORD_HEAD_BYTES: usize = 5;
 
 thread_local! {
     /// Bytes that were read and not decrypted: one buffer for all sessions of a thread.
     static CIPHERTEXT: RefCell<Vec<u8>> = RefCell::new(vec![0; TLS_READ_BYTES]);
 }
 
+/// Lends the thread's buffer for bytes that were read and not decrypted.
+pub(super) fn with_ciphertext<R>(f: impl FnOnce(&mut [u8]) -> R) -> R {
+    CIPHERTEXT.with_borrow_mut(|ciphertext| f(ciphertext))
+}
+
 /// The broker's end of a session. Its connection's cell alone uses it.
 #[derive(Debug)]
 pub(crate) struct TlsSession {
     socket: Arc<OwnedWriteHalf>,
-    user_from: UserFrom,
     state: Mutex<State>,
 }
 
+/// The state of both directions, from the first byte of the handshake on.
 #[derive(Debug)]
-struct State {
+pub(super) struct State {
     tls: ServerConnection,
     /// Bytes of records that came while there was no room for what is in them.
     unread: Vec<u8>,
@@ -51,107 +53,15 @@ struct State {
     waker: Option<Waker>,
 }
 
-/// How far the records have come that the client sends.
-#[derive(Debug, Default)]
-struct Record {
-    head: [u8; RECORD_HEAD_BYTES],
-    head_len: usize,
-    /// Bytes of the payload that have not come.
-    left: usize,
-    /// Records without data in this window of time, such as KeyUpdates.
-    dry: u32,
-    window_began: Option<Instant>,
-}
-
-/// Why there is no session.
-#[derive(Debug)]
-pub(crate) enum HandshakeError {
-    /// The client left before it was done.
-    Gone,
-    /// The handshake did not come to an end in its time.
-    TooLong,
-    /// The client broke the rules, or either side refused the other.
-    Refused(rustls::Error),
-}
-
-impl HandshakeError {
-    /// The fault and how to mend it, for the log; `None` where the client just left.
-    pub(crate) fn text(&self) -> Option<String> {
-        let advice = match self {
-            HandshakeError::Gone => return None,
-            HandshakeError::TooLong => return Some(String::from("it did not come to an end in its time")),
-            HandshakeError::Refused(error) => match error {
-                rustls::Error::AlertReceived(_) => {
-                    "; the client refuses this broker, so give it the CA of `tls.certificate`"
-                }
-                rustls::Error::NoCertificatesPresented => {
-                    "; give the client a certificate of `tls.client_ca`"
-                }
-                rustls::Error::InvalidCertificate(_) => "; only certificates of `tls.client_ca` are taken",
-                _ => "",
-            },
-        };
-        let HandshakeError::Refused(error) = self else { return None };
-        Some(format!("{error}{advice}"))
-    }
-}
-
 impl TlsSession {
-    /// A session that has not begun, on a socket that nothing was read from.
-    pub(crate) fn new(
-        acceptor: &TlsAcceptor,
-        socket: Arc<OwnedWriteHalf>,
-    ) -> Result<TlsSession, rustls::Error> {
-        let (tls, user_from) = acceptor.accept()?;
-        let state = State {
-            tls,
-            unread: Vec::new(),
-            record: Record::default(),
-            is_over: false,
-            is_closing: false,
-            is_shut: false,
-            has_failed: false,
-            waker: None,
-        };
-        Ok(TlsSession { socket, user_from, state: Mutex::new(state) })
+    /// A session whose handshake is over.
+    pub(super) fn new(socket: Arc<OwnedWriteHalf>, state: State) -> TlsSession {
+        TlsSession { socket, state: Mutex::new(state) }
     }
 
     /// The socket below.
     pub(super) fn socket(&self) -> &TcpStream {
         self.socket.as_ref().as_ref()
-    }
-
-    /// Goes on with the handshake until it is over, and gives the certificate that the client showed. `read` reads the
-    /// socket.
-    pub(crate) fn poll_handshake(
-        &self,
-        cx: &mut Context<'_>,
-        mut read: impl FnMut(&mut Context<'_>, &mut [u8]) -> Poll<io::Result<usize>>,
-    ) -> Poll<Result<Option<Certificate>, HandshakeError>> {
-        loop {
-            if ready!(self.poll_flush(cx)).is_err() {
-                return Poll::Ready(Err(HandshakeError::Gone));
-            }
-            let mut state = unpoisoned(self.state.lock());
-            if !state.tls.is_handshaking() {
-                let first = state.tls.peer_certificates().and_then(<[_]>::first);
-                return Poll::Ready(Ok(first.map(|der| identity::certificate(der, self.user_from))));
-            }
-            let fed = CIPHERTEXT.with_borrow_mut(|ciphertext| {
-                let bytes = ready!(read(cx, ciphertext)).unwrap_or_default();
-                let bytes = ciphertext.get(..bytes).filter(|bytes| !bytes.is_empty());
-                let bytes = bytes.ok_or(HandshakeError::Gone)?;
-                // What comes behind the handshake waits.
-                Poll::Ready(state.decrypt(bytes, &mut []).map(|_| ()).map_err(HandshakeError::Refused))
-            });
-            if let Err(error) = ready!(fed) {
-                // A client that speaks no TLS would not understand why (SECURITY LIM-04).
-                if !matches!(error, HandshakeError::Refused(rustls::Error::InvalidMessage(_))) {
-                    let _ = state.flush(&self.socket);
-                }
-                return Poll::Ready(Err(error));
-            }
-        }
     }
 
     /// Reads data into `room`; `read` reads the socket. 0 bytes where the client has closed its side.
@@ -167,7 +77,7 @@ impl TlsSession {
         let unread = mem::take(&mut state.unread);
         let mut filled = state.feed(&unread, room, &self.socket)?;
         while filled == 0 && !state.is_over && !room.is_empty() {
-            let fed = CIPHERTEXT.with_borrow_mut(|ciphertext| {
+            let fed = with_ciphertext(|ciphertext| {
                 let wanted = room.len().max(TLS_READ_BYTES_MIN).min(ciphertext.len());
                 let ciphertext = ciphertext.get_mut(..wanted).unwrap_or_default();
                 let bytes = ready!(read(ciphertext))?;
@@ -224,6 +134,48 @@ impl TlsSession {
 }
 
 impl State {
+    /// The state of a session of which nothing was read or written.
+    pub(super) fn new(tls: ServerConnection) -> State {
+        State {
+            tls,
+            unread: Vec::new(),
+            record: Record::default(),
+            is_over: false,
+            is_closing: false,
+            is_shut: false,
+            has_failed: false,
+            waker: None,
+        }
+    }
+
+    /// Tells whether the handshake goes on.
+    pub(super) fn is_handshaking(&self) -> bool {
+        self.tls.is_handshaking()
+    }
+
+    /// The certificate that the client has shown.
+    pub(super) fn client_certificate(&self) -> Option<&CertificateDer<'static>> {
+        self.tls.peer_certificates().and_then(<[_]>::first)
+    }
+
+    /// Goes on with the handshake by these bytes. Those behind its end wait.
+    pub(super) fn take_records(&mut self, bytes: &[u8]) -> Result<(), rustls::Error> {
+        self.decrypt(bytes, &mut []).map(drop)
+    }
+
+    /// Ready once the socket has all of the handshake that was made.
+    pub(super) fn poll_written(
+        &mut self,
+        socket: &OwnedWriteHalf,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        while !self.flush(socket)? {
+            let stream: &TcpStream = socket.as_ref();
+            ready!(stream.poll_write_ready(cx))?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
     /// Decrypts `bytes`, and puts data into `room`; gives how much that is. Records for which there is no room wait.
     fn feed(&mut self, bytes: &[u8], room: &mut [u8], socket: &OwnedWriteHalf) -> io::Result<usize> {
         let fed = self.decrypt(bytes, room);
@@ -280,7 +232,7 @@ impl State {
     }
 
     /// Writes what is encrypted; false where the socket does not take all.
-    fn flush(&mut self, socket: &OwnedWriteHalf) -> io::Result<bool> {
+    pub(super) fn flush(&mut self, socket: &OwnedWriteHalf) -> io::Result<bool> {
         while self.tls.wants_write() {
             match self.tls.write_tls(&mut SocketWriter(socket)) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
@@ -299,42 +251,6 @@ impl State {
     }
 }
 
-impl Record {
-    /// Gives how many of `bytes` belong to the record under way, and whether they end it.
-    fn advance(&mut self, bytes: &[u8]) -> (usize, bool) {
-        let mut taken = 0;
-        if self.head_len < RECORD_HEAD_BYTES {
-            for (place, byte) in self.head.iter_mut().skip(self.head_len).zip(bytes) {
-                *place = *byte;
-                taken += 1;
-            }
-            self.head_len += taken;
-            if self.head_len < RECORD_HEAD_BYTES {
-                return (taken, false);
-            }
-            let [_, _, _, high, low] = self.head;
-            self.left = usize::from(u16::from_be_bytes([high, low]));
-        }
-        let payload = self.left.min(bytes.len() - taken);
-        self.left -= payload;
-        if self.left == 0 {
-            self.head_len = 0;
-        }
-        (taken + payload, self.left == 0)
-    }
-
-    /// Notes a record without data; tells whether there are too many of them (SECURITY LIM-04).
-    fn is_dry_too_often(&mut self, now: Instant) -> bool {
-        let began = *self.window_began.get_or_insert(now);
-        if now.duration_since(began) >= TLS_DRY_RECORDS_WINDOW {
-            self.window_began = Some(now);
-            self.dry = 0;
-        }
-        self.dry += 1;
-        self.dry > TLS_DRY_RECORDS_MAX
-    }
-}
-
 /// A socket that takes what it can at once.
 struct SocketWriter<'a>(&'a OwnedWriteHalf);
 
@@ -349,44 +265,5 @@ impl io::Write for SocketWriter<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn records_are_told_apart_however_their_bytes_come() {
-        let bytes =
-            [[23, 3, 3, 0, 2, b'a', b'b'].as_slice(), &[23, 3, 3, 0, 0], &[23, 3, 3, 0, 1, b'c']].concat();
-        let ends = |pieces: &mut dyn Iterator<Item = &[u8]>| {
-            let (mut record, mut at, mut ends) = (Record::default(), 0, Vec::new());
-            for mut piece in pieces {
-                while !piece.is_empty() {
-                    let (len, is_whole) = record.advance(piece);
-                    at += len;
-                    piece = &piece[len..];
-                    ends.extend(is_whole.then_some(at));
-                }
-            }
-            ends
-        };
-        for size in 1..=bytes.len() {
-            assert_eq!(ends(&mut bytes.chunks(size)), [7, 12, 18], "in pieces of {size}");
-        }
-    }
-
-    /// SECURITY LIM-04.
-    #[test]
-    fn records_without_data_are_bounded_in_a_second() {
-        let (mut record, start) = (Record::default(), Instant::now());
-        for _ in 0..TLS_DRY_RECORDS_MAX {
-            assert!(!record.is_dry_too_often(start));
-        }
-        assert!(record.is_dry_too_often(start + TLS_DRY_RECORDS_WINDOW - Duration::from_millis(1)));
-        assert!(!record.is_dry_too_often(start + TLS_DRY_RECORDS_WINDOW));
     }
 }

@@ -1,0 +1,141 @@
+//! A handshake of TLS: the cell of its connection reads the client's records, and a thread beside the cells does the
+//! arithmetic.
+//!
+//! ```text
+//!   Reading ──a record is whole──► Computing ──► Reading … ──the session is there and all is written──► Over
+//! ```
+
+use std::future::Future as _;
+use std::io;
+use std::mem;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use imori_core::certificate::Certificate;
+use tokio::net::tcp::OwnedWriteHalf;
+use tokio::sync::oneshot;
+
+use super::acceptor::TlsAcceptor;
+use super::handshakers::Handshakers;
+use super::record::Record;
+use super::session::{State, TlsSession, with_ciphertext};
+use super::step::{HandshakeError, Outcome, Step};
+use crate::config::UserFrom;
+use crate::limits::TLS_READ_BYTES_MIN;
+
+/// A handshake on a socket that nothing was read from yet.
+#[derive(Debug)]
+pub(crate) struct TlsHandshake {
+    socket: Arc<OwnedWriteHalf>,
+    /// Handshakes of one source wait behind those of others.
+    source: IpAddr,
+    user_from: UserFrom,
+    /// The certificate that the client has shown.
+    certificate: Option<Certificate>,
+    stage: Stage,
+    /// Bytes of records that are not whole.
+    bytes: Vec<u8>,
+    record: Record,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// The broker's records are written, and the client is to send one.
+    Reading(Box<State>),
+    /// A thread has the session.
+    Computing(oneshot::Receiver<Outcome>),
+    /// There is a session, or there is none.
+    Over,
+}
+
+/// A session, and the certificate that the client showed.
+pub(crate) type Established = (Arc<TlsSession>, Option<Certificate>);
+
+impl TlsHandshake {
+    /// A handshake that has not begun.
+    pub(crate) fn new(
+        acceptor: &TlsAcceptor,
+        socket: Arc<OwnedWriteHalf>,
+        source: IpAddr,
+    ) -> Result<TlsHandshake, rustls::Error> {
+        let (tls, user_from) = acceptor.accept()?;
+        let stage = Stage::Reading(Box::new(State::new(tls)));
+        Ok(TlsHandshake {
+            socket,
+            source,
+            user_from,
+            certificate: None,
+            stage,
+            bytes: Vec::new(),
+            record: Record::default(),
+        })
+    }
+
+    /// Goes on until there is a session, or there is none. `read` reads the socket.
+    pub(crate) fn poll(
+        &mut self,
+        handshakers: &Handshakers,
+        cx: &mut Context<'_>,
+        mut read: impl FnMut(&mut Context<'_>, &mut [u8]) -> Poll<io::Result<usize>>,
+    ) -> Poll<Result<Established, HandshakeError>> {
+        loop {
+            match &mut self.stage {
+                Stage::Over => return Poll::Ready(Err(HandshakeError::Gone)),
+                Stage::Computing(outcome) => {
+                    let outcome = ready!(Pin::new(outcome).poll(cx)).unwrap_or(Err(HandshakeError::GaveWay));
+                    let (state, certificate) = outcome?;
+                    (self.stage, self.certificate) = (Stage::Reading(state), certificate);
+                }
+                Stage::Reading(state) => {
+                    if ready!(state.poll_written(&self.socket, cx)).is_err() {
+                        return Poll::Ready(Err(HandshakeError::Gone));
+                    }
+                    if !state.is_handshaking() {
+                        return Poll::Ready(self.established());
+                    }
+                    ready!(read_record(&mut self.bytes, &mut self.record, |room| read(cx, room)))?;
+                    self.compute(handshakers);
+                }
+            }
+        }
+    }
+
+    fn established(&mut self) -> Result<Established, HandshakeError> {
+        let Stage::Reading(state) = mem::replace(&mut self.stage, Stage::Over) else {
+            return Err(HandshakeError::Gone);
+        };
+        let session = TlsSession::new(Arc::clone(&self.socket), *state);
+        Ok((Arc::new(session), self.certificate.take()))
+    }
+
+    /// Has a thread take what was read.
+    fn compute(&mut self, handshakers: &Handshakers) {
+        let (answer, outcome) = oneshot::channel();
+        let Stage::Reading(state) = mem::replace(&mut self.stage, Stage::Computing(outcome)) else { return };
+        let bytes = mem::take(&mut self.bytes);
+        let socket = Arc::downgrade(&self.socket);
+        handshakers.submit(self.source, Step { state, bytes, socket, user_from: self.user_from, answer });
+    }
+}
+
+/// Reads until a record is whole.
+fn read_record(
+    bytes: &mut Vec<u8>,
+    record: &mut Record,
+    mut read: impl FnMut(&mut [u8]) -> Poll<io::Result<usize>>,
+) -> Poll<Result<(), HandshakeError>> {
+    with_ciphertext(|room| {
+        // What comes behind the handshake is read by the session, but for a little.
+        let room = room.get_mut(..TLS_READ_BYTES_MIN).unwrap_or_default();
+        loop {
+            let len = ready!(read(room)).unwrap_or_default();
+            let read = room.get(..len).filter(|read| !read.is_empty()).ok_or(HandshakeError::Gone)?;
+            bytes.extend_from_slice(read);
+            if record.ends_or_breaks(read) {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    })
+}
