@@ -51,6 +51,13 @@ pub(crate) const LOGINS_WAITING_MAX: usize = 1024;
 /// How long such a thread waits for another login before it ends.
 pub(crate) const VERIFIER_IDLE_MAX: Duration = Duration::from_secs(10);
 
+/// How long the 19 MiB of a password check wait for another one. Shorter would fetch them from the system again while
+/// wrong passwords come in.
+pub(crate) const HASH_MEMORY_IDLE_MAX: Duration = Duration::from_secs(8);
+
+/// How long the allocator keeps what was freed: mimalloc's `purge_delay` of a second, and a little more.
+pub(crate) const ALLOCATOR_PURGE_DELAY: Duration = Duration::from_millis(1100);
+
 /// Spans that wait to be sent. More: they are lost, and counted.
 pub(crate) const TRACE_SPANS_MAX: usize = 8192;
 

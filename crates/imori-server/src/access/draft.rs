@@ -11,7 +11,7 @@ use super::file_objects::FileObjects;
 use super::objects::{Object, Objects, Permission, SCRAM_KIND, TopicPermission, User, VhostFacts, row_key};
 use super::policy::{PolicyKind, PolicyRow, SetPolicy};
 use super::refusal::AccessError;
-use crate::credentials::{PasswordHash, ScramKeys, ScramSecret};
+use crate::credentials::{self, PasswordHash, ScramKeys, ScramSecret};
 use crate::limits::{OBJECT_NAME_BYTES_MAX, POLICIES_PER_VHOST_MAX, VHOSTS_MAX};
 
 /// Objects as a change leaves them.
@@ -303,7 +303,7 @@ impl Draft {
 
 /// Hashes a password, and makes keys of SCRAM of it where they are wanted. `None` where the system has no random bytes.
 pub(super) fn hash(password: &[u8], makes_scram_keys: bool) -> Option<PasswordHash> {
-    let hash = PasswordHash::of(password)?;
+    let hash = credentials::hash(password)?;
     match makes_scram_keys {
         true => Some(hash.with_scram(Some(ScramKeys::of(password)?))),
         false => Some(hash),

@@ -9,7 +9,7 @@ use std::path::Path;
 use super::access::{Access, FIRST_USER};
 use super::objects::{Permission, User};
 use super::refusal::AccessError;
-use crate::credentials::{HashMemory, PasswordHash, random_password};
+use crate::credentials::{PasswordHash, random_password, verify_for_start};
 
 /// A password that was made for `admin`, to be shown once.
 pub struct FirstPassword(String);
@@ -48,7 +48,7 @@ pub(crate) fn make_admin(
         let is_known = known.is_some();
         let hash = known.as_ref().and_then(|user| user.password.as_ref());
         let is_whole = |hash: &&PasswordHash| hash.scram().is_some() || !draft.makes_scram_keys;
-        let is_right = |hash: &PasswordHash| hash.verify(password.as_bytes(), &mut HashMemory::default());
+        let is_right = |hash: &PasswordHash| verify_for_start(hash, password.as_bytes());
         if hash.filter(is_whole).is_some_and(is_right) {
             return Ok(());
         }

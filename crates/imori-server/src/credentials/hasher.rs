@@ -1,69 +1,118 @@
-//! A thread of the lowest priority, which computes slow hashes for another one.
+//! Threads that compute slow hashes for others, and give the memory of that back when no more are wanted.
 //!
-//! A flood of wrong passwords is to delay no message (SECURITY AUTH-09), so that cells go first where both want a core.
-//! The thread that waits takes the locks before and after: a cell would wait long for one whose owner gets no core.
+//! A check has the lowest priority: a flood of wrong passwords is to delay no message (SECURITY AUTH-09), so that cells
+//! go first where both want a core. The thread that waits takes the locks before and after: a cell would wait long for
+//! one whose owner gets no core.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::Builder;
+use std::cell::RefCell;
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{Builder, park_timeout};
 
 use rustix::process::nice;
 use tracing::{debug, warn};
 
 use super::password::{HashMemory, PasswordHash};
+use crate::limits::{ALLOCATOR_PURGE_DELAY, HASH_MEMORY_IDLE_MAX};
 
 /// The lowest priority that the system has.
 const NICEST: i32 = 19;
 
 thread_local! {
-    /// The hasher of this thread, which ends with it. `None` where no thread could be started.
-    static OF_THREAD: Option<Hasher> = Hasher::start();
+    /// The hashers of this thread, which end with it or when they are idle: of lowest and of ordinary priority.
+    static CHECKS: RefCell<Option<Hasher>> = const { RefCell::new(None) };
+    static URGENT: RefCell<Option<Hasher>> = const { RefCell::new(None) };
 }
 
-struct Hasher {
-    questions: Sender<Question>,
-    verdicts: Receiver<bool>,
-}
+type Work = Box<dyn FnOnce(&mut HashMemory) + Send>;
 
-struct Question {
-    hash: PasswordHash,
-    password: Box<[u8]>,
-}
+#[derive(Clone)]
+struct Hasher(Sender<Work>);
 
-/// Says whether a password is the one that was hashed, once the hasher of this thread has found that out.
+/// Says whether a password is the one that was hashed, once a thread of the lowest priority has found that out.
 pub(crate) fn verify(hash: &PasswordHash, password: &[u8]) -> bool {
-    OF_THREAD.with(|hasher| match hasher {
-        Some(hasher) => hasher.ask(Question { hash: hash.clone(), password: password.into() }),
-        None => hash.verify(password, &mut HashMemory::default()),
-    })
+    let (hash, password) = (hash.clone(), Box::<[u8]>::from(password));
+    let verify = move |memory: &mut HashMemory| hash.verify(&password, memory);
+    CHECKS.with_borrow_mut(|hasher| ask(hasher, NICEST, verify)).unwrap_or(false)
+}
+
+/// Says the same to the broker's own start, which is not to wait for others.
+pub(crate) fn verify_for_start(hash: &PasswordHash, password: &[u8]) -> bool {
+    let (hash, password) = (hash.clone(), Box::<[u8]>::from(password));
+    let verify = move |memory: &mut HashMemory| hash.verify(&password, memory);
+    URGENT.with_borrow_mut(|hasher| ask(hasher, 0, verify)).unwrap_or(false)
+}
+
+/// Hashes a password with argon2id and a new salt, for an operator or a first start. `None` where the system has no
+/// random bytes.
+pub(crate) fn hash(password: &[u8]) -> Option<PasswordHash> {
+    let password = Box::<[u8]>::from(password);
+    let hash = move |memory: &mut HashMemory| PasswordHash::of(&password, memory);
+    URGENT.with_borrow_mut(|hasher| ask(hasher, 0, hash)).flatten()
+}
+
+/// Makes a hash that passwords are checked against as those of users are, on the thread that checks them.
+pub(crate) fn hash_to_check(password: &'static [u8]) -> Option<PasswordHash> {
+    let hash = move |memory: &mut HashMemory| PasswordHash::of(password, memory);
+    CHECKS.with_borrow_mut(|hasher| ask(hasher, NICEST, hash)).flatten()
+}
+
+/// Has the hasher of this thread do work. `None` where that ended in a fault.
+fn ask<R: Send + 'static>(
+    hasher: &mut Option<Hasher>,
+    niceness: i32,
+    work: impl Fn(&mut HashMemory) -> R + Clone + Send + 'static,
+) -> Option<R> {
+    // One that was idle may end just now: then another one is asked.
+    for _ in 0..2 {
+        let asked = match hasher {
+            Some(hasher) => hasher.clone(),
+            None => match Hasher::start(niceness) {
+                Ok(started) => hasher.insert(started).clone(),
+                Err(error) => {
+                    warn!(%error, "no thread can be started that computes hashes, so that this one does that");
+                    return Some(work(&mut HashMemory::default()));
+                }
+            },
+        };
+        if let Some(answer) = asked.ask(work.clone()) {
+            return Some(answer);
+        }
+        *hasher = None;
+    }
+    None
 }
 
 impl Hasher {
-    fn start() -> Option<Hasher> {
-        let (questions, asked) = channel();
-        let (answers, verdicts) = channel();
-        match Builder::new().name(String::from("hasher")).spawn(move || run(&asked, &answers)) {
-            Ok(_) => Some(Hasher { questions, verdicts }),
-            Err(error) => {
-                warn!(%error, "no thread can be started that computes hashes, so that a verifier does that");
-                None
-            }
-        }
+    fn start(niceness: i32) -> io::Result<Hasher> {
+        let (asks, asked) = channel();
+        Builder::new().name(String::from("hasher")).spawn(move || run(&asked, niceness))?;
+        Ok(Hasher(asks))
     }
 
-    /// A fault in the hasher is the answer no.
-    fn ask(&self, question: Question) -> bool {
-        self.questions.send(question).is_ok() && self.verdicts.recv().unwrap_or(false)
+    /// Waits for an answer; `None` where the thread has ended before.
+    fn ask<R: Send + 'static>(&self, work: impl FnOnce(&mut HashMemory) -> R + Send + 'static) -> Option<R> {
+        let (answers, answer) = channel();
+        let work = Box::new(move |memory: &mut HashMemory| drop(answers.send(work(memory))));
+        self.0.send(work).ok()?;
+        answer.recv().ok()
     }
 }
 
-fn run(asked: &Receiver<Question>, answers: &Sender<bool>) {
-    if let Err(error) = nice(NICEST) {
+/// Does work until there is none for a while, and gives the memory back to the system.
+fn run(asked: &Receiver<Work>, niceness: i32) {
+    if let Err(error) = nice(niceness) {
         debug!(%error, "the thread of a hasher keeps the priority of cells");
     }
     let mut memory = HashMemory::default();
-    while let Ok(Question { hash, password }) = asked.recv() {
-        if answers.send(hash.verify(&password, &mut memory)).is_err() {
-            return;
+    loop {
+        let has_memory = !memory.is_empty();
+        match asked.recv_timeout(if has_memory { HASH_MEMORY_IDLE_MAX } else { ALLOCATOR_PURGE_DELAY }) {
+            Ok(work) => work(&mut memory),
+            Err(_) if has_memory => memory = HashMemory::default(),
+            // The allocator keeps what was freed for a moment, and then gives it back as a thread ends.
+            Err(RecvTimeoutError::Timeout) => return,
+            Err(RecvTimeoutError::Disconnected) => return park_timeout(ALLOCATOR_PURGE_DELAY),
         }
     }
 }
@@ -74,9 +123,24 @@ mod tests {
 
     #[test]
     fn a_hasher_answers_its_thread_again_and_again() {
-        let hash = PasswordHash::of(b"secret").unwrap();
+        let hash = hash(b"secret").unwrap();
         for (password, is_right) in [("secret", true), ("wrong", false), ("secret", true), ("", false)] {
             assert_eq!(verify(&hash, password.as_bytes()), is_right, "{password}");
         }
+    }
+
+    #[test]
+    fn a_hasher_that_ended_is_followed_by_another() {
+        let (asks, _) = channel();
+        let mut hasher = Some(Hasher(asks));
+        assert_eq!(ask(&mut hasher, 0, |_| 7), Some(7));
+        assert!(hasher.is_some_and(|hasher| hasher.ask(|_| 8) == Some(8)));
+    }
+
+    #[test]
+    fn a_fault_is_no_answer_and_ends_no_hasher_to_come() {
+        let mut hasher = None;
+        assert_eq!(ask(&mut hasher, 0, |_| -> () { panic!("planted") }), None);
+        assert_eq!(ask(&mut hasher, 0, |_| 7), Some(7));
     }
 }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use argon2::password_hash::PasswordHasher as _;
 use argon2::password_hash::phc;
 use argon2::{Argon2, Block, Params, Version};
 use base64::Engine as _;
@@ -21,10 +20,17 @@ const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 /// Characters of such a password.
 const PASSWORD_CHARACTERS: usize = 25;
 
-/// The memory that argon2id works in, some 19 MiB. Whoever checks often keeps it: fresh pages for each check would have
-/// the kernel hold up all other threads.
+/// The memory that argon2id works in, some 19 MiB. A thread that checks often keeps it: fresh pages for each check would
+/// have the kernel hold up all other threads.
 #[derive(Default)]
 pub(crate) struct HashMemory(Vec<Block>);
+
+impl HashMemory {
+    /// Tells whether nothing was checked in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
 
 /// The function that made a hash, under RabbitMQ's names where RabbitMQ knows it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,10 +70,19 @@ impl fmt::Debug for PasswordHash {
 
 impl PasswordHash {
     /// Hashes a password with argon2id and a new salt, in some 20 ms. `None` where the system has no random bytes.
-    pub(crate) fn of(password: &[u8]) -> Option<PasswordHash> {
-        let mut salt = [0; 16];
+    pub(crate) fn of(password: &[u8], memory: &mut HashMemory) -> Option<PasswordHash> {
+        let (mut salt, mut digest) = ([0; 16], [0; Params::DEFAULT_OUTPUT_LEN]);
         getrandom::fill(&mut salt).ok()?;
-        let hash: phc::PasswordHash = Argon2::default().hash_password_with_salt(password, &salt).ok()?;
+        let argon2 = Argon2::default();
+        memory.0.resize(argon2.params().block_count(), Block::new());
+        argon2.hash_password_into_with_memory(password, &salt, &mut digest, &mut memory.0).ok()?;
+        let hash = phc::PasswordHash {
+            algorithm: argon2::Algorithm::default().ident(),
+            version: Some(Version::default().into()),
+            params: phc::ParamsString::try_from(argon2.params()).ok()?,
+            salt: Some(phc::Salt::new(&salt).ok()?),
+            hash: Some(phc::Output::new(&digest).ok()?),
+        };
         Some(PasswordHash { text: hash.to_string(), algorithm: Algorithm::Argon2id, scram: None })
     }
 
@@ -156,9 +171,13 @@ mod tests {
 
     #[test]
     fn a_password_is_known_by_its_hash_alone() {
-        let hash = PasswordHash::of(b"secret").unwrap();
+        let hash = PasswordHash::of(b"secret", &mut HashMemory::default()).unwrap();
         assert!(is_right(&hash, b"secret") && !is_right(&hash, b"Secret") && !is_right(&hash, b""));
-        assert_ne!(hash, PasswordHash::of(b"secret").unwrap(), "each has a salt of its own");
+        assert_ne!(
+            hash,
+            PasswordHash::of(b"secret", &mut HashMemory::default()).unwrap(),
+            "each has a salt of its own"
+        );
         assert!(hash.text.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{}", hash.text);
         assert!(!hash.is_foreign());
         // SECURITY OPS-02
