@@ -14,6 +14,7 @@ mod grants;
 pub use crate::expression::ExpressionError;
 pub use crate::responses::Responses;
 pub use action::{Action, Object};
+pub(crate) use decide::is_always_allowed;
 pub use decide::{authorize, filter, responses};
 pub use grants::{AllowDeny, Grants, SubjectGrants, Tag, Tags, TopicGrant};
 pub use identity::{Actor, Identity, Renewal};

@@ -210,6 +210,12 @@ impl Rights {
         self.tags.has(Tag::Administrator) || tags.iter().any(|tag| self.tags.has(*tag))
     }
 
+    /// Tells whether these are all rights of messaging in every vhost.
+    #[inline]
+    pub(super) fn are_everywhere(&self) -> bool {
+        matches!(self.scope, Scope::Everywhere)
+    }
+
     /// The rights in a vhost.
     #[inline]
     pub(super) fn in_vhost(&self, vhost: VhostId) -> Extent<'_> {

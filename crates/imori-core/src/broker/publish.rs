@@ -38,7 +38,7 @@ pub fn publish<W: World>(
     if let Some(report) = publish_past_queue(world, actor, (exchange, subject), publication) {
         return Ok(report);
     }
-    let found = resolve(world, actor.vhost, exchange, subject, &publication.view())?;
+    let found = resolve(world, actor.vhost, exchange, subject, publication.viewed())?;
     publish_to(world, actor, subject, &found, publication)
 }
 
@@ -79,7 +79,7 @@ pub fn publish_to_queue<W: World>(
     if let Some(report) = publish_past_queue(world, actor, (exchange, subject), publication) {
         return Ok(Some(report));
     }
-    let found = resolve(world, actor.vhost, exchange, subject, &publication.view())?;
+    let found = resolve(world, actor.vhost, exchange, subject, publication.viewed())?;
     if found.route.queues.is_empty() {
         return Ok(None);
     }
@@ -131,7 +131,7 @@ pub fn notify<W: World>(
     subject: &[u8],
     publication: &Publication<'_>,
 ) -> Result<bool, BrokerError> {
-    let found = resolve(world, actor.vhost, exchange, subject, &publication.view())?;
+    let found = resolve(world, actor.vhost, exchange, subject, publication.viewed())?;
     let address = found.address(subject);
     let batch = Batch::new(actor.vhost, &address, slice::from_ref(publication));
     Ok(send_to_own(world, &found.route, &batch, actor.connection))

@@ -72,6 +72,12 @@ impl<'a> Publication<'a> {
         self.view
     }
 
+    /// As [`Publication::view`], for callers that only look.
+    #[inline]
+    pub(crate) fn viewed(&self) -> &MessageView<'_> {
+        &self.view
+    }
+
     /// The message in a form that can wait, made on first use.
     pub fn stored(&self, gauge: &Gauge) -> Arc<Message> {
         Arc::clone(self.stored.get_or_init(|| Message::store(&self.view, self.shared_body, gauge)))

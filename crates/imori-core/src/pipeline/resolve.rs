@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::authorize::{Action, Actor, Object, authorize};
+use crate::authorize::{Action, Actor, Object, authorize, is_always_allowed};
 use crate::error::BrokerError;
 use crate::id::{QueueId, Reader, VhostId};
 use crate::message::{
-    AddressView, DEFAULT_EXCHANGE, HeaderReader, MessageView, Properties, Value, meant_address,
+    AddressView, DEFAULT_EXCHANGE, HeaderReaders, MessageView, Properties, Value, meant_address,
 };
 use crate::name::Name;
 use crate::outbound::{INBOX_PREFIX, Outbound};
@@ -51,13 +51,21 @@ pub(crate) fn authorize_reply<W: World>(
     subject: &[u8],
     properties: &Properties,
 ) -> Result<(), BrokerError> {
+    if !is_always_allowed(actor.identity, Action::Reply) {
+        decide_reply(world, actor, subject)?;
+    }
+    check_kept(properties, &[], subject)
+}
+
+#[inline(never)]
+fn decide_reply<W: World>(world: &W, actor: &Actor<'_>, subject: &[u8]) -> Result<(), BrokerError> {
     if let Err(refusal) = authorize(actor.identity, Action::Reply, actor.vhost, Object::Inbox)
         && !answers(world, actor, (DEFAULT_EXCHANGE, subject), Object::Inbox, Outbound::spend_answer)
     {
         world.refused(actor, &refusal);
         return Err(refusal.into());
     }
-    check_kept(properties, &[], subject)
+    Ok(())
 }
 
 /// Checks that somebody may publish to an address. The right to answer the messages that they received will do; one of
@@ -67,6 +75,19 @@ pub(crate) fn authorize_reply<W: World>(
 /// [`BrokerError::Refused`].
 #[inline]
 pub(crate) fn authorize_publish<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    exchange: &[u8],
+    subject: &[u8],
+) -> Result<(), BrokerError> {
+    if is_always_allowed(actor.identity, Action::Publish) {
+        return Ok(());
+    }
+    decide_publish(world, actor, exchange, subject)
+}
+
+#[inline(never)]
+fn decide_publish<W: World>(
     world: &W,
     actor: &Actor<'_>,
     exchange: &[u8],
@@ -89,6 +110,19 @@ pub(crate) fn authorize_publish<W: World>(
 /// [`BrokerError::Refused`].
 #[inline]
 pub(crate) fn authorize_run<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    exchange: &[u8],
+    subject: &[u8],
+) -> Result<(), BrokerError> {
+    if is_always_allowed(actor.identity, Action::Publish) {
+        return Ok(());
+    }
+    decide_run(world, actor, exchange, subject)
+}
+
+#[inline(never)]
+fn decide_run<W: World>(
     world: &W,
     actor: &Actor<'_>,
     exchange: &[u8],
@@ -169,7 +203,7 @@ pub(crate) fn resolve<W: World>(
     subject: &[u8],
     view: &MessageView<'_>,
 ) -> Result<Resolved, BrokerError> {
-    let headers = ViewHeaders { reader: world.header_reader(view.properties.origin), text: view.text };
+    let headers = ViewHeaders::of(world, view);
     world.with_router(|router, table| {
         let Way { route, is_own } = router.way(table, vhost, exchange, subject, &headers)?;
         Ok(Resolved { route: Arc::clone(route), is_own })
@@ -187,7 +221,7 @@ pub(crate) fn resolve_own<W: World>(
     subject: &[u8],
     view: &MessageView<'_>,
 ) -> Result<Arc<Route>, BrokerError> {
-    let headers = ViewHeaders { reader: world.header_reader(view.properties.origin), text: view.text };
+    let headers = ViewHeaders::of(world, view);
     world
         .with_router(|router, table| Ok(Arc::clone(router.route(table, vhost, exchange, subject, &headers)?)))
 }
@@ -250,18 +284,25 @@ pub(crate) fn resolve_from_broker<W: World>(
     view: &MessageView<'_>,
 ) -> Result<Route, BrokerError> {
     let (exchange, subject) = meant_address(exchange, subject);
-    let headers = ViewHeaders { reader: world.header_reader(view.properties.origin), text: view.text };
+    let headers = ViewHeaders::of(world, view);
     world.with_router(|_, table| Ok(table.route_from_broker(vhost, exchange, subject, &headers)?))
 }
 
 /// The headers of a message, read only when an exchange asks for them.
 struct ViewHeaders<'a> {
-    reader: &'a dyn HeaderReader,
-    text: &'a [u8],
+    readers: HeaderReaders,
+    view: &'a MessageView<'a>,
+}
+
+impl<'a> ViewHeaders<'a> {
+    #[inline]
+    fn of<W: World>(world: &W, view: &'a MessageView<'a>) -> ViewHeaders<'a> {
+        ViewHeaders { readers: world.header_readers(), view }
+    }
 }
 
 impl Headers for ViewHeaders<'_> {
     fn visit<'a>(&'a self, visit: &mut dyn FnMut(Cow<'a, [u8]>, Value<'a>)) {
-        self.reader.visit_headers(self.text, visit);
+        (self.readers)(self.view.properties.origin).visit_headers(self.view.text, visit);
     }
 }

@@ -189,7 +189,9 @@ fn key<'a>(vhost: VhostId, exchange: &'a [u8], subject: &'a [u8]) -> Key<'a> {
     // Names that collide cost a miss and nothing more, so this hash needs no secret.
     let mut hasher = FixedState::default().build_hasher();
     hasher.write_u32(vhost.0);
-    hasher.write(exchange);
+    if !exchange.is_empty() {
+        hasher.write(exchange);
+    }
     hasher.write(subject);
     Key { hash: hasher.finish(), vhost, exchange, subject }
 }
