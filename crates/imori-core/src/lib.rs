@@ -22,6 +22,7 @@ pub mod queue;
 mod consumers;
 pub mod entries;
 pub mod outbound;
+mod features;
 pub mod activity;
 pub mod responses;
 pub mod delivery;

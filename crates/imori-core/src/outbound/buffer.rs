@@ -17,12 +17,16 @@ pub(super) struct Buffer {
     appended: u64,
     /// Bytes of the piece that is with the writer.
     with_writer: Option<usize>,
+    /// Bytes that are not known to be written: of all pieces and of the writer's, kept because each delivery asks.
+    unsent: usize,
 }
 
 impl Buffer {
     /// Bytes that are not known to be written.
+    #[inline]
     pub(super) fn unsent(&self) -> usize {
-        self.len - self.written + self.with_writer.unwrap_or(0)
+        debug_assert_eq!(self.unsent, self.len - self.written + self.with_writer.unwrap_or(0));
+        self.unsent
     }
 
     pub(super) fn has_storage(&self) -> bool {
@@ -40,16 +44,23 @@ impl Buffer {
     }
 
     /// Appends what `write` writes.
+    #[inline(always)]
     pub(super) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         if self.pieces.back().is_none_or(|last| last.len() >= PIECE_BYTES) {
-            self.pieces.push_back(Vec::new());
+            self.begin_piece();
         }
         let last = self.pieces.back_mut().expect("there is a piece, or one was pushed");
         let before = last.len();
         write(last);
         let added = last.len() - before;
         self.len += added;
+        self.unsent += added;
         self.appended += added as u64;
+    }
+
+    #[cold]
+    fn begin_piece(&mut self) {
+        self.pieces.push_back(Vec::new());
     }
 
     /// The next piece for the writer, and how much of it is written; `None` while another
@@ -70,11 +81,12 @@ impl Buffer {
 
     /// Puts back the piece that was taken, or gives it emptied where all of it is written.
     pub(super) fn put_back(&mut self, mut piece: Vec<u8>, written: usize) -> Option<Vec<u8>> {
-        self.with_writer = None;
+        self.unsent -= self.with_writer.take().unwrap_or(0);
         if written >= piece.len() {
             piece.clear();
             return Some(piece);
         }
+        self.unsent += piece.len() - written;
         self.len += piece.len();
         self.written = written;
         self.pieces.push_front(piece);

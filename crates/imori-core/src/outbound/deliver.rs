@@ -12,6 +12,7 @@ use super::outbound::Outbound;
 use super::readers::{ReaderSpec, Source, Subscription};
 use super::session::Session;
 use crate::delivery::{About, Delivery, QueuePosition, Taken};
+use crate::features::ConnectionFeatures;
 use crate::id::{QueueId, ReaderId, SessionId, VhostId};
 use crate::message::{AddressView, Publication};
 use crate::route::pattern::is_reply;
@@ -33,7 +34,7 @@ pub enum Live {
         /// How many are on their way.
         taken: usize,
         /// The subscription to take out of the routing table.
-        subscription: Subscription,
+        subscription: Box<Subscription>,
     },
     /// Its protocol has no form for the message.
     NoForm,
@@ -60,6 +61,7 @@ pub enum Reply {
 
 impl Outbound {
     /// Offers a delivery of `queue` to a consumer; `shared` serves all that have the message or one like it.
+    #[inline]
     pub fn offer(
         &mut self,
         id: ReaderId,
@@ -100,10 +102,16 @@ impl Outbound {
             delivery,
             shared,
         );
-        self.rest_bytes += session.rest_bytes();
-        self.unsettled += usize::from(taken == Taken::Unsettled);
-        self.activity.delivered_unsettled += u64::from(taken == Taken::Unsettled);
-        self.activity.redelivered += u64::from(delivery.is_redelivered);
+        if session.frames.is_some() {
+            self.rest_bytes += session.rest_bytes();
+        }
+        if taken == Taken::Unsettled {
+            self.unsettled += 1;
+            self.activity.delivered_unsettled += 1;
+        }
+        if delivery.is_redelivered {
+            self.activity.redelivered += 1;
+        }
         taken
     }
 
@@ -145,7 +153,34 @@ impl Outbound {
 
     /// Sends messages to a live subscription. They differ in nothing but their bodies, which are of one length;
     /// `shared` serves all of them and all their receivers.
+    #[inline]
     pub fn send(
+        &mut self,
+        id: ReaderId,
+        run: &[Publication<'_>],
+        about: About<'_>,
+        shared: &mut SharedHeaders,
+    ) -> Live {
+        // Nearly every message: it comes alone, nothing waits before it, and no condition holds it back.
+        let [publication] = run else { return self.send_with_care(id, run, about, shared) };
+        if self.features.are_none()
+            && self.has_room()
+            && self.unsent() < self.limits.unsent_bytes_max
+            && let Some(record) = self.readers.get_mut(id).filter(|record| !record.has_conditions)
+            && let Some(session) = self.sessions.at_mut(record.session).filter(|session| !session.is_ended)
+        {
+            record.delivered = record.delivered.saturating_add(1);
+            let delivery = about.fresh(publication.view());
+            write_live(&mut *self.encoder, &mut self.buffer, session, &record.spec.label, &delivery, shared);
+            self.charge_change();
+            return if self.has_room() || self.spares(about) { Live::Taken } else { Live::SlowReader };
+        }
+        self.send_with_care(id, run, about, shared)
+    }
+
+    /// Sends messages to a live subscription where there are several, others wait, or some condition is to be met.
+    #[inline(never)]
+    fn send_with_care(
         &mut self,
         id: ReaderId,
         run: &[Publication<'_>],
@@ -171,7 +206,8 @@ impl Outbound {
         let left = record.left();
         let run = left.and_then(|left| run.get(..left)).unwrap_or(run);
         let Some(first) = run.first() else { return Live::Gone };
-        if self.is_choosy && !self.encoder.has_form(&about.fresh(first.view())) {
+        if self.features.any(ConnectionFeatures::CHOOSY) && !self.encoder.has_form(&about.fresh(first.view()))
+        {
             return Live::NoForm;
         }
         record.delivered = record.delivered.saturating_add(u32::try_from(run.len()).unwrap_or(u32::MAX));
@@ -185,7 +221,7 @@ impl Outbound {
         if left == Some(run.len())
             && let Some(Source::Live(subscription)) = self.source(id)
         {
-            let subscription = Subscription::clone(subscription);
+            let subscription = subscription.clone();
             self.exhausted.push(id);
             return Live::Exhausted { taken: run.len(), subscription };
         }
@@ -219,12 +255,22 @@ impl Outbound {
 
     /// Sends a message to an inbox.
     pub fn reply(&mut self, to: &InboxAddress, publication: &Publication<'_>) -> Reply {
-        if self.is_ended() || !self.has_inbox(to) {
+        if self.is_ended() {
             return Reply::Gone;
         }
-        let Some(inbox) = self.inboxes.get(usize::from(to.index)).and_then(Option::as_ref) else {
-            return Reply::Gone;
-        };
+        let inbox = self.inboxes.get(usize::from(to.index)).and_then(Option::as_ref);
+        let Some(inbox) = inbox.filter(|inbox| inbox.is_opened_by(&to.secret)) else { return Reply::Gone };
+        if self.has_room()
+            && self.unsent() < self.limits.unsent_bytes_max
+            && let Some(session) = self.sessions.at_mut(inbox.session).filter(|session| !session.is_ended)
+        {
+            let address = AddressView::new(&inbox.address);
+            let delivery = About { address: &address, deaths: None }.fresh(publication.view());
+            let shared = &mut SharedHeaders::for_receivers(1);
+            write_live(&mut *self.encoder, &mut self.buffer, session, &inbox.label, &delivery, shared);
+            self.charge_change();
+            return Reply::Taken;
+        }
         let address = Arc::clone(&inbox.address);
         let address = AddressView::new(&address);
         let delivery = About { address: &address, deaths: None }.fresh(publication.view());
@@ -290,21 +336,34 @@ impl Outbound {
         let Some(session) = self.sessions.at_mut(slot).filter(|session| !session.is_ended) else {
             return;
         };
-        let (encoder, number) = (&mut *self.encoder, session.next_number());
-        let recipient = Recipient { session: session.id, label, number, settles: false };
-        self.buffer.append(|out| encoder.deliver(out, &recipient, delivery, shared));
-        session.sent(1);
+        write_live(&mut *self.encoder, &mut self.buffer, session, label, delivery, shared);
     }
 
     /// Tells whether a publisher need not wait although there is no room. A replier serves others too: one requester
     /// that asks much before it reads must not slow it down.
+    #[cold]
     fn spares(&self, about: About<'_>) -> bool {
         is_reply(about.address.subject()) && self.unsent() < self.limits.unsent_bytes_max / 2
     }
 }
 
+/// Writes a delivery that nobody settles, to a live subscription or an inbox.
+#[inline(always)]
+fn write_live(
+    encoder: &mut dyn Encoder,
+    buffer: &mut Buffer,
+    session: &mut Session,
+    label: &[u8],
+    delivery: &Delivery<'_>,
+    shared: &mut SharedHeaders,
+) {
+    let recipient = Recipient { session: session.id, label, number: session.next_number(), settles: false };
+    buffer.append(|out| encoder.deliver(out, &recipient, delivery, shared));
+    session.sent(1);
+}
+
 /// Writes a delivery of a queue and notes it in its session.
-#[inline]
+#[inline(always)]
 fn write_delivery(
     encoder: &mut dyn Encoder,
     buffer: &mut Buffer,

@@ -7,6 +7,7 @@ use super::encoder::{AfterCancel, CutReason};
 use super::outbound::Outbound;
 use super::readers::Source;
 use super::session::{Numbers, Unsettled};
+use crate::features::ConnectionFeatures;
 use crate::id::{ConnectionId, QueueId, ReaderId, SessionId};
 use crate::name::Name;
 
@@ -40,6 +41,7 @@ impl Outbound {
     pub fn finish(&mut self) {
         self.backlog = Backlog::default();
         self.is_finished = true;
+        self.features.set(ConnectionFeatures::ENDED, true);
     }
 
     /// Tells whether it has ended and nothing of it is left to be written, now or when the journal allows it.
@@ -48,8 +50,11 @@ impl Outbound {
     }
 
     /// Tells whether it takes no more deliveries, and why does not matter.
+    #[inline]
     pub fn is_ended(&self) -> bool {
-        self.is_closed || self.is_finished || self.ended.is_some()
+        let is_ended = self.features.any(ConnectionFeatures::ENDED);
+        debug_assert_eq!(is_ended, self.is_closed || self.is_finished || self.ended.is_some());
+        is_ended
     }
 
     /// The broker takes a reader's queue away: what follows is its protocol's decision.
@@ -89,6 +94,7 @@ impl Outbound {
     /// on the unsettled deliveries, at most `unsettled_max` at a time.
     pub fn close(&mut self, readers_max: usize, unsettled_max: usize) -> Remains {
         self.is_closed = true;
+        self.features.set(ConnectionFeatures::ENDED, true);
         self.buffer.discard();
         self.backlog = Backlog::default();
         self.inboxes.clear();
@@ -127,6 +133,7 @@ impl Outbound {
         self.backlog = Backlog::default();
         self.sessions.clear_answers();
         self.ended = Some(reason);
+        self.features.set(ConnectionFeatures::ENDED, true);
     }
 }
 

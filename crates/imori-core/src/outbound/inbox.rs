@@ -174,41 +174,40 @@ impl InboxAddress {
     }
 
     fn read(text: &[u8]) -> Option<InboxAddress> {
-        if text.len() != ADDRESS_CHARS {
-            return None;
-        }
-        let (quads, last) = text.as_chunks::<4>();
-        let mut bytes = [0; ADDRESS_BYTES];
-        let mut places = bytes.chunks_mut(3);
+        let text: &[u8; ADDRESS_CHARS] = text.try_into().ok()?;
+        let ([owner, inbox, first, second], last) = text.as_chunks::<8>() else { return None };
         // A character outside the alphabet sets bits that no value has: all are judged together at the end.
         let mut foreign = 0;
-        for quad in quads {
-            let [a, b, c, d] = quad.map(value);
-            foreign |= a | b | c | d;
-            let bits = u32::from(a) << 18 | u32::from(b) << 12 | u32::from(c) << 6 | u32::from(d);
-            places.next()?.copy_from_slice(bits.to_be_bytes().get(1..)?);
-        }
-        let [a, b] = <[u8; 2]>::try_from(last).ok()?.map(value);
-        *places.next()?.first_mut()? = a << 2 | b >> 4;
+        let (owner, inbox) = (bits(owner, &mut foreign), bits(inbox, &mut foreign));
+        let (first, second) = (bits(first, &mut foreign), bits(second, &mut foreign));
+        let last = bits(<&[u8; 6]>::try_from(last).ok()?, &mut foreign);
         // An address has only one text: bits of the last character that belong to no byte are zero.
-        if (foreign | a | b) > VALUE_MAX || b & 0xf != 0 {
+        if foreign > VALUE_MAX || last & 0xf != 0 {
             return None;
         }
-        let (cell, rest) = bytes.split_first_chunk::<2>()?;
-        let (slot, rest) = rest.split_first_chunk::<4>()?;
-        let (generation, rest) = rest.split_first_chunk::<4>()?;
-        let (index, rest) = rest.split_first_chunk::<2>()?;
-        let secret = rest.first_chunk::<16>()?;
+        let secret = u128::from(first) << 80 | u128::from(second) << 32 | u128::from(last >> 4);
         Some(InboxAddress {
             owner: ConnectionId {
-                cell: u16::from_be_bytes(*cell),
-                slot: u32::from_be_bytes(*slot),
-                generation: u32::from_be_bytes(*generation),
+                cell: (owner >> 32) as u16,
+                slot: owner as u32,
+                generation: (inbox >> 16) as u32,
             },
-            index: u16::from_be_bytes(*index),
-            secret: *secret,
+            index: inbox as u16,
+            secret: secret.to_be_bytes(),
         })
     }
+}
+
+/// The bits for which these characters stand, six each. The count is fixed, so that no loop is left.
+#[inline(always)]
+fn bits<const N: usize>(chars: &[u8; N], foreign: &mut u8) -> u64 {
+    let mut bits = 0;
+    for digit in chars {
+        let value = value(*digit);
+        *foreign |= value;
+        bits = bits << 6 | u64::from(value);
+    }
+    bits
 }
 
 /// The alphabet of RFC 4648, section 5: safe in URLs, destinations and subjects.

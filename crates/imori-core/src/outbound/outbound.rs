@@ -15,6 +15,7 @@ use super::session::{Session, SessionInspection};
 use super::sessions::{FIRST_SLOT, Sessions};
 use crate::activity::ConnectionActivity;
 use crate::confirm::{Confirm, Progress};
+use crate::features::ConnectionFeatures;
 use crate::id::SessionId;
 use crate::id::{ConnectionId, QueueId, ReaderId, VhostId};
 use crate::memory::Gauge;
@@ -61,8 +62,8 @@ pub struct Wake {
 pub struct Outbound {
     pub(super) id: ConnectionId,
     pub(super) encoder: Box<dyn Encoder>,
-    /// As the encoder says: asked once, because asking it each time shows in a fan-out.
-    pub(super) is_choosy: bool,
+    /// The states that a delivery has to mind, all of them looked at together.
+    pub(super) features: ConnectionFeatures,
     pub(super) limits: OutboundLimits,
     pub(super) gauge: Gauge,
     pub(super) buffer: Buffer,
@@ -112,9 +113,12 @@ impl Outbound {
         limits: OutboundLimits,
         gauge: Gauge,
     ) -> Outbound {
+        let mut features = ConnectionFeatures::default();
+        // Asked once, because asking it each time shows in a fan-out.
+        features.set(ConnectionFeatures::CHOOSY, encoder.is_choosy());
         Outbound {
             id,
-            is_choosy: encoder.is_choosy(),
+            features,
             encoder,
             limits,
             gauge,
@@ -151,7 +155,7 @@ impl Outbound {
 
     /// Replaces the encoder, once the protocol's version is agreed.
     pub fn set_encoder(&mut self, encoder: Box<dyn Encoder>) {
-        self.is_choosy = encoder.is_choosy();
+        self.features.set(ConnectionFeatures::CHOOSY, encoder.is_choosy());
         self.encoder = encoder;
     }
 
@@ -241,6 +245,7 @@ impl Outbound {
             return false;
         };
         record.delivered_max = Some(max);
+        record.note_conditions();
         record.left() != Some(0)
     }
 
@@ -345,6 +350,7 @@ impl Outbound {
     pub fn set_filter(&mut self, id: ReaderId, filter: Option<SubjectFilter>) {
         if let Some(record) = self.readers.get_mut(id) {
             record.filter = filter;
+            record.note_conditions();
         }
     }
 
@@ -352,6 +358,7 @@ impl Outbound {
     pub fn set_selector(&mut self, id: ReaderId, selector: Selector, headers: HeaderReaders) {
         if let Some(record) = self.readers.get_mut(id) {
             record.selector = Some(Box::new((selector, headers)));
+            record.note_conditions();
         }
     }
 
@@ -369,12 +376,13 @@ impl Outbound {
                 *answers = responses.map(|responses| Box::new(OpenAnswers::new(responses)));
             }
         }
+        self.features.set(ConnectionFeatures::ANSWERS, self.answers.is_some());
     }
 
     /// Says that it has to be told of messages that can be answered.
     #[inline]
     pub fn notes_requests(&self) -> bool {
-        self.answers.is_some()
+        self.features.any(ConnectionFeatures::ANSWERS)
     }
 
     /// Notes that its client received a message that is to be answered to this exchange and subject.
@@ -401,11 +409,13 @@ impl Outbound {
     }
 
     /// Tells whether a delivery would not have to wait for others.
+    #[inline]
     pub fn has_room(&self) -> bool {
         self.buffer.unsent() < self.limits.feed_bytes && self.backlog.is_empty()
     }
 
     /// Bytes that nobody else charges: the messages of the backlog are charged as such.
+    #[inline]
     pub(super) fn waiting_bytes(&self) -> usize {
         let unsettled = self.unsettled.saturating_sub(UNCHARGED_UNSETTLED_MAX);
         self.buffer.unsent()
@@ -415,6 +425,7 @@ impl Outbound {
     }
 
     /// Charges what waits once it has changed by much, or to nothing.
+    #[inline]
     pub(super) fn charge_change(&mut self) {
         let waiting = self.waiting_bytes();
         if waiting.abs_diff(self.charged) > UNCHARGED_BYTES_MAX || waiting == 0 && self.charged > 0 {
@@ -422,6 +433,7 @@ impl Outbound {
         }
     }
 
+    #[cold]
     pub(super) fn charge(&mut self, bytes: usize) {
         match bytes.checked_sub(self.charged) {
             Some(more) => self.gauge.add(more),

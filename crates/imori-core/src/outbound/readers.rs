@@ -66,6 +66,8 @@ pub(super) struct Record {
     pub(super) is_held: bool,
     /// The reader gives up its credit once it has all that there is.
     pub(super) is_draining: bool,
+    /// The reader has a filter, a selector or a limit: a delivery to a reader that has none pays one test.
+    pub(super) has_conditions: bool,
     /// Live deliveries it had.
     pub(super) delivered: u32,
     /// Live deliveries it may have in all.
@@ -77,6 +79,12 @@ pub(super) struct Record {
 }
 
 impl Record {
+    /// Notes whether it has any of the conditions of a live delivery, once one of them has changed.
+    pub(super) fn note_conditions(&mut self) {
+        self.has_conditions =
+            self.filter.is_some() || self.selector.is_some() || self.delivered_max.is_some();
+    }
+
     /// Tells whether a live subscription wants a message.
     pub(super) fn wants(&self, delivery: &Delivery<'_>) -> bool {
         let Some((selector, headers)) = self.selector.as_deref() else { return true };
@@ -125,6 +133,7 @@ impl Readers {
             is_behind: true,
             is_held: false,
             is_draining: false,
+            has_conditions: false,
             delivered: 0,
             delivered_max: None,
             filter: None,

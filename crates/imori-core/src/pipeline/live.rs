@@ -50,7 +50,7 @@ pub(crate) fn live_receivers(route: &Route) -> usize {
 /// Gives a batch to the live subscriptions and groups of a route: to one receiver all of it, then to the next,
 /// so that each is locked once. A session that has several readers gets it message by message, as
 /// order is kept from session to session.
-#[inline]
+#[inline(always)]
 pub(crate) fn send_live<W: World>(
     world: &W,
     route: &Route,
@@ -58,10 +58,39 @@ pub(crate) fn send_live<W: World>(
     shared: &mut SharedHeaders,
     reports: &mut Reports<'_>,
 ) {
+    if live_receivers(route) > 0 {
+        send_to_live(world, route, batch, shared, reports);
+    }
+}
+
+#[inline(never)]
+fn send_to_live<W: World>(
+    world: &W,
+    route: &Route,
+    batch: &Batch<'_>,
+    shared: &mut SharedHeaders,
+    reports: &mut Reports<'_>,
+) {
     // Nothing keeps a message for them until it is due.
-    if live_receivers(route) == 0 || batch.is_delayed() {
+    if batch.is_delayed() {
         return;
     }
+    if route.groups.is_empty() && batch.messages.len() == 1 {
+        send_to_each(world, &route.subscriptions, batch, shared, reports);
+        return;
+    }
+    send_run(world, route, batch, shared, reports);
+}
+
+/// Gives a batch to live subscriptions where it has several messages, or groups get it.
+#[inline(never)]
+fn send_run<W: World>(
+    world: &W,
+    route: &Route,
+    batch: &Batch<'_>,
+    shared: &mut SharedHeaders,
+    reports: &mut Reports<'_>,
+) {
     if !route.groups.is_empty() {
         for (index, batch) in batch.each() {
             let mut reports = reports.one(index);
@@ -164,6 +193,7 @@ fn note_requests<W: World>(world: &W, outbound: &mut Outbound, messages: &[Publi
 }
 
 /// Gives a batch to a reader; tells whether it is on its way.
+#[inline]
 fn send<W: World>(
     world: &W,
     reader: Reader,
@@ -183,9 +213,27 @@ fn send<W: World>(
         sent
     });
     match sent {
-        Some(Live::Taken) => reports.received(messages.len()),
-        Some(Live::SlowReader) => {
+        Some(Live::Taken) => {
             reports.received(messages.len());
+            true
+        }
+        sent => note_unusual(world, sent, reader, (vhost, messages.len()), reports),
+    }
+}
+
+/// Notes the result of a delivery that was not just taken; tells whether it is on its way.
+#[inline(never)]
+fn note_unusual<W: World>(
+    world: &W,
+    sent: Option<Live>,
+    reader: Reader,
+    (vhost, messages): (VhostId, usize),
+    reports: &mut Reports<'_>,
+) -> bool {
+    match sent {
+        Some(Live::Taken) => reports.received(messages),
+        Some(Live::SlowReader) => {
+            reports.received(messages);
             reports.slow_reader(reader.connection);
         }
         Some(Live::Exhausted { taken, subscription }) => {
@@ -193,7 +241,7 @@ fn send<W: World>(
             world.with_topology(|topology| topology.unsubscribe(vhost, &subscription, reader));
         }
         Some(Live::NoForm) => {
-            world.count_many(Counter::NoForm, messages.len());
+            world.count_many(Counter::NoForm, messages);
             return false;
         }
         Some(Live::Cut) => {
