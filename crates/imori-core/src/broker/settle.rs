@@ -3,11 +3,11 @@
 use super::deliver::{change_and_deliver, wake_consumers};
 use crate::authorize::{Action, Actor, Object};
 use crate::confirm::{Confirm, Level};
-use crate::delivery::Outcome;
+use crate::delivery::{Outcome, QueuePosition};
 use crate::error::BrokerError;
 use crate::id::{ConnectionId, Reader, ReaderId};
 use crate::limits::SETTLES_AT_ONCE;
-use crate::outbound::{Grant, Numbers, SessionId, Settled, Source, Unsettled, Wake};
+use crate::outbound::{Grant, Numbers, SessionId, Settled, SettledOnly, Source, Unsettled, Wake};
 use crate::pipeline::record_annotations;
 use crate::world::World;
 
@@ -64,6 +64,13 @@ pub fn settle<W: World>(
     outcome: Outcome,
 ) -> Result<SettleReport, BrokerError> {
     world.authorize(actor, Action::Settle, Object::Vhost)?;
+    let only =
+        world.with_outbound(actor.connection, |outbound| outbound.settle_only(session, numbers, outcome));
+    if let Some(only) = only.flatten() {
+        let level = settle_in_queue(world, actor.connection, only, outcome);
+        let confirm = Confirm::of(level, world.appended());
+        return Ok(SettleReport { settled: 1, has_more: false, confirm });
+    }
     let Settled { deliveries, has_more, wakes } = world
         .with_outbound(actor.connection, |outbound| {
             outbound.settle(session, numbers, SETTLES_AT_ONCE, outcome)
@@ -122,6 +129,30 @@ pub fn visit_annotations<W: World>(
         });
     }
     Ok(())
+}
+
+/// Tells a queue what became of its message, and lets the consumers take more. Gives the level of the queue.
+#[inline]
+fn settle_in_queue<W: World>(
+    world: &W,
+    connection: ConnectionId,
+    SettledOnly { delivery, wake, in_line }: SettledOnly,
+    outcome: Outcome,
+) -> Level {
+    let now = world.now();
+    let QueuePosition { queue: id, sequence } = delivery.place;
+    let level = change_and_deliver(world, id, |queue, effects| {
+        let reader = Reader { connection, id: delivery.reader };
+        queue.settle_by(reader, sequence, outcome, now, effects);
+        if wake.is_some_and(|wake| wake.queue == id) {
+            queue.wake(reader);
+        }
+        queue.durability().map_or(Level::Memory, |durability| durability.level)
+    });
+    if in_line.is_some() {
+        wake_consumers(world, connection, in_line.as_slice());
+    }
+    level.unwrap_or_default()
 }
 
 /// Tells the queues what became of their messages, and lets the consumers take more. Gives the highest level

@@ -36,3 +36,4 @@ pub use outbound::{Outbound, OutboundLimits, Wake};
 pub use readers::{ReaderSpec, Source, Subscription};
 pub use session::{Numbers, SessionInspection, Unsettled};
 pub use settle::Settled;
+pub(crate) use settle::SettledOnly;

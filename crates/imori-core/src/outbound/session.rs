@@ -210,12 +210,27 @@ impl Session {
                 taken.extend(place.take());
             }
         }
-        self.unsettled_len -= taken.len();
+        self.note_taken(taken.len());
+        (taken, has_more)
+    }
+
+    /// Takes the only delivery in the range that is meant; `None` where that has several, or none.
+    #[inline]
+    pub(super) fn settle_only(&mut self, numbers: Numbers) -> Option<Unsettled> {
+        let range = self.range(numbers)?;
+        let (_, place) = self.unsettled.get_mut(*range.start()).filter(|_| range.start() == range.end())?;
+        let only = place.take_if(|unsettled| numbers.mean(unsettled))?;
+        self.note_taken(1);
+        Some(only)
+    }
+
+    /// Notes that this many deliveries were taken out of their places.
+    fn note_taken(&mut self, count: usize) {
+        self.unsettled_len -= count;
         while self.unsettled.front().is_some_and(|(_, unsettled)| unsettled.is_none()) {
             self.unsettled.pop_front();
         }
         self.close_holes();
-        (taken, has_more)
     }
 
     /// The deliveries that are meant and are above a number, in order; none where the named one is not there.

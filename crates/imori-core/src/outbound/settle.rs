@@ -22,6 +22,17 @@ pub struct Settled {
     pub wakes: Vec<Wake>,
 }
 
+/// The one delivery that a client has settled.
+#[derive(Debug)]
+pub(crate) struct SettledOnly {
+    /// The delivery.
+    pub(crate) delivery: Unsettled,
+    /// Its consumer, if that can take more now.
+    pub(crate) wake: Option<Wake>,
+    /// The consumer that waited longest for the session's window, if that is open now.
+    pub(crate) in_line: Option<Wake>,
+}
+
 impl Outbound {
     /// Gives a reader other credit; a consumer that can take more for it has to be woken.
     pub fn set_credit(&mut self, id: ReaderId, credit: Credit) -> Option<Wake> {
@@ -158,6 +169,29 @@ impl Outbound {
             wakes.extend(self.next_in_line(session));
         }
         Settled { deliveries: settled, has_more, wakes }
+    }
+
+    /// Takes the delivery that a client settles, where it means only one that could be meant: as [`Outbound::settle`]
+    /// does, without a list. `None` where that has to be asked.
+    #[inline]
+    pub(crate) fn settle_only(
+        &mut self,
+        session: SessionId,
+        numbers: Numbers,
+        outcome: Outcome,
+    ) -> Option<SettledOnly> {
+        let of_session = self.sessions.find_mut(session)?;
+        let delivery = of_session.settle_only(numbers)?;
+        let is_awaited = !of_session.line.is_empty();
+        self.unsettled -= 1;
+        self.activity.settled(outcome, 1);
+        self.charge_change();
+        if let Some(record) = self.readers.get_mut(delivery.reader) {
+            record.spec.credit.settled();
+        }
+        let wake = self.wake(delivery.reader);
+        let in_line = if is_awaited { self.next_in_line(session) } else { None };
+        Some(SettledOnly { delivery, wake, in_line })
     }
 
     /// Lets so many deliveries of a session be unsettled at once, or any number. Gives a consumer that can take more
