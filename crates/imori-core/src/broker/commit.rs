@@ -76,7 +76,7 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
     }
     wake_consumers(world, actor.connection, &applied.wakes);
     let mut dead = Vec::new();
-    record_effects(world, applied.effects, &mut dead);
+    record_effects(world, &mut applied.effects, &mut dead);
     for (moved, lsn) in applied.moved.iter().zip(applied.lsns_of_moved) {
         moved.send(world, actor.vhost, lsn, &mut dead);
     }
@@ -254,14 +254,14 @@ impl Applied {
                     let merge = |before: Option<&[u8]>| annotations.merged(before);
                     self.annotated.extend(queue.annotate(unsettled.place.sequence, merge));
                 }
-                let died = self.effects.dead.len();
+                let died = self.effects.dead().len();
                 let reader = Reader { connection: actor.connection, id: unsettled.reader };
                 queue.settle_by(reader, unsettled.place.sequence, *outcome, now, &mut self.effects);
                 // What dies moves by the records of the transaction.
-                if self.effects.dead.len() > died
+                if self.effects.dead().len() > died
                     && let Some(prepared) = moves.remove(&unsettled.place)
                 {
-                    self.effects.dead.pop();
+                    self.effects.rare_mut().dead.pop();
                     self.moved.push(prepared);
                 }
                 self.settle_level = self.settle_level.max(queue.durability().map(|kept| kept.level));
@@ -286,7 +286,7 @@ impl Applied {
             group.records.extend(annotation_records(&self.annotated));
         }
         // Pending dead letters are settled too.
-        group.records.extend(count_records(&std::mem::take(&mut self.effects.pending_dead_letters)));
+        group.records.extend(count_records(&self.effects.take_pending_dead_letters()));
         let (first, through) = group.append(world);
         let lsn = |place: Option<usize>| place.map_or(Lsn::NONE, |place| first.plus(place));
         self.lsns_of_moved = moved.into_iter().map(lsn).collect();

@@ -30,9 +30,11 @@ pub(super) fn change_and_deliver<W: World, R>(
         });
         (result, queue.vhost(), FollowUps::of(world, queue, &mut effects, now))
     })?;
-    follow_ups.run(world, id);
+    if let Some(follow_ups) = follow_ups {
+        follow_ups.run(world, id);
+    }
     let mut dead = Vec::new();
-    record_effects(world, effects, &mut dead);
+    record_effects(world, &mut effects, &mut dead);
     if !dead.is_empty() {
         publish_dead_letters(world, vhost, dead);
     }

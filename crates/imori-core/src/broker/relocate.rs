@@ -155,7 +155,7 @@ impl Relocation<'_> {
     }
 
     /// Tells readers of the message, whose queues are unlocked.
-    fn tell<W: World>(&self, world: &W, actor: &Actor<'_>, lsn: Lsn, effects: Effects) {
+    fn tell<W: World>(&self, world: &W, actor: &Actor<'_>, lsn: Lsn, mut effects: Effects) {
         let publication = Publication::of_stored(self.message);
         let address = AddressView::new(&self.route.address);
         let batch = Batch {
@@ -170,6 +170,6 @@ impl Relocation<'_> {
             change_and_deliver(world, *id, |_, _| ());
         }
         // Nothing is pushed out, so that nothing dies of it.
-        record_effects(world, effects, &mut Vec::new());
+        record_effects(world, &mut effects, &mut Vec::new());
     }
 }

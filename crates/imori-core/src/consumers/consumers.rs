@@ -185,6 +185,23 @@ impl Consumers {
         self.seekers_len > 0
     }
 
+    /// The first in turn, of a queue whose consumers take what comes first, one as well as another.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<Reader> {
+        debug_assert!(self.seekers_len == 0 && !self.is_single_active, "they would have to be asked");
+        self.turns.first_key_value().map(|(_, reader)| *reader)
+    }
+
+    /// Notes that the first in turn has been served, where there are no groups: the next of its priority comes.
+    #[inline]
+    pub(crate) fn served_in_turn(&mut self, reader: Reader) {
+        // Alone, its turn is next again.
+        if self.turns.len() > 1 && !self.is_single_active {
+            self.wait(reader);
+            self.wake(reader);
+        }
+    }
+
     /// The next in turn behind `after` to whom a message may be offered: who gets deliveries, can take more, and wants
     /// the message. A browser is offered nothing, as it would take nothing.
     #[inline]
@@ -370,11 +387,7 @@ impl Consumers {
             let passed = groups.give(reader, message);
             self.note_freed(passed);
         }
-        // Alone, its turn is next again.
-        if self.turns.len() > 1 && !self.is_single_active {
-            self.wait(reader);
-            self.wake(reader);
-        }
+        self.served_in_turn(reader);
     }
 
     /// Notes that the consumer whose turn it was cannot take more until it is woken.

@@ -178,7 +178,7 @@ impl UnsentDeadLetters {
         let mut effects = Effects::default();
         queue.send_pending_dead_letters(world.now(), &mut effects);
         let mut dead = Vec::new();
-        record_effects(world, effects, &mut dead);
+        record_effects(world, &mut effects, &mut dead);
         UnsentDeadLetters { vhost: queue.vhost(), dead }
     }
 

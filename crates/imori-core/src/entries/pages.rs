@@ -147,6 +147,11 @@ impl Pages {
         self.all.is_empty()
     }
 
+    /// Tells whether there are none, and nobody has to be told of any that went.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.all.is_empty() && self.gone_untold == 0 && self.transient_gone.is_empty()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.all.len()
     }

@@ -176,13 +176,10 @@ impl InboxAddress {
     fn read(text: &[u8]) -> Option<InboxAddress> {
         let text: &[u8; ADDRESS_CHARS] = text.try_into().ok()?;
         let ([owner, inbox, first, second], last) = text.as_chunks::<8>() else { return None };
-        // A character outside the alphabet sets bits that no value has: all are judged together at the end.
-        let mut foreign = 0;
-        let (owner, inbox) = (bits(owner, &mut foreign), bits(inbox, &mut foreign));
-        let (first, second) = (bits(first, &mut foreign), bits(second, &mut foreign));
-        let last = bits(<&[u8; 6]>::try_from(last).ok()?, &mut foreign);
+        let (owner, inbox) = (bits(owner)?, bits(inbox)?);
+        let (first, second, last) = (bits(first)?, bits(second)?, bits(<&[u8; 6]>::try_from(last).ok()?)?);
         // An address has only one text: bits of the last character that belong to no byte are zero.
-        if foreign > VALUE_MAX || last & 0xf != 0 {
+        if last & 0xf != 0 {
             return None;
         }
         let secret = u128::from(first) << 80 | u128::from(second) << 32 | u128::from(last >> 4);
@@ -198,16 +195,18 @@ impl InboxAddress {
     }
 }
 
-/// The bits for which these characters stand, six each. The count is fixed, so that no loop is left.
+/// The bits for which these characters stand, six each; `None` where one is outside the alphabet. The count is fixed, so
+/// that no loop is left.
 #[inline(always)]
-fn bits<const N: usize>(chars: &[u8; N], foreign: &mut u8) -> u64 {
-    let mut bits = 0;
-    for digit in chars {
+fn bits<const N: usize>(digits: &[u8; N]) -> Option<u64> {
+    // A character outside the alphabet sets bits that no value has: all are judged together at the end.
+    let (mut bits, mut all) = (0, 0);
+    for digit in digits {
         let value = value(*digit);
-        *foreign |= value;
+        all |= value;
         bits = bits << 6 | u64::from(value);
     }
-    bits
+    if all > VALUE_MAX { None } else { Some(bits) }
 }
 
 /// The alphabet of RFC 4648, section 5: safe in URLs, destinations and subjects.

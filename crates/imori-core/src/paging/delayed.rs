@@ -11,6 +11,7 @@ use super::draft::PageDraft;
 use super::restore::FoundPage;
 use crate::confirm::Lsn;
 use crate::entries::{DuePlace, Entry, PageId, PageSource, Pages, Stub};
+use crate::features::QueueFeatures;
 use crate::limits::{PAGE_BYTES_GOAL, PAGED_BYTES_GOAL};
 use crate::queue::{Effects, Queue};
 use crate::time::Time;
@@ -197,6 +198,7 @@ impl Queue {
             return;
         }
         self.pages.hold_delayed(id, found.iter().map(|found| (found.due, found.sequence)).collect());
+        self.features.add(QueueFeatures::DELAYED);
         self.delayed.get_or_insert_default();
         self.with_delayed(|delayed, pages| {
             for FoundDelayed { lsn, due, sequence, body_bytes, name } in found {

@@ -7,6 +7,7 @@
 use super::draft::PageDraft;
 use crate::confirm::Lsn;
 use crate::entries::{Entry, Gathered, InJournal, JournalRead, PageId, PagePart, Part};
+use crate::features::QueueFeatures;
 use crate::message::MessageView;
 use crate::queue::Queue;
 use crate::time::Time;
@@ -80,6 +81,7 @@ impl Queue {
         }
         let priority = page.priority;
         self.copying += 1;
+        self.features.add(QueueFeatures::PAGES);
         Some(PageDraft { id, priority, is_durable: true, is_copy: true, entries, dues: Vec::new() })
     }
 

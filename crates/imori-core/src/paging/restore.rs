@@ -98,6 +98,7 @@ impl Queue {
             level.position = level.position.max(position);
         }
         self.charge_room();
+        self.renew_features();
         too_often
     }
 
@@ -106,6 +107,7 @@ impl Queue {
         let earlier =
             |count: DeliveryCount| (count.record_ref.lsn, EarlierDeliveries { count, annotations: None });
         self.counts.extend(counts.map(earlier));
+        self.renew_features();
     }
 
     /// Takes the annotations of messages whose delivery counts it has.

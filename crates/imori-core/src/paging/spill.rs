@@ -9,6 +9,7 @@ use crate::delivery::{AnnotatedMessage, DeliveryCount, EarlierDeliveries};
 use crate::entries::{
     Entry, GonePage, PageId, PageKeep, PagePart, PagePlace, PageSource, Pages, Part, Run, first_position,
 };
+use crate::features::QueueFeatures;
 use crate::limits::{PAGE_BYTES_GOAL, PAGED_BYTES_GOAL, SEEK_PAGES};
 use crate::queue::{Effects, Overflow, Queue};
 use crate::time::Time;
@@ -29,6 +30,7 @@ impl Queue {
             }
             self.writing += drafts.len();
             if !drafts.is_empty() {
+                self.features.add(QueueFeatures::PAGES);
                 self.page_retry = None;
                 work.push(PageWork::Write(drafts));
             }
@@ -147,6 +149,7 @@ impl Queue {
         }
         self.pages.failed(id);
         self.pages.forget(id);
+        self.renew_features();
     }
 
     /// Takes the readable entries of a page; returns how many are lost.
@@ -278,6 +281,7 @@ impl Queue {
         let Spill { bytes, mut drafts, .. } = spill;
         drafts.append(&mut self.spill_delayed(end, bytes_max.saturating_sub(bytes)));
         self.copying += drafts.len();
+        self.renew_features();
         drafts
     }
 

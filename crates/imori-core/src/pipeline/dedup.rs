@@ -50,11 +50,13 @@ pub(crate) fn enqueue_deduplicated<W: World>(
                 sum.refused_by = report.refused_by.or(sum.refused_by.take());
             });
         }
-        let each = queues.iter_mut().map(|(id, queue)| (id, FollowUps::of(world, queue, &mut effects, now)));
+        let each = queues
+            .iter_mut()
+            .filter_map(|(id, queue)| Some((id, FollowUps::of(world, queue, &mut effects, now)?)));
         each.collect::<Vec<_>>()
     });
     follow_ups.into_iter().for_each(|(id, follow_ups)| follow_ups.run(world, id));
-    record_effects(world, effects, dead);
+    record_effects(world, &mut effects, dead);
 }
 
 fn enqueue_one<W: World>(

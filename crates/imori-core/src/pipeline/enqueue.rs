@@ -24,15 +24,31 @@ pub(crate) fn enqueue<W: World>(
 ) {
     match queues {
         [] => {}
-        [queue] => enqueue_in(world, *queue, batch, shared, reports, dead),
+        [queue] => enqueue_in_one(world, *queue, batch, shared, reports, dead),
+        queues => enqueue_in_each(world, queues, batch, shared, reports, dead),
+    }
+}
+
+#[inline(never)]
+fn enqueue_in_each<W: World>(
+    world: &W,
+    queues: &[QueueId],
+    batch: &Batch<'_>,
+    shared: &mut SharedHeaders,
+    reports: &mut Reports<'_>,
+    dead: &mut Vec<DeadLetter>,
+) {
+    match queues {
         queues if batch.messages.len() > 1 && are_read_apart(world, queues) => {
-            queues.iter().for_each(|queue| enqueue_in(world, *queue, batch, shared, reports, dead));
+            queues.iter().for_each(|queue| enqueue_in_one(world, *queue, batch, shared, reports, dead));
         }
         // Message by message, as somebody may read several of them in one session (decision 0072).
         queues => {
             for (index, batch) in batch.each() {
                 let mut reports = reports.one(index);
-                queues.iter().for_each(|queue| enqueue_in(world, *queue, &batch, shared, &mut reports, dead));
+                queues
+                    .iter()
+                    .for_each(|queue| enqueue_in_one(world, *queue, &batch, shared, &mut reports, dead));
             }
         }
     }
@@ -55,7 +71,21 @@ fn are_read_apart<W: World>(world: &W, queues: &[QueueId]) -> bool {
     true
 }
 
-fn enqueue_in<W: World>(
+#[inline(never)]
+fn enqueue_in_one<W: World>(
+    world: &W,
+    id: QueueId,
+    batch: &Batch<'_>,
+    shared: &mut SharedHeaders,
+    reports: &mut Reports<'_>,
+    dead: &mut Vec<DeadLetter>,
+) {
+    enqueue_in(world, id, batch, shared, reports, dead);
+}
+
+/// Gives a batch to one queue. It stands in line where a plain message goes to one queue, as most do.
+#[inline(always)]
+pub(crate) fn enqueue_in<W: World>(
     world: &W,
     id: QueueId,
     batch: &Batch<'_>,
@@ -83,12 +113,12 @@ fn enqueue_in<W: World>(
                 Err(_) => report.refused_by = Some(queue.name().clone()),
             });
         }
-        Some(FollowUps::of(world, queue, &mut effects, now))
+        FollowUps::of(world, queue, &mut effects, now)
     });
     if let Some(follow_ups) = follow_ups.flatten() {
         follow_ups.run(world, id);
     }
-    record_effects(world, effects, dead);
+    record_effects(world, &mut effects, dead);
 }
 
 /// Offers a delivery of `queue` to a consumer.

@@ -18,9 +18,23 @@ pub(crate) struct FollowUps {
 }
 
 impl FollowUps {
-    /// Gathers the work of a queue that has changed, and records what it counted while nobody else has it.
+    /// Gathers the work of a queue that has changed, and records what it counted while nobody else has it. `None` where
+    /// there is no work, as after nearly every message that did not wait.
     #[inline]
-    pub(crate) fn of<W: World>(world: &W, queue: &mut Queue, effects: &mut Effects, now: Time) -> FollowUps {
+    pub(crate) fn of<W: World>(
+        world: &W,
+        queue: &mut Queue,
+        effects: &mut Effects,
+        now: Time,
+    ) -> Option<Box<FollowUps>> {
+        if queue.is_at_rest(BYTES_TOLD_STEP) && !effects.have_counts() {
+            return None;
+        }
+        Some(FollowUps::gather(world, queue, effects, now))
+    }
+
+    #[inline(never)]
+    fn gather<W: World>(world: &W, queue: &mut Queue, effects: &mut Effects, now: Time) -> Box<FollowUps> {
         record_counts(world, effects);
         if let Some(change) = queue.bytes_changed(BYTES_TOLD_STEP) {
             world.bytes_changed(queue.vhost(), change);
@@ -28,11 +42,12 @@ impl FollowUps {
         let share = world.queue_memory_bytes();
         // Whether publishers wait hangs on what is being written.
         let pages = queue.page_work(now, share);
-        FollowUps { pages, unthrottled: queue.weigh(share), wake_up: queue.new_wake_up() }
+        let (unthrottled, wake_up) = (queue.weigh(share), queue.new_wake_up());
+        queue.renew_features_in_use();
+        Box::new(FollowUps { pages, unthrottled, wake_up })
     }
 
     /// Does it; nothing is locked.
-    #[inline]
     pub(crate) fn run<W: World>(self, world: &W, id: QueueId) {
         self.pages.into_iter().for_each(|work| world.page(id, work));
         unthrottle(world, self.unthrottled);

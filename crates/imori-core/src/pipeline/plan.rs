@@ -29,7 +29,7 @@ impl<'r> Plan<'r> {
     #[inline]
     pub(crate) fn of<W: World>(world: &W, route: &'r Route, batch: &Batch<'_>) -> Plan<'r> {
         let none = Plan { durability: None, is_for_dedup: false };
-        let Some(first) = batch.messages.first() else { return none };
+        let Some(first) = batch.messages.first().filter(|_| needs_plan(batch)) else { return none };
         let view = first.view();
         let has_id = view.property(Property::MessageId).is_some();
         if route.queues.is_empty() || !view.properties.is_persistent && !has_id {
@@ -59,6 +59,13 @@ impl<'r> Plan<'r> {
         }
         Ok(())
     }
+}
+
+/// Tells whether the queues have to be asked about a batch at all.
+#[inline]
+pub(crate) fn needs_plan(batch: &Batch<'_>) -> bool {
+    let properties = batch.messages.first().map(|first| first.view().properties);
+    properties.is_some_and(|properties| properties.is_persistent || properties.has(Property::MessageId))
 }
 
 /// The plan for a dead letter: no queue keeps one that comes back to it unrejected.

@@ -9,7 +9,7 @@ use crate::delivery::{AnnotatedMessage, RecordRef};
 use crate::id::DurableQueueId;
 use crate::limits::RECORD_SLACK_BYTES;
 use crate::message::{AddressView, DeathReason, Deaths, Publication};
-use crate::queue::{DeadLetter, Effects};
+use crate::queue::{DeadLetter, Effects, RareEffects};
 use crate::record::{
     NewRecord, RecordKind, annotation_records, count_records, encode_message, encode_settle, purge_records,
     settle_records,
@@ -75,36 +75,50 @@ pub(crate) fn group_bytes<'a>(records: impl IntoIterator<Item = &'a NewRecord>) 
 /// Records the effects of a change of a queue, except those of [`record_counts`], and adds its dead letters to
 /// `dead_letters`.
 #[inline]
-pub(crate) fn record_effects<W: World>(world: &W, effects: Effects, dead_letters: &mut Vec<DeadLetter>) {
-    let Effects { dead, settled, purged, counted, pending_dead_letters, died, waited, .. } = effects;
+pub(crate) fn record_effects<W: World>(world: &W, effects: &mut Effects, dead_letters: &mut Vec<DeadLetter>) {
+    if !effects.are_none() {
+        record_some_effects(world, effects, dead_letters);
+    }
+}
+
+#[inline(never)]
+fn record_some_effects<W: World>(world: &W, effects: &mut Effects, dead_letters: &mut Vec<DeadLetter>) {
     debug_assert!(
-        counted.is_empty() && pending_dead_letters.is_empty(),
+        effects.counted.is_empty() && effects.pending_dead_letters().is_empty(),
         "they are recorded while their queue is locked"
     );
-    record_settled(world, &settled);
+    record_settled(world, &effects.settled);
+    if let Some(waited) = effects.waited {
+        world.observe(Latency::QueueWait, waited);
+    }
+    let Some(rare) = effects.take_rare() else { return };
+    let RareEffects { dead, purged, died, .. } = *rare;
     if !purged.is_empty() {
         world.append(purge_records(&purged));
     }
-    if !dead.is_empty() {
-        dead_letters.extend(dead);
-    }
-    if died != [0; DeathReason::ALL.len()] {
-        for (reason, times) in DeathReason::ALL.into_iter().zip(died) {
+    dead_letters.extend(dead);
+    for (reason, times) in DeathReason::ALL.into_iter().zip(died) {
+        if times > 0 {
             world.count_many(Counter::died(reason), times as usize);
         }
-    }
-    if let Some(waited) = waited {
-        world.observe(Latency::QueueWait, waited);
     }
 }
 
 /// Records delivery counts. The caller has the queue locked: of two records of one message the later counts, so that
 /// they have to be in the order of the events.
+#[inline]
 pub(crate) fn record_counts<W: World>(world: &W, effects: &mut Effects) {
-    if !effects.counted.is_empty() || !effects.pending_dead_letters.is_empty() {
-        let mut counted = std::mem::take(&mut effects.counted);
-        // Pending dead letters were given out before.
-        counted.append(&mut effects.pending_dead_letters);
+    if effects.have_counts() {
+        record_some_counts(world, effects);
+    }
+}
+
+#[inline(never)]
+fn record_some_counts<W: World>(world: &W, effects: &mut Effects) {
+    let mut counted = std::mem::take(&mut effects.counted);
+    // Pending dead letters were given out before.
+    counted.append(&mut effects.take_pending_dead_letters());
+    if !counted.is_empty() {
         world.append(count_records(&counted));
     }
 }

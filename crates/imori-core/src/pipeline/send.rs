@@ -3,14 +3,15 @@
 use super::batch::Batch;
 use super::dead_letter::publish_dead_letters;
 use super::dedup::enqueue_deduplicated;
-use super::enqueue::enqueue;
+use super::enqueue::{enqueue, enqueue_in};
 use super::live::send_live;
-use super::plan::Plan;
+use super::plan::{Plan, needs_plan};
 use super::record::record;
 use super::report::Reports;
 use crate::error::BrokerError;
 use crate::id::VhostId;
 use crate::outbound::SharedHeaders;
+use crate::queue::DeadLetter;
 use crate::route::Route;
 use crate::time::Time;
 use crate::world::{Counter, Sent, World};
@@ -27,18 +28,10 @@ pub(crate) fn send<W: World>(
     shared: &mut SharedHeaders,
     reports: &mut Reports<'_>,
 ) -> Result<(), BrokerError> {
-    let plan = Plan::of(world, route, batch);
-    plan.check(world, batch)?;
-    if !route.queues.is_empty() {
-        check_bytes(world, batch.vhost)?;
-    }
     let traced = world.trace_from().map(|from| (from, reports.receivers()));
     let mut dead = Vec::new();
-    if plan.is_for_dedup {
-        enqueue_deduplicated(world, route, batch, reports, &mut dead);
-    } else {
-        record(world, &plan, batch, reports);
-        enqueue(world, &route.queues, batch, shared, reports, &mut dead);
+    if !route.queues.is_empty() {
+        send_to_queues(world, route, batch, shared, reports, &mut dead)?;
     }
     send_live(world, route, batch, shared, reports);
     if !dead.is_empty() {
@@ -50,6 +43,48 @@ pub(crate) fn send<W: World>(
     }
     if let Some((from, before)) = traced {
         trace(world, from, batch, reports.receivers().saturating_sub(before));
+    }
+    Ok(())
+}
+
+/// Publishes a batch to the queues of a route. A message that is neither persistent nor has an id needs no plan.
+#[inline]
+fn send_to_queues<W: World>(
+    world: &W,
+    route: &Route,
+    batch: &mut Batch<'_>,
+    shared: &mut SharedHeaders,
+    reports: &mut Reports<'_>,
+    dead: &mut Vec<DeadLetter>,
+) -> Result<(), BrokerError> {
+    if needs_plan(batch) {
+        return send_planned(world, route, batch, shared, reports, dead);
+    }
+    check_bytes(world, batch.vhost)?;
+    match &*route.queues {
+        [queue] => enqueue_in(world, *queue, batch, shared, reports, dead),
+        queues => enqueue(world, queues, batch, shared, reports, dead),
+    }
+    Ok(())
+}
+
+#[inline(never)]
+fn send_planned<W: World>(
+    world: &W,
+    route: &Route,
+    batch: &mut Batch<'_>,
+    shared: &mut SharedHeaders,
+    reports: &mut Reports<'_>,
+    dead: &mut Vec<DeadLetter>,
+) -> Result<(), BrokerError> {
+    let plan = Plan::of(world, route, batch);
+    plan.check(world, batch)?;
+    check_bytes(world, batch.vhost)?;
+    if plan.is_for_dedup {
+        enqueue_deduplicated(world, route, batch, reports, dead);
+    } else {
+        record(world, &plan, batch, reports);
+        enqueue(world, &route.queues, batch, shared, reports, dead);
     }
     Ok(())
 }

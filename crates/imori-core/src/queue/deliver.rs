@@ -5,13 +5,29 @@ use super::queue::{Queue, ROOM_CHARGE, ROOM_KEPT};
 use crate::consumers::{Stance, is_grouped};
 use crate::delivery::{Delivery, Taken};
 use crate::entries::Entry;
+use crate::features::QueueFeatures;
 use crate::id::Reader;
 use crate::message::DeathReason;
 use crate::time::Time;
 
 impl Queue {
     /// Gives out waiting messages for as long as somebody takes them.
+    #[inline]
     pub fn deliver(
+        &mut self,
+        now: Time,
+        offer: &mut impl FnMut(Reader, &Delivery<'_>) -> Taken,
+        effects: &mut Effects,
+    ) {
+        self.debug_features();
+        // After nearly every settle nothing waits, and none of the parts that have something to do then is used.
+        if self.features.any(QueueFeatures::OF_DELIVER) || !self.ready.is_empty() {
+            self.deliver_waiting(now, offer, effects);
+        }
+    }
+
+    #[inline(never)]
+    fn deliver_waiting(
         &mut self,
         now: Time,
         offer: &mut impl FnMut(Reader, &Delivery<'_>) -> Taken,
@@ -30,7 +46,7 @@ impl Queue {
                 continue;
             }
             if !self.consumers.has_groups() && is_grouped(&entry.message.view()) {
-                self.consumers.begin_groups();
+                self.begin_groups();
                 self.ready.put_back(entry);
                 break;
             }
@@ -38,7 +54,10 @@ impl Queue {
             let address = entry.address();
             let delivery = Delivery { is_last: self.ready.is_empty(), ..entry.delivery(&address) };
             match self.offer_in_turn(&delivery, stance, offer) {
-                Some(taken) => self.note_taken(entry, taken, now, effects),
+                Some(taken) => {
+                    self.activity.delivered(taken, entry.envelope.is_redelivered);
+                    self.note_taken(entry, taken, now, effects);
+                }
                 None => self.ready.put_back(entry),
             }
         }
@@ -71,7 +90,6 @@ impl Queue {
             match offer(reader, delivery) {
                 taken @ (Taken::Settled | Taken::Unsettled) => {
                     self.consumers.served(reader, &delivery.message);
-                    self.activity.delivered(taken, delivery.is_redelivered);
                     return Some(taken);
                 }
                 Taken::Full => self.consumers.wait(reader),
@@ -95,11 +113,11 @@ impl Queue {
     /// Where failures are limited, a delivery counts as failed until something else is heard: a message that
     /// kills the broker meets its limit too.
     pub(crate) fn note_given_out(&mut self, entry: &Entry, effects: &mut Effects) {
-        if !self.counts.is_empty() {
+        if self.features.any(QueueFeatures::COUNTS) {
             self.counts.remove(&entry.envelope.lsn);
-        }
-        if self.settings.delivery_limit.is_some() {
-            effects.counted.extend(self.count(entry, entry.envelope.failures.saturating_add(1)));
+            if self.settings.delivery_limit.is_some() {
+                effects.counted.extend(self.count(entry, entry.envelope.failures.saturating_add(1)));
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use super::leave::Effects;
 use super::pending_dead_letters::PendingDeadLetters;
 use super::queue::Queue;
 use crate::entries::Entry;
+use crate::features::QueueFeatures;
 use crate::limits::{PENDING_DEAD_LETTER_BYTES_MAX, RECORD_SLACK_BYTES};
 use crate::message::{DeathReason, Deaths, Envelope};
 use crate::time::Time;
@@ -37,9 +38,11 @@ impl Queue {
             entry.envelope.is_rejected = true;
         }
         if self.death_reason(&entry.envelope).is_some() {
-            effects.pending_dead_letters.extend(self.count(&entry, entry.envelope.failures));
+            let counted = self.count(&entry, entry.envelope.failures);
+            effects.rare_mut().pending_dead_letters.extend(counted);
         }
         let sequence = entry.envelope.sequence;
+        self.features.add(QueueFeatures::PENDING_DEAD_LETTERS);
         let pending = self.pending_dead_letters.get_or_insert_with(|| Box::new(PendingDeadLetters::new(now)));
         pending.add(sequence, reason, entry.memory());
         self.give_out(entry);

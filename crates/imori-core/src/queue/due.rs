@@ -3,11 +3,13 @@
 use super::leave::Effects;
 use super::queue::Queue;
 use crate::entries::{Delayed, Entry, Front, Pages, TakenOut};
+use crate::features::QueueFeatures;
 use crate::policy::Overflow;
 use crate::time::Time;
 
 impl Queue {
     pub(crate) fn delay(&mut self, due: Time, entry: Entry) {
+        self.features.add(QueueFeatures::DELAYED);
         self.delayed.get_or_insert_default();
         self.with_delayed(|delayed, _| delayed.insert(due, entry));
     }
@@ -29,6 +31,7 @@ impl Queue {
     /// are too many, the next arrival makes some go, as it does after a release.
     pub fn all_restored(&mut self, now: Time) {
         self.move_due_in_place(now);
+        self.renew_features();
     }
 
     /// Takes the delayed messages that were due by then.

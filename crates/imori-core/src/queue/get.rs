@@ -5,6 +5,7 @@ use super::queue::Queue;
 use crate::consumers::is_grouped;
 use crate::delivery::{Delivery, Outcome, RecordRef, Taken};
 use crate::entries::Entry;
+use crate::features::QueueFeatures;
 use crate::id::ConnectionId;
 use crate::message::DeathReason;
 use crate::time::Time;
@@ -56,7 +57,7 @@ impl Queue {
                     self.note_given_out(&entry, effects);
                     if !self.consumers.has_groups() && is_grouped(&entry.message.view()) {
                         // Until it is settled nobody else gets a message of its group.
-                        self.consumers.begin_groups();
+                        self.begin_groups();
                     }
                     self.give_out(entry);
                     self.charge_room();
@@ -72,6 +73,7 @@ impl Queue {
         if self.ready.is_empty() || self.ready.has_front() && !self.is_held_up() {
             return Got::Empty;
         }
+        self.features.add(QueueFeatures::ASKERS);
         let waiting = self.askers.get_or_insert_default();
         if !waiting.contains(&asker) {
             waiting.push(asker);

@@ -61,6 +61,7 @@ impl Queue {
         if !matched.is_empty() {
             self.governed = Some(Box::new(Governed { declared, matched }));
         }
+        self.renew_features();
     }
 
     /// Removes what the settings in effect do not let wait. Messages on disk follow when they are read.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::queue::Queue;
 use crate::delivery::{AnnotatedMessage, DeliveryCount, Outcome, RecordRef};
 use crate::entries::{Entry, Page, PurgedPage};
+use crate::features::QueueFeatures;
 use crate::id::Reader;
 use crate::message::{DeathReason, Deaths, Message};
 use crate::name::Name;
@@ -15,24 +16,31 @@ use crate::time::Time;
 /// The effects of a change of a queue, to be carried out after it is unlocked.
 #[derive(Debug, Default)]
 pub struct Effects {
-    /// Dead letters, on their way to the queue's dead-letter exchange.
-    pub dead: Vec<DeadLetter>,
     /// Messages with a record that the queue is done with.
     pub settled: Vec<RecordRef>,
     /// Delivery counts of recorded messages that failed, or may.
     pub counted: Vec<DeliveryCount>,
+    /// How long a message waited that was given out.
+    pub waited: Option<Duration>,
+    /// Effects that most changes do not have: one word, which is all that a message without them pays.
+    rare: Option<Box<RareEffects>>,
+    /// Bytes that may be written where dead letters go; none where there is enough for all of them.
+    room: Option<usize>,
+    /// The first of them moves, however much it takes.
+    has_first: bool,
+}
+
+/// The effects that most changes of a queue do not have.
+#[derive(Debug, Default)]
+pub struct RareEffects {
+    /// Dead letters, on their way to the queue's dead-letter exchange.
+    pub dead: Vec<DeadLetter>,
     /// Delivery counts of pending dead letters, which stay here for want of room.
     pub pending_dead_letters: Vec<DeliveryCount>,
     /// Pages with messages that were purged.
     pub purged: Vec<PurgedPage>,
     /// How many messages died, by [`DeathReason::ALL`].
     pub died: [u32; DeathReason::ALL.len()],
-    /// How long a message waited that was given out.
-    pub waited: Option<Duration>,
-    /// Bytes that may be written where dead letters go; none where there is enough for all of them.
-    room: Option<usize>,
-    /// The first of them moves, however much it takes.
-    has_first: bool,
 }
 
 impl Effects {
@@ -49,8 +57,51 @@ impl Effects {
     }
 
     /// Counts a message that died.
+    /// Tells whether there is nothing to carry out.
+    #[inline]
+    pub(crate) fn are_none(&self) -> bool {
+        self.settled.is_empty() && self.counted.is_empty() && self.rare.is_none() && self.waited.is_none()
+    }
+
+    /// Tells whether there are delivery counts to record.
+    #[inline]
+    pub(crate) fn have_counts(&self) -> bool {
+        !self.counted.is_empty() || self.rare.is_some()
+    }
+
+    /// The rare effects, to add to them.
+    pub(crate) fn rare_mut(&mut self) -> &mut RareEffects {
+        self.rare.get_or_insert_default()
+    }
+
+    /// Takes the rare effects, if there are any.
+    pub(crate) fn take_rare(&mut self) -> Option<Box<RareEffects>> {
+        self.rare.take()
+    }
+
+    /// The dead letters.
+    pub fn dead(&self) -> &[DeadLetter] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.dead)
+    }
+
+    /// The pages with messages that were purged.
+    pub fn purged(&self) -> &[PurgedPage] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.purged)
+    }
+
+    /// The delivery counts of pending dead letters.
+    pub fn pending_dead_letters(&self) -> &[DeliveryCount] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.pending_dead_letters)
+    }
+
+    /// Takes the delivery counts of pending dead letters.
+    pub(crate) fn take_pending_dead_letters(&mut self) -> Vec<DeliveryCount> {
+        self.rare.as_mut().map(|rare| std::mem::take(&mut rare.pending_dead_letters)).unwrap_or_default()
+    }
+
+    /// Notes that a message died.
     pub(crate) fn count_death(&mut self, reason: DeathReason) {
-        if let Some(died) = self.died.get_mut(reason as usize) {
+        if let Some(died) = self.rare_mut().died.get_mut(reason as usize) {
             *died += 1;
         }
     }
@@ -141,6 +192,8 @@ impl Queue {
             {
                 self.die(entry, DeathReason::Rejected, now, effects);
             }
+            // The consumer looks on its own from now on.
+            self.renew_features();
         }
         was_out
     }
@@ -212,7 +265,7 @@ impl Queue {
     pub(crate) fn dead_letter(&self, entry: &Entry, reason: DeathReason, now: Time, effects: &mut Effects) {
         effects.count_death(reason);
         match self.dead(entry, reason, now) {
-            Some(dead) => effects.dead.push(dead),
+            Some(dead) => effects.rare_mut().dead.push(dead),
             None => effects.settled.extend(self.record_ref(entry.envelope.lsn)),
         }
     }
@@ -244,7 +297,7 @@ impl Queue {
         if !is_kept && self.keeps(lsn) {
             self.live_records.remove(lsn);
         }
-        if !self.counts.is_empty() {
+        if self.features.any(QueueFeatures::COUNTS) {
             self.counts.remove(&lsn);
         }
     }
@@ -338,7 +391,7 @@ mod tests {
             let before = Deaths::default().and(&Name::from("other"), DeathReason::Expired, &address, Time(7));
             stage.publish_with("a", &properties(), Some(&Arc::new(before))).unwrap();
             stage.settle(1, Outcome::Reject);
-            let dead = stage.effects.dead.pop().unwrap();
+            let dead = stage.effects.rare_mut().dead.pop().unwrap();
             assert_eq!(
                 (dead.exchange.to_string(), dead.routing_key.to_string()),
                 ("dlx".into(), expected.into())
@@ -398,7 +451,7 @@ mod tests {
                 for _ in 0..before {
                     stage.settle(1, Outcome::Release { failed: true });
                 }
-                stage.effects.dead.clear();
+                stage.effects.rare_mut().dead.clear();
                 let told = stage.queue.death(1, outcome, stage.now).map(|dead| shown(&dead));
                 stage.settle(1, outcome);
                 let row = format!("{outcome:?} after {before} failures of {limit:?}");

@@ -27,7 +27,7 @@ pub use crate::policy::Overflow;
 pub use dedup::Dedup;
 pub use get::Got;
 pub use in_effect::{Sources, in_effect};
-pub use leave::{DeadLetter, Effects};
+pub use leave::{DeadLetter, Effects, RareEffects};
 pub use peek::{Peek, PeekPage, PeekPart};
 pub use publish::{Arrival, Published, QueueFull};
 pub use queue::{Durability, Queue};

@@ -9,6 +9,7 @@ use crate::confirm::{Level, Lsn};
 use crate::consumers::{Stance, is_grouped};
 use crate::delivery::{Delivery, DeliveryCount, Taken};
 use crate::entries::Entry;
+use crate::features::QueueFeatures;
 use crate::id::Reader;
 use crate::message::{AddressView, DeathReason, Deaths, Envelope, Properties, Publication};
 use crate::policy::Overflow;
@@ -50,7 +51,85 @@ impl Queue {
     ///
     /// # Errors
     /// [`QueueFull`] where the length limit is reached and the policy is to refuse.
+    #[inline]
     pub fn publish(
+        &mut self,
+        publication: &Publication<'_>,
+        arrival: &Arrival<'_>,
+        offer: &mut impl FnMut(Reader, &Delivery<'_>) -> Taken,
+        effects: &mut Effects,
+    ) -> Result<Published, QueueFull> {
+        self.debug_features();
+        let properties = publication.view().properties;
+        let is_plain = properties.delay_ms.is_none() && !is_grouped(&publication.view());
+        // Nearly every message: no part of the queue concerns it, and the first consumer may have it.
+        if is_plain && !self.features.any(QueueFeatures::OF_PUBLISH) && self.ready.is_empty() {
+            while let Some(reader) = self.consumers.first() {
+                let delivery = Delivery {
+                    message: publication.view(),
+                    address: arrival.address,
+                    deaths: arrival.deaths,
+                    sequence: self.next_sequence,
+                    failures: 0,
+                    is_redelivered: false,
+                    is_last: true,
+                };
+                let taken = offer(reader, &delivery);
+                if matches!(taken, Taken::Settled | Taken::Unsettled) {
+                    self.consumers.served_in_turn(reader);
+                    self.note_delivered(publication, arrival, taken, effects);
+                    return Ok(Published::Delivered);
+                }
+                self.consumers.wait(reader);
+            }
+            return self.publish_to_wait(publication, arrival, effects);
+        }
+        self.publish_with_care(publication, arrival, offer, effects)
+    }
+
+    /// Notes that a new message was delivered without waiting.
+    #[inline]
+    fn note_delivered(
+        &mut self,
+        publication: &Publication<'_>,
+        arrival: &Arrival<'_>,
+        taken: Taken,
+        effects: &mut Effects,
+    ) {
+        self.activity.delivered(taken, false);
+        self.activity.published += 1;
+        if taken == Taken::Settled {
+            self.next_sequence += 1;
+            if arrival.lsn != Lsn::NONE {
+                effects.settled.extend(self.record_ref(arrival.lsn));
+            }
+            return;
+        }
+        let entry = self.entry(publication, arrival);
+        self.gauge.add(Entry::CHARGE);
+        self.note_given_out(&entry, effects);
+        self.give_out(entry);
+        self.charge_room();
+    }
+
+    /// Lets a message wait that nobody takes now, or refuses it.
+    fn publish_to_wait(
+        &mut self,
+        publication: &Publication<'_>,
+        arrival: &Arrival<'_>,
+        effects: &mut Effects,
+    ) -> Result<Published, QueueFull> {
+        if self.refuses(1, publication.view().body.len() as u64) {
+            self.refuse(publication, arrival, effects);
+            return Err(QueueFull);
+        }
+        self.enqueue(publication, arrival, effects);
+        Ok(Published::Waiting)
+    }
+
+    /// Takes a message where one of [`QueueFeatures::OF_PUBLISH`] is used, the message uses one, or others wait.
+    #[inline(never)]
+    fn publish_with_care(
         &mut self,
         publication: &Publication<'_>,
         arrival: &Arrival<'_>,
@@ -70,7 +149,7 @@ impl Queue {
         if is_offered && due(publication, arrival).is_none() && self.consumers.has_any() {
             let view = publication.view();
             if !self.consumers.has_groups() && is_grouped(&view) {
-                self.consumers.begin_groups();
+                self.begin_groups();
                 // Each has a look of its own now, which is at the end before something new is offered.
                 self.seek(arrival.now, offer, effects);
             }
@@ -84,32 +163,13 @@ impl Queue {
                 is_last: is_empty,
             };
             let stance = Stance::Fresh((!is_empty).then_some(end));
-            match self.offer_in_turn(&delivery, stance, offer) {
-                Some(Taken::Settled) => {
-                    self.next_sequence += 1;
-                    self.activity.published += 1;
-                    effects.settled.extend(self.record_ref(arrival.lsn));
-                    self.seek_behind(&view, arrival.now, offer, effects);
-                    return Ok(Published::Delivered);
-                }
-                Some(Taken::Unsettled) => {
-                    self.activity.published += 1;
-                    let entry = self.entry(publication, arrival);
-                    self.gauge.add(Entry::CHARGE);
-                    self.note_given_out(&entry, effects);
-                    self.give_out(entry);
-                    self.charge_room();
-                    self.seek_behind(&view, arrival.now, offer, effects);
-                    return Ok(Published::Delivered);
-                }
-                _ => {}
+            if let Some(taken) = self.offer_in_turn(&delivery, stance, offer) {
+                self.note_delivered(publication, arrival, taken, effects);
+                self.seek_behind(&view, arrival.now, offer, effects);
+                return Ok(Published::Delivered);
             }
         }
-        if self.refuses(1, publication.view().body.len() as u64) {
-            self.refuse(publication, arrival, effects);
-            return Err(QueueFull);
-        }
-        self.enqueue(publication, arrival, effects);
+        self.publish_to_wait(publication, arrival, effects)?;
         if self.consumers.has_seekers() && self.ready_end > end && self.consumers.pass(end, self.ready_end) {
             self.seek(arrival.now, offer, effects);
         }

@@ -68,7 +68,7 @@ impl Queue {
                 effects.settled.extend(lsns.iter().filter_map(|lsn| self.record_ref(*lsn)));
             }
             (Some(durability), None) => match self.pages.purge(durability.id, part.id) {
-                Some(purged) => effects.purged.push(purged),
+                Some(purged) => effects.rare_mut().purged.push(purged),
                 None => self.pages.let_go(part.id, part.len),
             },
             (None, _) => self.pages.let_go(part.id, part.len),

@@ -25,6 +25,7 @@ use crate::confirm::{Level, Lsn};
 use crate::consumers::{ConsumeRefusal, Consumers, Selection};
 use crate::delivery::{DeliveryCount, EarlierDeliveries, RecordRef};
 use crate::entries::{Delayed, Entry, LiveRecords, PageId, Pages, Ready};
+use crate::features::QueueFeatures;
 use crate::id::{ConnectionId, DurableQueueId, Reader, VhostId};
 use crate::limits::DEDUP_BYTES_MAX;
 use crate::memory::Gauge;
@@ -56,6 +57,8 @@ pub struct Queue {
     /// The policies that act on it, if any do.
     pub(crate) governed: Option<Box<Governed>>,
     pub(crate) durability: Option<Durability>,
+    /// The parts below that it uses. It lies beside what every message reads.
+    pub(crate) features: QueueFeatures,
     /// Delayed messages; few queues have any.
     pub(crate) delayed: Option<Box<Delayed>>,
     pub(crate) dedup: Option<Box<Dedup>>,
@@ -114,9 +117,10 @@ pub struct Queue {
 impl Queue {
     /// Makes an empty queue whose waiting messages are charged to `gauge`.
     pub fn new(vhost: VhostId, name: Name, settings: QueueSettings, gauge: Gauge, now: Time) -> Queue {
-        Queue {
+        let mut queue = Queue {
             vhost,
             name,
+            features: QueueFeatures::default(),
             durability: None,
             ready: Ready::new(settings.priority_max),
             delayed: None,
@@ -152,7 +156,9 @@ impl Queue {
             room_charged: 0,
             wake_up: None,
             gauge,
-        }
+        };
+        queue.renew_features();
+        queue
     }
 
     /// Makes it outlive the broker, which is said once, before it has any message.
@@ -195,6 +201,16 @@ impl Queue {
     pub fn body_bytes(&self) -> u64 {
         let delayed = self.delayed.as_ref().map_or(0, |delayed| delayed.body_bytes());
         self.ready.body_bytes() + delayed + self.unsettled_bytes
+    }
+
+    /// Tells whether nobody has to see to it: no message waits, its bytes are about as many as its vhost was told, and
+    /// none of [`QueueFeatures::OF_FOLLOW_UPS`] is used.
+    #[inline]
+    pub(crate) fn is_at_rest(&self, least: u64) -> bool {
+        self.debug_features();
+        !self.features.any(QueueFeatures::OF_FOLLOW_UPS)
+            && self.ready.is_empty()
+            && self.unsettled_bytes.abs_diff(self.bytes_told) < least
     }
 
     /// By how many bytes these are more, or fewer, than when it was asked last; `None` where that is less than `least`.
@@ -297,6 +313,7 @@ impl Queue {
     pub fn add_consumer(&mut self, reader: Reader, priority: i32, is_exclusive: bool, now: Time) {
         self.last_used = now;
         self.consumers.add(reader, priority, is_exclusive, None);
+        self.renew_features();
     }
 
     /// Adds a consumer, who was admitted and does not take just what comes first.
@@ -310,6 +327,7 @@ impl Queue {
     ) {
         self.last_used = now;
         self.consumers.add(reader, priority, is_exclusive, Some(selection));
+        self.renew_features();
     }
 
     /// Forgets a consumer; tells whether the queue has to go with it.
@@ -317,6 +335,7 @@ impl Queue {
     pub fn remove_consumer(&mut self, reader: Reader, now: Time) -> bool {
         self.last_used = now;
         let was_consumer = self.consumers.remove(reader);
+        self.renew_features();
         was_consumer && self.settings.is_auto_delete && self.consumers.is_empty()
     }
 
@@ -327,6 +346,7 @@ impl Queue {
 
     /// Notes that a consumer gives up its credit once it has all that there is for it.
     pub(crate) fn drain(&mut self, reader: Reader) {
+        self.features.add(QueueFeatures::DRAINING);
         let draining = self.draining.get_or_insert_default();
         if !draining.contains(&reader) {
             draining.push(reader);
@@ -335,7 +355,15 @@ impl Queue {
 
     /// Ends the draining of consumers as far as there is nothing more for them. `end` is told the name of the queue and
     /// whether that is so, and tells whether a consumer has ended it.
-    pub(crate) fn end_drains(&mut self, mut end: impl FnMut(Reader, &Name, bool) -> bool) {
+    #[inline]
+    pub(crate) fn end_drains(&mut self, end: impl FnMut(Reader, &Name, bool) -> bool) {
+        if self.features.any(QueueFeatures::DRAINING) {
+            self.end_some_drains(end);
+        }
+    }
+
+    #[inline(never)]
+    fn end_some_drains(&mut self, mut end: impl FnMut(Reader, &Name, bool) -> bool) {
         let Some(mut draining) = self.draining.take() else { return };
         draining.retain(|reader| {
             let is_all = self.ready.is_empty()
@@ -345,6 +373,7 @@ impl Queue {
             !end(*reader, &self.name, is_all)
         });
         self.draining = Some(draining).filter(|draining| !draining.is_empty());
+        self.renew_features();
     }
 
     /// Notes that somebody declared it again.
@@ -407,6 +436,54 @@ impl Queue {
         let record_ref = self.record_ref(entry.envelope.lsn)?;
         let is_rejected = entry.envelope.is_rejected;
         Some(DeliveryCount { record_ref, failures, is_redelivered: true, is_rejected })
+    }
+}
+
+impl Queue {
+    /// Makes the word say what is used now.
+    pub(crate) fn renew_features(&mut self) {
+        self.features = self.features_in_use();
+    }
+
+    /// Does so where some of it has to be seen to after each change: that may be over.
+    #[inline]
+    pub(crate) fn renew_features_in_use(&mut self) {
+        if self.features.any(QueueFeatures::OF_FOLLOW_UPS) {
+            self.renew_features();
+        }
+    }
+
+    /// Holds the word against what is used, in builds that check.
+    #[inline]
+    pub(crate) fn debug_features(&self) {
+        debug_assert!(
+            self.features.has_all(self.features_in_use()),
+            "{:?} miss some of {:?}",
+            self.features,
+            self.features_in_use()
+        );
+    }
+
+    fn features_in_use(&self) -> QueueFeatures {
+        let has_pages =
+            !self.pages.is_at_rest() || self.writing + self.copying > 0 || self.page_retry.is_some();
+        let is_sought = self.seek_again.is_some() || self.has_sought || !self.sought.is_empty();
+        let has_counts = self.settings.delivery_limit.is_some() || !self.counts.is_empty();
+        let mut features = QueueFeatures::default();
+        features.add_if(QueueFeatures::DELAYED, self.delayed.is_some());
+        features.add_if(QueueFeatures::DEDUP, self.dedup.is_some());
+        features.add_if(QueueFeatures::PENDING_DEAD_LETTERS, self.pending_dead_letters.is_some());
+        features.add_if(QueueFeatures::PAGES, has_pages);
+        features.add_if(QueueFeatures::THROTTLE, self.waiting_publishers.is_some());
+        features.add_if(QueueFeatures::ASKERS, self.askers.is_some());
+        features.add_if(QueueFeatures::DRAINING, self.draining.is_some());
+        features.add_if(QueueFeatures::SEEKERS, self.consumers.has_seekers() || is_sought);
+        features.add_if(QueueFeatures::GROUPS, self.consumers.has_groups());
+        features.add_if(QueueFeatures::SINGLE_ACTIVE, self.settings.is_single_active);
+        features.add_if(QueueFeatures::NO_LOCAL, self.no_local.is_some());
+        features.add_if(QueueFeatures::EXPIRES, self.settings.expires.is_some());
+        features.add_if(QueueFeatures::COUNTS, has_counts);
+        features
     }
 }
 

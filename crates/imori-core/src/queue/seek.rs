@@ -55,7 +55,7 @@ impl Queue {
             match sought {
                 Sought::Message(entry, ..) if !self.consumers.has_groups() && is_first_of_group(&entry) => {
                     self.consumers.give_back(reader, seeker);
-                    self.consumers.begin_groups();
+                    self.begin_groups();
                     continue;
                 }
                 Sought::Message(entry, priority, stand) => {
@@ -98,6 +98,13 @@ impl Queue {
                 return;
             }
         }
+    }
+
+    /// Keeps groups of messages together from now on.
+    #[cold]
+    pub(crate) fn begin_groups(&mut self) {
+        self.consumers.begin_groups();
+        self.renew_features();
     }
 
     /// Lets consumers look on that may want what the group of this message left: it was the last one of that.

@@ -253,7 +253,8 @@ impl Stage {
 
     /// The bodies dead-lettered since the last call, each with the reason of its last death.
     pub(crate) fn dead_lettered(&mut self) -> String {
-        let dead_lettered: Vec<String> = self.effects.dead.drain(..).map(|dead| shown(&dead)).collect();
+        let dead_lettered: Vec<String> =
+            self.effects.rare_mut().dead.drain(..).map(|dead| shown(&dead)).collect();
         dead_lettered.join(" ")
     }
 }

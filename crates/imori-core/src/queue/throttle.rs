@@ -12,6 +12,7 @@
 
 use super::queue::Queue;
 use super::waiting_publishers::{WaitingPublishers, throttled_above};
+use crate::features::QueueFeatures;
 use crate::id::ConnectionId;
 
 impl Queue {
@@ -34,6 +35,7 @@ impl Queue {
         if is_under_way && self.ready.memory() + self.delayed_memory() > throttled_above(share) {
             self.waiting_publishers
                 .get_or_insert_with(|| Box::new(WaitingPublishers::begin(self.gauge.clone())));
+            self.features.add(QueueFeatures::THROTTLE);
             return self.go_on_asking(Vec::new());
         }
         let unthrottled = self.unthrottle();

@@ -105,7 +105,8 @@ pub(crate) fn ready(world: &TestWorld, name: &str) -> Vec<(Lsn, String)> {
             };
             queue.deliver(now, &mut take_one, &mut effects);
             let is_given = |lsn| given.as_ref().is_some_and(|(body, _)| bodies.get(&lsn) == Some(body));
-            let left = effects.dead.iter().filter_map(|dead| dead.record_ref).chain(effects.settled);
+            let left = effects.dead().iter().filter_map(|dead| dead.record_ref);
+            let left = left.chain(effects.settled.iter().copied());
             let (of_given, over): (Vec<Lsn>, Vec<Lsn>) =
                 left.map(|record_ref| record_ref.lsn).partition(|lsn| is_given(*lsn));
             // They were over before, behind others that were not.
@@ -131,7 +132,7 @@ pub(crate) fn held(world: &TestWorld, name: &str) -> Vec<Lsn> {
         for now in [Time(0), FAR] {
             queue.deliver(now, &mut |_, _| Taken::Settled, &mut effects);
         }
-        let died = effects.dead.iter().filter_map(|dead| dead.record_ref);
+        let died = effects.dead().iter().filter_map(|dead| dead.record_ref);
         let mut lsns: Vec<Lsn> =
             effects.settled.iter().copied().chain(died).map(|record_ref| record_ref.lsn).collect();
         lsns.sort_unstable();

@@ -180,7 +180,7 @@ fn what_is_known_of_deliveries_holds_for_what_was_delayed() {
         let given = given(&mut queue, DUE, &mut effects);
         assert_eq!(given, expected, "{failures} of {limit:?}");
         let dead_lettered: Vec<u64> = effects
-            .dead
+            .dead()
             .iter()
             .filter_map(|dead| dead.record_ref)
             .map(|record_ref| record_ref.lsn.0)

@@ -123,8 +123,8 @@ impl Bench {
     /// Records what followed, and asks for what is to be done.
     fn follow_up(&mut self) {
         self.work.extend(self.queue.page_work(self.now, self.share));
-        let Effects { dead, settled, counted, .. } = std::mem::take(&mut self.effects);
-        assert!(dead.is_empty(), "nobody gets the dead");
+        assert!(self.effects.dead().is_empty(), "nobody gets the dead");
+        let Effects { settled, counted, .. } = std::mem::take(&mut self.effects);
         if !counted.is_empty() {
             self.disk.append(RecordKind::Count, encode_counts(&counted), false);
         }

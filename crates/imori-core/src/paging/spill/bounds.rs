@@ -180,7 +180,7 @@ fn what_is_too_much_goes_when_it_was_read_where_the_oldest_go() {
         let mut effects = Effects::default();
         assert_eq!(queue.page_read(id, entries, NOW, &mut effects), 0);
         let dead_lettered: Vec<u64> = effects
-            .dead
+            .dead()
             .iter()
             .filter_map(|dead| dead.record_ref)
             .map(|record_ref| record_ref.lsn.0)

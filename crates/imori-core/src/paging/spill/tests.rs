@@ -131,12 +131,12 @@ impl Twins {
             .settled
             .iter()
             .copied()
-            .chain(effects.dead.iter().filter_map(|dead| dead.record_ref))
+            .chain(effects.dead().iter().filter_map(|dead| dead.record_ref))
             .collect();
         for (kind, payload) in [
             (RecordKind::Count, (!effects.counted.is_empty()).then(|| encode_counts(&effects.counted))),
             (RecordKind::Settle, (!settled.is_empty()).then(|| encode_settle(&settled))),
-            (RecordKind::Purge, purge_records(&effects.purged).pop().map(|record| record.payload)),
+            (RecordKind::Purge, purge_records(effects.purged()).pop().map(|record| record.payload)),
         ] {
             let Some(payload) = payload else { continue };
             self.disk.last += 1;
@@ -284,7 +284,7 @@ impl Twins {
             self.calm(choice);
             self.paged.queue.expire(self.now, &mut self.paged.effects);
             self.plain.queue.expire(self.now, &mut self.plain.effects);
-            let has_changed = !self.paged.effects.dead.is_empty() || !self.paged.effects.settled.is_empty();
+            let has_changed = !self.paged.effects.dead().is_empty() || !self.paged.effects.settled.is_empty();
             self.follow_up();
             if !has_changed && self.work.is_empty() {
                 break;

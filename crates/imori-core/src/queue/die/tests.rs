@@ -61,13 +61,13 @@ fn dead_letters_without_room_are_pending_and_go_in_their_order() {
         assert_eq!((stage.dead_lettered(), stage.queue.unsettled_len()), (String::new(), 3), "{reason}");
         assert_eq!(stage.queue.floor(), Some(Lsn(1)), "their records are needed");
         let known: Vec<_> =
-            stage.effects.pending_dead_letters.iter().map(|count| count.record_ref.lsn.0).collect();
+            stage.effects.pending_dead_letters().iter().map(|count| count.record_ref.lsn.0).collect();
         assert_eq!(known, [2, 1, 3], "that is not forgotten");
         let is_told = |count: &DeliveryCount| (count.failures, count.is_rejected) == (failures, is_rejected);
         assert!(
-            stage.effects.pending_dead_letters.iter().all(is_told),
+            stage.effects.pending_dead_letters().iter().all(is_told),
             "{:?}",
-            stage.effects.pending_dead_letters
+            stage.effects.pending_dead_letters()
         );
         assert_eq!(room(&mut stage, Some(2 * ONE)), format!("a:{reason} b:{reason}"));
         assert_eq!(stage.queue.floor(), Some(Lsn(3)));
@@ -100,12 +100,12 @@ fn nothing_overtakes_pending_dead_letters() {
     stage.effects = Effects::default();
     // The second dies before the first has had its turn.
     assert!(stage.queue.settle(2, Outcome::Reject, stage.now, &mut stage.effects));
-    assert_eq!(stage.effects.dead.len(), 0);
+    assert_eq!(stage.effects.dead().len(), 0);
     stage.deliver();
     assert_eq!(
         stage
             .effects
-            .dead
+            .dead()
             .iter()
             .map(|dead| dead.record_ref.expect("it has a record").lsn.0)
             .collect::<Vec<_>>(),

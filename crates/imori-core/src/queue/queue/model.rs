@@ -202,7 +202,7 @@ proptest! {
                 }
             }
             prop_assert_eq!(&stage.given, &model.given, "{:?}", step);
-            let dead_lettered: Vec<String> = stage.effects.dead.iter().map(shown).collect();
+            let dead_lettered: Vec<String> = stage.effects.dead().iter().map(shown).collect();
             prop_assert_eq!(&dead_lettered, &model.gone, "{:?}", step);
             prop_assert_eq!(stage.queue.ready_len(), model.ready.len());
             prop_assert_eq!(stage.queue.unsettled_len(), model.unsettled.len());

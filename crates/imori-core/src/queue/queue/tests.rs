@@ -1,9 +1,12 @@
 use std::fmt::Write;
+use std::num::NonZeroU32;
 
 use std::time::Duration;
 
 use super::super::publish::Published;
-use super::super::test_stage::{SECOND, Stage, UNLIMITED, dead_lettering, properties_with, reader};
+use super::super::test_stage::{
+    SECOND, Stage, UNLIMITED, dead_lettering, properties, properties_with, reader,
+};
 use super::*;
 use crate::delivery::Outcome;
 
@@ -217,4 +220,28 @@ fn everything_is_charged_until_it_is_gone() {
         drop(stage);
         assert_eq!(gauge.bytes(), 0);
     }
+}
+
+#[test]
+fn a_queue_has_a_bit_for_each_part_that_it_uses_and_none_for_others() {
+    let plain = Stage::new(QueueSettings::default()).queue;
+    assert_eq!(plain.features, QueueFeatures::default());
+    let seconds = Some(Duration::from_secs(9));
+    for (settings, expected) in [
+        (QueueSettings { expires: seconds, ..QueueSettings::default() }, QueueFeatures::EXPIRES),
+        (QueueSettings { dedup_window: seconds, ..QueueSettings::default() }, QueueFeatures::DEDUP),
+        (QueueSettings { is_single_active: true, ..QueueSettings::default() }, QueueFeatures::SINGLE_ACTIVE),
+        (QueueSettings { delivery_limit: Some(2), ..QueueSettings::default() }, QueueFeatures::COUNTS),
+    ] {
+        assert_eq!(Stage::new(settings).queue.features, expected);
+    }
+    let mut delayed = properties();
+    delayed.delay_ms = NonZeroU32::new(1_000);
+    let mut stage = Stage::new(QueueSettings::default());
+    stage.publish_with("a", &delayed, None).expect("there is room");
+    assert_eq!(stage.queue.features, QueueFeatures::DELAYED);
+    stage.pass(Duration::from_secs(1));
+    stage.deliver();
+    stage.queue.renew_features();
+    assert_eq!(stage.queue.features, QueueFeatures::default(), "it is due, and none is left");
 }
