@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+import socket
 import struct
 import time
 from collections.abc import Iterator
@@ -51,6 +52,22 @@ def raw(shared: Imori) -> Iterator[RawAmqp10]:
     """A client with a session on channel 0."""
     with RawAmqp10(shared) as raw:
         yield raw.log_in()
+
+
+@pytest.mark.parametrize(
+    "header", [b"AMQP\x07\1\0\0", b"AMQP\3\2\0\0", b"AMQP\0\2\0\0", b"AMQP\xff\0\0\0"]
+)
+def test_an_unknown_protocol_is_answered_by_the_header_that_is_wanted(
+    shared: Imori, header: bytes
+) -> None:
+    # AMQP 1.0, 2.2: the broker answers with a header that it takes, and closes.
+    assert shared.amqp is not None
+    with socket.create_connection(shared.amqp, timeout=DEADLINE_S) as client:
+        client.sendall(header)
+        answer = b""
+        while part := client.recv(64):
+            answer += part
+    assert answer == frames.SASL_HEADER
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ use imori_core::world::World;
 use crate::codec::composite::Composite;
 use crate::codec::composites::{DeliveryState, Disposition};
 use crate::codec::frame::{FrameKind, push_frame};
-use crate::codec::restricted::Role;
+use crate::codec::restricted::{ReceiverSettleMode, Role};
 use crate::limits::FRAME_BYTES_MIN;
 use crate::link::{End, Link};
 use crate::session::{Session, session_of};
@@ -133,18 +133,19 @@ impl Client {
         self.send(world, session_of(channel), (channel, confirm), performative);
     }
 
-    /// Tells the outcome of a client's message once `confirm` is reached.
+    /// Tells the outcome of a client's message once `confirm` is reached. Where the link settles second, the client
+    /// settles the delivery after that (AMQP 1.0, 2.6.12).
     pub(crate) fn tell_outcome<W: World>(
         &self,
         world: &W,
-        (channel, id): (u16, u32),
+        (channel, id, mode): (u16, u32, ReceiverSettleMode),
         confirm: Confirm,
         state: DeliveryState<'_>,
     ) {
         let disposition = Disposition {
             role: Role::Receiver,
             first: id,
-            settled: true,
+            settled: mode == ReceiverSettleMode::First,
             state: Some(state),
             ..Disposition::default()
         };

@@ -381,6 +381,11 @@ impl Connection {
                 let shared = unread.kept_body(frame.len, payload.len());
                 return self.take_of_session(world, frame, &performative, (payload, shared), budget);
             }
+            // AMQP 1.0, 2.7.1: it is sent on channel 0.
+            (Action::Open, Performative::Open(_)) if channel != 0 => {
+                let text = format_args!("`open` came on channel {channel}; send it on channel 0");
+                return Err((0, Failure::Connection(ProtocolError::new(condition::NOT_ALLOWED, text))));
+            }
             (Action::Open, Performative::Open(op)) => {
                 budget.spend(1, 0, None);
                 let idle = open(&mut self.client, world, op).map_err(|failure| (channel, failure))?;

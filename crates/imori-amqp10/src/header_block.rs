@@ -33,6 +33,9 @@ pub(crate) const SECTIONS: u8 = 1;
 /// Begins a block in which texts stand that the client sent as numbers, and which is none of a section.
 const TEXTS: &[u8] = &[0x00, 0x53, 0x01, 0xa0];
 
+/// Takes the place of [`TEXTS`] where the client sent `first-acquirer` false; there may be no texts then.
+const ACQUIRED: &[u8] = &[0x00, 0x53, 0x02, 0xa0];
+
 /// Bytes in front of such texts: the constructor and their length.
 pub(crate) const TEXTS_HEAD_BYTES: usize = TEXTS.len() + 1;
 
@@ -44,16 +47,22 @@ pub(crate) const REPLY_TO_GROUP_ID: &str = "JMS_AMQP_REPLY_TO_GROUP_ID";
 /// The application property that other protocols know as the application that sent a message.
 pub(crate) const APP_ID: &str = "app-id";
 
-/// Puts texts in front of sections.
-pub(crate) fn with_texts(texts: &[u8], sections: &[u8]) -> Vec<u8> {
+/// Puts texts in front of sections, and whether another link may have acquired the message before it came.
+pub(crate) fn with_texts(texts: &[u8], was_acquired: bool, sections: &[u8]) -> Vec<u8> {
     let len = u8::try_from(texts.len()).expect("two identifiers that were numbers are short");
-    [TEXTS, &[len], texts, sections].concat()
+    [if was_acquired { ACQUIRED } else { TEXTS }, &[len], texts, sections].concat()
+}
+
+/// Tells whether another link may have acquired the message before it came (AMQP 1.0, 3.2.1).
+#[inline]
+pub(crate) fn was_acquired(block: &[u8]) -> bool {
+    block.starts_with(ACQUIRED)
 }
 
 /// The sections of a block, without texts in front of them.
 #[inline]
 pub(crate) fn sections(block: &[u8]) -> &[u8] {
-    match block.strip_prefix(TEXTS) {
+    match block.strip_prefix(TEXTS).or_else(|| block.strip_prefix(ACQUIRED)) {
         Some([len, rest @ ..]) => rest.get(usize::from(*len)..).unwrap_or_default(),
         _ => block,
     }

@@ -7,6 +7,9 @@ use crate::address::Node;
 use crate::codec::composites::Attach;
 use crate::codec::restricted::{ReceiverSettleMode, Role, SenderSettleMode};
 
+/// The descriptor of the outcome rejected, by which a source lists it.
+const REJECTED: &str = "amqp:rejected:list";
+
 /// A link. The broker's end has the client's handle too.
 #[derive(Debug)]
 pub(crate) struct Link {
@@ -16,6 +19,8 @@ pub(crate) struct Link {
     pub(crate) address: Option<Box<str>>,
     /// The settlement that its attach asks of both ends.
     pub(crate) settles: (SenderSettleMode, ReceiverSettleMode),
+    /// The source has the outcome rejected (AMQP 1.0, 3.5.3).
+    pub(crate) can_reject: bool,
     /// The temporary node of its connection that it is to.
     pub(crate) temporary: Option<Name>,
     /// The end that the broker has.
@@ -25,10 +30,12 @@ pub(crate) struct Link {
 impl Link {
     /// The link of an attach, to a node of this address.
     pub(crate) fn new(attach: &Attach<'_>, address: Option<&str>, end: End) -> Link {
+        let outcomes = attach.source.and_then(|source| source.outcomes);
         Link {
             name: attach.name.into(),
             address: address.map(Into::into),
             settles: (attach.snd_settle_mode, attach.rcv_settle_mode),
+            can_reject: outcomes.is_some_and(|outcomes| outcomes.contains(REJECTED)),
             temporary: None,
             end,
         }
@@ -47,6 +54,15 @@ pub(crate) enum End {
 }
 
 impl End {
+    /// The producer, if it is one.
+    #[inline]
+    pub(crate) fn target(&self) -> Option<&TargetEnd> {
+        match self {
+            End::Target(end) => Some(end),
+            End::Source(_) | End::Detached => None,
+        }
+    }
+
     /// The role of the client, as long as the link is attached.
     pub(crate) fn role(&self) -> Option<Role> {
         match self {
@@ -108,6 +124,12 @@ pub(crate) enum Receiver {
 pub(crate) struct Unfinished {
     /// The delivery's number in the session, as the client wrote it.
     pub(crate) delivery_id: u32,
+    /// The delivery's name on the link.
+    pub(crate) delivery_tag: Box<[u8]>,
+    /// The format that its first transfer names.
+    pub(crate) message_format: Option<u32>,
+    /// The settlement by the broker that its first transfer asks for.
+    pub(crate) rcv_settle_mode: Option<ReceiverSettleMode>,
     /// Some transfer of it said that it is settled.
     pub(crate) settled: bool,
     /// The transaction that its first transfer names.

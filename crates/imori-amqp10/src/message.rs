@@ -21,7 +21,7 @@ use crate::codec::sections::{Section, SectionKind, Sections};
 use crate::codec::value::{self, Map, Symbol, Timestamp};
 use crate::header_block::{
     APP_ID, CONTENT, GROUP_ID, GROUP_SEQUENCE, Parts, REPLY_TO_GROUP_ID, SECTIONS, TEXTS_HEAD_BYTES,
-    ends_group, is_of_deaths, sections, uuid_text, with_texts,
+    ends_group, is_of_deaths, sections, uuid_text, was_acquired, with_texts,
 };
 use crate::limits::{ADDED_ANNOTATIONS_BYTES_MAX, APPLICATION_PROPERTIES_MAX, SECTIONS_BYTES_MAX};
 use crate::protocol_error::ProtocolError;
@@ -96,7 +96,7 @@ pub fn read<'a>(payload: &'a [u8], origins: Origins, user: &[u8]) -> Result<Inco
         return Err(other_user(claimed, user));
     }
     let made = [own.message_id, own.correlation_id].map(number_text);
-    let block = Block::new(text, &made);
+    let block = Block::new(text, &made, header.first_acquirer == Some(false));
     let mut set = |property, part: Option<&[u8]>| {
         if let Some(span) = part.and_then(|part| block.span(part)) {
             properties.set(property, span);
@@ -228,12 +228,12 @@ struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    fn new(sections: &'a [u8], made: &[Option<String>; 2]) -> Block<'a> {
-        if made.iter().all(Option::is_none) {
+    fn new(sections: &'a [u8], made: &[Option<String>; 2], was_acquired: bool) -> Block<'a> {
+        if !was_acquired && made.iter().all(Option::is_none) {
             return Block { whole: Cow::Borrowed(sections), sections, before: 0 };
         }
         let texts: String = made.iter().flatten().map(String::as_str).collect();
-        let whole = Cow::Owned(with_texts(texts.as_bytes(), sections));
+        let whole = Cow::Owned(with_texts(texts.as_bytes(), was_acquired, sections));
         Block { whole, sections, before: TEXTS_HEAD_BYTES + texts.len() }
     }
 
@@ -264,12 +264,13 @@ pub(crate) fn push_head(
     readers: HeaderReaders,
 ) {
     let message = &delivery.message;
+    let is_acquired = origins.form(message.properties.origin).is_some() && was_acquired(message.text);
     let header = Header {
         durable: message.properties.is_persistent,
         priority: message.properties.priority.unwrap_or(Header::default().priority),
         // A message that died does not expire again.
         ttl: message.properties.expiration_ms.filter(|_| delivery.died().is_none()),
-        first_acquirer: !delivery.is_redelivered,
+        first_acquirer: (!delivery.is_redelivered && !is_acquired).then_some(true),
         delivery_count: delivery.failures,
     };
     header.encode(out);

@@ -13,6 +13,9 @@ use crate::protocol_error::ProtocolError;
 /// The property of a node by which it ends.
 const LIFETIME_POLICY: &str = "lifetime-policy";
 
+/// The property of a node that lists how it gives messages away.
+const SUPPORTED_DIST_MODES: &str = "supported-dist-modes";
+
 /// The event by which a temporary node ends. The end of its connection is always one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lifetime {
@@ -37,8 +40,9 @@ impl Lifetime {
     /// Reads the policy among the properties of a node that is to be made; `delete-on-close` where there is none.
     ///
     /// # Errors
-    /// `amqp:invalid-field`.
+    /// `amqp:invalid-field`, also for another property of a wrong type.
     pub(crate) fn read(properties: Option<Map<'_>>) -> Result<Lifetime, ProtocolError> {
+        check_types(properties.unwrap_or(Map::EMPTY))?;
         let Some(policy) = properties.and_then(|properties| properties.find(LIFETIME_POLICY)) else {
             return Ok(Lifetime::Close);
         };
@@ -69,6 +73,29 @@ impl Lifetime {
         });
         properties
     }
+}
+
+/// AMQP 1.0, 3.5.9: the keys of node properties are symbols, and the modes of a node are one or an array of them.
+fn check_types(properties: Map<'_>) -> Result<(), ProtocolError> {
+    for (key, value) in properties.iter() {
+        let Value::Symbol(Symbol(key)) = key else {
+            let text = "a key of the node's properties is no symbol; send symbols";
+            return Err(ProtocolError::new(condition::INVALID_FIELD, text));
+        };
+        let is_right = match (key, value) {
+            (SUPPORTED_DIST_MODES, Value::Symbol(_)) => true,
+            (SUPPORTED_DIST_MODES, Value::Array(array)) => {
+                array.iter().all(|mode| matches!(mode, Value::Symbol(_)))
+            }
+            (SUPPORTED_DIST_MODES, _) => false,
+            _ => true,
+        };
+        if !is_right {
+            let text = format_args!("the node property `{key}` is neither a symbol nor an array of symbols");
+            return Err(ProtocolError::new(condition::INVALID_FIELD, text));
+        }
+    }
+    Ok(())
 }
 
 /// The end of a client that made a node.

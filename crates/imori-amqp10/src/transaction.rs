@@ -150,6 +150,22 @@ impl Transactions {
         Ok(())
     }
 
+    /// Tells whether one of them is to settle deliveries of a session.
+    pub(crate) fn retire_in(&self, session: SessionId) -> bool {
+        self.open
+            .values()
+            .flat_map(|transaction| &transaction.retired)
+            .any(|retired| retired.session == session)
+    }
+
+    /// Tells whether one of them is to settle this delivery.
+    pub(crate) fn retire(&self, session: SessionId, number: u64) -> bool {
+        self.open.values().flat_map(|transaction| &transaction.retired).any(|retired| {
+            let Numbers::Range(first, last) = retired.numbers else { return false };
+            retired.session == session && (first..=last).contains(&number)
+        })
+    }
+
     /// The steps of a transaction.
     pub(crate) fn steps(&self, id: TransactionId) -> &[Step] {
         self.open.get(&id).map_or(&[], |transaction| &transaction.steps)

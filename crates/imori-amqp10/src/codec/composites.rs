@@ -343,8 +343,8 @@ composites! {
         default priority: u8 = 4,
         /// Milliseconds for which it is of use.
         optional ttl: u32,
-        /// Tells that nobody else had it before.
-        default first_acquirer: bool = false,
+        /// Tells that no other link had it before; absent means what false does.
+        optional first_acquirer: bool,
         /// Tries that failed.
         default delivery_count: u32 = 0,
     }

@@ -205,10 +205,22 @@ pub(crate) fn forget_nodes<W: World>(client: &mut Client, world: &W, channel: u1
     end_temporary_nodes(client, world);
 }
 
-/// Releases the deliveries that a consumer has not settled, or a part of them; tells whether those were all.
+/// Releases the deliveries that a consumer has not settled, or a part of them; tells whether those were all. What a
+/// transaction is to settle stays as it is (AMQP 1.0, 4.4.3).
 fn release<W: World>(client: &Client, world: &W, channel: u16, reader: ReaderId) -> Result<bool, Failure> {
     let outcome = Outcome::Release { failed: false };
     let session = session_of(channel);
+    if client.transactions.retire_in(session) {
+        let numbers =
+            world.with_outbound(client.connection, |outbound| outbound.unsettled_of(session, reader));
+        for number in numbers.unwrap_or_default() {
+            if !client.transactions.retire(session, number) {
+                broker::settle(world, &client.actor(), session, Numbers::One(number), outcome)
+                    .map_err(|error| Failure::Session(error.into()))?;
+            }
+        }
+        return Ok(true);
+    }
     match broker::settle(world, &client.actor(), session, Numbers::AllOf(reader), outcome) {
         Ok(report) => Ok(!report.has_more),
         Err(error) => Err(Failure::Session(error.into())),

@@ -148,7 +148,8 @@ fn outcome(disposition: &Disposition<'_>) -> Option<Outcome> {
         Some(DeliveryState::Rejected(_)) => Outcome::Reject,
         Some(DeliveryState::Released(_)) => Outcome::Release { failed: false },
         Some(DeliveryState::Modified(modified)) => of_modified(&modified),
-        None if disposition.settled => Outcome::Release { failed: false },
+        // AMQP 1.0, 3.4.1: `received` is no outcome; who settles with it, or without a state, gives the delivery back.
+        Some(DeliveryState::Received(_)) | None if disposition.settled => Outcome::Release { failed: false },
         Some(DeliveryState::Received(_) | DeliveryState::Declared(_)) | None => return None,
     })
 }

@@ -19,7 +19,7 @@ use crate::codec::composites::{
     Rejected, Released, TransactionalState, Transfer,
 };
 use crate::codec::condition;
-use crate::codec::restricted::Role;
+use crate::codec::restricted::{ReceiverSettleMode, Role};
 use crate::codec::sections::{SectionKind, Sections};
 use crate::codec::symbols::Symbols;
 use crate::codec::value::Symbol;
@@ -58,18 +58,24 @@ pub(super) fn coordinate<W: World>(
         }
     };
     let id = transfer.delivery_id.unwrap_or_default();
+    let link = client.sessions.get(&channel).and_then(|session| session.links.get(&handle));
+    let (mode, can_reject) = link.map_or((ReceiverSettleMode::First, false), |link| {
+        (transfer.rcv_settle_mode.unwrap_or(link.settles.1), link.can_reject)
+    });
     match answered {
         Ok(Answered::Declared(transaction)) => {
             let declared = Declared { txn_id: &transaction.bytes() };
-            client.tell_outcome(world, (channel, id), Confirm::NOW, declared.into());
+            client.tell_outcome(world, (channel, id, mode), Confirm::NOW, declared.into());
         }
         Ok(Answered::Discharged(confirm)) => {
-            client.tell_outcome(world, (channel, id), confirm, Accepted {}.into());
+            client.tell_outcome(world, (channel, id, mode), confirm, Accepted {}.into());
         }
-        // AMQP 1.0, 4.3: a discharge that fails is rejected.
+        // AMQP 1.0, 4.2 and 4.3: a declaration or a discharge that fails is rejected where the source has that outcome;
+        // else the link is detached with the error.
+        Err(error) if !can_reject => return Err(error.of_link(handle)),
         Err(error) => {
             let rejected = Rejected { error: Some(error.error()) };
-            client.tell_outcome(world, (channel, id), Confirm::NOW, rejected.into());
+            client.tell_outcome(world, (channel, id, mode), Confirm::NOW, rejected.into());
         }
     }
     Ok(Performed::Done)
@@ -160,14 +166,27 @@ fn state_of(outcome: Outcome) -> DeliveryState<'static> {
     }
 }
 
-/// Forgets a transaction. Deliveries that the client has forgotten too go back to their queues.
+/// Forgets a transaction. Deliveries that the client has forgotten too go back to their queues, as do those whose links
+/// were detached meanwhile.
 fn roll_back<W: World>(client: &Client, world: &W, transaction: Transaction) {
-    for Retired { session, numbers, .. } in transaction.retired.into_iter().filter(|of| of.is_settled) {
-        let outcome = Outcome::Release { failed: true };
-        // Deliveries of a session that has ended are in their queues already.
+    let outcome = Outcome::Release { failed: true };
+    // Deliveries of a session that has ended are in their queues already.
+    let release = |session, numbers| {
         while broker::settle(world, &client.actor(), session, numbers, outcome)
             .is_ok_and(|report| report.has_more)
         {}
+    };
+    for Retired { session, numbers, is_settled, .. } in transaction.retired {
+        match numbers {
+            _ if is_settled => release(session, numbers),
+            Numbers::Range(first, last) => {
+                let of_ended = |outbound: &mut Outbound| outbound.unsettled_of_ended(session, first, last);
+                for number in world.with_outbound(client.connection, of_ended).unwrap_or_default() {
+                    release(session, Numbers::One(number));
+                }
+            }
+            _ => {}
+        }
     }
 }
 

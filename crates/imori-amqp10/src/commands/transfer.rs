@@ -20,6 +20,7 @@ use crate::client::Client;
 use crate::codec::composites::{Accepted, DeliveryState, Rejected, Released, Transfer};
 use crate::codec::condition;
 use crate::codec::map::MapBuf;
+use crate::codec::restricted::ReceiverSettleMode;
 use crate::codec::value::Value;
 use crate::commands::flow::{count_transfer, link_flow};
 use crate::commands::management::manage;
@@ -69,14 +70,14 @@ pub(crate) fn gather<'a, W: World>(
         (client.settings.message_bytes_max, client.settings.unfinished_bytes_max);
     let unfinished_bytes = client.unfinished_bytes;
     let Some(session) = client.sessions.get_mut(&channel) else { return Ok(Gathered::Part) };
-    let end = match session.links.get_mut(&handle) {
+    let (end, link_mode) = match session.links.get_mut(&handle) {
         None => {
             let text = format_args!("handle {handle} has no link; attach one first");
             return Err(Failure::Session(ProtocolError::new(condition::SESSION_UNATTACHED_HANDLE, text)));
         }
         Some(link) => match &mut link.end {
             End::Detached => return Ok(Gathered::Part),
-            End::Target(end) => end,
+            End::Target(end) => (end, link.settles.1),
             End::Source(_) => {
                 let text =
                     format_args!("handle {handle} is a link by which the broker sends; attach a sender");
@@ -84,12 +85,23 @@ pub(crate) fn gather<'a, W: World>(
             }
         },
     };
+    // AMQP 1.0, 2.7.5: where the link is of mode first, it is illegal to ask for second.
+    if transfer.rcv_settle_mode == Some(ReceiverSettleMode::Second) && link_mode == ReceiverSettleMode::First
+    {
+        let text = "`rcv-settle-mode` is second on a link of mode first; attach the link with second";
+        return Err(ProtocolError::new(condition::INVALID_FIELD, text).of_link(handle));
+    }
     let is_settled = transfer.settled == Some(true);
     let Some(unfinished) = &mut end.unfinished else {
         let Some(delivery_id) = transfer.delivery_id else {
             let text = "the first transfer of a message has no `delivery-id`";
             return Err(ProtocolError::new(condition::INVALID_FIELD, text).of_link(handle));
         };
+        // AMQP 1.0, 2.7.5: the tag must be specified for the first transfer.
+        if transfer.delivery_tag.is_none() {
+            let text = "the first transfer of a message has no `delivery-tag`; name the delivery";
+            return Err(ProtocolError::new(condition::INVALID_FIELD, text).of_link(handle));
+        }
         let last = session.last_begun.replace(delivery_id);
         if let Some(last) = last.filter(|&last| delivery_id.wrapping_sub(last) as i32 <= 0) {
             let text = format_args!("delivery-id `{delivery_id}` comes after `{last}`; count deliveries on");
@@ -103,6 +115,9 @@ pub(crate) fn gather<'a, W: World>(
             return Err(too_large(handle, message_bytes_max));
         }
         if !transfer.more {
+            if payload.is_empty() {
+                return Err(no_payload(handle));
+            }
             let payload = Cow::Borrowed(payload);
             return Ok(Gathered::Whole { transfer: *transfer, transaction: None, payload, shared });
         }
@@ -113,8 +128,15 @@ pub(crate) fn gather<'a, W: World>(
         if unfinished_bytes + payload.len() > unfinished_bytes_max {
             return Err(too_many_parts(unfinished_bytes_max));
         }
-        let unfinished =
-            Unfinished { delivery_id, settled: is_settled, transaction, payload: payload.to_vec() };
+        let unfinished = Unfinished {
+            delivery_id,
+            delivery_tag: transfer.delivery_tag.unwrap_or_default().into(),
+            message_format: transfer.message_format,
+            settled: is_settled,
+            rcv_settle_mode: transfer.rcv_settle_mode,
+            transaction,
+            payload: payload.to_vec(),
+        };
         client.unfinished_bytes = unfinished_bytes + unfinished.held_bytes();
         end.unfinished = Some(unfinished);
         return Ok(Gathered::Part);
@@ -122,6 +144,20 @@ pub(crate) fn gather<'a, W: World>(
     if transfer.delivery_id.is_some_and(|id| id != unfinished.delivery_id) {
         let text = "another message begins before the last one of its link is whole; finish or abort that";
         return Err(ProtocolError::new(condition::INVALID_FIELD, text).of_link(handle));
+    }
+    // AMQP 1.0, 2.7.5: a continuation transfer may leave these out, and does not differ from the first one.
+    let is_other = |field: &str| {
+        let text = format_args!(
+            "the `{field}` of a message changes from one transfer to the next; keep to the first"
+        );
+        ProtocolError::new(condition::INVALID_FIELD, text).of_link(handle)
+    };
+    if transfer.delivery_tag.is_some_and(|tag| *tag != *unfinished.delivery_tag) {
+        return Err(is_other("delivery-tag"));
+    }
+    let first_format = unfinished.message_format.unwrap_or_default();
+    if transfer.message_format.is_some_and(|format| format != first_format) {
+        return Err(is_other("message-format"));
     }
     if transfer.aborted {
         let held = end.unfinished.take().map_or(0, |unfinished| unfinished.held_bytes());
@@ -142,11 +178,18 @@ pub(crate) fn gather<'a, W: World>(
         return Ok(Gathered::Part);
     }
     client.unfinished_bytes = held_by_others;
-    let Some(Unfinished { delivery_id, settled, transaction, payload }) = end.unfinished.take() else {
-        return Ok(Gathered::Part);
+    let Some(unfinished) = end.unfinished.take() else { return Ok(Gathered::Part) };
+    let Unfinished { delivery_id, settled, rcv_settle_mode, transaction, payload, .. } = unfinished;
+    if payload.is_empty() {
+        return Err(no_payload(handle));
+    }
+    let transfer = Transfer {
+        handle,
+        delivery_id: Some(delivery_id),
+        settled: Some(settled),
+        rcv_settle_mode,
+        ..Transfer::default()
     };
-    let transfer =
-        Transfer { handle, delivery_id: Some(delivery_id), settled: Some(settled), ..Transfer::default() };
     Ok(Gathered::Whole { transfer, transaction, payload: Cow::Owned(payload), shared: None })
 }
 
@@ -170,6 +213,13 @@ fn too_many_parts(max: usize) -> Failure {
     Failure::Connection(ProtocolError::new(condition::RESOURCE_LIMIT_EXCEEDED, text))
 }
 
+/// AMQP 1.0, 3.2: a message has a body at least.
+#[cold]
+fn no_payload(handle: u32) -> Failure {
+    let text = "the message has no payload; send a body, if only an empty one";
+    ProtocolError::new(condition::DECODE_ERROR, text).of_link(handle)
+}
+
 #[cold]
 fn too_large(handle: u32, max: usize) -> Failure {
     let text = format_args!("the message has more than {max} bytes; send it as several messages");
@@ -189,7 +239,11 @@ pub(crate) fn publish<W: World>(
     let (handle, id) = (transfer.handle, transfer.delivery_id.unwrap_or_default());
     let is_settled = transfer.settled == Some(true);
     let link = client.sessions.get(&channel).and_then(|session| session.links.get(&handle));
-    let Some(End::Target(end)) = link.map(|link| &link.end) else { return Ok(Performed::Done) };
+    let Some((link, end)) = link.and_then(|link| link.end.target().map(|end| (link, end))) else {
+        return Ok(Performed::Done);
+    };
+    let mode = transfer.rcv_settle_mode.unwrap_or(link.settles.1);
+    let (is_relay, can_reject) = (matches!(end.to, Receiver::Relay), link.can_reject);
     let node = match &end.to {
         Receiver::Node(node) => Some(node),
         Receiver::Relay | Receiver::Management => None,
@@ -204,7 +258,7 @@ pub(crate) fn publish<W: World>(
     if matches!(end.to, Receiver::Management) {
         manage(client, world, (channel, handle), payload)?;
         if !is_settled {
-            client.tell_outcome(world, (channel, id), Confirm::NOW, Accepted {}.into());
+            client.tell_outcome(world, (channel, id, mode), Confirm::NOW, Accepted {}.into());
         }
         budget.spend_change();
         renew_credit(client, world, channel, handle);
@@ -219,7 +273,7 @@ pub(crate) fn publish<W: World>(
             if posted.is_ok() {
                 if !is_settled {
                     let bytes = transaction.bytes();
-                    client.tell_outcome(world, (channel, id), Confirm::NOW, provisional(&bytes));
+                    client.tell_outcome(world, (channel, id, mode), Confirm::NOW, provisional(&bytes));
                 }
                 renew_credit(client, world, channel, handle);
                 return Ok(Performed::Done);
@@ -234,9 +288,14 @@ pub(crate) fn publish<W: World>(
         Err(error) if is_settled || error.condition() == condition::DECODE_ERROR => {
             return Err(error.of_link(handle));
         }
+        // AMQP 1.0, 4.4.1, and the anonymous terminus, 2.2.2: a source that does not have the outcome rejected has its
+        // link detached.
+        Err(error) if !can_reject && (is_relay || error.condition() == condition::TRANSACTION_UNKNOWN_ID) => {
+            return Err(error.of_link(handle));
+        }
         Err(error) => {
             let rejected = Rejected { error: Some(error.error()) };
-            client.tell_outcome(world, (channel, id), Confirm::NOW, rejected.into());
+            client.tell_outcome(world, (channel, id, mode), Confirm::NOW, rejected.into());
             renew_credit(client, world, channel, handle);
             return Ok(Performed::Done);
         }
@@ -250,15 +309,14 @@ pub(crate) fn publish<W: World>(
                 let info =
                     MapBuf::new().with("queue", Value::String(&name)).with("reason", Value::String("maxlen"));
                 let error = crate::codec::composites::Error { info: Some(info.map()), ..error.error() };
-                client.tell_outcome(
-                    world,
-                    (channel, id),
-                    Confirm::NOW,
-                    Rejected { error: Some(error) }.into(),
-                );
+                let rejected = Rejected { error: Some(error) };
+                client.tell_outcome(world, (channel, id, mode), Confirm::NOW, rejected.into());
             }
             None if is_lost => {
-                client.tell_outcome(world, (channel, id), Confirm::NOW, Released {}.into());
+                client.tell_outcome(world, (channel, id, mode), Confirm::NOW, Released {}.into());
+            }
+            None if mode == ReceiverSettleMode::Second => {
+                client.tell_outcome(world, (channel, id, mode), report.confirm, Accepted {}.into());
             }
             None => {
                 let session = session_of(channel);

@@ -117,6 +117,21 @@ impl Outbound {
         counts
     }
 
+    /// The numbers of a reader's unsettled deliveries in a session, in order.
+    pub fn unsettled_of(&self, session: SessionId, reader: ReaderId) -> Vec<u64> {
+        let unsettled = self.sessions.find(session).into_iter().flat_map(Session::unsettled);
+        unsettled.filter(|unsettled| unsettled.reader == reader).map(|unsettled| unsettled.number).collect()
+    }
+
+    /// The numbers from `first` to `last` of a session's unsettled deliveries whose readers have ended, in order.
+    pub fn unsettled_of_ended(&self, session: SessionId, first: u64, last: u64) -> Vec<u64> {
+        let unsettled = self.sessions.find(session).into_iter().flat_map(Session::unsettled);
+        let of_ended = unsettled.filter(|unsettled| {
+            (first..=last).contains(&unsettled.number) && self.source(unsettled.reader).is_none()
+        });
+        of_ended.map(|unsettled| unsettled.number).collect()
+    }
+
     /// How many answers of a session wait for the journal.
     pub fn held_answers_in(&self, session: SessionId) -> usize {
         self.sessions.find(session).map_or(0, |session| session.answers.len())

@@ -47,11 +47,13 @@ pub struct Undecided {
     is_closed: bool,
 }
 
-/// The version that the first bytes ask for; `None` where more of them are needed. AMQP 1.0's header has the protocol's
-/// number, of frames, of TLS or of SASL, and behind that a 1.
+/// The version that the first bytes ask for; `None` where more of them are needed. A header of AMQP 1.0 has the number of
+/// a protocol and behind that a major version from 1 on; those of 0-9-1 and before have 0 or 1 and then 0 or 1.
 fn version(first: &[u8]) -> Option<Spoken> {
     match first {
-        [b'A', b'M', b'Q', b'P', 2 | 3, ..] | [b'A', b'M', b'Q', b'P', 0, 1, ..] => Some(Spoken::Amqp10),
+        [b'A', b'M', b'Q', b'P', 2..=u8::MAX, ..] | [b'A', b'M', b'Q', b'P', 0, 1..=u8::MAX, ..] => {
+            Some(Spoken::Amqp10)
+        }
         [b'A', b'M', b'Q', b'P', 0] => None,
         _ if first.len() <= 4 && b"AMQP".starts_with(first) => None,
         _ => Some(Spoken::Amqp091),
