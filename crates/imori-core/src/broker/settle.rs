@@ -169,7 +169,8 @@ pub(super) fn settle_in_queues<W: World>(
     // Readers that wait for the session's window have their turns once all is settled.
     let line: Vec<Wake> = wakes.extract_if(.., |wake| wake.line.is_some()).collect();
     wakes.sort_by_key(|wake| wake.queue);
-    settled.sort_by_key(|unsettled| unsettled.place);
+    // No two have one place, and sorting them so needs no memory.
+    settled.sort_unstable_by_key(|unsettled| unsettled.place);
     for of_queue in settled.chunk_by(|a, b| a.place.queue == b.place.queue) {
         let Some(first) = of_queue.first() else {
             continue;

@@ -12,12 +12,6 @@ impl ConnectionFeatures {
     /// Its client may answer what it receives, which is noted.
     pub(crate) const ANSWERS: ConnectionFeatures = ConnectionFeatures(1 << 2);
 
-    /// Tells whether none of them holds.
-    #[inline]
-    pub(crate) fn are_none(self) -> bool {
-        self.0 == 0
-    }
-
     /// Tells whether one of these holds.
     #[inline]
     pub(crate) fn any(self, of: ConnectionFeatures) -> bool {

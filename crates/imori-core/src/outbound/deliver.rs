@@ -163,14 +163,17 @@ impl Outbound {
     ) -> Live {
         // Nearly every message: it comes alone, nothing waits before it, and no condition holds it back.
         let [publication] = run else { return self.send_with_care(id, run, about, shared) };
-        if self.features.are_none()
+        if !self.is_ended()
             && self.has_room()
             && self.unsent() < self.limits.unsent_bytes_max
             && let Some(record) = self.readers.get_mut(id).filter(|record| !record.has_conditions)
             && let Some(session) = self.sessions.at_mut(record.session).filter(|session| !session.is_ended)
         {
-            record.delivered = record.delivered.saturating_add(1);
             let delivery = about.fresh(publication.view());
+            if self.features.any(ConnectionFeatures::CHOOSY) && !self.encoder.has_form(&delivery) {
+                return Live::NoForm;
+            }
+            record.delivered = record.delivered.saturating_add(1);
             write_live(&mut *self.encoder, &mut self.buffer, session, &record.spec.label, &delivery, shared);
             self.charge_change();
             return if self.has_room() || self.spares(about) { Live::Taken } else { Live::SlowReader };

@@ -107,9 +107,19 @@ impl Outbound {
     /// Releases the answers that waited for the journal to come this far. Returns the consumers that can take
     /// something from now on. Sessions without waiting answers cost nothing.
     #[must_use]
+    #[inline]
     pub fn confirmed(&mut self, journal: Progress) -> Vec<Wake> {
-        let mut wakes = Vec::new();
         self.journal = self.journal.max(journal);
+        if self.has_held_answers() {
+            return self.release_held();
+        }
+        self.waits_for_write = false;
+        Vec::new()
+    }
+
+    #[inline(never)]
+    fn release_held(&mut self) -> Vec<Wake> {
+        let mut wakes = Vec::new();
         let record_ref = self.sessions.take_holding();
         for slot in &record_ref {
             self.release(*slot, &mut wakes);

@@ -200,7 +200,8 @@ impl Session {
         let Some(range) = self.range(numbers) else {
             return (Vec::new(), false);
         };
-        let (mut taken, mut has_more) = (Vec::new(), false);
+        let count = (range.end() - range.start()).saturating_add(1).min(self.unsettled_len).min(max);
+        let (mut taken, mut has_more) = (Vec::with_capacity(count), false);
         for (_, place) in self.unsettled.range_mut(range) {
             if place.as_ref().is_some_and(|unsettled| numbers.mean(unsettled)) {
                 if taken.len() >= max {
@@ -217,6 +218,10 @@ impl Session {
     /// Takes the only delivery in the range that is meant; `None` where that has several, or none.
     #[inline]
     pub(super) fn settle_only(&mut self, numbers: Numbers) -> Option<Unsettled> {
+        // A run is gathered in any case, and not counted twice.
+        if matches!(numbers, Numbers::InRow(first, last) if first != last) {
+            return None;
+        }
         let range = self.range(numbers)?;
         let (_, place) = self.unsettled.get_mut(*range.start()).filter(|_| range.start() == range.end())?;
         let only = place.take_if(|unsettled| numbers.mean(unsettled))?;

@@ -75,14 +75,28 @@ fn send_to_live<W: World>(
     if batch.is_delayed() {
         return;
     }
-    if route.groups.is_empty() && batch.messages.len() == 1 {
-        send_to_each(world, &route.subscriptions, batch, shared, reports);
-        return;
+    match batch.messages {
+        [_] => send_message(world, route, batch, shared, reports),
+        _ => send_run(world, route, batch, shared, reports),
     }
-    send_run(world, route, batch, shared, reports);
 }
 
-/// Gives a batch to live subscriptions where it has several messages, or groups get it.
+/// Gives a batch of one message to all live subscriptions, and to one member of each group.
+#[inline]
+fn send_message<W: World>(
+    world: &W,
+    route: &Route,
+    batch: &Batch<'_>,
+    shared: &mut SharedHeaders,
+    reports: &mut Reports<'_>,
+) {
+    send_to_each(world, &route.subscriptions, batch, shared, reports);
+    for group in &route.groups {
+        send_to_one(world, &group.members, batch, shared, reports);
+    }
+}
+
+/// Gives a run of messages to live subscriptions and groups.
 #[inline(never)]
 fn send_run<W: World>(
     world: &W,
@@ -93,11 +107,7 @@ fn send_run<W: World>(
 ) {
     if !route.groups.is_empty() {
         for (index, batch) in batch.each() {
-            let mut reports = reports.one(index);
-            send_to_each(world, &route.subscriptions, &batch, shared, &mut reports);
-            for group in &route.groups {
-                send_to_one(world, &group.members, &batch, shared, &mut reports);
-            }
+            send_message(world, route, &batch, shared, &mut reports.one(index));
         }
         return;
     }

@@ -137,7 +137,8 @@ impl Queue {
         // What was removed can make a table tell a smaller capacity than it has.
         let (len, room) = (self.unsettled.len(), self.unsettled.capacity().max(self.room_charged));
         if room > ROOM_KEPT && len < room / 8 {
-            self.unsettled.shrink_to(2 * len);
+            // As much as is kept in any case need not be made again for the next few.
+            self.unsettled.shrink_to((2 * len).max(ROOM_KEPT * 7 / 8));
             self.charge_room();
         }
     }

@@ -227,9 +227,10 @@ impl Queue {
         self.next_sequence += 1;
         self.need_record(arrival.lsn);
         let priority = self.priority_of(properties);
-        let entry = Entry::new(
+        let position = self.next_position(priority, arrival.lsn);
+        Entry {
             message,
-            Envelope {
+            envelope: Envelope {
                 address: arrival.address.keep(),
                 sequence,
                 lsn: arrival.lsn,
@@ -241,8 +242,9 @@ impl Queue {
                 is_rejected: false,
                 priority,
             },
-        );
-        Entry { position: self.next_position(entry.envelope.priority, arrival.lsn), ..entry }
+            page: None,
+            position,
+        }
     }
 
     /// Notes that the queue needs this record.
