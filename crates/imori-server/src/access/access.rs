@@ -116,7 +116,7 @@ impl fmt::Debug for Access {
 
 /// Checked for users that do not exist, so that they take as long as others (SECURITY AUTH-09).
 static NOBODYS_HASH: LazyLock<Option<PasswordHash>> =
-    LazyLock::new(|| credentials::hash_to_check(b"nobody's password"));
+    LazyLock::new(|| credentials::hash(b"nobody's password"));
 
 impl Access {
     /// The objects that were read from the store. A user whose permissions cannot be compiled has no rights.

@@ -51,12 +51,6 @@ pub(crate) fn hash(password: &[u8]) -> Option<PasswordHash> {
     URGENT.with_borrow_mut(|hasher| ask(hasher, 0, hash)).flatten()
 }
 
-/// Makes a hash that passwords are checked against as those of users are, on the thread that checks them.
-pub(crate) fn hash_to_check(password: &'static [u8]) -> Option<PasswordHash> {
-    let hash = move |memory: &mut HashMemory| PasswordHash::of(password, memory);
-    CHECKS.with_borrow_mut(|hasher| ask(hasher, NICEST, hash)).flatten()
-}
-
 /// Has the hasher of this thread do work. `None` where that ended in a fault.
 fn ask<R: Send + 'static>(
     hasher: &mut Option<Hasher>,

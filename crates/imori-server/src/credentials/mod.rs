@@ -6,7 +6,7 @@ mod token;
 mod password;
 mod scram;
 
-pub(crate) use hasher::{hash, hash_to_check, verify, verify_for_start};
+pub(crate) use hasher::{hash, verify, verify_for_start};
 pub(crate) use nkey::{is_signed, is_user_key};
 pub(crate) use password::{Algorithm, PasswordHash, random_password};
 pub(crate) use scram::{Scram, ScramKeys, ScramSecret};
