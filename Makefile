@@ -15,7 +15,7 @@ ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
 
-.PHONY: help run test check advisories build unit sim fuzz interop amqp stalls durability long-queue docs bench peers mutants soak setup fmt clean
+.PHONY: help run test check instructions advisories build unit sim fuzz interop amqp stalls durability long-queue docs bench peers mutants soak setup fmt clean
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,11 @@ check: ## Formatting, lints, the shape of the tree, dependencies.
 	.venv/bin/ruff format --check --quiet --config ci/ruff.toml crates/imori-amqp091/spec
 	.venv/bin/mypy --strict ci/tree.py ci/stages.py crates/imori-amqp091/spec/generate.py
 	cd tests && ../.venv/bin/mypy .
+	python3 bench/instructions.py --check-record
+
+instructions: ## Counts the instructions of a message; fails where one costs 2 % more than is recorded.
+	command -v valgrind >/dev/null || ci/setup.sh test
+	python3 bench/instructions.py --check
 
 advisories: ## Known faults of dependencies; asks the advisory database over the network.
 	ci/setup.sh check

@@ -4,26 +4,54 @@ Counted and not timed, so that a difference of one per cent is one, on any machi
 twice under `valgrind --tool=callgrind` with different numbers of rounds; what the rounds differ by is what
 they cost, start-up aside.
 
-    python3 bench/instructions.py              counts and compares with what is recorded
-    python3 bench/instructions.py --record     keeps the counts in bench/instructions.json
-    python3 bench/instructions.py route        only the rows whose names contain the word
+    python3 bench/instructions.py                 counts and compares with what is recorded
+    python3 bench/instructions.py --record        keeps the counts in bench/instructions.json
+    python3 bench/instructions.py route           only the rows whose names contain the word
+    python3 bench/instructions.py --check         counts the way of a message, and fails where it has grown
+    python3 bench/instructions.py --check-record  counts nothing: fails where the record has grown unexplained
+
+Beside each count the record keeps the lowest that the row ever had. A count that is above it by more than
+2 % needs a line in bench/instructions.changes.md, so that small growths do not add up unseen either.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORD = ROOT / "bench/instructions.json"
+CHANGES = ROOT / "bench/instructions.changes.md"
 COUNTED = re.compile(r"Collected : (\d+)")
+# How much a count may grow without a word: as much as another version of the C library may change.
+GROWTH_MAX = 0.02
+# Programs that `--check` leaves out, as each takes as long to build as all of its rows take to count.
+UNCHECKED = {
+    ("imori-core", "route"),
+    ("imori-stomp", "codec"),
+    ("imori-amqp10", "codec"),
+    ("imori-amqp10", "connection"),
+}
+
+
+class Counts(TypedDict):
+    """The recorded counts of a row."""
+
+    count: int
+    lowest: int
+
+
+Record = dict[str, Counts]
 
 
 @dataclass(frozen=True)
@@ -56,6 +84,7 @@ ROWS = (
     ),
     Row("core: publish to 100 sessions, 16 B", "imori-core", "publish", "sessions-100-16", 1, 200),
     Row("core: through a queue, 16 B", "imori-core", "publish", "queue-16", 1, 2000),
+    Row("core: through a queue and settled, 16 B", "imori-core", "publish", "settled-16", 1, 2000),
     Row("core: reply to an inbox, 16 B", "imori-core", "publish", "reply-16", 1, 2000),
     Row("stomp: decode SEND, 16 B", "imori-stomp", "codec", "decode SEND 16 B,"),
     Row("stomp: decode SEND and read it, 16 B", "imori-stomp", "codec", "decode SEND 16 B and"),
@@ -93,27 +122,92 @@ ROWS = (
 
 
 def main() -> int:
-    """Counts, compares, and records if asked to."""
+    """Counts, compares, and records or checks if asked to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("words", nargs="*", help="only rows whose names contain one of these")
-    parser.add_argument("--record", action="store_true", help="keep the counts")
+    modes = parser.add_mutually_exclusive_group()
+    modes.add_argument("--record", action="store_true", help="keep the counts")
+    modes.add_argument(
+        "--check", action="store_true", help="fail where a message costs more than is recorded"
+    )
+    modes.add_argument(
+        "--check-record", action="store_true", help="fail where the record has grown without a word"
+    )
     arguments = parser.parse_args()
+    record: Record = json.loads(RECORD.read_text())
+    if arguments.check_record:
+        return told(unexplained(record, CHANGES.read_text()))
     if shutil.which("valgrind") is None:
         sys.exit("valgrind is missing: apt-get install valgrind")
     rows = [row for row in ROWS if not arguments.words or any(word in row.name for word in arguments.words)]
-    recorded: dict[str, int] = json.loads(RECORD.read_text()) if RECORD.exists() else {}
-    programs = {key: built(*key) for key in sorted({(row.package, row.bench) for row in rows})}
-    print(f"{'step':50} {'instructions':>12} {'recorded':>9}")
-    for row in rows:
-        count = instructions(programs[row.package, row.bench], row)
-        before = recorded.get(row.name)
-        change = f"{before:9} {100 * (count - before) / before:+6.1f} %" if before else ""
-        print(f"{row.name:50} {count:12} {change}", flush=True)
-        recorded[row.name] = count
+    if arguments.check:
+        rows = [row for row in rows if (row.package, row.bench) not in UNCHECKED]
+    counts = counts_of(rows, record)
     if arguments.record:
-        known = {row.name: recorded[row.name] for row in ROWS if row.name in recorded}
-        RECORD.write_text(json.dumps(known, indent=2) + "\n")
-    return 0
+        recorded = with_counts(record, counts)
+        RECORD.write_text(json.dumps(recorded, indent=2) + "\n")
+        told(unexplained(recorded, CHANGES.read_text()))
+    return told(grown(record, counts)) if arguments.check else 0
+
+
+def counts_of(rows: list[Row], record: Record) -> dict[str, int]:
+    """Counts these rows, one on each processor, and prints them beside what is recorded."""
+    programs = {key: built(*key) for key in sorted({(row.package, row.bench) for row in rows})}
+    counts: dict[str, int] = {}
+    print(f"{'step':50} {'instructions':>12} {'recorded':>9}")
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        counted_rows = pool.map(lambda row: instructions(programs[row.package, row.bench], row), rows)
+        for row, count in zip(rows, counted_rows, strict=True):
+            counts[row.name] = count
+            before = record[row.name]["count"] if row.name in record else 0
+            change = f"{before:9} {100 * (count - before) / before:+6.1f} %" if before else ""
+            print(f"{row.name:50} {count:12} {change}", flush=True)
+    return counts
+
+
+def with_counts(record: Record, counts: dict[str, int]) -> Record:
+    """The record with these counts in it."""
+
+    def of(name: str) -> Counts:
+        if name not in counts:
+            return record[name]
+        lowest = min(counts[name], record[name]["lowest"]) if name in record else counts[name]
+        return {"count": counts[name], "lowest": lowest}
+
+    return {row.name: of(row.name) for row in ROWS if row.name in counts or row.name in record}
+
+
+def has_grown(count: int, before: int) -> bool:
+    """Tells whether a count is above another by more than may go without a word."""
+    return count > before * (1 + GROWTH_MAX)
+
+
+def grown(record: Record, counts: dict[str, int]) -> list[str]:
+    """The rows that cost more than is recorded."""
+    return [
+        f"{name}: {record[name]['count']} instructions became {count}; find what costs them, or record them"
+        f" with a line in {CHANGES.relative_to(ROOT)}"
+        for name, count in counts.items()
+        if name in record and has_grown(count, record[name]["count"])
+    ]
+
+
+def unexplained(record: Record, changes: str) -> list[str]:
+    """The rows whose count is above the lowest they ever had, and of which the changelog has no line."""
+    return [
+        f"{name}: {counts['lowest']} instructions became {counts['count']}; say why in"
+        f" {CHANGES.relative_to(ROOT)}: `- {name}: {counts['lowest']} → {counts['count']}. …`"
+        for name, counts in record.items()
+        if has_grown(counts["count"], counts["lowest"])
+        and not re.search(rf"^- {re.escape(name)}: .*→ {counts['count']}\. \S", changes, re.MULTILINE)
+    ]
+
+
+def told(faults: list[str]) -> int:
+    """Prints faults; the exit code is 1 if there are any."""
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    return 1 if faults else 0
 
 
 def built(package: str, bench: str) -> Path:

@@ -31,6 +31,7 @@ if [ "$what" != check ]; then
     has() { PATH="$PATH:/usr/sbin:/sbin" command -v "$1" >/dev/null; }
     has ip || packages+=(iproute2)
     has strace || packages+=(strace)
+    has valgrind || packages+=(valgrind)
     has mkfs.ext4 || packages+=(e2fsprogs)
     has mkfs.xfs || packages+=(xfsprogs)
     # The browser of the tests that need one; without it they are skipped.
