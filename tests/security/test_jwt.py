@@ -67,6 +67,7 @@ def token(
     algorithm: str = "RS256",
     key: Any = None,  # noqa: ANN401
     kid: str | None = "rsa",
+    header_typ: str | None = "JWT",
     **claims: object,
 ) -> str:
     """A token that is good, but for these claims; a claim of `None` is left out."""
@@ -80,7 +81,7 @@ def token(
         **claims,
     }
     whole = {name: value for name, value in whole.items() if value is not None}
-    headers = {} if kid is None else {"kid": kid}
+    headers = {"typ": header_typ} if kid is None else {"kid": kid, "typ": header_typ}
     return jwt.encode(whole, key or ALGORITHMS[algorithm], algorithm, headers)
 
 
@@ -139,6 +140,28 @@ def test_tokens_of_each_algorithm_are_verified(imori: Imori, algorithm: str) -> 
     changed["sub"] = "mallory"
     forged = base64.urlsafe_b64encode(json.dumps(changed).encode()).rstrip(b"=").decode()
     assert not is_let_in(imori, f"{head}.{forged}.{signature}")
+
+
+@pytest.mark.parametrize("typ", [None, "JWT", "at+jwt", "AT+JWT", "application/at+jwt"])
+def test_a_type_of_access_tokens_is_taken(imori: Imori, typ: str | None) -> None:
+    good = token(header_typ=typ)
+    assert jwt.get_unverified_header(good).get("typ") == typ
+    assert is_let_in(imori, good)
+
+
+@pytest.mark.parametrize(
+    "typ", ["id_token", "logout+jwt", "dpop+jwt", "secevent+jwt", "Refresh", "ID", "application/x"]
+)
+def test_a_token_of_another_type_is_refused(imori: Imori, typ: str) -> None:
+    assert not is_let_in(imori, token(header_typ=typ))
+
+
+@pytest.mark.parametrize(
+    ("typ", "is_taken"),
+    [("Bearer", True), ("ID", False), ("Refresh", False), ("Offline", False), ("Logout", False)],
+)
+def test_the_type_that_keycloak_claims_is_looked_at(imori: Imori, typ: str, is_taken: bool) -> None:
+    assert is_let_in(imori, token(typ=typ)) == is_taken
 
 
 async def reach_nats(imori: Imori, **login: Any) -> None:  # noqa: ANN401

@@ -25,6 +25,9 @@ from harness.imori import BINARY, Imori, running_imori
 # A client of NATS that does not try again.
 ONCE: dict[str, Any] = {"allow_reconnect": False, "max_reconnect_attempts": 0}
 ALL = {"configure": ".*", "write": ".*", "read": ".*"}
+SALT = b"\x01\x02\x03\x04"
+# As RabbitMQ stores the password `secret`.
+HASH_OF_SECRET = base64.b64encode(SALT + hashlib.sha256(SALT + b"secret").digest()).decode()
 
 
 @contextmanager
@@ -319,8 +322,7 @@ def test_the_password_of_admin_can_come_from_a_file_that_is_closed_to_others(
 
 
 def test_a_hash_of_rabbitmq_is_taken_and_replaced_at_the_first_login(imori: Imori) -> None:
-    salt = b"\x01\x02\x03\x04"
-    hashed = base64.b64encode(salt + hashlib.sha256(salt + b"secret").digest()).decode()
+    hashed = HASH_OF_SECRET
     body = {
         "password_hash": hashed,
         "hashing_algorithm": "rabbit_password_hashing_sha256",
@@ -334,6 +336,68 @@ def test_a_hash_of_rabbitmq_is_taken_and_replaced_at_the_first_login(imori: Imor
     assert may_log_in(imori, "joe", "secret")
     assert read(imori, "/api/users/joe")["hashing_algorithm"] == "argon2id"
     assert may_log_in(imori, "joe", "secret")
+
+
+@pytest.mark.parametrize("name", ["operator", "amq.user", "imori.cell"])
+def test_names_of_the_broker_are_no_users(imori: Imori, name: str) -> None:
+    for path, method, body in [
+        (f"/api/users/{name}", "PUT", {"password": "secret", "tags": ""}),
+        (f"/v1/users/{name}", "PUT", {"password": "secret"}),
+        ("/api/definitions", "POST", {"users": [{"name": name, "password_hash": "", "tags": ""}]}),
+    ]:
+        answer = ask(imori, path, method=method, body=body)
+        assert answer.status in (400, 422), (path, answer)
+        told = answer.body
+        assert f"user `{name}`" in told, told
+        assert "use another name" in told, told
+    assert name not in {user["name"] for user in read(imori, "/api/users")}
+    assert imori.admin is not None
+    host, port = imori.admin
+    admin = f"http://operator:{imori.operator_password()}@{host}:{port}"
+    ended = subprocess.run(
+        [BINARY, "user", "set", name, "--admin", admin],
+        input="secret\n",
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+    )
+    assert ended.returncode != 0
+    assert f"user `{name}`" in ended.stderr, ended.stderr
+    assert "use another name" in ended.stderr, ended.stderr
+    put(imori, "/api/users/operators", {"password": "secret", "tags": ""})
+
+
+@pytest.mark.parametrize(
+    ("secret", "why"),
+    [
+        ({"password": 7}, "`password` is no text"),
+        ({"password": ["secret"]}, "`password` is no text"),
+        ({"password": ""}, "`password` is empty"),
+        ({"password": 1025 * "x"}, "more than 1024 bytes"),
+        ({"password": "other", "password_hash": HASH_OF_SECRET}, "contradict each other"),
+    ],
+)
+def test_a_clear_password_that_cannot_be_taken_is_an_error(
+    imori: Imori, secret: dict[str, object], why: str
+) -> None:
+    row = {"name": "joe", "tags": "", **secret}
+    answer = ask(imori, "/api/definitions", method="POST", body={"users": [row]})
+    told = answer.body
+    assert (answer.status, "user `joe`" in told, why in told) == (400, True, True), answer
+    assert "joe" not in {user["name"] for user in read(imori, "/api/users")}
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [{"password": "secret"}, {"password": "secret", "password_hash": HASH_OF_SECRET}],
+)
+def test_a_clear_password_of_a_document_is_taken(imori: Imori, secret: dict[str, str]) -> None:
+    row = {"name": "joe", "tags": "", **secret}
+    rights = {"user": "joe", "vhost": "/", **ALL}
+    document = {"users": [row], "permissions": [rights]}
+    assert ask(imori, "/api/definitions", method="POST", body=document).status in (200, 204)
+    assert may_log_in(imori, "joe", "secret")
+    assert not may_log_in(imori, "joe", "other")
 
 
 def test_contradictions_are_refused_whole(imori: Imori) -> None:

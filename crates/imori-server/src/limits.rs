@@ -352,11 +352,24 @@ pub(crate) const POLICY_QUEUES_A_TURN: usize = 64;
 /// Bytes of the definition of a policy, as JSON. More: the policy is refused.
 pub(crate) const POLICY_DEFINITION_BYTES_MAX: usize = 16 << 10;
 
-/// A wrong login is forgiven after this long: so often may one source, or one user, go on to be wrong.
+/// A wrong login as one user from one source is forgiven after this long, so that a guesser has one guess a second.
 pub(crate) const LOGIN_ATTEMPT_EVERY: Duration = Duration::from_secs(1);
 
-/// Wrong logins of one source, or of one user, that are checked one after the other.
+/// Wrong logins as one user from one source that are checked one after the other. More: refused unchecked for a while.
 pub(crate) const LOGIN_ATTEMPTS_BURST: u32 = 20;
+
+/// A wrong login of a source as any user, or as a user from any source, is forgiven after this long.
+pub(crate) const LOGIN_TOTAL_ATTEMPT_EVERY: Duration = Duration::from_millis(50);
+
+/// Wrong logins of a source as any user, or as a user from any source, that are checked one after the other: far more
+/// than misconfigured clients make. More: those who have not logged in so before are refused unchecked for a while.
+pub(crate) const LOGIN_TOTAL_ATTEMPTS_BURST: u32 = 1_000;
+
+/// A source is known to be a user's for this long after it has logged in as that.
+pub(crate) const LOGIN_OWNER_MAX: Duration = Duration::from_secs(3600);
+
+/// A right password is remembered for this long, so that its user's next logins cost no slow hash.
+pub(crate) const VERIFIED_MAX: Duration = Duration::from_secs(3600);
 
 /// Users that one line of the log names.
 pub(crate) const USERS_NAMED_MAX: usize = 20;
@@ -373,7 +386,8 @@ pub(crate) const SCRAM_ITERATIONS_MAX: u32 = 10_000_000;
 /// Bytes of a salt that was made elsewhere. More: the keys are refused.
 pub(crate) const SCRAM_SALT_BYTES_MAX: usize = 1024;
 
-/// Sources, and users, whose wrong logins are remembered.
+/// Sources, users, and pairs of them, whose wrong and right logins are remembered. More: who failed the least is
+/// forgotten.
 pub(crate) const LOGIN_ATTEMPTS_KNOWN_MAX: usize = 4096;
 
 /// Queues of which `/metrics` has samples without being asked: half of them as they hold the most, half as they moved
@@ -433,3 +447,6 @@ pub(crate) const EVENTS_LIFE_MAX: Duration = Duration::from_secs(50);
 
 /// How long an event stream says nothing, so that one whose reader has gone ends.
 pub(crate) const EVENTS_QUIET_MAX: Duration = Duration::from_secs(5);
+
+/// Bytes of a password that a user is given, so that hashing one stays cheap. More: the change is refused.
+pub(crate) const PASSWORD_BYTES_MAX: usize = 1024;

@@ -1,5 +1,6 @@
 //! All objects as they are, and the one way to change them.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -20,7 +21,7 @@ use super::draft::{Author, Draft, hash};
 use super::file_objects::FileObjects;
 use super::login_index::{LoginIndex, lacks_scram_keys};
 use super::objects::Objects;
-use super::operator::OPERATOR;
+use super::operator::{OPERATOR, is_reserved};
 use super::policy::{PolicyKind, SetPolicy};
 use super::quotas::{Quota, Quotas};
 use super::refusal::AccessError;
@@ -135,6 +136,13 @@ impl Access {
             (name.clone(), identity)
         };
         let identities = objects.users.keys().map(compile).collect();
+        for name in objects.users.keys().filter(|name| is_reserved(name)) {
+            warn!(
+                user = %name.escape_debug(),
+                "a user has a name of the broker's own and stays as an earlier version stored it; make a user of another \
+                 name and delete this one with `imori user delete`"
+            );
+        }
         let is_guest_there = is_guest_there(guest, &objects);
         let (index, quotas) = (LoginIndex::of(&objects), Quotas::of(&objects, &Quotas::default()));
         let verified = Verified::new();
@@ -155,7 +163,7 @@ impl Access {
             rows,
             changing: Mutex::new(()),
             verified,
-            attempts: Attempts::default(),
+            attempts: Attempts::new(),
             issuer,
             token_log: PeerLogLimit::default(),
             clock,
@@ -421,7 +429,6 @@ impl Access {
         match issuer.check(token, vhosts) {
             Ok(identity) => Verdict::Granted(identity),
             Err(error) => {
-                self.attempts.note_source(source(login), Instant::now());
                 let from = login.source.unwrap_or(IpAddr::from(Ipv4Addr::UNSPECIFIED));
                 if let Some(folded) = self.token_log.admit(from, self.clock.now()) {
                     info!(source = %from, %error, folded, "an access token is refused");
@@ -444,14 +451,8 @@ impl Access {
     fn check_scram(&self, login: &Login, user: &[u8], messages: &[u8], proof: &[u8; SCRAM_BYTES]) -> Verdict {
         let state = self.state.load();
         let (Some(scram), Ok(name)) = (&state.scram, str::from_utf8(user)) else { return Verdict::Refused };
-        let now = Instant::now();
-        if self.attempts.is_over(source(login), name, now) {
-            debug!(user = %name.escape_debug(), "a login is refused unchecked: too many wrong ones came before");
-            return Verdict::Refused;
-        }
         let keys = state.scram_keys(user);
         if !keys.unwrap_or(scram.nobodys()).is_proved(messages, proof) {
-            self.attempts.note(source(login), name, now);
             return Verdict::Refused;
         }
         match user == BUILT_IN_USER && state.is_guest_there {
@@ -475,7 +476,7 @@ impl Access {
     }
 
     /// Checks a password at the price of a slow hash, whether the user is there or not.
-    fn check(&self, user: &str, password: &[u8], source: Option<IpAddr>) -> Verdict {
+    fn check(&self, user: &str, password: &[u8]) -> Verdict {
         let state = self.state.load_full();
         // The first check of all makes it, whomever that is for.
         let nobodys = NOBODYS_HASH.as_ref();
@@ -484,20 +485,24 @@ impl Access {
         let is_right =
             hash.or(nobodys).is_some_and(|hash| credentials::verify(hash, password)) && !password.is_empty();
         let Some((hash, identity)) = hash.zip(state.identities.get(user)).filter(|_| is_right) else {
-            self.attempts.note(source, user, Instant::now());
             return Verdict::Refused;
         };
         let makes_scram_keys = state.scram.is_some();
         if hash.is_foreign() || makes_scram_keys && hash.scram().is_none() {
             self.replace_hash(user, hash, password, makes_scram_keys);
         }
-        self.verified.iter().for_each(|verified| verified.note(user, password));
+        if let Some(verified) = &self.verified {
+            verified.note(user, password, Instant::now());
+            // A change of the user that came meanwhile has forgotten it already.
+            if !Arc::ptr_eq(&state, &self.state.load()) {
+                verified.forget(user);
+            }
+        }
         Verdict::Granted(identity.clone())
     }
-}
 
-impl Authenticator for Access {
-    fn verify_now(&self, login: &Login) -> Option<Verdict> {
+    /// Decides a login, unless that takes a slow hash or a token's signature.
+    fn decide_now(&self, login: &Login, now: Instant) -> Option<Verdict> {
         if self.awaits_recovery() {
             return Some(self.check_operator(login));
         }
@@ -506,9 +511,8 @@ impl Authenticator for Access {
             Credentials::Certificate { user } => return Some(self.check_certificate(login, user.as_deref())),
             Credentials::Token(token) => {
                 let verdict = self.check_token(token, None);
-                let may_be_jwt = verdict == Verdict::Refused && self.may_be_jwt(token);
-                let is_checked = may_be_jwt && !self.attempts.is_source_over(source(login), Instant::now());
-                return (!is_checked).then_some(verdict);
+                let is_slow = verdict == Verdict::Refused && self.may_be_jwt(token);
+                return (!is_slow).then_some(verdict);
             }
             Credentials::Nkey { key, signature, nonce } => {
                 return Some(self.check_key(key, nonce, signature));
@@ -525,31 +529,25 @@ impl Authenticator for Access {
         if user == BUILT_IN_USER && state.is_guest_there {
             return BuiltInUser.verify_now(login);
         }
-        if name == OPERATOR && !state.objects.users.contains_key(OPERATOR) {
-            return Some(self.check_operator(login));
+        if name == OPERATOR {
+            // A user whom an earlier version stored under this name logs in too, and never shuts the operator out.
+            let verdict = self.check_operator(login);
+            if verdict != Verdict::Refused || !state.objects.users.contains_key(OPERATOR) {
+                return Some(verdict);
+            }
         }
         // A token may stand for the password of its user.
         if let granted @ Verdict::Granted(_) = self.check_token(password, Some(name)) {
             return Some(granted);
         }
-        if self.verified.as_ref().is_some_and(|verified| verified.has(name, password)) {
+        if self.verified.as_ref().is_some_and(|verified| verified.has(name, password, now)) {
             return state.identities.get(name).cloned().map(Verdict::Granted);
-        }
-        if self.may_be_jwt(password) {
-            let is_over = self.attempts.is_source_over(source(login), Instant::now());
-            return is_over.then_some(Verdict::Refused);
-        }
-        if self.attempts.is_over(source(login), name, Instant::now()) {
-            debug!(user = %name.escape_debug(), "a login is refused unchecked: too many wrong ones came before");
-            return Some(Verdict::Refused);
         }
         None
     }
 
-    fn verify(&self, login: &Login) -> Verdict {
-        if let Some(verdict) = self.verify_now(login) {
-            return verdict;
-        }
+    /// Decides a login at the price of a slow hash or of the check of a signature.
+    fn decide_slowly(&self, login: &Login) -> Verdict {
         let (user, password) = match &login.credentials {
             Credentials::Token(token) => return self.check_jwt(login, token),
             Credentials::Password { user, password } => (user, password),
@@ -560,7 +558,51 @@ impl Authenticator for Access {
             return self.check_jwt(login, password);
         }
         let Some(user) = user else { return Verdict::Refused };
-        str::from_utf8(user).map_or(Verdict::Refused, |user| self.check(user, password, source(login)))
+        str::from_utf8(user).map_or(Verdict::Refused, |user| self.check(user, password))
+    }
+
+    /// The user whose password could be guessed by a login. Not that of the operator, whose password is 128 random bits:
+    /// other processes of this machine shall not shut it out.
+    fn claimed<'a>(&self, login: &'a Login) -> Option<Cow<'a, str>> {
+        claimed(login)
+            .filter(|user| user != OPERATOR || self.state.load().objects.users.contains_key(OPERATOR))
+    }
+
+    /// Notes the outcome of a login, by which the next ones are bounded.
+    fn note(&self, login: &Login, claimed: Option<&str>, verdict: &Verdict) {
+        let now = Instant::now();
+        match (verdict, claimed) {
+            (Verdict::Refused, Some(user)) => self.attempts.note(login.source, user, now),
+            (Verdict::Refused, None) => self.attempts.note_source(login.source, now),
+            (Verdict::Granted(_), Some(user)) => self.attempts.note_owner(login.source, user, now),
+            (Verdict::Granted(_), None) | (Verdict::Busy, _) => {}
+        }
+    }
+}
+
+impl Authenticator for Access {
+    /// Decides a login as far as that is quick. Too many wrong ones before it are a refusal before anything is compared
+    /// (SECURITY AUTH-09).
+    fn verify_now(&self, login: &Login) -> Option<Verdict> {
+        let (now, claimed) = (Instant::now(), self.claimed(login));
+        if let Some(user) = &claimed
+            && self.attempts.is_over(login.source, user, now)
+        {
+            debug!(user = %user.escape_debug(), "a login is refused unchecked: too many wrong ones came before");
+            return Some(Verdict::Refused);
+        }
+        let verdict = self.decide_now(login, now)?;
+        self.note(login, claimed.as_deref(), &verdict);
+        Some(verdict)
+    }
+
+    fn verify(&self, login: &Login) -> Verdict {
+        if let Some(verdict) = self.verify_now(login) {
+            return verdict;
+        }
+        let verdict = self.decide_slowly(login);
+        self.note(login, self.claimed(login).as_deref(), &verdict);
+        verdict
     }
 
     fn scram_parameters(&self, user: &[u8]) -> Option<ScramParameters> {
@@ -579,9 +621,17 @@ impl Authenticator for Access {
     }
 }
 
-/// Whose wrong logins are counted together; those from this machine are not.
-fn source(login: &Login) -> Option<IpAddr> {
-    login.source.filter(|_| !login.is_local)
+/// The user that a login claims to be; of a token without a user the digest, as that is what could be guessed. `None`
+/// where nothing can be guessed: the other end proves a key.
+fn claimed(login: &Login) -> Option<Cow<'_, str>> {
+    match &login.credentials {
+        Credentials::Password { user, .. } => {
+            Some(String::from_utf8_lossy(user.as_deref().unwrap_or(BUILT_IN_USER)))
+        }
+        Credentials::Scram { user, .. } => Some(String::from_utf8_lossy(user)),
+        Credentials::Token(token) => digest(token).map(Cow::Owned),
+        Credentials::Certificate { .. } | Credentials::Nkey { .. } | Credentials::Unsupported => None,
+    }
 }
 
 /// Compiles the rights of a user that is there.

@@ -9,10 +9,11 @@ use serde::Serialize;
 
 use super::file_objects::FileObjects;
 use super::objects::{Object, Objects, Permission, SCRAM_KIND, TopicPermission, User, VhostFacts, row_key};
+use super::operator::is_reserved;
 use super::policy::{PolicyKind, PolicyRow, SetPolicy};
 use super::refusal::AccessError;
 use crate::credentials::{self, PasswordHash, ScramKeys, ScramSecret};
-use crate::limits::{OBJECT_NAME_BYTES_MAX, POLICIES_PER_VHOST_MAX, VHOSTS_MAX};
+use crate::limits::{OBJECT_NAME_BYTES_MAX, PASSWORD_BYTES_MAX, POLICIES_PER_VHOST_MAX, VHOSTS_MAX};
 
 /// Objects as a change leaves them.
 #[derive(Debug)]
@@ -51,8 +52,13 @@ impl Draft {
     /// Hashes a password for a user.
     ///
     /// # Errors
-    /// The system has no random bytes.
+    /// It is too long, or the system has no random bytes.
     pub(crate) fn hash(&self, password: &str) -> Result<PasswordHash, AccessError> {
+        if password.len() > PASSWORD_BYTES_MAX {
+            return Err(AccessError::Bad(format!(
+                "the password has more than {PASSWORD_BYTES_MAX} bytes; use a shorter one"
+            )));
+        }
         let hash = hash(password.as_bytes(), self.makes_scram_keys);
         hash.ok_or(AccessError::NoRandomness)
     }
@@ -68,12 +74,20 @@ impl Draft {
         self.author = Author::File(file);
     }
 
-    /// Sets a user; says whether the user is new.
+    /// Sets a user; says whether the user is new. A user whom an earlier version stored under a name of the broker's own
+    /// can still be changed, so that its secrets can be revoked.
     ///
     /// # Errors
     /// The name cannot be one.
     pub(crate) fn put_user(&mut self, name: &str, user: User) -> Result<bool, AccessError> {
         check_name("user", name)?;
+        if is_reserved(name) && !self.objects.users.contains_key(name) {
+            return Err(AccessError::Bad(format!(
+                "user `{}` is not made: `operator` and names that begin with `amq.` or `imori.` are the broker's own; \
+                 use another name",
+                name.escape_debug()
+            )));
+        }
         self.put(&[name], &user);
         self.touched.insert(name.to_owned());
         Ok(self.objects.users.insert(name.to_owned(), Arc::new(user)).is_none())
@@ -319,4 +333,32 @@ fn check_name(kind: &str, name: &str) -> Result<(), AccessError> {
         )));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stored_user_of_a_reserved_name_is_changed_and_no_new_one_is_made() {
+        let mut objects = Objects::default();
+        objects.users.insert(String::from("amq.old"), Arc::default());
+        let mut draft = Draft::of(&objects, false);
+        let tagged = User { tags: vec![String::from("monitoring")], ..User::default() };
+        assert_eq!(draft.put_user("amq.old", tagged), Ok(false));
+        draft.delete_user("amq.old").unwrap();
+        for name in ["amq.old", "operator", "imori.new"] {
+            let Err(AccessError::Bad(why)) = draft.put_user(name, User::default()) else {
+                panic!("`{name}` is made");
+            };
+            assert!(why.contains(&format!("user `{name}`")), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_password_has_a_longest_length() {
+        let draft = Draft::of(&Objects::default(), false);
+        assert!(draft.hash(&"x".repeat(PASSWORD_BYTES_MAX)).is_ok());
+        assert!(matches!(draft.hash(&"x".repeat(PASSWORD_BYTES_MAX + 1)), Err(AccessError::Bad(_))));
+    }
 }

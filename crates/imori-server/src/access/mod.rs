@@ -7,7 +7,6 @@ mod first_start;
 mod access;
 mod attempts;
 mod verified;
-mod operator;
 mod draft;
 mod file_objects;
 mod quotas;
@@ -15,6 +14,7 @@ mod login_index;
 mod objects;
 mod policy;
 mod policy_keys;
+mod operator;
 mod refusal;
 
 pub(crate) use access::Access;

@@ -11,6 +11,14 @@ use crate::credentials::random_password;
 /// The name by which the operator logs in.
 pub(super) const OPERATOR: &str = "operator";
 
+/// Beginnings of names that the broker keeps for itself.
+const RESERVED_PREFIXES: [&str; 2] = ["amq.", "imori."];
+
+/// Tells whether a name is the broker's own, so that no new user may have it.
+pub(super) fn is_reserved(name: &str) -> bool {
+    name == OPERATOR || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
 /// The file of the data folder that has the operator's password, for the life of the process.
 const FILE: &str = "operator.secret";
 
@@ -30,4 +38,26 @@ fn write(path: &Path, password: &str) -> io::Result<()> {
     }
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(password.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_broker_are_reserved_and_others_are_not() {
+        for (name, expected) in [
+            ("operator", true),
+            ("amq.", true),
+            ("amq.gen-1", true),
+            ("imori.cell", true),
+            ("operators", false),
+            ("Operator", false),
+            ("amq", false),
+            ("imori", false),
+            ("my.amq.user", false),
+        ] {
+            assert_eq!(is_reserved(name), expected, "{name:?}");
+        }
+    }
 }

@@ -3,15 +3,17 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Mutex;
+use std::time::Instant;
 
 use sha2::{Digest as _, Sha256};
 
+use crate::limits::VERIFIED_MAX;
 use crate::slots::unpoisoned;
 
-/// For each user the last password that was right, as a digest under a key of this process.
+/// For each user the last password that was right, as a digest under a key of this process, and when it was checked.
 pub(super) struct Verified {
     key: [u8; 32],
-    digests: Mutex<HashMap<String, [u8; 32]>>,
+    digests: Mutex<HashMap<String, ([u8; 32], Instant)>>,
 }
 
 impl fmt::Debug for Verified {
@@ -29,21 +31,26 @@ impl Verified {
         Some(Verified { key, digests: Mutex::default() })
     }
 
-    /// Says whether this password of the user was right before, and has not been changed since.
-    pub(super) fn has(&self, user: &str, password: &[u8]) -> bool {
+    /// Says whether this password of the user was checked and right in the last hour, and has not been changed since.
+    pub(super) fn has(&self, user: &str, password: &[u8], now: Instant) -> bool {
         let digest = self.digest(user, password);
-        let known = unpoisoned(self.digests.lock()).get(user).copied();
+        let mut digests = unpoisoned(self.digests.lock());
+        let Some((known, checked)) = digests.get(user).copied() else { return false };
+        if now.saturating_duration_since(checked) >= VERIFIED_MAX {
+            digests.remove(user);
+            return false;
+        }
         // The digests are unpredictable without the key, so that the time of the comparison tells nothing.
-        known == Some(digest)
+        known == digest
     }
 
     /// Remembers a right password.
-    pub(super) fn note(&self, user: &str, password: &[u8]) {
+    pub(super) fn note(&self, user: &str, password: &[u8], now: Instant) {
         let digest = self.digest(user, password);
-        unpoisoned(self.digests.lock()).insert(user.to_owned(), digest);
+        unpoisoned(self.digests.lock()).insert(user.to_owned(), (digest, now));
     }
 
-    /// Forgets a user, who is gone or has another password.
+    /// Forgets a user, who is gone or has changed.
     pub(super) fn forget(&self, user: &str) {
         unpoisoned(self.digests.lock()).remove(user);
     }
@@ -52,5 +59,25 @@ impl Verified {
         let length = (user.len() as u64).to_le_bytes();
         let digest = Sha256::new().chain_update(self.key).chain_update(length);
         digest.chain_update(user).chain_update(password).finalize().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SECURITY AUTH-09.
+    #[test]
+    fn a_right_password_is_remembered_for_an_hour() {
+        let (verified, start) = (Verified::new().unwrap(), Instant::now());
+        verified.note("adam", b"right", start);
+        let almost = start + VERIFIED_MAX - std::time::Duration::from_secs(1);
+        assert!(verified.has("adam", b"right", almost));
+        assert!(!verified.has("adam", b"wrong", almost) && !verified.has("eve", b"right", almost));
+        assert!(!verified.has("adam", b"right", start + VERIFIED_MAX));
+        assert!(!verified.has("adam", b"right", start), "it is forgotten");
+        verified.note("adam", b"right", start);
+        verified.forget("adam");
+        assert!(!verified.has("adam", b"right", start));
     }
 }

@@ -80,7 +80,8 @@ fn ask<R: Send + 'static>(
 impl Hasher {
     fn start(niceness: i32) -> io::Result<Hasher> {
         let (asks, asked) = channel();
-        Builder::new().name(String::from("hasher")).spawn(move || run(&asked, niceness))?;
+        let name = if niceness == NICEST { "hasher" } else { "hasher-urgent" };
+        Builder::new().name(String::from(name)).spawn(move || run(&asked, niceness))?;
         Ok(Hasher(asks))
     }
 

@@ -9,6 +9,8 @@ use imori_core::authorize::RightsError;
 pub(crate) enum JwtError {
     /// Something that is not a signed token in compact form (RFC 7515, 7.1).
     Form(&'static str),
+    /// Its `typ` says that it is no access token but another kind.
+    Type(String),
     /// An algorithm that no key of the issuer is for; `none` is one.
     Algorithm(String),
     /// The issuer has no key with this name.
@@ -33,6 +35,13 @@ impl fmt::Display for JwtError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             JwtError::Form(fault) => write!(f, "it is no signed token: {fault}"),
+            JwtError::Type(name) => {
+                write!(
+                    f,
+                    "its `typ` `{}` says that it is no access token; send that one",
+                    name.escape_debug()
+                )
+            }
             JwtError::Algorithm(name) => {
                 write!(f, "no key of the issuer is for the algorithm `{}`", name.escape_debug())
             }

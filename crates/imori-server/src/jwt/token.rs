@@ -15,8 +15,16 @@ struct Header {
     #[serde(default)]
     kid: Option<String>,
     #[serde(default)]
+    typ: Option<String>,
+    #[serde(default)]
     crit: Option<Value>,
 }
+
+/// Media types of access tokens, to which `application/` is understood (RFC 7515, 4.1.9; RFC 7519, 5.1; RFC 9068, 2.1).
+const ACCESS_TOKEN_TYPES: [&str; 2] = ["at+jwt", "jwt"];
+
+/// Values by which Keycloak marks its other tokens in a claim, as their headers say `JWT` alike.
+const OTHER_TOKEN_CLAIMS: [&str; 4] = ["id", "refresh", "offline", "logout"];
 
 /// Verifies a token by the keys of its issuer, and gives its claims. Neither `alg:none` nor a secret verifies anything,
 /// as there is no key of that kind (SECURITY AUTH-10).
@@ -32,10 +40,57 @@ pub(super) fn verified(token: &[u8], keys: &KeySet) -> Result<Map<String, Value>
     if header.crit.is_some() {
         return Err(JwtError::Form("its header demands an extension"));
     }
+    if let Some(name) = header.typ.filter(|name| !is_access_token_type(name)) {
+        return Err(JwtError::Type(name));
+    }
     let signature = decode(signature)?;
     let fitting = keys.for_token(&header.alg, header.kid.as_deref())?;
     if !fitting.iter().any(|key| key.is_signed(&header.alg, signed.as_bytes(), &signature)) {
         return Err(JwtError::Signature);
     }
-    serde_json::from_slice(&decode(claims)?).map_err(|_| JwtError::Form("its claims are no object"))
+    let claims: Map<String, Value> =
+        serde_json::from_slice(&decode(claims)?).map_err(|_| JwtError::Form("its claims are no object"))?;
+    match claims.get("typ").and_then(Value::as_str) {
+        Some(name) if OTHER_TOKEN_CLAIMS.iter().any(|other| name.eq_ignore_ascii_case(other)) => {
+            Err(JwtError::Type(name.to_owned()))
+        }
+        _ => Ok(claims),
+    }
+}
+
+/// Tells whether a header's `typ` is one of access tokens. RFC 7515, 4.1.9: media types have no case.
+fn is_access_token_type(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ACCESS_TOKEN_TYPES.contains(&name.strip_prefix("application/").unwrap_or(&name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SECURITY AUTH-10.
+    #[test]
+    fn only_types_of_access_tokens_are_taken() {
+        for (name, expected) in [
+            ("at+jwt", true),
+            ("AT+JWT", true),
+            ("application/at+jwt", true),
+            ("Application/AT+jwt", true),
+            ("JWT", true),
+            ("jwt", true),
+            ("", false),
+            ("application/", false),
+            ("id_token", false),
+            ("id_token+jwt", false),
+            ("logout+jwt", false),
+            ("dpop+jwt", false),
+            ("secevent+jwt", false),
+            ("Refresh", false),
+            ("ID", false),
+            ("text/at+jwt", false),
+            ("application/application/at+jwt", false),
+        ] {
+            assert_eq!(is_access_token_type(name), expected, "{name:?}");
+        }
+    }
 }

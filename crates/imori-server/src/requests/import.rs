@@ -1,6 +1,7 @@
 //! A document of definitions as RabbitMQ writes it, read whole before anything of it is done.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use imori_amqp091::codec::methods::{exchange, queue};
 use imori_amqp091::codec::table::Table;
@@ -16,7 +17,7 @@ use crate::access::{
     AccessError, Draft, FileObjects, Permission, PolicyKind, PolicyRow, SubjectLists, TopicPermission, User,
     VhostFacts,
 };
-use crate::credentials::{Algorithm, PasswordHash, ScramKeys};
+use crate::credentials::{Algorithm, PasswordHash, ScramKeys, verify};
 
 /// A document that was read.
 #[derive(Debug)]
@@ -34,10 +35,29 @@ pub(crate) struct ImportedObjects {
     vhosts: Vec<VhostRow>,
     /// The limits of vhosts, by their names.
     vhost_limits: Vec<(String, BTreeMap<String, i64>)>,
-    users: Vec<(String, User)>,
+    users: Vec<ImportedUser>,
     permissions: Vec<PermissionRow>,
     topics: Vec<TopicRow>,
     policies: Vec<ImportedPolicy>,
+}
+
+/// A user of a document.
+#[derive(Debug)]
+struct ImportedUser {
+    name: String,
+    /// With the hash that the document has, if any.
+    user: User,
+    clear_password: Option<ClearPassword>,
+}
+
+/// A password that a document has in the clear.
+struct ClearPassword(String);
+
+impl fmt::Debug for ClearPassword {
+    /// Nothing of it gets into a log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ClearPassword")
+    }
 }
 
 /// A policy of a document.
@@ -67,6 +87,9 @@ struct VhostRow {
 #[derive(Debug, Deserialize)]
 struct UserRow {
     name: String,
+    /// Any value, so that the error for another type than text can name the user.
+    #[serde(default)]
+    password: Option<Value>,
     #[serde(default)]
     password_hash: String,
     #[serde(default)]
@@ -449,9 +472,18 @@ fn note(left_out: &mut Vec<String>, what: &str, others: &Map<String, Value>) {
 }
 
 impl UserRow {
-    fn read(self, left_out: &mut Vec<String>) -> Result<(String, User), AccessError> {
+    fn read(self, left_out: &mut Vec<String>) -> Result<ImportedUser, AccessError> {
         let what = format!("user `{}`", self.name.escape_debug());
         note(left_out, &what, &self.others);
+        let clear_password = match self.password {
+            None => None,
+            Some(Value::String(text)) if text.is_empty() => {
+                let text = "`password` is empty; leave it out for a user who logs in without one";
+                return Err(AccessError::bad(format_args!("{what}: {text}")));
+            }
+            Some(Value::String(text)) => Some(ClearPassword(text)),
+            Some(_) => return Err(AccessError::bad(format_args!("{what}: `password` is no text; quote it"))),
+        };
         // RabbitMQ's first algorithm has no name in old documents.
         let algorithm =
             self.hashing_algorithm.unwrap_or_else(|| String::from("rabbit_password_hashing_sha256"));
@@ -464,6 +496,7 @@ impl UserRow {
                     hash.ok_or_else(|| AccessError::bad(format_args!("{what}: `password_hash` is no hash")))?;
                 Some(hash.with_scram(self.scram_sha256))
             }
+            None if clear_password.is_some() => None,
             None => {
                 left_out.push(format!(
                     "{what}: a password hashed by `{}`; set a new one",
@@ -474,7 +507,27 @@ impl UserRow {
         };
         let tags = words(self.tags.as_ref());
         let UserRow { name, vhost, nkeys, tokens, certificate, limits, .. } = self;
-        Ok((name, User { password, tags, vhost, nkeys, tokens, certificate, limits }))
+        let user = User { password, tags, vhost, nkeys, tokens, certificate, limits };
+        Ok(ImportedUser { name, user, clear_password })
+    }
+}
+
+impl ClearPassword {
+    /// The hash to keep: the document's or the stored one if either is of this password, so that a document that is read
+    /// again changes nothing.
+    fn hash(
+        &self,
+        draft: &Draft,
+        user: &str,
+        imported: Option<&PasswordHash>,
+    ) -> Result<PasswordHash, AccessError> {
+        let is_mine = |hash: &&PasswordHash| verify(hash, self.0.as_bytes());
+        if let Some(imported) = imported {
+            let text = "`password` and `password_hash` contradict each other; leave one of them out";
+            return Some(imported).filter(is_mine).cloned().ok_or_else(|| AccessError::bad(text));
+        }
+        let known = draft.objects.users.get(user).and_then(|user| user.password.as_ref());
+        known.filter(is_mine).cloned().map_or_else(|| draft.hash(&self.0), Ok)
     }
 }
 
@@ -494,7 +547,7 @@ impl ImportedObjects {
     pub(crate) fn of_file(&self, file: String) -> FileObjects {
         FileObjects {
             file,
-            users: self.users.iter().map(|(name, _)| name.clone()).collect(),
+            users: self.users.iter().map(|user| user.name.clone()).collect(),
             vhosts: self.vhosts.iter().map(|row| row.name.clone()).collect(),
         }
     }
@@ -531,7 +584,13 @@ impl ImportedObjects {
             })?;
             draft.put_vhost(&name, VhostFacts { limits, ..known })?;
         }
-        for (name, user) in self.users {
+        for ImportedUser { name, mut user, clear_password } in self.users {
+            if let Some(clear) = clear_password {
+                let hash = clear.hash(draft, &name, user.password.as_ref());
+                let what = format!("user `{}`", name.escape_debug());
+                user.password =
+                    Some(hash.map_err(|error| AccessError::bad(format_args!("{what}: {error}")))?);
+            }
             draft.put_user(&name, user)?;
         }
         for row in self.permissions {
