@@ -270,7 +270,11 @@ pub(crate) fn push_head(
         priority: message.properties.priority.unwrap_or(Header::default().priority),
         // A message that died does not expire again.
         ttl: message.properties.expiration_ms.filter(|_| delivery.died().is_none()),
-        first_acquirer: (!delivery.is_redelivered && !is_acquired).then_some(true),
+        first_acquirer: match is_acquired {
+            true => Some(false),
+            // The link that refused a dead letter may have had it.
+            false => (!delivery.is_redelivered && delivery.died().is_none()).then_some(true),
+        },
         delivery_count: delivery.failures,
     };
     header.encode(out);

@@ -63,6 +63,49 @@ pub(crate) struct Retired {
 pub(crate) struct Transactions {
     open: BTreeMap<TransactionId, Transaction>,
     last: u32,
+    /// The deliveries that they are to settle.
+    held: NumberSet,
+}
+
+/// Numbers of deliveries by session, as ranges that do not touch: the last of each by its first.
+#[derive(Debug, Default)]
+pub(crate) struct NumberSet(BTreeMap<SessionId, BTreeMap<u64, u64>>);
+
+impl NumberSet {
+    /// The deliveries of these.
+    pub(crate) fn of<'a>(retired: impl IntoIterator<Item = &'a Retired>) -> NumberSet {
+        let mut set = NumberSet::default();
+        retired.into_iter().for_each(|retired| set.add(retired));
+        set
+    }
+
+    fn add(&mut self, retired: &Retired) {
+        let Numbers::Range(mut first, mut last) = retired.numbers else { return };
+        let ranges = self.0.entry(retired.session).or_default();
+        while let Some((begin, end)) =
+            ranges.range(..=last.saturating_add(1)).next_back().map(|(begin, end)| (*begin, *end))
+            && end.saturating_add(1) >= first
+        {
+            ranges.remove(&begin);
+            (first, last) = (first.min(begin), last.max(end));
+        }
+        ranges.insert(first, last);
+    }
+
+    fn has_some_of(&self, session: SessionId) -> bool {
+        self.0.contains_key(&session)
+    }
+
+    fn has(&self, session: SessionId, number: u64) -> bool {
+        let last = self.0.get(&session).and_then(|ranges| ranges.range(..=number).next_back());
+        last.is_some_and(|(_, last)| *last >= number)
+    }
+
+    /// The ranges of all sessions, in order.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (SessionId, u64, u64)> {
+        let sessions = self.0.iter();
+        sessions.flat_map(|(session, ranges)| ranges.iter().map(|(first, last)| (*session, *first, *last)))
+    }
 }
 
 impl TransactionId {
@@ -147,23 +190,18 @@ impl Transactions {
         transaction.ends.get_or_insert_with(|| now.after(time_max));
         transaction.steps.push(step);
         transaction.retired.extend(retired);
+        retired.iter().for_each(|retired| self.held.add(retired));
         Ok(())
     }
 
     /// Tells whether one of them is to settle deliveries of a session.
-    pub(crate) fn retire_in(&self, session: SessionId) -> bool {
-        self.open
-            .values()
-            .flat_map(|transaction| &transaction.retired)
-            .any(|retired| retired.session == session)
+    pub(crate) fn hold_some_of(&self, session: SessionId) -> bool {
+        self.held.has_some_of(session)
     }
 
     /// Tells whether one of them is to settle this delivery.
-    pub(crate) fn retire(&self, session: SessionId, number: u64) -> bool {
-        self.open.values().flat_map(|transaction| &transaction.retired).any(|retired| {
-            let Numbers::Range(first, last) = retired.numbers else { return false };
-            retired.session == session && (first..=last).contains(&number)
-        })
+    pub(crate) fn hold(&self, session: SessionId, number: u64) -> bool {
+        self.held.has(session, number)
     }
 
     /// The steps of a transaction.
@@ -173,7 +211,16 @@ impl Transactions {
 
     /// Takes a transaction out, which is over with that.
     pub(crate) fn take(&mut self, id: TransactionId) -> Option<Transaction> {
-        self.open.remove(&id)
+        let transaction = self.open.remove(&id)?;
+        self.forget_held(std::slice::from_ref(&transaction));
+        Some(transaction)
+    }
+
+    /// Notes that these settle nothing any more.
+    fn forget_held(&mut self, taken: &[Transaction]) {
+        if taken.iter().any(|transaction| !transaction.retired.is_empty()) {
+            self.held = NumberSet::of(self.open.values().flat_map(|transaction| &transaction.retired));
+        }
     }
 
     /// Takes out what links of a channel have declared: this one, or all of them.
@@ -183,7 +230,9 @@ impl Transactions {
         };
         let ids = self.open.iter().filter(|(_, transaction)| is_of(transaction));
         let ids: Vec<TransactionId> = ids.map(|(id, _)| *id).collect();
-        ids.into_iter().filter_map(|id| self.open.remove(&id)).collect()
+        let taken: Vec<Transaction> = ids.into_iter().filter_map(|id| self.open.remove(&id)).collect();
+        self.forget_held(&taken);
+        taken
     }
 
     /// When the next one is over.
@@ -195,23 +244,27 @@ impl Transactions {
     pub(crate) fn take_late(&mut self, now: Time) -> Vec<Transaction> {
         let late =
             self.open.values_mut().filter(|transaction| transaction.ends.is_some_and(|end| end <= now));
-        late.map(|transaction| {
-            let over = Transaction {
-                link: transaction.link,
-                steps: Vec::new(),
-                annotations_bytes: 0,
-                retired: Vec::new(),
-                ends: None,
-                is_over: true,
-            };
-            std::mem::replace(transaction, over)
-        })
-        .collect()
+        let taken = late
+            .map(|transaction| {
+                let over = Transaction {
+                    link: transaction.link,
+                    steps: Vec::new(),
+                    annotations_bytes: 0,
+                    retired: Vec::new(),
+                    ends: None,
+                    is_over: true,
+                };
+                std::mem::replace(transaction, over)
+            })
+            .collect::<Vec<_>>();
+        self.forget_held(&taken);
+        taken
     }
 
     /// Forgets all of them.
     pub(crate) fn clear(&mut self) {
         self.open.clear();
+        self.held = NumberSet::default();
     }
 }
 
@@ -296,5 +349,55 @@ mod tests {
             let refused = transactions.find(bytes).unwrap_err();
             assert_eq!(refused.condition(), condition::TRANSACTION_UNKNOWN_ID, "{bytes:?}");
         }
+    }
+
+    fn retired(session: u16, first: u64, last: u64) -> Retired {
+        let numbers = Numbers::Range(first, last);
+        Retired {
+            session: SessionId(session),
+            numbers,
+            ids: (0, None),
+            outcome: Outcome::Accept,
+            is_settled: true,
+        }
+    }
+
+    #[test]
+    fn numbers_are_kept_as_ranges_that_do_not_touch() {
+        let of = |ranges: &[(u16, u64, u64)]| {
+            let retired: Vec<_> =
+                ranges.iter().map(|(session, first, last)| retired(*session, *first, *last)).collect();
+            let set = NumberSet::of(&retired);
+            let ranges =
+                set.ranges().map(|(session, first, last)| (session.0, first, last)).collect::<Vec<_>>();
+            for session in 0..4 {
+                for number in 0..40 {
+                    let expected = ranges
+                        .iter()
+                        .any(|(of, first, last)| *of == session && (*first..=*last).contains(&number));
+                    assert_eq!(set.has(SessionId(session), number), expected, "{number} of {session}");
+                }
+            }
+            ranges
+        };
+        assert_eq!(of(&[(1, 5, 9), (1, 20, 30), (1, 1, 2)]), [(1, 1, 2), (1, 5, 9), (1, 20, 30)]);
+        assert_eq!(of(&[(1, 5, 9), (1, 10, 12), (1, 3, 4)]), [(1, 3, 12)], "neighbours are one");
+        assert_eq!(of(&[(1, 5, 9), (1, 20, 30), (1, 7, 22)]), [(1, 5, 30)]);
+        assert_eq!(of(&[(1, 5, 9), (1, 11, 12), (1, 1, 30)]), [(1, 1, 30)]);
+        assert_eq!(of(&[(1, 1, 30), (1, 5, 9), (2, 5, 5)]), [(1, 1, 30), (2, 5, 5)]);
+    }
+
+    #[test]
+    fn what_ends_holds_nothing() {
+        let mut transactions = Transactions::default();
+        let time = (Time(0), Duration::from_secs(1));
+        let (one, other) = (transactions.declare(LINK).unwrap(), transactions.declare(LINK).unwrap());
+        transactions.add(one, step(), Some(retired(4, 1, 5)), time).unwrap();
+        transactions.add(other, step(), Some(retired(4, 4, 8)), time).unwrap();
+        assert!(transactions.hold(SessionId(4), 1) && transactions.hold(SessionId(4), 8));
+        transactions.take(one).unwrap();
+        assert!(!transactions.hold(SessionId(4), 3) && transactions.hold(SessionId(4), 4));
+        transactions.take_late(Time(u64::MAX));
+        assert!(!transactions.hold_some_of(SessionId(4)));
     }
 }

@@ -5,6 +5,7 @@ use imori_core::confirm::Confirm;
 use imori_core::delivery::Outcome;
 use imori_core::id::ReaderId;
 use imori_core::inbound::Performed;
+use imori_core::limits::SETTLES_AT_ONCE;
 use imori_core::name::Name;
 use imori_core::outbound::{Numbers, Outbound};
 use imori_core::world::World;
@@ -210,16 +211,15 @@ pub(crate) fn forget_nodes<W: World>(client: &mut Client, world: &W, channel: u1
 fn release<W: World>(client: &Client, world: &W, channel: u16, reader: ReaderId) -> Result<bool, Failure> {
     let outcome = Outcome::Release { failed: false };
     let session = session_of(channel);
-    if client.transactions.retire_in(session) {
-        let numbers =
-            world.with_outbound(client.connection, |outbound| outbound.unsettled_of(session, reader));
-        for number in numbers.unwrap_or_default() {
-            if !client.transactions.retire(session, number) {
-                broker::settle(world, &client.actor(), session, Numbers::One(number), outcome)
-                    .map_err(|error| Failure::Session(error.into()))?;
-            }
+    if client.transactions.hold_some_of(session) {
+        let unsettled = |outbound: &mut Outbound| outbound.unsettled_of(session, reader);
+        let mut numbers = world.with_outbound(client.connection, unsettled).unwrap_or_default();
+        numbers.retain(|number| !client.transactions.hold(session, *number));
+        for number in numbers.iter().take(SETTLES_AT_ONCE) {
+            broker::settle(world, &client.actor(), session, Numbers::One(*number), outcome)
+                .map_err(|error| Failure::Session(error.into()))?;
         }
-        return Ok(true);
+        return Ok(numbers.len() <= SETTLES_AT_ONCE);
     }
     match broker::settle(world, &client.actor(), session, Numbers::AllOf(reader), outcome) {
         Ok(report) => Ok(!report.has_more),

@@ -25,7 +25,7 @@ use crate::codec::symbols::Symbols;
 use crate::codec::value::Symbol;
 use crate::protocol_error::{Failure, ProtocolError};
 use crate::session::channel_of;
-use crate::transaction::{Retired, Transaction, TransactionId};
+use crate::transaction::{NumberSet, Retired, Transaction, TransactionId};
 
 /// AMQP 1.0, 4.5.8: the kinds of transactions that the coordinator does.
 const CAPABILITIES: [Symbol<'static>; 3] =
@@ -121,7 +121,7 @@ fn discharge<W: World>(
     }
     let transaction = client.transactions.take(id)?;
     if discharge.fail {
-        roll_back(client, world, transaction);
+        roll_back(client, world, &transaction);
         return Some(Ok(Answered::Discharged(Confirm::NOW)));
     }
     let committed = match transaction.retired.iter().all(|retired| is_there(client, world, retired)) {
@@ -131,7 +131,7 @@ fn discharge<W: World>(
     let report = match committed {
         Ok(report) => report,
         Err(error) => {
-            roll_back(client, world, transaction);
+            roll_back(client, world, &transaction);
             return Some(Err(ProtocolError::new(condition::TRANSACTION_ROLLBACK, error.text())));
         }
     };
@@ -168,7 +168,7 @@ fn state_of(outcome: Outcome) -> DeliveryState<'static> {
 
 /// Forgets a transaction. Deliveries that the client has forgotten too go back to their queues, as do those whose links
 /// were detached meanwhile.
-fn roll_back<W: World>(client: &Client, world: &W, transaction: Transaction) {
+fn roll_back<W: World>(client: &Client, world: &W, transaction: &Transaction) {
     let outcome = Outcome::Release { failed: true };
     // Deliveries of a session that has ended are in their queues already.
     let release = |session, numbers| {
@@ -176,16 +176,14 @@ fn roll_back<W: World>(client: &Client, world: &W, transaction: Transaction) {
             .is_ok_and(|report| report.has_more)
         {}
     };
-    for Retired { session, numbers, is_settled, .. } in transaction.retired {
-        match numbers {
-            _ if is_settled => release(session, numbers),
-            Numbers::Range(first, last) => {
-                let of_ended = |outbound: &mut Outbound| outbound.unsettled_of_ended(session, first, last);
-                for number in world.with_outbound(client.connection, of_ended).unwrap_or_default() {
-                    release(session, Numbers::One(number));
-                }
-            }
-            _ => {}
+    for Retired { session, numbers, .. } in transaction.retired.iter().filter(|of| of.is_settled) {
+        release(*session, *numbers);
+    }
+    let unsettled = NumberSet::of(transaction.retired.iter().filter(|of| !of.is_settled));
+    for (session, first, last) in unsettled.ranges() {
+        let of_ended = |outbound: &mut Outbound| outbound.unsettled_of_ended(session, first, last);
+        for number in world.with_outbound(client.connection, of_ended).unwrap_or_default() {
+            release(session, Numbers::One(number));
         }
     }
 }
@@ -193,14 +191,14 @@ fn roll_back<W: World>(client: &Client, world: &W, transaction: Transaction) {
 /// Rolls back what links of a channel to the coordinator have declared: this one, or all of them.
 pub(super) fn roll_back_of<W: World>(client: &mut Client, world: &W, channel: u16, handle: Option<u32>) {
     for transaction in client.transactions.take_of(channel, handle) {
-        roll_back(client, world, transaction);
+        roll_back(client, world, &transaction);
     }
 }
 
 /// Rolls back the transactions that took too long.
 pub(crate) fn roll_back_late<W: World>(client: &mut Client, world: &W) {
     for transaction in client.transactions.take_late(world.now()) {
-        roll_back(client, world, transaction);
+        roll_back(client, world, &transaction);
     }
 }
 

@@ -85,13 +85,15 @@ pub(crate) fn gather<'a, W: World>(
             }
         },
     };
-    // AMQP 1.0, 2.7.5: where the link is of mode first, it is illegal to ask for second.
-    if transfer.rcv_settle_mode == Some(ReceiverSettleMode::Second) && link_mode == ReceiverSettleMode::First
+    let is_settled = transfer.settled == Some(true);
+    // AMQP 1.0, 2.7.5: where the link is of mode first, it is illegal to ask for second. A settled message has no mode.
+    if transfer.rcv_settle_mode == Some(ReceiverSettleMode::Second)
+        && link_mode == ReceiverSettleMode::First
+        && !is_settled
     {
         let text = "`rcv-settle-mode` is second on a link of mode first; attach the link with second";
         return Err(ProtocolError::new(condition::INVALID_FIELD, text).of_link(handle));
     }
-    let is_settled = transfer.settled == Some(true);
     let Some(unfinished) = &mut end.unfinished else {
         let Some(delivery_id) = transfer.delivery_id else {
             let text = "the first transfer of a message has no `delivery-id`";

@@ -125,10 +125,9 @@ impl Outbound {
 
     /// The numbers from `first` to `last` of a session's unsettled deliveries whose readers have ended, in order.
     pub fn unsettled_of_ended(&self, session: SessionId, first: u64, last: u64) -> Vec<u64> {
-        let unsettled = self.sessions.find(session).into_iter().flat_map(Session::unsettled);
-        let of_ended = unsettled.filter(|unsettled| {
-            (first..=last).contains(&unsettled.number) && self.source(unsettled.reader).is_none()
-        });
+        let Some(session) = self.sessions.find(session) else { return Vec::new() };
+        let unsettled = session.meant(Numbers::Range(first, last), 0).into_iter();
+        let of_ended = unsettled.filter(|unsettled| self.source(unsettled.reader).is_none());
         of_ended.map(|unsettled| unsettled.number).collect()
     }
 
