@@ -623,7 +623,8 @@ impl ClientProtocol for Amqp10Client {
         match settle.transaction {
             Some(_) => self.send_behind(out, &bytes),
             None => {
-                out.extend_from_slice(&bytes);
+                // A transaction that was rolled back may have settled the same delivery, and its frames may be held.
+                self.send_behind(out, &bytes);
                 handle.into_iter().for_each(|handle| self.renew(out, handle, settled));
             }
         }
