@@ -297,7 +297,10 @@ mod tests {
             (b"AMQP\0\x01\0\0", Some(Spoken::Amqp10)),
             (b"AMQP\x03", Some(Spoken::Amqp10)),
             (b"AMQP\x02\x01\0\0", Some(Spoken::Amqp10)),
-            (b"AMQP\x04", Some(Spoken::Amqp091)),
+            (b"AMQP\x04", Some(Spoken::Amqp10)),
+            (b"AMQP\xff\0\0\0", Some(Spoken::Amqp10)),
+            (b"AMQP\0\x02\0\0", Some(Spoken::Amqp10)),
+            (b"AMQP\x01\0\0\0", Some(Spoken::Amqp091)),
             (b"G", Some(Spoken::Amqp091)),
             (b"AMQX", Some(Spoken::Amqp091)),
         ] {
