@@ -381,7 +381,7 @@ impl Connection {
                 let shared = unread.kept_body(frame.len, payload.len());
                 return self.take_of_session(world, frame, &performative, (payload, shared), budget);
             }
-            // AMQP 1.0, 2.7.1: it is sent on channel 0.
+            // AMQP 1.0, 2.4.1: it can only be sent on channel 0.
             (Action::Open, Performative::Open(_)) if channel != 0 => {
                 let text = format_args!("`open` came on channel {channel}; send it on channel 0");
                 return Err((0, Failure::Connection(ProtocolError::new(condition::NOT_ALLOWED, text))));

@@ -55,6 +55,10 @@ pub const UNFINISHED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// More: nothing is read from it until then.
 pub const PARKED_BYTES_MAX: usize = 1024 * 1024;
 
+/// Bytes of the tag of a delivery, and of the id of a transaction (AMQP 1.0, 2.8.7 and 4.5.4). Both are kept while
+/// parts of a message are still to come. More: the link is detached with `amqp:invalid-field`.
+pub const TAG_BYTES_MAX: usize = 32;
+
 /// Deliveries that a producer may send before it is granted more. More: the link is detached with
 /// `amqp:link:transfer-limit-exceeded`.
 pub const LINK_CREDIT: u32 = 1000;

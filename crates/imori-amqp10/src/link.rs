@@ -19,8 +19,8 @@ pub(crate) struct Link {
     pub(crate) address: Option<Box<str>>,
     /// The settlement that its attach asks of both ends.
     pub(crate) settles: (SenderSettleMode, ReceiverSettleMode),
-    /// The source has the outcome rejected (AMQP 1.0, 3.5.3).
-    pub(crate) can_reject: bool,
+    /// The place of the outcome rejected among those of its source.
+    pub(crate) rejected: Rejected,
     /// The temporary node of its connection that it is to.
     pub(crate) temporary: Option<Name>,
     /// The end that the broker has.
@@ -31,15 +31,31 @@ impl Link {
     /// The link of an attach, to a node of this address.
     pub(crate) fn new(attach: &Attach<'_>, address: Option<&str>, end: End) -> Link {
         let outcomes = attach.source.and_then(|source| source.outcomes);
+        let rejected = match outcomes.map(|outcomes| outcomes.contains(REJECTED)) {
+            Some(true) => Rejected::Listed,
+            Some(false) => Rejected::Missing,
+            None => Rejected::Unsaid,
+        };
         Link {
             name: attach.name.into(),
             address: address.map(Into::into),
             settles: (attach.snd_settle_mode, attach.rcv_settle_mode),
-            can_reject: outcomes.is_some_and(|outcomes| outcomes.contains(REJECTED)),
+            rejected,
             temporary: None,
             end,
         }
     }
+}
+
+/// The place of the outcome rejected among those that a source lists (AMQP 1.0, 3.5.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rejected {
+    /// The source has it.
+    Listed,
+    /// The source has others alone.
+    Missing,
+    /// The source lists none.
+    Unsaid,
 }
 
 /// The broker's end of a link.
@@ -124,18 +140,25 @@ pub(crate) enum Receiver {
 pub(crate) struct Unfinished {
     /// The delivery's number in the session, as the client wrote it.
     pub(crate) delivery_id: u32,
-    /// The delivery's name on the link.
-    pub(crate) delivery_tag: Box<[u8]>,
+    /// Parts of its first transfer that later ones leave out.
+    pub(crate) begun: Box<Begun>,
     /// The format that its first transfer names.
     pub(crate) message_format: Option<u32>,
     /// The settlement by the broker that its first transfer asks for.
     pub(crate) rcv_settle_mode: Option<ReceiverSettleMode>,
     /// Some transfer of it said that it is settled.
     pub(crate) settled: bool,
-    /// The transaction that its first transfer names.
-    pub(crate) transaction: Option<Box<[u8]>>,
     /// The bytes that have come.
     pub(crate) payload: Vec<u8>,
+}
+
+/// Bytes of the first transfer of a message that are needed once the last one has come.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    /// The delivery's name on the link.
+    pub(crate) delivery_tag: Box<[u8]>,
+    /// The transaction that the message is part of.
+    pub(crate) transaction: Option<Box<[u8]>>,
 }
 
 impl Unfinished {

@@ -3,7 +3,7 @@
 from typing import Any
 
 import proton
-from proton.reactor import Container, ReceiverOption
+from proton.reactor import Container, ReceiverOption, SenderOption
 from proton.utils import BlockingConnection
 
 from harness.deadline import DEADLINE_S
@@ -65,3 +65,15 @@ class Topic(ReceiverOption):
 
     def apply(self, receiver: Any) -> None:  # noqa: ANN401
         receiver.source.capabilities.put_object(proton.symbol("topic"))
+
+
+class Rejectable(SenderOption):
+    """Says that messages may be accepted or rejected; proton itself lists no outcome."""
+
+    def apply(self, sender: Any) -> None:  # noqa: ANN401
+        outcomes = sender.source.outcomes
+        outcomes.put_array(False, proton.Data.SYMBOL)
+        outcomes.enter()
+        outcomes.put_symbol("amqp:accepted:list")
+        outcomes.put_symbol("amqp:rejected:list")
+        outcomes.exit()

@@ -12,7 +12,7 @@ from proton.handlers import MessagingHandler
 from proton.reactor import AtLeastOnce, AtMostOnce, Container, DurableSubscription
 from proton.utils import BlockingConnection, LinkDetached, SendException
 
-from harness.amqp.proton_client import Topic, connect, drained, end
+from harness.amqp.proton_client import Rejectable, Topic, connect, drained, end
 from harness.broker import broker_of
 from harness.client import Client
 from harness.deadline import DEADLINE_S
@@ -137,7 +137,7 @@ def test_a_temporary_queue_takes_answers(imori: Imori, connection: BlockingConne
     inbox = connection.create_receiver(None, dynamic=True)
     address = inbox.link.remote_source.address
     requests = connection.create_receiver("service")
-    relay = connection.create_sender(None)
+    relay = connection.create_sender(None, options=Rejectable())
     relay.send(proton.Message(address="service", reply_to=address, correlation_id="7"))
     request = requests.receive()
     relay.send(proton.Message(address=request.reply_to, correlation_id=request.correlation_id))
@@ -151,8 +151,13 @@ def test_a_temporary_queue_takes_answers(imori: Imori, connection: BlockingConne
     assert refused.value.condition == "amqp:resource-locked"
     other.close()
     end(inbox)
-    with pytest.raises(SendException):
+    with pytest.raises(SendException) as rejected:
         relay.send(proton.Message(address=address))
+    assert rejected.value.state == proton.Delivery.REJECTED
+    # A link that does not list the outcome is detached.
+    with pytest.raises(LinkDetached) as detached:
+        connection.create_sender(None).send(proton.Message(address=address))
+    assert detached.value.condition == "amqp:not-found"
 
 
 def test_exchanges_have_addresses(imori: Imori, connection: BlockingConnection) -> None:

@@ -12,6 +12,7 @@ from proton.reactor import AtLeastOnce, AtMostOnce, ReceiverOption, Selector
 from proton.utils import BlockingConnection, BlockingReceiver, SendException
 
 from harness.admin import ask
+from harness.amqp.proton_client import Rejectable
 from harness.broker import broker_of
 from harness.client import Client
 from harness.deadline import DEADLINE_S
@@ -140,20 +141,22 @@ def test_a_second_receiver_has_its_turns(imori: Imori, connection: BlockingConne
 
 def test_a_reply_queue_ends_with_its_link(imori: Imori, connection: BlockingConnection) -> None:
     receiver, address = reply_queue(connection, 10)
-    sender = connection.create_sender(None)
+    sender = connection.create_sender(None, options=Rejectable())
     sender.send(proton.Message(address=address, body="0"))
     end(receiver)
-    with pytest.raises(SendException):
+    with pytest.raises(SendException) as rejected:
         sender.send(proton.Message(address=address, body="1"))
+    assert rejected.value.state == proton.Delivery.REJECTED
     assert ask(imori, f"/api/queues/%2F/{address}").status == 404
 
 
 def test_replies_to_a_connection_that_is_gone_find_nobody(imori: Imori) -> None:
     gone, sending = connect(imori), connect(imori)
     _, address = reply_queue(gone, 10)
-    sender = sending.create_sender(None)
+    sender = sending.create_sender(None, options=Rejectable())
     sender.send(proton.Message(address=address, body="0"))
     gone.close()
-    with pytest.raises(SendException):
+    with pytest.raises(SendException) as rejected:
         sender.send(proton.Message(address=address, body="1"))
+    assert rejected.value.state == proton.Delivery.REJECTED
     sending.close()

@@ -207,7 +207,7 @@ pub(crate) fn forget_nodes<W: World>(client: &mut Client, world: &W, channel: u1
 }
 
 /// Releases the deliveries that a consumer has not settled, or a part of them; tells whether those were all. What a
-/// transaction is to settle stays as it is (AMQP 1.0, 4.4.3).
+/// transaction is to settle stays as it is (AMQP 1.0, 4.4.2).
 fn release<W: World>(client: &Client, world: &W, channel: u16, reader: ReaderId) -> Result<bool, Failure> {
     let outcome = Outcome::Release { failed: false };
     let session = session_of(channel);

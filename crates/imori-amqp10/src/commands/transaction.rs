@@ -23,6 +23,7 @@ use crate::codec::restricted::{ReceiverSettleMode, Role};
 use crate::codec::sections::{SectionKind, Sections};
 use crate::codec::symbols::Symbols;
 use crate::codec::value::Symbol;
+use crate::link;
 use crate::protocol_error::{Failure, ProtocolError};
 use crate::session::channel_of;
 use crate::transaction::{NumberSet, Retired, Transaction, TransactionId};
@@ -59,8 +60,8 @@ pub(super) fn coordinate<W: World>(
     };
     let id = transfer.delivery_id.unwrap_or_default();
     let link = client.sessions.get(&channel).and_then(|session| session.links.get(&handle));
-    let (mode, can_reject) = link.map_or((ReceiverSettleMode::First, false), |link| {
-        (transfer.rcv_settle_mode.unwrap_or(link.settles.1), link.can_reject)
+    let (mode, rejected) = link.map_or((ReceiverSettleMode::First, link::Rejected::Unsaid), |link| {
+        (transfer.rcv_settle_mode.unwrap_or(link.settles.1), link.rejected)
     });
     match answered {
         Ok(Answered::Declared(transaction)) => {
@@ -72,7 +73,14 @@ pub(super) fn coordinate<W: World>(
         }
         // AMQP 1.0, 4.2 and 4.3: a declaration or a discharge that fails is rejected where the source has that outcome;
         // else the link is detached with the error.
-        Err(error) if !can_reject => return Err(error.of_link(handle)),
+        Err(error) if rejected == link::Rejected::Missing => return Err(error.of_link(handle)),
+        // Clients whose source lists nothing hear of a commit that failed by this outcome alone.
+        Err(error)
+            if rejected == link::Rejected::Unsaid
+                && error.condition() == condition::TRANSACTION_UNKNOWN_ID =>
+        {
+            return Err(error.of_link(handle));
+        }
         Err(error) => {
             let rejected = Rejected { error: Some(error.error()) };
             client.tell_outcome(world, (channel, id, mode), Confirm::NOW, rejected.into());

@@ -26,7 +26,8 @@ use crate::commands::flow::{count_transfer, link_flow};
 use crate::commands::management::manage;
 use crate::commands::terminus::queue;
 use crate::commands::transaction::{add_publish, coordinate, named, provisional};
-use crate::link::{End, Receiver, TargetEnd, Unfinished};
+use crate::limits::TAG_BYTES_MAX;
+use crate::link::{self, Begun, End, Receiver, TargetEnd, Unfinished};
 use crate::message::{self, Incoming};
 use crate::protocol_error::{Failure, ProtocolError};
 use crate::session::session_of;
@@ -39,8 +40,8 @@ pub(crate) enum Gathered<'a> {
     Whole {
         /// Its only transfer, or one that stands for all.
         transfer: Transfer<'a>,
-        /// The transaction of a message that came in several transfers, whose state is gone.
-        transaction: Option<Box<[u8]>>,
+        /// Parts of the first transfer of a message that came in several, which are not in the last one.
+        begun: Option<Box<Begun>>,
         /// All of it.
         payload: Cow<'a, [u8]>,
         /// The payload in a buffer of its own, if it is large enough to be kept so.
@@ -90,6 +91,7 @@ pub(crate) fn gather<'a, W: World>(
     if transfer.rcv_settle_mode == Some(ReceiverSettleMode::Second)
         && link_mode == ReceiverSettleMode::First
         && !is_settled
+        && end.unfinished.as_ref().is_none_or(|unfinished| !unfinished.settled)
     {
         let text = "`rcv-settle-mode` is second on a link of mode first; attach the link with second";
         return Err(ProtocolError::new(condition::INVALID_FIELD, text).of_link(handle));
@@ -100,10 +102,9 @@ pub(crate) fn gather<'a, W: World>(
             return Err(ProtocolError::new(condition::INVALID_FIELD, text).of_link(handle));
         };
         // AMQP 1.0, 2.7.5: the tag must be specified for the first transfer.
-        if transfer.delivery_tag.is_none() {
-            let text = "the first transfer of a message has no `delivery-tag`; name the delivery";
-            return Err(ProtocolError::new(condition::INVALID_FIELD, text).of_link(handle));
-        }
+        let Some(delivery_tag) = transfer.delivery_tag.filter(|tag| tag.len() <= TAG_BYTES_MAX) else {
+            return Err(wrong_tag(handle, transfer.delivery_tag));
+        };
         let last = session.last_begun.replace(delivery_id);
         if let Some(last) = last.filter(|&last| delivery_id.wrapping_sub(last) as i32 <= 0) {
             let text = format_args!("delivery-id `{delivery_id}` comes after `{last}`; count deliveries on");
@@ -121,9 +122,15 @@ pub(crate) fn gather<'a, W: World>(
                 return Err(no_payload(handle));
             }
             let payload = Cow::Borrowed(payload);
-            return Ok(Gathered::Whole { transfer: *transfer, transaction: None, payload, shared });
+            return Ok(Gathered::Whole { transfer: *transfer, begun: None, payload, shared });
         }
         let transaction = match transfer.state {
+            // AMQP 1.0, 4.5.4.
+            Some(DeliveryState::Transactional(state)) if state.txn_id.len() > TAG_BYTES_MAX => {
+                let text =
+                    format_args!("the `txn-id` has more than {TAG_BYTES_MAX} bytes; declare one first");
+                return Err(ProtocolError::new(condition::INVALID_FIELD, text).of_link(handle));
+            }
             Some(DeliveryState::Transactional(state)) => Some(state.txn_id.into()),
             _ => None,
         };
@@ -132,11 +139,10 @@ pub(crate) fn gather<'a, W: World>(
         }
         let unfinished = Unfinished {
             delivery_id,
-            delivery_tag: transfer.delivery_tag.unwrap_or_default().into(),
+            begun: Box::new(Begun { delivery_tag: delivery_tag.into(), transaction }),
             message_format: transfer.message_format,
             settled: is_settled,
             rcv_settle_mode: transfer.rcv_settle_mode,
-            transaction,
             payload: payload.to_vec(),
         };
         client.unfinished_bytes = unfinished_bytes + unfinished.held_bytes();
@@ -154,7 +160,7 @@ pub(crate) fn gather<'a, W: World>(
         );
         ProtocolError::new(condition::INVALID_FIELD, text).of_link(handle)
     };
-    if transfer.delivery_tag.is_some_and(|tag| *tag != *unfinished.delivery_tag) {
+    if transfer.delivery_tag.is_some_and(|tag| *tag != *unfinished.begun.delivery_tag) {
         return Err(is_other("delivery-tag"));
     }
     let first_format = unfinished.message_format.unwrap_or_default();
@@ -181,7 +187,7 @@ pub(crate) fn gather<'a, W: World>(
     }
     client.unfinished_bytes = held_by_others;
     let Some(unfinished) = end.unfinished.take() else { return Ok(Gathered::Part) };
-    let Unfinished { delivery_id, settled, rcv_settle_mode, transaction, payload, .. } = unfinished;
+    let Unfinished { delivery_id, begun, settled, rcv_settle_mode, payload, .. } = unfinished;
     if payload.is_empty() {
         return Err(no_payload(handle));
     }
@@ -192,7 +198,7 @@ pub(crate) fn gather<'a, W: World>(
         rcv_settle_mode,
         ..Transfer::default()
     };
-    Ok(Gathered::Whole { transfer, transaction, payload: Cow::Owned(payload), shared: None })
+    Ok(Gathered::Whole { transfer, begun: Some(begun), payload: Cow::Owned(payload), shared: None })
 }
 
 impl TargetEnd {
@@ -215,7 +221,26 @@ fn too_many_parts(max: usize) -> Failure {
     Failure::Connection(ProtocolError::new(condition::RESOURCE_LIMIT_EXCEEDED, text))
 }
 
-/// AMQP 1.0, 3.2: a message has a body at least.
+#[cold]
+fn wrong_tag(handle: u32, tag: Option<&[u8]>) -> Failure {
+    let error = match tag {
+        None => {
+            let text = "the first transfer of a message has no `delivery-tag`; name the delivery";
+            ProtocolError::new(condition::INVALID_FIELD, text)
+        }
+        // AMQP 1.0, 2.8.7.
+        Some(tag) => {
+            let text = format_args!(
+                "a `delivery-tag` has {} bytes; it cannot have more than {TAG_BYTES_MAX}",
+                tag.len()
+            );
+            ProtocolError::new(condition::INVALID_FIELD, text)
+        }
+    };
+    error.of_link(handle)
+}
+
+/// AMQP 1.0, 3.2: a message has a body. Sections without one are taken, as clients leave out a body that is empty.
 #[cold]
 fn no_payload(handle: u32) -> Failure {
     let text = "the message has no payload; send a body, if only an empty one";
@@ -245,7 +270,7 @@ pub(crate) fn publish<W: World>(
         return Ok(Performed::Done);
     };
     let mode = transfer.rcv_settle_mode.unwrap_or(link.settles.1);
-    let (is_relay, can_reject) = (matches!(end.to, Receiver::Relay), link.can_reject);
+    let (is_relay, can_reject) = (matches!(end.to, Receiver::Relay), link.rejected == link::Rejected::Listed);
     let node = match &end.to {
         Receiver::Node(node) => Some(node),
         Receiver::Relay | Receiver::Management => None,
@@ -287,15 +312,15 @@ pub(crate) fn publish<W: World>(
     let Sent { report, is_lost } = match published {
         Ok(Some(sent)) => sent,
         Ok(None) => return Ok(Performed::Held),
-        Err(error) if is_settled || error.condition() == condition::DECODE_ERROR => {
-            return Err(error.of_link(handle));
-        }
+        Err(error) if error.condition() == condition::DECODE_ERROR => return Err(error.of_link(handle)),
+        Err(error) if is_settled => return Err(routed(error, is_relay, transfer).of_link(handle)),
         // AMQP 1.0, 4.4.1, and the anonymous terminus, 2.2.2: a source that does not have the outcome rejected has its
         // link detached.
         Err(error) if !can_reject && (is_relay || error.condition() == condition::TRANSACTION_UNKNOWN_ID) => {
-            return Err(error.of_link(handle));
+            return Err(routed(error, is_relay, transfer).of_link(handle));
         }
         Err(error) => {
+            let error = routed(error, is_relay, transfer);
             let rejected = Rejected { error: Some(error.error()) };
             client.tell_outcome(world, (channel, id, mode), Confirm::NOW, rejected.into());
             renew_credit(client, world, channel, handle);
@@ -332,6 +357,16 @@ pub(crate) fn publish<W: World>(
     }
     renew_credit(client, world, channel, handle);
     Ok(Performed::Done)
+}
+
+/// The error of a message as its sender is told. The anonymous terminus, 2.2.2: `info` names the delivery whose address
+/// leads nowhere, as its link has no address to tell that.
+#[cold]
+fn routed(error: ProtocolError, is_relay: bool, transfer: &Transfer<'_>) -> ProtocolError {
+    match transfer.delivery_tag.filter(|_| is_relay) {
+        Some(tag) => error.with_info(MapBuf::new().with("delivery-tag", Value::Binary(tag))),
+        None => error,
+    }
 }
 
 /// Gives a link credit again once half of it is used. The flow leaves behind the dispositions so far.

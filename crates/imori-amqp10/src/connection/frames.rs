@@ -40,12 +40,17 @@ impl Connection {
             // The parts of a message are gathered even where it then has to wait.
             let gathered = gather(&mut self.client, world, channel, transfer, (payload, shared));
             let gathered = gathered.map_err(|failure| (channel, failure))?;
-            let Gathered::Whole { transfer, transaction, payload, shared } = gathered else {
+            let Gathered::Whole { transfer, begun, payload, shared } = gathered else {
                 return Ok(Taken::Bytes(frame.len));
             };
-            let state =
-                transaction.as_deref().map(|txn_id| TransactionalState { txn_id, outcome: None }.into());
-            let transfer = Transfer { state: state.or(transfer.state), ..transfer };
+            let transfer = match &begun {
+                None => transfer,
+                Some(begun) => {
+                    let txn_id = begun.transaction.as_deref();
+                    let state = txn_id.map(|txn_id| TransactionalState { txn_id, outcome: None }.into());
+                    Transfer { state, delivery_tag: Some(&begun.delivery_tag), ..transfer }
+                }
+            };
             let waits = |transfer: &Transfer<'_>, payload: &[u8]| -> Box<[u8]> {
                 let mut bytes = Vec::with_capacity(payload.len() + frame.len);
                 push_frame(&mut bytes, FrameKind::Amqp, channel, |out| {

@@ -46,7 +46,7 @@ pub(crate) fn again(composite: &Composite, bytes: &[u8]) -> Result<Vec<u8>, Deco
     Ok(out)
 }
 
-fn read<'a, F: Field<'a>>(bytes: &'a [u8]) -> Result<F, DecodeError> {
+pub(crate) fn read<'a, F: Field<'a>>(bytes: &'a [u8]) -> Result<F, DecodeError> {
     let (octet, rest) = bytes.split_first().ok_or(DecodeError::Value(ValueError::TooShort))?;
     F::read(*octet, &mut Input::new(rest))
 }

@@ -7,6 +7,7 @@ use fe2o3_amqp_types::messaging::{
 use fe2o3_amqp_types::performatives::{Attach, Begin, Close, Detach, Disposition, End, Flow, Open, Transfer};
 use fe2o3_amqp_types::sasl::{SaslChallenge, SaslInit, SaslMechanisms, SaslOutcome, SaslResponse};
 use fe2o3_amqp_types::transaction::{Coordinator, Declare, Declared, Discharge, TransactionalState};
+use imori_amqp10::codec::composites::Header as OwnHeader;
 use imori_amqp10::codec::push::push_value;
 use imori_amqp10::codec::value::Value;
 use proptest::prelude::*;
@@ -16,7 +17,7 @@ use serde_amqp::primitives::{Array, OrderedMap, Symbol, Timestamp, Uuid};
 use serde_amqp::value::Value as Tree;
 use serde_amqp::{from_slice, to_vec};
 
-use crate::composites::is_same;
+use crate::composites::{is_same, read};
 use crate::table::{Choice, sample, table};
 
 /// A list as the other codec reads it and writes it again.
@@ -60,6 +61,13 @@ fn other(name: &str, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
+/// A header. The other codec writes `first-acquirer` false as absent, which means the same to it.
+fn header(bytes: &[u8]) -> OwnHeader {
+    let header = read::<OwnHeader>(bytes).unwrap();
+    let first_acquirer = header.first_acquirer.filter(|is_first| *is_first);
+    OwnHeader { first_acquirer, ..header }
+}
+
 proptest! {
     #[test]
     fn lists_are_equal(
@@ -69,10 +77,12 @@ proptest! {
         let table = table();
         let composite = &table[index.index(table.len())];
         let sent = sample(composite, &mut Choice::common(&bytes));
-        // The other codec reads `first-acquirer` false as absent, which is the same to it.
-        prop_assume!(composite.name != "Header" || !sent.contains(&0x42));
         let back = other(composite.name, &sent);
-        prop_assert!(is_same(composite, &sent, &back), "{} and {}", sent.escape_ascii(), back.escape_ascii());
+        let is_equal = match composite.name {
+            "Header" => header(&sent) == header(&back),
+            _ => is_same(composite, &sent, &back),
+        };
+        prop_assert!(is_equal, "{} and {}", sent.escape_ascii(), back.escape_ascii());
     }
 
     #[test]
