@@ -1,5 +1,7 @@
 //! A link: one way for messages within a session.
 
+use std::collections::BTreeSet;
+
 use imori_core::id::ReaderId;
 use imori_core::name::Name;
 
@@ -120,6 +122,9 @@ pub(crate) struct TargetEnd {
     pub(crate) credit: u32,
     /// The message of which not all transfers have come.
     pub(crate) unfinished: Option<Unfinished>,
+    /// Deliveries that the client settles last, by their ids (AMQP 1.0, 2.6.12). Each takes one of the link's credit, so
+    /// that they are no more than that.
+    pub(crate) unsettled: BTreeSet<u32>,
 }
 
 /// The receiver of a producer's messages.

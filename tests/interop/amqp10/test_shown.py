@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pika
 import proton
 import pytest
-from proton.reactor import AtLeastOnce, AtMostOnce, Container
+from proton.reactor import AtLeastOnce, AtMostOnce, Container, SenderOption
 from proton.utils import BlockingConnection
 
 from harness.admin import ask
@@ -181,3 +181,36 @@ def test_metrics_tell_the_versions_apart(imori: Imori) -> None:
                 assert line in logins.splitlines()
             new.close()
         silent.shutdown(socket.SHUT_RDWR)
+
+
+class SettlesLast(SenderOption):
+    """Has the broker settle second, so that the client settles last."""
+
+    def apply(self, sender: Any) -> None:  # noqa: ANN401
+        sender.snd_settle_mode = proton.Link.SND_UNSETTLED
+        sender.rcv_settle_mode = proton.Link.RCV_SECOND
+
+
+def test_a_delivery_is_unsettled_until_its_sender_settles(
+    imori: Imori, connection: BlockingConnection
+) -> None:
+    sender = connection.create_sender("orders", name="out", options=SettlesLast())
+    relay = connection.create_sender(None, name="relay")
+    name = quote(name_of(imori))
+
+    def unsettled() -> int:
+        # The broker has heard of what came before once it answers to this.
+        relay.send(proton.Message(address="other", body="x"))
+        [session] = ask(imori, f"/v1/connections/{name}/sessions").json()
+        links = {link["name"]: link for link in session["links"]}
+        return int(links["out"]["unsettled"])
+
+    deliveries: list[Any] = [sender.link.send(proton.Message(body=number)) for number in range(2)]
+    accepted = proton.Delivery.ACCEPTED
+    connection.wait(lambda: all(delivery.remote_state == accepted for delivery in deliveries))
+    assert not any(delivery.settled for delivery in deliveries)
+    assert unsettled() == 2
+    deliveries[0].settle()
+    assert unsettled() == 1
+    deliveries[1].settle()
+    assert unsettled() == 0

@@ -14,6 +14,7 @@ use crate::codec::composites::{self, DeliveryState, Disposition, Modified};
 use crate::codec::condition;
 use crate::codec::restricted::Role;
 use crate::codec::value::Map;
+use crate::commands::flow::settle_last;
 use crate::commands::transaction::{add_settle, named};
 use crate::limits::ADDED_ANNOTATIONS_BYTES_MAX;
 use crate::message::{annotated, annotated_again};
@@ -31,7 +32,10 @@ pub(crate) fn disposition<W: World>(
 ) -> Result<Performed, Failure> {
     budget.spend(1, 0, None);
     if disposition.role == Role::Sender {
-        // The broker has settled what it received.
+        if disposition.settled {
+            let range = (disposition.first, disposition.last.unwrap_or(disposition.first));
+            settle_last(client, world, channel, range);
+        }
         return Ok(Performed::Done);
     }
     let transaction = named(client, disposition.state.as_ref()).map_err(Failure::Session)?;

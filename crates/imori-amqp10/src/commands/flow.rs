@@ -89,6 +89,46 @@ pub(crate) fn link_flow<W: World>(
     send(client, world, channel, flow);
 }
 
+/// Settles deliveries of the client from `first` to `last`, as that does last where a link settles second. What they
+/// took of their links' credit comes back.
+pub(crate) fn settle_last<W: World>(client: &mut Client, world: &W, channel: u16, (first, last): (u32, u32)) {
+    let mut renewed = Vec::new();
+    let links = client.sessions.get_mut(&channel).into_iter().flat_map(|session| &mut session.links);
+    for (handle, link) in links {
+        let End::Target(end) = &mut link.end else { continue };
+        let before = end.unsettled.len();
+        // Ids are serial numbers (RFC 1982), so that a range may go over their end.
+        end.unsettled.retain(|id| id.wrapping_sub(first) > last.wrapping_sub(first));
+        // A message in parts has used its credit, and renews it once it is whole.
+        if end.unsettled.len() < before && end.unfinished.is_none() {
+            renewed.push(*handle);
+        }
+    }
+    for handle in renewed {
+        renew_credit(client, world, channel, handle);
+    }
+}
+
+/// Gives a link credit again once half of it is used, but for deliveries that the client is yet to settle. The flow
+/// leaves behind the dispositions so far.
+pub(crate) fn renew_credit<W: World>(client: &mut Client, world: &W, channel: u16, handle: u32) {
+    let whole = client.settings.link_credit;
+    let link = client.sessions.get_mut(&channel).and_then(|session| session.links.get_mut(&handle));
+    let Some(End::Target(end)) = link.map(|link| &mut link.end) else { return };
+    if end.credit > whole / 2 {
+        return;
+    }
+    let unsettled = u32::try_from(end.unsettled.len()).unwrap_or(u32::MAX);
+    let credit = whole.saturating_sub(unsettled);
+    // Of what is left to deliveries that are not settled yet, half is used first too.
+    if end.credit > credit / 2 || end.credit == credit {
+        return;
+    }
+    end.credit = credit;
+    let state = (end.delivery_count, end.credit);
+    link_flow(client, world, channel, handle, state);
+}
+
 /// Takes a transfer of the client out of the window of its session, and renews that once half of it is used.
 ///
 /// # Errors

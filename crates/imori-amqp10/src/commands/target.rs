@@ -1,5 +1,7 @@
 //! The target of a link: the client sends.
 
+use std::collections::BTreeSet;
+
 use imori_core::authorize::{Action, Object};
 use imori_core::confirm::Confirm;
 use imori_core::error::BrokerError;
@@ -104,6 +106,7 @@ fn begin<W: World>(
         delivery_count: attach.initial_delivery_count.unwrap_or_default(),
         credit: client.settings.link_credit,
         unfinished: None,
+        unsettled: BTreeSet::new(),
     };
     link_flow(client, world, channel, attach.handle, (end.delivery_count, end.credit));
     let link = Link { temporary, ..Link::new(attach, address, End::Target(end)) };

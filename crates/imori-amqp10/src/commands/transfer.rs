@@ -22,7 +22,7 @@ use crate::codec::condition;
 use crate::codec::map::MapBuf;
 use crate::codec::restricted::ReceiverSettleMode;
 use crate::codec::value::Value;
-use crate::commands::flow::{count_transfer, link_flow};
+use crate::commands::flow::{count_transfer, renew_credit};
 use crate::commands::management::manage;
 use crate::commands::terminus::queue;
 use crate::commands::transaction::{add_publish, coordinate, named, provisional};
@@ -121,6 +121,9 @@ pub(crate) fn gather<'a, W: World>(
             if payload.is_empty() {
                 return Err(no_payload(handle));
             }
+            if link_mode == ReceiverSettleMode::Second {
+                end.await_settlement(transfer);
+            }
             let payload = Cow::Borrowed(payload);
             return Ok(Gathered::Whole { transfer: *transfer, begun: None, payload, shared });
         }
@@ -198,6 +201,9 @@ pub(crate) fn gather<'a, W: World>(
         rcv_settle_mode,
         ..Transfer::default()
     };
+    if link_mode == ReceiverSettleMode::Second {
+        end.await_settlement(&transfer);
+    }
     Ok(Gathered::Whole { transfer, begun: Some(begun), payload: Cow::Owned(payload), shared: None })
 }
 
@@ -211,6 +217,15 @@ impl TargetEnd {
         self.credit = credit;
         self.delivery_count = self.delivery_count.wrapping_add(1);
         Ok(())
+    }
+
+    /// Keeps a whole delivery of a link that settles second until the client settles it (AMQP 1.0, 2.6.12).
+    #[cold]
+    fn await_settlement(&mut self, transfer: &Transfer<'_>) {
+        let is_second = transfer.rcv_settle_mode.unwrap_or(ReceiverSettleMode::Second);
+        if is_second == ReceiverSettleMode::Second && transfer.settled != Some(true) {
+            self.unsettled.extend(transfer.delivery_id);
+        }
     }
 }
 
@@ -367,19 +382,6 @@ fn routed(error: ProtocolError, is_relay: bool, transfer: &Transfer<'_>) -> Prot
         Some(tag) => error.with_info(MapBuf::new().with("delivery-tag", Value::Binary(tag))),
         None => error,
     }
-}
-
-/// Gives a link credit again once half of it is used. The flow leaves behind the dispositions so far.
-fn renew_credit<W: World>(client: &mut Client, world: &W, channel: u16, handle: u32) {
-    let whole = client.settings.link_credit;
-    let link = client.sessions.get_mut(&channel).and_then(|session| session.links.get_mut(&handle));
-    let Some(End::Target(end)) = link.map(|link| &mut link.end) else { return };
-    if end.credit > whole / 2 {
-        return;
-    }
-    end.credit = whole;
-    let state = (end.delivery_count, end.credit);
-    link_flow(client, world, channel, handle, state);
 }
 
 /// A message that is published.

@@ -71,6 +71,7 @@ fn of_link<W: World>(client: &Client, world: &W, handle: u32, link: &Link) -> Op
             message_bytes_max: Some(client.settings.message_bytes_max as u64),
             delivery_count: end.delivery_count,
             credit: end.credit,
+            unsettled: end.unsettled.len(),
             ..details
         }),
         End::Source(end) => {
