@@ -30,11 +30,13 @@ USERS: dict[str, tuple[str, dict[str, str]]] = {
     "monitor": ("monitoring", ALL),
     "chief": ("administrator", ALL),
 }
-MANAGERS = {"powerless", "manager", "policymaker", "monitor", "chief"}
+# Users who may enter the vhost `elsewhere` alone, where they have every permission.
+STRANGERS = {"stranger": "management", "strange-policymaker": "policymaker"}
+MANAGERS = {"powerless", "manager", "policymaker", "monitor", "chief", *STRANGERS}
 TAGS = {
     "none": {"nobody", "plain", *MANAGERS},
     "`management`": MANAGERS,
-    "`policymaker`": {"policymaker", "chief"},
+    "`policymaker`": {"policymaker", "strange-policymaker", "chief"},
     "`monitoring`": {"monitor", "chief"},
     "`monitoring`; from this machine none": {"nobody", "monitor", "chief"},
     "`administrator`": {"chief"},
@@ -114,6 +116,10 @@ def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
         for name, (tags, permission) in USERS.items():
             assert put(running, f"/api/users/{name}", {"password": name, "tags": tags})
             assert put(running, f"/api/permissions/%2F/{name}", permission)
+        assert put(running, "/api/vhosts/elsewhere", {})
+        for name, tag in STRANGERS.items():
+            assert put(running, f"/api/users/{name}", {"password": name, "tags": tag})
+            assert put(running, f"/api/permissions/elsewhere/{name}", ALL)
         yield running
         assert running.stop() == 0
 
@@ -122,7 +128,7 @@ def put(imori: Imori, path: str, body: object) -> bool:
     return ask(imori, path, method="PUT", body=body).status in (201, 204)
 
 
-def asked(imori: Imori, row: Row, user: str) -> Answer:
+def asked(imori: Imori, row: Row, user: str, *, vhost: str | None = None) -> Answer:
     """Asks an endpoint as a user, with names and a body that do no harm."""
     kind = "k" if "/bindings/" not in row.path else "q"
     names = {**NAMES, "kind": "policy" if "/policies/" in row.path else kind}
@@ -130,6 +136,7 @@ def asked(imori: Imori, row: Row, user: str) -> Answer:
         names["name"] = names["connection"]
     if row.path.endswith("/vhosts/{vhost}") and row.method in ("PUT", "DELETE"):
         names["vhost"] = "spare"
+    names["vhost"] = vhost or names["vhost"]
     path = re.sub(r"\{(\w+)\}", lambda found: names[found[1]], row.path)
     body = BODIES.get(row.path, {}) if row.method in ("PUT", "POST") else None
     login = None if user == "nobody" else f"{user}:{user}"
@@ -158,19 +165,24 @@ def test_an_endpoint_asks_for_its_tag_and_right(imori: Imori, row: Row) -> None:
     # SECURITY WEB-01, AUTH-15.
     if row.path == "/v1/events":
         # A stream does not end by itself; who is refused it hears so at once.
-        users = ["nobody", "plain", "powerless", "manager", "policymaker"]
+        users = ["nobody", "plain", "powerless", "manager", "policymaker", *STRANGERS]
     else:
-        users = ["nobody", *USERS]
+        users = ["nobody", *USERS, *STRANGERS]
     for user in users:
-        if "{name}" in row.path and row.path.startswith(("/api/queues", "/v1/queues")):
-            assert put(imori, "/api/queues/%2F/made", {"durable": True})
-        if "{name}" in row.path and row.path.startswith(("/api/exchanges", "/v1/exchanges")):
-            assert put(imori, "/api/exchanges/%2F/made", {"type": "direct", "durable": True})
+        # An earlier row, or none on this worker, may have made or deleted them.
+        assert put(imori, "/api/queues/%2F/made", {"durable": True})
+        assert put(imori, "/api/exchanges/%2F/made", {"type": "direct", "durable": True})
+        bound = "/api/bindings/%2F/e/amq.topic/q/made"
+        assert ask(imori, bound, method="POST", body={"routing_key": "k"}).status == 201
         answer = asked(imori, row, user)
         if user not in TAGS[row.tag]:
             expected = 403 if row.path.startswith("/v1") and user != "nobody" else 401
             assert answer.status == expected, f"{user}: {answer.status} {answer.body}"
             assert ("WWW-Authenticate" in answer.headers) == (user == "nobody")
+        elif user in STRANGERS and "{vhost}" in row.path:
+            # A vhost that the user may not enter is answered as one that is not there.
+            assert answer.status in (401, 403, 404), f"{user}: {answer.status} {answer.body}"
+            assert answer.status == asked(imori, row, user, vhost="absent").status
         elif user == "powerless" and row.right in LACKED:
             assert is_refused(answer), f"{user}: {answer.status} {answer.body}"
         else:
