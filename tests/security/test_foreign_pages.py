@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import AbstractContextManager
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
+from harness import http_server
 from harness.admin import ask
 from harness.deadline import DEADLINE_S
 from harness.imori import Imori, running_imori
@@ -63,8 +63,7 @@ run();
 """
 
 
-@contextmanager
-def serving(page: str) -> Iterator[str]:
+def serving(page: str) -> AbstractContextManager[str]:
     """Serves a page from a port of its own, which is an origin of its own."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -77,15 +76,7 @@ def serving(page: str) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             """Prints nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    return http_server.serving(Handler)
 
 
 def opened(url: str, profile: Path) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import hashlib
 import hmac
+import http.client
 import json
 import os
 import re
@@ -35,12 +36,15 @@ from harness.amqp10.requests import Requests
 from harness.deadline import DEADLINE_S
 from harness.http_server import serving
 from harness.imori import BINARY, Imori, running_imori
+from harness.proxy import WITH_TLS, header
 
 ISSUER = "https://id.example"
 AUDIENCE = "imori"
 RSA_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 EC_KEY = ec.generate_private_key(ec.SECP256R1())
 ED_KEY = ed25519.Ed25519PrivateKey.generate()
+# A key that the issuer does not have.
+FOREIGN_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 ALGORITHMS: dict[str, Any] = {"RS256": RSA_KEY, "PS256": RSA_KEY, "ES256": EC_KEY, "EdDSA": ED_KEY}
 
 
@@ -490,3 +494,30 @@ def test_who_has_no_token_needs_no_other(tmp_path: Path) -> None:
         assert of.ask("PUT", "/auth/tokens", token(sub="bob").encode()) == (204, None)
         assert of.ask("DELETE", "/queues/none") == (200, {"message_count": 0})
         of.connection.close()
+
+
+def test_wrong_tokens_are_bounded_by_source(tmp_path: Path) -> None:
+    # SECURITY AUTH-09: a token says itself who its bearer is, so that a source counts alone.
+    good, wrong = token(scope="tag:administrator"), token(key=FOREIGN_KEY)
+    with broker(tmp_path, broker__proxy_from="127.0.0.1/32") as imori:
+        assert bearer_statuses(imori, "192.0.2.1", [good]) == {200}
+        # One is forgiven in 50 ms, so that the bound of 1,000 is met a little later.
+        assert bearer_statuses(imori, "192.0.2.1", [wrong] * 2_000) == {401}
+        assert bearer_statuses(imori, "192.0.2.1", [good]) == {401}, "it is not looked at"
+        assert bearer_statuses(imori, "192.0.2.2", [good]) == {200}
+
+
+def bearer_statuses(imori: Imori, source: str, tokens: list[str]) -> set[int]:
+    """The statuses with which HTTP answers these tokens, all of which come from one address."""
+    assert imori.admin is not None
+    statuses = set()
+    client = http.client.HTTPConnection(*imori.admin, timeout=DEADLINE_S)
+    client.sock = socket.create_connection(imori.admin, DEADLINE_S)
+    client.sock.sendall(header(source, WITH_TLS))
+    for each in tokens:
+        client.request("GET", "/api/whoami", headers={"Authorization": f"Bearer {each}"})
+        with client.getresponse() as answer:
+            answer.read()
+            statuses.add(answer.status)
+    client.close()
+    return statuses

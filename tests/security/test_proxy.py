@@ -2,7 +2,6 @@
 
 import base64
 import socket
-import struct
 from pathlib import Path
 
 import pytest
@@ -11,23 +10,14 @@ from conftest import StartImori
 from harness.certificates import certificates
 from harness.deadline import DEADLINE_S, wait_for
 from harness.imori import Imori
+from harness.proxy import SIGNATURE, WITH_TLS, header
 
-SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
 CONNECT = b"CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\npasscode:guest\n\n\0"
 OVERVIEW = (
     "GET /api/overview HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic {}\r\n"
     "Connection: close\r\n\r\n"
 )
-# The fact that the client speaks TLS with the proxy.
-WITH_TLS = b"\x20\x00\x05\x01\x00\x00\x00\x00"
 TRUSTED = {"broker.proxy_from": "127.0.0.1/32"}
-
-
-def header(source: str = "203.0.113.9", facts: bytes = b"") -> bytes:
-    """Returns the header of a client that connects from `source`, port 12345."""
-    rest = socket.inet_aton(source) + socket.inet_aton("192.0.2.1") + struct.pack(">HH", 12345, 1)
-    rest += facts
-    return SIGNATURE + b"\x21\x11" + struct.pack(">H", len(rest)) + rest
 
 
 LOCAL = SIGNATURE + b"\x20\x00\x00\x00"

@@ -14,6 +14,11 @@ use crate::route::{BindingKey, SubjectFilter};
 /// Names that clients do not give to things of their own (SECURITY AUTH-05).
 const RESERVED: [&[u8]; 2] = [b"amq.", b"imori."];
 
+/// Tells whether a name begins as those do which the broker gives (SECURITY AUTH-05).
+pub fn is_reserved(name: &[u8]) -> bool {
+    RESERVED.iter().any(|prefix| name.starts_with(prefix))
+}
+
 /// Decides whether `identity` may do `action` to `object` in `vhost`. Every way into the broker and
 /// out of it passes here.
 ///
@@ -44,7 +49,7 @@ fn decide(identity: &Identity, action: Action, vhost: VhostId, object: Object<'_
     // A queue with such a name is one that the broker named for a client, who may delete it.
     if let (Action::Create, Object::Queue(name)) | (Action::Create | Action::Delete, Object::Exchange(name)) =
         (action, object)
-        && RESERVED.iter().any(|prefix| name.starts_with(prefix))
+        && is_reserved(name)
     {
         return Err(Refusal::reserved(&identity.user, name));
     }

@@ -15,7 +15,7 @@ pub use crate::expression::ExpressionError;
 pub use crate::responses::Responses;
 pub use action::{Action, Object};
 pub(crate) use decide::is_always_allowed;
-pub use decide::{authorize, filter, responses};
+pub use decide::{authorize, filter, is_reserved, responses};
 pub use grants::{AllowDeny, Grants, SubjectGrants, Tag, Tags, TopicGrant};
 pub use identity::{Actor, Identity, Renewal};
 pub use refusal::{Access, Cause, Refusal, Resource};

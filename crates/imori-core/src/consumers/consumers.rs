@@ -185,7 +185,7 @@ impl Consumers {
         self.seekers_len > 0
     }
 
-    /// The first in turn, of a queue whose consumers take what comes first, one as well as another.
+    /// The first consumer in turn. The queue has no selectors, browsers or single active consumer.
     #[inline]
     pub(crate) fn first(&self) -> Option<Reader> {
         debug_assert!(self.seekers_len == 0 && !self.is_single_active, "they would have to be asked");

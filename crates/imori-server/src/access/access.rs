@@ -561,8 +561,8 @@ impl Access {
         str::from_utf8(user).map_or(Verdict::Refused, |user| self.check(user, password))
     }
 
-    /// The user whose password could be guessed by a login. Not that of the operator, whose password is 128 random bits:
-    /// other processes of this machine shall not shut it out.
+    /// The user whose password could be guessed by a login. The operator's is 128 random bits and cannot be, and a bound
+    /// would let other processes of this machine shut the operator out.
     fn claimed<'a>(&self, login: &'a Login) -> Option<Cow<'a, str>> {
         claimed(login)
             .filter(|user| user != OPERATOR || self.state.load().objects.users.contains_key(OPERATOR))
@@ -585,9 +585,16 @@ impl Authenticator for Access {
     /// (SECURITY AUTH-09).
     fn verify_now(&self, login: &Login) -> Option<Verdict> {
         let (now, claimed) = (Instant::now(), self.claimed(login));
-        if let Some(user) = &claimed
-            && self.attempts.is_over(login.source, user, now)
-        {
+        let is_over = match &claimed {
+            Some(user) => self.attempts.is_over(login.source, user, now),
+            // An access token says itself who its bearer is.
+            None => {
+                matches!(login.credentials, Credentials::Token(_))
+                    && self.attempts.is_source_over(login.source, now)
+            }
+        };
+        if is_over {
+            let user = claimed.unwrap_or_default();
             debug!(user = %user.escape_debug(), "a login is refused unchecked: too many wrong ones came before");
             return Some(Verdict::Refused);
         }

@@ -1,11 +1,11 @@
 //! Wrong logins by source and user, so that nobody can try passwords without end, and nobody is shut out by a stranger's
 //! tries (SECURITY AUTH-09).
 //!
-//! Three bounds stand before every comparison. That of a source and user together refuses. Those of a source with all
-//! users, and of a user from all sources, are far higher and pass sources that have logged in as the user.
+//! Three bounds stand before every comparison: one for each pair of source and user, and far higher ones for a source with
+//! all users and for a user from all sources. The higher ones let sources pass that have logged in as the user.
 
 use std::collections::HashMap;
-use std::hash::Hash;
+use std::hash::{BuildHasher as _, Hash, RandomState};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -16,15 +16,19 @@ use crate::limits::{
 };
 use crate::slots::unpoisoned;
 
+/// The hash of a user's name under a key of this process: strangers choose names, which may be long.
+type UserHash = u64;
+
 /// A source and the user that it says it is.
-type Pair = (IpAddr, String);
+type Pair = (IpAddr, UserHash);
 
 /// Sources and users that failed lately, and sources from which users have logged in.
 #[derive(Debug)]
 pub(super) struct Attempts {
     of_pairs: Mutex<Failures<Pair>>,
     of_sources: Mutex<Failures<IpAddr>>,
-    of_users: Mutex<Failures<String>>,
+    of_users: Mutex<Failures<UserHash>>,
+    user_hashes: RandomState,
     owners: Mutex<HashMap<Pair, Instant>>,
 }
 
@@ -36,7 +40,7 @@ struct Failures<K> {
     burst: u32,
 }
 
-impl<K: Hash + Eq + Clone> Failures<K> {
+impl<K: Hash + Eq + Copy> Failures<K> {
     fn new(every: Duration, burst: u32) -> Failures<K> {
         Failures { until: HashMap::new(), every, burst }
     }
@@ -55,7 +59,7 @@ impl<K: Hash + Eq + Clone> Failures<K> {
 
 /// Makes room for a key in a table that is full: the entries that are over go, or else the one that is over first, which
 /// has failed the least.
-fn make_room<K: Hash + Eq + Clone>(
+fn make_room<K: Hash + Eq + Copy>(
     table: &mut HashMap<K, Instant>,
     key: &K,
     is_over: impl Fn(&Instant) -> bool,
@@ -65,7 +69,7 @@ fn make_room<K: Hash + Eq + Clone>(
     }
     table.retain(|_, at| !is_over(at));
     if table.len() >= LOGIN_ATTEMPTS_KNOWN_MAX
-        && let Some(first) = table.iter().min_by_key(|(_, at)| **at).map(|(key, _)| key.clone())
+        && let Some(first) = table.iter().min_by_key(|(_, at)| **at).map(|(key, _)| *key)
     {
         table.remove(&first);
     }
@@ -86,13 +90,19 @@ impl Attempts {
             of_pairs: Mutex::new(Failures::new(LOGIN_ATTEMPT_EVERY, LOGIN_ATTEMPTS_BURST)),
             of_sources: Mutex::new(Failures::new(total.0, total.1)),
             of_users: Mutex::new(Failures::new(total.0, total.1)),
+            user_hashes: RandomState::new(),
             owners: Mutex::default(),
         }
     }
 
+    fn pair(&self, source: Option<IpAddr>, user: &str) -> Pair {
+        let source = source.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), network);
+        (source, self.user_hashes.hash_one(user))
+    }
+
     /// Says that nothing of this user is compared for this source for a while.
     pub(super) fn is_over(&self, source: Option<IpAddr>, user: &str, now: Instant) -> bool {
-        let pair = pair(source, user);
+        let pair = self.pair(source, user);
         if unpoisoned(self.of_pairs.lock()).is_over(&pair, now) {
             return true;
         }
@@ -116,8 +126,8 @@ impl Attempts {
 
     /// Notes a wrong login.
     pub(super) fn note(&self, source: Option<IpAddr>, user: &str, now: Instant) {
-        let pair = pair(source, user);
-        unpoisoned(self.of_users.lock()).note(pair.1.clone(), now);
+        let pair = self.pair(source, user);
+        unpoisoned(self.of_users.lock()).note(pair.1, now);
         self.note_source(source, now);
         unpoisoned(self.of_pairs.lock()).note(pair, now);
     }
@@ -129,14 +139,10 @@ impl Attempts {
 
     /// Notes a right login.
     pub(super) fn note_owner(&self, source: Option<IpAddr>, user: &str, now: Instant) {
-        let (pair, mut owners) = (pair(source, user), unpoisoned(self.owners.lock()));
+        let (pair, mut owners) = (self.pair(source, user), unpoisoned(self.owners.lock()));
         make_room(&mut owners, &pair, |at| now.saturating_duration_since(*at) >= LOGIN_OWNER_MAX);
         owners.insert(pair, now);
     }
-}
-
-fn pair(source: Option<IpAddr>, user: &str) -> Pair {
-    (source.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), network), user.to_owned())
 }
 
 #[cfg(test)]
@@ -177,7 +183,10 @@ mod tests {
         assert!(!attempts.is_over(at(3), "other", start));
         let later = start + LOGIN_OWNER_MAX;
         attempts.note_owner(at(1), "other", later);
-        assert!(!attempts.is_owner(&pair(at(1), "owner"), later), "after an hour it is a stranger again");
+        assert!(
+            !attempts.is_owner(&attempts.pair(at(1), "owner"), later),
+            "after an hour it is a stranger again"
+        );
     }
 
     #[test]

@@ -5,18 +5,17 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+use imori_core::authorize;
+
 use super::refusal::AccessError;
 use crate::credentials::random_password;
 
 /// The name by which the operator logs in.
 pub(super) const OPERATOR: &str = "operator";
 
-/// Beginnings of names that the broker keeps for itself.
-const RESERVED_PREFIXES: [&str; 2] = ["amq.", "imori."];
-
 /// Tells whether a name is the broker's own, so that no new user may have it.
 pub(super) fn is_reserved(name: &str) -> bool {
-    name == OPERATOR || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    name == OPERATOR || authorize::is_reserved(name.as_bytes())
 }
 
 /// The file of the data folder that has the operator's password, for the life of the process.

@@ -29,6 +29,12 @@ impl Origin {
         host.truncate(host.strip_suffix(default_port).unwrap_or(&host).len());
         Some(Origin(format!("{scheme}://{host}")))
     }
+
+    /// Tells whether it is a page of the host, with its port, that a request names. A proxy may have ended TLS, so that
+    /// either scheme will do.
+    pub(crate) fn is_of_host(&self, host: &str) -> bool {
+        ["http", "https"].iter().any(|scheme| Origin::new(scheme, host).as_ref() == Some(self))
+    }
 }
 
 impl FromStr for Origin {

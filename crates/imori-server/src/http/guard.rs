@@ -101,9 +101,13 @@ fn check_change(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
     if method.is_safe() {
         return Ok(());
     }
-    let own = headers.get(HOST);
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let is_foreign_origin = |origin: &HeaderValue| {
+        let origin = origin.to_str().ok().and_then(|origin| origin.parse::<Origin>().ok());
+        !origin.is_some_and(|origin| origin.is_of_host(host))
+    };
     let is_foreign_site = |site: &HeaderValue| site != "same-origin" && site != "none";
-    if headers.get_all(ORIGIN).iter().any(|origin| !is_same_origin(origin, own))
+    if headers.get_all(ORIGIN).iter().any(is_foreign_origin)
         || headers.get_all(SEC_FETCH_SITE).iter().any(is_foreign_site)
     {
         return Err(FOREIGN_PAGE);
@@ -117,16 +121,6 @@ fn check_change(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
         (Some(kind), None) if is_json(kind) => Ok(()),
         _ => Err(NOT_JSON),
     }
-}
-
-/// Tells whether a page's origin is the host that a request names. Its scheme is the page's, as a proxy may end TLS.
-fn is_same_origin(origin: &HeaderValue, host: Option<&HeaderValue>) -> bool {
-    let pair = origin.to_str().ok().and_then(|origin| Some((origin, origin.split_once("://")?.0)));
-    let Some(((origin, scheme), host)) = pair.zip(host.and_then(|host| host.to_str().ok())) else {
-        return false;
-    };
-    let own = Origin::new(scheme, host);
-    own.is_some() && origin.parse::<Origin>().ok() == own
 }
 
 /// Tells whether a body is `application/json`, with any parameters.

@@ -131,12 +131,11 @@ async fn check(
     request: Request,
     next: Next,
 ) -> Response {
-    // Policymakers are so in their vhosts. The answer for a vhost that the user may not see is that of a missing one.
-    let vhost =
-        params.iter().find(|(name, _)| *name == "vhost").and_then(|(_, name)| broker.vhost(&identity, name));
-    let (vhost, object) = match vhost {
-        Some(vhost) if action == Action::SetPolicy => (vhost, Object::Vhost),
-        _ => (VhostId(0), Object::Broker),
+    // Policies are set in a vhost, where the tag alone is not enough. The handler answers for one that is not there.
+    let vhost = params.iter().find(|(name, _)| *name == "vhost" && action == Action::SetPolicy);
+    let (vhost, object) = match vhost.and_then(|(_, name)| broker.vhost(&identity, name)) {
+        Some(vhost) => (vhost, Object::Vhost),
+        None => (VhostId(0), Object::Broker),
     };
     match authorize(&identity, action, vhost, object) {
         Ok(()) => next.run(request).await,

@@ -127,7 +127,7 @@ fn read_record(
     mut read: impl FnMut(&mut [u8]) -> Poll<io::Result<usize>>,
 ) -> Poll<Result<(), HandshakeError>> {
     with_ciphertext(|room| {
-        // What comes behind the handshake is read by the session, but for a little.
+        // Reads little at a time, so that most bytes after the handshake are left to the session.
         let room = room.get_mut(..TLS_READ_BYTES_MIN).unwrap_or_default();
         loop {
             let len = ready!(read(room)).unwrap_or_default();

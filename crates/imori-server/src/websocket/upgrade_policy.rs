@@ -113,10 +113,7 @@ impl UpgradePolicy {
         let text = |name| only(headers, name)?.to_str().ok();
         let origin: Option<Origin> = text(&ORIGIN).and_then(|origin| origin.parse().ok());
         let is_allowed = origin.is_some_and(|origin| {
-            self.origins.contains(&origin)
-                || ["http", "https"].iter().any(|scheme| {
-                    text(&HOST).and_then(|host| Origin::new(scheme, host)).is_some_and(|own| own == origin)
-                })
+            self.origins.contains(&origin) || text(&HOST).is_some_and(|host| origin.is_of_host(host))
         });
         match is_allowed {
             true => Ok(()),
