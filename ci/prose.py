@@ -1,4 +1,4 @@
-"""Checks that a stranger can read the tree: how comments begin, what types are called, how long sentences are.
+"""Checks that a stranger can read the tree: what types are called, how long sentences are, how full folders are.
 
 What is not clean yet stands in the lists below, and in them alone; they are there to be emptied.
 """
@@ -10,25 +10,6 @@ import re
 import sys
 from pathlib import Path
 
-# Doc comments that begin so leave the reader to find out what they speak of.
-VAGUE = re.compile(r"(?:What|Who|The same|That of|It|Such)\b")
-
-# Crates whose doc comments name their subject; all of them in the end.
-NAMED_SUBJECTS = {
-    "imori",
-    "imori-amqp091",
-    "imori-amqp10",
-    "imori-bench",
-    "imori-brokerless",
-    "imori-core",
-    "imori-nats",
-    "imori-server",
-    "imori-sim",
-    "imori-stomp",
-    "imori-store",
-    "imori-testkit",
-}
-
 # Crates with public types that are still called by a retired word.
 OLD_WORDS: set[str] = set()
 
@@ -38,36 +19,9 @@ WORDY_PAGES: set[str] = set()
 FOLDER_FILES_MAX = 18
 SENTENCE_WORDS_MAX = 25
 
-DOC = re.compile(r"\s*(///|//!)(?: |$)(.*)")
 PUBLIC_TYPE = re.compile(r"^pub (?:struct|enum|trait|type) (\w+)", re.MULTILINE)
 PART = re.compile(r"[A-Z][a-z0-9]*")
 RETIRED_ROW = re.compile(r"- `(\w+)`( alone)? → (.+)")
-
-
-def first_lines(text: str) -> list[tuple[int, str]]:
-    """The line numbers and first lines of all doc comments.
-
-    >>> first_lines("//! A file.\\n//! Two.\\n\\nfn f() {}\\n/// It runs.\\n/// More.\\nfn g() {}")
-    [(1, 'A file.'), (5, 'It runs.')]
-    """
-    found = []
-    before = ""
-    for number, line in enumerate(text.splitlines(), 1):
-        match = DOC.match(line)
-        kind = match.group(1) if match else ""
-        if match and kind != before:
-            found.append((number, match.group(2)))
-        before = kind
-    return found
-
-
-def vague_comments(text: str) -> list[tuple[int, str]]:
-    """The doc comments that do not begin with their subject.
-
-    >>> vague_comments("/// What it holds.\\nx: u8,\\n/// Items of it.\\n/// It says more.\\ny: u8,")
-    [(1, 'What it holds.')]
-    """
-    return [(number, line) for number, line in first_lines(text) if VAGUE.match(line)]
 
 
 def retired_words(architecture: str) -> dict[str, tuple[bool, str]]:
@@ -116,9 +70,6 @@ def check_crate(crate: Path, retired: dict[str, tuple[bool, str]]) -> list[str]:
     complaints = []
     files = {file: file.read_text(encoding="utf-8") for file in sorted(crate.rglob("*.rs")) if file.is_file()}
     for file, text in files.items():
-        if crate.name in NAMED_SUBJECTS:
-            vague = vague_comments(text)
-            complaints += [f"{file}:{number}: `{line}` does not name its subject" for number, line in vague]
         if crate.name not in OLD_WORDS:
             found = retired_types(text, retired)
             complaints += [f"{file}: `{name}` is called by a retired word; use {use}" for name, use in found]
