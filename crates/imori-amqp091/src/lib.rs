@@ -4,7 +4,6 @@
 //! the same jobs.
 
 pub mod connection;
-pub mod operator;
 mod commands;
 mod client;
 mod channel;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::arguments::Difference;
 use crate::authorize::Refusal;
 use crate::name::Name;
 use crate::outbound::SessionId;
@@ -29,12 +30,12 @@ pub enum BrokerError {
     InUse(Name),
     /// A queue that has messages was to be deleted only if it is empty.
     NotEmpty(Name),
-    /// The name is taken by a declaration with another value of this property.
+    /// The queue exists with another value of a property.
     Inequivalent {
-        /// The queue or exchange.
+        /// The queue.
         name: Name,
-        /// The property.
-        property: &'static str,
+        /// The property and both values.
+        difference: Box<Difference>,
     },
     /// A queue of the message is full and its policy is to refuse.
     QueueFull(Name),
@@ -115,10 +116,18 @@ impl fmt::Display for BrokerError {
                 f,
                 "queue `{name}` has messages; consume or purge them, or delete it without `if-empty`"
             ),
-            BrokerError::Inequivalent { name, property } => write!(
-                f,
-                "inequivalent arg '{property}' for `{name}`: it exists with another value; use that value or delete it first"
-            ),
+            BrokerError::Inequivalent { name, difference } => {
+                let Difference { property, received, current } = &**difference;
+                let shown = |value: &Option<String>| {
+                    value.as_ref().map_or_else(|| String::from("none"), |value| format!("`{value}`"))
+                };
+                write!(
+                    f,
+                    "inequivalent arg '{property}' for queue `{name}`: received {} but current is {}; use that value or delete the queue first",
+                    shown(received),
+                    shown(current)
+                )
+            }
             BrokerError::QueueFull(name) => {
                 write!(f, "queue `{name}` is at its length limit; send again when it is shorter")
             }

@@ -18,6 +18,7 @@ pub mod login;
 pub mod authorize;
 pub mod certificate;
 pub mod paging;
+pub mod arguments;
 pub mod queue;
 mod consumers;
 pub mod entries;

@@ -41,6 +41,7 @@ pub mod login;
 mod cell_state;
 mod slots;
 mod host_names;
+mod json_value;
 mod clock;
 pub mod config;
 mod limits;

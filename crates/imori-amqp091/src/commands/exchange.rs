@@ -1,5 +1,10 @@
 //! `exchange.declare`, `delete`, `bind` and `unbind`.
 
+use std::fmt;
+
+use imori_core::arguments::{
+    ALTERNATE_EXCHANGE, DELAYED, DELAYED_TYPE, ExchangeError, declared_kind, read_exchange,
+};
 use imori_core::broker;
 use imori_core::confirm::Confirm;
 use imori_core::error::BrokerError;
@@ -9,17 +14,9 @@ use imori_core::world::World;
 
 use crate::client::Client;
 use crate::codec::methods::exchange;
-use crate::codec::table::FieldValue;
 use crate::commands::arguments::{binding_arguments, inequivalent, shown_arguments, type_name};
+use crate::header_block::value;
 use crate::protocol_error::{Code, ProtocolError};
-
-const KINDS: [ExchangeKind; 4] =
-    [ExchangeKind::Direct, ExchangeKind::Fanout, ExchangeKind::Topic, ExchangeKind::Headers];
-
-/// The kind under which an exchange delays messages, and routes them as an argument says: RabbitMQ's plugin.
-const DELAYED: &str = "x-delayed-message";
-
-const DELAYED_TYPE: &str = "x-delayed-type";
 
 /// Declares an exchange, or looks whether it is there.
 pub(crate) fn declare<W: World>(
@@ -42,34 +39,21 @@ pub(crate) fn declare<W: World>(
 }
 
 /// Makes an exchange, or finds it as it was declared before.
-pub(crate) fn make<W: World>(
+fn make<W: World>(
     client: &Client,
     world: &W,
     declare: &exchange::Declare<'_>,
 ) -> Result<Confirm, ProtocolError> {
     refuse_default(declare.exchange)?;
-    let is_delayed = declare.kind == DELAYED;
-    let kind = kind(if is_delayed { delayed_kind(declare)? } else { declare.kind.as_bytes() })?;
-    let alternate = match declare.arguments.find("alternate-exchange") {
-        None => None,
-        Some(FieldValue::Text(name)) => Some(Name::new(name)),
-        Some(other) => {
-            let text = format_args!(
-                "invalid type '{}' for arg 'alternate-exchange' in exchange '{}' in vhost '{}'",
-                type_name(other),
-                declare.exchange.escape_default(),
-                client.vhost_name
-            );
-            return Err(ProtocolError::new(Code::PreconditionFailed, text));
-        }
-    };
-    let settings = Settings {
+    let declared = Settings {
         is_durable: declare.durable,
         is_auto_delete: declare.auto_delete,
         is_internal: declare.internal,
-        alternate,
-        is_delayed,
+        ..Settings::default()
     };
+    let arguments = declare.arguments.iter().map(|(name, field)| (name, value(field)));
+    let read = read_exchange(declare.kind.as_bytes(), declared, arguments);
+    let (kind, settings) = read.map_err(|error| refused(client, declare, &error))?;
     let name = declare.exchange.as_bytes();
     broker::declare_exchange(world, &client.actor(), name, kind, settings.clone()).map_err(
         |error| match error {
@@ -96,37 +80,37 @@ pub(crate) fn make<W: World>(
     )
 }
 
-fn kind(name: &[u8]) -> Result<ExchangeKind, ProtocolError> {
-    KINDS.into_iter().find(|kind| kind.name().as_bytes() == name).ok_or_else(|| {
-        let text = format_args!("unknown exchange type '{}'", name.escape_ascii());
-        ProtocolError::new(Code::PreconditionFailed, text)
-    })
-}
-
-/// The name of the kind by which an exchange routes that delays messages.
-fn delayed_kind<'a>(declare: &exchange::Declare<'a>) -> Result<&'a [u8], ProtocolError> {
-    let refused = |text: &str| Err(ProtocolError::new(Code::PreconditionFailed, text));
-    match declare.arguments.find(DELAYED_TYPE) {
-        Some(FieldValue::Text(name)) if name == DELAYED.as_bytes() => {
-            refused("Invalid argument, 'x-delayed-message' can't be used for 'x-delayed-type'")
+#[cold]
+fn refused(client: &Client, declare: &exchange::Declare<'_>, error: &ExchangeError) -> ProtocolError {
+    let new = |text: fmt::Arguments<'_>| ProtocolError::new(Code::PreconditionFailed, text);
+    match error {
+        ExchangeError::UnknownKind(kind) => new(format_args!("unknown exchange type '{kind}'")),
+        ExchangeError::AlternateType(_) => new(format_args!(
+            "invalid type '{}' for arg '{ALTERNATE_EXCHANGE}' in exchange '{}' in vhost '{}'",
+            declare.arguments.find(ALTERNATE_EXCHANGE).map_or("void", type_name),
+            declare.exchange.escape_default(),
+            client.vhost_name
+        )),
+        ExchangeError::NoDelayedType => {
+            new(format_args!("Invalid argument, '{DELAYED_TYPE}' must be an existing exchange type"))
         }
-        Some(FieldValue::Text(name)) => Ok(name),
-        _ => refused("Invalid argument, 'x-delayed-type' must be an existing exchange type"),
+        ExchangeError::NestedDelayedType => {
+            new(format_args!("Invalid argument, '{DELAYED}' can't be used for '{DELAYED_TYPE}'"))
+        }
     }
 }
 
 /// The properties and arguments of an exchange in the order in which RabbitMQ compares them.
 fn facts(kind: ExchangeKind, settings: &Settings) -> [(&'static str, Option<String>); 6] {
     let flag = |is_set: bool| Some(is_set.to_string());
-    let name = kind.name().to_string();
-    let (kind, delayed_kind) =
-        if settings.is_delayed { (DELAYED.to_string(), Some(name)) } else { (name, None) };
+    let delayed_kind = settings.is_delayed.then(|| kind.name().to_string());
+    let kind = declared_kind(kind, settings).to_string();
     [
         ("type", Some(kind)),
         ("durable", flag(settings.is_durable)),
         ("auto_delete", flag(settings.is_auto_delete)),
         ("internal", flag(settings.is_internal)),
-        ("alternate-exchange", settings.alternate.as_ref().map(Name::to_string)),
+        (ALTERNATE_EXCHANGE, settings.alternate.as_ref().map(Name::to_string)),
         (DELAYED_TYPE, delayed_kind),
     ]
 }
@@ -146,7 +130,7 @@ pub(crate) fn delete<W: World>(
 }
 
 /// Takes an exchange away, if it is there.
-pub(crate) fn remove<W: World>(
+fn remove<W: World>(
     client: &Client,
     world: &W,
     delete: &exchange::Delete<'_>,
@@ -203,7 +187,7 @@ pub(crate) fn unbind<W: World>(
 }
 
 /// Makes a binding between two exchanges, or takes it out.
-pub(crate) fn set_binding<W: World>(
+fn set_binding<W: World>(
     client: &Client,
     world: &W,
     binding: &exchange::Bind<'_>,

@@ -12,6 +12,5 @@ pub(crate) mod queue;
 pub(crate) mod exchange;
 pub(crate) mod direct_reply;
 pub(crate) mod queue_arguments;
-pub(crate) mod inequivalent;
 pub(crate) mod arguments;
 pub(crate) mod token;

@@ -4,9 +4,7 @@ use imori_core::broker::{self, Actor, DeleteOptions};
 use imori_core::confirm::Confirm;
 use imori_core::error::BrokerError;
 use imori_core::id::QueueId;
-use imori_core::name::Name;
 use imori_core::outbound::{Outbound, Source};
-use imori_core::queue::QueueSettings;
 use imori_core::route::{BindingKey, Syntax};
 use imori_core::world::World;
 
@@ -14,8 +12,7 @@ use crate::client::Client;
 use crate::codec::methods::{basic, queue};
 use crate::commands::arguments::binding_arguments;
 use crate::commands::direct_reply;
-use crate::commands::inequivalent::inequivalent_queue;
-use crate::commands::queue_arguments::queue_settings;
+use crate::commands::queue_arguments::{inequivalent_queue, queue_settings};
 use crate::commands::token::named;
 use crate::protocol_error::{Code, ProtocolError};
 
@@ -64,16 +61,7 @@ fn checked(name: String) -> Result<String, ProtocolError> {
     Ok(name)
 }
 
-/// Declares a queue under the name that the declaration gives.
-pub(crate) fn declare_named<W: World>(
-    client: &Client,
-    world: &W,
-    declare: &queue::Declare<'_>,
-) -> Result<Confirm, ProtocolError> {
-    let name = checked(declare.queue.to_owned())?;
-    make(client, world, declare, &name, false)
-}
-
+/// Makes a queue, or finds it as it was declared before.
 fn make<W: World>(
     client: &Client,
     world: &W,
@@ -89,20 +77,14 @@ fn make<W: World>(
         broker::declare_queue(world, &actor, bytes, &settings, true)
     };
     declared.map(|declared| declared.confirm).map_err(|error| match error {
-        BrokerError::Inequivalent { name, property: "exclusive" } => client.error(&BrokerError::Locked(name)),
-        BrokerError::Inequivalent { name, property } => {
-            let current = current(client, world, &name);
-            inequivalent_queue(declare, (&settings, &current), property, &name, &client.vhost_name)
+        BrokerError::Inequivalent { name, difference } if difference.property == "exclusive" => {
+            client.error(&BrokerError::Locked(name))
+        }
+        BrokerError::Inequivalent { name, difference } => {
+            inequivalent_queue(declare, &difference, &name, &client.vhost_name)
         }
         error => client.error(&error),
     })
-}
-
-/// The settings of the queue that is there.
-fn current<W: World>(client: &Client, world: &W, name: &Name) -> QueueSettings {
-    let id = broker::find_queue(world, &client.actor(), name.as_bytes()).ok();
-    let settings = id.and_then(|id| world.with_queue(id, |queue| queue.declared().clone()));
-    settings.unwrap_or_default()
 }
 
 /// Binds a queue to an exchange.
@@ -138,7 +120,7 @@ pub(crate) fn unbind<W: World>(
 }
 
 /// Makes a binding of a queue, or takes it out.
-pub(crate) fn set_binding<W: World>(
+fn set_binding<W: World>(
     client: &Client,
     world: &W,
     binding: &queue::Bind<'_>,

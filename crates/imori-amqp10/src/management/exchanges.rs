@@ -1,18 +1,15 @@
 //! `/exchanges`: declared and deleted.
 
+use imori_core::arguments::read_exchange;
 use imori_core::broker;
 use imori_core::error::BrokerError;
-use imori_core::name::Name;
-use imori_core::route::{ExchangeKind, RouteError, Settings};
+use imori_core::route::{RouteError, Settings};
 use imori_core::world::World;
 
 use crate::client::Client;
 use crate::codec::value::Map;
-use crate::management::arguments::{check_name, flag, map, text};
+use crate::management::arguments::{check_name, entries, flag, map, text};
 use crate::management::response::Response;
-
-const KINDS: [ExchangeKind; 4] =
-    [ExchangeKind::Direct, ExchangeKind::Fanout, ExchangeKind::Topic, ExchangeKind::Headers];
 
 /// Declares an exchange, or finds it as it was declared before.
 pub(super) fn declare<W: World>(
@@ -21,21 +18,15 @@ pub(super) fn declare<W: World>(
     name: &str,
     body: Map<'_>,
 ) -> Result<Response, Response> {
-    let kind = text(body, "type")?.unwrap_or("direct");
-    let Some(kind) = KINDS.into_iter().find(|known| known.name() == kind) else {
-        let text = format_args!(
-            "invalid exchange type '{}'; use direct, fanout, topic or headers",
-            kind.escape_debug()
-        );
-        return Err(Response::refused(400, text));
-    };
-    let settings = Settings {
+    let declared = Settings {
         is_durable: flag(body, "durable", true)?,
         is_auto_delete: flag(body, "auto_delete", false)?,
         is_internal: flag(body, "internal", false)?,
-        alternate: text(map(body, "arguments")?, "alternate-exchange")?.map(Name::from),
-        is_delayed: false,
+        ..Settings::default()
     };
+    let kind = text(body, "type")?.unwrap_or("direct");
+    let read = read_exchange(kind.as_bytes(), declared, entries(map(body, "arguments")?));
+    let (kind, settings) = read.map_err(|error| Response::refused(400, error))?;
     let known = broker::look_up_exchange(world, &client.actor(), name.as_bytes());
     if known.is_err() || name.is_empty() {
         check_name(name)?;

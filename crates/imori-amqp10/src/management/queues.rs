@@ -1,5 +1,6 @@
 //! `/queues`: shown, declared, deleted and purged.
 
+use imori_core::arguments::read_arguments;
 use imori_core::authorize::{Action, Object};
 use imori_core::broker;
 use imori_core::error::BrokerError;
@@ -11,7 +12,7 @@ use crate::client::Client;
 use crate::codec::map::MapBuf;
 use crate::codec::push::{push_map_of, push_strings};
 use crate::codec::value::{Map, Value};
-use crate::management::arguments::{check_name, flag, is_quorum, map, of_settings, queue_settings};
+use crate::management::arguments::{check_name, entries, flag, map, of_settings};
 use crate::management::response::{Response, put};
 
 /// Shows a queue to a client that may read it.
@@ -37,7 +38,8 @@ pub(super) fn declare<W: World>(
         is_auto_delete: flag(body, "auto_delete", false)?,
         ..QueueSettings::default()
     };
-    let settings = queue_settings(map(body, "arguments")?, &declared)?;
+    let read = read_arguments(declared, entries(map(body, "arguments")?));
+    let settings = read.map_err(|error| Response::refused(400, error))?;
     let is_known = world.with_router(|_, table| table.queue(client.vhost, name.as_bytes()).is_some());
     broker::declare_queue(world, &client.actor(), name.as_bytes(), &settings, true)?;
     shown(client, world, name, if is_known { 200 } else { 201 })
@@ -91,7 +93,7 @@ fn shown<W: World>(client: &Client, world: &W, name: &str, status: u16) -> Resul
     put(&mut map, "durable", Value::Bool(settings.is_durable));
     put(&mut map, "auto_delete", Value::Bool(settings.is_auto_delete));
     put(&mut map, "exclusive", Value::Bool(settings.exclusive_to.is_some()));
-    put(&mut map, "type", Value::String(if is_quorum(&settings) { "quorum" } else { "classic" }));
+    put(&mut map, "type", Value::String(settings.kind.name()));
     map.push_with(Value::String("arguments"), |out| push_map_of(out, of_settings(&settings).map()));
     // RabbitMQ names its nodes; this broker is one.
     put(&mut map, "leader", Value::String(NODE));

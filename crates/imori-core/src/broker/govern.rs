@@ -21,7 +21,7 @@ pub fn apply_policies<W: World>(world: &W, vhost: VhostId, queues: &[QueueId]) {
     let policies = world.with_router(|_, table| table.policies(vhost));
     for id in queues {
         let changed = world.with_queue(*id, |queue| {
-            let matched = policies.of_queue(queue.name().as_bytes(), queue.declared().kind());
+            let matched = policies.of_queue(queue.name().as_bytes(), queue.declared().kind);
             (!queue.is_governed_by(&matched)).then_some(matched)
         });
         if let Some(matched) = changed.flatten() {

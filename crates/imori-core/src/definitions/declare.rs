@@ -1,5 +1,6 @@
 //! Declares queues and exchanges.
 
+use crate::arguments::difference;
 use crate::authorize::{Action, Actor, Object};
 use crate::confirm::{Confirm, Level, Lsn};
 use crate::error::BrokerError;
@@ -68,8 +69,9 @@ fn declare_by<W: World>(
                 if !queue.is_open_to(actor.connection) {
                     return Err(BrokerError::Locked(queue.name().clone()));
                 }
-                if must_match && let Some(property) = queue.declared().difference(settings) {
-                    return Err(BrokerError::Inequivalent { name: queue.name().clone(), property });
+                if must_match && let Some(difference) = difference(settings, queue.declared()) {
+                    let (name, difference) = (queue.name().clone(), Box::new(difference));
+                    return Err(BrokerError::Inequivalent { name, difference });
                 }
                 queue.touch(now);
                 Ok(queue.durability())
@@ -85,7 +87,7 @@ fn declare_by<W: World>(
         }
         let gauge = world.gauge().clone();
         let mut queue = Queue::new(actor.vhost, name.clone(), settings.clone(), gauge, now);
-        queue.govern(topology.table().policies(actor.vhost).of_queue(shown, settings.kind()), now);
+        queue.govern(topology.table().policies(actor.vhost).of_queue(shown, settings.kind), now);
         let wake_up = queue.new_wake_up();
         if settings.survives() {
             let (vhost, settings) = (actor.vhost, settings.clone());

@@ -5,15 +5,25 @@ use crate::expression::{Expression, ExpressionError};
 use crate::name::Name;
 
 /// The kinds of queues that policies tell apart, as their declarations name them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum QueueKind {
     /// A queue that is declared without a type, or as classic.
+    #[default]
     Classic,
     /// A queue that is declared as a quorum queue.
     Quorum,
 }
 
 impl QueueKind {
+    /// The word for the kind in declarations.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            QueueKind::Classic => "classic",
+            QueueKind::Quorum => "quorum",
+        }
+    }
+
     /// How many deliveries of a message may fail in a queue of this kind where nobody said: RabbitMQ 4's.
     #[must_use]
     pub fn delivery_limit(self) -> Option<u32> {

@@ -16,6 +16,18 @@ pub enum Overflow {
     RejectPublishDeadLetter,
 }
 
+impl Overflow {
+    /// The word for the treatment in declarations and policies.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Overflow::DropHead => "drop-head",
+            Overflow::RejectPublish => "reject-publish",
+            Overflow::RejectPublishDeadLetter => "reject-publish-dlx",
+        }
+    }
+}
+
 /// How many deliveries of a message may fail; fewer is less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DeliveryLimit {

@@ -101,7 +101,7 @@ fn overflow(declared: &QueueSettings, matched: &Matched) -> (Overflow, Source) {
     let argument =
         Some((declared.overflow, Source::Argument)).filter(|(said, _)| *said != Overflow::default());
     let policy = matched.last_word(|policy| policy.overflow);
-    let said = match declared.kind() {
+    let said = match declared.kind {
         QueueKind::Classic => argument.or(policy),
         QueueKind::Quorum => policy.or(argument),
     };
@@ -110,7 +110,7 @@ fn overflow(declared: &QueueSettings, matched: &Matched) -> (Overflow, Source) {
 
 /// The limit that a quorum queue has by its kind alone gives way to a policy.
 fn delivery_limit(declared: &QueueSettings, matched: &Matched) -> (Option<u32>, Source) {
-    let default = declared.kind().delivery_limit();
+    let default = declared.kind.delivery_limit();
     let argument = match declared.delivery_limit {
         limit if limit == default => None,
         Some(limit) => Some(DeliveryLimit::Failures(limit)),

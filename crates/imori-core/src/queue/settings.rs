@@ -24,6 +24,8 @@ pub struct DeadLetterTarget {
 /// The properties of a queue. A declaration fixes all of them; a policy changes the limits that are in effect.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct QueueSettings {
+    /// The kind that its declaration names.
+    pub kind: QueueKind,
     /// The queue outlives the broker, and so do its persistent messages.
     pub is_durable: bool,
     /// Only this connection may use it, and it dies with it.
@@ -52,7 +54,7 @@ pub struct QueueSettings {
     pub is_single_active: bool,
     /// How safe a persistent message is when it is confirmed; the broker's default where nothing is said.
     pub level: Option<Level>,
-    /// Arguments of its declaration that have no effect. A later declaration has to name them too.
+    /// Arguments of its declaration that have no effect. A later declaration has to give them too.
     pub others: Arguments,
 }
 
@@ -68,40 +70,6 @@ impl QueueSettings {
             Value::Text(text) if name.as_bytes() == NO_LOCAL_ARGUMENT.as_bytes() => Some(&**text),
             _ => None,
         })
-    }
-
-    /// The kind that its declaration names.
-    pub fn kind(&self) -> QueueKind {
-        let is_quorum = |(name, value): &(Name, Value<'_>)| {
-            name.as_bytes() == b"x-queue-type" && *value == Value::text(b"quorum")
-        };
-        if self.others.entries().iter().any(is_quorum) { QueueKind::Quorum } else { QueueKind::Classic }
-    }
-
-    /// The name of the first property in which `self` differs from `other`, as AMQP users call it.
-    pub fn difference(&self, other: &QueueSettings) -> Option<&'static str> {
-        let exchange =
-            |settings: &QueueSettings| settings.dead_letter.as_ref().map(|target| target.exchange.clone());
-        [
-            (self.is_durable != other.is_durable, "durable"),
-            (self.exclusive_to != other.exclusive_to, "exclusive"),
-            (self.is_auto_delete != other.is_auto_delete, "auto_delete"),
-            (self.expires != other.expires, "x-expires"),
-            (self.message_ttl != other.message_ttl, "x-message-ttl"),
-            (self.length_max != other.length_max, "x-max-length"),
-            (self.length_bytes_max != other.length_bytes_max, "x-max-length-bytes"),
-            (self.overflow != other.overflow, "x-overflow"),
-            (exchange(self) != exchange(other), "x-dead-letter-exchange"),
-            (self.dead_letter != other.dead_letter, "x-dead-letter-routing-key"),
-            (self.priority_max != other.priority_max, "x-max-priority"),
-            (self.delivery_limit != other.delivery_limit, "x-delivery-limit"),
-            (self.dedup_window != other.dedup_window, "x-dedup-window"),
-            (self.is_single_active != other.is_single_active, "x-single-active-consumer"),
-            (self.level != other.level, "x-level"),
-            (self.others != other.others, "arguments"),
-        ]
-        .into_iter()
-        .find_map(|(differs, name)| differs.then_some(name))
     }
 }
 

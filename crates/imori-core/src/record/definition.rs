@@ -4,17 +4,17 @@
 //! related rows stand together, and no key begins another; its value begins with a version.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-use super::fields::{Fields, RecordError, push_option, push_short};
-use crate::confirm::{Level, Lsn};
+use super::fields::{Fields, RecordError, push_short};
+use crate::arguments::{read_recorded, recorded};
+use crate::confirm::Lsn;
 use crate::id::{DurableQueueId, VhostId};
 use crate::name::Name;
-use crate::queue::{DeadLetterTarget, Overflow, QueueSettings};
+use crate::queue::QueueSettings;
 use crate::route::pattern::Syntax;
 use crate::route::{Arguments, BindingKey, ExchangeKind, Settings};
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// A change of what is declared.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -353,9 +353,6 @@ fn binding(bytes: &[u8]) -> Result<BindingDefinition, RecordError> {
 
 const KINDS: [ExchangeKind; 4] =
     [ExchangeKind::Direct, ExchangeKind::Fanout, ExchangeKind::Topic, ExchangeKind::Headers];
-const OVERFLOWS: [Overflow; 3] =
-    [Overflow::DropHead, Overflow::RejectPublish, Overflow::RejectPublishDeadLetter];
-const LEVELS: [Level; 3] = [Level::Memory, Level::Os, Level::Disk];
 const SYNTAXES: [Syntax; 4] = [Syntax::Amqp, Syntax::Nats, Syntax::Mqtt, Syntax::Literal];
 
 fn number_of<T: PartialEq>(all: &[T], one: &T) -> u8 {
@@ -375,58 +372,23 @@ fn syntax(number: u8) -> Result<Syntax, RecordError> {
     of_number(&SYNTAXES, number, "syntax of a key")
 }
 
-/// `vhost u32, name short`, then what was asked of the queue. One that is exclusive or goes by itself is not durable.
+/// `vhost u32, name short, arguments short, other arguments`. A queue that is exclusive or goes by itself is not
+/// durable, so that neither is recorded.
 fn push_queue(out: &mut Vec<u8>, vhost: VhostId, name: &Name, settings: &QueueSettings) {
-    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     out.extend_from_slice(&vhost.0.to_le_bytes());
     push_short(out, name.as_bytes());
-    push_option(out, settings.expires.map(millis));
-    push_option(out, settings.message_ttl.map(millis));
-    push_option(out, settings.length_max);
-    push_option(out, settings.length_bytes_max);
-    out.push(number_of(&OVERFLOWS, &settings.overflow));
-    push_option(out, settings.priority_max.map(u64::from));
-    push_option(out, settings.delivery_limit.map(u64::from));
-    push_option(out, settings.dedup_window.map(millis));
-    push_option(out, settings.level.map(|level| u64::from(number_of(&LEVELS, &level))));
-    out.push(u8::from(settings.is_single_active));
-    out.push(settings.dead_letter.as_ref().map_or(0, |to| 1 + u8::from(to.routing_key.is_some())));
-    for name in settings.dead_letter.iter().flat_map(|to| [Some(&to.exchange), to.routing_key.as_ref()]) {
-        name.into_iter().for_each(|name| push_short(out, name.as_bytes()));
-    }
+    let arguments = recorded(settings);
+    push_short(out, arguments.as_bytes());
     out.extend_from_slice(settings.others.as_bytes());
 }
 
 fn queue(fields: &mut Fields<'_>) -> Result<(VhostId, Name, QueueSettings), RecordError> {
+    const UNKNOWN: RecordError = RecordError::Unknown("arguments of a queue");
     let (vhost, name) = (VhostId(fields.u32()?), Name::new(fields.short()?));
-    let mut settings = QueueSettings {
-        is_durable: true,
-        expires: fields.option()?.map(Duration::from_millis),
-        message_ttl: fields.option()?.map(Duration::from_millis),
-        length_max: fields.option()?,
-        length_bytes_max: fields.option()?,
-        overflow: of_number(&OVERFLOWS, fields.u8()?, "overflow")?,
-        ..QueueSettings::default()
-    };
-    settings.priority_max = fields.option()?.and_then(|max| u8::try_from(max).ok());
-    settings.delivery_limit = fields.option()?.and_then(|limit| u32::try_from(limit).ok());
-    settings.dedup_window = fields.option()?.map(Duration::from_millis);
-    let level = fields.option()?.map(|number| u8::try_from(number).unwrap_or(u8::MAX));
-    settings.level = level.map(|number| of_number(&LEVELS, number, "level")).transpose()?;
-    settings.is_single_active = fields.u8()? != 0;
-    settings.dead_letter = match fields.u8()? {
-        0 => None,
-        1 => Some(DeadLetterTarget { exchange: Name::new(fields.short()?), routing_key: None }),
-        2 => Some(DeadLetterTarget {
-            exchange: Name::new(fields.short()?),
-            routing_key: Some(Name::new(fields.short()?)),
-        }),
-        _ => return Err(RecordError::Unknown("dead letter")),
-    };
-    // Nothing stood here before there were such arguments.
-    let others = Arguments::from_bytes(fields.rest());
-    settings.others = others.ok_or(RecordError::Unknown("arguments of a queue"))?;
-    Ok((vhost, name, settings))
+    let arguments = Arguments::from_bytes(fields.short()?).ok_or(UNKNOWN)?;
+    let others = Arguments::from_bytes(fields.rest()).ok_or(UNKNOWN)?;
+    let declared = QueueSettings { is_durable: true, others, ..QueueSettings::default() };
+    Ok((vhost, name, read_recorded(declared, &arguments).ok_or(UNKNOWN)?))
 }
 
 const IS_INTERNAL: u8 = 1;
@@ -458,8 +420,13 @@ fn exchange(fields: &mut Fields<'_>) -> Result<(ExchangeKind, Settings), RecordE
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::confirm::Level;
     use crate::message::Value;
+    use crate::policy::QueueKind;
+    use crate::queue::{DeadLetterTarget, Overflow};
 
     fn samples() -> Vec<Definition> {
         let (vhost, name) = (VhostId(3), Name::from("orders"));
@@ -468,7 +435,7 @@ mod tests {
             expires: Some(Duration::from_millis(5)),
             message_ttl: Some(Duration::ZERO),
             length_max: Some(7),
-            length_bytes_max: Some(u64::MAX),
+            length_bytes_max: Some(i64::MAX.unsigned_abs()),
             overflow: Overflow::RejectPublishDeadLetter,
             priority_max: Some(9),
             delivery_limit: Some(0),
@@ -487,7 +454,10 @@ mod tests {
         let settings = Settings { is_durable: true, alternate: Some(name.clone()), ..Settings::default() };
         let lazy = Arguments::new([(Name::from("x-queue-mode"), Value::text(b"lazy"))]);
         let noted = QueueSettings { others: lazy, ..plain.clone() };
-        let queues = [plain, full, dead, noted].map(|settings| {
+        let kind = QueueKind::Quorum;
+        let quorum = QueueSettings { kind, delivery_limit: kind.delivery_limit(), ..plain.clone() };
+        let unlimited = QueueSettings { kind, ..plain.clone() };
+        let queues = [plain, full, dead, noted, quorum, unlimited].map(|settings| {
             let name = name.clone();
             Definition::Queue { vhost, name, settings }
         });
@@ -530,7 +500,7 @@ mod tests {
             assert_eq!(Definition::decode(&bytes).as_ref(), Ok(&definition));
             for len in 0..bytes.len() {
                 match Definition::decode(&bytes[..len]) {
-                    // Arguments without effect are at the end, and before there were any it ended there.
+                    // Arguments without effect are at the end.
                     Ok(Definition::Queue { settings, .. }) => {
                         assert!(settings.others.is_empty(), "{definition:?} {len}");
                         assert!(

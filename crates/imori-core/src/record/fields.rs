@@ -68,15 +68,6 @@ impl<'a> Fields<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A number that may be missing: first a byte that says whether it is there.
-    pub(super) fn option(&mut self) -> Result<Option<u64>, RecordError> {
-        match self.u8()? {
-            0 => Ok(None),
-            1 => self.u64().map(Some),
-            _ => Err(RecordError::Unknown("flag")),
-        }
-    }
-
     /// Bytes with their number in 16 bits.
     pub(super) fn short(&mut self) -> Result<&'a [u8], RecordError> {
         let len = self.u16()?;
@@ -105,10 +96,4 @@ impl<'a> Fields<'a> {
         self.0 = rest;
         Ok(bytes)
     }
-}
-
-/// Writes a number that may be missing.
-pub(super) fn push_option(out: &mut Vec<u8>, number: Option<u64>) {
-    out.push(u8::from(number.is_some()));
-    number.into_iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
 }

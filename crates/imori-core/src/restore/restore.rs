@@ -200,7 +200,7 @@ impl Restore {
     fn make_queue(&mut self, id: DurableQueueId, vhost: VhostId, name: Name, settings: QueueSettings) {
         let mut queue = Queue::new(vhost, name, settings, self.gauge.clone(), self.now);
         if let Some(policies) = self.policies.get(&vhost) {
-            let matched = policies.of_queue(queue.name().as_bytes(), queue.declared().kind());
+            let matched = policies.of_queue(queue.name().as_bytes(), queue.declared().kind);
             queue.govern(matched, self.now);
         }
         queue.make_durable(id);

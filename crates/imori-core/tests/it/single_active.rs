@@ -117,8 +117,9 @@ fn a_start_finds_the_queue_as_it_was() {
     let back = restored(&journal(&world), world.now());
     let [one, two] = [1, 2].map(|slot| back.connect(slot));
     assert!(one.declare_with("q", &single_active()).is_ok(), "it is the same");
-    let differs = Err(BrokerError::Inequivalent { name: "q".into(), property: "x-single-active-consumer" });
-    assert_eq!(one.declare_with("q", &durable()).map(drop), differs);
+    let refused = one.declare_with("q", &durable());
+    let Err(BrokerError::Inequivalent { difference, .. }) = refused else { panic!("{refused:?}") };
+    assert_eq!(difference.property, "x-single-active-consumer");
     one.consume("q", "one", 0);
     two.consume("q", "two", 0);
     send(&one, "a b");

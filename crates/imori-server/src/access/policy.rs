@@ -1,15 +1,16 @@
 //! Policies as an operator sets them: JSON that is checked as RabbitMQ checks it, and compiled for the core.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use imori_core::arguments::Taken;
 use imori_core::name::Name;
-use imori_core::policy::{AppliesTo, DeliveryLimit, Overflow, Policy, PolicySettings, QueueKind};
+use imori_core::policy::{AppliesTo, Policy, PolicySettings, QueueKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::policy_keys::{find, is_known_to_operators};
+use super::policy_keys::{ALTERNATE_EXCHANGE, find};
 use super::refusal::AccessError;
+use crate::json_value::value_of;
 use crate::limits::POLICY_DEFINITION_BYTES_MAX;
 
 /// Whose policy it is.
@@ -96,7 +97,7 @@ impl PolicyRow {
 
     /// The keys that RabbitMQ knows and that mean nothing here.
     pub(crate) fn without_effect(&self) -> Vec<&str> {
-        let is_noted = |key: &&str| find(key).is_some_and(|key| !key.has_effect);
+        let is_noted = |name: &&str| find(name).is_some_and(|key| !key.has_effect(name));
         self.definition.keys().map(String::as_str).filter(is_noted).collect()
     }
 }
@@ -156,54 +157,27 @@ fn settings(kind: PolicyKind, definition: &Map<String, Value>) -> Result<PolicyS
         return Err(format!("`definition` has {bytes} bytes; use at most {POLICY_DEFINITION_BYTES_MAX}"));
     }
     let mut settings = PolicySettings::default();
-    for (key, value) in definition {
-        let shown = key.escape_debug();
-        let Some(known) = find(key) else {
+    for (name, value) in definition {
+        let shown = name.escape_debug();
+        let Some(key) = find(name) else {
             return Err(format!("`{shown}` is no key of a policy; RabbitMQ's are known here"));
         };
-        if kind == PolicyKind::Operator && !is_known_to_operators(key) {
+        if kind == PolicyKind::Operator && !key.is_limit {
             return Err(format!("`{shown}` is no key of an operator policy; set it by a policy"));
         }
-        if !known.check.takes(value) {
-            return Err(format!("`{shown}` is `{value}`; write {}", known.check));
+        let read = value_of(value);
+        let taken = key.takes.check(&read);
+        let taken = taken.map_err(|_| format!("`{shown}` is `{value}`; write {}", key.takes))?;
+        match (key.argument.and_then(|key| key.effect.as_ref()), taken) {
+            (Some(effect), taken) => (effect.set)(&mut settings, taken),
+            (None, Taken::Text(exchange)) if name == ALTERNATE_EXCHANGE => {
+                settings.alternate_exchange = Some(Name::new(exchange));
+            }
+            // The others have no effect.
+            (None, _) => {}
         }
-        set(&mut settings, key, value);
     }
     Ok(settings)
-}
-
-fn set(settings: &mut PolicySettings, key: &str, value: &Value) {
-    let number = || value.as_u64();
-    let duration = || value.as_u64().map(Duration::from_millis);
-    let name = || value.as_str().map(Name::from);
-    match key {
-        "message-ttl" => settings.message_ttl = duration(),
-        "expires" => settings.expires = duration(),
-        "max-length" => settings.length_max = number(),
-        "max-length-bytes" => settings.length_bytes_max = number(),
-        "overflow" => settings.overflow = value.as_str().and_then(overflow),
-        "dead-letter-exchange" => settings.dead_letter_exchange = name(),
-        "dead-letter-routing-key" => settings.dead_letter_routing_key = name(),
-        "alternate-exchange" => settings.alternate_exchange = name(),
-        "delivery-limit" => settings.delivery_limit = Some(delivery_limit(value)),
-        // The others have no effect.
-        _ => {}
-    }
-}
-
-fn overflow(word: &str) -> Option<Overflow> {
-    match word {
-        "drop-head" => Some(Overflow::DropHead),
-        "reject-publish" => Some(Overflow::RejectPublish),
-        "reject-publish-dlx" => Some(Overflow::RejectPublishDeadLetter),
-        _ => None,
-    }
-}
-
-/// A number below zero is no limit, as in RabbitMQ.
-fn delivery_limit(value: &Value) -> DeliveryLimit {
-    let limit = value.as_i64().and_then(|limit| u32::try_from(limit).ok());
-    limit.map_or(DeliveryLimit::Unlimited, DeliveryLimit::Failures)
 }
 
 #[cfg(test)]

@@ -16,27 +16,17 @@ use serde_json::{Map, Value, json};
 use super::exchanges::binding_row;
 use crate::access::AccessError;
 use crate::operations::publish;
-use crate::operations::routing::{BindingFacts, DEFAULT_EXCHANGE, Declaration, Ends, bindings_where};
+use crate::operations::routing::{BindingFacts, DEFAULT_EXCHANGE, bindings_where};
 use crate::operations::vhost_operator::VhostOperator;
 use crate::requests::administered::Administered;
 use crate::requests::answer::{created, done, json_with, not_found};
 use crate::requests::body::Body;
+use crate::requests::declaration::{BindingDeclaration, Declaration, Ends, ExchangeDeclaration};
 use crate::requests::operation_error::OperationError;
 
 type Broker = State<Arc<Administered>>;
 type Pairs = Query<Vec<(String, String)>>;
 type Answer = Result<Response, OperationError>;
-
-/// Reads a declaration. Numbers and truth values may be written as text, as RabbitMQ's tools do.
-fn declaration(body: &Body) -> Result<Declaration, AccessError> {
-    Ok(Declaration {
-        is_durable: body.flag("durable", true)?,
-        is_auto_delete: body.flag("auto_delete", false)?,
-        is_internal: body.flag("internal", false)?,
-        kind: body.get("type")?.unwrap_or_else(|| String::from("direct")),
-        arguments: body.get("arguments")?.unwrap_or_default(),
-    })
-}
 
 fn declared(is_new: bool) -> Response {
     if is_new { created() } else { done() }
@@ -50,7 +40,14 @@ pub(super) async fn put_queue(
     body: Body,
 ) -> Answer {
     let operator = VhostOperator::of(&broker, identity, &vhost)?;
-    Ok(declared(operator.declare_queue(name, declaration(&body)?).await?))
+    // Numbers and truth values may be written as text, as RabbitMQ's tools do.
+    let declaration = Declaration::Queue {
+        name,
+        is_durable: body.flag("durable", true)?,
+        is_auto_delete: body.flag("auto_delete", false)?,
+        arguments: body.get("arguments")?.unwrap_or_default(),
+    };
+    Ok(declared(operator.declare(declaration).await?))
 }
 
 /// Declares an exchange: 201 where it is new.
@@ -61,7 +58,15 @@ pub(super) async fn put_exchange(
     body: Body,
 ) -> Answer {
     let operator = VhostOperator::of(&broker, identity, &vhost)?;
-    Ok(declared(operator.declare_exchange(name, declaration(&body)?).await?))
+    let declaration = ExchangeDeclaration {
+        name,
+        kind: body.get("type")?.unwrap_or_else(|| String::from("direct")),
+        is_durable: body.flag("durable", true)?,
+        is_auto_delete: body.flag("auto_delete", false)?,
+        is_internal: body.flag("internal", false)?,
+        arguments: body.get("arguments")?.unwrap_or_default(),
+    };
+    Ok(declared(operator.declare(Declaration::Exchange(declaration)).await?))
 }
 
 /// Deletes an exchange, with `if-unused=true` only if nothing is bound to it.
@@ -100,9 +105,10 @@ pub(super) async fn bind(
 ) -> Answer {
     let operator = VhostOperator::of(&broker, identity, &vhost)?;
     let Some(ends) = ends(source, &kind, destination) else { return Ok(not_found()) };
-    let routing_key: String = body.get("routing_key")?.unwrap_or_default();
-    let arguments: Map<String, Value> = body.get("arguments")?.unwrap_or_default();
-    operator.set_binding(ends, routing_key, &arguments, true).await?;
+    let routing_key = body.get("routing_key")?.unwrap_or_default();
+    let arguments = body.get("arguments")?.unwrap_or_default();
+    let binding = BindingDeclaration { ends, routing_key, arguments };
+    operator.declare(Declaration::Binding(binding)).await?;
     Ok((StatusCode::CREATED, [(LOCATION, "~")]).into_response())
 }
 

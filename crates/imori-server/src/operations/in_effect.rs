@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use imori_core::policy::{Matched, Overflow, Policy, Source};
+use imori_core::arguments::QUEUE_ARGUMENTS;
+use imori_core::policy::{Matched, Policy, Source};
 use imori_core::queue::{QueueSettings, in_effect};
 use serde_json::{Value, json};
 
 use crate::access::{PolicyKind, SetPolicy};
-use crate::clock::millis;
+use crate::json_value::shown as value_shown;
 use crate::requests::administered::Administered;
 
 /// Fields of a queue's row on the policies that act on it, by RabbitMQ's names.
@@ -43,28 +44,24 @@ pub(crate) struct InEffect {
 /// The settings in effect, each with its source.
 pub(crate) fn sources(declared: &QueueSettings, matched: &Matched) -> Vec<InEffect> {
     let (settings, sources) = in_effect(declared, matched);
-    let milliseconds = |duration: Option<std::time::Duration>| json!(duration.map(millis));
-    let target = settings.dead_letter.as_ref();
-    let overflow = match settings.overflow {
-        Overflow::DropHead => "drop-head",
-        Overflow::RejectPublish => "reject-publish",
-        Overflow::RejectPublishDeadLetter => "reject-publish-dlx",
-    };
-    let exchange = target.map(|target| target.exchange.to_string());
-    let routing_key = target.and_then(|target| target.routing_key.as_ref()).map(ToString::to_string);
-    let rows = [
-        ("message-ttl", milliseconds(settings.message_ttl), sources.message_ttl),
-        ("expires", milliseconds(settings.expires), sources.expires),
-        ("max-length", json!(settings.length_max), sources.length_max),
-        ("max-length-bytes", json!(settings.length_bytes_max), sources.length_bytes_max),
-        ("overflow", json!(overflow), sources.overflow),
-        ("dead-letter-exchange", json!(exchange), sources.dead_letter_exchange),
-        ("dead-letter-routing-key", json!(routing_key), sources.dead_letter_routing_key),
-        ("delivery-limit", json!(settings.delivery_limit), sources.delivery_limit),
-    ];
-    rows.into_iter()
-        .map(|(key, value, source)| InEffect { key, value, source: shown(source, matched) })
-        .collect()
+    let in_effect = QUEUE_ARGUMENTS.iter().filter_map(|argument| {
+        let key = argument.policy.as_ref()?;
+        let source = (key.effect.as_ref()?.source)(&sources);
+        let value = argument
+            .value(&settings)
+            .map_or_else(|| default_of(key.name, &settings), |value| value_shown(&value));
+        Some(InEffect { key: key.name, value, source: shown(source, matched) })
+    });
+    in_effect.collect()
+}
+
+/// The value that a setting has where nobody set it.
+fn default_of(key: &str, settings: &QueueSettings) -> Value {
+    match key {
+        "overflow" => json!(settings.overflow.name()),
+        "delivery-limit" => json!(settings.delivery_limit),
+        _ => Value::Null,
+    }
 }
 
 /// A source in words: `default`, `argument`, `policy NAME` or `operator policy NAME`.

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 use super::publish::TEXT_PROPERTIES;
 use crate::clock::millis;
+use crate::json_value::shown;
 use crate::protocol_numbers::header_reader;
-use crate::requests::answer::shown;
 
 /// A message that waits, or was taken.
 pub(crate) struct MessageFacts {

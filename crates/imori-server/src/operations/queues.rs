@@ -1,21 +1,18 @@
 //! Queues: what they hold, and their deletion and purge.
 
-use std::time::Duration;
-
 use imori_core::activity::QueueActivity;
+use imori_core::arguments::arguments_of;
 use imori_core::broker::{DeleteOptions, delete_queue_if, purge};
-use imori_core::confirm::Level;
 use imori_core::id::{QueueId, VhostId};
 use imori_core::name::Name;
 use imori_core::policy::Matched;
-use imori_core::queue::{Overflow, Queue, QueueSettings};
-use serde_json::{Map, Value, json};
+use imori_core::queue::{Queue, QueueSettings};
+use serde_json::{Map, Value};
 
 use super::connections::name as connection_name;
 use super::vhost_operator::VhostOperator;
-use crate::clock::millis;
+use crate::json_value::shown;
 use crate::requests::administered::Administered;
-use crate::requests::answer::shown;
 use crate::requests::operation_error::OperationError;
 use crate::shared::queue_key;
 
@@ -81,39 +78,7 @@ fn copy(queue: &Queue) -> (VhostId, QueueFacts) {
 
 /// The arguments by which a queue would be declared again.
 pub(crate) fn arguments(settings: &QueueSettings) -> Map<String, Value> {
-    let milliseconds = |duration: Option<Duration>| duration.map(|duration| json!(millis(duration)));
-    let dead_letter = settings.dead_letter.as_ref();
-    let overflow = match settings.overflow {
-        Overflow::DropHead => None,
-        Overflow::RejectPublish => Some("reject-publish"),
-        Overflow::RejectPublishDeadLetter => Some("reject-publish-dlx"),
-    };
-    let level = settings.level.map(|level| match level {
-        Level::Memory => "memory",
-        Level::Os => "os",
-        Level::Disk => "disk",
-    });
-    [
-        ("x-expires", milliseconds(settings.expires)),
-        ("x-message-ttl", milliseconds(settings.message_ttl)),
-        ("x-max-length", settings.length_max.map(|max| json!(max))),
-        ("x-max-length-bytes", settings.length_bytes_max.map(|max| json!(max))),
-        ("x-overflow", overflow.map(|overflow| json!(overflow))),
-        ("x-dead-letter-exchange", dead_letter.map(|target| json!(target.exchange.to_string()))),
-        (
-            "x-dead-letter-routing-key",
-            dead_letter.and_then(|target| target.routing_key.as_ref()).map(|key| json!(key.to_string())),
-        ),
-        ("x-max-priority", settings.priority_max.map(|max| json!(max))),
-        ("x-delivery-limit", settings.delivery_limit.map(|limit| json!(limit))),
-        ("x-dedup-window", milliseconds(settings.dedup_window)),
-        ("x-single-active-consumer", settings.is_single_active.then_some(Value::Bool(true))),
-        ("x-level", level.map(|level| json!(level))),
-    ]
-    .into_iter()
-    .filter_map(|(name, value)| Some((name.to_owned(), value?)))
-    .chain(settings.others.entries().iter().map(|(name, value)| (name.to_string(), shown(value))))
-    .collect()
+    arguments_of(settings).map(|(name, value)| (name.to_owned(), shown(&value))).collect()
 }
 
 impl VhostOperator {

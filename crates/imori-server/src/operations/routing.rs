@@ -1,27 +1,21 @@
 //! Exchanges and bindings: the routing table, and what operators change in it.
 
-use imori_amqp091::codec::methods::{exchange, queue};
-use imori_amqp091::codec::table::Table as Arguments;
-use imori_amqp091::operator::Operator;
-use imori_core::confirm::Confirm;
+use imori_core::arguments::{arguments_of_exchange, declared_kind};
+use imori_core::broker::delete_exchange;
 use imori_core::id::VhostId;
 use imori_core::name::Name;
 use imori_core::route::{Arguments as BindingArguments, Exchange, Table, Target};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use super::queues::queue_ids;
 use super::vhost_operator::VhostOperator;
-use crate::cell::Cell;
 use crate::http::rest_at;
+use crate::json_value::shown;
 use crate::requests::administered::Administered;
-use crate::requests::answer::shown;
-use crate::requests::arguments::table_of;
+use crate::requests::declaration::{BindingDeclaration, Declaration, Ends};
 use crate::requests::operation_error::OperationError;
 use crate::shared::queue_key;
-
-/// The kind of an exchange that delays messages, as RabbitMQ's plugin names it.
-pub(crate) const DELAYED: &str = "x-delayed-message";
 
 /// A name in a path that stands for the default exchange.
 pub(crate) const DEFAULT_EXCHANGE: &str = "amq.default";
@@ -43,20 +37,16 @@ pub(crate) struct ExchangeFacts {
 impl ExchangeFacts {
     /// An exchange of a snapshot of the routing table.
     pub(crate) fn of(broker: &Administered, vhost: VhostId, exchange: &Exchange) -> ExchangeFacts {
-        let settings = exchange.settings();
-        let kind = exchange.kind().name();
-        let alternate =
-            settings.alternate.as_ref().map(|name| ("alternate-exchange", json!(name.to_string())));
-        let delayed = settings.is_delayed.then(|| ("x-delayed-type", json!(kind)));
-        let arguments = alternate.into_iter().chain(delayed).map(|(name, value)| (name.to_owned(), value));
+        let (kind, settings) = (exchange.kind(), exchange.settings());
+        let arguments = arguments_of_exchange(kind, settings);
         ExchangeFacts {
             name: exchange.name().to_string(),
             vhost: broker.vhost_name(vhost),
-            kind: if settings.is_delayed { DELAYED } else { kind },
+            kind: declared_kind(kind, settings),
             is_durable: settings.is_durable,
             is_auto_delete: settings.is_auto_delete,
             is_internal: settings.is_internal,
-            arguments: arguments.collect(),
+            arguments: arguments.map(|(name, value)| (name.to_owned(), shown(&value))).collect(),
             policy: exchange.matched().policy.as_ref().map(|policy| policy.name.to_string()),
         }
     }
@@ -173,105 +163,27 @@ fn properties_key(key: &str, arguments: &Map<String, Value>) -> String {
     text
 }
 
-/// The properties with which something is declared.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Declaration {
-    pub(crate) is_durable: bool,
-    pub(crate) is_auto_delete: bool,
-    pub(crate) is_internal: bool,
-    /// The kind of an exchange.
-    pub(crate) kind: String,
-    pub(crate) arguments: Map<String, Value>,
-}
-
-/// The two ends of a binding.
-#[derive(Debug, Clone)]
-pub(crate) struct Ends {
-    pub(crate) source: String,
-    pub(crate) destination: String,
-    pub(crate) is_to_queue: bool,
-}
-
 impl Ends {
-    /// Says that a binding is between these ends.
+    /// Whether a binding is between these ends.
     pub(crate) fn are_of(&self, binding: &BindingFacts) -> bool {
         binding.source == self.source
             && binding.destination == self.destination
             && binding.is_to_queue == self.is_to_queue
     }
-
-    fn set(
-        &self,
-        cell: &Cell,
-        operator: &Operator,
-        (routing_key, bytes): (&str, &[u8]),
-        is_bound: bool,
-    ) -> Result<Confirm, String> {
-        let (arguments, no_wait) = (table(bytes)?, false);
-        let (source, destination) = (self.source.as_str(), self.destination.as_str());
-        if self.is_to_queue {
-            let bind = queue::Bind { queue: destination, exchange: source, routing_key, no_wait, arguments };
-            operator.bind_queue(cell, &bind, is_bound)
-        } else {
-            let bind = exchange::Bind { destination, source, routing_key, no_wait, arguments };
-            operator.bind_exchange(cell, &bind, is_bound)
-        }
-    }
-}
-
-/// Reads the fields of a table that was just written.
-fn table(bytes: &[u8]) -> Result<Arguments<'_>, String> {
-    Arguments::new(bytes)
-        .map_err(|error| format!("PRECONDITION_FAILED - the arguments are no table: {error}"))
 }
 
 impl VhostOperator {
-    /// Declares a queue; says whether it is new.
+    /// Declares a queue, an exchange or a binding; returns whether a queue or an exchange is new.
     ///
     /// # Errors
     /// [`OperationError`].
-    pub(crate) async fn declare_queue(
-        &self,
-        name: String,
-        declaration: Declaration,
-    ) -> Result<bool, OperationError> {
-        let is_new = self.queue(&name).is_err();
-        let Declaration { is_durable: durable, is_auto_delete: auto_delete, arguments, .. } = declaration;
-        let bytes = table_of(&arguments);
-        self.declare(move |cell, operator| {
-            let arguments = table(&bytes)?;
-            let declare =
-                queue::Declare { queue: &name, durable, auto_delete, arguments, ..Default::default() };
-            operator.declare_queue(cell, &declare)
-        })
-        .await?;
-        Ok(is_new)
-    }
-
-    /// Declares an exchange; says whether it is new.
-    ///
-    /// # Errors
-    /// [`OperationError`].
-    pub(crate) async fn declare_exchange(
-        &self,
-        name: String,
-        declaration: Declaration,
-    ) -> Result<bool, OperationError> {
-        let is_new = !self.has_exchange(&name);
-        let bytes = table_of(&declaration.arguments);
-        self.declare(move |cell, operator| {
-            let declare = exchange::Declare {
-                exchange: &name,
-                kind: &declaration.kind,
-                durable: declaration.is_durable,
-                auto_delete: declaration.is_auto_delete,
-                internal: declaration.is_internal,
-                arguments: table(&bytes)?,
-                ..Default::default()
-            };
-            operator.declare_exchange(cell, &declare)
-        })
-        .await?;
+    pub(crate) async fn declare(&self, declaration: Declaration) -> Result<bool, OperationError> {
+        let is_new = match &declaration {
+            Declaration::Queue { name, .. } => self.queue(name).is_err(),
+            Declaration::Exchange(exchange) => !self.has_exchange(&exchange.name),
+            Declaration::Binding(_) => true,
+        };
+        self.define(move |cell, actor| declaration.declare(cell, actor)).await?;
         Ok(is_new)
     }
 
@@ -288,25 +200,15 @@ impl VhostOperator {
         if !self.has_exchange(&name) {
             return Err(OperationError::Missing("exchange", name));
         }
-        self.declare(move |cell, operator| {
-            operator.delete_exchange(cell, &exchange::Delete { exchange: &name, if_unused, no_wait: false })
-        })
-        .await
+        self.define(move |cell, actor| Ok(delete_exchange(cell, actor, name.as_bytes(), if_unused)?)).await
     }
 
-    /// Binds two ends, or with `is_bound` false takes the binding out.
+    /// Takes a binding out.
     ///
     /// # Errors
     /// [`OperationError`].
-    pub(crate) async fn set_binding(
-        &self,
-        ends: Ends,
-        routing_key: String,
-        arguments: &Map<String, Value>,
-        is_bound: bool,
-    ) -> Result<(), OperationError> {
-        let bytes = table_of(arguments);
-        self.declare(move |cell, operator| ends.set(cell, operator, (&routing_key, &bytes), is_bound)).await
+    pub(crate) async fn remove_binding(&self, binding: BindingDeclaration) -> Result<(), OperationError> {
+        self.define(move |cell, actor| binding.set(cell, actor, false)).await
     }
 
     /// Takes the binding out between two ends that has this name.
@@ -319,6 +221,6 @@ impl VhostOperator {
         let found = bindings_where(&self.broker, self.vhost, is_meant).await;
         let missing = || OperationError::Missing("binding", properties_key.to_owned());
         let BindingFacts { routing_key, arguments, .. } = found.into_iter().next().ok_or_else(missing)?;
-        self.set_binding(ends, routing_key, &arguments, false).await
+        self.remove_binding(BindingDeclaration { ends, routing_key, arguments }).await
     }
 }

@@ -3,10 +3,8 @@
 
 use std::sync::Arc;
 
-use imori_amqp091::operator::Operator;
 use imori_core::authorize::Identity;
 use imori_core::confirm::Confirm;
-use imori_core::name::Name;
 use tokio::task::spawn_blocking;
 use tracing::{info, warn};
 
@@ -109,14 +107,11 @@ async fn declare_all(
         let identity = identity.clone();
         let made = on_cell(&broker.shared, 0, move |cell| {
             let mut confirm = Confirm::NOW;
-            for declaration in &now {
-                let vhost = cell.shared.table.load().vhost_named(declaration.vhost().as_bytes());
-                let Some(vhost) = vhost else { return Err(declaration.refused("the vhost is not there")) };
-                let settings = Arc::clone(&cell.settings().protocols.amqp.amqp091);
-                let name = Name::from(declaration.vhost());
-                let operator = Operator::new(settings, &operator(&identity, vhost), name);
-                let declared = declaration.declare(cell, &operator);
-                confirm = declared.map_err(|text| declaration.refused(&text))?.after(confirm);
+            for declared in &now {
+                let vhost = cell.shared.table.load().vhost_named(declared.vhost.as_bytes());
+                let Some(vhost) = vhost else { return Err(declared.refused("the vhost is not there")) };
+                let made = declared.declaration.declare(cell, &operator(&identity, vhost));
+                confirm = made.map_err(|error| declared.refused(&error.to_string()))?.after(confirm);
             }
             Ok(confirm)
         });

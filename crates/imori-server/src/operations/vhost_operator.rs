@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use imori_amqp091::operator::Operator;
 use imori_core::authorize::Identity;
 use imori_core::broker::Actor;
 use imori_core::confirm::Confirm;
 use imori_core::id::{QueueId, VhostId};
-use imori_core::name::Name;
 
 use crate::cell::Cell;
 use crate::requests::administered::Administered;
@@ -60,20 +58,15 @@ impl VhostOperator {
         acted.await.ok_or(OperationError::Ended)
     }
 
-    /// Declares something in a turn of a cell by AMQP's rules, and waits until no crash undoes it.
+    /// Changes a definition in a turn of a cell, and waits until no crash undoes it.
     ///
     /// # Errors
-    /// The reply text of the exception that a client would get; or the broker has come to its end.
-    pub(crate) async fn declare(
+    /// The refusal of the change; or the broker has come to its end.
+    pub(crate) async fn define(
         &self,
-        act: impl FnOnce(&Cell, &Operator) -> Result<Confirm, String> + Send + 'static,
+        change: impl FnOnce(&Cell, &Actor<'_>) -> Result<Confirm, OperationError> + Send + 'static,
     ) -> Result<(), OperationError> {
-        let vhost_name = Name::from(self.name.as_str());
-        let declared = self.act(move |cell, actor| {
-            let settings = Arc::clone(&cell.settings().protocols.amqp.amqp091);
-            act(cell, &Operator::new(settings, actor, vhost_name))
-        });
-        let confirm = declared.await?.map_err(OperationError::InWords)?;
+        let confirm = self.act(change).await??;
         self.keep(confirm).await
     }
 

@@ -18,7 +18,6 @@ use crate::limits::DEFINITIONS_FILE_BYTES_MAX;
 use crate::operations::take_over::take_over;
 use crate::requests::administered::Administered;
 use crate::requests::import::Import;
-use crate::requests::operation_error::OperationError;
 
 /// A definitions file that was read and can be understood.
 pub(crate) struct DefinitionsFile(Option<(Import, FileObjects)>);
@@ -63,7 +62,7 @@ impl DefinitionsFile {
         };
         let (file, users) = (PathBuf::from(&objects.file), objects.users.clone());
         let taken = runtime.block_on(take_over(broker, &Identity::operator(), import, Some(objects)));
-        taken.map_err(|error| DefinitionsError { file, why: in_words(error) })?;
+        taken.map_err(|error| DefinitionsError { file, why: error.to_string() })?;
         tell_of_others(broker, &users);
         Ok(())
     }
@@ -88,17 +87,5 @@ fn tell_of_others(broker: &Administered, of_file: &BTreeSet<String>) {
         objects.users.keys().filter(|user| !of_file.contains(*user)).map(String::as_str).collect();
     if !others.is_empty() {
         info!(users = others.join(", "), "these users are not in the definitions file; they stay");
-    }
-}
-
-fn in_words(error: OperationError) -> String {
-    match error {
-        OperationError::Missing(kind, name) => format!("there is no {kind} `{}`", name.escape_debug()),
-        OperationError::NotPermitted(text)
-        | OperationError::Bad(text)
-        | OperationError::Conflict(text)
-        | OperationError::Unavailable(text)
-        | OperationError::InWords(text) => text,
-        OperationError::Ended => String::from("the broker stops"),
     }
 }

@@ -39,17 +39,7 @@ impl IntoResponse for OperationError {
                 error(StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", &reason)
             }
             OperationError::Ended => ended(),
-            OperationError::InWords(text) => refused_in_words(&text),
         }
-    }
-}
-
-/// Answers as the reply text of an exception of AMQP asks for.
-fn refused_in_words(text: &str) -> Response {
-    match text.split_once(" - ").map(|(code, _)| code) {
-        Some("NOT_FOUND") => not_found(),
-        Some("ACCESS_REFUSED") => error(StatusCode::UNAUTHORIZED, "not_authorized", text),
-        _ => bad_request(text),
     }
 }
 
@@ -95,11 +85,4 @@ pub(crate) fn not_authorized() -> Response {
 
 fn error(status: StatusCode, error: &str, reason: &str) -> Response {
     json_with(status, &json!({"error": error, "reason": reason}))
-}
-
-/// The value of an argument as JSON.
-pub(crate) fn shown(value: &imori_core::message::Value<'_>) -> Value {
-    let mut text = String::new();
-    value.push_json(&mut text);
-    serde_json::from_str(&text).unwrap_or_default()
 }

@@ -3,16 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use imori_amqp091::codec::methods::{exchange, queue};
-use imori_amqp091::codec::table::Table;
-use imori_amqp091::operator::Operator;
-use imori_core::confirm::Confirm;
-use imori_core::world::World;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::arguments::table_of;
+use super::declaration::{BindingDeclaration, Declaration, Ends, ExchangeDeclaration};
 use crate::access::{
     AccessError, Draft, FileObjects, Permission, PolicyKind, PolicyRow, SubjectLists, TopicPermission, User,
     VhostFacts,
@@ -202,79 +197,20 @@ struct BindingRow {
     others: Map<String, Value>,
 }
 
-/// Something that an operator declares.
+/// An object of a document that is declared.
 #[derive(Debug)]
 pub(crate) struct Declared {
-    vhost: String,
+    /// The vhost in which it is declared.
+    pub(crate) vhost: String,
     /// The object in words.
     what: String,
-    table: Vec<u8>,
-    declaration: Declaration,
-}
-
-#[derive(Debug)]
-enum Declaration {
-    Exchange { name: String, kind: String, durable: bool, auto_delete: bool, internal: bool },
-    Queue { name: String, durable: bool, auto_delete: bool },
-    Binding { source: String, destination: String, is_queue: bool, routing_key: String },
+    pub(crate) declaration: Declaration,
 }
 
 impl Declared {
-    /// The vhost in which it is declared.
-    pub(crate) fn vhost(&self) -> &str {
-        &self.vhost
-    }
-
     /// A refusal, with the name of what was refused.
     pub(crate) fn refused(&self, why: &str) -> String {
         format!("{} in vhost `{}`: {why}", self.what, self.vhost.escape_debug())
-    }
-
-    /// Declares it in the name of an operator.
-    ///
-    /// # Errors
-    /// The reply text of the exception that a client would get.
-    pub(crate) fn declare<W: World>(&self, world: &W, operator: &Operator) -> Result<Confirm, String> {
-        let arguments = Table::new(&self.table).map_err(|error| error.to_string())?;
-        match &self.declaration {
-            Declaration::Exchange { name, kind, durable, auto_delete, internal } => {
-                let (durable, auto_delete, internal) = (*durable, *auto_delete, *internal);
-                let passive = false;
-                let no_wait = false;
-                let exchange = name.as_str();
-                let declare = exchange::Declare {
-                    exchange,
-                    kind,
-                    passive,
-                    durable,
-                    auto_delete,
-                    internal,
-                    no_wait,
-                    arguments,
-                };
-                operator.declare_exchange(world, &declare)
-            }
-            Declaration::Queue { name, durable, auto_delete } => {
-                let (durable, auto_delete) = (*durable, *auto_delete);
-                let declare =
-                    queue::Declare { queue: name, durable, auto_delete, arguments, ..Default::default() };
-                operator.declare_queue(world, &declare)
-            }
-            Declaration::Binding { source, destination, is_queue: true, routing_key } => {
-                let bind = queue::Bind {
-                    queue: destination,
-                    exchange: source,
-                    routing_key,
-                    no_wait: false,
-                    arguments,
-                };
-                operator.bind_queue(world, &bind, true)
-            }
-            Declaration::Binding { source, destination, is_queue: false, routing_key } => {
-                let bind = exchange::Bind { destination, source, routing_key, no_wait: false, arguments };
-                operator.bind_exchange(world, &bind, true)
-            }
-        }
     }
 }
 
@@ -351,30 +287,34 @@ impl Import {
         for row in rows::<ExchangeRow>(&mut document, "exchanges")? {
             let what = format!("exchange `{}`", row.name.escape_debug());
             note(&mut left_out, &what, &row.others);
-            let table = table_of(&row.arguments);
-            let (vhost, ExchangeRow { name, kind, durable, auto_delete, internal, .. }) =
-                (in_vhost(row.vhost.as_deref(), vhost, &what)?, row);
-            let declaration = Declaration::Exchange { name, kind, durable, auto_delete, internal };
-            declared.push(Declared { vhost, what, table, declaration });
+            let vhost = in_vhost(row.vhost.as_deref(), vhost, &what)?;
+            let declaration = Declaration::Exchange(ExchangeDeclaration {
+                name: row.name,
+                kind: row.kind,
+                is_durable: row.durable,
+                is_auto_delete: row.auto_delete,
+                is_internal: row.internal,
+                arguments: row.arguments,
+            });
+            declared.push(Declared { vhost, what, declaration });
         }
         for row in rows::<QueueRow>(&mut document, "queues")? {
             let what = format!("queue `{}`", row.name.escape_debug());
             note(&mut left_out, &what, &row.others);
-            let table = table_of(&row.arguments);
-            let (vhost, QueueRow { name, durable, auto_delete, .. }) =
-                (in_vhost(row.vhost.as_deref(), vhost, &what)?, row);
-            declared.push(Declared {
-                vhost,
-                what,
-                table,
-                declaration: Declaration::Queue { name, durable, auto_delete },
-            });
+            let vhost = in_vhost(row.vhost.as_deref(), vhost, &what)?;
+            let declaration = Declaration::Queue {
+                name: row.name,
+                is_durable: row.durable,
+                is_auto_delete: row.auto_delete,
+                arguments: row.arguments,
+            };
+            declared.push(Declared { vhost, what, declaration });
         }
         for row in rows::<BindingRow>(&mut document, "bindings")? {
             let what =
                 format!("binding of `{}` to `{}`", row.destination.escape_debug(), row.source.escape_debug());
             note(&mut left_out, &what, &row.others);
-            let is_queue = match row.destination_type.as_str() {
+            let is_to_queue = match row.destination_type.as_str() {
                 "queue" => true,
                 "exchange" => false,
                 other => {
@@ -385,11 +325,11 @@ impl Import {
                     return Err(AccessError::Bad(text));
                 }
             };
-            let table = table_of(&row.arguments);
-            let (vhost, BindingRow { source, destination, routing_key, .. }) =
-                (in_vhost(row.vhost.as_deref(), vhost, &what)?, row);
-            let declaration = Declaration::Binding { source, destination, is_queue, routing_key };
-            declared.push(Declared { vhost, what, table, declaration });
+            let vhost = in_vhost(row.vhost.as_deref(), vhost, &what)?;
+            let ends = Ends { source: row.source, destination: row.destination, is_to_queue };
+            let BindingRow { routing_key, arguments, .. } = row;
+            let declaration = Declaration::Binding(BindingDeclaration { ends, routing_key, arguments });
+            declared.push(Declared { vhost, what, declaration });
         }
         for vhost in &mut objects.vhosts {
             let what = format!("vhost `{}`", vhost.name.escape_debug());

@@ -4,6 +4,7 @@ pub(crate) mod login;
 pub(crate) mod endpoint;
 pub(crate) mod body;
 pub(crate) mod import;
+pub(crate) mod declaration;
 pub(crate) mod arguments;
 pub(crate) mod list;
 pub(crate) mod on_cell;

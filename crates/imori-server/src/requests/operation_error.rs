@@ -1,6 +1,10 @@
 //! Why an operator's request was not done, before it is put into the words of either admin API.
 
+use std::fmt;
+
+use imori_core::arguments::{ArgumentError, ExchangeError, NameError};
 use imori_core::error::BrokerError;
+use imori_core::route::RouteError;
 
 use crate::access::AccessError;
 
@@ -19,14 +23,25 @@ pub(crate) enum OperationError {
     Unavailable(String),
     /// The broker has come to its end.
     Ended,
-    /// The reply text of an exception of AMQP, as of [`Operator`](imori_amqp091::operator::Operator).
-    InWords(String),
 }
 
 impl OperationError {
     /// There is no vhost of this name that the user may see.
     pub(crate) fn no_vhost(name: &str) -> OperationError {
         OperationError::Missing("vhost", name.to_owned())
+    }
+}
+
+impl fmt::Display for OperationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OperationError::Missing(kind, name) => write!(f, "there is no {kind} `{}`", name.escape_debug()),
+            OperationError::NotPermitted(text)
+            | OperationError::Bad(text)
+            | OperationError::Conflict(text)
+            | OperationError::Unavailable(text) => f.write_str(text),
+            OperationError::Ended => f.write_str("the broker is stopping"),
+        }
     }
 }
 
@@ -46,16 +61,44 @@ impl From<BrokerError> for OperationError {
     fn from(refusal: BrokerError) -> OperationError {
         match refusal {
             BrokerError::NoQueue(name) => OperationError::Missing("queue", name.to_string()),
-            BrokerError::Refused(_) => OperationError::NotPermitted(refusal.to_string()),
+            BrokerError::Route(RouteError::NoExchange(name)) => {
+                OperationError::Missing("exchange", name.to_string())
+            }
+            BrokerError::Refused(_)
+            | BrokerError::Route(RouteError::Reserved(_) | RouteError::DefaultExchange) => {
+                OperationError::NotPermitted(refusal.to_string())
+            }
             BrokerError::Locked(_)
             | BrokerError::ConsumedExclusively(_)
             | BrokerError::InUse(_)
             | BrokerError::NotEmpty(_)
             | BrokerError::Inequivalent { .. }
+            | BrokerError::Route(RouteError::Differs { .. })
             | BrokerError::QueueFull(_)
             | BrokerError::Nowhere(_)
             | BrokerError::DiskFull(_) => OperationError::Conflict(refusal.to_string()),
             other => OperationError::Bad(other.to_string()),
+        }
+    }
+}
+
+impl From<ArgumentError> for OperationError {
+    fn from(error: ArgumentError) -> OperationError {
+        OperationError::Bad(error.to_string())
+    }
+}
+
+impl From<ExchangeError> for OperationError {
+    fn from(error: ExchangeError) -> OperationError {
+        OperationError::Bad(error.to_string())
+    }
+}
+
+impl From<NameError> for OperationError {
+    fn from(error: NameError) -> OperationError {
+        match error {
+            NameError::Reserved => OperationError::NotPermitted(error.to_string()),
+            NameError::Empty | NameError::LineEnd => OperationError::Bad(error.to_string()),
         }
     }
 }

@@ -14,11 +14,10 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::problem::Problem;
 use super::request::{Answer, Input, Json, Names, Page, PageQuery, Params, made, page};
-use crate::operations::routing::{
-    BindingFacts, BindingKey, DEFAULT_EXCHANGE, Declaration, Ends, ExchangeFacts, binding_keys,
-};
+use crate::operations::routing::{BindingFacts, BindingKey, DEFAULT_EXCHANGE, ExchangeFacts, binding_keys};
 use crate::operations::vhost_operator::VhostOperator;
 use crate::requests::administered::Administered;
+use crate::requests::declaration::{BindingDeclaration, Declaration, Ends, ExchangeDeclaration};
 use crate::requests::operation_error::OperationError;
 
 type Broker = State<Arc<Administered>>;
@@ -168,7 +167,8 @@ pub(super) async fn put(
     Names((vhost, name)): Names<(String, String)>,
     Input(new): Input<NewExchange>,
 ) -> Result<Response, Problem> {
-    let declaration = Declaration {
+    let declaration = ExchangeDeclaration {
+        name,
         is_durable: new.durable,
         is_auto_delete: new.auto_delete,
         is_internal: new.internal,
@@ -176,7 +176,7 @@ pub(super) async fn put(
         arguments: new.arguments,
     };
     let operator = VhostOperator::of(&broker, identity, &vhost)?;
-    Ok(made(operator.declare_exchange(name, declaration).await?))
+    Ok(made(operator.declare(Declaration::Exchange(declaration)).await?))
 }
 
 /// A condition of a deletion.
@@ -343,5 +343,11 @@ async fn set(
     let operator = VhostOperator::of(broker, identity, vhost)?;
     let is_to_queue = binding.destination_type == DestinationKind::Queue;
     let ends = Ends { source: binding.source, destination: binding.destination, is_to_queue };
-    Ok(operator.set_binding(ends, binding.routing_key, &binding.arguments, is_bound).await?)
+    let Binding { routing_key, arguments, .. } = binding;
+    let binding = BindingDeclaration { ends, routing_key, arguments };
+    match is_bound {
+        true => operator.declare(Declaration::Binding(binding)).await.map(drop)?,
+        false => operator.remove_binding(binding).await?,
+    }
+    Ok(())
 }

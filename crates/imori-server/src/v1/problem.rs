@@ -68,21 +68,8 @@ impl From<OperationError> for Problem {
             OperationError::Conflict(reason) => Problem::new(StatusCode::CONFLICT, reason),
             OperationError::Unavailable(reason) => Problem::new(StatusCode::SERVICE_UNAVAILABLE, reason),
             OperationError::Ended => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the broker is stopping"),
-            OperationError::InWords(text) => of_reply_text(&text),
         }
     }
-}
-
-/// The problem that the reply text of an exception of AMQP tells.
-fn of_reply_text(text: &str) -> Problem {
-    let (code, reason) = text.split_once(" - ").unwrap_or(("", text));
-    let status = match code {
-        "NOT_FOUND" => StatusCode::NOT_FOUND,
-        "ACCESS_REFUSED" => StatusCode::FORBIDDEN,
-        "PRECONDITION_FAILED" | "RESOURCE_LOCKED" => StatusCode::CONFLICT,
-        _ => StatusCode::BAD_REQUEST,
-    };
-    Problem::new(status, reason)
 }
 
 impl IntoResponse for Problem {
@@ -149,10 +136,6 @@ mod tests {
             (OperationError::NotPermitted("no".to_owned()), 403, "forbidden", "no"),
             (OperationError::Conflict("full".to_owned()), 409, "conflict", "full"),
             (OperationError::Ended, 503, "service-unavailable", "the broker is stopping"),
-            (OperationError::InWords("NOT_FOUND - no queue".to_owned()), 404, "not-found", "no queue"),
-            (OperationError::InWords("ACCESS_REFUSED - no".to_owned()), 403, "forbidden", "no"),
-            (OperationError::InWords("PRECONDITION_FAILED - x - y".to_owned()), 409, "conflict", "x - y"),
-            (OperationError::InWords("odd".to_owned()), 400, "bad-request", "odd"),
         ] {
             let problem = Problem::from(error);
             assert_eq!((problem.status, problem.detail.as_str()), (status, detail));

@@ -18,9 +18,9 @@ use super::problem::Problem;
 use super::request::{Answer, Input, Json, Names, Page, PageQuery, Params, made, page};
 use crate::operations::in_effect::{InEffect, sources};
 use crate::operations::queues::{QueueFacts, arguments, queue_ids};
-use crate::operations::routing::Declaration;
 use crate::operations::vhost_operator::VhostOperator;
 use crate::requests::administered::Administered;
+use crate::requests::declaration::Declaration;
 use crate::requests::operation_error::OperationError;
 use crate::shared::queue_key;
 
@@ -220,9 +220,9 @@ pub(super) async fn put(
     Input(new): Input<NewQueue>,
 ) -> Result<Response, Problem> {
     let NewQueue { durable: is_durable, auto_delete: is_auto_delete, arguments } = new;
-    let declaration = Declaration { is_durable, is_auto_delete, arguments, ..Declaration::default() };
+    let declaration = Declaration::Queue { name, is_durable, is_auto_delete, arguments };
     let operator = VhostOperator::of(&broker, identity, &vhost)?;
-    Ok(made(operator.declare_queue(name, declaration).await?))
+    Ok(made(operator.declare(declaration).await?))
 }
 
 /// Conditions of a deletion.

@@ -1,0 +1,87 @@
+//! The refusal of an argument, which each protocol puts into its own words.
+
+use std::fmt;
+
+use super::takes::Takes;
+use crate::policy::QueueKind;
+use crate::route::ArgumentsError;
+
+/// An argument that a queue cannot be declared with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArgumentError {
+    /// The name of the argument.
+    pub argument: &'static str,
+    /// The fault of its value, or of its presence.
+    pub fault: Fault,
+}
+
+/// The fault of an argument.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// The value has another type.
+    Type {
+        /// The value, shortened.
+        value: String,
+        /// The values that the argument takes.
+        takes: Takes,
+    },
+    /// The number is below or above the range.
+    Range {
+        /// The number.
+        number: i128,
+        /// The values that the argument takes.
+        takes: Takes,
+    },
+    /// The text is none of the words, is empty, or is too long for a name.
+    Word {
+        /// The value, shortened.
+        value: String,
+        /// The values that the argument takes.
+        takes: Takes,
+    },
+    /// Queues of this kind do not have the argument.
+    NotOfKind(QueueKind),
+    /// A routing key for dead letters comes without their exchange.
+    NoExchange,
+    /// RabbitMQ's plugin marks equal messages by a header; here a queue has `x-dedup-window`.
+    Deduplication,
+    /// A quorum queue does not have this property: `auto-delete`, `exclusive-owner` or `non-durable`.
+    Property(&'static str),
+    /// The arguments without effect take too much space.
+    TooLarge(ArgumentsError),
+}
+
+impl fmt::Display for ArgumentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.argument;
+        match &self.fault {
+            Fault::Type { value, takes } | Fault::Word { value, takes } => {
+                write!(f, "invalid arg '{name}': it is `{value}`; write {takes}")
+            }
+            Fault::Range { number, takes } => {
+                write!(f, "invalid arg '{name}': it is `{number}`; write {takes}")
+            }
+            Fault::NotOfKind(kind) => {
+                write!(f, "invalid arg '{name}': a {} queue does not have it; leave it out", kind.name())
+            }
+            Fault::NoExchange => write!(
+                f,
+                "invalid arg '{name}': it needs `x-dead-letter-exchange`; add that, empty for the default exchange"
+            ),
+            Fault::Deduplication => write!(
+                f,
+                "invalid arg '{name}': use `x-dedup-window`, which tells equal messages by their message id"
+            ),
+            Fault::Property(property) => f.write_str(match *property {
+                "non-durable" => "a quorum queue is durable; declare it so",
+                "auto-delete" => {
+                    "a quorum queue is not deleted with its last consumer; leave `auto-delete` out"
+                }
+                _ => "a quorum queue is not exclusive to a connection; leave `exclusive` out",
+            }),
+            Fault::TooLarge(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for ArgumentError {}
