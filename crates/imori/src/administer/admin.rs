@@ -1,4 +1,4 @@
-//! The admin listener of a broker, as the command line asks it.
+//! A client of the broker's admin listener, used by the commands of this folder.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -18,28 +18,29 @@ use ureq::Body;
 use ureq::http::{Method, Request, Response};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-/// How long an answer may take: the list of a hundred thousand queues takes seconds.
+/// Timeout of a whole request: listing a hundred thousand queues takes seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Rows of a page that is asked for.
+/// Rows per page when fetching a paged list.
 const PAGE_ROWS: usize = 500;
 
-/// The file of a data folder that has the password of the user `operator`.
+/// The file in a data folder that holds the password of the user `operator`.
 const OPERATOR_FILE: &str = "operator.secret";
 
-/// The admin listener of a broker.
+/// An admin listener and the login to use there.
 #[derive(Debug)]
 pub(crate) struct Admin {
     agent: ureq::Agent,
     /// Scheme, host and port.
     base: String,
-    /// The value of `Authorization`.
+    /// The value of the `Authorization` header.
     login: Option<String>,
 }
 
 impl Admin {
-    /// The listener at `http://user:password@host:port`, or without user and password at that of the broker with this
-    /// data folder; at `https://…` as far as it is trusted.
+    /// Prepares requests to `http://user:password@host:port`, or `https://…` if `trust` accepts its
+    /// certificate. Without a user in the URL, logs in as the operator of the broker on this
+    /// machine, with the password from its data folder.
     pub(crate) fn at(url: &str, data_dir: &Path, trust: &Trust) -> anyhow::Result<Admin> {
         let found = ["http", "https"].into_iter().find_map(|scheme| {
             let rest = url.strip_prefix(scheme)?.strip_prefix("://")?;
@@ -54,7 +55,8 @@ impl Admin {
         let rest = rest.trim_end_matches('/');
         let (login, place) =
             rest.rsplit_once('@').map_or((None, rest), |(login, place)| (Some(login.to_owned()), place));
-        // Without the file the broker refuses the login, and says so. No other machine is ever sent the password.
+        // Without the file the broker refuses the login and explains why. The operator's password
+        // is never sent to another machine.
         let operator = || {
             is_this_machine(place).then(|| fs::read_to_string(data_dir.join(OPERATOR_FILE)).ok()).flatten()
         };
@@ -71,12 +73,13 @@ impl Admin {
         })
     }
 
-    /// The listener, where this token is the login.
+    /// The same listener, with this token as the login.
     pub(crate) fn with_token(self, token: &str) -> Admin {
         Admin { login: Some(format!("Bearer {token}")), ..self }
     }
 
-    /// All rows of a list that comes in pages; `path` has its parameters but those of pages.
+    /// Fetches all rows of a paged list, up to `pages_max` pages; `path` has no paging parameters
+    /// yet.
     pub(crate) fn all(&self, path: &str, what: &str, pages_max: usize) -> anyhow::Result<Value> {
         let joint = if path.contains('?') { '&' } else { '?' };
         let mut rows = Vec::new();
@@ -92,7 +95,7 @@ impl Admin {
         Ok(Value::Array(rows))
     }
 
-    /// The lines of a stream that goes on, from behind the event with this number.
+    /// The lines of an event stream, starting after the event with id `last`.
     pub(crate) fn stream(
         &self,
         path: &str,
@@ -113,23 +116,23 @@ impl Admin {
         Ok(BufReader::new(answer.into_body().into_reader()).lines())
     }
 
-    /// The JSON at a path; `what` names it for a refusal.
+    /// The JSON at a path; `what` names the object in an error.
     pub(crate) fn get(&self, path: &str, what: &str) -> anyhow::Result<Value> {
         let text = self.ask(Method::GET, path, what, None, None)?;
         serde_json::from_str(&text).with_context(|| format!("what `{}` answers is not JSON", self.base))
     }
 
-    /// Deletes what is at a path, for a reason that it may be told.
+    /// Deletes the object at a path; `reason` is passed on to the broker.
     pub(crate) fn delete(&self, path: &str, what: &str, reason: Option<&str>) -> anyhow::Result<()> {
         self.ask(Method::DELETE, path, what, reason, None).map(drop)
     }
 
-    /// Posts an object to a path, and gives the JSON of the answer, which may be none.
+    /// Posts an object to a path and returns the JSON of the answer, `Null` if it has no body.
     pub(crate) fn post(&self, path: &str, what: &str, object: &Value) -> anyhow::Result<Value> {
         self.json_of(&self.ask(Method::POST, path, what, None, Some(object))?)
     }
 
-    /// Puts an object at a path, and gives the JSON of the answer, which may be none.
+    /// Puts an object at a path and returns the JSON of the answer, `Null` if it has no body.
     pub(crate) fn put(&self, path: &str, what: &str, object: &Value) -> anyhow::Result<Value> {
         self.json_of(&self.ask(Method::PUT, path, what, None, Some(object))?)
     }
@@ -178,7 +181,7 @@ impl Admin {
         })
     }
 
-    /// The sentence for an answer that refuses.
+    /// The error message for an answer that is not a success.
     fn refusal(&self, status: u16, text: &str, what: &str) -> String {
         let said: Option<Value> = serde_json::from_str(text).ok();
         let told = |field: &str| said.as_ref().and_then(|said| said[field].as_str());
@@ -199,7 +202,7 @@ impl Admin {
     }
 }
 
-/// Says that a host, with a port or without, is the one that the command runs on.
+/// Whether `place`, a host with or without a port, is this machine.
 fn is_this_machine(place: &str) -> bool {
     let host = match place.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -208,7 +211,7 @@ fn is_this_machine(place: &str) -> bool {
     host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
-/// The settings of sessions of TLS with the listener.
+/// The TLS settings for connections to the listener.
 fn tls_config(scheme: &str, trust: &Trust) -> anyhow::Result<TlsConfig> {
     let mut config =
         TlsConfig::builder().unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()));
@@ -221,7 +224,7 @@ fn tls_config(scheme: &str, trust: &Trust) -> anyhow::Result<TlsConfig> {
     Ok(config.build())
 }
 
-/// A segment of a path.
+/// Percent-encodes a path segment.
 pub(crate) fn segment(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {

@@ -3,7 +3,7 @@
 use anyhow::bail;
 use serde_json::{Map, Value};
 
-/// A value parser of `KEY=VALUE`, where a value that is no JSON is text. The error says what is expected.
+/// Parses `KEY=VALUE`; a value that is not JSON is taken as text.
 pub(super) fn argument(text: &str) -> Result<(String, Value), String> {
     let Some((key, value)) = text.split_once('=') else {
         return Err(String::from("expected a key and a value, such as `max-length=1000`"));
@@ -12,7 +12,7 @@ pub(super) fn argument(text: &str) -> Result<(String, Value), String> {
     Ok((key.to_owned(), value))
 }
 
-/// Arguments as an object. One that is given twice is an error.
+/// Collects arguments into an object; a repeated key is an error.
 pub(super) fn object(arguments: Vec<(String, Value)>) -> anyhow::Result<Map<String, Value>> {
     let mut object = Map::new();
     for (key, value) in arguments {

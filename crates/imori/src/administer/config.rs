@@ -1,4 +1,4 @@
-//! The configuration of a running broker: what is in force, and reading it again.
+//! The configuration of a running broker: printing it and reloading it.
 
 use anyhow::anyhow;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 pub(crate) use super::listing::Asked;
 use crate::output::print_line;
 
-/// Has a broker read its configuration again, and prints what was taken over and what waits for a restart.
+/// Makes a broker reload its configuration; prints what took effect and what waits for a restart.
 pub(crate) fn reload(asked: &Asked) -> anyhow::Result<()> {
     let answer = asked.admin()?.post("/v1/config/reload", "configuration", &json!({}))?;
     if asked.is_json() {

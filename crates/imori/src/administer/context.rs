@@ -52,20 +52,20 @@ enum ContextCommand {
     },
 }
 
-/// All contexts.
+/// All saved contexts.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Contexts {
-    /// The name of the current one.
+    /// The name of the current context.
     #[serde(default)]
     current: Option<String>,
     #[serde(default)]
     contexts: BTreeMap<String, Kept>,
 }
 
-/// A broker.
+/// A saved broker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Kept {
-    /// The address of the admin listener, with the user and the password where they are kept here.
+    /// The address of the admin listener, with the user and password if they are saved here.
     admin: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     password_env: Option<String>,
@@ -73,17 +73,17 @@ pub(super) struct Kept {
     token_env: Option<String>,
 }
 
-/// Where to ask, and how to log in.
+/// The resolved address and login of a broker.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The address, with user and password where they are known.
+    /// The address, with user and password if known.
     pub(super) admin: String,
-    /// A token to log in with.
+    /// An access token to log in with.
     pub(super) token: Option<String>,
 }
 
 impl Contexts {
-    /// The contexts that are kept; none where the file is not there.
+    /// Loads the saved contexts; a missing file means there are none.
     pub(super) fn load() -> anyhow::Result<Contexts> {
         let path = path()?;
         match fs::read_to_string(&path) {
@@ -101,7 +101,7 @@ impl Contexts {
         let told = || format!("`{}` cannot be written", path.display());
         fs::create_dir_all(&folder).with_context(told)?;
         let temporary = path.with_extension("new");
-        // SECURITY OPS-02: nobody else reads a password, at no moment.
+        // SECURITY OPS-02: no other user can read the passwords, even while the file is written.
         let mut options = OpenOptions::new();
         let mut file = options
             .write(true)
@@ -115,7 +115,8 @@ impl Contexts {
         fs::rename(&temporary, &path).with_context(told)
     }
 
-    /// The place of a context, or of the current one where no name is given; `None` where there is no current one.
+    /// Resolves the context `name`, or the current one if no name is given; `None` if there is no
+    /// current context either.
     pub(super) fn place(&self, name: Option<&str>) -> anyhow::Result<Option<Place>> {
         let Some(name) = name.or(self.current.as_deref()) else { return Ok(None) };
         let Some(kept) = self.contexts.get(name) else {
@@ -176,7 +177,7 @@ fn path() -> anyhow::Result<PathBuf> {
     Ok(folder.join("imori").join("contexts.json"))
 }
 
-/// Puts a password behind the user of an address.
+/// Inserts a password after the user name in an address.
 fn with_password(admin: &str, password: &str) -> anyhow::Result<String> {
     let parts = admin.split_once("://").and_then(|(scheme, rest)| {
         let (user, place) = rest.rsplit_once('@')?;
@@ -187,7 +188,7 @@ fn with_password(admin: &str, password: &str) -> anyhow::Result<String> {
     Ok(format!("{scheme}://{user}:{password}@{place}"))
 }
 
-/// An address without its password.
+/// The address without its password.
 fn without_password(admin: &str) -> String {
     let Some((scheme, rest)) = admin.split_once("://") else { return String::from("(no address)") };
     match rest.rsplit_once('@') {

@@ -1,4 +1,4 @@
-//! `imori definitions`: all that is set and declared, as one document.
+//! `imori definitions`: exports and imports everything set or declared, as one document.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -115,7 +115,7 @@ impl Definitions {
     }
 }
 
-/// Prints the parts of a document that mean nothing to the broker.
+/// Prints the parts of a document that the broker ignored.
 fn print_left_out(answer: &Value) -> anyhow::Result<()> {
     let left_out = answer["left_out"].as_array().map_or(&[][..], Vec::as_slice);
     left_out.iter().filter_map(Value::as_str).try_for_each(|part| print_line(&format!("left out: {part}")))
@@ -136,7 +136,7 @@ impl Origin {
     }
 }
 
-/// The definitions that a configuration of nats-server makes; what they have no place for is named.
+/// Converts a nats-server configuration to definitions; prints the parts that have no equivalent.
 fn converted(file: &Path) -> anyhow::Result<Value> {
     let Converted { document, left_out } = definitions(&nats_server::read(file)?)?;
     for part in left_out {

@@ -1,4 +1,4 @@
-//! `imori vhost limit` and `imori user limit`: how much a vhost or a user may have.
+//! `imori vhost limit` and `imori user limit`: quotas of a vhost or a user.
 
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -27,7 +27,8 @@ pub(super) struct Limited {
 }
 
 impl Limited {
-    /// Sets those that are given of the limits that both kinds have and of `others`, or shows all where none is.
+    /// Sets the limits given on the command line, those in `others` included; shows all limits if
+    /// none is given.
     pub(super) fn run(self, kind: &str, others: &[(&str, Option<i64>)]) -> anyhow::Result<()> {
         let what = format!("{kind} `{}`", self.name);
         let name = segment(&self.name);

@@ -1,4 +1,4 @@
-//! Rows of JSON as people read them, or as programs do.
+//! Prints the broker's JSON as tables for people, or unchanged for programs.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use super::admin::{Admin, segment};
 use super::context::{Contexts, Place};
 use crate::output::print_line;
 
-/// The admin listener of a broker on this machine.
+/// The admin listener of a broker on this machine with default settings.
 const DEFAULT_ADMIN: &str = "http://127.0.0.1:15672";
 
 /// Which broker to ask, and how to print the answer.
@@ -50,12 +50,12 @@ impl Asked {
         Ok(token.into_iter().fold(admin, |admin, token| admin.with_token(&token)))
     }
 
-    /// Tells whether JSON is wanted.
+    /// Whether the user wants JSON.
     pub(super) fn is_json(&self) -> bool {
         self.json
     }
 
-    /// Prints rows, of which people see these fields, each under its title.
+    /// Prints rows as a table of (title, field) columns, or as JSON.
     pub(super) fn print_rows(&self, rows: &Value, columns: &[(&str, &str)]) -> anyhow::Result<()> {
         if self.json {
             return print_line(&serde_json::to_string_pretty(rows)?);
@@ -63,13 +63,13 @@ impl Asked {
         print_table(rows, columns)
     }
 
-    /// Prints the fields of one thing, a line each.
+    /// Prints the fields of an object, one per line.
     pub(super) fn print_one(&self, one: &Value) -> anyhow::Result<()> {
         let fields = one.as_object().into_iter().flatten();
         self.print_fields(fields.map(|(name, value)| (name.as_str(), value.clone())).collect())
     }
 
-    /// Prints a queue, and below its fields the settings in effect, each with its source.
+    /// Prints a queue's fields, then each setting in effect with its source.
     pub(super) fn print_with_settings(&self, mut queue: Value) -> anyhow::Result<()> {
         if self.json {
             return self.print_one(&queue);
@@ -81,7 +81,7 @@ impl Asked {
         self.print_rows(&settings.unwrap_or_default(), &columns)
     }
 
-    /// Prints fields in this order, a line each.
+    /// Prints fields in this order, one per line.
     pub(super) fn print_fields(&self, fields: Vec<(&str, Value)>) -> anyhow::Result<()> {
         if self.json {
             let one: Map<String, Value> =
@@ -103,7 +103,7 @@ pub(super) struct Listed {
 }
 
 impl Listed {
-    /// Prints the list at a path of `/api`, with these columns.
+    /// Prints the list at a path of `/api` with these columns.
     pub(super) fn print(&self, path: &str, columns: &[(&str, &str)]) -> anyhow::Result<()> {
         let vhost = self.vhost.as_deref();
         let place = vhost.map(|vhost| format!("/{}", segment(vhost))).unwrap_or_default();
@@ -113,7 +113,7 @@ impl Listed {
     }
 }
 
-/// Prints rows, of which people see these fields, each under its title.
+/// Prints rows as a table of (title, field) columns.
 pub(super) fn print_table(rows: &Value, columns: &[(&str, &str)]) -> anyhow::Result<()> {
     let titles = columns.iter().map(|(title, _)| (*title).to_owned()).collect::<Vec<String>>();
     let cells = |row: &Value| columns.iter().map(|(_, field)| text(&row[*field])).collect::<Vec<String>>();
@@ -130,7 +130,7 @@ pub(super) fn print_table(rows: &Value, columns: &[(&str, &str)]) -> anyhow::Res
     Ok(())
 }
 
-/// A value on one line, safe for a terminal.
+/// The value on one line, safe for a terminal.
 pub(super) fn text(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),

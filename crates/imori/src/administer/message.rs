@@ -1,4 +1,4 @@
-//! `imori queue peek`, `take`, `move`, `retry` and `publish`: messages of a queue.
+//! `imori queue peek`, `take`, `move`, `retry` and `publish`: work on the messages of a queue.
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
@@ -29,7 +29,7 @@ impl Of {
         format!("queue `{}` in vhost `{}`", self.name, self.vhost)
     }
 
-    /// Prints messages: what people see is a line of properties and the payload below it.
+    /// Prints messages as JSON, or for people as a line of properties with the payload below.
     fn print(&self, answer: &Value) -> anyhow::Result<()> {
         if self.asked.is_json() {
             return print_line(&serde_json::to_string_pretty(answer)?);

@@ -1,4 +1,4 @@
-//! `imori session` and `imori consumer`: what connections have opened, and who reads queues.
+//! `imori session` and `imori consumer`: the sessions of connections and the consumers of queues.
 
 use clap::{Args, Subcommand};
 
@@ -6,7 +6,7 @@ use super::admin::segment;
 use super::listing::Asked;
 use crate::output::print_line;
 
-/// More pages than any broker has sessions or consumers.
+/// Enough pages for all sessions or consumers of any broker.
 const PAGES_MAX: usize = 10_000;
 
 /// Show sessions: the channels of AMQP clients.

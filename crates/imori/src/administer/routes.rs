@@ -1,4 +1,4 @@
-//! `imori exchange` and `imori binding`: the routes of a broker.
+//! `imori exchange` and `imori binding`: the routing of a broker.
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -114,7 +114,7 @@ struct Ends {
 }
 
 impl Ends {
-    /// Posts the binding to a path below those of its vhost, and says what became of it.
+    /// Posts the binding to a path below the vhost's bindings and prints the outcome.
     fn post(self, below: &str, became: &str) -> anyhow::Result<()> {
         let kind = if self.to_exchange { "exchange" } else { "queue" };
         let what = format!(

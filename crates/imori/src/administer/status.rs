@@ -1,4 +1,4 @@
-//! `imori status`: a broker at a glance.
+//! `imori status`: an overview of a broker.
 
 use std::time::Duration;
 

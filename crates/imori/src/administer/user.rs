@@ -1,4 +1,4 @@
-//! `imori user`: who may log in, and what they may do.
+//! `imori user`: users and their permissions.
 
 use std::io::{self, BufRead as _};
 
@@ -122,7 +122,8 @@ impl User {
             UserCommand::Ls(asked) => {
                 let mut rows = asked.admin()?.get("/api/users", "list of users")?;
                 if !asked.is_json() {
-                    // Keys are for machines that take them over.
+                    // People only need to know that SCRAM keys exist; `--json` prints them for
+                    // import.
                     let keys = rows.as_array_mut().into_iter().flatten();
                     keys.filter_map(|user| user.get_mut("scram_sha256"))
                         .for_each(|keys| *keys = json!("yes"));
@@ -188,7 +189,7 @@ impl User {
     }
 }
 
-/// Reads the password, a line of the standard input.
+/// Reads the password from the first line of standard input.
 fn password() -> anyhow::Result<String> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line).context("the password cannot be read from the standard input")?;

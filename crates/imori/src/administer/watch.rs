@@ -1,4 +1,4 @@
-//! `imori events`, `imori stalls` and `imori top`: what happens in a broker.
+//! `imori events`, `imori stalls` and `imori top`: live views of a broker.
 
 use std::cmp::Reverse;
 use std::io::{self, IsTerminal as _};
@@ -13,13 +13,13 @@ use super::admin::{Admin, segment};
 use super::listing::{Asked, print_table, text};
 use crate::output::{print_error, print_line};
 
-/// How long a follower waits before it asks again, where the broker did not answer.
+/// The delay before reconnecting to an event stream that the broker did not serve.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Clears a terminal and goes to its first line.
+/// The escape sequence that clears a terminal and moves to its first line.
 const CLEAR: &str = "\x1b[2J\x1b[H";
 
-/// Pages of queues among which the busiest are looked for.
+/// Pages of queues and connections searched for the busiest.
 const TOP_PAGES_MAX: usize = 20;
 
 /// Follow what happens: clients that come and go, refused logins, declarations, changes, stalls.
@@ -55,7 +55,7 @@ impl Events {
                 }
                 continue;
             };
-            // A stream ends after a while, and the next one goes on where it was.
+            // The broker ends a stream after a while; the next one continues after the last event.
             for line in lines.map_while(Result::ok) {
                 match line.split_once(": ") {
                     Some(("id", id)) => last = Some(id.to_owned()),
