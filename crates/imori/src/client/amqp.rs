@@ -1,4 +1,5 @@
-//! A client of AMQP 0-9-1. It offers no heartbeats, and confirms are for all that it publishes.
+//! An AMQP 0-9-1 client. It offers no heartbeats; once it asks for confirms, they cover everything
+//! it publishes.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -19,26 +20,26 @@ use super::conversation::{Ack, Client, Header, Message, Received, Subscription, 
 use super::error::ClientError;
 use super::transport::{PATIENCE, Transport};
 
-/// The channel of everything but questions that may be refused.
+/// The channel for everything except requests that may be refused.
 const CHANNEL: u16 = 1;
 
-/// The channel on which the client asks whether a queue is there: a refusal ends it.
+/// The channel for checking whether a queue exists; if it does not, the broker closes the channel.
 const PROBE: u16 = 2;
 
-/// The name under which replies come straight to this connection.
+/// The pseudo-queue whose replies arrive on this connection.
 const DIRECT_REPLY_TO: &str = "amq.rabbitmq.reply-to";
 
-/// The code of a refusal because something is not there.
+/// The reply code for an object that does not exist.
 const NOT_FOUND: u16 = 404;
 
 /// An AMQP connection that is logged in and has a channel.
 pub(super) struct Amqp {
     transport: Transport,
-    /// Messages that came while an answer was awaited.
+    /// Messages that arrived while the client waited for an answer.
     waiting: VecDeque<Received>,
-    /// Messages published since confirms were asked for; none before.
+    /// Messages published since confirms were turned on; `None` before.
     published: Option<u64>,
-    /// Whether the acknowledgement of a message is for all before it too.
+    /// Whether acknowledging a message also acknowledges all earlier ones.
     is_ack_multiple: bool,
 }
 
@@ -83,7 +84,7 @@ impl Amqp {
         self.transport.write(|out| push_method(out, channel, method))
     }
 
-    /// Sends a method and waits for its answer.
+    /// Sends a method and waits for its answer, an `A`.
     fn call<'m, 'a, M: MethodFields<'m>, A: MethodFields<'a>>(
         &mut self,
         channel: u16,
@@ -93,7 +94,7 @@ impl Amqp {
         self.answer::<A>()
     }
 
-    /// Waits for a method; messages that come meanwhile wait.
+    /// Waits for the method `A`; messages that arrive meanwhile are queued for `receive`.
     fn answer<'a, A: MethodFields<'a>>(&mut self) -> Result<(), ClientError> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -106,8 +107,8 @@ impl Amqp {
         }
     }
 
-    /// Waits for what the broker says next. The end of the connection, a message that it does not take and one that
-    /// no queue gets are errors.
+    /// Waits for the broker's next frame or message. A closed connection, a rejected message and an
+    /// unroutable one are errors.
     fn next(&mut self, deadline: Option<Instant>) -> Result<Incoming, ClientError> {
         self.transport.flush()?;
         loop {
@@ -120,7 +121,8 @@ impl Amqp {
         }
     }
 
-    /// Makes sure of a queue: as it stands, or durable with these arguments if it is not there or some are given.
+    /// Makes sure the queue exists: an existing one is left as it is unless `arguments` are given;
+    /// otherwise it is declared durable with them.
     fn declare(&mut self, name: &str, arguments: Table<'_>) -> Result<(), ClientError> {
         let declare = queue::Declare {
             queue: name,
@@ -182,7 +184,7 @@ impl Amqp {
         })
     }
 
-    /// Publishes a message and says its number among those that are confirmed.
+    /// Publishes a message with confirms on; returns its confirm number.
     fn publish_counted(&mut self, message: &Message<'_>) -> Result<u64, ClientError> {
         let address = Address::parse(message.destination)?;
         let properties = properties(message.headers, None, None)?;
@@ -201,7 +203,7 @@ impl Amqp {
         Ok(before + 1)
     }
 
-    /// Declares what a subscription reads, and says by which name it is consumed.
+    /// Declares what the subscription needs and returns the name of the queue to consume.
     fn source<'a>(&mut self, address: Address<'a>, arguments: Table<'_>) -> Result<&'a str, ClientError> {
         let (exchange, routing_key) = match address {
             Address::Queue(name) => {
@@ -210,7 +212,7 @@ impl Amqp {
             }
             Address::Exchange(exchange, key) => (exchange, key),
         };
-        // The broker names the queue, and an empty name means it from now on.
+        // The broker generates a name; from then on the empty name stands for that queue.
         let own = queue::Declare {
             queue: "",
             passive: false,
@@ -258,7 +260,7 @@ impl Client for Amqp {
         }
     }
 
-    /// Whether it is shared, the address says: it is a queue.
+    /// Ignores `is_shared`: consumers share a message exactly if the address is a queue.
     fn subscribe(&mut self, subscription: &Subscription<'_>) -> Result<(), ClientError> {
         let address = Address::parse(subscription.source)?;
         let (mut of_queue, mut of_consumer) = (Vec::new(), Vec::new());

@@ -1,4 +1,5 @@
-//! A client of AMQP 1.0. Each message that it sends is to be accepted, and each link has its own credit.
+//! An AMQP 1.0 client. It waits until every message it sent is accepted; each link has its own
+//! credit.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::process;
@@ -24,19 +25,19 @@ use super::conversation::{Ack, Client, Header, Message, Received, Subscription, 
 use super::error::ClientError;
 use super::transport::{PATIENCE, Transport};
 
-/// The channel of everything.
+/// The channel of the only session.
 const CHANNEL: u16 = 0;
 
-/// Bytes of the largest frame in either direction; no broker takes less than is agreed by default.
+/// The largest frame in either direction, in bytes; every broker accepts this size by default.
 const FRAME_BYTES: u32 = 32 * 1024;
 
-/// Bytes of a message in one frame, behind the largest transfer that is written here.
+/// Bytes of a message per frame, which leaves room for the largest transfer written here.
 const PART_BYTES: usize = FRAME_BYTES as usize - 256;
 
-/// Transfers that may come before the broker is told of more.
+/// Both windows of the session, so large that only link credit limits deliveries.
 const WINDOW: u32 = i32::MAX as u32;
 
-/// Deliveries that may come where no prefetch count is given.
+/// The link credit if no prefetch count is given.
 const CREDIT: u32 = 100;
 
 /// The filter of a selector (Apache's registry).
@@ -45,52 +46,53 @@ const SELECTOR: (&str, u64) = ("apache.org:selector-filter:string", 0x0000_468C_
 /// An AMQP 1.0 connection that is logged in and has a session.
 pub(super) struct Amqp10 {
     transport: Transport,
-    /// Messages that came and were not asked for yet.
+    /// Messages that arrived and that `receive` has not returned yet.
     waiting: VecDeque<Received>,
     links: Vec<Link>,
-    /// The links on which messages go, by the node; the one for none is for all addresses.
+    /// The sending links by node; the link of `None` is for messages that name their address
+    /// themselves.
     senders: HashMap<Option<Node>, u32>,
-    /// The number of the next message.
+    /// The delivery id of the next message to send.
     next_delivery: u32,
-    /// Messages that were sent and not accepted.
+    /// Ids of messages sent but not yet accepted.
     unaccepted: BTreeSet<u32>,
     next_incoming_id: u32,
-    /// A delivery that comes in several frames.
+    /// Payload of a delivery that arrives in several frames.
     gathered: Vec<u8>,
     delivery_id: u32,
     /// How deliveries are settled.
     ack: Ack,
-    /// The first that `client` settles together with the next one.
+    /// The oldest delivery since the last acknowledgement; `Ack::Client` settles from here on.
     first_unsettled: Option<u32>,
-    /// The silence that the broker bears at most; it is told of life in half of that.
+    /// The broker's idle timeout; the client sends a heartbeat after half of it.
     silence_max: Option<Duration>,
 }
 
-/// How messages come on a link.
+/// The terms of a receiving link.
 struct Terms<'a> {
-    /// Deliveries that may come before there is more credit.
+    /// The link's credit: deliveries the broker may send before it is granted more.
     window: u32,
-    /// Nothing is to be settled.
+    /// Whether the broker sends deliveries already settled.
     is_settled: bool,
     selector: Option<&'a str>,
-    /// The name of a subscription that outlasts the connection.
+    /// The name of a durable subscription, which outlives the connection.
     durable: Option<&'a str>,
 }
 
-/// A link, by its number in our frames.
+/// A link; its index in `links` is our handle.
 #[derive(Default)]
 struct Link {
     name: String,
-    /// Its number in the broker's frames, once it is answered.
+    /// The broker's handle, once the broker has attached its end.
     remote: Option<u32>,
-    /// Whether the broker has the terminus at its end.
+    /// Whether the broker attached its end with a terminus; without one it refuses the link.
     is_attached: bool,
-    /// The address that the broker gave its end.
+    /// The address that the broker assigned to a dynamic source.
     address: Option<String>,
-    /// Deliveries so far, and how many more there may be.
+    /// Deliveries so far, and remaining credit.
     delivered: u32,
     credit: u32,
-    /// The whole credit of a link on which messages come.
+    /// The credit of a receiving link when full; 0 for a sending link.
     window: u32,
 }
 
@@ -150,7 +152,8 @@ impl Amqp10 {
         self.transport.write(|out| push_frame(out, FrameKind::Amqp, CHANNEL, |out| performative.encode(out)))
     }
 
-    /// Waits for what the broker says next; `None` where that is only kept. A refusal is an error.
+    /// Waits for the broker's next frame. Returns `None` if the frame is not an awaited answer; a
+    /// refusal is an error.
     fn hear(&mut self, deadline: Option<Instant>) -> Result<Option<Said>, ClientError> {
         self.transport.flush()?;
         loop {
@@ -179,7 +182,8 @@ impl Amqp10 {
         }
     }
 
-    /// Waits for input. Where that takes long, the broker hears that the client is there.
+    /// Waits for input, and sends a heartbeat if the wait reaches half of the broker's idle
+    /// timeout.
     fn read(&mut self, deadline: Option<Instant>) -> Result<(), ClientError> {
         let beat = self.silence_max.map(|silence| Instant::now() + silence / 2);
         let until = [deadline, beat].into_iter().flatten().min();
@@ -295,7 +299,7 @@ impl Amqp10 {
         Ok(())
     }
 
-    /// Attaches a link, and waits until the broker has done so too. A link without a name gets one.
+    /// Attaches a link and waits for the broker's end. A link without a name gets one.
     fn attach(&mut self, mut link: Link, attach: Attach<'_>) -> Result<u32, ClientError> {
         let handle = u32::try_from(self.links.len()).unwrap_or(u32::MAX);
         if link.name.is_empty() {
@@ -326,7 +330,7 @@ impl Amqp10 {
         self.links.get_mut(handle as usize).expect("handles are those of links that were attached")
     }
 
-    /// The link for messages to a node, or to all addresses.
+    /// The link for sending to a node, or to any address if `node` is `None`.
     fn sender(&mut self, node: Option<Node>) -> Result<u32, ClientError> {
         if let Some(handle) = self.senders.get(&node) {
             return Ok(*handle);
@@ -349,7 +353,7 @@ impl Amqp10 {
         Ok(handle)
     }
 
-    /// A link on which messages come from a node, or from one that the broker makes.
+    /// Attaches a link that receives from a node, or from a temporary queue if `node` is `None`.
     fn receiver(&mut self, node: Option<&Node>, terms: &Terms<'_>) -> Result<u32, ClientError> {
         let own = Symbol(node.map_or("temporary-queue", |node| node.capability.unwrap_or("queue")));
         let of_subscription = [own, Symbol("shared"), Symbol("global")];
@@ -388,7 +392,7 @@ impl Amqp10 {
         self.attach(Link { name, window: terms.window, credit: terms.window, ..Link::default() }, attach)
     }
 
-    /// Sends a message once its link has credit; gives its number.
+    /// Sends a message as soon as its link has credit; returns its delivery id.
     fn transfer(&mut self, handle: u32, message: &[u8]) -> Result<u32, ClientError> {
         let deadline = Instant::now() + PATIENCE;
         while self.link(handle).credit == 0 {
@@ -443,7 +447,7 @@ impl Client for Amqp10 {
         Ok(())
     }
 
-    /// Whether it is shared, the address says: it is a queue.
+    /// Ignores `is_shared`: consumers share a message exactly if the address is a queue.
     fn subscribe(&mut self, subscription: &Subscription<'_>) -> Result<(), ClientError> {
         let node = Node::parse(subscription.source)?;
         let is_settled = subscription.ack == Ack::Auto;
@@ -479,7 +483,7 @@ impl Client for Amqp10 {
         let Some(reply_to) = &request.reply_to else { return Ok(()) };
         let Ok(to) = str::from_utf8(reply_to) else { return Ok(()) };
         let error = answer.as_ref().err().map(|error| Header { name: "error".into(), value: error.clone() });
-        // Some send no correlation, and their replies are known by the message.
+        // Some requesters send no correlation id and match replies by message id instead.
         let of_request = request.header("correlation-id").or(request.header("message-id"));
         let correlation = of_request.and_then(|id| str::from_utf8(id).ok());
         let body = answer.as_deref().unwrap_or_default();
@@ -532,7 +536,7 @@ impl Client for Amqp10 {
     }
 }
 
-/// An answer that is awaited by itself.
+/// An answer that some call waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Said {
     LoggedIn,

@@ -1,4 +1,4 @@
-//! Messages of AMQP 1.0 as the command line shows and takes them: addresses, and properties as headers.
+//! AMQP 1.0 messages for the command line: addresses, and properties shown and given as headers.
 
 use imori_amqp10::codec::composites::{Header as HeaderSection, Properties};
 use imori_amqp10::codec::error::DecodeError;
@@ -12,14 +12,14 @@ use imori_amqp10::codec::value::{Map, Symbol, Timestamp, Value};
 use super::conversation::{Header, Received};
 use super::error::ClientError;
 
-/// The header that names a delivery.
+/// The header that holds the delivery id, which acknowledging needs.
 pub(super) const DELIVERY_ID: &str = "delivery-id";
 
-/// A node that messages go to or come from.
+/// A node to send to or receive from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Node {
     pub(super) address: String,
-    /// Tells a queue from a topic where the address does not.
+    /// `queue` or `topic`, if the address alone does not tell.
     pub(super) capability: Option<&'static str>,
 }
 
@@ -53,7 +53,7 @@ fn unknown_address(text: &str) -> ClientError {
     ))
 }
 
-/// A part of an address, with all escaped that is not a letter, a digit or one of `-._~`.
+/// Percent-encodes all but letters, digits and `-._~`.
 fn escaped(part: &str) -> String {
     let mut escaped = String::new();
     for byte in part.bytes() {
@@ -67,7 +67,8 @@ fn escaped(part: &str) -> String {
     escaped
 }
 
-/// The sections of a message, of which some headers are properties; all others are application properties.
+/// Encodes a message. Headers with the name of a property become that property; the others become
+/// application properties.
 pub(super) fn message(
     headers: &[Header],
     to: Option<&str>,
@@ -134,7 +135,7 @@ fn number<N: std::str::FromStr>(name: &str, value: &str) -> Result<N, ClientErro
     })
 }
 
-/// A delivery with its properties as headers.
+/// Decodes a delivery, with its properties as headers.
 pub(super) fn received(delivery_id: u32, payload: &[u8]) -> Result<Received, DecodeError> {
     let mut headers: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
     let mut add = |name: &str, value: String| headers.push((name.as_bytes().to_vec(), value.into_bytes()));
@@ -194,7 +195,7 @@ fn add_properties(properties: &Properties<'_>, add: &mut impl FnMut(&str, String
     }
 }
 
-/// A value for people.
+/// Formats a value for people.
 fn text(value: Value<'_>) -> String {
     let joined = |values: Vec<String>| values.join(", ");
     match value {

@@ -1,4 +1,4 @@
-//! Takes apart what an AMQP broker sends.
+//! Decodes what an AMQP 0-9-1 broker sends.
 
 use imori_amqp091::codec::error::DecodeError;
 use imori_amqp091::codec::frame::{Frame, FrameType, Step, decode};
@@ -11,19 +11,20 @@ use super::amqp_message::received;
 use super::conversation::Received;
 use super::error::ClientError;
 
-/// One thing that a broker says.
+/// One frame or message from the broker.
 pub(super) enum Incoming {
     Delivery(Received),
-    /// All messages until this one are taken.
+    /// The broker confirmed all messages up to this number.
     Taken(u64),
-    /// The broker ends a channel, with a code and a text.
+    /// The broker closed a channel, with this code and text.
     ChannelClosed(u16, String),
     /// Another method.
     Answer(MethodId),
     Nothing,
 }
 
-/// The first thing in the input and how many bytes it has, once it is whole.
+/// Decodes the first item of the input and returns its length too; `None` until all of it has
+/// arrived.
 pub(super) fn take(input: &[u8]) -> Result<Option<(Incoming, usize)>, ClientError> {
     let Some(first) = frame(input, 0)? else { return Ok(None) };
     if first.kind != FrameType::Method {
@@ -55,7 +56,7 @@ pub(super) fn take(input: &[u8]) -> Result<Option<(Incoming, usize)>, ClientErro
     Ok(Some((incoming, first.len())))
 }
 
-/// The delivery that begins the input, once its header and its body are there.
+/// Decodes the delivery at the start of the input; `None` until header and body have arrived.
 fn take_delivery(
     deliver: &basic::Deliver<'_>,
     input: &[u8],
@@ -76,7 +77,7 @@ fn take_delivery(
     Ok(Some((Incoming::Delivery(received(deliver, &properties, parts.concat())), used)))
 }
 
-/// The frame at a place of the input, once it is whole.
+/// The frame at offset `at` of the input; `None` until all of it has arrived.
 fn frame(input: &[u8], at: usize) -> Result<Option<Frame<'_>>, ClientError> {
     match decode(input.get(at..).unwrap_or_default(), FRAME_BYTES_MAX as usize).map_err(wrong)? {
         Step::Frame(frame) => Ok(Some(frame)),

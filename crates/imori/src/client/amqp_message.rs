@@ -1,4 +1,4 @@
-//! Messages of AMQP as the command line shows and takes them: addresses, and properties as headers.
+//! AMQP 0-9-1 messages for the command line: addresses, and properties shown and given as headers.
 
 use imori_amqp091::codec::methods::basic;
 use imori_amqp091::codec::properties::{BasicProperties, TextProperty};
@@ -8,14 +8,14 @@ use imori_amqp091::codec::table::{FieldValue, Table};
 use super::conversation::{Header, Received};
 use super::error::ClientError;
 
-/// The exchange of `/topic/`.
+/// The exchange behind `/topic/KEY`.
 const TOPICS: &str = "amq.topic";
 
-/// `delivery-mode` of a message that is to survive the broker, and of one that is not.
+/// The values of `delivery-mode`.
 const PERSISTENT: u8 = 2;
 const TRANSIENT: u8 = 1;
 
-/// A place that messages are published to or consumed from.
+/// Where to publish to or consume from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Address<'a> {
     /// A queue by its name.
@@ -46,7 +46,7 @@ impl<'a> Address<'a> {
         }
     }
 
-    /// Exchange and routing key of what is published there.
+    /// The exchange and routing key to publish with.
     pub(super) fn publish(self) -> (&'a str, &'a str) {
         match self {
             Address::Queue(name) => ("", name),
@@ -61,7 +61,8 @@ fn unknown_address(text: &str) -> ClientError {
     ))
 }
 
-/// The bytes of properties, of which some have names of headers; all other headers are fields of the table.
+/// Encodes properties. Headers with the name of a property become that property; the others become
+/// fields of the headers table.
 pub(super) fn properties(
     headers: &[Header],
     correlation: Option<&[u8]>,
@@ -110,7 +111,7 @@ fn number<N: std::str::FromStr>(name: &str, value: &str) -> Result<N, ClientErro
     })
 }
 
-/// A delivery with its properties as headers.
+/// Converts a delivery, with its properties as headers.
 pub(super) fn received(
     deliver: &basic::Deliver<'_>,
     properties: &BasicProperties<'_>,
@@ -149,10 +150,10 @@ pub(super) fn received(
     Received { headers, reply_to, body }
 }
 
-/// The header that names a delivery.
+/// The header that holds the delivery tag, which acknowledging needs.
 pub(super) const DELIVERY_TAG: &str = "delivery-tag";
 
-/// A value of a table for people.
+/// Formats a table value for people.
 fn text(value: FieldValue<'_>) -> Vec<u8> {
     match value {
         FieldValue::Text(bytes) | FieldValue::Bytes(bytes) => bytes.to_vec(),

@@ -1,4 +1,4 @@
-//! The requests to a broker and its answers, in any protocol.
+//! The interface of all clients, whatever their protocol.
 
 use std::time::{Duration, Instant};
 
@@ -6,33 +6,35 @@ use clap::ValueEnum;
 
 use super::error::ClientError;
 
-/// A connection that is logged in.
+/// A logged-in connection.
 ///
-/// Requests may be gathered, and are sent at the latest when an answer is awaited.
+/// Requests may be buffered; they are sent at the latest when the client waits for an answer.
 pub(crate) trait Client {
     /// Sends a message.
     fn publish(&mut self, message: &Message<'_>) -> Result<(), ClientError>;
 
-    /// Sends a message and waits until the broker has taken it.
+    /// Sends a message and waits for the broker's confirm.
     fn publish_confirmed(&mut self, message: &Message<'_>) -> Result<(), ClientError>;
 
-    /// Asks for messages.
+    /// Starts a subscription.
     fn subscribe(&mut self, subscription: &Subscription<'_>) -> Result<(), ClientError>;
 
-    /// Sends a message whose reply comes to this connection. Where it waits in a queue it expires when nobody waits
-    /// for the reply any more, unless its headers say when.
+    /// Sends a message with a reply address on this connection. In a queue the request expires
+    /// after `patience`, when nothing waits for the reply any more, unless `headers` set an
+    /// expiration.
     fn request(&mut self, message: &Message<'_>, patience: Duration) -> Result<(), ClientError>;
 
-    /// Answers a request, or says why there is no answer; one that wants none gets none.
+    /// Replies to a request, with an error if `answer` is one; does nothing if the request wants no
+    /// reply.
     fn reply(&mut self, request: &Received, answer: &Result<Vec<u8>, String>) -> Result<(), ClientError>;
 
-    /// Acknowledges a message.
+    /// Acknowledges a message, and under `Ack::Client` all before it.
     fn accept(&mut self, message: &Received) -> Result<(), ClientError>;
 
-    /// Waits for the next message.
+    /// Waits for the next message, until `deadline` if there is one.
     fn receive(&mut self, deadline: Option<Instant>) -> Result<Received, ClientError>;
 
-    /// Says good-bye and waits until the broker has seen everything.
+    /// Logs off and waits until the broker has processed everything sent.
     fn disconnect(self: Box<Self>) -> Result<(), ClientError>;
 }
 
@@ -45,35 +47,38 @@ pub(crate) struct Message<'a> {
     pub(crate) body: &'a [u8],
 }
 
-/// A wish for messages.
+/// A subscription to start.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Subscription<'a> {
     /// A destination in STOMP and AMQP, a subject in NATS, with or without wildcards.
     pub(crate) source: &'a str,
-    /// Whether each message goes to one only of those that share it, where the source does not say.
+    /// Whether each message goes to only one of the subscribers that share the source, if the
+    /// source does not decide that by itself.
     pub(crate) is_shared: bool,
     pub(crate) ack: Ack,
     /// Further headers of the subscription.
     pub(crate) headers: &'a [Header],
 }
 
-/// A header as people write it.
+/// A header given on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) name: String,
     pub(crate) value: String,
 }
 
-/// The header by which a message expires in a queue, in milliseconds; nothing where the headers say when.
+/// The header that makes a message expire in its queue after `patience`; `None` if the headers
+/// already have one.
 pub(super) fn expiration(headers: &[Header], patience: Duration) -> Option<Header> {
     const NAME: &str = "expiration";
     let is_said = headers.iter().any(|header| header.name == NAME);
-    // Brokers read 32 bits, which is 49 days. None expires at once: that is what 0 asks for.
+    // Brokers read 32 bits of milliseconds, 49 days. At least 1, as 0 would expire the message at
+    // once.
     let milliseconds = patience.as_millis().clamp(1, u128::from(u32::MAX));
     (!is_said).then(|| Header { name: String::from(NAME), value: milliseconds.to_string() })
 }
 
-/// How messages are settled.
+/// The acknowledgement mode of a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Ack {
     Auto,
@@ -81,18 +86,18 @@ pub(crate) enum Ack {
     ClientIndividual,
 }
 
-/// A message that came.
+/// A received message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Received {
-    /// Names and values in the order in which they came.
+    /// Names and values, in the order of arrival.
     pub(crate) headers: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Where a reply to it goes, if one is waited for.
+    /// The address for a reply, if the sender waits for one.
     pub(crate) reply_to: Option<Vec<u8>>,
     pub(crate) body: Vec<u8>,
 }
 
 impl Received {
-    /// The value of a header; of several the first, which is the one that counts.
+    /// The value of a header; the first one counts if it is repeated.
     pub(crate) fn header(&self, name: &str) -> Option<&[u8]> {
         let header = self.headers.iter().find(|(other, _)| other == name.as_bytes());
         header.map(|(_, value)| value.as_slice())

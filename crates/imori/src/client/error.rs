@@ -1,4 +1,4 @@
-//! Why a conversation with a broker ended.
+//! The errors of all clients.
 
 use std::error::Error;
 use std::fmt;
@@ -6,26 +6,26 @@ use std::io;
 
 use imori_bench::Url;
 
-/// Why a conversation with the broker ended.
+/// Why a request failed or a connection ended.
 #[derive(Debug)]
 pub(crate) enum ClientError {
-    /// There is no connection to this broker.
+    /// No connection could be made to this broker.
     Unreachable(Box<Url>, io::Error),
-    /// The broker refuses something and says this.
+    /// The broker refused a request, with this text.
     Refused(String),
     /// The broker closed the connection.
     Closed,
-    /// The awaited answer did not come in time.
+    /// The awaited answer did not arrive in time.
     TimedOut(&'static str),
-    /// Nobody hears the request.
+    /// A NATS request has no responders.
     Unheard,
-    /// The protocol has no way to say what was asked for.
+    /// The protocol has no way to express the request.
     Unspeakable(String),
-    /// The broker agreed on a version that there is not.
+    /// The broker chose a protocol version that this client does not know.
     Version(String),
-    /// The broker answered with something else than was due.
+    /// The broker answered with something other than the expected answer.
     Unexpected(&'static str),
-    /// The broker's bytes are not of this protocol.
+    /// The broker sent bytes that are not of this protocol.
     Decode(&'static str, Box<dyn Error + Send + Sync>),
     /// The connection broke.
     Broken(io::Error),

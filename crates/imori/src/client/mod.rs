@@ -1,4 +1,4 @@
-//! Small blocking clients, for trying things from the command line: one file for each protocol.
+//! Small blocking clients behind commands such as `imori pub`, one file per protocol.
 //!
 //! They never reconnect.
 
@@ -18,7 +18,7 @@ pub(crate) use error::ClientError;
 
 use imori_bench::{Scheme, Url};
 
-/// Connects and logs in, in the protocol of the URL.
+/// Connects and logs in, with the client for the URL's scheme.
 pub(crate) fn connect(url: &Url) -> Result<Box<dyn Client>, ClientError> {
     Ok(match url.scheme {
         Scheme::Stomp => Box::new(stomp::Stomp::connect(url)?),

@@ -1,5 +1,5 @@
-//! A client of core NATS: nothing is acknowledged, and a PONG says that the broker has seen
-//! everything before its PING.
+//! A client of core NATS. Nothing is acknowledged; a PONG proves that the broker has processed
+//! everything before the PING.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, RandomState};
@@ -20,22 +20,22 @@ use super::error::ClientError;
 use super::transport::{PATIENCE, Transport};
 use imori_bench::Url;
 
-/// The queue group of those that share a subject.
+/// The queue group for shared subscriptions.
 const GROUP: &[u8] = b"imori-respond";
 
-/// The status of a request that nobody hears.
+/// The status of a request without subscribers.
 const NO_RESPONDERS: &[u8] = b"503";
 
-/// A NATS connection that is logged in.
+/// A logged-in NATS connection.
 pub(super) struct Nats {
     transport: Transport,
     decoder: Decoder,
-    /// Messages that came while an answer was awaited.
+    /// Messages that arrived while the client waited for an answer.
     waiting: VecDeque<Received>,
     subscriptions: u32,
 }
 
-/// One operation of a server.
+/// An operation from the server, reduced to what the client acts on.
 enum Incoming {
     Message(Received),
     Info(Info),
@@ -73,7 +73,8 @@ impl Nats {
         Ok(client)
     }
 
-    /// Waits until the server has seen all that was said; messages that come meanwhile wait.
+    /// Waits until the server has processed everything sent so far; messages that arrive meanwhile
+    /// are queued for `receive`.
     fn confirmed(&mut self) -> Result<(), ClientError> {
         self.transport.write(|out| out.extend_from_slice(PING))?;
         let deadline = Instant::now() + PATIENCE;
@@ -86,7 +87,7 @@ impl Nats {
         }
     }
 
-    /// Waits for what the server says next. An -ERR is an error.
+    /// Waits for the server's next operation. An -ERR is an error.
     fn next(&mut self, deadline: Option<Instant>) -> Result<Incoming, ClientError> {
         self.transport.flush()?;
         loop {
@@ -168,7 +169,8 @@ impl Client for Nats {
     }
 
     fn request(&mut self, message: &Message<'_>, patience: Duration) -> Result<(), ClientError> {
-        // Elsewhere nothing waits, and a request without headers is understood by every server.
+        // Only a queue stores requests; other requests go without headers, which every server
+        // understands.
         let waits = message.destination.as_bytes().starts_with(QUEUE_PREFIX);
         let expiration = expiration(message.headers, patience).filter(|_| waits);
         let headers = header_block(&[message.headers, expiration.as_slice()].concat())?;
@@ -210,7 +212,7 @@ impl Client for Nats {
     }
 }
 
-/// Parses what is to stand in a control line.
+/// Checks that a subject is safe in a control line.
 fn subject(text: &str) -> Result<&[u8], ClientError> {
     let is_subject = !text.is_empty() && !text.bytes().any(|byte| byte.is_ascii_whitespace() || byte == 0);
     match is_subject {
@@ -222,7 +224,7 @@ fn subject(text: &str) -> Result<&[u8], ClientError> {
     }
 }
 
-/// The header block of a message, if it has headers.
+/// Encodes the header block; `None` without headers.
 fn header_block(headers: &[Header]) -> Result<Option<Vec<u8>>, ClientError> {
     if headers.is_empty() {
         return Ok(None);
@@ -240,13 +242,13 @@ fn header_block(headers: &[Header]) -> Result<Option<Vec<u8>>, ClientError> {
     Ok(Some(block))
 }
 
-/// An address that nobody else guesses.
+/// A random inbox subject, which no other client can guess.
 fn inbox() -> String {
     let random = RandomState::new();
     format!("_INBOX.{:016x}{:016x}", random.hash_one(0), random.hash_one(1))
 }
 
-/// The subject and the reply address stand before the headers.
+/// Converts a message; its subject and reply address come first in the headers.
 fn received(message: &imori_nats::codec::operation::Message<'_>) -> Received {
     let mut headers = vec![(b"subject".to_vec(), message.subject.to_vec())];
     headers.extend(message.reply.map(|reply| (b"reply-to".to_vec(), reply.to_vec())));

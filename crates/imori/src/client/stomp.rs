@@ -15,13 +15,14 @@ use super::error::ClientError;
 use super::transport::{PATIENCE, Transport};
 use imori_bench::Url;
 
-/// Asked for with the last message: the receipts of one destination come in order.
+/// The receipt id of the last message: receipts of one destination arrive in order, so this one
+/// confirms all.
 const LAST: &[u8] = b"last";
 
-/// The name of our inbox; the broker makes of it an address that only this connection reads.
+/// The name of our inbox; the broker maps it to an address that only this connection can read.
 const REPLY_TO: &[u8] = b"/temp-queue/imori-call";
 
-/// A STOMP connection that is logged in.
+/// A logged-in STOMP connection.
 pub(super) struct Stomp {
     transport: Transport,
     version: Version,
@@ -82,7 +83,7 @@ impl Stomp {
         })
     }
 
-    /// Waits for the next frame. An ERROR is an error.
+    /// Waits for the next frame. An ERROR frame is an error.
     fn next(&mut self, deadline: Option<Instant>) -> Result<(Command, Received), ClientError> {
         self.transport.flush()?;
         loop {
@@ -96,7 +97,7 @@ impl Stomp {
         }
     }
 
-    /// Waits until the broker has taken responsibility for the frame that asked for this receipt.
+    /// Waits for the receipt with this id: the broker has taken responsibility for the frame.
     fn receipt(&mut self, id: &[u8]) -> Result<(), ClientError> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -107,7 +108,7 @@ impl Stomp {
         }
     }
 
-    /// The next frame of the input, if it is whole.
+    /// The next frame of the input; `None` until all of it has arrived.
     fn take(&mut self) -> Result<Option<(Command, Received)>, ClientError> {
         loop {
             let step = self.decoder.decode(self.transport.input(), &mut self.table);
@@ -141,7 +142,7 @@ impl Client for Stomp {
         self.receipt(LAST)
     }
 
-    /// Whether it is shared, the destination says: it is a queue.
+    /// Ignores `is_shared`: subscribers share a message exactly if the destination is a queue.
     fn subscribe(&mut self, subscription: &Subscription<'_>) -> Result<(), ClientError> {
         self.send(Command::Subscribe, b"", |frame| {
             frame.header("id", b"0");
@@ -226,7 +227,7 @@ fn received(frame: &Frame<'_>) -> Received {
     received
 }
 
-/// Gives the message and the body of an ERROR on one line.
+/// The message header and the body of an ERROR frame, on one line.
 fn error_text(error: &Received) -> String {
     let message = Printable(error.header("message").unwrap_or(b"ERROR")).to_string();
     match error.body.trim_ascii() {

@@ -1,4 +1,4 @@
-//! Bytes to and from a broker, which wait on either side until they are wanted.
+//! A blocking connection to a broker, with buffers for input and output.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -8,29 +8,29 @@ use super::error::ClientError;
 use crate::output::print_error;
 use imori_bench::{Url, Wire};
 
-/// Bytes that are gathered before they are written.
+/// Bytes of output that may be buffered; more are written at once.
 const UNSENT_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const READ_BYTES: usize = 64 * 1024;
 
-/// How long the broker may take for what it does at once: accept, log in, confirm.
+/// The timeout for what brokers answer at once: connecting, logging in, confirming.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long the broker may take nothing before that is told of.
+/// After this long without progress, `flush` tells the user why it hangs.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// A connection.
+/// A connection with its buffers.
 pub(super) struct Transport {
     stream: Wire<TcpStream>,
     input: Vec<u8>,
-    /// Bytes of `input` that are done with.
+    /// Bytes of `input` already consumed.
     consumed: usize,
     output: Vec<u8>,
 }
 
 impl Transport {
-    /// Connects.
+    /// Connects, with TLS if the URL asks for it.
     pub(super) fn connect(url: &Url) -> Result<Transport, ClientError> {
         let stream = open(url).map_err(|error| ClientError::Unreachable(Box::new(url.clone()), error))?;
         stream.set_nodelay(true)?;
@@ -42,7 +42,7 @@ impl Transport {
         Ok(Transport { stream, input, consumed: 0, output: Vec::new() })
     }
 
-    /// Lets something be written, which may wait for more.
+    /// Appends to the output, and writes it once it is large.
     pub(super) fn write(&mut self, append: impl FnOnce(&mut Vec<u8>)) -> Result<(), ClientError> {
         append(&mut self.output);
         match self.output.len() {
@@ -51,7 +51,8 @@ impl Transport {
         }
     }
 
-    /// Writes what waits to be written, however long the broker lets that wait; says so where it is long.
+    /// Writes all buffered output, however long that takes; tells the user if the broker does not
+    /// read.
     pub(super) fn flush(&mut self) -> Result<(), ClientError> {
         let mut is_told = false;
         while !self.output.is_empty() || self.stream.has_unwritten() {
@@ -79,17 +80,17 @@ impl Transport {
         Ok(())
     }
 
-    /// The bytes that came and are not done with.
+    /// The input that has not been consumed.
     pub(super) fn input(&self) -> &[u8] {
         self.input.get(self.consumed..).unwrap_or_default()
     }
 
-    /// Is done with so many of them.
+    /// Drops the first `count` bytes of the input.
     pub(super) fn consume(&mut self, count: usize) {
         self.consumed = self.consumed.saturating_add(count);
     }
 
-    /// Waits for more input, which may be none before the deadline has passed.
+    /// Waits for input and appends it; may return without any before the deadline passes.
     pub(super) fn read(&mut self, deadline: Option<Instant>) -> Result<(), ClientError> {
         self.input.drain(..self.consumed.min(self.input.len()));
         self.consumed = 0;
@@ -114,7 +115,7 @@ impl Transport {
             Ok(0) => Err(ClientError::Closed),
             Ok(_) => Ok(()),
             Err(error) => match error.kind() {
-                // The caller looks at its deadline again.
+                // The caller checks its deadline again.
                 ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => Ok(()),
                 _ => Err(error.into()),
             },
@@ -122,7 +123,7 @@ impl Transport {
     }
 }
 
-/// Tries the addresses of the host one after the other.
+/// Tries the addresses of the host in turn.
 fn open(url: &Url) -> io::Result<TcpStream> {
     let mut failure = io::Error::new(ErrorKind::NotFound, "the name has no address");
     for address in (url.host.as_str(), url.port).to_socket_addrs()? {
