@@ -1,4 +1,4 @@
-//! Arguments that several commands take.
+//! Arguments shared by several commands.
 
 use std::env;
 use std::error::Error;
@@ -41,7 +41,7 @@ impl Broker {
     }
 }
 
-/// Which store to look at.
+/// Selects the store to read.
 #[derive(Debug, Args)]
 pub(super) struct DataFolder {
     /// The data folder of the broker; without it, that of the configuration.
@@ -61,7 +61,7 @@ impl DataFolder {
     }
 }
 
-/// Reads a header such as `priority:4`.
+/// Parses a header such as `priority:4`.
 pub(super) fn header(text: &str) -> Result<Header, ArgumentError> {
     match text.split_once(':') {
         Some((name, value)) if !name.is_empty() => {
@@ -71,7 +71,7 @@ pub(super) fn header(text: &str) -> Result<Header, ArgumentError> {
     }
 }
 
-/// Reads a time such as `5s`, `250ms` or `2m`.
+/// Parses a time such as `5s`, `250ms` or `2m`.
 pub(super) fn duration(text: &str) -> Result<Duration, ArgumentError> {
     let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let number: u32 = digits.parse().map_err(|_| ArgumentError::Duration)?;
@@ -83,7 +83,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, ArgumentError> {
     }
 }
 
-/// The body that the argument gives; `-` stands for the standard input.
+/// The body given by the argument; `-` reads it from standard input.
 pub(super) fn body(argument: &str) -> io::Result<Vec<u8>> {
     match argument {
         "-" => {
@@ -95,7 +95,7 @@ pub(super) fn body(argument: &str) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Why an argument is not what it should be.
+/// The reason for refusing an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ArgumentError {
     Header,

@@ -1,4 +1,4 @@
-//! `imori call`: a request and its reply.
+//! `imori call`: sends a request and prints its reply.
 
 use std::time::{Duration, Instant};
 

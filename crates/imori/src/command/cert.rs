@@ -16,7 +16,7 @@ use time::{Duration, OffsetDateTime};
 
 use crate::output::print_line;
 
-/// Names under which this host is reached in any case.
+/// The names of this host that every certificate of a broker includes.
 const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// Make certificates for trying out TLS.
@@ -98,7 +98,7 @@ impl Dev {
         let mut params = CertificateParams::new(names)?;
         params.distinguished_name = DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, common_name);
-        // A clock that is a little late is no reason to fail.
+        // Tolerates clients whose clock is slightly slow.
         params.not_before = OffsetDateTime::now_utc() - Duration::hours(1);
         params.not_after = OffsetDateTime::now_utc() + Duration::days(self.days.into());
         Ok(params)
@@ -124,14 +124,14 @@ fn issue(
     write(dir, &format!("{name}-key.pem"), &key.serialize_pem())
 }
 
-/// SECURITY OPS-03: files are for their owner alone.
+/// SECURITY OPS-03: only the owner can read the files.
 fn write(dir: &Path, name: &str, text: &str) -> anyhow::Result<()> {
     let path = dir.join(name);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
     file.write_all(text.as_bytes()).with_context(|| format!("`{}` cannot be written", path.display()))
 }
 
-/// The lines of a configuration that use the files.
+/// The configuration that uses the files.
 fn config(dir: &Path) -> String {
     let path = |name: &str| dir.join(name).display().to_string();
     format!(

@@ -1,4 +1,4 @@
-//! `imori config`: look at a configuration without starting the broker.
+//! `imori config`: checks, shows and compares configurations, and reloads that of a running broker.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use crate::administer::{Asked, reload, running};
 use crate::config::{load, sample, show};
 use crate::output::{OutputClosed, print, print_error, print_line};
 
-/// The exit code where two configurations differ, as that of `diff`.
+/// The exit code if two configurations differ, as with `diff`.
 const DIFFERENT: u8 = 1;
 
-/// The exit code where they cannot be compared.
+/// The exit code if they cannot be compared.
 const CANNOT_COMPARE: u8 = 2;
 
 /// Check a configuration file, show the values in force, compare them, or reload them.
@@ -84,7 +84,7 @@ impl Config {
                 loaded.config.insecure_dev = insecure_dev;
                 loaded.check()?;
                 print_line(&format!("{}: ok", file.display()))?;
-                // It may be meant for another machine, so that it is no mistake.
+                // Not an error: the configuration may be meant for another machine.
                 match small_disk(&loaded.config) {
                     Ok(Some(small)) => print_line(&format!("{}: on this machine {small}", file.display())),
                     Ok(None) | Err(_) => Ok(()),
@@ -100,7 +100,7 @@ impl Config {
     }
 }
 
-/// Prints in what two configurations differ, and gives the exit code.
+/// Prints the differences between two configurations and returns the exit code.
 fn diff(asked: &Asked, file: Option<&Path>, second: Option<&Path>) -> anyhow::Result<u8> {
     let (before, after) = match second {
         Some(second) => (keys_of(file)?, keys_of(Some(second))?),
@@ -117,7 +117,7 @@ fn diff(asked: &Asked, file: Option<&Path>, second: Option<&Path>) -> anyhow::Re
     Ok(code)
 }
 
-/// Every key of a file with its value as TOML writes it, or of the defaults.
+/// Every key of a file, or of the defaults, with its value as TOML.
 fn keys_of(file: Option<&Path>) -> anyhow::Result<Vec<(String, String)>> {
     let config = load(file, std::iter::empty())?.config;
     let of_section = |section: Section| {

@@ -1,4 +1,4 @@
-//! `imori completions` and `imori man`: what shells and `man` read, made of the declaration of the commands.
+//! `imori completions` and `imori man`, generated from the declaration of the commands.
 
 use std::fs;
 use std::path::PathBuf;

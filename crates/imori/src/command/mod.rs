@@ -1,4 +1,4 @@
-//! The commands, one file each, and what their arguments have in common.
+//! The commands for clients and stores, one file each, and the arguments they share.
 
 mod serve;
 mod publish;
@@ -73,7 +73,7 @@ enum Command {
 }
 
 impl Cli {
-    /// Does what the command line asks for, and gives the exit code.
+    /// Runs the command and returns the exit code.
     pub(crate) fn run(self) -> anyhow::Result<u8> {
         let done = match self.command {
             Command::Bench(bench) => return imori_bench::run(&bench),

@@ -1,4 +1,4 @@
-//! `imori pub`: send messages.
+//! `imori pub`: sends messages.
 
 use clap::Args;
 

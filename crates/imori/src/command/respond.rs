@@ -1,4 +1,4 @@
-//! `imori respond`: answer requests.
+//! `imori respond`: answers requests.
 
 use std::io::{self, Write as _};
 use std::process::{Command as Process, Stdio};
@@ -67,7 +67,7 @@ impl Respond {
 }
 
 impl Answer {
-    /// The reply to this request, or why there is none.
+    /// The reply to this request, or the error to reply with.
     fn to(&self, request: &[u8]) -> Result<Vec<u8>, String> {
         match &self.command {
             Some(command) => output_of(command, request),
@@ -91,8 +91,8 @@ fn output_of(command: &str, request: &[u8]) -> Result<Vec<u8>, String> {
             Process::new("sh").args(["-c", command]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let stdin = process.stdin.take();
         thread::scope(|scope| {
-            // Written aside, so that a command that answers while it reads cannot block; one that
-            // does not read to the end is its own business.
+            // Written on another thread, so that a command that answers while it reads cannot
+            // block. A command may leave input unread.
             scope.spawn(|| stdin.map(|mut stdin| stdin.write_all(request)));
             process.wait_with_output()
         })

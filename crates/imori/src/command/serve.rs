@@ -1,4 +1,4 @@
-//! `imori serve`: run the broker until it is told to stop.
+//! `imori serve`: runs the broker until a signal stops it.
 
 use std::env;
 use std::path::PathBuf;
@@ -96,7 +96,7 @@ impl Serve {
         for listener in server.listeners() {
             print_line(&format!("listening {} {}", listener.name, listener.address))?;
         }
-        // Who is told so may ask the log at once what the start found.
+        // A script that sees `ready` can rely on the log of the start being complete.
         log::flush();
         print_line("ready")?;
         if let Some(file) = ready_file {
@@ -113,7 +113,7 @@ impl Serve {
         Ok(outcome?)
     }
 
-    /// The configuration of all sources together, without contradictions.
+    /// Merges the file, the environment and the command line, and checks the result.
     fn load(&self) -> anyhow::Result<Loaded> {
         let mut loaded = load(self.config.as_deref(), env::vars_os())?;
         self.override_in(&mut loaded.config);
@@ -124,7 +124,7 @@ impl Serve {
         Ok(loaded)
     }
 
-    /// Sets what the command line says over the rest.
+    /// Applies the options of the command line, which take precedence.
     fn override_in(&self, config: &mut Config) {
         config.insecure_dev = self.insecure_dev;
         if let Some(folder) = &self.data_dir {
@@ -139,7 +139,7 @@ impl Serve {
     }
 }
 
-/// Tells where the key was set that a start failed for.
+/// Points a start error to the place where its key is set.
 fn start_error(loaded: &Loaded, error: StartError) -> anyhow::Error {
     let keys = error.keys();
     match keys.is_empty() {
@@ -156,7 +156,7 @@ fn listeners(listens: &[Listen]) -> Listeners {
     listeners
 }
 
-/// A service manager that cannot be reached is no reason to stop serving.
+/// Serves on even if the service manager cannot be reached.
 fn tell(state: State) {
     if let Err(error) = tell_service_manager(state) {
         warn!(%error, ?state, "the service manager of `NOTIFY_SOCKET` cannot be told");

@@ -1,4 +1,4 @@
-//! `imori store`: look into what a broker stored.
+//! `imori store`: shows what a broker stored, and acknowledges its damage.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -54,10 +54,10 @@ enum Action {
     },
 }
 
-/// Bytes of a payload that are printed: enough to know it again.
+/// Bytes of a payload to print: enough to recognise it.
 const SHOWN_BYTES: usize = 32;
 
-/// Bytes of lines that are printed at once.
+/// Bytes of lines gathered per write.
 const PRINTED_BYTES: usize = 64 << 10;
 
 impl Store {
@@ -161,7 +161,7 @@ fn segment_line(lines: &mut String, name: &str, offset: u64, place: &SegmentPiec
     };
 }
 
-/// Prints lines once there are many.
+/// Prints the lines gathered so far if there are enough for a write.
 fn print_some(lines: &mut String) -> anyhow::Result<()> {
     match lines.len() < PRINTED_BYTES {
         true => Ok(()),
@@ -183,7 +183,7 @@ fn dump_journal(path: &Path, store: StoreId, range: LsnRange, lines: &mut String
     Ok(())
 }
 
-/// Tells whether a place has to do with these numbers; of damage without numbers nobody knows.
+/// Whether a piece of the journal concerns these records; damage with unknown numbers always does.
 fn is_within(place: &JournalPiece<'_>, range: LsnRange) -> bool {
     match place {
         JournalPiece::Record { record, .. } => (range.first..=range.last).contains(&record.lsn),
@@ -224,7 +224,7 @@ fn line(lines: &mut String, name: &str, offset: u64, place: &JournalPiece<'_>) {
     };
 }
 
-/// `GroupBegin` is `group-begin`.
+/// Names a type in kebab case: `GroupBegin` is `group-begin`.
 fn type_name(kind: RecordType) -> String {
     let mut name = String::new();
     for char in format!("{kind:?}").chars() {

@@ -1,4 +1,4 @@
-//! `imori sub`: print messages.
+//! `imori sub`: prints messages.
 
 use std::time::{Duration, Instant};
 

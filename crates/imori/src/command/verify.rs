@@ -1,4 +1,4 @@
-//! `imori verify`: say whether a store is sound, while no broker has it, and change nothing.
+//! `imori verify`: checks a store that no broker is using, without changing it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -33,12 +33,12 @@ pub(crate) struct Verify {
     folder: DataFolder,
 }
 
-/// There is damage.
+/// The exit code for a damaged store.
 const DAMAGED: u8 = 1;
 /// The exit code for a store that cannot be read.
 const UNSEEN: u8 = 2;
 
-/// The findings, in words.
+/// The report so far, and how much damage it lists.
 #[derive(Default)]
 struct Findings {
     text: String,
@@ -77,11 +77,11 @@ impl Findings {
     }
 }
 
-/// Looks at all parts; the error says why one cannot be seen.
+/// Inspects all parts; the error tells why one of them cannot be read.
 fn look(path: &Path, findings: &mut Findings) -> Result<(), String> {
     let folder = match FolderInspection::open(path) {
         Ok(folder) => folder,
-        // Without its number no checksum of the store can be looked at.
+        // Every checksum includes the store's id; without the id none can be checked.
         Err(
             error @ (FolderError::NoIdentity { .. }
             | FolderError::Identity { error: IdentityError::Damaged, .. }),
@@ -117,33 +117,34 @@ fn look(path: &Path, findings: &mut Findings) -> Result<(), String> {
     Ok(())
 }
 
-/// The facts of the journal by which the other parts are judged.
+/// Facts from the journal that the other parts are checked against.
 #[derive(Default)]
 struct Journal {
-    /// The number behind its last record, if some are missing and no file says that they stood in it.
+    /// The number after its last record, if records are missing after it and no file is known to
+    /// have held them.
     ends_before: Option<Lsn>,
-    /// Definitions are made before the first of them.
+    /// Whether the journal has files; a broker writes definitions before its first one.
     has_files: bool,
-    /// The segments that the last checkpoint knows of.
+    /// The segments listed by the last checkpoint.
     manifest: Manifest,
 }
 
-/// The names of queues, by what segments know them by.
+/// Queue names by the key that segments use for them.
 type Names = BTreeMap<u64, String>;
 
-/// The highest record that a page has: it was durable, whatever the journal shows.
+/// The highest record number in any page; that record was durable, whatever the journal shows.
 fn last_in_pages(path: &Path, store: StoreId) -> Result<Option<Lsn>, String> {
     let folder = path.join(SEGMENTS);
     let settings = SegmentSettings::new(store, OnDamage::Quarantine);
     match folder.is_dir().then(|| Tables::read(&ReadOnlyDisk::new(folder), &settings)) {
         Some(Ok(tables)) => Ok(tables.last_record()),
-        // It is told where segments are looked at.
+        // `look_at_segments` reports this error.
         None | Some(Err(SegmentOpenError::Foreign { .. })) => Ok(None),
         Some(Err(error)) => Err(error.to_string()),
     }
 }
 
-/// Recovers the journal in memory, and notes the names of the queues that it declares.
+/// Recovers the journal in memory and collects the names of the queues declared in it.
 fn look_at_journal(
     (path, store): (&Path, StoreId),
     durable_through: Option<Lsn>,
@@ -191,9 +192,9 @@ fn number(record: &Record) -> imori_core::confirm::Lsn {
     imori_core::confirm::Lsn(record.lsn.0)
 }
 
-/// Reads the segments of a checkpoint; none where a later release wrote it.
+/// The segments listed by a checkpoint; empty if a later release wrote it.
 fn manifest(record: &Record) -> Manifest {
-    // Its floor stands before.
+    // The payload starts with the floor.
     let payload = record.payload.get(8..).unwrap_or_default();
     let checkpoint = Checkpoint::decode(payload).unwrap_or_default();
     let segments = checkpoint.segments.into_iter().map(|state| ManifestEntry {
@@ -204,14 +205,14 @@ fn manifest(record: &Record) -> Manifest {
     Manifest { next_segment: checkpoint.next_segment, segments: segments.collect() }
 }
 
-/// Notes what a queue is called, by the row that declares it.
+/// Notes the name of a queue from its row in the definitions.
 fn note_name(names: &mut Names, key: &[u8], value: &[u8]) {
     if let Ok((Definition::Queue { name, .. }, lsn)) = Definition::of_row(Table::Queues, key, value) {
         names.insert(lsn.0, name.to_string());
     }
 }
 
-/// Reads all pages; damage of those that a checkpoint has as gone is told and does not count.
+/// Reads all pages. Damage to pages that the checkpoint lists as gone is reported but not counted.
 fn look_at_segments(
     path: &Path,
     store: StoreId,

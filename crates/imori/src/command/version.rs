@@ -1,4 +1,4 @@
-//! `imori version`: what this is.
+//! `imori version`: prints the version.
 
 use crate::output::print_line;
 
