@@ -9,7 +9,7 @@ use super::loading::Loading;
 use super::problem::{Location, PREFIX, Problem};
 use super::value::reading;
 
-/// Loads the variables that are ours, in the order of their names.
+/// Loads the variables that begin with the prefix, sorted by name.
 pub(super) fn load(variables: impl Iterator<Item = (OsString, OsString)>, loading: &mut Loading) {
     let mut ours: Vec<(String, OsString)> = variables
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
@@ -27,7 +27,7 @@ pub(super) fn load(variables: impl Iterator<Item = (OsString, OsString)>, loadin
     }
 }
 
-/// The value as TOML would read it, and as the plain text it is: a key takes one of the two.
+/// The value parsed as TOML, if it is TOML, and as plain text; a key accepts one of the two.
 fn readings(text: &str) -> Vec<Value> {
     let mut readings = Vec::new();
     if let Ok(value) = DeValue::parse(text) {

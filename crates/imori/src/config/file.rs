@@ -1,4 +1,4 @@
-//! The configuration file: TOML, of which every key and value keeps its location in the file.
+//! Loads the configuration file, TOML, keeping the location of every key for error messages.
 
 use std::fs;
 use std::ops::Range;
@@ -69,7 +69,7 @@ impl File<'_> {
 
 type Entry<'a, 'i> = (&'a Spanned<toml::de::DeString<'i>>, &'a Spanned<DeValue<'i>>);
 
-/// The entries as they stand in the file; the table itself sorts them by name.
+/// The entries in file order; the table itself sorts them by name.
 fn in_order<'a, 'i>(table: &'a DeTable<'i>) -> Vec<Entry<'a, 'i>> {
     let mut entries: Vec<Entry<'a, 'i>> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);

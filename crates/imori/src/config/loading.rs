@@ -1,4 +1,4 @@
-//! Takes over values one by one and keeps what is wrong with them.
+//! Collects the values of a configuration, with their locations and problems.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -7,36 +7,37 @@ use imori_server::config::{Config, SetError, Value};
 
 use super::problem::{Location, Problem, Problems};
 
-/// A configuration, and where each of its keys was set.
+/// A configuration and the location of each key that was set.
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    /// The values.
+    /// The values in force.
     pub(crate) config: Config,
     places: HashMap<String, Location>,
 }
 
 impl Loaded {
-    /// Checks what no single value shows.
+    /// Checks the values against each other.
     ///
     /// # Errors
-    /// The first contradiction, with the place of one of its keys.
+    /// The first conflict, with the location of one of its keys.
     pub(crate) fn check(&self) -> Result<(), Problems> {
         self.config.check().map_err(|conflict| self.located(&conflict.keys(), &conflict))
     }
 
-    /// Tells what is wrong with one of these keys, with the place of the first that was set.
+    /// Combines a problem of these keys with the location of the first key that was set.
     pub(crate) fn located(&self, keys: &[String], what: &dyn Display) -> Problems {
         let place = keys.iter().find_map(|key| self.places.get(key));
         Problems(vec![Problem::of_keys(place, what)])
     }
 
-    /// Forgets where the keys of a section were set, as the command line has set them all.
+    /// Forgets the locations of a section's keys, because the command line replaced the whole
+    /// section.
     pub(crate) fn forget_places(&mut self, section: &str) {
         self.places.retain(|key, _| key.split_once('.').is_none_or(|(of, _)| of != section));
     }
 }
 
-/// A configuration in the making.
+/// A configuration being loaded.
 #[derive(Default)]
 pub(super) struct Loading {
     config: Config,
@@ -45,7 +46,7 @@ pub(super) struct Loading {
 }
 
 impl Loading {
-    /// Sets a key to the first of these readings of what the source says that it takes.
+    /// Sets a key to the first of these readings that it accepts.
     pub(super) fn set(
         &mut self,
         location: &Location,
@@ -71,17 +72,17 @@ impl Loading {
         }
     }
 
-    /// Notes a problem that is not about a value.
+    /// Adds a problem that does not concern a value.
     pub(super) fn report(&mut self, problem: Problem) {
         self.problems.push(problem);
     }
 
-    /// Whether a section has this name.
+    /// Whether a section with this name exists.
     pub(super) fn has_section(&self, name: &str) -> bool {
         self.config.sections().iter().any(|section| section.name == name)
     }
 
-    /// The configuration, if nothing is wrong with it.
+    /// The configuration, or all problems found.
     pub(super) fn outcome(self) -> Result<Loaded, Problems> {
         match self.problems.is_empty() {
             true => Ok(Loaded { config: self.config, places: self.places }),

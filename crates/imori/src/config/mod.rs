@@ -1,5 +1,5 @@
-//! Loads the configuration: the defaults, over them the file, over that the environment.
-//! Whatever is wrong is collected, so that all of it is told at once.
+//! Loads the configuration from defaults, file and environment, in rising precedence. Problems are
+//! collected and reported together.
 
 mod file;
 mod environment;
@@ -21,7 +21,7 @@ pub(crate) use text::{sample, show};
 /// Loads a configuration from its sources.
 ///
 /// # Errors
-/// Everything that is wrong with any of them.
+/// All problems of all sources.
 pub(crate) fn load(
     file: Option<&Path>,
     environment: impl Iterator<Item = (OsString, OsString)>,

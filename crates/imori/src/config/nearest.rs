@@ -1,15 +1,15 @@
-//! Finds the known name that a misspelt one most likely meant.
+//! Suggests the known name for a misspelt one.
 
 use imori_server::config::Config;
 use strsim::levenshtein;
 
-/// The section whose name is nearest.
+/// The section with the nearest name.
 pub(super) fn nearest_section(name: &str) -> Option<&'static str> {
     let sections = Config::default().sections();
     nearest(sections.iter().map(|section| (distance(name, section.name), section.name)), name)
 }
 
-/// The section and key whose names are nearest: of the same section, or the same key of another.
+/// The section and key with the nearest names, penalising a wrong section less than a wrong key.
 pub(super) fn nearest_key(section: &str, key: &str) -> Option<(&'static str, &'static str)> {
     let sections = Config::default().sections();
     let candidates = sections.iter().flat_map(|known| {
@@ -21,18 +21,18 @@ pub(super) fn nearest_key(section: &str, key: &str) -> Option<(&'static str, &'s
     nearest(candidates, key)
 }
 
-/// The distance added to a key that stands in a section of quite another name.
+/// The largest penalty for a key in another section.
 const ELSEWHERE: usize = 2;
 
-/// The first candidate of the smallest distance, unless that is too far to be a slip.
+/// The nearest candidate, unless it is too far for a typing error.
 fn nearest<T>(candidates: impl Iterator<Item = (usize, T)>, name: &str) -> Option<T> {
     let (distance, candidate) = candidates.min_by_key(|(distance, _)| *distance)?;
     let distance_max = name.chars().count().div_ceil(3);
     (distance <= distance_max).then_some(candidate)
 }
 
-/// The edit distance in characters, where the end of `known` may be missing for the price of one:
-/// people leave the unit off.
+/// The edit distance in characters. A missing end of `known` costs only one, because people leave
+/// units off.
 fn distance(typed: &str, known: &str) -> usize {
     let beginnings = known.char_indices().filter_map(|(end, _)| known.get(..end));
     let beginning = beginnings.map(|beginning| levenshtein(typed, beginning)).min();

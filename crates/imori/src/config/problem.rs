@@ -9,13 +9,13 @@ use imori_core::name::Printable;
 
 use super::nearest::{nearest_key, nearest_section};
 
-/// The beginning of the names of our variables.
+/// The prefix of our environment variables.
 pub(super) const PREFIX: &str = "IMORI__";
 
-/// Characters of a wrong value that a message repeats.
+/// The largest number of characters of a wrong value to show.
 const SHOWN_CHARS_MAX: usize = 60;
 
-/// Where a value came from.
+/// The place where a value was set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Location {
     /// Line and column of a file, counted from 1.
@@ -33,7 +33,7 @@ impl fmt::Display for Location {
     }
 }
 
-/// One thing that is wrong: where, what, and how to mend it.
+/// A problem with its location and remedy, as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem(String);
 
@@ -84,7 +84,7 @@ impl Problem {
         Problem(format!("{location}: `{section}.{key}` is `{}`; expected {expected}", shortened(shown)))
     }
 
-    /// Something about keys, one of which was set in this place.
+    /// A problem that concerns several keys, one of which was set at `place`.
     pub(super) fn of_keys(place: Option<&Location>, what: &dyn fmt::Display) -> Problem {
         Problem(place.map_or_else(|| what.to_string(), |place| format!("{place}: {what}")))
     }
@@ -100,7 +100,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong, in the order of the sources.
+/// All problems, in the order of the sources.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Problems(pub(crate) Vec<Problem>);
 
@@ -113,7 +113,7 @@ impl fmt::Display for Problems {
 
 impl Error for Problems {}
 
-/// The variable that sets this key.
+/// The environment variable that sets this key.
 fn variable(section: &str, key: &str) -> String {
     format!("{PREFIX}{section}__{key}").to_uppercase()
 }
@@ -122,7 +122,7 @@ fn printable(text: &str) -> String {
     Printable(text.as_bytes()).to_string()
 }
 
-/// The beginning of the text, on one line.
+/// The start of the text, on one line.
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARS_MAX) {
         Some((end, _)) => format!("{}…", printable(text.get(..end).unwrap_or_default())),

@@ -7,7 +7,7 @@ use imori_server::config::{Bytes, Config, LogFormat, LogLevel};
 
 use super::{Problems, load, sample, show};
 
-/// A file of this text that is gone when the value is.
+/// A temporary file, deleted when dropped.
 struct Written(PathBuf);
 
 impl Written {
@@ -33,7 +33,7 @@ fn from_environment(variables: &[(&str, &str)]) -> Result<Config, Problems> {
     load(None, variables).map(|loaded| loaded.config)
 }
 
-/// The problems without the path of the file, one a line.
+/// The problems without the file's path, one per line.
 fn problems(loaded: Result<Config, Problems>) -> String {
     let text = loaded.expect_err("something is wrong").to_string();
     let lines = text.lines().map(|line| match line.split_once(".toml:") {

@@ -1,4 +1,4 @@
-//! The configuration as text: the commented sample, and the values in force.
+//! Prints the configuration as text: the commented sample, or the values in force.
 
 use imori_server::config::{Config, Effect};
 
@@ -17,7 +17,7 @@ const HEAD: &str = "\
 # This text is printed by `imori config show --sample`.
 ";
 
-/// Every section and key with its documentation, the keys commented out.
+/// The sample file: every section and key with its documentation, the keys commented out.
 pub(crate) fn sample() -> String {
     let mut text = String::from(HEAD);
     for section in Config::default().sections() {
@@ -46,7 +46,7 @@ fn effect(effect: Effect) -> &'static str {
     }
 }
 
-/// Every section and key with its present value.
+/// Every section and key with its current value.
 pub(crate) fn show(config: &Config) -> String {
     let sections = config.sections().into_iter().map(|section| {
         let keys = section.keys.iter().map(|key| format!("{} = {}\n", key.name, key.value));

@@ -1,9 +1,9 @@
-//! From TOML's values to those that the keys read.
+//! Converts TOML values to configuration values.
 
 use imori_server::config::Value;
 use toml::de::DeValue;
 
-/// Reads a TOML value as a key takes it.
+/// Converts a TOML value; types that no key accepts become `Other`.
 pub(super) fn reading(value: &DeValue<'_>) -> Value {
     match value {
         DeValue::Boolean(truth) => Value::Boolean(*truth),
