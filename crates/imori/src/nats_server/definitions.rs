@@ -1,4 +1,5 @@
-//! Users, accounts and rights as a document of definitions: accounts become vhosts, permissions rights by subject.
+//! Converts users, accounts and permissions to definitions: accounts become vhosts, permissions
+//! become rights by subject.
 
 use anyhow::{anyhow, bail};
 use base64::Engine as _;
@@ -8,26 +9,26 @@ use sha2::{Digest as _, Sha256};
 
 use super::value::{Item, Value};
 
-/// The vhost of users that are in no account.
+/// The vhost of users without an account.
 const ROOT: &str = "/";
 
-/// nats-server's defaults for `allow_responses`: one answer within two minutes.
+/// nats-server's default for `allow_responses`: one response within two minutes (in milliseconds).
 const RESPONSES_DEFAULT: (i64, i64) = (1, 120_000);
 
-/// Bytes of salt that RabbitMQ puts before a hash.
+/// Bytes of salt that RabbitMQ prepends to a password hash.
 const SALT_BYTES: usize = 4;
 
-/// A document of definitions, and the parts of the configuration that it has no place for, in words.
+/// A definitions document, and descriptions of the parts that have no equivalent in it.
 #[derive(Debug)]
 pub(crate) struct Converted {
     pub(crate) document: Json,
     pub(crate) left_out: Vec<String>,
 }
 
-/// Makes a document of definitions of a configuration.
+/// Converts a configuration to definitions.
 ///
 /// # Errors
-/// A user, an account or a permission is none of the syntax, or the system gives no random bytes.
+/// A user, an account or a permission has the wrong syntax, or the system provides no random bytes.
 pub(crate) fn definitions(configuration: &Item) -> anyhow::Result<Converted> {
     let mut making = Making::default();
     for (key, item) in keys(configuration, "the configuration")? {
@@ -66,7 +67,7 @@ impl Making {
         self.left_out.push(format!("{}: `{}`", item.place, key.escape_debug()));
     }
 
-    /// Takes the users of an account, or of the section `authorization`.
+    /// Adds the users of an account, or of the section `authorization`.
     fn users_of(&mut self, section: &Item, vhost: &str) -> anyhow::Result<()> {
         let entries = keys(section, "it")?;
         let of = |name: &[&str]| {
@@ -137,7 +138,8 @@ impl Making {
         let permission = match permissions {
             None => json!({"user": name, "vhost": vhost, "configure": ".*", "write": ".*", "read": ".*"}),
             Some(item) => {
-                // Nothing of nats-server's is a queue, so that limited users get none.
+                // nats-server has no queues, so a user with limited permissions gets rights to
+                // none.
                 let topics = "^amq\\.topic$";
                 let subjects = self.subjects(item)?;
                 json!({
@@ -170,7 +172,7 @@ impl Making {
         Ok(subjects)
     }
 
-    /// Reads subjects: as a text, a list, or `allow` and `deny`.
+    /// Reads subjects: one text, a list, or a map with `allow` and `deny`.
     fn list(&mut self, item: &Item) -> anyhow::Result<Json> {
         let Some(entries) = item.keys() else { return Ok(json!({"allow": patterns(item)?})) };
         let mut list = json!({});
@@ -183,7 +185,8 @@ impl Making {
         Ok(list)
     }
 
-    /// Reads how many answers are allowed, and for how long in milliseconds; less than zero is no limit.
+    /// Reads the number of allowed responses and their time in milliseconds; negative means no
+    /// limit.
     fn responses(&mut self, item: &Item) -> anyhow::Result<Option<(i64, i64)>> {
         let (mut max, mut expires_ms) = RESPONSES_DEFAULT;
         match &item.value {
@@ -206,7 +209,7 @@ impl Making {
     }
 }
 
-/// The ways in which a user logs in.
+/// The name and credentials of a user.
 #[derive(Default)]
 struct Login<'a> {
     name: String,
@@ -222,7 +225,7 @@ fn text(item: &Item, what: &str) -> anyhow::Result<String> {
     plain(item).map_err(|_| anyhow!("{}: `{what}` is not a text", item.place))
 }
 
-/// A text that may look like a number, as names and passwords do.
+/// A text; an unquoted name or password may have been parsed as a number.
 fn plain(item: &Item) -> anyhow::Result<String> {
     match &item.value {
         Value::Text(text) => Ok(text.clone()),
@@ -238,7 +241,8 @@ fn patterns(item: &Item) -> anyhow::Result<Vec<String>> {
     item.items().iter().map(pattern).collect()
 }
 
-/// A hash of bcrypt as it is, and of a plain password the one that RabbitMQ makes. The first login replaces either.
+/// The hash of a password and its algorithm. A bcrypt hash is kept; a plain password is hashed like
+/// RabbitMQ does. The user's first login replaces either.
 fn hash(password: &str) -> anyhow::Result<(String, &'static str)> {
     if ["$2a$", "$2b$", "$2x$", "$2y$"].iter().any(|prefix| password.starts_with(prefix)) {
         return Ok((password.to_owned(), "bcrypt"));
@@ -250,7 +254,7 @@ fn hash(password: &str) -> anyhow::Result<(String, &'static str)> {
     Ok((BASE64_STANDARD.encode(bytes), "rabbit_password_hashing_sha256"))
 }
 
-/// Reads a duration as Go writes it: `1m30s`, `-1s`, `500ms`.
+/// Parses a duration in Go's format: `1m30s`, `-1s`, `500ms`.
 fn milliseconds(text: &str) -> Option<i64> {
     let (sign, mut rest) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
     let mut sum = 0_i64;

@@ -1,7 +1,8 @@
-//! The configuration of a nats-server, as far as users, accounts and rights are in it.
+//! Reads the users, accounts and permissions of a nats-server configuration.
 //!
-//! The syntax is nats-server's own: JSON whose quotes, commas and colons may be left out, with comments, variables,
-//! sizes with units and included files. Everything is bounded, as the file may come from anywhere.
+//! The syntax is nats-server's own: JSON with optional quotes, commas and colons, plus comments,
+//! variables, sizes with units and included files. Every part is bounded, because the file may come
+//! from anywhere.
 
 mod definitions;
 mod read;

@@ -1,4 +1,4 @@
-//! From the text of a configuration to its values.
+//! Parses the text of a configuration into values.
 
 use std::fs;
 use std::io::Read as _;
@@ -9,31 +9,32 @@ use anyhow::{Context as _, anyhow, bail};
 use super::scalar::scalar;
 use super::value::{Item, Value};
 
-/// Maps and lists within each other. More: the file is refused.
+/// The deepest nesting of maps and lists; a deeper file is refused.
 const DEPTH_MAX: usize = 32;
 
-/// Bytes of a file. More: the file is refused.
+/// The largest file in bytes; a larger one is refused.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Files that are included, by each other too. More: the file is refused, as they may include themselves.
+/// The largest number of includes, nested ones counted; beyond it the file is refused, as files may
+/// include each other endlessly.
 const INCLUDES_MAX: usize = 64;
 
-/// Values that variables stand for, with what is in them. More: the file is refused, as a variable of variables grows
-/// by itself.
+/// The largest number of values copied for variables, nested ones counted; beyond it the file is
+/// refused, as variables that use variables grow exponentially.
 const COPIED_MAX: usize = 100_000;
 
-/// Where the parts of a configuration come from.
+/// Access to files and environment, which tests replace.
 struct Sources<'a> {
-    /// The text of an included file.
+    /// Reads an included file.
     file: &'a dyn Fn(&Path) -> anyhow::Result<String>,
-    /// The value of an environment variable.
+    /// Reads an environment variable.
     variable: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// Reads the file at `path`, with what it includes.
+/// Reads the file at `path` and its includes.
 ///
 /// # Errors
-/// A file cannot be read or is longer than 4 MiB, or has a line that is none of the syntax.
+/// A file cannot be read, is longer than 4 MiB, or has a syntax error.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Item> {
     let variable = |name: &str| std::env::var(name).ok();
     read_from(path, &Sources { file: &read_file, variable: &variable })
@@ -57,14 +58,14 @@ type Entries = Vec<(String, Item)>;
 
 struct Reading<'a> {
     sources: &'a Sources<'a>,
-    /// The maps around the present place, in which variables are looked up from the inside out.
+    /// The enclosing maps; variables are looked up from the innermost outwards.
     scopes: Vec<Entries>,
     includes: usize,
     copied: usize,
     depth: usize,
 }
 
-/// A place in the text of a file.
+/// A position in the text of a file.
 struct Text<'a> {
     path: PathBuf,
     rest: &'a str,
@@ -84,7 +85,7 @@ impl Text<'_> {
         self.rest.chars().next()
     }
 
-    /// Takes so many bytes, which end at a character.
+    /// Takes this many bytes, which must end at a character boundary.
     fn take(&mut self, bytes: usize) -> &str {
         let (taken, rest) = self.rest.split_at_checked(bytes).unwrap_or((self.rest, ""));
         self.line += taken.matches('\n').count();
@@ -92,13 +93,13 @@ impl Text<'_> {
         taken
     }
 
-    /// Takes all in front of the first character of these.
+    /// Takes everything before the first character that `is_end` accepts.
     fn take_until(&mut self, is_end: impl Fn(char) -> bool) -> String {
         let end = self.rest.find(is_end).unwrap_or(self.rest.len());
         self.take(end).to_owned()
     }
 
-    /// Passes over white space, comments and these separators.
+    /// Skips white space, comments and these separators.
     fn skip(&mut self, separators: &[char]) {
         loop {
             let before = self.rest.len();
@@ -113,7 +114,7 @@ impl Text<'_> {
         }
     }
 
-    /// Takes a text in quotes.
+    /// Takes a quoted text.
     fn quoted(&mut self, quote: char) -> anyhow::Result<String> {
         let begin = self.place();
         self.take(1);
@@ -150,7 +151,7 @@ impl Text<'_> {
         }
     }
 
-    /// Takes a block of lines between `(` and a line with `)` alone.
+    /// Takes the lines between `(` and a line with only `)`.
     fn block(&mut self) -> anyhow::Result<String> {
         let begin = self.place();
         self.take(1);
@@ -175,7 +176,7 @@ impl Reading<'_> {
         }
         let mut text = Text { path: path.to_owned(), rest: &content, line: 1 };
         text.skip(&[]);
-        // The whole may stand in braces, as JSON does.
+        // The whole file may be in braces, as in JSON.
         let is_braced = text.rest.starts_with('{');
         if is_braced {
             text.take(1);
@@ -188,7 +189,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Reads keys and values up to the closing brace, or the end of the file.
+    /// Reads keys and values up to the closing brace, or to the end of the file.
     fn entries(&mut self, text: &mut Text<'_>, is_braced: bool) -> anyhow::Result<Entries> {
         let begin = text.place();
         self.enter(text)?;
@@ -252,7 +253,7 @@ impl Reading<'_> {
                 let word = text.take_until(|end| end.is_whitespace() || ",;]}".contains(end));
                 match word.strip_prefix('$') {
                     _ if word.is_empty() => return Err(text.wrong("a value is missing")),
-                    // A hash of bcrypt may stand without quotes.
+                    // A bcrypt hash may be unquoted.
                     Some(name) if !name.starts_with("2a$") => return self.variable(text, name, place),
                     _ => scalar(&word),
                 }
@@ -286,7 +287,8 @@ impl Reading<'_> {
         }
     }
 
-    /// Finds what a variable stands for: a key before it, from the inside out, or else one of the environment.
+    /// The value of a variable: that of an earlier key, innermost map first, or else of the
+    /// environment.
     fn variable(&mut self, text: &Text<'_>, name: &str, place: String) -> anyhow::Result<Item> {
         let keys = self.scopes.iter().rev().flat_map(|scope| scope.iter().rev());
         let known = keys.into_iter().find(|(key, _)| key == name).map(|(_, item)| item.value.clone());
@@ -310,7 +312,7 @@ impl Reading<'_> {
     }
 }
 
-/// How many values there are in one.
+/// The number of values in a value, itself included.
 fn size(value: &Value) -> usize {
     match value {
         Value::List(items) => 1 + items.iter().map(|item| size(&item.value)).sum::<usize>(),
@@ -341,7 +343,7 @@ mod tests {
 
     use super::*;
 
-    /// A value as JSON without places.
+    /// The value as JSON, without places.
     fn json(item: &Item) -> serde_json::Value {
         match &item.value {
             Value::Text(text) => text.as_str().into(),
@@ -373,7 +375,7 @@ mod tests {
         ] {
             let expected: serde_json::Value = serde_json::from_str(expected).unwrap();
             let read = parse(text);
-            // `./more.conf` is `more.conf` for a file system.
+            // For a file system `./more.conf` is `more.conf`.
             let read = match text.contains("./more") {
                 true => parse(&text.replace("./more", "more")),
                 false => read,
@@ -418,7 +420,7 @@ mod tests {
     }
 
     proptest! {
-        /// SECURITY LIM-11: whatever a file holds, reading it comes to an end.
+        /// SECURITY LIM-11: parsing ends for any input.
         #[test]
         fn any_text_is_read_or_refused(text in "[a{}\\[\\]()\"'$#/=:;, \n\\\\1x井]{0,200}") {
             let _ = parse(&text);

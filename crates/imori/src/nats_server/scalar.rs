@@ -1,8 +1,8 @@
-//! Words without quotes: truth values, numbers with units, and texts.
+//! Unquoted words: truth values, numbers with units, and texts.
 
 use super::value::Value;
 
-/// The units of whole numbers, in small letters.
+/// The units of whole numbers, in lower case.
 const UNITS: [(&str, i64); 24] = [
     ("", 1),
     ("k", 1000),
@@ -30,7 +30,7 @@ const UNITS: [(&str, i64); 24] = [
     ("ei", 1 << 60),
 ];
 
-/// Reads a word as nats-server does: what is neither a truth value nor a number is a text.
+/// Parses a word as nats-server does; anything but a truth value or a number is a text.
 pub(super) fn scalar(word: &str) -> Value {
     match word.to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" => return Value::Truth(true),

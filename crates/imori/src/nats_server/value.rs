@@ -1,10 +1,10 @@
-//! A value of a configuration, with the line that it stands on.
+//! A configuration value with its file and line.
 
-/// A value and where it stands.
+/// A value and its location.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Item {
     pub(crate) value: Value,
-    /// File and line, as messages name them.
+    /// File and line, as shown in messages.
     pub(crate) place: String,
 }
 
@@ -16,12 +16,12 @@ pub(crate) enum Value {
     Fraction(f64),
     Truth(bool),
     List(Vec<Item>),
-    /// Keys in the order of the file; of two equal ones the last counts.
+    /// Keys in file order; the last of several equal keys counts.
     Map(Vec<(String, Item)>),
 }
 
 impl Item {
-    /// The text, where it is one.
+    /// The text, if the value is one.
     pub(super) fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Text(text) => Some(text),
@@ -29,7 +29,7 @@ impl Item {
         }
     }
 
-    /// The items of a list; a single value counts as a list of one.
+    /// The items of a list; any other value counts as a list of one.
     pub(super) fn items(&self) -> &[Item] {
         match &self.value {
             Value::List(items) => items,
@@ -37,7 +37,7 @@ impl Item {
         }
     }
 
-    /// The keys of a map, the last of equal ones.
+    /// The keys of a map in lower case, the last of equal ones; `None` if the value is no map.
     pub(super) fn keys(&self) -> Option<Vec<(String, &Item)>> {
         let Value::Map(entries) = &self.value else { return None };
         let is_last = |at: usize, key: &str| !entries.iter().skip(at + 1).any(|(later, _)| later == key);
