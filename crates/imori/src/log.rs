@@ -1,4 +1,4 @@
-//! The log: where `tracing` writes, and that one event is one line whatever it holds.
+//! The log: sets up `tracing` and makes sure that an event is one line, whatever it contains.
 
 use std::io::{self, Write};
 use std::panic;
@@ -16,26 +16,26 @@ use tracing_subscriber::{Layer, registry, reload};
 
 use crate::log_writer::{LogFile, LogWriter};
 
-/// How long the process waits for the log before it is ready, and at its end. A process whose disk failed has
-/// to be gone within a second.
+/// The longest wait for the log, before the process reports that it is ready and before it exits. A
+/// process whose disk failed must exit within a second.
 const FLUSH_MAX: Duration = Duration::from_millis(200);
 
-/// The target of records of the audit, and before `::` of those of changes by clients.
+/// The target of audit events; audited changes by clients are below it.
 const AUDIT: &str = "audit";
 
-/// The target of records of what clients declare, bind, purge and delete.
+/// The target of audit events for what clients declare, bind, purge and delete.
 const AUDIT_CHANGES: &str = "audit::change";
 
-/// The writers of the log and, if that has a file of its own, of the audit.
+/// The writers of the log and, if the audit has its own file, of the audit.
 static WRITERS: OnceLock<Vec<LogWriter>> = OnceLock::new();
 
-/// Changes the least important level that is logged.
+/// Changes the log level.
 static SET_LEVEL: OnceLock<Box<dyn Fn(LevelFilter) + Send + Sync>> = OnceLock::new();
 
-/// Starts the log. It is done once, before anything can be logged.
+/// Starts the log. Call once, before anything is logged.
 ///
 /// # Errors
-/// A file cannot be opened, or a thread not be started.
+/// A file cannot be opened or a thread cannot be started.
 pub(crate) fn start(config: &Log) -> io::Result<()> {
     let writer = match &config.output {
         LogOutput::StandardError => LogWriter::start(io::stderr())?,
@@ -56,7 +56,7 @@ pub(crate) fn start(config: &Log) -> io::Result<()> {
         .with(lines(writer, is_json).with_filter(filter))
         .with(audit.map(|audit| lines(audit, is_json).with_filter(of_audit)))
         .init();
-    // A panic is an event like others, on one line.
+    // Logs panics as events too, so that they stay on one line.
     panic::set_hook(Box::new(|panic| {
         let reason = panic.payload_as_str().unwrap_or("of no text");
         let place = panic.location().map(ToString::to_string);
@@ -65,7 +65,7 @@ pub(crate) fn start(config: &Log) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes each event as a line, in the form that is asked for.
+/// Formats each event as a line of text or JSON.
 fn lines<S>(writer: LogWriter, is_json: bool) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: tracing::Subscriber + for<'a> LookupSpan<'a>,
@@ -77,7 +77,7 @@ where
     }
 }
 
-/// The filter of the log, which takes the audit whatever the level is, unless that has a file of its own.
+/// The filter of the log. It passes the audit at any level, unless the audit has its own file.
 fn of_log(level: LevelFilter, is_audit_apart: bool) -> Targets {
     let of_audit = if is_audit_apart { LevelFilter::OFF } else { LevelFilter::INFO };
     Targets::new()
@@ -86,17 +86,17 @@ fn of_log(level: LevelFilter, is_audit_apart: bool) -> Targets {
         .with_target(AUDIT_CHANGES, LevelFilter::OFF)
 }
 
-/// Returns when what was logged is written, or after [`FLUSH_MAX`].
+/// Waits until everything logged so far is written, for at most [`FLUSH_MAX`].
 pub(crate) fn flush() {
     WRITERS.get().into_iter().flatten().for_each(|writer| writer.flush_within(FLUSH_MAX));
 }
 
-/// Opens the files of the log and of the audit anew, once what was logged before is in the old one.
+/// Reopens the files of log and audit; earlier lines still go to the old files.
 pub(crate) fn reopen() {
     WRITERS.get().into_iter().flatten().for_each(LogWriter::reopen);
 }
 
-/// Changes the least important level that is logged.
+/// Changes the log level.
 pub(crate) fn set_level(least: LogLevel) {
     if let Some(set) = SET_LEVEL.get() {
         set(level(least));
@@ -113,8 +113,8 @@ fn level(level: LogLevel) -> LevelFilter {
     }
 }
 
-/// Writes each event, which comes as one buffer, as one line. Text from a client can neither begin another
-/// line nor reach the terminal. (SECURITY LIM-17)
+/// Writes each event, passed as one buffer, as one line, so that text from a client can neither
+/// start another line nor control the terminal. (SECURITY LIM-17)
 struct OneLine<W>(W);
 
 impl<W: Write> Write for OneLine<W> {

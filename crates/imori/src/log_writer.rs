@@ -1,5 +1,4 @@
-//! The writer of the log, which has a thread of its own. A caller that logs waits neither for the disk of the
-//! log nor for its reader.
+//! Writes the log on a thread of its own, so that logging never waits for a disk or a reader.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -13,16 +12,16 @@ use std::time::{Duration, Instant};
 
 use tracing::{info, warn};
 
-/// Lines that wait to be written, of a kilobyte at most with few exceptions. More: they are lost and counted, and
-/// the log says so once it can be written again.
+/// Lines that may wait to be written, rarely over a kilobyte each. Further lines are dropped and
+/// counted; the count is logged once writing works again.
 const LINES_MAX: usize = 4096;
 
-/// Where the thread writes to.
+/// The destination of the log.
 pub(crate) trait Output: Write + Send + 'static {
-    /// Lets go of a file that was moved away, and begins a new one under its name.
+    /// Closes a file that was moved away and starts a new one under its name.
     ///
     /// # Errors
-    /// The new one cannot be opened; what is written goes on to the old one.
+    /// The new file cannot be opened; the output keeps using the old one.
     fn reopen(&mut self) -> io::Result<()>;
 }
 
@@ -32,17 +31,18 @@ impl Output for io::Stderr {
     }
 }
 
-/// A file that lines are appended to.
+/// A log file, opened for appending.
 pub(crate) struct LogFile {
     path: PathBuf,
     file: File,
 }
 
 impl LogFile {
-    /// Opens it, or makes it for this user alone: clients' names and addresses are in it.
+    /// Opens the file, or creates it readable by this user only, as it holds clients' names and
+    /// addresses.
     ///
     /// # Errors
-    /// The system refuses to open the file.
+    /// The file cannot be opened.
     pub(crate) fn open(path: PathBuf) -> io::Result<LogFile> {
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
         Ok(LogFile { path, file })
@@ -66,7 +66,7 @@ impl Output for LogFile {
     }
 }
 
-/// Where lines are handed in.
+/// A handle for queueing lines to the writer thread.
 #[derive(Debug, Clone)]
 pub(crate) struct LogWriter {
     lines: SyncSender<Line>,
@@ -76,9 +76,9 @@ pub(crate) struct LogWriter {
 #[derive(Debug)]
 enum Line {
     Text(Vec<u8>),
-    /// Whoever waits for all before it to be written.
+    /// A sender to notify when all earlier lines are written.
     Mark(SyncSender<()>),
-    /// An operator who moved the file away.
+    /// A request to reopen the file, after an operator moved it away.
     Reopen,
 }
 
@@ -92,13 +92,13 @@ impl LogWriter {
         Ok(writer)
     }
 
-    /// Asks for the file to be opened anew, after the lines that were handed in before.
+    /// Reopens the file after the lines queued so far.
     pub(crate) fn reopen(&self) {
-        // Waiting is right here: nobody who logs does, and without it the request would be lost.
+        // Blocking is fine here: the caller is no logging thread, and the request must not be lost.
         let _ = self.lines.send(Line::Reopen);
     }
 
-    /// Returns when all that was handed in before is written, or the time is over.
+    /// Waits until everything queued so far is written, for at most `within`.
     pub(crate) fn flush_within(&self, within: Duration) {
         let begin = Instant::now();
         let (done, written) = sync_channel(1);
@@ -108,7 +108,7 @@ impl LogWriter {
                 return;
             }
             mark = back;
-            // Who waits for the log has nothing else to do.
+            // Sleeping is fine here: a caller that waits for the log has nothing else to do.
             std::thread::sleep(Duration::from_millis(1));
         }
         let _ = written.recv_timeout(within.saturating_sub(begin.elapsed()));
@@ -131,7 +131,7 @@ impl Write for LogWriter {
 fn write(mut out: impl Output, waiting: &Receiver<Line>, lost: &AtomicU64) {
     for line in waiting {
         match line {
-            // There is nobody left to be told that the log cannot be written.
+            // A log that cannot be written has nowhere to report it.
             Line::Text(text) => drop(out.write_all(&text)),
             Line::Mark(done) => drop(done.try_send(())),
             Line::Reopen => match out.reopen() {
@@ -153,7 +153,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes a line only when it is allowed one.
+    /// An output that writes a line only when allowed to.
     struct GatedOutput {
         allowed: Receiver<()>,
         written: Arc<Mutex<Vec<u8>>>,
@@ -190,7 +190,7 @@ mod tests {
         for line in ["a\n", "b\n", "c\n"] {
             writer.write_all(line.as_bytes()).unwrap();
         }
-        // From here on everything may be written.
+        // Every write is allowed from here on.
         drop(allow);
         writer.flush_within(Duration::from_secs(30));
         assert_eq!(*written.lock().unwrap(), b"a\nb\nc\n");
@@ -214,13 +214,13 @@ mod tests {
     #[test]
     fn what_is_too_much_is_lost_and_counted() {
         let (mut writer, allow, written) = gated();
-        // One may be with the thread already.
+        // The thread may have taken one line already.
         for _ in 0..LINES_MAX + 3 {
             writer.write_all(b"x").unwrap();
         }
         assert!((2..=3).contains(&writer.lost.load(Ordering::Relaxed)));
         drop(allow);
-        // The lines that wait leave no room for who waits for them, at first.
+        // At first the queue is full, so the flush cannot queue its mark.
         writer.flush_within(Duration::from_secs(30));
         let count = written.lock().unwrap().len();
         assert!((LINES_MAX..=LINES_MAX + 1).contains(&count), "{count}");

@@ -25,13 +25,13 @@ use output::OutputClosed;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The exit code of a command that could not be carried out.
+/// The exit code of a command that failed.
 const FAILED: u8 = 1;
-/// The command line or the configuration is wrong; clap exits with the same code.
+/// The exit code for a wrong command line or configuration; clap uses the same.
 const MISUSED: u8 = 2;
-/// The disk failed while the broker ran: `EX_IOERR` of `sysexits.h`.
+/// The exit code after the broker's disk failed: `EX_IOERR` of `sysexits.h`.
 const DISK_FAILED: u8 = 74;
-/// Nothing came within the time given.
+/// The exit code if nothing arrived in the given time.
 const TIMED_OUT: u8 = 3;
 
 fn main() -> ExitCode {
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     log::flush();
     match outcome {
         Ok(code) => ExitCode::from(code),
-        // `imori sub … | head -1` has what it wanted.
+        // In `imori sub … | head -1` the reader has all it wanted.
         Err(error) if error.is::<OutputClosed>() => ExitCode::SUCCESS,
         Err(error) => {
             output::print_error(&format!("{error:#}"));

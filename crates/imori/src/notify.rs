@@ -1,5 +1,5 @@
-//! Tells the starter of the broker that it is ready. A service manager hears it through the datagram socket
-//! that `NOTIFY_SOCKET` names, a test or a script through a pipe that it handed over.
+//! Reports that the broker is ready: to a service manager over the datagram socket in
+//! `NOTIFY_SOCKET`, to a script or test through an inherited file descriptor.
 
 use std::env;
 use std::ffi::OsStr;
@@ -10,16 +10,16 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// The states that a service manager is told of.
+/// A state reported to the service manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// Clients can connect.
     Ready,
-    /// The broker is about to end.
+    /// The broker is shutting down.
     Stopping,
 }
 
-/// Tells the service manager, if there is one.
+/// Reports a state to the service manager, if there is one.
 pub(crate) fn tell_service_manager(state: State) -> io::Result<()> {
     match env::var_os("NOTIFY_SOCKET") {
         Some(socket) => send(&socket, state),
@@ -27,7 +27,7 @@ pub(crate) fn tell_service_manager(state: State) -> io::Result<()> {
     }
 }
 
-/// A name that begins with `@` is of Linux's abstract namespace.
+/// Sends to a socket; a name that begins with `@` is in Linux's abstract namespace.
 fn send(socket: &OsStr, state: State) -> io::Result<()> {
     let address = match socket.as_bytes().strip_prefix(b"@") {
         Some(name) => SocketAddr::from_abstract_name(name)?,
@@ -41,12 +41,12 @@ fn send(socket: &OsStr, state: State) -> io::Result<()> {
     Ok(())
 }
 
-/// The pipe or file that was handed over as a file descriptor.
+/// An inherited pipe or file.
 pub(crate) struct ReadyFile(File);
 
 impl ReadyFile {
-    /// Takes over the descriptor of this number, which is closed then. Going through `/dev/fd` needs no `unsafe`, but
-    /// cannot open a socket.
+    /// Takes over a file descriptor. Going through `/dev/fd` needs no `unsafe`, but cannot open a
+    /// socket.
     pub(crate) fn open(descriptor: u32) -> io::Result<ReadyFile> {
         let file = OpenOptions::new().write(true).open(format!("/dev/fd/{descriptor}"));
         let file = file.map_err(|error| match error.kind() {
@@ -58,12 +58,12 @@ impl ReadyFile {
             }
             _ => error,
         })?;
-        // Open twice, it would not end for its reader before the broker does.
+        // With the original left open, the reader would see no end of file while the broker runs.
         nix::unistd::close(RawFd::try_from(descriptor).map_err(io::Error::other)?)?;
         Ok(ReadyFile(file))
     }
 
-    /// Writes the line `ready`, and closes the pipe or file.
+    /// Writes the line `ready` and closes the pipe or file.
     pub(crate) fn tell(mut self) -> io::Result<()> {
         self.0.write_all(b"ready\n")
     }

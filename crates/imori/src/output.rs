@@ -1,10 +1,10 @@
-//! The output of the commands.
+//! Printing to standard output and standard error.
 
 use std::error::Error;
 use std::fmt;
 use std::io::{self, ErrorKind, Write as _};
 
-/// Whoever read the standard output has gone.
+/// The error when the reader of standard output has gone.
 #[derive(Debug)]
 pub(crate) struct OutputClosed;
 
@@ -16,7 +16,7 @@ impl fmt::Display for OutputClosed {
 
 impl Error for OutputClosed {}
 
-/// Writes these bytes, at once, to the standard output.
+/// Writes bytes to standard output and flushes it.
 pub(crate) fn print(bytes: &[u8]) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
@@ -25,14 +25,14 @@ pub(crate) fn print(bytes: &[u8]) -> anyhow::Result<()> {
     }
 }
 
-/// Writes a line to the standard output.
+/// Writes a line to standard output.
 pub(crate) fn print_line(line: &str) -> anyhow::Result<()> {
     print(format!("{line}\n").as_bytes())
 }
 
-/// Writes each line of the text to the standard error, after the name of the program.
+/// Writes each line of the text to standard error, prefixed with the program's name.
 pub(crate) fn print_error(text: &str) {
     let lines = text.lines().map(|line| format!("imori: {line}\n"));
-    // There is nobody left to tell if that fails.
+    // A failure to report an error has nowhere to be reported.
     let _ = io::stderr().write_all(lines.collect::<String>().as_bytes());
 }

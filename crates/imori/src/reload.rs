@@ -1,4 +1,4 @@
-//! A configuration that is read again while the broker runs.
+//! Reloads the configuration of a running broker.
 
 use imori_server::config::KeyChange;
 use imori_server::{Reloaded, Reloader};
@@ -7,10 +7,11 @@ use tracing::{info, warn};
 use crate::config::Loaded;
 use crate::log;
 
-/// Takes over of a configuration what can change, logs what was done, and gives it. One that is wrong changes nothing.
+/// Applies the keys that a reload can change, logs the outcome and returns it. An invalid
+/// configuration changes nothing.
 ///
 /// # Errors
-/// Everything that is wrong with it, by file and line.
+/// All problems of the configuration, by file and line.
 pub(crate) fn reload(reloader: &Reloader, loaded: anyhow::Result<Loaded>) -> Result<Reloaded, String> {
     let outcome = loaded.map_err(|error| format!("{error:#}")).and_then(|loaded| {
         let level = loaded.config.log.level;
