@@ -1,4 +1,4 @@
-//! Runs the binary and keeps what it says.
+//! Runs the binary and captures its output.
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
@@ -11,19 +11,19 @@ pub(crate) struct Run {
     pub(crate) stderr: String,
 }
 
-/// The binary with these arguments, in an environment without settings of ours.
+/// A command that runs the binary with these arguments, without our variables in its environment.
 pub(crate) fn imori(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_imori"));
     command.args(arguments).env_remove("IMORI_URL").env_remove("NOTIFY_SOCKET").stdin(Stdio::null());
     command
 }
 
-/// Runs it to its end.
+/// Runs the binary to its end.
 pub(crate) fn run(arguments: &[&str]) -> Run {
     ended(imori(arguments).output().unwrap())
 }
 
-/// Runs it to its end with this standard input.
+/// Runs the binary to its end with this standard input.
 pub(crate) fn run_with_input(arguments: &[&str], input: &str) -> Run {
     let mut command = imori(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -155,7 +155,7 @@ fn what_is_no_broker_is_told() {
 // SECURITY OPS-02
 #[test]
 fn a_broker_that_is_not_there_is_told_without_the_password() {
-    // Port 1 is of tcpmux, which nobody runs.
+    // Port 1 is reserved for tcpmux, which no test machine runs.
     let run = run(&["pub", "/queue/a", "--url", "stomp://user:canary@127.0.0.1:1/"]);
     assert_eq!(run.code, Some(1));
     assert!(run.stderr.starts_with("imori: cannot connect to `stomp://127.0.0.1:1`: "), "{}", run.stderr);

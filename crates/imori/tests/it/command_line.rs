@@ -1,4 +1,4 @@
-//! Help, version and what a wrong command line is answered with.
+//! Help, version, and the errors for a wrong command line.
 
 use crate::binary::run;
 

@@ -1,11 +1,11 @@
-//! Configuration files as their users meet them.
+//! Checks, shows and serves configuration files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::binary::{ended, imori, run};
 
-/// A file of this text that is gone when the value is.
+/// A temporary file, deleted when dropped.
 struct Written(PathBuf);
 
 impl Written {
@@ -28,7 +28,7 @@ impl Drop for Written {
 
 #[test]
 fn a_disk_that_is_too_small_is_told_of_and_is_no_mistake() {
-    // No file system has so much for it.
+    // `/proc` has no free space at all.
     let file =
         Written::new("small", "[broker]\ndata_dir = \"/proc/imori\"\n[journal]\nfile_bytes = \"20MiB\"\n");
     let path = file.path();

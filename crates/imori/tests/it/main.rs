@@ -1,4 +1,4 @@
-//! Drives the real binary.
+//! Tests of the real binary.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 

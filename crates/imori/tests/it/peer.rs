@@ -1,10 +1,10 @@
-//! The other end of a conversation: a broker that follows a script of bytes.
+//! A broker that follows a script, byte by byte.
 
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::thread::{self, JoinHandle};
 
-/// A broker of one connection.
+/// A scripted broker for one connection.
 pub(crate) struct Peer {
     /// Host and port.
     pub(crate) address: String,
@@ -12,8 +12,8 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Expects each first text, in order, and answers with the second; NUL is written as `^@`,
-    /// and `~` in a first text stands for any word.
+    /// Starts a broker that expects the first text of each pair, in order, and answers with the
+    /// second. `^@` stands for NUL, and `~` in an expected text for any word.
     pub(crate) fn start(script: &[(&str, &str)]) -> Peer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -27,13 +27,13 @@ impl Peer {
                 assert_eq!(String::from_utf8_lossy(&received), expected);
                 stream.write_all(answer.as_bytes()).unwrap();
             }
-            // It stays until the client goes, which may reset the connection.
+            // The client ends the connection, possibly with a reset.
             let _ = input.read_to_end(&mut Vec::new());
         });
         Peer { address, thread }
     }
 
-    /// Ends with the conversation; panics if it did not go by the script.
+    /// Waits for the end of the conversation; panics if it did not follow the script.
     pub(crate) fn finish(self) {
         if let Err(panic) = self.thread.join() {
             std::panic::resume_unwind(panic);
@@ -41,7 +41,7 @@ impl Peer {
     }
 }
 
-/// Reads until it is as long as expected, or another than expected.
+/// Reads as many bytes as expected, or up to the first unexpected one.
 fn read(input: &mut impl BufRead, expected: &[u8]) -> Vec<u8> {
     let mut received = Vec::new();
     let mut bytes = input.bytes().map(Result::unwrap).peekable();

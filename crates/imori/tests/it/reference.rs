@@ -1,4 +1,4 @@
-//! `docs/reference/cli.md` is what the help texts say.
+//! Compares `docs/reference/cli.md` with the help texts.
 
 use std::env;
 use std::fmt::Write as _;
@@ -28,7 +28,7 @@ fn the_command_line_reference_is_that_of_this_version() {
     );
 }
 
-/// Appends a command and, after it, those below it.
+/// Appends the help of a command and then of its subcommands.
 fn append(out: &mut String, command: &[&str]) {
     let help = run(&[command, &["--help"]].concat());
     assert_eq!(help.code, Some(0), "{command:?}");
@@ -40,11 +40,11 @@ fn append(out: &mut String, command: &[&str]) {
     }
 }
 
-/// The names in the list `Commands:` of a help text.
+/// The names listed under `Commands:` in a help text.
 fn commands_in(help: &str) -> Vec<&str> {
     let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     list.take_while(|line| !line.is_empty())
-        // What goes on for longer than a line is indented more.
+        // Continuation lines have a deeper indentation.
         .filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')))
         .filter_map(|line| line.split_whitespace().next())
         .filter(|name| *name != "help")

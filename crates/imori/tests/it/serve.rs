@@ -1,4 +1,4 @@
-//! The broker's start, as whoever starts it sees it.
+//! Starts the broker as its operators do.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::binary::{imori, run};
 
-/// A broker that is killed when the value is dropped.
+/// A broker that is killed when dropped.
 struct Broker {
     child: Child,
     lines: BufReader<ChildStdout>,
@@ -31,7 +31,7 @@ impl Broker {
         if line.starts_with("created user admin with password ") { self.line() } else { line }
     }
 
-    /// Reads the address from a line `listening stomp ADDRESS`.
+    /// The address in a line `listening stomp ADDRESS`.
     fn address(&mut self) -> String {
         let line = self.line();
         let address =
@@ -89,7 +89,7 @@ fn listeners_of_http_are_printed_like_any() {
 fn a_pipe_and_a_service_manager_are_told_when_clients_can_connect() {
     let socket = std::env::temp_dir().join(format!("imori-it-notify-{}", std::process::id()));
     let manager = UnixDatagram::bind(&socket).unwrap();
-    // The shell puts the pipe of its standard output at descriptor 3.
+    // The shell duplicates its standard output, a pipe, to descriptor 3.
     let mut command = Command::new("sh");
     let script = "exec \"$0\" serve --listen stomp=127.0.0.1:0 --ready-fd 3 3>&1 >/dev/null";
     command.args(["-c", script, env!("CARGO_BIN_EXE_imori")]).env("NOTIFY_SOCKET", &socket);

@@ -1,4 +1,4 @@
-//! The output of `verify` and `store dump` for stores, sound and damaged.
+//! The output of `verify` and `store dump` for sound and damaged stores.
 
 use std::fs;
 use std::io;
@@ -22,7 +22,7 @@ use imori_store::settings::{OnDamage, Settings};
 use crate::binary::{Run, run};
 
 const RECORDS: u64 = 40;
-/// The journal file in which they are, and where: a block each, behind that of the file's header.
+/// The journal file with the records: one block each, after the header block.
 const FILE: &str = "journal/journal-0000000001";
 const SEGMENT: &str = "segments/segment-0000000000";
 const BLOCK: usize = 4096;
@@ -39,12 +39,12 @@ impl Listener for Teller {
     fn poisoned(&self, _cause: &io::Error) {}
 }
 
-/// A store with records, each in a batch of its own, and definitions; nobody has it.
+/// A closed store with definitions and records, each record in a batch of its own.
 fn store(name: &str) -> PathBuf {
     store_with(name, None)
 }
 
-/// Makes the store of [`store`] with a checkpoint at its end.
+/// Like [`store`], with a checkpoint as the last record.
 fn store_with(name: &str, checkpoint: Option<&Checkpoint>) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("store-{name}"));
     let _ = fs::remove_dir_all(&path);
@@ -89,7 +89,7 @@ fn store_with(name: &str, checkpoint: Option<&Checkpoint>) -> PathBuf {
     path
 }
 
-/// Makes the rows by which the broker notes a queue of this number.
+/// The definition rows of a queue with this number.
 fn named_queue(number: u64, name: &str) -> Vec<Change> {
     let (vhost, name, settings) = (VhostId(0), Name::from(name), QueueSettings::default());
     let rows = Definition::Queue { vhost, name, settings }.rows(imori_core::confirm::Lsn(number));
@@ -116,7 +116,7 @@ fn change(path: &Path, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
     fs::write(path.join(name), bytes).unwrap();
 }
 
-/// All files below a folder but the lock, with their bytes.
+/// All files below a folder, with their contents.
 fn files(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files = Vec::new();
     for entry in fs::read_dir(path).unwrap() {
@@ -254,7 +254,7 @@ fn damage_is_told_with_what_is_lost() {
         (
             "damaged-row",
             |path| {
-                // Wherever a page has it, also those that are not in use any more.
+                // In every page of the database, free pages included.
                 change(path, "definitions.redb", |bytes| {
                     for at in 0..bytes.len() {
                         if bytes[at..].starts_with(b"orders-077") {
@@ -404,7 +404,7 @@ fn each_record_and_each_damaged_place_is_a_line() {
         dumped.stdout.lines().map(str::to_owned).collect()
     };
     let all = lines(&[]);
-    // Behind the journal stands a segment of two pages with five entries each.
+    // The journal is followed by a segment of two pages with five entries each.
     assert_eq!(all.len(), RECORDS as usize + 12);
     assert_eq!(all[6], format!("7 journal-0000000001 {} message - 10 ok message 7\\n", 7 * BLOCK + 40));
     assert_eq!(lines(&["--from", "7", "--to", "9"]), all[6..9]);
@@ -436,7 +436,8 @@ fn each_page_and_each_entry_of_a_segment_is_a_line() {
     assert_eq!(within, [&all[0], &all[2], &all[6], &all[8]].map(String::clone));
     assert!(lines(&["--from", "6"]).is_empty());
 
-    // The second entry of the first page, then the header of the file too, whose name changes when it is set aside.
+    // Damages the second entry of the first page and the file header; a segment that is set aside
+    // gets a new name.
     change(&path, SEGMENT, |bytes| {
         let at = bytes.windows(50).position(|bytes| bytes == [2; 50]).unwrap();
         bytes[at] ^= 1;
