@@ -1,4 +1,4 @@
-//! Frames become commands to the broker, in one `match` on state and kind.
+//! The inbound half: turns frames into verbs in one `match` on state and kind.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,16 +22,17 @@ use imori_core::world::World;
 use super::encoder::ToyEncoder;
 use super::frame::{Fields, Frame, Kind, decode, push};
 
-/// Settings of a listener. The broker gives out origins and kinds, so that no two protocols share one.
+/// Settings of a listener. The broker assigns origins and encoder kinds, so that no two protocols
+/// share one.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The vhost of all clients.
     pub vhost: VhostId,
-    /// The origin of messages, which have no headers.
+    /// The origin of messages; they have no headers.
     pub origins: Origins,
-    /// The kind of encoders.
+    /// The kinds of encoders.
     pub encoder_kinds: EncoderKinds,
-    /// Bytes of parked messages.
+    /// The most bytes of parked messages.
     pub parked_bytes_max: usize,
 }
 
@@ -46,18 +47,18 @@ pub struct Connection {
     channels: BTreeMap<SessionId, Channel>,
 }
 
-/// State of a session that is the protocol's own.
+/// The protocol's own state of a session.
 #[derive(Debug, Default)]
 struct Channel {
-    /// Readers by their tags.
+    /// Readers by tag.
     readers: BTreeMap<u8, ReaderId>,
-    /// Publishes so far.
+    /// The number of publishes so far.
     published: u64,
-    /// The message whose body is not whole, as it is parked, and the bytes that are missing.
+    /// A message with an incomplete body, in its parked form, and the number of bytes missing.
     unfinished: Option<(Vec<u8>, usize)>,
 }
 
-/// Where a connection stands.
+/// The state of a connection.
 ///
 /// ```text
 ///           Login
@@ -72,7 +73,7 @@ enum State {
     Closed,
 }
 
-/// A sentence for the client.
+/// An error message for the client.
 struct Complaint(String);
 
 impl<E: ToString> From<E> for Complaint {
@@ -81,7 +82,7 @@ impl<E: ToString> From<E> for Complaint {
     }
 }
 
-/// Bytes of a body at most.
+/// The largest body in bytes.
 const BODY_BYTES_MAX: usize = 1 << 20;
 
 const SHORT: &str = "the payload ends too early; see the table of kinds";
@@ -89,7 +90,7 @@ const SHORT: &str = "the payload ends too early; see the table of kinds";
 impl Inbound for Connection {
     type Settings = Settings;
     type Scratch = ();
-    /// The number of a channel, and behind it a `Publish` and its body, or nothing for a `Close`.
+    /// A channel number, followed by a `Publish` and its body; a channel number alone is a `Close`.
     type Parked = Box<[u8]>;
 
     fn new(settings: Arc<Settings>, id: ConnectionId, peer: Peer, now: Time) -> Connection {
@@ -186,7 +187,7 @@ impl Inbound for Connection {
 }
 
 impl Connection {
-    /// Obeys a frame; gives what follows where it stays in the input.
+    /// Executes a frame. Returns `Some` if the frame must stay in the input.
     fn obey<W: World>(
         &mut self,
         world: &W,
@@ -202,7 +203,8 @@ impl Connection {
                 match self.intake.verify(world, self.id, credentials) {
                     Some(Verdict::Granted(identity)) => self.identity = identity,
                     Some(_) => return Err("user or password are not right, or the broker is busy".into()),
-                    // Others go on meanwhile; this frame is taken again when the verdict is there.
+                    // Other connections continue meanwhile; this frame is decoded again after the
+                    // verdict.
                     None => return Ok(Some(Next::Verify)),
                 }
                 self.intake.reading.logged_in();
@@ -248,7 +250,7 @@ impl Connection {
                     is_browser: false,
                     name: None,
                 };
-                // In front of the first delivery.
+                // The answer precedes the first delivery.
                 let write = words(session, frame.kind, "");
                 let answer = |outbound: &mut Outbound, _| outbound.answer(session, confirm, write);
                 channel.readers.insert(tag, broker::consume(world, &actor, queue, name, options, answer)?);
@@ -278,7 +280,7 @@ impl Connection {
                 };
                 let report = broker::settle(world, &actor, session, numbers, outcome)?;
                 if report.has_more {
-                    // The rest has its turn later, by the same frame.
+                    // The same frame settles the rest in a later turn.
                     return Ok(Some(Next::Again));
                 }
                 confirm = report.confirm;
@@ -286,7 +288,7 @@ impl Connection {
             (State::Open, Kind::Publish | Kind::Body, Some(_)) => {
                 return self.add(world, frame, budget).map(|()| None);
             }
-            // Frames that were under way when the broker refused the channel.
+            // The client sent these frames before it learned that the broker closed the channel.
             (State::Open, _, None) if session != SessionId::FIRST => return Ok(None),
             _ => return Err("this frame is not allowed here; log in, then open a channel".into()),
         }
@@ -295,7 +297,8 @@ impl Connection {
         Ok(None)
     }
 
-    /// Adds a frame to the message of its channel; a message that is whole is published or parked.
+    /// Appends a frame to its channel's message; publishes or parks the message once it is
+    /// complete.
     fn add<W: World>(&mut self, world: &W, frame: &Frame<'_>, budget: &mut Budget) -> Result<(), Complaint> {
         let session = frame.channel;
         let channel = self.channels.entry(session).or_default();
@@ -321,12 +324,12 @@ impl Connection {
             }
             self.intake.parking.wait_for_queue(session, world.gauge());
         }
-        // It is read on until the parked messages have as many bytes as they may.
+        // The client is read until its parked messages reach their limit.
         self.intake.parking.push(session, message.into(), world.gauge());
         Ok(())
     }
 
-    /// Publishes and confirms what a `Publish` and its body say.
+    /// Publishes a `Publish` with its body and confirms it.
     fn publish<W: World>(
         &mut self,
         world: &W,
@@ -352,7 +355,7 @@ impl Connection {
         Ok(Performed::Done)
     }
 
-    /// Ends a channel, behind the answers that wait or without them; no other channel notices.
+    /// Ends a channel, after its held answers or without them; other channels are unaffected.
     fn close_channel<W: World>(
         &mut self,
         world: &W,
@@ -363,13 +366,13 @@ impl Connection {
     ) {
         self.channels.remove(&session);
         self.intake.parking.clear_of(session);
-        // At most 256 tags are gone after a few steps.
+        // At most 256 tags, so a few steps suffice.
         while !broker::end_session(world, &self.actor(), session, held) {}
         let write = words(session, kind, sentence);
         world.with_outbound(self.id, |outbound| outbound.answer(session, Confirm::NOW, write));
     }
 
-    /// Says why a channel ends, or the connection.
+    /// Closes the channel with an error message; on channel 0, the connection.
     fn refuse<W: World>(&mut self, world: &W, session: SessionId, sentence: &str) {
         if session != SessionId::FIRST && self.state == State::Open {
             return self.close_channel(world, session, HeldAnswers::Keep, Kind::Refuse, sentence);
@@ -384,7 +387,7 @@ impl Connection {
 }
 
 impl Channel {
-    /// Reads a tag that the channel does not use yet: the label of a reader.
+    /// Reads the tag of a new reader, which becomes its label; it must be unused on the channel.
     fn new_tag(&self, fields: &mut Fields<'_>) -> Result<u8, Complaint> {
         let tag = fields.number(1).ok_or(SHORT)? as u8;
         match self.readers.contains_key(&tag) {
@@ -394,7 +397,7 @@ impl Channel {
     }
 }
 
-/// Writes a frame that holds a sentence or nothing.
+/// A writer of a frame whose payload is a sentence or empty.
 fn words(session: SessionId, kind: Kind, sentence: &str) -> impl FnOnce(&mut Vec<u8>) {
     move |out| push(out, session, kind, |out| out.extend_from_slice(sentence.as_bytes()))
 }

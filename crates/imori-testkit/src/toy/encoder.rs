@@ -1,4 +1,4 @@
-//! Frames that the broker sends on its own.
+//! The outbound half: encodes deliveries, confirms and the end of a connection.
 
 use imori_core::delivery::Delivery;
 use imori_core::name::Name;
@@ -8,7 +8,7 @@ use imori_core::outbound::{
 
 use super::frame::{Kind, push, push_body};
 
-/// Writes the deliveries of a connection. The label of a reader is its tag, a session is the channel of its number.
+/// Encodes for a connection. A reader's label is its tag; a session's number is its channel.
 #[derive(Debug)]
 pub(super) struct ToyEncoder(pub(super) EncoderKind);
 
@@ -25,7 +25,7 @@ impl Encoder for ToyEncoder {
             out.extend_from_slice(recipient.label);
             out.extend_from_slice(&recipient.number.to_be_bytes());
             out.push(u8::from(delivery.is_redelivered));
-            // Equal for all receivers, so that it is written once.
+            // Equal for all receivers, so it is encoded once.
             shared.append(self.0, out, |out| {
                 out.extend_from_slice(&(body.len() as u32).to_be_bytes());
                 out.extend_from_slice(&(subject.len() as u16).to_be_bytes());

@@ -1,4 +1,4 @@
-//! Frames: length of the payload (4 bytes), channel (2), kind (1), payload. All numbers are big-endian.
+//! Frames: payload length (4 bytes), channel (2), kind (1), payload. Numbers are big-endian.
 
 use imori_core::outbound::SessionId;
 
@@ -6,40 +6,45 @@ use self::Kind::*;
 
 const HEAD_BYTES: usize = 7;
 
-/// Bytes of a payload at most. A longer body takes several frames.
+/// The largest payload in bytes; a longer body is split into several frames.
 pub const PAYLOAD_BYTES_MAX: usize = 4096;
 
-/// Kinds of frames. A name is its length (2 bytes) and so many bytes, a flag is a byte.
-/// The broker answers requests by an empty frame of their kind, but for `Publish` and `Body`.
+/// Kinds of frames, with the fields of their payload. A name is its length (2 bytes) and its bytes;
+/// a flag is one byte. The broker answers each request except `Publish` and `Body` with an empty
+/// frame of the same kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Client: user and password, two names.
+    /// Client: logs in; user and password (names).
     Login = 1,
-    /// Client: opens the channel of this number. Deliveries that it may have unsettled (4 bytes), 0 for any number.
+    /// Client: opens a channel; its limit of unsettled deliveries (4 bytes), 0 for none.
     Open,
-    /// Client: closes the channel; flag `at once`. Otherwise the answer comes behind all others of the channel, and its
-    /// parked messages are published first; at once these messages and the answers that wait are dropped.
+    /// Client: closes a channel; flag `at once`. If unset, parked messages are published first and
+    /// all earlier answers precede the answer; if set, parked messages and held answers are
+    /// dropped.
     Close,
-    /// Client: declares a durable queue of this name.
+    /// Client: declares a durable queue; its name.
     Declare,
-    /// Client: tag (1 byte), credit (4), name of a queue.
+    /// Client: consumes; tag (1 byte), credit (4), queue (name).
     Consume,
-    /// Client: tag (1 byte), pattern of subjects, a name.
+    /// Client: subscribes; tag (1 byte), subject pattern (name).
     Subscribe,
-    /// Client: tag (1 byte) of a reader that ends. Its unsettled deliveries stay with the channel.
+    /// Client: cancels a reader; tag (1 byte). Its unsettled deliveries stay with the channel.
     Cancel,
-    /// Client: flag `persistent`, bytes of the body (4), exchange and subject, two names. Bodies follow.
+    /// Client: publishes; flag `persistent`, body length (4 bytes), exchange and subject (names).
+    /// `Body` frames follow.
     Publish,
-    /// Both: the next bytes of a body.
+    /// Both: the next part of a body.
     Body,
-    /// Client: number of a delivery (8 bytes), flag `and all before it`, outcome (1 byte): accept 0, release 1,
-    /// reject 2. Answered once no crash undoes it.
+    /// Client: settles; delivery number (8 bytes), flag `and all before it`, outcome (1 byte): 0
+    /// accept, 1 release, 2 reject. Answered once durable.
     Settle,
-    /// Broker: tag, number (8 bytes), flag `redelivered`, bytes of the body (4), subject, a name. Bodies follow.
+    /// Broker: delivers; tag (1 byte), number (8), flag `redelivered`, body length (4), subject
+    /// (name). `Body` frames follow.
     Deliver,
-    /// Broker: number of a publish of its channel (8 bytes), flags `and all before it` and `refused`.
+    /// Broker: confirms; number of a publish on this channel (8 bytes), flags `and all before it`
+    /// and `refused`.
     Confirm,
-    /// Broker: a sentence. The channel ends, and with channel 0 the connection.
+    /// Broker: refuses, with an error message. The channel ends; on channel 0 the connection ends.
     Refuse,
 }
 
@@ -47,10 +52,10 @@ const KINDS: [Kind; 13] = [
     Login, Open, Close, Declare, Consume, Subscribe, Cancel, Publish, Body, Settle, Deliver, Confirm, Refuse,
 ];
 
-/// A frame, whose payload is still in the input.
+/// A frame; its payload borrows the input.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame<'a> {
-    /// The channel; the first session is the connection itself.
+    /// The channel; channel 0 is the connection itself.
     pub channel: SessionId,
     /// The kind.
     pub kind: Kind,
@@ -58,10 +63,11 @@ pub struct Frame<'a> {
     pub payload: &'a [u8],
 }
 
-/// Reads the frame at the head of `input` and gives its bytes too; `None` until it is whole.
+/// Decodes the frame at the start of `input` and returns its length too; `None` if it is
+/// incomplete.
 ///
 /// # Errors
-/// A sentence for the client where the bytes are no frame.
+/// The error message for the client if the bytes are no frame.
 pub fn decode(input: &[u8]) -> Result<Option<(Frame<'_>, usize)>, &'static str> {
     let mut fields = Fields(input);
     let (Some(len), Some(channel), Some(kind)) = (fields.number(4), fields.number(2), fields.number(1))
@@ -76,7 +82,7 @@ pub fn decode(input: &[u8]) -> Result<Option<(Frame<'_>, usize)>, &'static str> 
     Ok(fields.bytes(len).map(frame))
 }
 
-/// Appends a frame whose payload `write` appends.
+/// Appends a frame; `write` appends its payload.
 pub fn push(out: &mut Vec<u8>, channel: SessionId, kind: Kind, write: impl FnOnce(&mut Vec<u8>)) {
     let begin = out.len();
     out.extend_from_slice(&[0; 4]);
@@ -87,30 +93,30 @@ pub fn push(out: &mut Vec<u8>, channel: SessionId, kind: Kind, write: impl FnOnc
     out[begin..begin + 4].copy_from_slice(&len.to_be_bytes());
 }
 
-/// Appends a body as so many frames as it takes.
+/// Appends a body, split into frames.
 pub(super) fn push_body(out: &mut Vec<u8>, channel: SessionId, body: &[u8]) {
     let parts = body.chunks(PAYLOAD_BYTES_MAX);
     parts.for_each(|part| push(out, channel, Body, |out| out.extend_from_slice(part)));
 }
 
-/// Fields of a payload, read one after the other; `None` where it ends too early.
+/// Reads the fields of a payload in turn; `None` if the payload is too short.
 #[derive(Debug)]
 pub struct Fields<'a>(pub &'a [u8]);
 
 impl<'a> Fields<'a> {
-    /// So many bytes.
+    /// Reads `len` bytes.
     pub fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
         let (bytes, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
         Some(bytes)
     }
 
-    /// A number of so many bytes.
+    /// Reads a number of `len` bytes.
     pub fn number(&mut self, len: usize) -> Option<u64> {
         Some(self.bytes(len)?.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
     }
 
-    /// A name.
+    /// Reads a name.
     pub fn name(&mut self) -> Option<&'a [u8]> {
         self.number(2).and_then(|len| self.bytes(len as usize))
     }

@@ -1,5 +1,6 @@
-//! A protocol as small as may be that needs the whole seam: frames with a length in front, channels, several frames
-//! a message, credit, merged confirms. Its clients are tests; the recipe "Add a protocol" follows these files.
+//! A minimal protocol that exercises the whole seam between protocols and core: length-prefixed
+//! frames, channels, messages in several frames, credit, merged confirms. Only tests speak it; the
+//! recipe "Add a protocol" follows its files.
 
 mod connection;
 mod encoder;

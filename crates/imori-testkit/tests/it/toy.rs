@@ -1,4 +1,4 @@
-//! A protocol with channels and frames of bytes meets one with neither.
+//! Channels, confirms and parked messages of the toy protocol, also across to STOMP.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 type Toy = Client<Connection>;
 type Stomp = Client<imori_stomp::connection::Connection>;
 
-/// As the broker gives them out: STOMP has the first ones.
+/// Numbered as in the broker: STOMP's origins come first.
 const ORIGINS: Origins = Origins::new(100, 1);
 
 fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
@@ -35,7 +35,7 @@ fn settings() -> Arc<Settings> {
     })
 }
 
-/// A client that is logged in and has these channels.
+/// A logged-in client with these channels open.
 fn toy(world: &TestWorld, channels: &[u16]) -> Toy {
     let mut toy = Toy::new(world, &settings(), true);
     toy.send(world, &login("guest"));
@@ -108,7 +108,7 @@ fn settle(channel: u16, number: u64, outcome: u8) -> Vec<u8> {
     frame(channel, Kind::Settle, &[&number.to_be_bytes(), &[0, outcome]])
 }
 
-/// The frames that a client got: channel, kind, payload.
+/// The frames that a client received: channel, kind, payload.
 fn heard(toy: &mut Toy, world: &TestWorld) -> Vec<String> {
     written(&toy.output(world))
 }
