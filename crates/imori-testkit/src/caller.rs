@@ -1,4 +1,5 @@
-//! A connection whose client calls the broker's verbs directly, and reads what comes as plain text.
+//! A connection whose client calls the broker's verbs directly and receives deliveries as plain
+//! text.
 
 use std::num::NonZeroU32;
 
@@ -18,25 +19,25 @@ use imori_core::world::World;
 use crate::plain::Plain;
 use crate::world::{LIMITS, TestWorld, VHOST};
 
-/// A message as its publisher wants it; its id is its whole header text.
+/// A message to publish; its header text is just its id.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct TestMessage<'a> {
     /// The body.
     pub body: &'a str,
-    /// The publisher's own id of the message; empty for none.
+    /// The publisher's id of the message; empty for none.
     pub id: &'a str,
-    /// Milliseconds until it may be delivered; 0 for none.
+    /// Milliseconds until the message may be delivered; 0 for at once.
     pub delay_ms: u32,
-    /// Milliseconds until it expires.
+    /// Milliseconds until the message expires.
     pub expiration_ms: Option<u32>,
-    /// Its priority.
+    /// The priority.
     pub priority: Option<u8>,
-    /// The message ends with the broker.
+    /// Whether the message is lost when the broker ends.
     pub is_transient: bool,
 }
 
 impl TestMessage<'_> {
-    /// The properties that go before the header text.
+    /// The properties to publish the message with.
     pub fn properties(&self) -> Properties {
         let mut properties = Properties::new(OriginId::BROKER);
         properties.is_persistent = !self.is_transient;
@@ -48,24 +49,24 @@ impl TestMessage<'_> {
     }
 }
 
-/// A connection and the verbs that its client calls.
+/// A connection and the session in which its client calls verbs.
 #[derive(Clone, Copy)]
 pub struct Caller<'w> {
-    /// The world that it is connected to.
+    /// The world to which the client is connected.
     pub world: &'w TestWorld,
-    /// Its connection.
+    /// The client's connection.
     pub id: ConnectionId,
-    /// The session in which it does what it does.
+    /// The session used by every verb.
     pub session: SessionId,
 }
 
 impl TestWorld {
-    /// Connects a caller of verbs in this slot.
+    /// Connects a caller in a new slot.
     pub fn connect(&self, slot: u32) -> Caller<'_> {
         self.connect_again(slot, 0)
     }
 
-    /// Connects a caller of verbs in a slot that was used before.
+    /// Connects a caller in a slot that was used before.
     pub fn connect_again(&self, slot: u32, generation: u32) -> Caller<'_> {
         let id = ConnectionId { cell: 0, slot, generation };
         self.open_at(id, Box::new(Plain), LIMITS);
@@ -74,19 +75,19 @@ impl TestWorld {
 }
 
 impl<'w> Caller<'w> {
-    /// The actor that the verbs see.
+    /// The actor to pass to verbs.
     pub fn actor(&self) -> Actor<'w> {
         Actor { identity: &self.world.identity, connection: self.id, vhost: VHOST }
     }
 
-    /// Opens another session of the connection; what the caller that is returned does is done there.
+    /// Opens another session of the connection and returns a caller that uses it.
     pub fn open_session(&self, id: u16) -> Result<Caller<'w>, BrokerError> {
         let session = SessionId(id);
         broker::open_session(self.world, &self.actor(), session)?;
         Ok(Caller { session, ..*self })
     }
 
-    /// Ends the session and drops its answers that wait; gives the number of steps that it took.
+    /// Ends the session, dropping its held answers; returns the number of steps that took.
     pub fn end_session(self) -> usize {
         let is_all = || broker::end_session(self.world, &self.actor(), self.session, HeldAnswers::Drop);
         1 + std::iter::repeat_with(is_all).take_while(|is_all| !is_all).count()
@@ -103,14 +104,14 @@ impl<'w> Caller<'w> {
             .map(|declared| declared.id)
     }
 
-    /// Binds a queue to an exchange by a key in AMQP's syntax.
+    /// Binds a queue to an exchange; the key has AMQP's syntax.
     pub fn bind(&self, exchange: &str, key: &str, queue: QueueId) -> Result<(), BrokerError> {
         let key = BindingKey::new(Syntax::Amqp, key.as_bytes());
         let (actor, arguments) = (self.actor(), Arguments::NONE);
         broker::bind_queue(self.world, &actor, exchange.as_bytes(), &key, &arguments, queue).map(drop)
     }
 
-    /// Declares an exchange that outlives the broker.
+    /// Declares a durable exchange.
     pub fn exchange(&self, name: &str, kind: ExchangeKind) {
         let settings = Settings { is_durable: true, ..Settings::default() };
         let declared = broker::declare_exchange(self.world, &self.actor(), name.as_bytes(), kind, settings);
@@ -135,12 +136,12 @@ impl<'w> Caller<'w> {
         broker::publish(self.world, &self.actor(), exchange.as_bytes(), subject.as_bytes(), &publication)
     }
 
-    /// Publishes a message that is to outlive the broker, and otherwise as `outgoing` says.
+    /// Publishes `outgoing`, which is persistent unless it is marked transient.
     pub fn outgoing(&self, exchange: &str, subject: &str, outgoing: &TestMessage<'_>) -> PublishReport {
         self.try_mail(exchange, subject, outgoing).expect("the exchange is there")
     }
 
-    /// Publishes as [`Caller::outgoing`] does, and gives the error.
+    /// Publishes like [`Caller::outgoing`], but returns errors.
     pub fn try_mail(
         &self,
         exchange: &str,
@@ -152,7 +153,7 @@ impl<'w> Caller<'w> {
         broker::publish(self.world, &self.actor(), exchange.as_bytes(), subject.as_bytes(), &publication)
     }
 
-    /// Sends to a queue by its name.
+    /// Publishes to a queue through the default exchange.
     pub fn send(&self, queue: &str, body: &str) -> PublishReport {
         self.publish("", queue, body)
     }
@@ -167,7 +168,7 @@ impl<'w> Caller<'w> {
         self.try_subscribe("amq.topic", pattern, label, Some(group)).expect("the pattern is one")
     }
 
-    /// Subscribes to an exchange, in a group or alone.
+    /// Subscribes to an exchange, alone or as a member of a group.
     pub fn try_subscribe(
         &self,
         exchange: &str,
@@ -185,18 +186,18 @@ impl<'w> Caller<'w> {
         broker::subscribe(self.world, &self.actor(), exchange.as_bytes(), &key, options)
     }
 
-    /// Consumes with a window of `credit`, or without settling where that is zero.
+    /// Consumes with a window of `credit`; without settling if `credit` is zero.
     pub fn consume(&self, queue: &str, label: &str, credit: u32) -> ReaderId {
         self.try_consume(queue, label, credit, false).expect("the queue is there")
     }
 
-    /// Consumes by grants, of which there is none yet, and settles.
+    /// Consumes and settles with granted credit, initially none.
     pub fn consume_granted(&self, queue: &str, label: &str) -> ReaderId {
         self.consume_by_grants(queue, label, true)
     }
 
-    /// Makes a temporary queue that replies may pass; gives its name, and its reader, which consumes by grants and
-    /// settles nothing.
+    /// Declares a temporary queue as a reply address; returns its name and its reader, which
+    /// consumes with granted credit and settles nothing.
     pub fn reply_queue(&self, label: &str) -> (String, ReaderId) {
         let secret = self.world.secret();
         let add = |outbound: &mut Outbound| outbound.add_reply_queue(VHOST, secret);
@@ -209,7 +210,7 @@ impl<'w> Caller<'w> {
         (name, reader)
     }
 
-    /// Consumes by grants, of which there is none yet.
+    /// Consumes with granted credit, initially none.
     pub fn consume_by_grants(&self, queue: &str, label: &str, settles: bool) -> ReaderId {
         let id = broker::find_queue(self.world, &self.actor(), queue.as_bytes()).expect("the queue is there");
         let options = ConsumeOptions {
@@ -228,12 +229,12 @@ impl<'w> Caller<'w> {
         added.expect("it may consume")
     }
 
-    /// Grants a consumer credit from where it stands after `used` deliveries.
+    /// Grants a consumer credit, counted from its first `used` deliveries.
     pub fn grant(&self, reader: ReaderId, (used, credit): (u32, u32), drains: bool) {
         broker::grant(self.world, &self.actor(), reader, &Grant { used, credit, drains });
     }
 
-    /// Consumes as [`Caller::consume`] does, and gives the error.
+    /// Consumes like [`Caller::consume`], but returns errors.
     pub fn try_consume(
         &self,
         queue: &str,
@@ -257,7 +258,7 @@ impl<'w> Caller<'w> {
         broker::consume(self.world, &self.actor(), id, queue.as_bytes(), options, |_, _| ())
     }
 
-    /// Settles deliveries; gives their number.
+    /// Settles deliveries and returns their number.
     pub fn settle(&self, numbers: Numbers, outcome: Outcome) -> Result<usize, BrokerError> {
         let mut settled = 0;
         loop {
@@ -269,7 +270,7 @@ impl<'w> Caller<'w> {
         }
     }
 
-    /// Accepts one delivery, which is there.
+    /// Accepts one delivery, which must exist.
     pub fn accept(&self, number: u64) {
         assert_eq!(self.settle(Numbers::One(number), Outcome::Accept), Ok(1));
     }
@@ -279,7 +280,7 @@ impl<'w> Caller<'w> {
         broker::cancel(self.world, &self.actor(), reader);
     }
 
-    /// Opens an inbox and gives its address on the default exchange.
+    /// Opens an inbox and returns its address on the default exchange.
     pub fn inbox(&self, label: &str) -> String {
         let secret = self.world.secret();
         let make = || (label.as_bytes().into(), secret);
@@ -289,13 +290,13 @@ impl<'w> Caller<'w> {
         String::from_utf8(inbox.flatten().expect("there may be another").to_key()).expect("it is text")
     }
 
-    /// The connection ends, and with it its outbound half.
+    /// Disconnects and drops the outbound half.
     pub fn disconnect(self) {
         while !broker::disconnect(self.world, &self.actor()) {}
         self.world.forget(self.id);
     }
 
-    /// Reads all that is unsent; readers and publishers that waited for the room go on.
+    /// Reads all unsent output, which lets waiting readers and publishers continue.
     pub fn read(&self) -> String {
         let mut text = Vec::new();
         let (wakes, publishers) = self
@@ -314,7 +315,7 @@ impl<'w> Caller<'w> {
         String::from_utf8(text).expect("bodies are text")
     }
 
-    /// Reads until nothing more comes.
+    /// Reads until there is no more output.
     pub fn read_all(&self) -> String {
         let mut text = String::new();
         loop {
@@ -326,7 +327,7 @@ impl<'w> Caller<'w> {
     }
 }
 
-/// Settings of a queue whose dead messages go to this exchange with this key.
+/// Settings of a queue with this dead-letter target.
 pub fn dying_to(exchange: &str, routing_key: Option<&str>) -> QueueSettings {
     let dead_letter =
         DeadLetterTarget { exchange: Name::from(exchange), routing_key: routing_key.map(Name::from) };

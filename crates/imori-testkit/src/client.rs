@@ -1,4 +1,4 @@
-//! A client that speaks a protocol: the broker works on the bytes that it sends and collects its answers.
+//! A client that speaks a protocol: passes its bytes to the broker and collects the answers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use imori_core::world::World;
 
 use crate::world::TestWorld;
 
-/// Everything that one client with default settings is answered for bytes that come in these pieces.
+/// Sends these pieces of input as one client with default settings, and returns all answers.
 pub fn answers<'a, C: Inbound<Settings: Default>>(
     world: &TestWorld,
     pieces: impl Iterator<Item = &'a [u8]>,
@@ -29,13 +29,13 @@ pub fn answers<'a, C: Inbound<Settings: Default>>(
     answers
 }
 
-/// One end of a transport, and the broker's state for it.
+/// One end of a transport, with the broker's state for it.
 pub struct Client<C: Inbound> {
     /// The connection's id.
     pub id: ConnectionId,
     /// The protocol's state machine.
     pub connection: C,
-    /// Its last turn's result.
+    /// The result of its last turn.
     pub next: Next,
     unread: Vec<u8>,
     scratch: C::Scratch,
@@ -48,7 +48,7 @@ impl<C: Inbound> fmt::Debug for Client<C> {
 }
 
 impl<C: Inbound> Client<C> {
-    /// Connects from this machine, or from elsewhere.
+    /// Connects from this machine, or from another if `is_loopback` is false.
     pub fn new(world: &TestWorld, settings: &Arc<C::Settings>, is_loopback: bool) -> Client<C> {
         let id = world.open(C::encoder(settings));
         let address = if is_loopback { "127.0.0.1:50000" } else { "192.0.2.1:50000" };
@@ -59,7 +59,7 @@ impl<C: Inbound> Client<C> {
         Client { id, connection, next, unread: Vec::new(), scratch: Default::default() }
     }
 
-    /// Sends bytes and lets the broker work until it needs more, or waits.
+    /// Sends bytes and runs turns until the broker needs more input or waits.
     pub fn send(&mut self, world: &TestWorld, bytes: &[u8]) {
         self.arrive(bytes);
         if !matches!(self.next, Next::Parked | Next::Verify | Next::Close) {
@@ -67,27 +67,27 @@ impl<C: Inbound> Client<C> {
         }
     }
 
-    /// Lets bytes come that the broker does not look at yet.
+    /// Buffers bytes without running a turn.
     pub fn arrive(&mut self, bytes: &[u8]) {
         self.unread.extend_from_slice(bytes);
     }
 
-    /// Lets one turn work on these bytes alone.
+    /// Runs one turn on these bytes only.
     pub fn turn(&mut self, world: &TestWorld, input: &[u8], budget: &mut Budget) -> Received {
         self.connection.receive(world, &mut self.scratch, input, None, budget)
     }
 
-    /// The memory alarm is over.
+    /// Tells the connection that the memory alarm has ended.
     pub fn alarm_ended(&mut self, world: &TestWorld) {
         self.go_on(world, C::alarm_ended);
     }
 
-    /// The queue is shorter for which it waits.
+    /// Tells the connection that the queue it waited for has room again.
     pub fn unthrottled(&mut self, world: &TestWorld) {
         self.go_on(world, C::unthrottled);
     }
 
-    /// The check of its credentials is over.
+    /// Passes the connection the verdict on its credentials.
     pub fn verified(&mut self, world: &TestWorld, verdict: Verdict) {
         if self.next == Next::Close {
             return;
@@ -98,7 +98,7 @@ impl<C: Inbound> Client<C> {
         }
     }
 
-    /// Lets the deadlines up to a time pass, each at its time.
+    /// Runs the connection's deadlines up to `until`, each at its own time.
     pub fn pass(&mut self, world: &TestWorld, until: Time) {
         while self.next != Next::Close
             && let Some(at) = self.connection.next_deadline()
@@ -109,7 +109,7 @@ impl<C: Inbound> Client<C> {
         }
     }
 
-    /// Takes the bytes that the broker has written for it.
+    /// Takes all bytes that the broker wrote for the client.
     pub fn output(&mut self, world: &TestWorld) -> Vec<u8> {
         let mut output = Vec::new();
         loop {
@@ -128,7 +128,7 @@ impl<C: Inbound> Client<C> {
         output
     }
 
-    /// The transport is gone.
+    /// Closes the transport.
     pub fn leave(&mut self, world: &TestWorld) {
         while !self.connection.disconnect(world) {}
         world.forget(self.id);

@@ -1,8 +1,9 @@
-//! The core in a world of one thread, for tests, benchmarks and fuzz targets: no socket, no clock, no disk.
+//! The core in a single-threaded world without sockets, clock or disk, for tests, benchmarks and
+//! fuzz targets.
 //!
-//! [`TestWorld`] runs the broker's verbs and notices locks that are taken in the wrong order. A [`Caller`]
-//! calls the verbs directly; a [`Client`] speaks a protocol's bytes; a [`Talk`] is a conversation in a file.
-//! Nothing here is part of the broker.
+//! [`TestWorld`] runs the broker's verbs and catches locks taken in the wrong order. A [`Caller`]
+//! calls verbs directly; a [`Client`] speaks a protocol in bytes; a [`Talk`] runs a conversation
+//! from a file. Nothing here is part of the broker.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets the unexpected has failed")]
 

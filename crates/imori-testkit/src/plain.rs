@@ -1,4 +1,4 @@
-//! An encoder and a reader of headers as plain as can be, for tests of the core alone.
+//! Trivial header reader and encoder, for tests of the core alone.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use imori_core::outbound::{
     AfterCancel, CutReason, Drained, Encoder, EncoderKind, EncoderKinds, FramePart, Recipient, SharedHeaders,
 };
 
-/// Reads `name=value` lines.
+/// Reads headers from `name=value` lines.
 #[derive(Debug)]
 pub struct Lines;
 
@@ -29,7 +29,8 @@ impl HeaderReader for Lines {
 
 const KIND: EncoderKind = EncoderKinds::of_protocol(1).kind(0);
 
-/// Writes `label:body;`, with `!` where the message was delivered before and its deaths behind.
+/// Encodes a delivery as `label:body;`, with `!` after the label of a redelivered message and
+/// deaths after the body.
 #[derive(Debug)]
 pub struct Plain;
 

@@ -1,21 +1,21 @@
-//! Room on the disk as a test sets it.
+//! Disk room under the control of a test.
 
 use std::cell::Cell;
 
 use imori_core::room::{Reserve, Room, RoomState};
 
-/// The room of a test's world: ample until the test makes it scarce.
+/// The disk room of a test world: ample until the test makes it scarce.
 #[derive(Debug)]
 pub struct TestRoom {
     reserve_bytes: Cell<Option<usize>>,
     reserve: Reserve,
-    /// Bytes that the dead letters of one command may fill where room is ample.
+    /// Bytes that the dead letters of one command may fill while room is ample.
     pub command_bytes_max: Cell<usize>,
-    /// There is room for more declarations.
+    /// Whether there is room for more declarations.
     pub may_declare: Cell<bool>,
-    /// Publishers of persistent messages wait.
+    /// Whether publishers of persistent messages must wait.
     pub is_alarmed: Cell<bool>,
-    /// Clients wait with what they settle.
+    /// Whether clients must wait before they settle.
     pub settles_wait: Cell<bool>,
 }
 
@@ -33,7 +33,7 @@ impl Default for TestRoom {
 }
 
 impl TestRoom {
-    /// Makes the room scarce, with so many bytes of reserve, or ample again.
+    /// Makes room scarce, with this reserve in bytes, or ample again with `None`.
     pub fn set(&self, reserve_bytes: Option<usize>) {
         self.reserve_bytes.set(reserve_bytes);
     }

@@ -1,8 +1,9 @@
-//! Conversations written down: who sends what, and what everybody gets for it.
+//! Conversations in files: what each client sends and receives, step by step.
 //!
-//! `C1>` is a line that client 1 sends, `C1<` one that it gets; a [`Dialogue`] says how bytes are written
-//! there. Without `>` and `<` a line says what else happens; the rest is comments. What the clients get is
-//! written after each step. `TALK=write cargo test -p imori-stomp talk` writes it anew.
+//! `C1>` is a line that client 1 sends, `C1<` one that it receives; a [`Dialogue`] defines how
+//! bytes are written. Other lines are events, or comments if they start with `#` or `= `. Running a
+//! conversation regenerates its output lines; `TALK=write cargo test -p imori-stomp talk` saves
+//! them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -19,37 +20,37 @@ use imori_core::world::World;
 use crate::client::Client;
 use crate::world::TestWorld;
 
-/// A protocol whose conversations can be written down. A test implements it for a type of its own.
+/// A protocol whose conversations can be written in files; tests implement it for their own type.
 pub trait Dialogue: Sized {
     /// The inbound half of a connection.
     type Connection: Inbound<Settings: Clone>;
 
-    /// The reader of header texts of this origin.
+    /// The header reader for messages of this origin.
     fn header_reader(origin: OriginId) -> &'static dyn HeaderReader;
 
-    /// Settings of the first client.
+    /// The settings of the first client.
     fn settings() -> Settings<Self>;
 
-    /// The bytes of a line that is sent.
+    /// Converts a sent line to bytes.
     fn input(line: &str) -> Vec<u8>;
 
-    /// The lines of bytes that a client got.
+    /// Converts received bytes to lines.
     fn output(bytes: &[u8]) -> Vec<String>;
 
-    /// Takes the greeting of a client, where the protocol greets.
+    /// Reads the greeting of a new client, if the protocol has one.
     fn greeted(_client: &mut Client<Self::Connection>, _world: &TestWorld) {}
 
-    /// Does what a line says that is known to this protocol alone; `false` where it is not.
+    /// Performs an event that only this protocol knows; returns `false` for any other line.
     fn happen(talk: &mut Talk<Self>, words: &[&str]) -> bool;
 }
 
-/// Settings that all connections of a protocol share.
+/// The settings shared by all connections of a protocol.
 pub type Settings<D> = <<D as Dialogue>::Connection as Inbound>::Settings;
 
-/// Runs every conversation in a folder and compares it with what is written.
+/// Runs every conversation in a folder and compares it with its file.
 ///
 /// # Panics
-/// Where a conversation goes otherwise.
+/// Panics if a conversation takes a different course.
 #[allow(clippy::disallowed_methods, reason = "the conversations are files")]
 pub fn check_conversations<D: Dialogue>(folder: &Path) {
     let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -66,15 +67,15 @@ pub fn check_conversations<D: Dialogue>(folder: &Path) {
     }
 }
 
-/// A conversation while it goes on.
+/// A running conversation.
 pub struct Talk<D: Dialogue> {
     /// The world of its clients.
     pub world: TestWorld,
-    /// Settings of the clients to come.
+    /// The settings of clients that connect from now on.
     pub settings: Settings<D>,
-    /// Its clients by their names.
+    /// Its clients by name.
     pub clients: BTreeMap<String, Client<D::Connection>>,
-    /// The state of each client that was written last.
+    /// The last logged state of each client.
     told: BTreeMap<String, &'static str>,
     log: String,
 }
@@ -98,7 +99,7 @@ impl<D: Dialogue> Talk<D> {
         talk.log
     }
 
-    /// Connects a client, if it is not there yet.
+    /// Connects a client, unless it is connected already.
     pub fn open(&mut self, name: &str, is_loopback: bool) {
         if !self.clients.contains_key(name) {
             self.open_greeted(name, is_loopback);
@@ -106,18 +107,18 @@ impl<D: Dialogue> Talk<D> {
         }
     }
 
-    /// Connects a client and leaves its greeting to be seen.
+    /// Connects a client and leaves its greeting unread.
     pub fn open_greeted(&mut self, name: &str, is_loopback: bool) {
         let settings = Arc::new(self.settings.clone());
         self.clients.insert(name.to_string(), Client::new(&self.world, &settings, is_loopback));
     }
 
-    /// Writes a line that the world answers.
+    /// Logs a line of output from the world itself.
     pub fn note(&mut self, text: &str) {
         writeln!(self.log, "C0< {text}").unwrap();
     }
 
-    /// `nothing` or `bytes`: what waiting messages are charged with.
+    /// `nothing` or `bytes`: whether memory is charged for waiting messages.
     pub fn charged(&self) -> &'static str {
         if self.world.charged() == 0 { "nothing" } else { "bytes" }
     }

@@ -1,7 +1,7 @@
-//! A world of one thread: plain cells that notice when locks are taken in the wrong order.
+//! A single-threaded world that catches locks taken in the wrong order.
 //!
-//! Tests set by its fields and methods what a real world meets by chance: memory that is short, a disk that
-//! is full or late, a queue that has to page.
+//! Fields and methods let a test cause what a real world meets by chance: short memory, a full or
+//! slow disk, a queue that must page.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,15 +29,15 @@ use imori_core::world::{Counter, World};
 use crate::plain::Lines;
 use crate::room::TestRoom;
 
-/// The vhost of a caller of verbs; there is also `VhostId(1)`.
+/// The vhost of callers; `VhostId(1)` exists too.
 pub const VHOST: VhostId = VhostId(0);
 const QUEUES_MAX: usize = 500;
 
-/// Limits of a caller of verbs: so small that tests reach them.
+/// The limits of a caller, small enough for tests to reach.
 pub const LIMITS: OutboundLimits =
     OutboundLimits { feed_bytes: 200, unsent_bytes_max: 2000, inboxes_max: 4, sessions_max: 4 };
 
-/// Limits of a protocol's client.
+/// The limits of a protocol's client.
 pub const ROOMY_LIMITS: OutboundLimits = OutboundLimits {
     feed_bytes: 1024 * 1024,
     unsent_bytes_max: 16 * 1024 * 1024,
@@ -54,27 +54,27 @@ enum Lock {
     Outbound,
 }
 
-/// The world. Its public fields are what a test may set or look at.
+/// The world; tests set or inspect its public fields.
 pub struct TestWorld {
     now: Cell<Time>,
     secrets: Cell<u8>,
     is_alarmed: Cell<bool>,
-    /// Questions for the memory alarm that are still answered with yes.
+    /// Queries of the memory alarm that still answer yes.
     alarm_left: Cell<usize>,
-    /// Checks of credentials take longer than a turn.
+    /// Whether checking credentials takes longer than a turn.
     pub slow_logins: Cell<bool>,
-    /// Some user has no keys of SCRAM.
+    /// Whether some user has no SCRAM keys.
     pub lacks_scram_keys: Cell<bool>,
-    /// Logins whose check was begun.
+    /// Logins whose check is pending.
     pub logins: RefCell<Vec<Login>>,
-    /// Ids that connections have claimed.
+    /// Client ids claimed by connections.
     client_ids: RefCell<BTreeMap<Vec<u8>, ConnectionId>>,
     gauge: Gauge,
     counts: [Cell<usize>; Counter::ALL.len()],
     header_reader: fn(OriginId) -> &'static dyn HeaderReader,
     router: RefCell<Router>,
     topology: RefCell<Topology>,
-    /// The table as readers see it.
+    /// The published table, which routing reads.
     table: RefCell<Table>,
     tables: Cell<usize>,
     queues: RefCell<Vec<Slot<Queue>>>,
@@ -82,28 +82,28 @@ pub struct TestWorld {
     wakes: RefCell<BTreeSet<(Time, QueueId)>>,
     lock: Cell<Lock>,
     appended: Cell<Lsn>,
-    /// The disk has each record as soon as the journal has it, and the journal forgets it.
+    /// Whether every record is durable at once; the journal then keeps none.
     is_disk_prompt: Cell<bool>,
     pub(crate) identity: Identity,
-    /// Publishers that were told to go on, having waited for a slow reader.
+    /// Publishers resumed after waiting for a slow reader.
     pub resumed: RefCell<Vec<ConnectionId>>,
-    /// Publishers that were told to go on, having waited for a queue.
+    /// Publishers resumed after waiting for a queue.
     pub unthrottled: RefCell<Vec<ConnectionId>>,
-    /// Times that a queue was locked alone.
+    /// How often a queue was locked on its own.
     pub queue_locks: Cell<usize>,
-    /// Records with their numbers, and for each whether it is of a group.
+    /// Records with their numbers; the flag tells whether a record belongs to a group.
     pub journal: RefCell<Vec<(Lsn, NewRecord, bool)>>,
-    /// Bytes that the journal takes as one group.
+    /// The largest group of records in bytes.
     pub group_bytes_max: Cell<usize>,
-    /// Bytes of memory that a queue may keep.
+    /// Bytes of memory that a queue may use before it pages.
     pub share: Cell<usize>,
-    /// The room on its disk.
+    /// The disk room.
     pub room: TestRoom,
-    /// Work that queues asked of the disk.
+    /// Page work requested by queues.
     pub work: RefCell<Vec<(QueueId, PageWork)>>,
 }
 
-/// A place for a queue or a connection, and how often it was used before.
+/// A slot for a queue or a connection; the number counts earlier uses.
 type Slot<T> = (u32, Option<T>);
 
 impl Default for TestWorld {
@@ -113,7 +113,8 @@ impl Default for TestWorld {
 }
 
 impl TestWorld {
-    /// A world for tests of the core alone: its journal keeps every record, and nothing is ever on disk.
+    /// A world for tests of the core: the journal keeps every record, and none ever becomes
+    /// durable.
     #[must_use]
     pub fn new() -> TestWorld {
         let mut table = Table::new(Seed(1), TableLimits::default());
@@ -153,7 +154,7 @@ impl TestWorld {
         }
     }
 
-    /// A world for clients of protocols: its disk is done at once, and a record may be large.
+    /// A world for clients of protocols: every record is durable at once, and records may be large.
     #[must_use]
     pub fn reading(header_reader: fn(OriginId) -> &'static dyn HeaderReader) -> TestWorld {
         let world = TestWorld { header_reader, ..TestWorld::new() };
@@ -162,7 +163,7 @@ impl TestWorld {
         world
     }
 
-    /// A world like one that went away with this journal; the caller has its queues.
+    /// A world that continues after this journal; the caller restores the queues.
     #[must_use]
     pub fn after(journal: &[(Lsn, NewRecord, bool)], now: Time) -> TestWorld {
         let world = TestWorld::new();
@@ -172,7 +173,8 @@ impl TestWorld {
         world
     }
 
-    /// Checks the order of locks, but not in benchmarks, which have no debug assertions; gives the lock held before.
+    /// Checks the lock order and returns the lock held before; skipped without debug assertions, as
+    /// in benchmarks.
     #[inline]
     fn lock(&self, lock: Lock) -> Lock {
         if !cfg!(debug_assertions) {
@@ -216,7 +218,7 @@ impl TestWorld {
         outbounds[slot] = (id.generation, Some(Outbound::new(id, encoder, limits, self.gauge.clone())));
     }
 
-    /// Forgets the outbound half of a connection.
+    /// Drops the outbound half of a connection.
     pub fn forget(&self, id: ConnectionId) {
         if let Some(slot) = self.outbounds.borrow_mut().get_mut(id.slot as usize) {
             slot.1 = None;
@@ -225,12 +227,12 @@ impl TestWorld {
 
     // ---- Time.
 
-    /// Lets time pass and wakes the queues that are due; gives the number of wake-ups.
+    /// Lets time pass and wakes due queues; returns the number of wake-ups.
     pub fn pass(&self, time: Duration) -> usize {
         self.set_time(self.now.get().after(time))
     }
 
-    /// Lets time pass until `end`; see [`TestWorld::pass`].
+    /// Lets time pass until `end`, like [`TestWorld::pass`].
     pub fn set_time(&self, end: Time) -> usize {
         let mut woken = 0;
         loop {
@@ -254,13 +256,13 @@ impl TestWorld {
         self.is_alarmed.set(is_alarmed);
     }
 
-    /// Raises the memory alarm, which ends once it was asked for so often.
+    /// Raises the memory alarm for the next `times` queries.
     pub fn set_alarmed_for(&self, times: usize) {
         self.is_alarmed.set(true);
         self.alarm_left.set(times);
     }
 
-    /// Lets every page that is being written fail; gives the publishers that may go on therefore.
+    /// Fails every pending page write; returns the publishers that may continue.
     pub fn end_pages(&self) -> Vec<ConnectionId> {
         for (queue, work) in self.work.take() {
             if let PageWork::Write(drafts) = work {
@@ -270,12 +272,12 @@ impl TestWorld {
         self.unthrottled.take()
     }
 
-    /// From now on nothing reaches the disk before [`TestWorld::sync_disk`].
+    /// Keeps records from becoming durable until [`TestWorld::sync_disk`].
     pub fn hold_disk(&self) {
         self.is_disk_prompt.set(false);
     }
 
-    /// Lets the disk have every record, and tells each connection.
+    /// Makes every record durable and tells each connection.
     pub fn sync_disk(&self) {
         let slots = self.outbounds.borrow().len() as u32;
         for slot in 0..slots {
@@ -293,48 +295,48 @@ impl TestWorld {
 
     // ---- Looks.
 
-    /// Times that an event was counted.
+    /// The value of a counter.
     pub fn counted(&self, counter: Counter) -> usize {
         self.counts[counter as usize].get()
     }
 
-    /// How many dead letters were sent, for whatever reason.
+    /// The number of dead letters sent, for any reason.
     #[must_use]
     pub fn dead_lettered(&self) -> usize {
         DeathReason::ALL.into_iter().map(|reason| self.counted(Counter::dead_lettered(reason))).sum()
     }
 
-    /// Bytes that waiting messages are charged with.
+    /// Bytes of memory charged for waiting messages.
     pub fn charged(&self) -> usize {
         self.gauge.bytes()
     }
 
-    /// Routing tables that were made.
+    /// The number of routing tables published so far.
     pub fn tables(&self) -> usize {
         self.tables.get()
     }
 
-    /// Queues that there are.
+    /// The number of queues.
     pub fn queues_len(&self) -> usize {
         self.queues.borrow().iter().filter(|(_, queue)| queue.is_some()).count()
     }
 
-    /// The queue of this name.
+    /// The queue with this name.
     pub fn queue(&self, name: &str) -> Option<QueueId> {
         self.table.borrow().queue(VHOST, name.as_bytes())
     }
 
-    /// Ready and unsettled messages of a queue; `None` where there is no such queue.
+    /// Ready and unsettled messages of a queue; `None` if the queue does not exist.
     pub fn depth(&self, name: &str) -> Option<(usize, usize)> {
         self.with_queue(self.queue(name)?, |queue| (queue.ready_len(), queue.unsettled_len()))
     }
 
-    /// Ready messages of a queue; 0 where there is no such queue.
+    /// Ready messages of a queue; 0 if the queue does not exist.
     pub fn ready_len(&self, name: &str) -> usize {
         self.depth(name).map_or(0, |(ready, _)| ready)
     }
 
-    /// Bindings of an exchange.
+    /// The number of bindings of an exchange.
     pub fn bindings(&self, exchange: &str) -> usize {
         let table = self.table.borrow();
         let mut count = 0;
@@ -344,7 +346,7 @@ impl TestWorld {
         count
     }
 
-    /// Lends an actor that is no client: an operator.
+    /// Calls `act` with the actor of an operator, who has no connection.
     pub fn as_operator<R>(&self, act: impl FnOnce(&Actor<'_>) -> R) -> R {
         let connection = ConnectionId { cell: 0, slot: u32::MAX, generation: 0 };
         act(&Actor { identity: &self.identity, connection, vhost: VHOST })
@@ -356,7 +358,7 @@ impl TestWorld {
     }
 }
 
-/// The verdict about the built-in user, whose proof by SCRAM is bytes of 7.
+/// The verdict on a login: only the built-in user is accepted; its SCRAM proof is all sevens.
 pub fn verdict(login: &Login) -> Verdict {
     let is_right = |part: &Option<Box<[u8]>>| part.as_deref().unwrap_or(b"guest") == b"guest";
     let is_proved = match &login.credentials {
@@ -383,7 +385,7 @@ impl World for TestWorld {
         [secret; 16]
     }
 
-    /// Lets the built-in user in, from this machine, at once or never: then the test tells the verdict.
+    /// Checks the login at once, or leaves it pending for the test if logins are slow.
     fn verify(&self, login: Login) -> Verification {
         if self.slow_logins.get() {
             self.logins.borrow_mut().push(login);
@@ -453,7 +455,7 @@ impl World for TestWorld {
 
     fn append(&self, records: Vec<NewRecord>) -> Appended {
         let first = Lsn(self.appended.get().0 + 1);
-        // Of two counts of one message the later is believed, so that nobody else may come between.
+        // Of two counts of one message the later wins, so its queue must stay locked in between.
         let is_count = |record: &NewRecord| record.kind == RecordKind::Count;
         assert!(self.lock.get() == Lock::Queue || !records.iter().any(is_count), "its queue is locked");
         for record in records {
