@@ -1,21 +1,21 @@
-//! How the broker ends, and what outlives that.
+//! The ways in which the broker ends, and its phases while it stops.
 
 use imori_core::confirm::Level;
 use imori_core::time::Time;
 
-/// How the broker ended.
+/// The way in which the broker ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EndKind {
-    /// The process is gone: what it has written is there.
+    /// The process was killed: everything written is there.
     Kill,
-    /// The power is gone: of what is not synced anything may be there.
+    /// The power was cut: unsynced data may be there or not, in any part.
     PowerCut,
-    /// The broker was told to stop, and has written all there was.
+    /// The broker stopped in order and wrote everything.
     Clean,
 }
 
 impl EndKind {
-    /// The lowest level that outlives it.
+    /// The lowest confirm level that survives this end.
     pub(crate) fn level(self) -> Level {
         match self {
             EndKind::Kill | EndKind::Clean => Level::Os,
@@ -24,27 +24,28 @@ impl EndKind {
     }
 }
 
-/// How far the broker is with its end.
+/// The phases of the broker's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     Serving,
-    /// Clients are told goodbye, and may read it.
+    /// Clients are told that the broker stops, and may still read.
     Stopping,
-    /// Cells give back what connections have that are still there, and end.
+    /// Cells end the remaining connections, release their deliveries, and end.
     Ended,
-    /// Those who write and read pages do what they were asked for, and end.
+    /// The page writer and reader finish their jobs and end.
     Closing,
-    /// The checkpointer makes its last checkpoint.
+    /// The checkpointer writes its last checkpoint.
     Keeping,
 }
 
-/// An end of the broker, in the order of all events.
+/// An end of the broker, at its place in the order of all events.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Crash {
     pub(crate) at: u64,
     pub(crate) kind: EndKind,
-    /// When the next one began.
+    /// When the next broker started.
     pub(crate) back: Time,
-    /// The next one took it for clean: what was with nobody bears no mark.
+    /// Whether the next broker took it for a clean end; then ready messages are not marked as
+    /// redelivered.
     pub(crate) was_clean: bool,
 }

@@ -1,7 +1,8 @@
-//! Runs the real core, STOMP and journal on virtual cells, with a false network, disk and clock.
+//! Runs the real core, protocols and journal on virtual cells, with a simulated network, disk and
+//! clock.
 //!
-//! A seed decides everything: what clients do, how frames are cut, who goes on at each lock.
-//! Equal seeds make equal runs. A broken run names the [`Property`] that it breaks.
+//! A seed decides everything: what clients do, how frames are cut, which thread continues at each
+//! lock. Equal seeds make equal runs. A failed run names the [`Property`] that it breaks.
 
 mod run;
 mod check;
@@ -29,8 +30,8 @@ pub use trace::TraceReader;
 
 use run::Simulation;
 
-/// Runs a seed, with a planted bug if one is given, and gives the lines of its trace to `trace`.
-/// A panic is a violation too.
+/// Runs a seed, with a planted bug if one is given, and passes the lines of its trace to `trace`. A
+/// panic counts as a violation.
 pub fn run_seed(seed: u64, bug: Option<Bug>, trace: Option<TraceReader>) -> Outcome {
     let ran = catch_unwind(AssertUnwindSafe(|| Simulation::new(seed, bug, trace).run()));
     ran.unwrap_or_else(|panic| {
@@ -41,7 +42,7 @@ pub fn run_seed(seed: u64, bug: Option<Bug>, trace: Option<TraceReader>) -> Outc
     })
 }
 
-/// The command that repeats a run and shows it.
+/// The command that repeats a run and prints its trace.
 pub fn repeat_command(seed: u64) -> String {
     format!("cargo run -p imori-sim -- --seed {seed} --trace")
 }

@@ -1,4 +1,4 @@
-//! The simulator's command line: runs seeds and shows what they break.
+//! The simulator's command line: runs seeds and prints the properties they break.
 
 #![allow(clippy::print_stdout, reason = "what it prints is what it is for")]
 

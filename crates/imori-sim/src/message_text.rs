@@ -1,11 +1,11 @@
-//! The texts of messages by which both ends of a run know them.
+//! Texts of messages that both clients and checks derive from a message's number.
 
-/// The id that messages share of which a queue takes one.
+/// The message id shared by duplicates, of which a queue accepts one.
 pub(crate) fn shared_name(first: usize) -> String {
     format!("once{first}")
 }
 
-/// The body of a message: its number, and letters that go with it.
+/// The body of a message: its number in hexadecimal, padded with a letter derived from it.
 pub(crate) fn body(message: usize, size: usize) -> Vec<u8> {
     let letter = b'a' + (message % 26) as u8;
     let mut body = format!("{message:08x}").into_bytes();
@@ -13,5 +13,5 @@ pub(crate) fn body(message: usize, size: usize) -> Vec<u8> {
     body
 }
 
-/// The reason that an operator gives for closing a connection.
+/// The reason given when an operator closes a connection.
 pub(crate) const OPERATORS_REASON: &str = "Closed via management plugin";

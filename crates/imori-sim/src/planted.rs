@@ -1,93 +1,94 @@
-//! Bugs that can be planted at the simulator's seams, to see that a property catches each.
+//! Bugs planted at the simulator's seams, which prove that the properties catch them.
 
 use crate::property::Property;
 
 /// A planted bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
-    /// A cell routes by the table as it was before the latest changes.
+    /// A cell routes by an outdated table.
     StaleTable,
-    /// Consumers that have room again after a write are not woken.
+    /// Consumers with room again after a write are not woken.
     LostWake,
-    /// A cell gives back what it took to write before it is written, so that another cell overtakes it.
+    /// A cell gives up its claim on output before writing it, so that another cell overtakes it.
     TwoWriters,
-    /// The rest of a partial write goes behind what waits.
+    /// The rest of a partial write is put behind newer output.
     PutBackAtTheEnd,
-    /// A partial write is put back as if nothing of it were written.
+    /// A partial write is repeated from its start.
     WrittenTwice,
-    /// A touched connection is marked as touched but is on no list.
+    /// A touched connection is marked but missing from the list of touched ones.
     LostTouch,
-    /// Bytes that a socket did not take are not written when it has room.
+    /// Output that a socket did not accept is not written once it has room.
     LostWriteSignal,
-    /// A connection is found by its slot, whoever had it before, and inboxes have no secrets.
+    /// A connection is found by slot alone, without its generation, and inboxes have no secrets.
     StaleConnection,
-    /// A queue is found by its slot, whoever had it before.
+    /// A queue is found by slot alone, without its generation.
     StaleQueue,
-    /// A connection that ends forgets what it had not settled.
+    /// An ended connection does not release its unsettled deliveries.
     ForgottenUnsettled,
-    /// A connection that ends is not taken out of queues and tables.
+    /// An ended connection stays in queues and tables.
     ForgottenDisconnect,
-    /// A consumer's window is opened again while its deliveries are out.
+    /// A consumer's window reopens while its deliveries are unsettled.
     CreditTwice,
-    /// After a partial write a queue is locked while the connection is.
+    /// After a partial write a queue is locked while the outbound lock is held.
     QueueAfterOutbound,
-    /// A transaction's queues are locked from the highest id down.
+    /// A transaction's queues are locked by falling id.
     QueuesFalling,
-    /// The charge of a deleted queue's messages is not given back.
+    /// The memory charge of a deleted queue's messages is not released.
     Uncharged,
-    /// A queue's wake-up does not come.
+    /// A queue's timer never fires.
     LostTimer,
-    /// Publishers are not told that the memory alarm is over.
+    /// Publishers are not told that the memory alarm has ended.
     LostAlarmEnd,
-    /// Connections that wait for memory for a long frame are not told when there is some.
+    /// Connections waiting for memory for a long frame are not told when there is some.
     LostRoom,
-    /// A task that waits is not woken by others.
+    /// Other cells fail to wake a waiting task.
     LostWakeUp,
-    /// A client that goes away is not noticed while it is not read.
+    /// A client that disconnects goes unnoticed while the connection is not read.
     UnnoticedEnd,
-    /// A connection may have four times the unsent bytes that it should.
+    /// A connection may have four times its limit of unsent bytes.
     NoBound,
-    /// The disk says that it has synced, and has not: all else is right, so this checks the checks.
+    /// The disk reports a sync that it did not do. Everything else is right, so this tests the
+    /// checks.
     LyingFlush,
-    /// The folder is not synced when a file has got its name.
+    /// The folder is not synced after a file was renamed.
     FolderNotSynced,
-    /// A short write is taken for a whole one.
+    /// A short write counts as complete.
     ShortWriteIgnored,
-    /// After a sync that failed there is another, whose success is believed.
+    /// A failed sync is retried, and its success believed.
     SyncTriedAgain,
     /// Batches are not synced.
     SyncSkipped,
     /// Records are confirmed when they are appended.
     ConfirmBeforeCommit,
-    /// Records are said to be written when they are about to be.
+    /// Records are reported as written before they are.
     ConfirmBeforeWrite,
-    /// Records are said to be durable when they are written.
+    /// Records are reported as durable when they are only written.
     ConfirmAtWritten,
-    /// Connections are told that all records are durable.
+    /// Connections are told that every record is durable.
     ConfirmAll,
     /// A confirm waits for the record before its own.
     ConfirmOneTooFew,
-    /// A failed sync is passed over, and what follows is confirmed.
+    /// A failed sync is ignored, and later records are confirmed.
     ConfirmAfterFailure,
-    /// Two receipts in one write change their places.
+    /// Two receipts in one write are swapped.
     ReceiptsOvertake,
-    /// A cell is not woken when the journal comes further.
+    /// A cell is not woken when the journal advances.
     LostJournalWake,
-    /// A cell that begins to wait for the journal does not look how far that is.
+    /// A cell that starts to wait for the journal does not check how far it is.
     JournalUnlooked,
-    /// A settle leaves no record.
+    /// A settle is not recorded.
     SettleUnrecorded,
-    /// A dead letter leaves its queue in one record and comes to the other in a later one.
+    /// A dead letter leaves its queue in one record and enters the other in a later one.
     MoveUngrouped,
-    /// The records of a transaction are each for itself.
+    /// The records of a transaction are not grouped.
     TransactionUngrouped,
-    /// Recovery passes over what was settled.
+    /// Recovery ignores settles.
     SettlesForgotten,
     /// Recovery marks nothing as redelivered.
     MarkForgotten,
-    /// Recovery cuts off one record too many.
+    /// Recovery drops the last record.
     LastRecordCut,
-    /// Recovery takes the last record first.
+    /// Recovery replays the records backwards.
     ReplayBackwards,
     /// Definitions that have left the journal are lost.
     DefinitionsForgotten,
@@ -95,152 +96,154 @@ pub enum Bug {
     BindingsForgotten,
     /// Definitions are applied to their own store before their records are durable.
     DefinedBeforeDurable,
-    /// A checkpoint says that nothing before it is needed.
+    /// A checkpoint claims that no record before it is needed.
     FloorTooHigh,
-    /// A checkpoint does not count definitions that only the journal has.
+    /// A checkpoint's floor ignores definitions that only the journal has.
     FloorPastDefinitions,
-    /// The checkpointer does not wait for the ends of turns, so that it misses a message on its way into a queue.
+    /// The checkpointer does not wait for turns to end, so it misses a message on its way to a
+    /// queue.
     TurnsNotAwaited,
     /// Pages are written before the records of their messages are durable.
     PageBeforeRecord,
-    /// A segment is not synced before it counts as written, nor before the checkpoint.
+    /// A segment is synced neither before it counts as written nor before the checkpoint.
     SegmentNotSynced,
-    /// Pages are discarded before the checkpoint is durable that says that they are gone.
+    /// Pages are discarded before the checkpoint that lists them as gone is durable.
     DiscardBeforeCheckpoint,
-    /// A checkpoint forgets what is settled of pages that are needed for others.
+    /// A checkpoint forgets which entries are settled in pages that others still need.
     SettledForgotten,
-    /// A checkpoint forgets which segments there are.
+    /// A checkpoint forgets the list of segments.
     SegmentsForgotten,
     /// A checkpoint forgets which pages are gone.
     GoneForgotten,
-    /// Segments are opened without what the checkpoint knows of them.
+    /// Segments are opened without the checkpoint's manifest.
     ManifestUnread,
-    /// Recovery does not look which records are in pages: what the journal has too comes twice.
+    /// Recovery does not check which records are in pages, so messages that the journal has too
+    /// come twice.
     PagesUnlisted,
-    /// Recovery looks at pages before it knows what was settled of them.
+    /// Recovery reads pages before it knows which of their entries are settled.
     PagesBeforeSettles,
-    /// The last entry of each page that is read is lost.
+    /// The last entry of each page is lost when the page is read.
     PageCutShort,
-    /// The last message of a page that is read in the journal is not there.
+    /// The last message of each page read from the journal is missing.
     JournalPageCutShort,
-    /// Messages of files that are written anew at a start are taken for such that stay.
+    /// Messages in files that are rewritten at start count as staying in the journal.
     RewrittenStays,
-    /// Queues are not told of some of their pages.
+    /// Some page results never reach their queues.
     PageNewsLost,
-    /// A timer gives out what is due a second later.
+    /// A timer lets time run a second ahead, so delayed messages are due early.
     DueEarly,
-    /// Settles and cancels of delayed messages leave no record.
+    /// Settles and cancellations of delayed messages are not recorded.
     DelayedSettleUnrecorded,
     /// Recovery does not read pages of delayed messages.
     DelayedPagesUnread,
-    /// Recovery reads pages of delayed messages before it knows what was settled of them.
+    /// Recovery reads pages of delayed messages before it knows which are settled.
     DelayedPagesBeforeSettles,
     /// An end without a last checkpoint counts as clean.
     CleanWithoutCheckpoint,
-    /// Connections that are there at a clean end do not give back what they had.
+    /// Connections open at a clean end do not release their deliveries.
     EndWithoutRelease,
-    /// The mark of a clean end is not taken away by the next start.
+    /// The next start does not remove the mark of a clean end.
     CleanMarkStays,
-    /// Publishers are not told that a queue is shorter.
+    /// Publishers are not told that a queue has room again.
     LostUnthrottle,
-    /// Ids whose messages leave the journal are not written anew.
+    /// Ids of messages that leave the journal are not recorded again.
     DedupUnrecorded,
-    /// Recovery does not read ids that were written anew.
+    /// Recovery ignores ids that were recorded again.
     DedupUnread,
-    /// The window of ids that were written anew begins with the start.
+    /// The window of ids that were recorded again restarts with the broker.
     DedupAnew,
-    /// Recovery passes over messages that are settled, and over their ids.
+    /// Recovery ignores settled messages, and with them their ids.
     SettledIdsForgotten,
-    /// The broker believes that the journal takes records of any length.
+    /// The broker assumes that the journal accepts records of any length.
     LengthUnlimited,
-    /// Records that are too long for the journal are cut.
+    /// Records too long for the journal are truncated.
     LongRecordsCut,
     /// A checkpoint that the journal refused counts as written.
     RefusedFrees,
-    /// Publishers are not told that there is room on the disk again.
+    /// Publishers are not told that the disk has room again.
     LostRoomEnd,
-    /// Journal files that could not be made for want of room are never made.
+    /// Journal files that could not be created for lack of room are never created.
     RoomUnseen,
-    /// While publishers wait for the disk nobody is read.
+    /// While publishers wait for the disk, no connection is read.
     DiskFullStopsReading,
-    /// Journal files that nobody needs keep their room, and are not used again.
+    /// Unneeded journal files keep their space and are not reused.
     FreedFilesStay,
     /// The rejection of a pending dead letter is not recorded.
     RejectionUnrecorded,
-    /// A message that was rejected is settled at once, and only later recorded where the dead go.
+    /// A rejected message is settled at once, and its dead letter recorded only later.
     PendingDeadLetterSettled,
-    /// A rejected message that is pending is not copied when its journal file goes.
+    /// A pending dead letter is not copied when its journal file is freed.
     PendingDeadLetterNotCopied,
     /// The checkpointer does not record again that messages in pages were rejected.
     RejectionUncounted,
-    /// Recovery passes over that messages were rejected.
+    /// Recovery ignores rejections.
     RejectionUnread,
-    /// Dead letters that were pending when the broker ended stay where they are.
+    /// Dead letters that were pending when the broker ended stay pending.
     PendingDeadLetterNotWoken,
-    /// A queue with pending dead letters is not woken to try again.
+    /// A queue with pending dead letters is not woken to retry.
     LostRetry,
     /// A NATS subscription is made without its queue group.
     GroupForgotten,
-    /// A NATS subscription goes on after the deliveries that its client limited it to.
+    /// A NATS subscription continues beyond its limit of deliveries.
     LimitForgotten,
-    /// A reply by NATS goes to the inbox of another session.
+    /// A NATS reply goes to the inbox of another session.
     ReplyMisdirected,
     /// A PING is answered before the operation ahead of it is done.
     PongTooEarly,
-    /// A live delivery to a NATS client of another connection is dropped.
+    /// A live delivery to a NATS client on another connection is dropped.
     LiveDeliveryLost,
-    /// The verdict of a login goes to another connection whose login is checked too.
+    /// The verdict on a login goes to another connection that is logging in.
     LoginMisdirected,
-    /// A purge leaves no record.
+    /// A purge is not recorded.
     PurgeUnrecorded,
-    /// Unbound bindings and deleted exchanges leave no record.
+    /// Unbinding and exchange deletion are not recorded.
     UnbindUnrecorded,
-    /// A queue with a single active consumer gives to all its consumers.
+    /// A queue with a single active consumer delivers to all its consumers.
     TwoActiveConsumers,
     /// Deliveries to an internal client are not charged to its credit.
     InternalCreditUncharged,
-    /// While an answer of one session waits for the disk, no session of its connection is written to.
+    /// While one session has a held answer, no session of the connection is written.
     SessionsWaitTogether,
-    /// A session that ends gives back nothing of what it had not settled.
+    /// An ended session does not release its unsettled deliveries.
     SessionForgotten,
-    /// With a session's unsettled deliveries those of the other sessions of its connection are given back.
+    /// The end of a session also releases the deliveries of the connection's other sessions.
     NeighbourReleased,
-    /// The sessions of a connection have one window together, in place of their own.
+    /// The sessions of a connection share one window instead of having their own.
     WindowShared,
-    /// The answer to a session's end leaves ahead of its last confirm.
+    /// The answer to a session's end overtakes its last confirm.
     CloseOvertakes,
-    /// An AMQP consumer is made without the prefetch count that its client set before.
+    /// An AMQP consumer ignores the prefetch count set before.
     PrefetchForgotten,
-    /// A link of AMQP 1.0 has one credit more than its client granted.
+    /// An AMQP 1.0 link gets one credit more than its client granted.
     LinkCreditOneMore,
-    /// With a range of deliveries the one behind it is settled.
+    /// Settling a range of deliveries also settles the next one.
     SettledOneTooMany,
-    /// A delivery that was accepted is released.
+    /// An accepted delivery is released.
     AcceptedReleased,
-    /// A delivery that was released is rejected.
+    /// A released delivery is rejected.
     ReleasedRejected,
-    /// A message of a transaction is published at once, whatever becomes of that.
+    /// A message of a transaction is published at once, whatever the outcome.
     PostedOutside,
-    /// A delivery that a transaction is to settle stays unsettled when that is committed.
+    /// A delivery that a transaction settles stays unsettled when it commits.
     RetirementForgotten,
-    /// A transaction that is committed is rolled back.
+    /// A commit rolls the transaction back.
     CommitRollsBack,
-    /// A transaction that is rolled back is committed.
+    /// A rollback commits the transaction.
     RollbackCommits,
-    /// A session sends more transfers than its client has room for.
+    /// A session sends more transfers than its client's window allows.
     WindowUnbounded,
-    /// A drained link gives no answer.
+    /// A drained link does not answer.
     DrainUnanswered,
-    /// A drained link says that it has used less than it was granted.
+    /// A drained link reports less use of its credit than it had.
     DrainMiscounted,
-    /// The last of several messages that were accepted together has no outcome.
+    /// The last of several messages accepted together gets no outcome.
     OutcomesOneTooFew,
-    /// A message in several transfers lacks what is in the later ones.
+    /// A message in several transfers lacks the content of the later ones.
     PartLost,
 }
 
 impl Bug {
-    /// Every planted bug with the properties of which one has to catch it.
+    /// Every planted bug, with the properties of which one must catch it.
     pub const ALL: [(Bug, &'static [Property]); 116] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),

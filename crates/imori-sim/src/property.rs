@@ -1,85 +1,91 @@
-//! Properties that hold in every run.
+//! The properties checked in every run.
 
 use std::fmt;
 
-/// A property of the broker, which a run can show to be broken.
+/// A property of the broker that a run can prove broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Property {
     /// Locks are taken in the order topology, queue, outbound, and queues by rising id.
     LockOrder,
-    /// Nobody waits for a lock for ever.
+    /// No thread waits for a lock forever.
     Deadlock,
     /// No code panics.
     Panic,
-    /// The broker sends whole frames with the right headers and body, and an error is the last of them.
+    /// The broker sends only whole frames with the right headers and body, and nothing after an
+    /// error.
     Framing,
-    /// From one publishing session to one receiving session, order is kept, across cells too.
+    /// Messages from one publishing session to one receiving session keep their order, across cells
+    /// too.
     Order,
-    /// The order on the wire is that in which deliveries were given out: their numbers rise by one.
+    /// Deliveries are on the wire in the order of delivery: their numbers rise by one.
     WireOrder,
-    /// Every message that a queue took is delivered and settled, or dead-lettered, expired or dropped by rule.
+    /// Every message that a queue accepted is delivered and settled, dead-lettered, expired, or
+    /// dropped by a rule.
     Loss,
-    /// A message is with one consumer at a time, and marked when it comes again; never after it was accepted.
+    /// A message is with one consumer at a time, is marked when redelivered, and never returns once
+    /// accepted.
     Duplication,
-    /// A consumer never has more unsettled deliveries than its prefetch count, nor more deliveries than it asked for.
+    /// A consumer never has more unsettled deliveries than its prefetch count, nor more deliveries
+    /// than it requested.
     Credit,
-    /// After the receipt of SUBSCRIBE every publish reaches it, after that of UNSUBSCRIBE none.
+    /// A subscription gets every publish after its receipt, and none after the receipt of
+    /// UNSUBSCRIBE.
     Visibility,
-    /// A message is dead-lettered only for a reason that its queue has.
+    /// Messages are dead-lettered only for reasons that apply to their queue.
     DeadLetter,
-    /// The gauge is charged with the messages that wait, and with nothing when none waits.
+    /// The memory gauge equals the charges of waiting messages, and is zero if none waits.
     Memory,
-    /// A reply reaches the owner of its inbox, once, and nobody else.
+    /// A reply reaches the owner of its inbox, once, and no other client.
     InboxPrivacy,
-    /// No more than its limit and one message is unsent on a connection.
+    /// A connection never exceeds its limit of unsent bytes by more than one message.
     Bounds,
-    /// Receipts come in the order of the frames that asked for them, and all of them come.
+    /// Receipts arrive, all of them, in the order of their frames.
     Receipts,
-    /// When nothing moves any more, no message waits that a consumer could take, and nothing is unsent.
+    /// At rest, no message waits that a consumer could take, and no output is unsent.
     Starvation,
-    /// Messages over their time to live leave their queue without being asked.
+    /// Expired messages leave their queue without any client's help.
     Expiry,
-    /// A delayed message is given to nobody before it is due, and then to a reader. A cancelled one is gone, and
-    /// only one that nobody was given can be cancelled.
+    /// A delayed message is delivered when it is due and not before. Only an undelivered one can be
+    /// cancelled, and then it is gone.
     Delay,
-    /// A queue with a window gives out one message of an id within it, restarts or not. All of them are
-    /// confirmed, and after the window the next is taken.
+    /// A queue with a de-duplication window delivers one message per id within it, across restarts.
+    /// Duplicates are confirmed too, and after the window an id is accepted again.
     Dedup,
-    /// While the disk has no room, readers and settles go on. Once it has some, publishers go on soon, and
-    /// dead letters move to their queues.
+    /// While the disk has no room, reading and settling continue. Once there is room, publishers
+    /// soon continue and dead letters move.
     Room,
-    /// A message too long for a journal file is refused to its publisher, who is told the limit. Nobody
-    /// gets it, nor any other message of its transaction.
+    /// A message too long for a journal file is refused with the limit. Neither it nor any other
+    /// message of its transaction is delivered.
     Refusal,
-    /// Connections and their queues, when they are gone, leave nothing.
+    /// Ended connections and their queues leave nothing behind.
     Leftovers,
-    /// Confirmed messages outlive what their level says; messages settled for certain do not come back;
-    /// nothing else is there, and no byte is changed.
+    /// Confirmed messages survive what their level promises, durable settles stay settled, nothing
+    /// else appears, and no byte changes.
     Durability,
-    /// Of a transaction, and of a move to where the dead go, all outlives the broker or nothing.
+    /// A transaction, or the move of a dead letter, survives entirely or not at all.
     Atomicity,
-    /// The broker opens what any end of it has left, and sees no damage there.
+    /// The broker opens its store after any end and finds no damage.
     Recovery,
-    /// A receipt says the level of the queue.
+    /// A receipt promises the level of its queue.
     Level,
-    /// Only a client with the right password is let in, and none of these is refused.
+    /// Clients with the right password are let in, and no others.
     Login,
-    /// A purge drops what waits, and none of it comes back, whatever happens after its confirm.
+    /// A purge drops all ready messages, and none returns after its confirm, whatever happens.
     Purge,
-    /// An answer that waits for the disk holds up no other session of its connection.
+    /// An answer that waits for the disk does not hold up other sessions of its connection.
     Apart,
-    /// The end of a session gives back all that it had not settled, and nothing that others have.
+    /// An ended session releases all its unsettled deliveries, and no others.
     Release,
-    /// A queue with a single active consumer gives to one at a time, until that one goes.
+    /// A queue with a single active consumer delivers to one at a time, until that one is gone.
     SingleActive,
 }
 
-/// A property that was broken, and how.
+/// A broken property, with the observation that proves it.
 #[derive(Debug, Clone)]
 pub struct Violation {
     /// The property.
     pub property: Property,
-    /// The observation that shows it.
+    /// The observation.
     pub text: String,
 }
 

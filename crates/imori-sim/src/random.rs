@@ -1,8 +1,8 @@
-//! The one source of chance: everything that a run decides comes from its seed.
+//! The only source of randomness: every decision of a run follows from its seed.
 
 use std::cell::Cell;
 
-/// Numbers that follow from a seed (SplitMix64).
+/// A random number generator, seeded (SplitMix64).
 #[derive(Debug)]
 pub(crate) struct Random(Cell<u64>);
 
@@ -19,27 +19,27 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`; 0 where that is 0.
+    /// A number below `end`; 0 if `end` is 0.
     pub(crate) fn below(&self, end: usize) -> usize {
         (self.next() >> 11) as usize % end.max(1)
     }
 
-    /// A number between two, both included.
+    /// A number from `first` to `last`, both included.
     pub(crate) fn between(&self, first: usize, last: usize) -> usize {
         first + self.below(last.saturating_sub(first) + 1)
     }
 
-    /// True `part` times out of `whole`.
+    /// True with a probability of `part` in `whole`.
     pub(crate) fn chance(&self, part: usize, whole: usize) -> bool {
         self.below(whole) < part
     }
 
-    /// One of these, which are not none.
+    /// A random item; `items` must not be empty.
     pub(crate) fn pick<'a, T>(&self, items: &'a [T]) -> &'a T {
         items.get(self.below(items.len())).expect("there is something to pick from")
     }
 
-    /// The index of a weight, the more likely the greater it is.
+    /// A random index, weighted by these weights.
     pub(crate) fn weighted(&self, weights: &[usize]) -> usize {
         let mut left = self.below(weights.iter().sum());
         for (index, weight) in weights.iter().enumerate() {

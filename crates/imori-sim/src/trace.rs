@@ -1,8 +1,8 @@
-//! The trace of a run: a number that equal runs share, and lines for people.
+//! The trace of a run: a hash that equal runs share, and lines for people.
 
 use std::cell::Cell;
 
-/// Receives each line of a trace, without a line break.
+/// A function that receives each line of a trace, without its line break.
 pub type TraceReader = fn(&str);
 
 /// The trace of one run.
@@ -17,7 +17,7 @@ impl Trace {
         Trace { hash: Cell::new(0xcbf2_9ce4_8422_2325), reader }
     }
 
-    /// Notes an event: the words make the number, the text is made only for people.
+    /// Notes an event: the words enter the hash; the text is only produced for a reader.
     pub(crate) fn note(&self, words: &[u64], text: impl FnOnce() -> String) {
         for word in words {
             self.mix(*word);
@@ -27,7 +27,7 @@ impl Trace {
         }
     }
 
-    /// Notes bytes.
+    /// Adds bytes to the hash.
     pub(crate) fn note_bytes(&self, bytes: &[u8]) {
         let mut chunks = bytes.chunks_exact(8);
         for chunk in &mut chunks {
@@ -38,7 +38,7 @@ impl Trace {
         self.mix(rest);
     }
 
-    /// The number that equal runs share.
+    /// The hash that equal runs share.
     pub(crate) fn hash(&self) -> u64 {
         self.hash.get()
     }

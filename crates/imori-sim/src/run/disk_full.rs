@@ -1,4 +1,4 @@
-//! The disk has no room for a while: others take it and give it back, or what is consumed does.
+//! Disk room that other users of the disk take and give back, and slow disks.
 
 use std::time::Duration;
 
@@ -14,20 +14,21 @@ use crate::model::Reads;
 use crate::planted::Bug;
 use crate::property::Property;
 
-/// How often the server looks while publishers wait.
+/// How often the server checks the room while publishers wait.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Looks for which time has to pass until those who write pages have waited for too long.
+/// Futile looks after which page writers have waited too long.
 const LOOKS_OF_PAGER: usize = 4;
 
-/// Looks for which time has to pass until nothing but others can give room.
+/// Futile looks after which only other users of the disk can make room.
 const LOOKS_MAX: usize = 8;
 
 /// How long publishers may wait once there is room and nothing else that they wait for.
 const END_MAX: Duration = Duration::from_secs(1);
 
-/// Journal files for which a disk has room that, with nothing waiting, is not short: those that are written to, ready
-/// and made free, those that have to be free before publishers go on, and what the file system rounds.
+/// The disk size, in journal files, that suffices if no message waits. It covers files in use,
+/// ready and free, those that must be free before publishers continue, and rounding by the file
+/// system.
 const FILES_ENOUGH: u64 = 10;
 
 impl Simulation {
@@ -62,21 +63,22 @@ impl Simulation {
         }
     }
 
-    /// When the server looks next, if publishers wait for that.
+    /// When the server looks at the room next, if publishers wait for it.
     pub(crate) fn next_look(&self) -> Option<Time> {
         let is_short = {
             let log = self.shared.log.borrow();
             !log.has_failed && (log.is_stalled() || log.is_space_low)
         };
-        // It looks also when nobody waits; but who is to go on need not.
+        // The server also looks when no publisher waits, but the run does not depend on that.
         let waits = is_short || self.shared.memory.is_disk_alarmed();
         let (now, looked_at) = (self.shared.clock.get(), self.disk_full.looked_at);
-        // Whatever else happens meanwhile.
+        // Always later than now, whatever else happened meanwhile.
         let next = looked_at.after(LOOK_EVERY).max(now.after(Duration::from_micros(1)));
         (waits && self.disk_full.looks <= 2 * LOOKS_MAX).then_some(next)
     }
 
-    /// Looks at the room after nothing else was left to do. If that does not help, others give room back.
+    /// Looks at the room when nothing else can happen. After some looks in vain, others free their
+    /// space.
     pub(crate) fn look_in_vain(&mut self) {
         self.disk_full.looks += 1;
         self.shared.gives_up.set(self.disk_full.looks > LOOKS_OF_PAGER);
@@ -92,7 +94,8 @@ impl Simulation {
         self.look_at_space();
     }
 
-    /// Nothing is left to do but to look: who may go on by now has been told.
+    /// Checks that publishers do not wait after the shortage ended: by now they must have been
+    /// resumed.
     fn check_end_in_time(&self) {
         let (shared, now, ended_at) = (&self.shared, self.shared.clock.get(), self.disk_full.ended_at);
         let is_late = ended_at.is_some_and(|at| at.after(END_MAX) < now);
@@ -103,7 +106,8 @@ impl Simulation {
         }
     }
 
-    /// Others take so much room before all queues are drained that there is too little, until they are.
+    /// In some runs, takes so much room before the queues are drained that only draining relieves
+    /// it.
     pub(crate) fn take_room(&mut self) {
         if self.workload.room_every.is_none() || self.shared.random.chance(1, 2) {
             return;
@@ -123,7 +127,7 @@ impl Simulation {
         self.disk_full.ended_at = (bytes == u64::MAX).then(|| self.shared.clock.get());
     }
 
-    /// As the server's watch does.
+    /// Looks at the room like the server's watch does.
     pub(crate) fn look_at_space(&mut self) {
         let shared = &self.shared;
         if shared.log.borrow().has_failed {
@@ -138,7 +142,8 @@ impl Simulation {
         if is_high {
             shared.memory.raise_disk_alarm();
         }
-        // The checkpointer looks several times as often, and may have room now for what it could not copy.
+        // The checkpointer looks more often in the server, and may now have room for copies it
+        // could not make.
         shared.threads.kept.set(Lsn::NONE);
         shared.threads.spared.set(0);
         if std::mem::replace(&mut self.disk_full.was_high, is_high)
@@ -153,12 +158,13 @@ impl Simulation {
         }
     }
 
-    /// Publishers wait, and nothing moves: who reads and settles may not wait.
+    /// Checks that clients which only read and settle are served while publishers wait.
     fn check_short(&self) {
         let shared = &self.shared;
         let mut waiting = Vec::new();
         shared.queues.each(|_, queue| waiting.push((queue.name().clone(), queue.ready_len())));
-        // What publishes waits, and what the same client says behind that, perhaps in a transaction that it gave up.
+        // A publishing client waits, and so does everything it sent afterwards, even if it gave the
+        // transaction up.
         let publishes = |client: &Client| {
             let is_on = |session: usize| {
                 let session = self.model.sessions.get(session);
@@ -204,7 +210,7 @@ impl Simulation {
         }
     }
 
-    /// Checks that files nobody needs take no room.
+    /// Checks that unneeded files do not cause the shortage.
     fn check_drained(&self) {
         let shared = &self.shared;
         let mut messages = 0;
@@ -212,7 +218,7 @@ impl Simulation {
             messages += queue.ready_len() + queue.delayed_len() + queue.unsettled_len();
         });
         let log = shared.log.borrow();
-        // Where not even one file can be made, nothing that is settled can be written.
+        // With no room for even one file, settles cannot be recorded either.
         let (room, used) = (log.device.room_bytes(), log.device.used_bytes().unwrap_or(0));
         let is_enough =
             room >= log.mark(FILES_ENOUGH) && room.saturating_sub(used) >= log.mark(1) - log.mark(0);

@@ -1,4 +1,4 @@
-//! A run: what a seed begins, who goes on at each step, and how the broker ends and begins again meanwhile.
+//! A run: its setup from the seed, its scheduler, and how the broker ends and restarts meanwhile.
 
 mod run;
 mod restarts;

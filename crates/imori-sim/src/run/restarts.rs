@@ -1,4 +1,4 @@
-//! The broker ends, by a word or without, and another goes on from what is on the disk.
+//! Ends the broker, cleanly or not, and restarts it from the disk.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -14,11 +14,11 @@ use crate::machine::{STORE_THREADS, Status};
 use crate::property::Property;
 use crate::store::restore;
 
-/// So many times as often it may end while dead letters are pending.
+/// How many times more often the broker ends while dead letters are pending.
 const PENDING_RARITY: usize = 4;
 
 impl Simulation {
-    /// The disk has failed, or the seed has it so.
+    /// Whether the broker ends now: after a disk failure, or because the seed decides so.
     pub(crate) fn is_crash_due(&mut self) -> bool {
         let shared = &self.shared;
         if shared.log.borrow().has_failed {
@@ -34,12 +34,12 @@ impl Simulation {
         is_due
     }
 
-    /// The broker ends, by a word or without, and another goes on.
+    /// Ends the broker, cleanly or not, and starts another.
     pub(crate) fn end(&mut self) -> Option<()> {
         if self.workload.stops && self.shared.random.chance(1, 2) { self.stop() } else { self.crash() }
     }
 
-    /// The broker is told to stop, and ends by itself, unless something else ends it meanwhile.
+    /// Stops the broker in order, unless a crash interrupts that.
     fn stop(&mut self) -> Option<()> {
         self.model.has_stopped = true;
         let ends_before = self.model.crashes.len();
@@ -87,7 +87,8 @@ impl Simulation {
         self.shared.cells.iter().any(|cell| !cell.tasks.borrow().is_empty())
     }
 
-    /// The threads of the journal end; tells whether the end is marked as clean, for certain or perhaps, if it may be.
+    /// Lets the journal's threads finish. Returns whether the mark of a clean end is certainly
+    /// durable, or `None` if the end must not be marked.
     fn finish(&mut self) -> Option<bool> {
         loop {
             let mut steps = self.shared.log.borrow().steps();
@@ -110,7 +111,7 @@ impl Simulation {
         Some(is_marked)
     }
 
-    /// The broker ends without a word.
+    /// Crashes the broker and starts another.
     pub(crate) fn crash(&mut self) -> Option<()> {
         let has_lost = self.shared.log.borrow().device.disk.state().has_lost();
         let kind = match has_lost || self.shared.random.chance(1, 2) {
@@ -120,7 +121,7 @@ impl Simulation {
         self.go_on(kind)
     }
 
-    /// Another broker goes on from what is on the disk.
+    /// Starts another broker from what the last one left on the disk.
     fn go_on(&mut self, kind: EndKind) -> Option<()> {
         self.coroutines.clear();
         self.shared.note_end_with_pending();
@@ -174,17 +175,18 @@ impl Simulation {
         if self.shared.is_violated() { None } else { Some(()) }
     }
 
-    /// Opens what an end has left; that can end too, by a power cut, and is done again. Gives the worse of both ends.
+    /// Opens the store that an end left. A power cut may interrupt the opening, which is then
+    /// repeated; the returned kind is the worse of both ends.
     fn reopen(&mut self, state: &State, kind: EndKind) -> Option<(Store, Found, EndKind)> {
         let shared = &self.shared;
         let left = |state: &State, kind: EndKind| match kind {
             EndKind::Kill => state.clone(),
             EndKind::PowerCut => state.crash(&mut sim_disk::Random(shared.random.next())),
-            // The machine may go down right after it.
+            // The machine may lose power right after the clean end.
             EndKind::Clean if shared.random.chance(1, 2) => state.clone(),
             EndKind::Clean => state.crash(&mut sim_disk::Random(shared.random.next())),
         };
-        // The system numbers its starts.
+        // A power cut restarts the machine, which counts its boots.
         let start_again =
             |kind| shared.boot.set(shared.boot.get().wrapping_add(u8::from(kind == EndKind::PowerCut)));
         start_again(kind);
@@ -211,7 +213,7 @@ impl Simulation {
                 is_interrupted = true;
             }
         }
-        // On a disk that is full it may not come up, until others make room.
+        // A full disk may prevent the start until other users free space.
         let mut opened = open(state.clone(), room_bytes, false);
         if opened.is_err() && room_bytes < u64::MAX {
             opened = open(state, u64::MAX, false);
@@ -236,7 +238,7 @@ impl Simulation {
         }
     }
 
-    /// Sometimes the disk fails, or has no room for a while.
+    /// Injects a disk fault into some runs.
     pub(crate) fn plan_trouble(&self) {
         let random = &self.shared.random;
         if !self.workload.has_disk_trouble || random.chance(1, 2) {

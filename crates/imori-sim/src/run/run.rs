@@ -1,4 +1,4 @@
-//! A run from its beginning to its end: what clients are about, and what has to hold when they are done.
+//! The course of a run: the phases of its clients, and the checks at the end.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -13,24 +13,24 @@ use crate::workload::Workload;
 /// The result of a run.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// A number that equal runs share.
+    /// The hash that equal runs share.
     pub hash: u64,
-    /// Decisions that were made.
+    /// The number of decisions.
     pub steps: u64,
-    /// Ends of the broker that were looked at.
+    /// The number of crash images checked.
     pub points: u64,
-    /// A dead letter was pending for want of room where the dead go.
+    /// Whether a dead letter was ever pending for lack of room.
     pub has_pending_dead_letters: bool,
-    /// Ends of the broker meanwhile.
+    /// How often the broker ended while a dead letter was pending.
     pub ends_with_pending: u64,
     /// Sessions that ended beside others of their connection.
     pub goodbyes: Goodbyes,
-    /// The property that was broken, if one was.
+    /// The first violation, if any.
     pub violation: Option<Violation>,
 }
 
 impl Simulation {
-    /// Runs to the end, or to the first violation.
+    /// Runs to the end or to the first violation.
     pub(crate) fn run(&mut self) -> Outcome {
         self.run_phases();
         let shared = &self.shared;
@@ -82,20 +82,21 @@ impl Simulation {
             self.patience = REST;
         }
         if self.workload.mark_bytes.is_some() {
-            // Only who drains queues ends an alarm.
+            // Draining the queues is what ends an alarm.
             self.drain()?;
             self.end_alarm()?;
         }
         self.leave()?;
         let charged = self.shared.memory.gauge().bytes();
         self.shared.trace.note(&[charged as u64], || self.inventory());
-        // What was due, and had no room in memory, is charged with what it is found by, too.
+        // Delayed messages that were due but found no room in memory are charged for their index,
+        // too.
         let mut has_delayed = false;
         self.shared.queues.each(|_, queue| has_delayed |= queue.delayed_len() > 0);
         self.take_room();
         self.drain()?;
         if has_delayed {
-            // A due message that had no room in memory held up those that are due after it.
+            // A due message without room in memory held up those due after it.
             self.patience = LONG_REST;
             self.rest("waiting for what was held up")?;
             self.patience = REST;
@@ -104,11 +105,12 @@ impl Simulation {
         let expected = expected_charge(&self.model, &waiting);
         self.leave()?;
         check_end(&self.shared, &self.model);
-        // One that died was copied by its record: it may share nothing any more with where it is alive.
+        // Recovery copies a dead letter from its record, so queues may no longer share the message.
         let is_unknown = !self.model.crashes.is_empty() && waiting.values().any(|queues| *queues > 1);
-        // What is on disk alone is not charged: what is too long for memory, and what a start found in pages.
+        // Messages that are only on disk are not charged: those too long for memory, and those
+        // restored from pages.
         let may_be_on_disk = self.workload.paging.is_short() || !self.model.crashes.is_empty();
-        // A restored queue with too much in it drops that when more comes or is read.
+        // A restored queue over its bound drops messages only when more arrive or are read.
         let may_drop =
             !self.model.crashes.is_empty() && self.model.queues.iter().any(|queue| queue.is_bounded);
         let is_charged = charged == expected || may_be_on_disk && charged < expected;
@@ -121,7 +123,7 @@ impl Simulation {
         None
     }
 
-    /// Makes the queues that have to be there before anybody uses them.
+    /// Declares the queues that must exist before clients use them.
     fn prepare(&mut self) -> Option<()> {
         self.connect_stomp(0);
         let shared = Rc::clone(&self.shared);
@@ -144,8 +146,7 @@ impl Simulation {
         self.rest("preparing")
     }
 
-    /// Tells whether a queue has to be there before anybody uses it. Clients other than those
-    /// of STOMP declare none.
+    /// Whether a queue must exist before clients use it; only STOMP clients declare queues.
     fn is_to_be_there(&self, queue: usize) -> bool {
         let spec = self.model.queue(queue);
         let Workload { nats_share, inside_share, channel_share, .. } = self.workload;
@@ -153,7 +154,7 @@ impl Simulation {
         spec.is_dead_letter_queue || has_others && spec.is_kept()
     }
 
-    /// Everybody reads again; some settle what they have.
+    /// Lets every client read again, and some clients settle everything.
     fn settle(&mut self) -> Option<()> {
         let shared = Rc::clone(&self.shared);
         let settles_all = self.workload.mark_bytes.is_some();
@@ -170,8 +171,8 @@ impl Simulation {
         self.rest("settling")
     }
 
-    /// Clients that have parked all they may are not heard, nor are their settles: those who hold what
-    /// keeps the alarm on have to go. Without them it ends.
+    /// Ends the alarm by resetting clients. A client that parked its limit is not read, so it can
+    /// never settle the messages that keep up the alarm.
     fn end_alarm(&mut self) -> Option<()> {
         let shared = Rc::clone(&self.shared);
         if !shared.memory.is_alarmed() {
@@ -182,7 +183,7 @@ impl Simulation {
             client.reset(&shared, &mut self.model);
         }
         self.rest("ending the alarm")?;
-        // Queues of those who went may have come up again.
+        // The deliveries of the reset clients may be ready again.
         self.drain()?;
         if shared.memory.is_alarmed() {
             shared.violate(Property::Memory, || format!("the alarm does not end: {}", self.inventory()));
@@ -191,7 +192,7 @@ impl Simulation {
         Some(())
     }
 
-    /// Everybody goes.
+    /// Ends every client.
     fn leave(&mut self) -> Option<()> {
         let shared = Rc::clone(&self.shared);
         for client in self.clients.iter_mut().filter(|client| !client.is_ended()) {
@@ -207,7 +208,7 @@ impl Simulation {
         self.rest("leaving")
     }
 
-    /// One client reads every queue there is to its end.
+    /// Connects a client that drains every queue.
     fn drain(&mut self) -> Option<()> {
         let shared = Rc::clone(&self.shared);
         self.connect_stomp(0);
@@ -234,7 +235,7 @@ impl Simulation {
         self.rest("draining")
     }
 
-    /// The messages that wait in each queue, for people.
+    /// The charge and the messages of each queue, for people.
     fn inventory(&self) -> String {
         let mut text = format!("{} bytes are charged", self.shared.memory.gauge().bytes());
         self.shared.queues.each(|_, queue| {
@@ -248,7 +249,7 @@ impl Simulation {
         text
     }
 
-    /// The messages that waited when the queues were drained, and in how many queues each did.
+    /// The messages that the draining client received, each with its number of queues.
     fn drained(&self) -> BTreeMap<usize, usize> {
         let drainer = self.clients.last().map(|client| client.session);
         let mut waiting = BTreeMap::new();

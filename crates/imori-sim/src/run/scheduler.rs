@@ -1,4 +1,5 @@
-//! The scheduler: at each step the seed picks a cell, a client, a thread of the store or the disk; else time passes.
+//! The scheduler: at each step the seed picks a cell, a client, a store thread or the disk;
+//! otherwise time passes.
 
 use std::rc::Rc;
 
@@ -14,17 +15,18 @@ use crate::machine::Status;
 use crate::planted::Bug;
 use crate::property::Property;
 
-/// Decisions after which a run is taken not to come to rest.
+/// The number of decisions after which a run counts as never at rest.
 const STEPS_MAX: u64 = 300_000;
 
-/// Ends of the broker after which they are looked at less often, and after as many more again.
+/// Checked crash images per step of rarity: each time this many were checked, further checks become
+/// rarer.
 const POINTS_PER_RARITY: usize = 8;
 
-/// So many actions of a client that has a channel come to one of an operator that closes its connection.
+/// One in this many actions on a channel is an operator closing the connection.
 const CLOSURE_RARITY: usize = 80;
 
 impl Simulation {
-    /// Lets everything happen until nothing does; `None` where that showed a violation.
+    /// Runs until nothing can happen any more; `None` after a violation.
     pub(crate) fn rest(&mut self, phase: &str) -> Option<()> {
         self.shared.trace.note(&[phase.len() as u64], || format!("-- {phase}"));
         while self.step() {
@@ -47,7 +49,7 @@ impl Simulation {
         if shared.is_violated() { None } else { Some(()) }
     }
 
-    /// Lets one of those go on who can; false where nobody can and no time will change that.
+    /// Lets one participant continue; false if none can, now or later.
     pub(crate) fn step(&mut self) -> bool {
         if self.is_crash_due() {
             return self.end().is_some();
@@ -71,7 +73,7 @@ impl Simulation {
         let mut steps = shared.log.borrow().steps();
         let has_others = steps.len() > 1 || !ready.is_empty() || !clients.is_empty();
         if has_others && shared.random.chance(self.workload.define_delay, 64) {
-            // Definitions stay for long in the journal alone.
+            // Keeps definitions in the journal alone for long.
             steps.retain(|step| *step != Step::Define);
         }
         let is_disk_alone = !steps.is_empty() && ready.is_empty() && clients.is_empty();
@@ -111,13 +113,13 @@ impl Simulation {
         }
     }
 
-    /// One of the store's threads goes on; then each end of the broker meanwhile may be looked at.
+    /// Runs a step of the store, and checks some of the crash images that it passes through.
     pub(crate) fn watched(&mut self, go_on: impl FnOnce(&mut Simulation)) {
         let disk = self.shared.log.borrow().device.disk.clone();
         if self.workload.persistent_share > 0 {
             disk.watch();
         }
-        // Clients may know more than when the disk was changed last.
+        // Clients may have learned more since the last change of the disk.
         if self.shared.random.chance(1, 2) {
             self.look_at(&disk.state());
         }
@@ -150,7 +152,8 @@ impl Simulation {
         }
     }
 
-    /// The more ends of a run were looked at, the rarer it is done: long runs would take most of the time.
+    /// Checks a crash image, more rarely the more were checked: long runs would take most of the
+    /// time.
     fn look_at(&self, state: &State) {
         let shared = &self.shared;
         let rarity = 2 + usize::try_from(shared.points.get()).unwrap_or(usize::MAX) / POINTS_PER_RARITY;
@@ -211,7 +214,7 @@ impl Simulation {
         self.follow(index);
     }
 
-    /// An operator closes a client's connection, if its cell has taken it over.
+    /// Lets an operator close a client's connection, if its cell has accepted it.
     fn close_by_operator(&mut self, index: usize) {
         let Some(connection) = self.clients.get(index).map(|client| Rc::clone(&client.connection)) else {
             return;
@@ -229,8 +232,8 @@ impl Simulation {
         cell.closures.borrow_mut().push_back(connection.pipe);
     }
 
-    /// Others follow the sessions that ended in a turn of this client, with the actions that these had left: on the same
-    /// channel, or by another connection where that is gone.
+    /// Replaces sessions of this client's connection that ended with actions left: on the same
+    /// channel, or on a new connection if this one is gone.
     fn follow(&mut self, index: usize) {
         let Some(connection) = self.clients.get(index).map(|client| Rc::clone(&client.connection)) else {
             return;
@@ -254,7 +257,7 @@ impl Simulation {
         }
     }
 
-    /// Looks at what the broker had for connections that it has let go.
+    /// Reads the unwritten output of connections that the broker has ended.
     pub(crate) fn read_last_bytes(&mut self) {
         for pipe in self.shared.let_go.take() {
             let has_last_bytes = self.shared.network.pipe(pipe).has_last_bytes;

@@ -1,4 +1,4 @@
-//! A simulated broker and its clients, as a seed begins it.
+//! The setup of a simulated broker and its clients from a seed.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,14 +26,14 @@ use crate::store::StoreThread;
 use crate::trace::{Trace, TraceReader};
 use crate::workload::Workload;
 
-/// Bytes of a cell's stack: the broker's verbs nest a few closures deep.
+/// Bytes of a coroutine's stack; the broker's verbs nest a few closures deep.
 const STACK_BYTES: usize = 256 * 1024;
 
-/// How far a run looks for something to happen before it counts as at rest: longer than any wait
-/// of a connection that ends, shorter than what the broker does for ever.
+/// How far ahead a run looks for an event before it counts as at rest: longer than any wait of an
+/// ending connection, shorter than the broker's periodic work.
 pub(crate) const REST: Duration = Duration::from_secs(6);
 
-/// How far where messages may be delayed for longer than that.
+/// The same for runs whose messages may be delayed for longer.
 pub(crate) const LONG_REST: Duration = Duration::from_secs(70);
 
 /// A run.
@@ -43,28 +43,28 @@ pub(crate) struct Simulation {
     pub(crate) clients: Vec<Client>,
     pub(crate) model: Model,
     pub(crate) workload: Workload,
-    /// A cell that is held up, and until when: so others get far ahead of it.
+    /// A thread that is held up, and until which step, so that others get far ahead of it.
     pub(crate) held_up: (usize, u64),
-    /// How far it looks for something to happen before it counts as at rest.
+    /// How far ahead to look for an event before the run counts as at rest.
     pub(crate) patience: Duration,
-    /// The last end of the broker was marked as clean, and the disk failed meanwhile.
+    /// Whether the mark of the last clean end may be missing because the disk failed.
     pub(crate) may_be_unmarked: bool,
-    /// The broker may end by itself.
+    /// Whether the broker may end on its own.
     pub(crate) may_crash: bool,
     pub(crate) crashes_left: usize,
     pub(crate) disk_full: DiskFull,
 }
 
-/// The course of a full disk.
+/// The state of a disk shortage.
 #[derive(Debug, Default)]
 pub(crate) struct DiskFull {
-    /// Publishers waited for room at the last look.
+    /// Whether publishers waited for room at the last look.
     pub(crate) was_high: bool,
-    /// When that was.
+    /// The time of the last look.
     pub(crate) looked_at: Time,
-    /// Looks for which time had to pass, since publishers wait.
+    /// Looks in vain since publishers began to wait.
     pub(crate) looks: usize,
-    /// When others gave all the room back, while publishers wait.
+    /// When other users freed all their space while publishers waited.
     pub(crate) ended_at: Option<Time>,
 }
 
@@ -99,7 +99,7 @@ impl Simulation {
         }
     }
 
-    /// Connects a client of any protocol that the run has.
+    /// Connects a client of a random protocol of the run.
     pub(crate) fn connect(&mut self, actions: usize) {
         let (random, inside) = (&self.shared.random, self.workload.inside_share);
         if inside > 0 && random.chance(inside, 8) {
@@ -115,13 +115,13 @@ impl Simulation {
         self.connect_by(name, actions);
     }
 
-    /// Connects a client that can do everything.
+    /// Connects a STOMP client, which can do everything.
     pub(crate) fn connect_stomp(&mut self, actions: usize) {
         self.connect_by(ProtocolName::Stomp, actions);
     }
 
     fn connect_by(&mut self, name: ProtocolName, actions: usize) {
-        // First: the last of the clients is the one that is asked for.
+        // The intruder comes first, so that the requested client is the last in the list.
         self.connect_intruder(name, |session, _| match name {
             ProtocolName::Stomp => Box::new(StompClient::new(Version::V12)),
             ProtocolName::Nats => Box::new(NatsClient::new(session, true)),
@@ -141,7 +141,7 @@ impl Simulation {
         self.begin(Client::new(session, connection, protocol, actions));
     }
 
-    /// Connects a client inside the broker.
+    /// Connects an internal client of the broker.
     fn connect_inside(&mut self, actions: usize) {
         let board = Arc::new(Board::new(self.shared.bug));
         let connection = self.open(Spoken::Internal(Arc::clone(&board)));
@@ -151,7 +151,7 @@ impl Simulation {
         self.begin(Client::new(session, connection, protocol, actions));
     }
 
-    /// Connects a client that has channels, which share its actions.
+    /// Connects a client with several channels, which divide its actions.
     fn connect_channels(&mut self, actions: usize) {
         let spoken = match self.shared.random.below(6) {
             0 | 1 => Spoken::Amqp10,
@@ -167,14 +167,14 @@ impl Simulation {
         }
     }
 
-    /// Opens a channel of a connection. The client of the first one logs in.
+    /// Opens a channel. The client of a connection's first channel logs in.
     pub(crate) fn open_channel(&mut self, connection: &Rc<Connection>, channel: u16, actions: usize) {
         let session = self.model.begin_session(connection.pipe);
         let is_first = connection.is_new();
         let spoken = self.shared.network.pipe(connection.pipe).spoken.clone();
-        // What a full queue refuses ends a channel with transactions.
+        // A refusal by a full queue would end a transactional channel.
         let may_transact = !self.model.queues.iter().any(|queue| queue.refuses);
-        // In AMQP 1.0 a session with transactions can do everything else too.
+        // In AMQP 1.0 a transactional session can do everything else, too.
         let share = if matches!(spoken, Spoken::Amqp10) { 2 } else { 1 };
         let is_transactional = may_transact && self.shared.random.chance(share, 3);
         let protocol = channel_client(connection, &spoken, channel, is_transactional);
@@ -189,7 +189,7 @@ impl Simulation {
         self.clients.push(client);
     }
 
-    /// Connects somebody who has a wrong password and nothing to say, where logins take time.
+    /// In some runs with slow logins, connects a client with a wrong password and no actions.
     fn connect_intruder(
         &mut self,
         spoken: impl Into<Spoken>,
@@ -206,7 +206,7 @@ impl Simulation {
         self.begin(client);
     }
 
-    /// Opens a transport to some cell.
+    /// Opens a transport to a random cell.
     fn open(&self, spoken: impl Into<Spoken>) -> Rc<Connection> {
         let shared = &self.shared;
         let pipe = shared.network.open(self.workload.window, spoken);
@@ -215,14 +215,14 @@ impl Simulation {
         Rc::new(Connection::new(pipe, cell))
     }
 
-    /// Lets the only client of a connection log in.
+    /// Adds the only client of a connection and logs it in.
     fn begin(&mut self, mut client: Client) {
         client.connect(&self.shared);
         self.clients.push(client);
     }
 }
 
-/// The client of a channel, in the language of its connection.
+/// A client for one channel, in the protocol of its connection.
 fn channel_client(
     connection: &Rc<Connection>,
     spoken: &Spoken,
@@ -236,7 +236,7 @@ fn channel_client(
     }
 }
 
-/// The cells, then the threads of the store.
+/// The coroutines of the cells, then those of the store's threads.
 pub(crate) fn coroutines(shared: &Rc<Shared>) -> Vec<Coroutine<(), (), ()>> {
     let cells = shared.cells.len();
     let coroutine = |id: usize| {

@@ -1,4 +1,4 @@
-//! The real core and the real STOMP keep every property on every seed, and no planted bug gets through.
+//! The real core and protocols keep every property on every seed, and every planted bug is caught.
 
 #![allow(clippy::print_stdout, reason = "the time that many seeds took is part of the result")]
 
@@ -11,13 +11,13 @@ use std::time::Instant;
 
 use imori_sim::{Bug, Goodbyes, Outcome, Property, repeat_command, run_seed};
 
-/// Seeds that are run unless `IMORI_SIM_SEEDS` says otherwise.
+/// The number of seeds to run unless `IMORI_SIM_SEEDS` is set.
 const SEEDS: u64 = 10_000;
 
-/// Seeds within which each planted bug has to be caught. The rarest needs about 1,100.
+/// The number of seeds within which each planted bug must be caught. The rarest needs about 1,100.
 const SEEDS_PER_BUG_MAX: u64 = 5_000;
 
-/// Runs a job on each core.
+/// Runs `job` on each core.
 fn on_every_core<R: Send>(job: impl Fn() -> R + Sync) -> Vec<R> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
@@ -26,7 +26,7 @@ fn on_every_core<R: Send>(job: impl Fn() -> R + Sync) -> Vec<R> {
     })
 }
 
-/// The seeds that come to whoever asks, each once.
+/// Hands out the seeds below `end`, each to one of the threads that share `next`.
 fn seeds(next: &AtomicU64, end: u64) -> impl Iterator<Item = u64> + '_ {
     std::iter::from_fn(move || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < end))
 }
@@ -103,7 +103,7 @@ fn catch(bug: Bug, expected: &[Property]) -> Option<u64> {
 fn the_same_seed_makes_the_same_run() {
     let mut hashes = BTreeSet::new();
     for (seed, bug) in (0..50).flat_map(|seed| [(seed, None), (seed, Some(Bug::LostWake))]) {
-        // A trace that is read changes nothing of a run.
+        // Reading the trace must not change the run.
         let (first, second) =
             (run_seed(seed, bug, None), run_seed(seed, bug, Some(|line| assert_ne!(line, ""))));
         let text = |outcome: &Outcome| outcome.violation.as_ref().map(ToString::to_string);
