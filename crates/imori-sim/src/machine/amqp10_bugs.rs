@@ -1,4 +1,4 @@
-//! Bugs planted on the wire of AMQP 1.0: frames arrive as if the broker had understood or written others.
+//! AMQP 1.0 bugs planted on the wire: rewrites frames on their way to or from the broker.
 
 use imori_amqp10::codec::composite::Composite;
 use imori_amqp10::codec::composites::{
@@ -11,23 +11,23 @@ use imori_amqp10::codec::sections::SectionKind;
 
 use crate::planted::Bug;
 
-/// The descriptors in front of a discharge.
+/// The start of a discharge: the descriptors of its section and of its value.
 const DISCHARGE: [u8; 6] = [0, 0x53, 0x77, 0, 0x53, 0x32];
 
-/// Transfers of a window that no run uses up.
+/// A transfer window that no run uses up.
 const ENDLESS: u32 = i32::MAX as u32;
 
-/// The treatment of a frame.
+/// The replacement of a frame.
 enum Instead<'a> {
-    /// The frame is lost.
+    /// The frame is dropped.
     Nothing,
-    /// Another one comes, with the same payload.
+    /// Another performative with the same payload.
     Frame(Box<Performative<'a>>),
-    /// The frame comes with another payload.
+    /// The same performative with another payload.
     Payload(Vec<u8>),
 }
 
-/// The bytes that a connection reads instead of these of its client.
+/// The bytes a connection reads instead of its client's; `None` if they stay as they are.
 pub(super) fn read_instead(bug: Bug, bytes: &[u8]) -> Option<Vec<u8>> {
     rewritten(bytes, |performative, payload| {
         Some(Instead::Frame(Box::new(match (bug, performative) {
@@ -73,7 +73,7 @@ pub(super) fn read_instead(bug: Bug, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// The bytes that a connection writes instead of these.
+/// The bytes a connection writes instead of these; `None` if they stay as they are.
 pub(super) fn written_instead(bug: Bug, bytes: &[u8]) -> Option<Vec<u8>> {
     rewritten(bytes, |performative, _| {
         Some(match (bug, performative) {
@@ -97,7 +97,7 @@ pub(super) fn written_instead(bug: Bug, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// A discharge that ends its transaction the other way, instead of one that was to fail or not.
+/// The payload of the opposite discharge; `None` unless this is a discharge with the flag `fail`.
 fn discharged(payload: &[u8], fail: bool) -> Option<Vec<u8>> {
     let value = payload.get(3..).filter(|_| payload.starts_with(&DISCHARGE))?;
     let Ok(Coordination::Discharge(discharge)) = Coordination::decode(value) else { return None };
@@ -110,7 +110,7 @@ fn discharged(payload: &[u8], fail: bool) -> Option<Vec<u8>> {
     Some(instead)
 }
 
-/// Replaces frames among bytes; `None` where there are none of AMQP 1.0, or none is another.
+/// Rewrites the frames among these bytes; `None` if they are not AMQP 1.0 or nothing changes.
 fn rewritten(
     bytes: &[u8],
     mut instead: impl for<'a> FnMut(Performative<'a>, &'a [u8]) -> Option<Instead<'a>>,

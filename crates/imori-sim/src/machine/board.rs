@@ -1,4 +1,4 @@
-//! The board on which an internal client of a run and its task tell each other what no frame says.
+//! State shared by an internal client and its task, for everything that no frame carries.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,18 +6,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::planted::Bug;
 
-/// Bytes of frames that a connection may park: those of all clients stay well below the memory mark,
-/// to which they count.
+/// Bytes of frames that a connection may park. They count towards the memory alarm, and those of
+/// all clients together stay well below its mark.
 pub(crate) const PARKED_BYTES_MAX: usize = 1_500;
 
-/// The board of one internal client.
+/// The shared state of one internal client.
 #[derive(Debug)]
 pub(crate) struct Board {
     pub(crate) bug: Option<Bug>,
     names: Mutex<BTreeMap<u64, String>>,
     counts: Mutex<BTreeMap<u64, usize>>,
     fault: Mutex<Option<String>>,
-    /// A queue is being purged, for a bug.
+    /// Whether a queue is being purged; a planted bug checks it.
     is_purging: AtomicBool,
 }
 
@@ -32,17 +32,17 @@ impl Board {
         }
     }
 
-    /// Notes the name that the client has for a subscription.
+    /// Sets the client's name for a subscription.
     pub(crate) fn name(&self, subscription: u64, name: &str) {
         lock(&self.names).insert(subscription, String::from(name));
     }
 
-    /// The name of a subscription; its number where it has none.
+    /// The name of a subscription, or its number if it has none.
     pub(crate) fn name_of(&self, subscription: u64) -> String {
         lock(&self.names).get(&subscription).cloned().unwrap_or_else(|| subscription.to_string())
     }
 
-    /// Notes the count that belongs to a confirm.
+    /// Sets the count that belongs to a confirm.
     pub(crate) fn count(&self, confirm: u64, count: usize) {
         lock(&self.counts).insert(confirm, count);
     }
@@ -51,7 +51,7 @@ impl Board {
         lock(&self.counts).remove(&confirm)
     }
 
-    /// Notes that the broker refused what nobody may be refused.
+    /// Notes that the broker refused a command that it must not refuse.
     pub(crate) fn note_fault(&self, text: String) {
         *lock(&self.fault) = Some(text);
     }

@@ -1,4 +1,4 @@
-//! A thread of the broker while the scheduler lets it run: it stops at every lock, and wherever others may go first.
+//! A broker thread as a coroutine: it yields at every lock, and wherever others may run first.
 
 use std::cell::Cell;
 
@@ -9,7 +9,7 @@ use super::shared::Shared;
 use super::waits::Status;
 use crate::property::Property;
 
-/// A thread of the broker while it runs.
+/// The context of a running broker thread.
 pub(crate) struct CoroutineContext<'a> {
     pub(crate) id: usize,
     pub(crate) shared: &'a Shared,
@@ -17,7 +17,7 @@ pub(crate) struct CoroutineContext<'a> {
     yielder: &'a Yielder<(), ()>,
 }
 
-/// A lock while it is held.
+/// A held lock; dropping it releases the lock.
 pub(crate) struct Held<'a> {
     shared: &'a Shared,
     lock: Lock,
@@ -34,13 +34,13 @@ impl<'a> CoroutineContext<'a> {
         CoroutineContext { id, shared, status: shared.status(id), yielder }
     }
 
-    /// Lets the scheduler decide who goes on.
+    /// Yields to the scheduler with this status.
     pub(crate) fn stop(&self, status: Status) {
         self.status.set(status);
         self.yielder.suspend(());
     }
 
-    /// Lets others go first, or not.
+    /// Yields at random, so that others may run first.
     pub(crate) fn pause(&self) {
         if !self.shared.random.chance(self.shared.haste, 8) {
             self.stop(Status::Ready);

@@ -1,4 +1,4 @@
-//! A connection's task between its turns: what it waits for, and whether that is there.
+//! A connection's task between its turns, and the events it waits for.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use imori_testkit::toy;
 use super::internal::Internal;
 use super::network::Network;
 
-/// A connection, from its cell's point of view.
+/// A connection, as its cell keeps it.
 pub(crate) struct Task {
     pub(crate) task: Served,
     pub(crate) pipe: usize,
@@ -20,7 +20,7 @@ pub(crate) struct Task {
     pub(crate) woken: Rc<Cell<bool>>,
 }
 
-/// The server's task, with the inbound half of a language.
+/// The server's task, for each kind of inbound half.
 pub(crate) enum Served {
     Product(Box<imori_server::turn::Task>),
     Toy(Box<imori_server::turn::Task<toy::Connection>>),
@@ -53,7 +53,7 @@ impl Served {
     }
 }
 
-/// Events that a task waits for, as its last turn said. Nothing else gives it another turn, unless it is woken.
+/// The events a task waits for, set by its last turn. Only these or a wake-up give it another turn.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     pub(crate) reads: bool,
@@ -63,7 +63,7 @@ pub(crate) struct Waits {
 }
 
 impl Task {
-    /// Tells whether it is to have a turn now.
+    /// Whether the task is due for a turn.
     pub(crate) fn is_ready(&self, network: &Network, now: Time) -> bool {
         let pipe = network.pipe(self.pipe);
         self.woken.get()
@@ -73,7 +73,7 @@ impl Task {
             || self.waits.until.is_some_and(|at| at <= now)
     }
 
-    /// When a turn is due whatever else happens.
+    /// The time at which a turn is due in any case.
     pub(crate) fn deadline(&self) -> Option<Time> {
         self.waits.until
     }

@@ -1,6 +1,7 @@
-//! An internal client on a virtual cell: its commands come as lines, and it calls the core's verbs.
+//! An internal client on a virtual cell: text lines become calls of the core's client and verbs.
 //!
-//! The core's own client has no wire. Lines stand for the calls of whoever runs it; its frames are the core's.
+//! The core's internal client has no wire, so a line stands for each call; its frames are the
+//! core's own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,13 +28,13 @@ use super::board::{Board, PARKED_BYTES_MAX};
 use crate::message_text::{body, shared_name};
 use crate::planted::Bug;
 
-/// Numbers of subscriptions that the core's client does not give: those of single messages that were asked for.
+/// The first number for subscriptions of single gets; the core's client never counts this far.
 const FIRST_OF_GETS: u64 = 1 << 32;
 
-/// Credit of a consumer that a bug does not charge.
+/// The credit that a consumer gets under a planted bug.
 const UNCHARGED: u32 = 1_000;
 
-/// An internal client as its cell serves it.
+/// An internal client, as its cell serves it.
 #[derive(Debug)]
 pub(crate) struct Internal {
     client: Client,
@@ -41,7 +42,7 @@ pub(crate) struct Internal {
     board: Arc<Board>,
     is_closed: bool,
     readers: BTreeMap<String, ReaderId>,
-    /// Subscriptions and requests so far, as the core counts them.
+    /// Subscriptions and requests so far, counted like the core does.
     subscriptions: u64,
     gets: u64,
 }
@@ -134,7 +135,8 @@ impl Inbound for Internal {
 }
 
 impl Internal {
-    /// Settles at once, as that may free memory, and gives what is to wait in its turn: the rest of the command.
+    /// Settles at once even if commands are parked, as that may free memory. Returns the part of
+    /// the command that must wait its turn.
     fn settle_ahead<W: World>(&mut self, world: &W, line: &[u8]) -> Option<Box<[u8]>> {
         let text = String::from_utf8_lossy(line);
         match *text.split(' ').collect::<Vec<_>>() {
@@ -200,7 +202,7 @@ impl Internal {
         }
     }
 
-    /// Confirms a command once all that is recorded is durable.
+    /// Confirms a command once all records so far are durable.
     fn confirm_all<W: World>(&self, world: &W, name: &str) {
         self.confirm(world, name, Confirm::of(Level::Disk, world.appended()));
     }
@@ -252,7 +254,7 @@ impl Internal {
         Ok(Performed::Done)
     }
 
-    /// Publishes, asks or answers, as the line says.
+    /// Publishes, sends a request or replies, depending on the line.
     fn publish<W: World>(&mut self, world: &W, fields: &[&str]) -> Performed {
         let &[
             _,
@@ -329,7 +331,7 @@ impl Internal {
                 self.confirm_all(world, confirm);
                 Performed::Done
             }
-            // The queue, or the alarm, was not there a moment ago: this one message is published all the same.
+            // The alarm, or the queue, fills up only now: publish this one message all the same.
             Ok(Published::WaitForAlarm | Published::WaitForQueue) => {
                 self.publish_now(world, &to, &outgoing, confirm);
                 Performed::Done
@@ -381,7 +383,7 @@ impl Internal {
         Ok(Performed::Done)
     }
 
-    /// Takes out the queue's binding, the exchange's, or the exchange with both.
+    /// Deletes the queue's binding, the exchange's binding, or the exchange with both.
     fn unroute<W: World>(
         &mut self,
         world: &W,
@@ -430,8 +432,7 @@ fn key(text: &str) -> BindingKey {
     BindingKey::new(Syntax::Amqp, text.as_bytes())
 }
 
-/// The argument of a queue's binding to an exchange of this kind: where headers count, the header of numbers has to be
-/// there.
+/// The arguments of a queue's binding; a headers exchange then requires the header `n`.
 fn arguments(kind: &str) -> Arguments {
     match kind {
         "headers" => Arguments::new([(Name::from("n"), Value::Null)]),

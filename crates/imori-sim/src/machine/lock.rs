@@ -1,4 +1,4 @@
-//! Locks as the broker knows them: who holds which, who has to wait, and whether the order is kept.
+//! The broker's locks with their holders, and the check of their order.
 
 use std::cell::RefCell;
 
@@ -23,13 +23,13 @@ impl Lock {
     }
 }
 
-/// All locks that are held, with the cell that holds each.
+/// All held locks, each with its holder.
 #[derive(Debug, Default)]
 pub(crate) struct Locks(RefCell<Vec<(Lock, usize)>>);
 
 impl Locks {
-    /// Tells what is wrong with taking `lock` now. Queues may be held together when they are taken as
-    /// one of many, by rising id.
+    /// The held lock that forbids taking `lock` now, if any. Several queues may be held if they are
+    /// taken as one of many, by rising id.
     pub(crate) fn misorder(&self, cell: usize, lock: Lock, is_one_of_many: bool) -> Option<Lock> {
         let held = self.0.borrow();
         let of_cell = held.iter().filter(|(_, holder)| *holder == cell).map(|(held, _)| *held);

@@ -1,4 +1,4 @@
-//! The simulated process and its machine: locks, network, clock and threads, as the scheduler sees them.
+//! The simulated process and its machine: locks, network, clock and threads.
 
 mod coroutine;
 mod shared;

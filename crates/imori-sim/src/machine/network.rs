@@ -1,4 +1,4 @@
-//! Connections without a network: bytes in two directions, windows that fill up, ends at any moment.
+//! Transports without a network: bytes in two directions, windows that fill up, ends at any moment.
 
 use std::cell::{RefCell, RefMut};
 use std::collections::VecDeque;
@@ -11,16 +11,16 @@ use imori_server::config::ProtocolName;
 use super::board::Board;
 use crate::random::Random;
 
-/// The language of both ends of a transport.
+/// The protocol of a transport.
 #[derive(Debug, Clone)]
 pub(crate) enum Spoken {
     /// A protocol of the server's listeners.
     Product(ProtocolName),
-    /// AMQP 1.0, on the listener of AMQP.
+    /// AMQP 1.0, on the AMQP listener.
     Amqp10,
-    /// The protocol of the test kit, which has channels.
+    /// The toy protocol of the test kit, which has channels.
     Toy,
-    /// Calls of the core's client without a socket; what goes beside the frames is on its board.
+    /// The core's internal client, without a socket; its board carries what frames do not.
     Internal(Arc<Board>),
 }
 
@@ -33,31 +33,31 @@ impl From<ProtocolName> for Spoken {
 /// One connection's transport.
 #[derive(Debug)]
 pub(crate) struct Pipe {
-    /// The language that both ends speak.
+    /// The protocol that both ends speak.
     pub(crate) spoken: Spoken,
     pub(crate) to_server: VecDeque<u8>,
     pub(crate) to_client: VecDeque<u8>,
-    /// Bytes that may be on their way to the client.
+    /// The most bytes that may be on their way to the client.
     window: usize,
-    /// The client sends nothing more; the server reads the rest and then the end.
+    /// The client has closed its side; the server reads the rest and then the end.
     pub(crate) client_closed: bool,
-    /// The client is gone: the server meets an error.
+    /// The client has reset the connection; the server gets an error.
     pub(crate) is_reset: bool,
-    /// The server sends nothing more.
+    /// The server has closed its side.
     pub(crate) server_closed: bool,
-    /// The server is letting go of it: what was unsettled is released from here on.
+    /// The server is ending the connection, and releases unsettled deliveries from now on.
     pub(crate) is_ending: bool,
-    /// The server has let go of it.
+    /// The server has ended the connection.
     pub(crate) is_over: bool,
-    /// The server's last bytes wait to be looked at.
+    /// The server's last bytes have not been examined yet.
     pub(crate) has_last_bytes: bool,
-    /// Bytes that the server had for the client and never wrote, once the connection is over.
+    /// Output that the server never wrote, once the connection is over.
     pub(crate) unsent: Vec<u8>,
-    /// Bytes that the server takes for written and that are not on their way, by a bug.
+    /// Bytes that the server considers written but a planted bug holds back.
     pub(crate) kept_back: Vec<u8>,
-    /// Some of what it had was with another cell, or cannot be known.
+    /// Part of the unsent output was with another cell, or is unknown.
     pub(crate) is_unsent_incomplete: bool,
-    /// When the turn began that its connection has: what it reads still came then, by the broker's clock.
+    /// When the connection's current turn began; by the broker's clock its input arrived then.
     pub(crate) turn_began: Option<Time>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) enum Write {
     Broken,
 }
 
-/// All pipes.
+/// All transports.
 #[derive(Debug, Default)]
 pub(crate) struct Network(RefCell<Vec<Pipe>>);
 
@@ -88,7 +88,7 @@ impl Network {
         RefMut::map(self.0.borrow_mut(), |pipes| pipes.get_mut(index).expect("pipes are never taken away"))
     }
 
-    /// The server reads what there is room for, cut anywhere; 0 bytes at the end.
+    /// Reads into `room` for the server, cut at any byte; 0 bytes mean the end.
     pub(crate) fn read(&self, index: usize, room: &mut [u8], random: &Random) -> Poll<usize> {
         let mut pipe = self.pipe(index);
         if pipe.is_reset {
@@ -103,7 +103,7 @@ impl Network {
         Poll::Ready(len)
     }
 
-    /// The server writes as much as the window has room for, or less.
+    /// Writes for the server as much as the window allows, or less.
     pub(crate) fn write(&self, index: usize, bytes: &[u8], random: &Random) -> Write {
         let mut pipe = self.pipe(index);
         if pipe.is_reset || pipe.server_closed {
@@ -139,12 +139,12 @@ impl Pipe {
         }
     }
 
-    /// A write would take something, or meet an error.
+    /// Whether a write would make progress or fail.
     pub(crate) fn is_writable(&self) -> bool {
         self.is_reset || self.to_client.len() < self.window
     }
 
-    /// A read would bring something, or meet the end.
+    /// Whether a read would return bytes, the end or an error.
     pub(crate) fn is_readable(&self) -> bool {
         self.is_reset || self.client_closed || !self.to_server.is_empty()
     }

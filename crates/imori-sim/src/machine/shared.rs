@@ -1,4 +1,4 @@
-//! The state that all cells share, and the run's own means: chance, trace, locks, network.
+//! The state that all cells share, and the tools of the run: randomness, trace, locks, network.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -48,73 +48,73 @@ use super::waits::{Jobs, Status, StoreThreads};
 use crate::trace::Trace;
 use crate::workload::{Paging, Workload};
 
-/// Longer than any run: a client that does not read for long answers no PING.
+/// Longer than any run, because a client that stops reading answers no PING.
 const PING_INTERVAL: Duration = Duration::from_secs(24 * 3600);
 
-/// Longer than any run: clients of AMQP 1.0 give no signs of life, and take their time.
+/// Longer than any run, because simulated AMQP 1.0 clients send no heartbeats and take their time.
 const NEVER: Duration = Duration::from_secs(1 << 20);
 
 /// How long NATS clients may stay while the broker stops.
 const LAME_DUCK: Duration = Duration::from_millis(50);
 
-/// Channels of a connection.
+/// The most channels of a connection.
 pub(crate) const CHANNELS_MAX: usize = 4;
 
-/// Numbers of the test kit's protocol that none of the server's has.
+/// Numbers for the toy protocol that no protocol of the server has.
 const TOY_ORIGINS: Origins = Origins::new(100, 1);
 const TOY_NUMBER: u8 = 100;
 
-/// A pipe as every cell can reach it.
+/// A connection's pipe, as every cell reaches it.
 pub(crate) struct PipeWire {
     pub(crate) id: ConnectionId,
     /// The transport.
     pub(crate) pipe: usize,
-    /// Only the connection's own cell writes it.
+    /// Whether only the connection's own cell writes.
     pub(crate) is_own: bool,
-    /// The connection's task is to have a turn.
+    /// Set to give the connection's task a turn.
     pub(crate) woken: Rc<Cell<bool>>,
 }
 
-/// Bytes that all long frames may keep while they come.
+/// Bytes of memory for all long frames while they arrive.
 const LONG_FRAMES_BYTES_MAX: usize = 1_000;
 
-/// Bytes of a frame that are free of charge: more than a frame has that publishes nothing.
+/// Bytes of a frame that are free of charge; every frame that does not publish is shorter.
 const LONG_FRAME_BYTES_FREE: usize = 400;
 
 /// One virtual cell.
 pub(crate) struct CellState {
     pub(crate) status: Cell<Status>,
     pub(crate) links: Slots<Link<PipeWire>>,
-    /// The tasks of its connections; one that has its turn is taken out.
+    /// The tasks of its connections, without the one that has its turn.
     pub(crate) tasks: RefCell<Vec<Task>>,
-    /// Transports for it to take over.
+    /// Transports to accept.
     pub(crate) arrivals: RefCell<VecDeque<usize>>,
-    /// Transports of its connections that an operator wants to be closed.
+    /// Transports whose connections an operator closes.
     pub(crate) closures: RefCell<VecDeque<usize>>,
     pub(crate) cell_scratch: CellScratch,
     pub(crate) timers: RefCell<BinaryHeap<Reverse<(Time, QueueId)>>>,
-    /// Queues that were restored and are to be looked after.
+    /// Restored queues to wake.
     pub(crate) awakenings: RefCell<VecDeque<Awakening>>,
-    /// The cell wants to be woken when more of the journal is durable.
+    /// Whether to wake the cell when more of the journal is durable.
     pub(crate) awaits_sync: Cell<bool>,
-    /// The cell wants to be woken when more of the journal is written.
+    /// Whether to wake the cell when more of the journal is written.
     pub(crate) awaits_write: Cell<bool>,
-    /// The journal came further.
+    /// Set when the journal has advanced.
     pub(crate) is_woken: Cell<bool>,
-    /// News of their pages that queues have not been told.
+    /// Results of page jobs to pass to queues.
     pub(crate) page_news: RefCell<VecDeque<PageNews>>,
-    /// Logins that are checked here, of connections of any cell.
+    /// Logins to check here, for connections of any cell.
     pub(crate) logins: RefCell<Vec<Login>>,
-    /// The cell's turns, as the checkpointer sees them.
+    /// The count of turns, which the checkpointer waits for.
     pub(crate) turns: TurnCounter,
-    /// The cell has told its connections that the broker stops.
+    /// Whether the cell has told its connections that the broker stops.
     pub(crate) has_told: Cell<bool>,
 }
 
 impl CellState {
-    /// A cell that reads so much of a connection in a turn.
+    /// Creates a cell with a read buffer of this size.
     pub(crate) fn new(read_bytes: usize) -> CellState {
-        // It sleeps until it is given something to do for the first time.
+        // A cell sleeps until it gets its first work.
         let turns = TurnCounter::default();
         turns.park(true);
         CellState {
@@ -144,9 +144,9 @@ pub(crate) struct Shared {
     pub(crate) bug: Option<Bug>,
     pub(crate) clock: Cell<Time>,
     pub(crate) phase: Cell<Phase>,
-    /// How often the system was started.
+    /// How often the machine has booted.
     pub(crate) boot: Cell<u8>,
-    /// How many decisions were made: the order of all events.
+    /// The number of decisions so far, which orders all events.
     pub(crate) step: Cell<u64>,
     pub(crate) locks: Locks,
     pub(crate) network: Network,
@@ -160,43 +160,45 @@ pub(crate) struct Shared {
     pub(crate) memory: Memory,
     pub(crate) log: RefCell<Log>,
     pub(crate) segments: Segments<Device>,
-    /// Messages that the start left in the journal.
+    /// Messages that recovery left in the journal.
     pub(crate) staying: RefCell<Option<Messages<DeviceFile>>>,
     pub(crate) checkpointer: Checkpointer,
     pub(crate) jobs: Jobs,
     pub(crate) threads: StoreThreads,
     pub(crate) paging: Paging,
     pub(crate) settings: JournalSettings,
-    /// Records that may wait for the disk before publishers do.
+    /// The number of records waiting for the disk at which publishers must wait.
     pub(crate) queued_max: u64,
-    /// How likely a cell is to go on at a lock rather than to let others go first, of 8.
+    /// How likely, out of 8, a cell is to continue at a lock instead of yielding.
     pub(crate) haste: usize,
-    /// Connections are written by their own cells only.
+    /// Whether connections are written only by their own cells.
     pub(crate) writes_own: bool,
-    /// Credentials are checked apart from the turn that they came in.
+    /// Whether credentials are checked outside the turn they arrive in.
     pub(crate) has_slow_logins: bool,
-    /// Where the broker cut a connection, and at which step.
+    /// The connections that the broker cut, each with its step.
     pub(crate) cuts: RefCell<Vec<(usize, u64)>>,
-    /// When all was still: what was accepted before had been written to everybody who reads.
+    /// The steps at which the run was at rest: messages accepted earlier had been written to all
+    /// readers.
     pub(crate) rests: RefCell<Vec<u64>>,
     pub(crate) violation: RefCell<Option<Violation>>,
-    /// Ends of the broker that were looked at.
+    /// The number of crash images checked.
     pub(crate) points: Cell<u64>,
-    /// Records of delayed messages, for a bug.
+    /// Records of delayed messages; a planted bug needs them.
     pub(crate) delayed: RefCell<BTreeSet<Lsn>>,
-    /// Connections whose last bytes wait to be looked at: what one gives back another may have had before it ended too.
+    /// Connections whose last bytes are still to be examined together: a message that one of them
+    /// released may be in the last bytes of another.
     pub(crate) let_go: RefCell<Vec<usize>>,
-    /// The right to the room that is kept for dead letters.
+    /// The claim on the room reserved for dead letters.
     pub(crate) reserve: Reserve,
-    /// Bytes that dead letters may take at once while the disk is behind; none while it is not.
+    /// Bytes that dead letters may take at once while the disk is behind; `None` while it is not.
     pub(crate) behind_bytes: Cell<Option<usize>>,
-    /// When a dead letter was pending last.
+    /// The last step at which a dead letter was pending.
     pub(crate) dead_letters_pended_at: Cell<Option<u64>>,
-    /// Ends of the broker meanwhile.
+    /// How often the broker ended while a dead letter was pending.
     pub(crate) ends_with_pending: Cell<u64>,
-    /// Rejected messages that wait for room, or did, for a bug.
+    /// Rejected messages that wait or waited for room; a planted bug needs them.
     pub(crate) rejected: RefCell<BTreeSet<RecordRef>>,
-    /// Threads that wait for records before they write pages have waited for too long.
+    /// Whether page writers have waited too long for records to become durable.
     pub(crate) gives_up: Cell<bool>,
 }
 
@@ -250,7 +252,7 @@ impl Shared {
                 feed_bytes: workload.feed_bytes,
                 unsent_bytes_max: workload.unsent_bytes_max,
                 inboxes_max: 4,
-                // The connection itself is one.
+                // The connection itself is a session.
                 sessions_max: 1 + CHANNELS_MAX as u16,
             },
             // So little that long frames often wait for each other.
@@ -283,7 +285,7 @@ impl Shared {
         }
     }
 
-    /// Makes the state of the next process. Everything that is not the broker's goes on.
+    /// Creates the state of the next process. The run's own state carries over.
     pub(crate) fn next_life(&mut self, workload: &Workload, store: Store) -> Shared {
         let random = std::mem::replace(&mut self.random, Random::new(0));
         let trace = std::mem::replace(&mut self.trace, Trace::new(None));
@@ -310,7 +312,7 @@ impl Shared {
         self.bug == Some(bug)
     }
 
-    /// Tells whether so little waits for the disk, and there is so much room on it, that publishers may go on.
+    /// Whether publishers may continue: few records wait for the disk, and it has room.
     pub(crate) fn has_caught_up(&self) -> bool {
         let log = self.log.borrow();
         log.queued() <= self.queued_max / 2 && !log.is_space_low && !log.is_stalled()
@@ -320,7 +322,7 @@ impl Shared {
         self.cells.get(cell).expect("cells are numbered from 0")
     }
 
-    /// The status of a thread by its number: the cells come first, then the threads of the store.
+    /// The status of a thread; the cells come first, then the store's threads.
     pub(crate) fn status(&self, thread: usize) -> &Cell<Status> {
         match thread.checked_sub(self.cells.len()) {
             Some(of_store) => &self.threads.thread(of_store).status,
@@ -328,7 +330,7 @@ impl Shared {
         }
     }
 
-    /// Notes that a property is broken; the first to be noted is what the run is about.
+    /// Notes a broken property; the run reports only the first.
     pub(crate) fn violate(&self, property: Property, text: impl FnOnce() -> String) {
         let mut violation = self.violation.borrow_mut();
         if violation.is_none() {
@@ -358,7 +360,7 @@ impl Room for Shared {
         &self.reserve
     }
 
-    /// Nothing, less than most of them take, or enough for all.
+    /// Nothing, less than most dead letters need, or enough for all.
     fn reserve_bytes(&self) -> usize {
         let bytes = || *self.random.pick(&[0, 0, 4_096, 12_000, 1 << 20]);
         self.behind_bytes.get().unwrap_or_else(bytes)

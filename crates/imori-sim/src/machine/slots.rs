@@ -1,9 +1,9 @@
-//! Tables of values by slot and generation, as the server has them. The locks are apart.
+//! Tables of values by slot and generation, as in the server; locks are kept elsewhere.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A value's place, how often it was used before, and the value if there is one.
+/// A value with its generation, which counts the earlier uses of the slot.
 #[derive(Debug)]
 pub(crate) struct Slot<T> {
     pub(crate) generation: u32,
@@ -24,7 +24,7 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T> Slots<T> {
-    /// Puts in what `make` makes of its slot and generation.
+    /// Inserts the value that `make` creates from its slot and generation.
     pub(crate) fn insert(&self, make: impl FnOnce(u32, u32) -> T) -> (u32, u32) {
         let free = self.free.borrow_mut().pop();
         let index = match free {
@@ -41,12 +41,12 @@ impl<T> Slots<T> {
         (index, slot.generation)
     }
 
-    /// The slot of this number.
+    /// The slot with this number.
     pub(crate) fn slot(&self, index: u32) -> Option<Rc<RefCell<Slot<T>>>> {
         self.slots.borrow().get(index as usize).cloned()
     }
 
-    /// Lets the slot be used again, whose value was taken.
+    /// Makes a slot reusable after its value was taken.
     pub(crate) fn release(&self, index: u32) {
         self.free.borrow_mut().push(index);
     }
@@ -56,7 +56,7 @@ impl<T> Slots<T> {
         self.slots.borrow_mut().clear();
     }
 
-    /// How many slots were ever used.
+    /// The number of slots ever used.
     pub(crate) fn len(&self) -> u32 {
         u32::try_from(self.slots.borrow().len()).expect("a run has few of anything")
     }
@@ -72,12 +72,12 @@ impl<T> Slots<T> {
 }
 
 impl<T> Slot<T> {
-    /// The value, if it is that of this generation.
+    /// The value, if it has this generation.
     pub(crate) fn of(&mut self, generation: u32) -> Option<&mut T> {
         if self.generation == generation { self.value.as_mut() } else { None }
     }
 
-    /// Takes the value for good, if it is that of this generation.
+    /// Takes the value for good, if it has this generation.
     pub(crate) fn remove(&mut self, generation: u32) -> Option<T> {
         if self.generation != generation {
             return None;

@@ -1,4 +1,4 @@
-//! The waits of a run's threads, as the scheduler sees them, and the jobs of the store's threads.
+//! The states of threads, as the scheduler sees them, and the jobs of the store's threads.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -8,21 +8,21 @@ use imori_server::Job;
 
 use super::lock::Lock;
 
-/// How many threads of the store know the broker: the checkpointer, one that writes pages, one that reads them.
+/// The store threads that call into the broker: the checkpointer, a page writer, a page reader.
 pub(crate) const STORE_THREADS: usize = 3;
 
 /// The state of a thread, for the scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// The thread goes on when it has work.
+    /// The thread continues when it has work.
     Idle,
-    /// The thread can go on.
+    /// The thread can continue.
     Ready,
     /// The thread waits for a lock.
     Waiting(Lock),
-    /// The thread met a violation and never goes on.
+    /// The thread found a violation and never continues.
     Failed,
-    /// The thread has ended, as the broker ends.
+    /// The thread has ended, because the broker ends.
     Over,
 }
 
@@ -30,20 +30,20 @@ pub(crate) enum Status {
 #[derive(Debug)]
 pub(crate) struct StoreThreads {
     threads: [ThreadState; STORE_THREADS],
-    /// The journal went so far when the checkpointer looked last.
+    /// How far the journal was at the checkpointer's last look.
     pub(crate) kept: Cell<Lsn>,
     /// So many pages would have gone after that.
     pub(crate) spared: Cell<usize>,
 }
 
-/// One of them.
+/// The state of one thread.
 #[derive(Debug)]
 pub(crate) struct ThreadState {
     pub(crate) status: Cell<Status>,
     pub(crate) waits: Cell<Wait>,
 }
 
-/// The event that a thread of the store waits for.
+/// The event that a store thread waits for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wait {
     /// A reason for another round.
@@ -52,15 +52,15 @@ pub(crate) enum Wait {
     Writing,
     /// Pages to read.
     Reading,
-    /// The end of the turn that this cell was in at this count.
+    /// The end of the turn with this count in this cell.
     Passed(usize, u64),
-    /// The journal is durable up to here.
+    /// The journal is durable up to this record.
     Synced(Lsn),
-    /// The journal is durable up to here; the thread gives up at some time.
+    /// The journal is durable up to this record, or the thread gives up.
     Records(Lsn),
 }
 
-/// Page jobs that nobody has begun.
+/// Page jobs that no thread has begun.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
     pub(crate) writing: RefCell<VecDeque<Job>>,
@@ -77,19 +77,19 @@ impl Default for StoreThreads {
 }
 
 impl StoreThreads {
-    /// The thread of this number.
+    /// The thread with this number.
     pub(crate) fn thread(&self, number: usize) -> &ThreadState {
         self.threads.get(number).expect("they are numbered from 0")
     }
 }
 
 impl Jobs {
-    /// Has pages written, or given up.
+    /// Queues a job that writes pages or gives them up.
     pub(crate) fn write(&self, job: Job) {
         self.writing.borrow_mut().push_back(job);
     }
 
-    /// Has pages read.
+    /// Queues a job that reads pages.
     pub(crate) fn read(&self, job: Job) {
         self.reading.borrow_mut().push_back(job);
     }

@@ -1,11 +1,11 @@
-//! Bugs planted on the wire: bytes arrive as if the broker had understood or written something else.
+//! Bugs planted on the wire: rewrites bytes on their way to or from the broker.
 
 use imori_testkit::toy::{self, Kind};
 
 use super::amqp10_bugs;
 use crate::planted::Bug;
 
-/// The bytes that a connection reads instead of one command of its client.
+/// The bytes a connection reads instead of its client's command; `None` if they stay as they are.
 pub(crate) fn read_instead(bug: Option<Bug>, bytes: &[u8]) -> Option<Vec<u8>> {
     if bug == Some(Bug::PongTooEarly) {
         let command = bytes.strip_suffix(b"PING\r\n").filter(|command| !command.is_empty())?;
@@ -43,9 +43,9 @@ pub(crate) fn read_instead(bug: Option<Bug>, bytes: &[u8]) -> Option<Vec<u8>> {
     Some([&line, rest].concat())
 }
 
-/// A `basic.qos` for the consumers that follow, with no number.
+/// Clears the count of a `basic.qos` for the consumers that follow.
 fn without_prefetch(bytes: &[u8]) -> Option<Vec<u8>> {
-    // The length of its payload, its class and its method, and no number of bytes.
+    // Payload length, class, method, and a prefetch size of zero.
     const QOS: &[u8] = &[0, 0, 0, 11, 0, 60, 0, 10, 0, 0, 0, 0];
     let count = bytes.windows(QOS.len()).position(|part| part == QOS)? + QOS.len();
     let is_of_channel = bytes.get(count + 2) == Some(&1);
@@ -54,7 +54,7 @@ fn without_prefetch(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(instead)
 }
 
-/// The bytes that a connection writes instead of these.
+/// The bytes a connection writes instead of these; `None` if they stay as they are.
 pub(crate) fn written_instead(bug: Option<Bug>, bytes: &[u8]) -> Option<Vec<u8>> {
     match bug? {
         Bug::ReceiptsOvertake => with_receipts_swapped(bytes),
@@ -63,7 +63,7 @@ pub(crate) fn written_instead(bug: Option<Bug>, bytes: &[u8]) -> Option<Vec<u8>>
     }
 }
 
-/// An answer to a close overtakes the confirm before it, which is of the same channel.
+/// Moves the answer to a close ahead of the confirm before it on the same channel.
 fn with_close_first(bytes: &[u8]) -> Option<Vec<u8>> {
     let (mut frames, mut rest) = (Vec::new(), bytes);
     while let Ok(Some((frame, len))) = toy::decode(rest) {
