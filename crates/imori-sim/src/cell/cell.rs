@@ -1,4 +1,4 @@
-//! The endless loop of a virtual cell.
+//! The main loop of a virtual cell.
 
 use imori_core::broker::{queue_restored, queue_woken};
 use imori_core::outbound::CutReason;
@@ -14,28 +14,28 @@ use crate::machine::{CellState, Shared};
 use crate::message_text::OPERATORS_REASON;
 use crate::planted::Bug;
 
-/// Something that a cell can do next.
+/// A piece of work for a cell.
 enum Work {
     Accept,
-    /// An operator closes a connection.
+    /// Close a connection for an operator.
     Close,
-    /// The broker stops.
+    /// Tell the connections that the broker stops.
     TellStopping,
     Task(usize),
     Timer,
     Flush,
-    /// The journal came further.
+    /// Release confirms, as the journal has advanced.
     Journal,
-    /// A queue was restored.
+    /// Wake a restored queue.
     Restored,
-    /// A queue is to be told of its pages.
+    /// Tell a queue of its pages.
     Pages,
-    /// The login of this number is checked, as a verifier's thread of the server does.
+    /// Check the login with this index; in the server a verifier's thread does that.
     Login(usize),
 }
 
 impl CellState {
-    /// Tells whether the cell has something to do now.
+    /// Whether the cell has work now.
     pub(crate) fn has_work(&self, shared: &Shared) -> bool {
         let phase = shared.phase.get();
         !self.arrivals.borrow().is_empty() && phase == Phase::Serving
@@ -52,13 +52,13 @@ impl CellState {
     }
 
     fn is_timer_due(&self, shared: &Shared) -> bool {
-        // A deadline is passed, not met.
+        // A deadline has to be passed, not just reached.
         self.timers.borrow().peek().is_some_and(|first| first.0.0 < shared.clock.get())
     }
 }
 
 impl CellWorld<'_> {
-    /// Runs the cell; it never returns, the run ends it.
+    /// Runs the cell. Never returns; the run drops the coroutine.
     pub(crate) fn run(&self) {
         self.state().turns.park(false);
         while self.shared.phase.get() <= Phase::Stopping {
@@ -77,7 +77,7 @@ impl CellWorld<'_> {
         self.end_all();
     }
 
-    /// Gives back what connections have that are still there; what the cell had to do besides is not done.
+    /// Ends the remaining connections, which releases their deliveries; other work is dropped.
     fn end_all(&self) {
         while let Some(mut task) = { self.state().tasks.borrow_mut().pop() } {
             self.begin_turn();
@@ -92,7 +92,7 @@ impl CellWorld<'_> {
         }
     }
 
-    /// One of the things to do, at random; what is gathered is written before the cell rests.
+    /// Picks a piece of work at random; touched connections are flushed before the cell idles.
     fn next_work(&self) -> Option<Work> {
         let shared = self.shared;
         let state = self.state();
@@ -205,7 +205,7 @@ impl CellWorld<'_> {
         }
     }
 
-    /// Checks a login and tells its connection, whatever cell that is of.
+    /// Checks a login and tells its connection, on whichever cell.
     fn check_login(&self, index: usize) {
         self.begin_turn();
         let login = self.state().logins.borrow_mut().remove(index);

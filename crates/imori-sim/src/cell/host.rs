@@ -1,4 +1,4 @@
-//! A virtual cell as host of the server's turns, and the bugs that are planted between the two.
+//! A virtual cell as `Host` of the server's turns, with the bugs planted between the two.
 
 use std::io::{self, ErrorKind};
 
@@ -42,7 +42,7 @@ impl Host for CellWorld<'_> {
         &self.shared.memory
     }
 
-    /// Lends a connection under its lock, if it is there.
+    /// Lends a connection under its lock, if it exists.
     fn with_link<R>(&self, id: ConnectionId, f: impl FnOnce(&mut Link<PipeWire>) -> R) -> Option<R> {
         let shared = self.shared;
         let cell = shared.cells.get(usize::from(id.cell))?;
@@ -56,7 +56,7 @@ impl Host for CellWorld<'_> {
         let link = slot.of(generation)?;
         let is_gone = self.turn_of.get() == Some(id) && shared.network.pipe(link.wire.pipe).is_reset;
         if self.ending.get() == Some(id) || is_gone {
-            // Each time until it is closed: others may have something for it until then.
+            // Repeated until the connection is closed, as other cells may add output until then.
             self.keep_unsent(link);
         }
         if shared.has(Bug::QueueAfterOutbound) && is_blocked {
@@ -66,7 +66,7 @@ impl Host for CellWorld<'_> {
         let result = f(link);
         self.check(link, was_ended);
         if shared.has(Bug::TwoWriters) {
-            // Whoever took something to write has it no longer to itself.
+            // Under this bug taken output no longer keeps other cells from writing.
             link.outbound.put_back(Vec::new(), 0);
         }
         Some(result)
@@ -112,13 +112,13 @@ impl CellWorld<'_> {
         result
     }
 
-    /// Writes every connection that was touched.
+    /// Writes every touched connection.
     pub(crate) fn flush_touched(&self) {
         flush_touched(self);
         self.is_waking.set(false);
     }
 
-    /// Ends turns as the server does.
+    /// Ends a turn like the server does.
     pub(crate) fn end_turn(&self) {
         self.state().turns.pass();
         self.check_memory();
@@ -131,7 +131,7 @@ impl CellWorld<'_> {
         await_journal(self, wait, progress);
     }
 
-    /// The journal came further.
+    /// Releases confirms after the journal advanced.
     pub(crate) fn release_confirms(&self) {
         self.begin_turn();
         let progress = match self.shared.bug {
@@ -141,7 +141,7 @@ impl CellWorld<'_> {
         release_confirms(self, progress);
     }
 
-    /// Checks the memory and the disk, and tells who waited for them.
+    /// Ends alarms that are over, and tells the connections that waited for that.
     pub(crate) fn check_memory(&self) {
         let memory = &self.shared.memory;
         if memory.is_disk_alarmed() && self.shared.has_caught_up() {

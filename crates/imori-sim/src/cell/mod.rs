@@ -1,4 +1,4 @@
-//! A virtual cell: its turns, its connections' tasks, and the locks and records that the core asks it for.
+//! A virtual cell: its loop, its connections' tasks, and the `Host` and `World` that it provides.
 
 mod cell;
 mod task;

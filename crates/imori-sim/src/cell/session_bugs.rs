@@ -1,4 +1,5 @@
-//! Bugs planted between the broker and the sessions of a connection: who ends, who waits, and whose window counts.
+//! Bugs planted between the broker and the sessions of a connection: releases, held answers,
+//! windows.
 
 use imori_core::authorize::{Actor, Identity};
 use imori_core::broker;
@@ -11,11 +12,11 @@ use super::world::CellWorld;
 use crate::machine::{CHANNELS_MAX, Spoken};
 use crate::planted::Bug;
 
-/// Deliveries that all sessions of a connection may have, by a bug.
+/// Deliveries that all sessions of a connection share under a planted bug.
 const SHARED_WINDOW: usize = 2;
 
 impl CellWorld<'_> {
-    /// Runs the closure, and notes for a bug whether a session of the connection ended in it.
+    /// Runs `f` and notes, for planted bugs, whether it ended a session of the connection.
     pub(super) fn watch_sessions<R>(&self, outbound: &mut Outbound, f: impl FnOnce(&mut Outbound) -> R) -> R {
         if !self.shared.has(Bug::SessionForgotten) && !self.shared.has(Bug::NeighbourReleased) {
             return f(outbound);
@@ -28,7 +29,7 @@ impl CellWorld<'_> {
         result
     }
 
-    /// Does to the sessions of a connection that had its turn what a bug does.
+    /// Applies planted bugs to the sessions of a connection after its turn.
     pub(super) fn meddle(&self, connection: ConnectionId) {
         let (identity, vhost) = (Identity::broker(), VhostId(0));
         let actor = Actor { identity: &identity, connection, vhost };
@@ -54,7 +55,7 @@ impl CellWorld<'_> {
         }
     }
 
-    /// Tells whether a bug keeps these bytes until no answer of any session of the connection waits.
+    /// Whether a planted bug keeps these bytes until no session of the connection has held answers.
     pub(super) fn keeps_back(&self, connection: ConnectionId, pipe: usize, bytes: &[u8]) -> bool {
         if !self.shared.has(Bug::SessionsWaitTogether) {
             return false;
@@ -73,7 +74,7 @@ impl CellWorld<'_> {
     }
 }
 
-/// The sessions of a connection that are open, without the first.
+/// The open sessions of a connection, without the first.
 fn open(outbound: &Outbound) -> impl Iterator<Item = SessionId> {
     let channels = (1..=CHANNELS_MAX).map(|channel| SessionId(channel as u16));
     channels.filter(|session| outbound.has_session(*session))

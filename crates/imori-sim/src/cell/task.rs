@@ -1,4 +1,4 @@
-//! A connection's task on a virtual cell: the server's, on a pipe, and woken by what it waits for.
+//! The server's task for a connection on a pipe of a virtual cell.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -23,7 +23,7 @@ use crate::machine::{CHANNELS_MAX, Internal, PipeWire, Served, Spoken, Task, Wai
 use crate::planted::Bug;
 
 impl Task {
-    /// Takes a transport over.
+    /// Accepts a transport.
     pub(crate) fn new(cell: &CellWorld<'_>, pipe: usize) -> Task {
         let shared = cell.shared;
         let spoken = shared.network.pipe(pipe).spoken.clone();
@@ -43,7 +43,7 @@ impl Task {
                 limits.unsent_bytes_max *= 4;
             }
             let outbound = Outbound::new(id, encoder, limits, cell.gauge().clone());
-            // A bug wakes nobody instead.
+            // Under this bug a wake-up has no effect.
             let woken = if shared.has(Bug::LostWakeUp) { Rc::default() } else { Rc::clone(&woken) };
             let wire = PipeWire { id, pipe, is_own: shared.writes_own, woken };
             Link::new(outbound, wire, Arc::clone(&signals))
@@ -70,7 +70,7 @@ impl Task {
         Task { task, pipe, waits: Waits::default(), woken }
     }
 
-    /// Has a turn; ready where the connection is over.
+    /// Runs a turn; ready once the connection is over.
     pub(crate) fn turn(&mut self, cell: &CellWorld<'_>) -> Poll<()> {
         cell.begin_turn();
         self.woken.set(false);
@@ -90,7 +90,7 @@ impl Task {
         turn
     }
 
-    /// Gives back what the connection had.
+    /// Ends the connection and releases what it held.
     pub(crate) fn end(&mut self, cell: &CellWorld<'_>) {
         let (shared, id) = (cell.shared, self.task.id());
         if shared.has(Bug::ForgottenUnsettled) {
@@ -119,13 +119,13 @@ impl Task {
     }
 }
 
-/// A pipe during a turn.
+/// The transport of a pipe during a turn.
 struct PipeTurn<'a, 'c> {
     cell: &'a CellWorld<'c>,
     pipe: usize,
     waits: &'a mut Waits,
     woken: &'a Cell<bool>,
-    /// How often it was read in this turn.
+    /// The number of reads in this turn.
     reads: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The [`World`] of a virtual cell: at every lock the scheduler decides who goes on.
+//! The [`World`] of a virtual cell: at every lock the scheduler decides which thread continues.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -32,10 +32,10 @@ use crate::machine::{CoroutineContext, Held};
 use crate::planted::Bug;
 use crate::property::Property;
 
-/// A message and an ERROR: by so much what is unsent may be over its limit.
+/// A message and an ERROR frame: how far unsent bytes may exceed their limit.
 const BOUND_SLACK_BYTES: usize = 2_500;
 
-/// A virtual cell while it runs.
+/// A running virtual cell.
 pub(crate) struct CellWorld<'a> {
     pub(crate) id: usize,
     pub(crate) shared: &'a Shared,
@@ -43,19 +43,20 @@ pub(crate) struct CellWorld<'a> {
     now: Cell<Time>,
     router: RefCell<Router>,
     table: RefCell<Arc<Table>>,
-    /// The connection that is ending: what it has unsent is kept for the checks.
+    /// The connection that is ending; its unsent output is kept for the checks.
     pub(crate) ending: Cell<Option<ConnectionId>>,
-    /// The connection that has its turn: if its client is gone it may give back what that had, and go on without.
+    /// The connection that has its turn. Once its client is gone the turn may release deliveries,
+    /// so its unsent output is kept, too.
     pub(crate) turn_of: Cell<Option<ConnectionId>>,
-    /// The cell has written, and not yet put back the bytes that it took for that.
+    /// Whether the cell has written output and not yet returned its buffer.
     pub(crate) has_written: Cell<bool>,
-    /// The socket did not take all of what it wrote last.
+    /// Whether the socket refused part of the last write.
     pub(crate) is_blocked: Cell<bool>,
-    /// A session ended in what its connection was lent for last, for a bug.
+    /// Whether a session ended while its connection was lent last; for a planted bug.
     pub(crate) is_session_ending: Cell<bool>,
-    /// A session ended in this turn, for a bug.
+    /// Whether a session ended in this turn; for a planted bug.
     pub(crate) has_session_ended: Cell<bool>,
-    /// The cell has put back the bytes that it took, and lets consumers take more.
+    /// Whether the cell has returned its buffer and is waking consumers.
     pub(crate) is_waking: Cell<bool>,
 }
 
@@ -82,17 +83,17 @@ impl<'a> CellWorld<'a> {
         self.shared.cell(self.id)
     }
 
-    /// Lets the scheduler decide who goes on.
+    /// Yields to the scheduler with this status.
     pub(crate) fn stop(&self, status: Status) {
         self.context.stop(status);
     }
 
-    /// Lets others go first, or not.
+    /// Yields at random, so that others may run first.
     pub(crate) fn pause(&self) {
         self.context.pause();
     }
 
-    /// A turn begins: from here on it is now.
+    /// Begins a turn and fixes its time.
     pub(crate) fn begin_turn(&self) {
         self.is_waking.set(false);
         self.state().turns.pass();
@@ -105,7 +106,7 @@ impl<'a> CellWorld<'a> {
         self.context.lock(lock)
     }
 
-    /// Checks what must hold of a connection after whatever was done to it.
+    /// Checks a connection's invariants after every use.
     pub(crate) fn check(&self, link: &Link<PipeWire>, was_ended: bool) {
         let (unsent, max) = (link.outbound.unsent(), self.shared.outbound.unsent_bytes_max);
         if unsent > max + BOUND_SLACK_BYTES {
@@ -118,19 +119,19 @@ impl<'a> CellWorld<'a> {
         }
     }
 
-    /// How far the journal is, as far as the cell may tell.
+    /// How far the journal is.
     pub(crate) fn progress(&self) -> Progress {
         self.shared.log.borrow().progress
     }
 
-    /// A bug has it be later than it is.
+    /// Moves the cell's time ahead under a planted bug.
     pub(crate) fn hasten(&self) {
         if self.shared.has(Bug::DueEarly) {
             self.now.set(self.now.get().after(Duration::from_secs(1)));
         }
     }
 
-    /// Tells whether a bug has something for this NATS connection get lost.
+    /// Whether a planted bug drops a delivery to this NATS connection.
     fn is_lost_on(&self, id: ConnectionId) -> bool {
         let cell = self.shared.cells.get(usize::from(id.cell));
         let slot = cell.and_then(|cell| cell.links.slot(id.slot));
@@ -142,7 +143,7 @@ impl<'a> CellWorld<'a> {
         is_nats && self.turn_of.get() != Some(id) && self.shared.random.chance(1, 8)
     }
 
-    /// Tells whether the connection that has its turn purges a queue.
+    /// Whether the connection that has its turn is purging a queue.
     fn is_purging(&self) -> bool {
         let id = self.turn_of.get();
         let link = id.and_then(|id| self.shared.cells.get(usize::from(id.cell))?.links.slot(id.slot));
@@ -154,7 +155,7 @@ impl<'a> CellWorld<'a> {
         })
     }
 
-    /// Notes records of delayed messages, for a bug.
+    /// Notes the records of delayed messages for a planted bug.
     fn note_delayed(&self, records: &[NewRecord], appended: Appended) {
         if !self.shared.has(Bug::DelayedSettleUnrecorded) {
             return;
@@ -198,14 +199,14 @@ impl<'a> CellWorld<'a> {
         appended
     }
 
-    /// Takes what a connection that ends has not sent: its client never sees it, the checks do.
+    /// Keeps the unsent output of an ending connection for the checks; its client never sees it.
     pub(crate) fn keep_unsent(&self, link: &mut Link<PipeWire>) {
         self.shared.keep_unsent(link);
     }
 }
 
 impl Shared {
-    /// Takes what a connection that ends has not sent.
+    /// Keeps the unsent output of an ending connection for the checks.
     pub(crate) fn keep_unsent(&self, link: &mut Link<PipeWire>) {
         let mut pipe = self.network.pipe(link.wire.pipe);
         while let Some((bytes, written)) = link.outbound.take_unsent() {
@@ -326,7 +327,7 @@ impl World for CellWorld<'_> {
             return self.hand_over(&records, false);
         }
         if self.shared.has(Bug::TransactionUngrouped) {
-            // The numbers are those of one call after the other, with others' between.
+            // The records are not contiguous, as other cells append in between.
             let mut all: Option<Appended> = None;
             for record in records {
                 let appended = self.hand_over(&[record], false);
@@ -411,7 +412,7 @@ impl World for CellWorld<'_> {
         for (slot, place) in &mut places {
             let Some(place) = place else { continue };
             let id = QueueId { slot: *slot, generation: place.generation };
-            // Of two ids of one slot at most one is not stale.
+            // Of two ids with the same slot at most one is current.
             if let Some(value) = ids.iter().position(|other| *other == id).and_then(|at| values.get_mut(at)) {
                 *value = place.value.as_mut();
             }

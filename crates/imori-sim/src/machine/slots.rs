@@ -61,7 +61,7 @@ impl<T> Slots<T> {
         u32::try_from(self.slots.borrow().len()).expect("a run has few of anything")
     }
 
-    /// Looks at each value, as nobody but a run's own checks may.
+    /// Visits each value without its lock; only the run's own checks may do so.
     pub(crate) fn each(&self, mut look: impl FnMut(u32, &mut T)) {
         for (index, slot) in (0..).zip(self.slots.borrow().iter()) {
             if let Some(value) = &mut slot.borrow_mut().value {

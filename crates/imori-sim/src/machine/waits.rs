@@ -32,7 +32,7 @@ pub(crate) struct StoreThreads {
     threads: [ThreadState; STORE_THREADS],
     /// How far the journal was at the checkpointer's last look.
     pub(crate) kept: Cell<Lsn>,
-    /// So many pages would have gone after that.
+    /// How many pages a checkpoint could have freed after that look.
     pub(crate) spared: Cell<usize>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct ThreadState {
 /// The event that a store thread waits for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wait {
-    /// A reason for another round.
+    /// A reason for another round of the checkpointer.
     Round,
     /// Pages to write.
     Writing,

@@ -32,8 +32,8 @@ const END_MAX: Duration = Duration::from_secs(1);
 const FILES_ENOUGH: u64 = 10;
 
 impl Simulation {
-    /// Lets others take room or give some back, and the server look at it, as the seed has it. The disk may be
-    /// behind for a while too.
+    /// Lets the seed change the room that others take, make the disk fall behind, and let the
+    /// server look at the room.
     pub(crate) fn change_room(&mut self) {
         if let Some(every) = self.workload.behind_every
             && self.shared.random.chance(1, every)

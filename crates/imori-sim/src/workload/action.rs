@@ -1,4 +1,4 @@
-//! Actions of clients, and how likely each is.
+//! The actions of clients, and how likely each is.
 
 use crate::random::Random;
 
@@ -51,15 +51,15 @@ impl Action {
 pub(crate) enum Flavour {
     /// A bit of everything, some of it often.
     Mixed,
-    /// Queues, readers and connections live shortly, to find who still holds on to them.
+    /// Queues, readers and connections live briefly, which reveals stale references.
     ComesAndGoes,
     /// Much is published to readers that do not read.
     Flood,
-    /// Queues are longer than their memory, and the broker has several lives.
+    /// Queues outgrow their memory, and the broker restarts several times.
     Backlog,
 }
 
-/// How likely each action is: some are not done at all in a run, some nearly always.
+/// The weight of each action; a run omits some and does others nearly always.
 pub(crate) fn weights(random: &Random, flavour: Flavour) -> Vec<usize> {
     let usual = |action: &Action| match action {
         Action::SendToQueue | Action::Settle => 12,
@@ -67,8 +67,8 @@ pub(crate) fn weights(random: &Random, flavour: Flavour) -> Vec<usize> {
         Action::SubscribeQueue | Action::SubscribeTopic => 5,
         Action::Unsubscribe | Action::Begin | Action::Commit => 3,
         Action::SubscribeOwn | Action::Abort | Action::StopReading | Action::Leave | Action::Die => 1,
-        // Where nothing is delayed there is nothing to cancel, and without windows nothing is repeated.
-        // What is too large ends its connection.
+        // Nothing is delayed, so there is nothing to cancel; without windows nothing is repeated. A
+        // message that is too large ends its connection.
         Action::Cancel | Action::Repeat | Action::SendTooLarge => 0,
     };
     let weight = |action: &Action| match (flavour, action) {
@@ -88,7 +88,7 @@ pub(crate) fn weights(random: &Random, flavour: Flavour) -> Vec<usize> {
         _ => 0,
     };
     let mut weights: Vec<usize> = Action::ALL.iter().map(weight).collect();
-    // There is always something to do.
+    // The weights must not all be zero.
     if let Some(first) = weights.first_mut() {
         *first += 4;
     }

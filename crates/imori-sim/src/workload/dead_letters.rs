@@ -1,4 +1,4 @@
-//! Messages die by all there is to die of, while there is no room for them where the dead go.
+//! A workload in which messages die for every reason while their dead-letter queues lack room.
 
 use super::action::Action;
 use super::queue_spec::QueueSpec;
@@ -6,8 +6,8 @@ use super::workload::Workload;
 use crate::random::Random;
 
 impl Workload {
-    /// Makes queues last and dead-letter, with a disk that is behind or full for a while, and
-    /// ends of the broker meanwhile.
+    /// Makes queues durable and dead-lettering, slows or fills the disk for a while, and ends the
+    /// broker meanwhile.
     pub(crate) fn with_dead_letters(mut self, random: &Random) -> Workload {
         for index in 0..self.queues.len() {
             let dead = self.queues.len();
@@ -40,7 +40,7 @@ impl Workload {
 }
 
 impl QueueSpec {
-    /// Makes the queue stay, and outlive the broker.
+    /// Makes the queue permanent and durable.
     fn last(&mut self) {
         (self.is_volatile, self.is_transient) = (false, false);
         let ends = |name: &str, value: &str| {
@@ -49,7 +49,7 @@ impl QueueSpec {
         self.arguments.retain(|(name, value)| !ends(name, value));
     }
 
-    /// Gives waiting messages a cause of death other than rejection, if they have none.
+    /// Gives some queues a cause of death besides rejection, if they have none.
     fn die_of_something(&mut self, random: &Random) {
         match random.below(6) {
             0 if self.ttl_ms.is_none() => self.limit_time(random.between(0, 40)),

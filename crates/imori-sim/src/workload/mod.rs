@@ -1,4 +1,4 @@
-//! Everything that a seed decides beforehand: how many take part, what they do, and what the broker is up against.
+//! The decisions that a seed makes before a run: participants, actions, sizes and faults.
 
 mod dead_letters;
 mod workload;

@@ -1,4 +1,4 @@
-//! The queues of a run, and what they are to keep.
+//! The queues of a run, and the guarantees that they must keep.
 
 use std::time::Duration;
 
@@ -13,32 +13,32 @@ pub(crate) struct QueueSpec {
     pub(crate) name: String,
     /// The headers that declare it.
     pub(crate) arguments: Vec<(&'static str, String)>,
-    /// The queue that takes what is not accepted.
+    /// The index of its dead-letter queue.
     pub(crate) dead_letter: Option<usize>,
     pub(crate) is_dead_letter_queue: bool,
-    /// The binding to the topic exchange; nobody sends by name to a queue that has one.
+    /// The pattern of its binding to the topic exchange; a bound queue is never addressed by name.
     pub(crate) pattern: Option<String>,
     pub(crate) ttl_ms: Option<usize>,
-    /// The queue has a length limit.
+    /// Whether the queue has a length limit.
     pub(crate) is_bounded: bool,
-    /// At its limit it refuses rather than drops.
+    /// Whether it refuses messages at its limit instead of dropping some.
     pub(crate) refuses: bool,
     pub(crate) has_priorities: bool,
     pub(crate) has_delivery_limit: bool,
-    /// One consumer at a time is given what waits.
+    /// Whether it delivers to one consumer at a time.
     pub(crate) is_single_active: bool,
-    /// The window in which the queue takes each id once.
+    /// The window within which it accepts each id once.
     pub(crate) window: Option<Duration>,
-    /// The queue can be gone, and come back empty.
+    /// Whether the queue can disappear and come back empty.
     pub(crate) is_volatile: bool,
-    /// The queue ends with the broker.
+    /// Whether the queue ends with the broker.
     pub(crate) is_transient: bool,
-    /// How safe a persistent message is when it is confirmed.
+    /// The declared confirm level of persistent messages.
     pub(crate) level: Option<Level>,
 }
 
 impl QueueSpec {
-    /// Tells whether it and what is in it outlive the broker.
+    /// Whether the queue and its messages survive the broker.
     pub(crate) fn is_kept(&self) -> bool {
         !self.is_volatile && !self.is_transient
     }
@@ -48,7 +48,7 @@ impl QueueSpec {
         if self.is_transient { Level::Memory } else { self.level.unwrap_or(Level::Disk) }
     }
 
-    /// Tells whether what it confirms outlives such an end.
+    /// Whether its confirmed messages survive this kind of end.
     pub(crate) fn keeps(&self, kind: EndKind) -> bool {
         self.is_kept() && self.level() >= kind.level()
     }
@@ -77,7 +77,7 @@ impl QueueSpec {
         self.is_single_active = true;
     }
 
-    /// Sends dead letters to the queue of this name and number.
+    /// Sends dead letters to the queue with this name and index.
     pub(crate) fn send_dead_to(&mut self, name: &str, index: usize) {
         self.argue("x-dead-letter-exchange", &"");
         self.argue("x-dead-letter-routing-key", &name);
@@ -88,7 +88,7 @@ impl QueueSpec {
 /// The words of subjects and patterns.
 const WORDS: [&str; 3] = ["a", "b", "c"];
 
-/// The queues of a run; with `comes_and_goes` few, which are gone soon.
+/// The queues of a run; few and short-lived ones with `comes_and_goes`.
 pub(crate) fn queues(random: &Random, comes_and_goes: bool) -> Vec<QueueSpec> {
     let mut queues = vec![QueueSpec { name: String::from("rpc"), ..QueueSpec::default() }];
     for number in 0..if comes_and_goes { 1 } else { random.between(1, 3) } {

@@ -1,21 +1,21 @@
-//! Messages that nobody may have at once, and such that come twice.
+//! Delayed messages, and messages with an id that others share.
 
 use std::time::Duration;
 
 use crate::random::Random;
 
-/// Messages that nobody may have at once.
+/// The delays of a run's messages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Delays {
-    /// How many of eight messages.
+    /// How many of eight messages are delayed.
     share: usize,
     min_ms: usize,
     max_ms: usize,
 }
 
 impl Delays {
-    /// Some are over while other things happen, others when all is still, and some outlive that too. With `passes`
-    /// none do: what waits for its time may keep a memory alarm on.
+    /// Picks delays: some end during other activity, some at rest, and some later still. With
+    /// `passes` none is that long, because delayed messages may keep up a memory alarm.
     pub(crate) fn new(random: &Random, passes: bool) -> Delays {
         let spans = [(1, 40), (1, 40), (2_000, 5_000), (20_000, 60_000), (20_000, 60_000)];
         let of = if passes { 3 } else { spans.len() };
@@ -23,23 +23,23 @@ impl Delays {
         Delays { share: *random.pick(&[1, 4, 7]), min_ms, max_ms }
     }
 
-    /// For how long the next message is delayed, if it is.
+    /// The delay of the next message, if it is delayed.
     pub(crate) fn next_ms(&self, random: &Random) -> Option<u64> {
         random.chance(self.share, 8).then(|| random.between(self.min_ms, self.max_ms) as u64)
     }
 }
 
-/// Messages that come twice.
+/// The ids that a run's messages share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Repeats {
-    /// How many of eight messages bear an id that others will bear.
+    /// How many of eight messages bear an id that others may share.
     share: usize,
     pub(crate) window: Duration,
 }
 
 impl Repeats {
-    /// Most windows end while clients go on, some only when these have a long rest. With `passes` none does: its ids
-    /// may keep a memory alarm on.
+    /// Picks a window: most end while clients are active, some only during a long rest. With
+    /// `passes` none is that long, because its ids may keep up a memory alarm.
     pub(crate) fn new(random: &Random, passes: bool) -> Repeats {
         let windows = [10, 40, 200, 60_000];
         let of = if passes { 3 } else { windows.len() };
@@ -47,12 +47,12 @@ impl Repeats {
         Repeats { share: *random.pick(&[3, 7]), window: Duration::from_millis(window_ms) }
     }
 
-    /// Tells whether the next message bears an id that others may bear.
+    /// Whether the next message bears an id that others may share.
     pub(crate) fn is_next(&self, random: &Random) -> bool {
         random.chance(self.share, 8)
     }
 
-    /// Clients come to its end only by a long rest.
+    /// Whether the window outlasts everything but a long rest.
     pub(crate) fn is_long(&self) -> bool {
         self.window > Duration::from_secs(1)
     }

@@ -1,4 +1,4 @@
-//! The workload of a seed: its queues, the sizes of things, and how often each action is done.
+//! The workload of a seed: its queues, sizes, likelihoods and faults.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::queue_spec::{QueueSpec, queues};
 use super::special_messages::{Delays, Repeats};
 use crate::random::Random;
 
-/// Everything that a seed decides beforehand.
+/// Everything that a seed decides before a run.
 #[derive(Debug)]
 pub(crate) struct Workload {
     pub(crate) cells: usize,
@@ -23,73 +23,75 @@ pub(crate) struct Workload {
     pub(crate) mark_bytes: Option<usize>,
     pub(crate) body_bytes_max: usize,
     pub(crate) read_bytes: usize,
-    /// Connections are written by their own cells only.
+    /// Whether connections are written only by their own cells.
     pub(crate) writes_own: bool,
     pub(crate) haste: usize,
-    /// How likely a cell is to go on rather than a client, of 16.
+    /// How likely, out of 16, a cell is to continue rather than a client.
     pub(crate) cell_share: usize,
     pub(crate) prefetch_max: usize,
-    /// Messages may have a time to live of their own. In a queue such a message may be over it unnoticed,
-    /// behind others, so what waits is not known exactly.
+    /// Whether messages may have a time to live of their own. Such a message may expire unnoticed
+    /// behind others, so the number of waiting messages is uncertain.
     pub(crate) has_expirations: bool,
     pub(crate) delays: Option<Delays>,
     pub(crate) repeats: Option<Repeats>,
     /// How many of eight messages are persistent.
     pub(crate) persistent_share: usize,
-    /// How often the broker may end without a word.
+    /// How often the seed may end the broker.
     pub(crate) crashes: usize,
-    /// Half of its ends are clean.
+    /// Whether half of these ends are clean.
     pub(crate) stops: bool,
-    /// One of so many decisions ends it, while it may.
+    /// Ends the broker once in this many decisions, while it may end.
     pub(crate) crash_every: usize,
-    /// The disk may fail, or be full.
+    /// Whether the disk may fail or be full.
     pub(crate) has_disk_trouble: bool,
     /// Blocks of a journal file.
     pub(crate) file_blocks: usize,
-    /// One of so many decisions takes the room of the disk, or gives some back.
+    /// Takes room on the disk, or gives some back, once in this many decisions.
     pub(crate) room_every: Option<usize>,
-    /// One of so many decisions has the disk be behind, or not any more, so that dead letters ask for their room.
+    /// Toggles a slow disk once in this many decisions, so that dead letters claim reserved room.
     pub(crate) behind_every: Option<usize>,
-    /// Most of what is settled is rejected or released.
+    /// Whether most settles reject or release.
     pub(crate) rejects: bool,
-    /// Bytes of a checkpoint that the journal takes, as if its files had no room for more.
+    /// The largest checkpoint in bytes that the journal accepts, as if its files had no room for
+    /// more.
     pub(crate) checkpoint_bytes_max: usize,
-    /// Records that may wait for the disk before publishers do.
+    /// The number of records waiting for the disk at which publishers must wait.
     pub(crate) queued_max: u64,
-    /// How likely the store of definitions is to wait while there is something else to do, of 64.
+    /// How likely, out of 64, definitions are to wait while anything else can happen.
     pub(crate) define_delay: usize,
-    /// Messages that are sent to a queue at once, at most.
+    /// The most messages to send to a queue at once.
     pub(crate) burst_max: usize,
     pub(crate) paging: Paging,
     /// How many of eight clients speak NATS.
     pub(crate) nats_share: usize,
-    /// Credentials are checked apart from the turn that they came in, and some clients have wrong ones.
+    /// Whether credentials are checked outside the turn they arrive in, and some clients have wrong
+    /// ones.
     pub(crate) has_slow_logins: bool,
-    /// How many of eight clients are inside the broker, and operate it.
+    /// How many of eight clients are internal, and operate the broker.
     pub(crate) inside_share: usize,
     /// How many of eight clients have channels.
     pub(crate) channel_share: usize,
 }
 
-/// How much of queues is in memory and in the journal.
+/// How much of queues may be in memory and in the journal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paging {
-    /// Bytes of memory that the waiting messages of a queue may keep.
+    /// Bytes of memory that the waiting messages of a queue may use.
     pub(crate) share_bytes: usize,
-    /// Bytes that the checkpointer may copy so that the oldest journal file goes.
+    /// Bytes that the checkpointer may copy to free the oldest journal file.
     pub(crate) exchange_bytes_max: usize,
-    /// Bytes that the checkpointer puts into a segment.
+    /// The segment size that the checkpointer aims at, in bytes.
     pub(crate) segment_bytes_goal: usize,
     /// Journal files that may be live.
     pub(crate) files_max: usize,
-    /// Messages of the journal that stay there at a start.
+    /// The messages that a start leaves in the journal.
     pub(crate) leaving: Leaving,
-    /// Publishers would wait for space, so that each page that goes is worth a checkpoint.
+    /// Whether space counts as low, so that every page to be freed is worth a checkpoint.
     pub(crate) is_space_low: bool,
 }
 
 impl Paging {
-    /// Tells whether queues may be longer than their memory.
+    /// Whether queues may outgrow their memory.
     pub(crate) fn is_short(&self) -> bool {
         self.share_bytes < usize::MAX
     }
@@ -130,7 +132,8 @@ impl Workload {
         }
     }
 
-    /// Lets some clients speak NATS, and logins take time, decided by chance of its own: other runs stay as they are.
+    /// Adds further protocols and slow logins, with randomness of its own that leaves other runs as
+    /// they are.
     pub(crate) fn with_protocols(self, random: &Random) -> Workload {
         let nats_share = if random.chance(1, 4) { *random.pick(&[2, 4, 7]) } else { 0 };
         let has_slow_logins = random.chance(1, 4);
@@ -151,7 +154,7 @@ impl Workload {
         self
     }
 
-    /// Makes journal files so small that some messages do not fit into them.
+    /// Makes journal files so small that some messages do not fit.
     fn with_tiny_files(mut self, random: &Random) -> Workload {
         self.file_blocks = *random.pick(&[3, 4]);
         self.body_bytes_max = self.body_bytes_max.min(24);
@@ -178,7 +181,7 @@ impl Workload {
         self.repeats = Some(repeats);
         self.weigh(Action::Repeat, *random.pick(&[6, 16]));
         if random.chance(1, 2) {
-            // So that ids outlive the records of their messages, and the broker.
+            // Makes ids outlive the records of their messages, and the broker.
             self.persistent_share = *random.pick(&[7, 8]);
             self.crashes = random.between(1, 4);
             self.crash_every = *random.pick(&[200, 600]);
@@ -193,12 +196,12 @@ impl Workload {
         weights.filter(|(other, _)| **other == action).for_each(|(_, old)| *old = weight);
     }
 
-    /// How long the run is watched before it counts as at rest, where something takes longer than usual.
+    /// Whether the run has to look far ahead before it counts as at rest.
     pub(crate) fn long_waits(&self) -> bool {
         self.repeats.is_some_and(|repeats| repeats.is_long())
     }
 
-    /// Tells whether the next message bears an id that others may bear.
+    /// Whether the next message bears an id that others may share.
     pub(crate) fn bears_id(&self, random: &Random) -> bool {
         self.repeats.is_some_and(|repeats| repeats.is_next(random))
     }
@@ -211,7 +214,7 @@ impl Workload {
         }
     }
 
-    /// For how long the next message is delayed, if it is.
+    /// The delay of the next message, if it is delayed.
     pub(crate) fn delay_ms(&self, random: &Random) -> Option<u64> {
         self.delays.and_then(|delays| delays.next_ms(random))
     }
@@ -288,7 +291,7 @@ impl Workload {
         workload
     }
 
-    /// Makes queues longer than their memory, and gives the broker several lives.
+    /// Makes queues outgrow their memory, and the broker restart several times.
     fn with_long_queues(self, random: &Random) -> Workload {
         Workload {
             clients: random.between(2, 4),
