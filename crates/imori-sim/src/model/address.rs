@@ -1,4 +1,4 @@
-//! A message comes from the queue that it was sent to, or from where the dead go, by rule.
+//! Checks that a message arrives from the queue it was sent to, or from its dead-letter queue.
 
 use super::model::Model;
 use super::records::{Arrived, Outcome};
@@ -6,7 +6,7 @@ use crate::machine::Shared;
 use crate::property::Property;
 
 impl Model {
-    /// The message was sent to this queue, or died on the way here by rule.
+    /// Checks that the message was sent to this queue, or died for a valid reason on its way here.
     pub(super) fn check_address(&mut self, shared: &Shared, arrived: &Arrived<'_>, queue: usize) {
         let message = arrived.message;
         let spec = self.queue(queue);
@@ -33,7 +33,7 @@ impl Model {
         let spec = self.queue(origin);
         let (has_ttl, has_length, has_limit) =
             (spec.ttl_ms.is_some(), spec.is_bounded, spec.has_delivery_limit);
-        // Of what a full queue refused no more is known after an end of the broker.
+        // After an end of the broker it is unknown which messages a full queue refused.
         let may_be_refused = spec.refuses && !self.crashes.is_empty();
         let last = self.last_deliveries.get(&(message, origin)).copied();
         let has_ttl = has_ttl || self.message(message).has_ttl;

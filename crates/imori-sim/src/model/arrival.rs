@@ -1,4 +1,4 @@
-//! A delivery comes: a reply, one of a live subscription, or one of a queue.
+//! Checks arriving deliveries: replies, live ones, and those from queues.
 
 use super::model::Model;
 use super::records::{Arrived, LastDelivery, Mode, Outcome, Reads, To};
@@ -7,7 +7,7 @@ use crate::machine::Shared;
 use crate::property::Property;
 
 impl Model {
-    /// A reply came to an inbox.
+    /// Checks a reply that arrived at an inbox.
     pub(crate) fn reply_arrived(&mut self, shared: &Shared, arrived: &Arrived<'_>) {
         let (session, message) = (arrived.session, arrived.message);
         let record = self.message(message);
@@ -25,7 +25,7 @@ impl Model {
         self.check_live_order(shared, session, message);
     }
 
-    /// A message came to a live subscription.
+    /// Checks a message that arrived at a live subscription.
     pub(crate) fn live_arrived(&mut self, shared: &Shared, arrived: &Arrived<'_>, subscription: usize) {
         let (session, message) = (arrived.session, arrived.message);
         let Some(record) = self.subscriptions.get_mut(subscription) else { return };
@@ -59,14 +59,15 @@ impl Model {
         self.check_live_order(shared, session, message);
     }
 
-    /// Tells whether a session said goodbye before another was given this message: its own delivery may be the earlier.
+    /// Whether the session had said goodbye before another session got this message; its own
+    /// delivery may then be the earlier one.
     fn is_stale(&self, session: usize, message: usize, queue: usize) -> bool {
         let left_at = self.sessions.get(session).and_then(|session| session.left_at);
         let last = self.last_deliveries.get(&(message, queue)).filter(|last| last.session != session);
         last.zip(left_at).is_some_and(|(last, left_at)| last.at > left_at)
     }
 
-    /// A message came from a queue.
+    /// Checks a message that arrived from a queue.
     pub(crate) fn queue_arrived(
         &mut self,
         shared: &Shared,

@@ -1,4 +1,4 @@
-//! Rules for messages that share an id, in queues that take each id once in a window.
+//! Checks de-duplication: a queue accepts each id once within its window.
 
 use super::duplicate::{Span, Taken};
 use super::model::Model;
@@ -8,13 +8,13 @@ use crate::machine::Shared;
 use crate::property::Property;
 
 impl Model {
-    /// A delivery shows that a queue took the message: this one, or the one in which it died. None of the same id may
-    /// have been taken within the window.
+    /// Notes that a queue accepted the message, as its delivery proves: this queue, or the one it
+    /// died in. No message with the same id may have been accepted within the window.
     pub(crate) fn note_taken(&mut self, shared: &Shared, arrived: &Arrived<'_>, queue: usize) {
         let message = arrived.message;
         let died_in = arrived.death.and_then(|(reason, name)| {
             let spec = self.queues.iter().position(|spec| spec.name == name);
-            // What is refused is sent to the dead and not taken.
+            // A refused message is dead-lettered without having been accepted.
             spec.filter(|spec| !(reason == "maxlen" && self.queue(*spec).refuses))
         });
         let is_dead = self.queue(queue).is_dead_letter_queue;
@@ -39,8 +39,8 @@ impl Model {
         }
     }
 
-    /// Tells whether a queue may have passed a message over for another of its id. `is_there` says whether a
-    /// message was taken itself.
+    /// Whether a queue may have discarded a message as a duplicate. `is_there` tells whether a
+    /// message was accepted itself.
     pub(crate) fn is_duplicate(
         &self,
         message: usize,
@@ -57,18 +57,18 @@ impl Model {
         self.others(message).filter(may_hide).any(|other| is_there(other) || may_be_gone(other))
     }
 
-    /// Tells whether there are others with the id of this message.
+    /// Whether other messages share this message's id.
     pub(crate) fn is_repeated(&self, message: usize) -> bool {
         self.others(message).next().is_some()
     }
 
-    /// When a queue can have taken a message that bears an id.
+    /// The time span in which a queue can have accepted a message with a shared id.
     pub(crate) fn span(&self, message: usize, queue: usize) -> Option<Span> {
         let duplicate = self.messages.get(message)?.duplicate?;
         Some(duplicate.span(self.taken.get(&(message, queue))))
     }
 
-    /// The others that bear the id of this message and were sent.
+    /// The other messages that were sent with the same id.
     fn others(&self, message: usize) -> impl Iterator<Item = usize> {
         let duplicate = self.messages.get(message).and_then(|message| message.duplicate);
         let same = duplicate.and_then(|duplicate| self.same.get(&duplicate.first));
@@ -76,7 +76,7 @@ impl Model {
         same.into_iter().flatten().copied().filter(move |other| *other != message && is_sent(other))
     }
 
-    /// Tells whether an end of the broker may have taken the id of one of these before the other came.
+    /// Whether an end of the broker may have erased the id of one message before the other arrived.
     fn may_be_forgotten(&self, one: usize, other: usize, queue: usize) -> bool {
         let taken = |message| self.taken.get(&(message, queue));
         let step = |message| taken(message).map(|taken| taken.step);

@@ -1,4 +1,4 @@
-//! Rules for delayed messages.
+//! Checks of delayed messages.
 
 use super::due::Cancel;
 use super::model::Model;
@@ -11,7 +11,7 @@ impl Model {
     /// Checks that a delivered message is due, and was not cancelled.
     pub(crate) fn check_due(&mut self, shared: &Shared, arrived: &Arrived<'_>) {
         let (now, message) = (shared.clock.get(), arrived.message);
-        // A queue that refuses what is too much for it sends it to the dead at once.
+        // A queue that refuses messages at its limit dead-letters them at once.
         let is_refused = arrived.death.is_some_and(|(reason, died_in)| {
             matches!(reason, "maxlen" | "rejected")
                 && self.queues.iter().any(|spec| spec.refuses && spec.name == died_in)
@@ -25,7 +25,8 @@ impl Model {
         }
     }
 
-    /// The broker has said how many messages of the name of this one it took back; it was asked at step `asked_at`.
+    /// Checks how many messages the broker says it cancelled; the client cancelled at step
+    /// `asked_at`.
     pub(crate) fn cancelled(&mut self, shared: &Shared, message: usize, count: usize, asked_at: u64) {
         let Some(record) = self.messages.get(message) else { return };
         let To::Queue(queue) = record.to else { return };
@@ -60,7 +61,7 @@ impl Model {
     }
 }
 
-/// Nothing moves: nothing may wait for its time that is past, if there is room for it.
+/// Checks at rest that no message is delayed beyond its due time, if memory has room for it.
 pub(crate) fn check_late(shared: &Shared, model: &Model) {
     let now = shared.clock.get();
     let mut delayed = Vec::new();

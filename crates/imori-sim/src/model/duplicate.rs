@@ -1,4 +1,4 @@
-//! When the broker took a message whose id others bear too, as far as clients can know.
+//! The time at which the broker accepted a message with a shared id, as far as clients can know it.
 
 use std::time::Duration;
 
@@ -6,52 +6,52 @@ use imori_core::time::Time;
 
 use crate::machine::Shared;
 
-/// A message that bears an id which others may bear.
+/// A message's shared id, and when the broker handled the message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Duplicate {
-    /// The message that bore the id first.
+    /// The first message with this id.
     pub(crate) first: usize,
-    /// The broker came to it in between, by its own clock.
+    /// The broker handled the message between these two times, by its own clock.
     earliest: Time,
     latest: Time,
 }
 
-/// The first sight of a message that a queue took.
+/// The first proof that a queue accepted a message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Taken {
-    /// When it was seen.
+    /// The time of the proof.
     pub(crate) at: Time,
-    /// At which step.
+    /// The step of the proof.
     pub(crate) step: u64,
-    /// The message was a dead letter then, and may have left the queue long before.
+    /// Whether the message was dead by then, so that it may have left the queue long before.
     pub(crate) is_dead: bool,
 }
 
 impl Duplicate {
-    /// Of a message that is not sent yet.
+    /// The record of a message that is not sent yet.
     pub(crate) fn of(first: usize) -> Duplicate {
         Duplicate { first, earliest: Time::NEVER, latest: Time::NEVER }
     }
 
-    /// Notes that the message's frame, or its commit, is on its way to a connection.
+    /// Notes that the message, or its commit, is on its way to the broker.
     pub(crate) fn sent(&mut self, shared: &Shared, pipe: usize) {
         let began = shared.network.pipe(pipe).turn_began;
         self.earliest = began.unwrap_or(shared.clock.get());
     }
 
-    /// The broker is done with it.
+    /// Notes that the broker has handled the message.
     pub(crate) fn confirmed(&mut self, now: Time) {
         self.latest = now;
     }
 
-    /// When it can have been taken by a queue of which this is known.
+    /// The time span in which a queue can have accepted the message, given the first proof.
     pub(crate) fn span(&self, taken: Option<&Taken>) -> Span {
         let latest = taken.map_or(self.latest, |taken| taken.at.min(self.latest));
         Span { earliest: self.earliest, latest }
     }
 }
 
-/// Something happened in between.
+/// The time span in which an event happened.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span {
     pub(crate) earliest: Time,
@@ -59,12 +59,12 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Tells whether it may be less than a window before the other.
+    /// Whether this event may precede `later` by less than a window.
     pub(crate) fn may_hide(&self, later: &Span, window: Duration) -> bool {
         self.earliest <= later.latest && later.earliest < self.latest.after(window)
     }
 
-    /// Tells whether one is less than a window after the other, whichever came first.
+    /// Whether the two events are certainly less than a window apart, in either order.
     pub(crate) fn is_within(&self, other: &Span, window: Duration) -> bool {
         let apart_max = self.latest.since(other.earliest).max(other.latest.since(self.earliest));
         apart_max < window

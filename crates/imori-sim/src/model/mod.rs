@@ -1,6 +1,6 @@
-//! The clients' knowledge: sent messages, deliveries, and the deliveries that these allow next.
+//! The clients' knowledge: messages sent, deliveries received, and the deliveries that may follow.
 //!
-//! The model follows from the wire alone, and knows nothing of how the broker works.
+//! The model uses only what is on the wire; it knows nothing of how the broker works.
 
 mod arrival;
 mod address;

@@ -1,4 +1,4 @@
-//! Everything that clients know, and what of it outlives an end of the broker.
+//! Everything that clients know, and how an end of the broker changes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,13 +22,13 @@ pub(crate) struct Model {
     pub(crate) queues: Vec<QueueSpec>,
     pub(crate) messages: Vec<MessageRecord>,
     pub(crate) subscriptions: Vec<SubscriptionRecord>,
-    /// By message and queue.
+    /// The latest deliveries, by message and queue.
     pub(crate) last_deliveries: BTreeMap<(usize, usize), LastDelivery>,
     pub(crate) transactions: Vec<TransactionRecord>,
     pub(crate) purges: Vec<PurgeRecord>,
-    /// Ways of subjects that operators made, each of a subject of its own.
+    /// Routes made by operators, each for a subject of its own.
     pub(crate) routes: Vec<RouteRecord>,
-    /// The subscription that got the latest delivery of each queue with a single active consumer.
+    /// The subscription with the latest delivery of each queue with a single active consumer.
     pub(super) active: BTreeMap<usize, usize>,
     /// Ends of the broker.
     pub(crate) crashes: Vec<Crash>,
@@ -36,9 +36,9 @@ pub(crate) struct Model {
     pub(crate) goodbyes: Goodbyes,
     /// Replies that arrived.
     pub(crate) replies: BTreeSet<usize>,
-    /// The broker was told to stop.
+    /// Whether the broker was told to stop.
     pub(crate) has_stopped: bool,
-    /// Some bytes that were given out are known to nobody.
+    /// Whether some of the broker's output is unknown to the checks.
     pub(crate) is_incomplete: bool,
     /// The latest key of live deliveries, by publisher and receiver.
     pub(super) live_keys: BTreeMap<(usize, usize), (u64, u64)>,
@@ -46,20 +46,20 @@ pub(crate) struct Model {
     pub(super) queue_keys: BTreeMap<(usize, usize, usize, u8), (u64, u64)>,
     /// The latest key of restored messages, by receiver, publisher and queue.
     pub(super) restored_keys: BTreeMap<(usize, usize, usize), (u64, u64)>,
-    /// The latest sending of what was delivered first, by receiver, queue and priority.
+    /// The latest step of sending among first deliveries, by receiver, queue and priority.
     pub(super) queue_sent: BTreeMap<(usize, usize, u8), u64>,
-    /// Messages with one id, by the first of them.
+    /// Messages that share an id, by the first of them.
     pub(crate) same: BTreeMap<usize, Vec<usize>>,
-    /// Messages with such ids that a queue took for certain, by message and queue.
+    /// Messages with shared ids that a queue certainly accepted, by message and queue.
     pub(crate) taken: BTreeMap<(usize, usize), Taken>,
-    /// The members that got messages of groups, by group and message.
+    /// The group member that got a message, by group and message.
     pub(crate) group_got: BTreeMap<(String, usize), usize>,
-    /// Header bytes of each message, as it came last.
+    /// Header bytes of each message, as last received.
     pub(crate) text_bytes: BTreeMap<usize, usize>,
 }
 
 impl Model {
-    /// Begins a session on a transport, and gives its number.
+    /// Begins a session on a transport and returns its index.
     pub(crate) fn begin_session(&mut self, pipe: usize) -> usize {
         self.sessions.push(SessionRecord { pipe, ..SessionRecord::default() });
         self.sessions.len() - 1
@@ -92,7 +92,7 @@ impl Model {
         self.subscriptions.get_mut(subscription).expect("subscriptions are numbered as they begin")
     }
 
-    /// The publisher of a message knows that the broker has worked it off.
+    /// Notes that the publisher of a message knows that the broker has handled it.
     pub(crate) fn message_confirmed(&mut self, shared: &Shared, message: usize) {
         let (now, clock) = (shared.step.get(), shared.clock.get());
         let record = self.message(message);
@@ -106,11 +106,11 @@ impl Model {
         record.duplicate.iter_mut().for_each(|duplicate| duplicate.confirmed(clock));
     }
 
-    /// A receipt says how safe a message is: as safe as its queue keeps it.
+    /// Checks the level in a message's receipt against that of its queue.
     pub(crate) fn check_level(&self, shared: &Shared, message: usize, said: Option<&str>) {
         let Some(record) = self.messages.get(message) else { return };
         let expected = match record.to {
-            // With others it is as safe as the least safe of them.
+            // A transaction is only as safe as the least safe of its messages.
             _ if record.is_in_transaction && said.is_some() => return,
             To::Queue(queue) if self.queue(queue).is_volatile => return,
             To::Queue(queue) if record.is_persistent => self.queue(queue).level(),
@@ -124,7 +124,7 @@ impl Model {
         }
     }
 
-    /// The broker has ended.
+    /// Notes an end of the broker.
     pub(crate) fn crash(&mut self, crash: Crash) {
         for session in &mut self.sessions {
             session.is_crashed |= session.ended_at.is_none_or(|at| at >= crash.at);
@@ -147,7 +147,7 @@ impl Model {
         self.crashes.push(crash);
     }
 
-    /// Tells whether a message was sent to a queue, by its name or through its binding.
+    /// Whether a message was sent to a queue, by name or through a binding.
     pub(crate) fn is_for(&self, message: usize, queue: usize) -> bool {
         let Some(record) = self.messages.get(message) else { return false };
         match &record.to {
@@ -167,7 +167,7 @@ impl Model {
         }
     }
 
-    /// Tells whether this message of this queue outlives such an end at that time.
+    /// Whether this message of this queue survives an end of this kind at that step.
     pub(crate) fn is_kept(&self, message: usize, queue: usize, kind: EndKind, at: u64) -> bool {
         let is_kept = |message: &MessageRecord| {
             message.is_persistent && message.confirmed_at.is_some_and(|confirmed| confirmed <= at)
@@ -175,14 +175,14 @@ impl Model {
         self.messages.get(message).is_some_and(is_kept) && self.queue(queue).keeps(kind)
     }
 
-    /// Tells whether an end of the broker may have taken this message of this queue.
+    /// Whether an end of the broker may have lost this message of this queue.
     pub(crate) fn may_be_lost(&self, message: usize, queue: usize) -> bool {
         let sent = self.messages.get(message).and_then(|message| message.sent_at).unwrap_or(0);
         let is_later = |crash: &&Crash| crash.at >= sent;
         self.crashes.iter().filter(is_later).any(|crash| !self.is_kept(message, queue, crash.kind, crash.at))
     }
 
-    /// Tells whether a subscription may have more, and the session that it is of.
+    /// Whether a subscription, and the session it belongs to, have credit.
     pub(crate) fn has_credit(&self, subscription: usize) -> bool {
         let Some(record) = self.subscriptions.get(subscription) else { return false };
         let window =
@@ -191,7 +191,7 @@ impl Model {
         record.mode == Mode::Auto || record.unsettled < record.prefetch && is_open
     }
 
-    /// When the broker ended last.
+    /// The step of the broker's last end.
     pub(super) fn last_crash(&self) -> Option<u64> {
         self.crashes.last().map(|crash| crash.at)
     }

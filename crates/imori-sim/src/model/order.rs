@@ -1,4 +1,4 @@
-//! In which order deliveries come: live ones, first ones of a queue, and what is restored.
+//! Checks the order of live deliveries, of first deliveries from a queue, and of restored messages.
 
 use super::model::Model;
 use super::records::{LastDelivery, Outcome, SessionRecord};
@@ -18,7 +18,8 @@ impl Model {
         *latest = key;
     }
 
-    /// Restored messages come in their order, as long as no consumer of them went and none was released.
+    /// Checks that restored messages keep their order, unless a consumer left or released a
+    /// delivery.
     pub(super) fn check_restored_order(
         &mut self,
         shared: &Shared,

@@ -1,4 +1,4 @@
-//! Rules for queues that were purged: what waited is gone, and stays so.
+//! Checks of purges: a purged message is gone for good.
 
 use super::model::Model;
 use super::records::{Arrived, MessageRecord, PurgeRecord};
@@ -7,14 +7,14 @@ use crate::machine::Shared;
 use crate::property::Property;
 
 impl Model {
-    /// Notes that a purge was asked for, and gives its number.
+    /// Notes that a client requested a purge, and returns its index.
     pub(crate) fn purge_asked(&mut self, shared: &Shared, queue: usize) -> usize {
         let sent_at = shared.step.get();
         self.purges.push(PurgeRecord { queue, sent_at, done_at: None, over_at: None });
         self.purges.len() - 1
     }
 
-    /// The broker has said how many messages it dropped.
+    /// Notes the number of messages that the broker says it purged, and checks it.
     pub(crate) fn purge_done(&mut self, shared: &Shared, purge: usize, count: usize) {
         let now = shared.step.get();
         let Some(record) = self.purges.get_mut(purge) else { return };
@@ -23,7 +23,7 @@ impl Model {
         self.check_waiting_count(shared, queue, count);
     }
 
-    /// No more messages can wait in a queue than were sent to it.
+    /// Checks that no more messages wait in a queue than were sent to it.
     pub(crate) fn check_waiting_count(&self, shared: &Shared, queue: usize, count: usize) {
         let is_sent = |message: &usize| {
             let sent = self.messages.get(*message).and_then(|message| message.sent_at);
@@ -38,13 +38,13 @@ impl Model {
         }
     }
 
-    /// Tells whether a purge may have taken this message out of this queue.
+    /// Whether a purge may have removed this message from this queue.
     pub(crate) fn may_be_purged(&self, message: usize, queue: usize) -> bool {
         let sent = self.messages.get(message).and_then(|message| message.sent_at).unwrap_or(0);
         self.purges.iter().any(|purge| purge.queue == queue && sent <= purge.over_at.unwrap_or(u64::MAX))
     }
 
-    /// A message that nobody was given before came by this subscription: no purge may have taken it.
+    /// Checks that the first delivery of a message, by this subscription, is not of a purged one.
     pub(super) fn check_not_purged(
         &self,
         shared: &Shared,
@@ -63,14 +63,14 @@ impl Model {
         }
     }
 
-    /// Tells whether a message may have died in a queue, given to nobody, and wait for room where the dead go.
+    /// Whether a message may have died in a queue undelivered, and wait there for room.
     fn may_linger(&self, message: &MessageRecord, queue: usize) -> bool {
         let spec = self.queue(queue);
         spec.dead_letter.is_some() && (spec.ttl_ms.is_some() || spec.is_bounded || message.has_ttl)
     }
 
-    /// The purge that took this message, if it was there for certain and nobody was given it as far as clients know,
-    /// and if the purge outlives all ends of the broker and one of this kind.
+    /// The purge that certainly removed this message: the message was in the queue, undelivered as
+    /// far as clients know, and the purge survives all ends of the broker and one of this kind.
     pub(crate) fn surely_purged(&self, message: usize, queue: usize, kind: EndKind) -> Option<PurgeRecord> {
         let record = self.messages.get(message)?;
         let confirmed = record.confirmed_at?;

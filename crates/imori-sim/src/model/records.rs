@@ -6,42 +6,45 @@ use std::fmt;
 use super::due::{Cancel, Due};
 use super::duplicate::Duplicate;
 
-/// A session, from its first byte to its last.
+/// A session.
 #[derive(Debug, Default)]
 pub(crate) struct SessionRecord {
     /// The transport of its connection.
     pub(crate) pipe: usize,
-    /// Deliveries that it may have unsettled, if that is limited.
+    /// The most deliveries it may have unsettled, if limited.
     pub(crate) window: Option<usize>,
     /// Deliveries that its client has not settled.
     pub(crate) unsettled: usize,
-    /// The client said goodbye: from here on the broker may end it.
+    /// The step at which the client said goodbye; the broker may end the session from then on.
     pub(crate) left_at: Option<u64>,
-    /// The broker answered that: the client has read all that it had for the session.
+    /// Whether the broker answered the goodbye; the client has then read all output for the
+    /// session.
     pub(crate) is_answered: bool,
-    /// The client ended it, or noticed its end.
+    /// The step at which the client ended the session or noticed its end.
     pub(crate) ended_at: Option<u64>,
-    /// The session ended with the broker.
+    /// Whether the session ended with the broker.
     pub(crate) is_crashed: bool,
-    /// The last delivery that its client has read is not whole: the client has had it, and cannot say which it is.
+    /// Whether its client got only a part of its last delivery, and so cannot tell which message it
+    /// is.
     pub(crate) has_part: bool,
 }
 
-/// Sessions that ended beside others of their connection, by what was under way when their clients said goodbye.
+/// Counts of sessions that ended beside others of their connection, by what was pending at their
+/// goodbye.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Goodbyes {
-    /// All of them.
+    /// All such sessions.
     pub all: u64,
-    /// Those with deliveries that were not settled.
+    /// Sessions with unsettled deliveries.
     pub with_unsettled: u64,
-    /// Those with publishes that were not confirmed.
+    /// Sessions with unconfirmed publishes.
     pub with_unconfirmed: u64,
-    /// Those of the latter that happened while publishers had to wait.
+    /// Sessions with unconfirmed publishes while publishers had to wait.
     pub with_parked: u64,
 }
 
 impl Goodbyes {
-    /// Adds those of another run.
+    /// Adds the counts of another run.
     pub fn add(&mut self, other: &Goodbyes) {
         self.all += other.all;
         self.with_unsettled += other.with_unsettled;
@@ -65,37 +68,39 @@ impl fmt::Display for Goodbyes {
 pub(crate) struct MessageRecord {
     pub(crate) publisher: usize,
     pub(crate) to: To,
-    /// The place among its publisher's messages; in a transaction the place of the commit comes first.
+    /// Its position among its publisher's messages; in a transaction, the position of the commit
+    /// comes first.
     pub(crate) key: (u64, u64),
     pub(crate) size: usize,
     pub(crate) priority: u8,
     pub(crate) has_ttl: bool,
-    /// The message bears headers, its number among them.
+    /// Whether the message has headers, one of which is its number.
     pub(crate) has_headers: bool,
-    /// Bytes of header text that the broker keeps, where a receiver cannot count them.
+    /// Bytes of header text that the broker keeps, if receivers cannot count them.
     pub(crate) text_bytes: Option<usize>,
-    /// When it, or its COMMIT, was sent; `None` while its transaction is open or after ABORT.
+    /// The step at which it, or its COMMIT, was sent; `None` while its transaction is open or after
+    /// ABORT.
     pub(crate) sent_at: Option<u64>,
-    /// When its publisher knew that the broker had worked it off.
+    /// The step at which its publisher knew that the broker had handled it.
     pub(crate) confirmed_at: Option<u64>,
-    /// A receipt of its own said so.
+    /// Whether a receipt of its own confirmed it.
     pub(crate) has_receipt: bool,
-    /// The message is to outlive the broker, where its queue does.
+    /// Whether it should survive the broker if its queue does.
     pub(crate) is_persistent: bool,
     pub(crate) is_in_transaction: bool,
-    /// When somebody may have it, if not at once.
+    /// The due time of a delayed message.
     pub(crate) due: Option<Due>,
-    /// Whether somebody took it back.
+    /// Whether the message was cancelled.
     pub(crate) cancel: Cancel,
-    /// How often that was tried.
+    /// The number of attempts to cancel it.
     pub(crate) cancels: usize,
-    /// The id that other messages may bear too.
+    /// The id that it may share with other messages.
     pub(crate) duplicate: Option<Duplicate>,
-    /// The journal has no room for it, or for its transaction.
+    /// Whether the journal has no room for it, or for its transaction.
     pub(crate) is_too_large: bool,
 }
 
-/// Where a message goes.
+/// The destination of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum To {
     Queue(usize),
@@ -104,7 +109,7 @@ pub(crate) enum To {
     Inbox(usize),
 }
 
-/// How a subscription settles.
+/// The ack mode of a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Auto,
@@ -131,20 +136,21 @@ pub(crate) struct SubscriptionRecord {
     pub(crate) sent_at: u64,
     pub(crate) receipt_at: Option<u64>,
     pub(crate) unsubscribed_at: Option<u64>,
-    /// The deliveries after which its client asked it to end, and when.
+    /// The number of deliveries after which its client wants it to end, and the step of that
+    /// request.
     pub(crate) limit: Option<(usize, u64)>,
-    /// Deliveries that may come, once that was confirmed.
+    /// The most deliveries it may get, once that request is confirmed.
     pub(crate) deliveries_max: Option<usize>,
     /// Deliveries that its client has not settled.
     pub(crate) unsettled: usize,
     /// Messages that a live subscription got.
     pub(crate) got: BTreeSet<usize>,
-    /// The client asked for one message.
+    /// Whether the client requested a single message.
     pub(crate) is_get: bool,
 }
 
 impl SubscriptionRecord {
-    /// A subscription that a client has just asked for, in no group.
+    /// A subscription that a client has just requested, without a group.
     pub(crate) fn new(
         session: usize,
         reads: Reads,
@@ -169,12 +175,12 @@ impl SubscriptionRecord {
         }
     }
 
-    /// Tells whether all has come that may.
+    /// Whether it got all deliveries that it may get.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.deliveries_max.is_some_and(|max| self.got.len() >= max)
     }
 
-    /// The step from which on nothing has to come, if its client ended it.
+    /// The step from which on no delivery is required, if its client ended it.
     pub(crate) fn ended_at(&self) -> Option<u64> {
         let limited = self.limit.filter(|(max, _)| self.got.len() >= *max).map(|(_, at)| at);
         limited.into_iter().chain(self.unsubscribed_at).min()
@@ -196,28 +202,28 @@ pub(crate) enum Outcome {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LastDelivery {
     pub(crate) session: usize,
-    /// The step at which it came.
+    /// The step at which it arrived.
     pub(crate) at: u64,
     /// The delivery's number in the session.
     pub(crate) number: u64,
     pub(crate) outcome: Outcome,
-    /// The consumer knows that the broker heard the outcome.
+    /// Whether the consumer knows that the broker handled the outcome.
     pub(crate) is_processed: bool,
-    /// The broker ended since, so that it may not know of this delivery any more.
+    /// Whether the broker ended since then, and may have forgotten this delivery.
     pub(crate) is_of_earlier_life: bool,
 }
 
-/// The way of a subject to a queue, which an operator makes and perhaps takes out again.
+/// A route from a subject to a queue, which an operator makes and perhaps removes.
 #[derive(Debug, Clone)]
 pub(crate) struct RouteRecord {
     pub(crate) queue: usize,
-    /// Only messages with headers take it.
+    /// Whether only messages with headers take it.
     pub(crate) by_headers: bool,
     pub(crate) subject: String,
     pub(crate) state: RouteState,
 }
 
-/// How far a way is. Nobody publishes to its subject before it is made for good, or gone for good.
+/// The state of a route. No client publishes to its subject while it changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RouteState {
     Changing,
@@ -225,14 +231,15 @@ pub(crate) enum RouteState {
     Gone,
 }
 
-/// A purge, by steps.
+/// A purge, with its steps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PurgeRecord {
     pub(crate) queue: usize,
     pub(crate) sent_at: u64,
-    /// When its client knew that it is done, and outlives the broker as its queue does.
+    /// When its client knew that it was done; from then on it survives the broker if its queue
+    /// does.
     pub(crate) done_at: Option<u64>,
-    /// From when on it takes nothing more.
+    /// From when on it removes nothing more.
     pub(crate) over_at: Option<u64>,
 }
 
@@ -241,11 +248,11 @@ pub(crate) struct PurgeRecord {
 pub(crate) struct TransactionRecord {
     pub(crate) session: usize,
     pub(crate) messages: Vec<usize>,
-    /// Messages that it accepted, and from which queue.
+    /// The messages that it accepted, each with its queue.
     pub(crate) accepted: Vec<(usize, usize)>,
 }
 
-/// A delivery as it came over the wire.
+/// A delivery as it was received.
 #[derive(Debug)]
 pub(crate) struct Arrived<'a> {
     pub(crate) session: usize,
@@ -253,8 +260,8 @@ pub(crate) struct Arrived<'a> {
     /// The delivery's number in the session.
     pub(crate) number: u64,
     pub(crate) is_redelivered: bool,
-    /// Bytes of the header lines that are the message's own.
+    /// Bytes of the message's own header lines.
     pub(crate) text_bytes: usize,
-    /// Why it died last, and in which queue.
+    /// The reason and queue of its latest death.
     pub(crate) death: Option<(&'a str, &'a str)>,
 }

@@ -1,4 +1,5 @@
-//! A message is with one consumer at a time, and bears the mark when it may have been given out before.
+//! Checks that a message is with one consumer at a time, and is marked if it may have been
+//! delivered before.
 
 use imori_core::time::Time;
 
@@ -9,13 +10,14 @@ use crate::machine::Shared;
 use crate::property::Property;
 
 impl Model {
-    /// The message was with nobody else, and is marked if it was given out before.
+    /// Checks that no other consumer has the message, and that it is marked if it was delivered
+    /// before.
     pub(super) fn check_single(&mut self, shared: &Shared, arrived: &Arrived<'_>, queue: usize) {
         let message = arrived.message;
         let spec = self.queue(queue);
         let record = self.messages.get(message);
         let sent = record.and_then(|record| record.sent_at);
-        // What is dead is not delayed.
+        // A dead letter is not delayed.
         let due = record.and_then(|record| record.due).filter(|_| !spec.is_dead_letter_queue);
         let was_before = |crash: u64| sent.is_some_and(|sent| sent <= crash);
         let is_restored = self.last_crash().is_some_and(was_before);
@@ -25,7 +27,7 @@ impl Model {
                     format!("message {message} outlived the broker, for which it was not made")
                 });
             }
-            // What fell due later was given to nobody before.
+            // A message that was due only after the restart had not been delivered before.
             let is_marked = |crash: &Crash| {
                 !crash.was_clean && was_before(crash.at) && due.is_none_or(|due| due.latest < crash.back)
             };
@@ -39,10 +41,11 @@ impl Model {
             self.check_restored_order(shared, arrived.session, message, queue);
         }
         let spec = self.queue(queue);
-        // One that died again, as the broker forgot that it had, is delivered as if it had never been.
+        // The broker may forget a death; the message then dies again as if it had never been
+        // delivered.
         let may_be_unmarked = spec.is_dead_letter_queue;
         let Some(last) = self.last_deliveries.get(&(message, queue)).copied() else {
-            // A later start does not know any more what was due at that of the doubt.
+            // A later start no longer knows which messages were due when the doubt arose.
             let back = self.crashes.last().map_or(Time(0), |crash| crash.back);
             let is_doubtful = due.is_none_or(|due| due.earliest < back)
                 && self.crashes.iter().any(|crash| !crash.was_clean && was_before(crash.at));
@@ -73,8 +76,8 @@ impl Model {
         }
     }
 
-    /// Tells whether a session that reads the queue has said goodbye and not read all that came before its end, or ended
-    /// in the middle of a delivery.
+    /// Whether a session that reads the queue has said goodbye without reading all its deliveries,
+    /// or ended in the middle of one.
     fn is_being_left(&self, shared: &Shared, queue: usize) -> bool {
         let is_left = |session: &SessionRecord| {
             let pipe = shared.network.pipe(session.pipe);

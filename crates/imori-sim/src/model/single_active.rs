@@ -1,11 +1,12 @@
-//! A queue with a single active consumer gives to one at a time.
+//! Checks that a queue with a single active consumer delivers to one at a time.
 
 use super::model::Model;
 use crate::machine::Shared;
 use crate::property::Property;
 
 impl Model {
-    /// A delivery came by this subscription: the one before it got all of them, or is over.
+    /// Checks a delivery by this subscription: the one before it must be over, unless it is the
+    /// same.
     pub(super) fn check_single_active(&mut self, shared: &Shared, subscription: usize, queue: usize) {
         let is_get = self.subscriptions.get(subscription).is_some_and(|record| record.is_get);
         if !self.queue(queue).is_single_active || is_get {
@@ -15,7 +16,7 @@ impl Model {
         if active.is_none_or(|active| self.is_subscription_over(shared, active)) {
             self.active.insert(queue, subscription);
         } else if !self.is_subscription_over(shared, subscription) {
-            // Who is over may still read what it got before.
+            // A subscription that is over may still read earlier deliveries.
             shared.violate(Property::SingleActive, || {
                 format!("queue {queue} gives to subscription {subscription} while {active:?} is there")
             });

@@ -23,8 +23,8 @@ fn shared() -> Shared {
     Shared::new(&workload, Random::new(1), Trace::new(None), None, settings, store)
 }
 
-/// The property that deliveries from queue 0 to sessions 1 and 2 break. Messages 0 to 3 were sent by
-/// session 0 in this order, 2 to the inbox of session 1, 3 to the topic `a`.
+/// The property that deliveries from queue 0 to sessions 1 and 2 break. Session 0 sent messages 0
+/// to 3 in this order, 2 to the inbox of session 1, 3 to the topic `a`.
 fn broken(happen: impl FnOnce(&Shared, &mut Model)) -> Option<Property> {
     let shared = shared();
     let mut model = Model::default();
@@ -86,7 +86,7 @@ fn arrived(session: usize, message: usize, is_redelivered: bool) -> Arrived<'sta
     Arrived { session, message, number: 1, is_redelivered, text_bytes: 0, death: None }
 }
 
-/// Message 0, now delayed from now on, and to be cancelled by somebody.
+/// Delays message 0 from now on, with one attempt to cancel it.
 fn delayed(shared: &Shared, model: &mut Model, delay_ms: u64) -> usize {
     let mut due = Due::after(Duration::from_millis(delay_ms));
     due.sent(shared, 0);

@@ -1,6 +1,6 @@
-//! The wildcards of patterns, by their plain definition.
+//! The wildcards of patterns, by their definition.
 
-/// AMQP's wildcards: `*` is one word, `#` any number.
+/// Whether a pattern in AMQP's syntax matches: `*` is one word, `#` any number.
 pub(crate) fn is_match(pattern: &str, subject: &str) -> bool {
     fn words(pattern: &[&str], subject: &[&str]) -> bool {
         match (pattern.split_first(), subject.split_first()) {
