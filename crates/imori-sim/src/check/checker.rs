@@ -1,4 +1,4 @@
-//! Checks for when nothing moves any more, and for the end of a run.
+//! Checks of a run at rest and at its end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::model::check_late;
 use crate::model::{LastDelivery, Model, Outcome, Reads, SubscriptionRecord, To, is_match};
 use crate::property::Property;
 
-/// Nothing moves: nothing may wait that somebody could take.
+/// Checks a run at rest: nothing may wait that a client could take.
 pub(crate) fn check_rest(shared: &Shared, model: &mut Model, clients: &[Client]) {
     for client in clients.iter().filter(|client| !client.is_ended() && client.connection.is_reading.get()) {
         let is_alarmed = shared.memory.is_alarmed();
@@ -69,7 +69,7 @@ pub(crate) fn check_rest(shared: &Shared, model: &mut Model, clients: &[Client])
     }
 }
 
-/// Checks that a queue knows all clients that were told that they read it.
+/// Checks that each queue has a consumer for every confirmed subscription.
 fn check_consumers(shared: &Shared, model: &Model, clients: &[Client]) {
     let mut expected = BTreeMap::<usize, usize>::new();
     for client in clients.iter().filter(|client| !model.is_over(shared, client.session)) {
@@ -121,17 +121,17 @@ fn check_queue_at_rest(shared: &Shared, model: &mut Model, clients: &[Client], n
         });
     }
     if shared.memory.is_alarmed() {
-        // A client that has parked as much as it may is not heard, so its credit is not known.
+        // A client that parked its limit is not read, so its credit is unknown.
         return;
     }
-    // Of several consumers the active one may have no room.
+    // Of several consumers the active one may have no credit.
     let has_room = |client: &Client, own: &OwnSubscription| {
         let reads =
             model.subscriptions.get(own.record).is_some_and(|record| record.reads == Reads::Queue(queue));
         !reads || model.has_credit(own.record) && !client.is_silent() && client.connection.is_reading.get()
     };
     let own = |client: &'_ Client| client.subscriptions.iter().all(|own| has_room(client, own));
-    // A link of AMQP 1.0 that is drained may be the active one, until the last of its deliveries is settled.
+    // A drained AMQP 1.0 link may stay the active consumer until its last delivery is settled.
     let is_detached = |client: &'_ Client| {
         let is_own = |record| client.subscriptions.iter().any(|own| own.record == record);
         client.unsettled.iter().all(|delivery| delivery.queue != queue || is_own(delivery.subscription))
@@ -154,7 +154,7 @@ fn check_queue_at_rest(shared: &Shared, model: &mut Model, clients: &[Client], n
     }
 }
 
-/// All is drained and all clients are gone.
+/// Checks the end of a run, when queues are drained and clients are gone.
 pub(crate) fn check_end(shared: &Shared, model: &Model) {
     let mut left = Vec::new();
     shared.queues.each(|_, queue| {
@@ -196,7 +196,7 @@ pub(crate) fn check_end(shared: &Shared, model: &Model) {
     }
 }
 
-/// Every message that the broker took is where it has to be.
+/// Checks that every message that the broker accepted came to a valid end.
 fn check_messages(shared: &Shared, model: &Model) {
     for (index, message) in model.messages.iter().enumerate() {
         let Some(sent) = message.sent_at.filter(|_| message.confirmed_at.is_some()) else { continue };
@@ -222,7 +222,8 @@ fn check_message(shared: &Shared, model: &Model, message: usize, queue: usize) {
     let (Some(spec), Some(record)) = (model.queues.get(queue), model.messages.get(message)) else { return };
     let last = model.last_deliveries.get(&(message, queue));
     let may_vanish = spec.ttl_ms.is_some() || record.has_ttl || spec.is_bounded || spec.has_delivery_limit;
-    // What was dead_lettered and not yet on disk when the broker ended came back to the queue, and was accepted there.
+    // A dead letter that was not on disk when the broker ended returned to its queue, and was
+    // accepted there.
     let is_undone = |dead_letter: &LastDelivery| {
         let is_later = |last: &LastDelivery| last.session > dead_letter.session;
         let is_accepted = |last: &LastDelivery| matches!(last.outcome, Outcome::Auto | Outcome::Accept);
@@ -265,25 +266,26 @@ fn check_reply(shared: &Shared, model: &Model, reply: usize, owner: usize) {
     }
 }
 
-/// Until when all that a session was sent live had to reach it. What waits for a slow reader is dropped
-/// when its subscription or its connection ends; what was accepted before all was still does not wait.
+/// The step until which a session had to receive all live messages. Output for a slow reader is
+/// dropped when its subscription or connection ends, but nothing accepted before a rest was still
+/// waiting.
 fn surely_until(shared: &Shared, model: &Model, session: usize, unsubscribed_at: Option<u64>) -> u64 {
     let Some(session) = model.sessions.get(session) else { return 0 };
     let ended = session.left_at.into_iter().chain(session.ended_at).min().unwrap_or(u64::MAX);
     let cuts = shared.cuts.borrow();
     let cut = cuts.iter().find(|(cut, _)| *cut == session.pipe).map_or(u64::MAX, |(_, at)| *at);
     let end = ended.min(cut).min(unsubscribed_at.unwrap_or(u64::MAX));
-    // What the broker had for it, and had not written, ended with the broker.
+    // Output that the broker had not written ended with it.
     if shared.outbound.feed_bytes >= NEVER_BEHIND_BYTES && !session.is_crashed {
         return end;
     }
     shared.rests.borrow().iter().copied().filter(|rest| *rest < end).max().unwrap_or(0)
 }
 
-/// With so much room nobody in a run is ever behind.
+/// With this much room, no client of a run is ever behind.
 const NEVER_BEHIND_BYTES: usize = 100_000;
 
-/// Checks that live subscriptions got all that was published while they were there.
+/// Checks that live subscriptions got everything that was published while they existed.
 fn check_visibility(shared: &Shared, model: &Model) {
     if model.is_incomplete {
         return;
@@ -300,7 +302,7 @@ fn check_visibility(shared: &Shared, model: &Model) {
             let To::Topic(subject) = &record.to else { continue };
             let was_there = record.sent_at.is_some_and(|sent| sent > since)
                 && record.confirmed_at.is_some_and(|confirmed| confirmed < until);
-            // Nothing keeps a message for live subscriptions until it is due.
+            // A delayed message is not kept for live subscriptions.
             let is_meant = record.due.is_none() && is_match(pattern, subject);
             if was_there && is_meant && !subscription.got.contains(&message) {
                 shared.violate(Property::Visibility, || {
@@ -313,7 +315,7 @@ fn check_visibility(shared: &Shared, model: &Model) {
     }
 }
 
-/// A message reached a member of each group that was there for certain, with all others staying.
+/// Checks that a message reached a member of each group that certainly existed with stable members.
 fn check_groups(shared: &Shared, model: &Model) {
     let mut groups = BTreeMap::<&str, Vec<&SubscriptionRecord>>::new();
     for subscription in &model.subscriptions {
@@ -356,7 +358,7 @@ fn check_groups(shared: &Shared, model: &Model) {
     }
 }
 
-/// The charge of these messages, each of which waits in so many queues.
+/// The charge of these messages, given the number of queues in which each waits.
 pub(crate) fn expected_charge(model: &Model, waiting: &BTreeMap<usize, usize>) -> usize {
     let (empty, entry) = charges();
     let charge = |(message, queues): (&usize, &usize)| {
@@ -367,7 +369,7 @@ pub(crate) fn expected_charge(model: &Model, waiting: &BTreeMap<usize, usize>) -
     waiting.iter().map(charge).sum()
 }
 
-/// The charges of an empty message and of its place in a queue.
+/// The charges of an empty message and of its entry in a queue.
 fn charges() -> (usize, usize) {
     let gauge = Gauge::default();
     let properties = Properties::new(OriginId::BROKER);

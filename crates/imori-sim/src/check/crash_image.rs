@@ -1,4 +1,5 @@
-//! The disk image that a crash would leave, read without the broker's recovery, against the clients' knowledge.
+//! Reads the disk image that a crash would leave, without the broker's recovery, and compares it
+//! with the clients' knowledge.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,29 +23,29 @@ use crate::model::Cancel;
 use crate::model::{Mode, Model, Outcome, Reads, SubscriptionRecord, To};
 use crate::property::Property;
 
-/// The messages that a crash leaves, by the names that clients use.
+/// The messages in a crash image, by the indices of the model.
 #[derive(Debug, Default)]
 struct Image {
-    /// The record of each message that waits in a queue, by queue and message.
+    /// The record of each waiting message, by queue and message.
     waiting: BTreeMap<(usize, usize), Lsn>,
-    /// Messages of which there is a record for a queue that they were sent to.
+    /// Messages with a record for a queue that they were sent to.
     recorded: BTreeMap<usize, Lsn>,
     settled: BTreeSet<RecordRef>,
-    /// Messages that nobody is given again, though they are there.
+    /// Rejected messages, which are stored but never delivered again.
     rejected: BTreeSet<RecordRef>,
-    /// Messages in pages, whose journal records do not count.
+    /// Messages in pages; their journal records do not count.
     paged: BTreeSet<RecordRef>,
-    /// Messages in pages, and not settled there.
+    /// Messages in pages that are not settled there.
     unsettled: BTreeSet<RecordRef>,
-    /// Messages that came, or of whose id a record tells, by queue.
+    /// Messages whose id is known from a record, by queue and message.
     ids: BTreeSet<(usize, usize)>,
     queues: BTreeMap<DurableQueueId, usize>,
-    /// Pages whose messages were purged, with the last record of each.
+    /// Pages with purged messages, each with its last record.
     purged: BTreeSet<(PagePlace, Lsn)>,
     has_forgotten: bool,
 }
 
-/// Looks at what is left of this state.
+/// Checks the image that this kind of end would leave of `state`.
 pub(crate) fn check_image(shared: &Shared, model: &Model, state: &State, kind: EndKind) {
     let left = match kind {
         EndKind::Kill | EndKind::Clean => state.clone(),
@@ -108,7 +109,7 @@ impl Image {
         Ok(image)
     }
 
-    /// A message's record tells of its id too, also when it is settled.
+    /// Notes the id in a message's record, which counts even if the message is settled.
     fn note_id(&mut self, model: &Model, record: &MessageRecord<'_>) {
         let Some(number) = number_of(record.body).filter(|_| record.deaths.is_none()) else { return };
         if model.messages.get(number).is_some_and(|message| message.duplicate.is_some()) {
@@ -117,7 +118,7 @@ impl Image {
         }
     }
 
-    /// So does the record of an id that was written anew; which message it was of, it does not say.
+    /// Notes an id that was recorded again. The record does not tell which message it belonged to.
     fn note_seen(&mut self, model: &Model, queue: DurableQueueId, seen: &DedupEntry) {
         let is_of = |first: &usize| *seen.id == *shared_name(*first).as_bytes();
         let same = model.same.iter().find(|(first, _)| is_of(first));
@@ -126,7 +127,7 @@ impl Image {
         }
     }
 
-    /// Takes what is in segments, but for what the checkpoint says is settled.
+    /// Reads the messages in segments, except those that the checkpoint lists as settled.
     fn read_pages(&mut self, model: &Model, disk: SimDisk, recovered: &Recovered) -> Result<(), String> {
         let checkpoint = last_checkpoint(&recovered.records)?;
         let opened =
@@ -146,7 +147,8 @@ impl Image {
             for entry in page.entries {
                 let record_ref = RecordRef { queue: DurableQueueId(facts.owner), lsn: Lsn(entry.lsn.0) };
                 let is_settled = settled.is_some_and(|(_, settled)| settled.contains(entry.lsn.0));
-                // One that was due and went to disk again may be in a page of delayed messages too, settled there.
+                // A message that was due and paged again may be in a page of delayed messages too,
+                // settled there.
                 self.paged.insert(record_ref);
                 if is_purged {
                     self.settled.insert(record_ref);
@@ -214,7 +216,7 @@ impl Image {
         }
     }
 
-    /// Checks that messages confirmed and not settled are there.
+    /// Checks that messages that are confirmed and not settled are there.
     fn check_kept(&self, shared: &Shared, model: &Model, kind: EndKind) {
         let is_plain = |queue: usize| {
             let spec = model.queue(queue);
@@ -252,13 +254,13 @@ impl Image {
         }
     }
 
-    /// Checks that rejected messages are still where they were, or in their dead letter queue.
+    /// Checks that rejected messages are in their queue or in its dead-letter queue.
     fn check_dead(&self, shared: &Shared, model: &Model, kind: EndKind) {
         for ((number, queue), last) in &model.last_deliveries {
             let Some(dead) = model.queue(*queue).dead_letter else { continue };
             let is_settled =
                 model.last_deliveries.get(&(*number, dead)).is_some_and(|last| last.outcome != Outcome::Open);
-            // What an automatic reader was given may be on its way to it.
+            // A delivery to an automatic reader may be on its way.
             let reads = [Reads::Queue(dead), Reads::Queue(*queue)];
             let may_be_gone = is_settled
                 || model.messages.get(*number).is_some_and(|message| message.has_ttl)
@@ -283,7 +285,7 @@ impl Image {
         }
     }
 
-    /// Checks that messages settled for certain do not come back.
+    /// Checks that messages whose settle is certain do not return.
     fn check_settled(&self, shared: &Shared, model: &Model, kind: EndKind) {
         for ((queue, number), lsn) in &self.waiting {
             let last = model.last_deliveries.get(&(*number, *queue));
@@ -295,7 +297,7 @@ impl Image {
             };
             let is_over = last.is_some_and(|last| match last.outcome {
                 Outcome::Accept => last.is_processed,
-                // It may wait there until the dead have room.
+                // It may wait there until its dead-letter queue has room.
                 Outcome::Reject => last.is_processed && !is_rejected(),
                 _ => false,
             });
@@ -310,11 +312,11 @@ impl Image {
         }
     }
 
-    /// Checks that messages that were purged for certain, and given to nobody, do not come back.
+    /// Checks that messages that were certainly purged, and never delivered, do not return.
     fn check_purged(&self, shared: &Shared, model: &Model, kind: EndKind) {
         for (queue, number) in self.waiting.keys().copied() {
             let Some(purge) = model.surely_purged(number, queue, kind) else { continue };
-            // A delivery that nobody has read may be on its way.
+            // A delivery that no client has read may be on its way.
             let may_have = |record: &SubscriptionRecord| {
                 let is_read = model.sessions.get(record.session).is_some_and(|session| {
                     let pipe = shared.network.pipe(session.pipe);
@@ -333,7 +335,7 @@ impl Image {
         }
     }
 
-    /// A message that died is in one place.
+    /// Checks that a dead letter is in one place only.
     fn check_one_place(&self, shared: &Shared, model: &Model, kind: EndKind) {
         for (queue, number) in self.waiting.keys() {
             let dead = model.queue(*queue).dead_letter;
@@ -346,7 +348,7 @@ impl Image {
         }
     }
 
-    /// Checks that each publisher's messages are in their order.
+    /// Checks that each publisher's messages are in order.
     fn check_order(&self, shared: &Shared, model: &Model, kind: EndKind) {
         let mut by_queue: Vec<(usize, Lsn, usize)> =
             self.waiting.iter().map(|((queue, number), lsn)| (*queue, *lsn, *number)).collect();
@@ -367,7 +369,7 @@ impl Image {
         }
     }
 
-    /// The id of what a queue took is known for its window.
+    /// Checks that the ids of accepted messages are known throughout their window.
     fn check_ids(&self, shared: &Shared, model: &Model, kind: EndKind) {
         let now = shared.clock.get();
         for (number, queue) in model.taken.keys().copied() {
@@ -386,7 +388,7 @@ impl Image {
         }
     }
 
-    /// Of a transaction all is there or nothing.
+    /// Checks that each transaction is there as a whole or not at all.
     fn check_transactions(&self, shared: &Shared, model: &Model, kind: EndKind) {
         for transaction in &model.transactions {
             let mut parts: Vec<bool> = Vec::new();
@@ -402,10 +404,10 @@ impl Image {
                     parts.push(self.recorded.contains_key(number));
                 }
             }
-            // Once its session has gone, others may accept them.
+            // After its session ended, others may accept the messages.
             let is_there = model.sessions.get(transaction.session).is_some_and(|own| own.ended_at.is_none());
             for (number, queue) in transaction.accepted.iter().filter(|_| is_there) {
-                // What died has a record of its own there.
+                // A message in a dead-letter queue has a record of its own.
                 if model.queue(*queue).is_dead_letter_queue {
                     continue;
                 }
@@ -424,21 +426,21 @@ impl Image {
     }
 }
 
-/// Which message has this body.
+/// The number of the message with this body.
 fn number_of(body: &[u8]) -> Option<usize> {
     let text = str::from_utf8(body.get(..8)?).ok()?;
     usize::from_str_radix(text, 16).ok()
 }
 
-/// Bytes of an entry of a page before the record of its message: version, flags, failures, sequence, and if the
-/// version is that of delayed messages, when it is due and its priority.
+/// Bytes of a page entry before its message record: version, flags, failures, sequence, and in the
+/// version for delayed messages the due time and the priority.
 fn page_entry_head(payload: &[u8]) -> usize {
     const DELAYED_VERSION: u8 = 6;
     let is_delayed = payload.first() == Some(&DELAYED_VERSION);
     1 + 1 + 4 + 8 + if is_delayed { 8 + 1 } else { 0 }
 }
 
-/// The durable queues that there are.
+/// The durable queues in the image.
 fn queues(
     shared: &Shared,
     model: &Model,

@@ -1,4 +1,4 @@
-//! The checks of a run: when nothing moves, at the end, and of every disk image that a crash would leave.
+//! The checks of a run: at rest, at the end, and on every disk image that a crash would leave.
 
 mod checker;
 mod sessions;

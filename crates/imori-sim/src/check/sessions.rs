@@ -1,11 +1,11 @@
-//! Checks of sessions that share a connection: what one waits for, or leaves behind, is no other's concern.
+//! Checks that sessions of one connection neither delay nor affect each other.
 
 use crate::client::{Awaited, Client};
 use crate::machine::Shared;
 use crate::model::{Model, Outcome};
 use crate::property::Property;
 
-/// Nothing moves but the disk: whoever waits for no more than that the broker has worked is answered.
+/// Checks that, while only the disk can continue, no client waits for an answer that needs no disk.
 pub(crate) fn check_apart(shared: &Shared, model: &Model, clients: &[Client]) {
     if shared.memory.is_alarmed() || shared.memory.is_disk_alarmed() {
         return;
@@ -26,7 +26,7 @@ pub(crate) fn check_apart(shared: &Shared, model: &Model, clients: &[Client]) {
     }
 }
 
-/// Tells whether the broker has read all commands of a client, which has read all answers.
+/// Whether the broker has read all commands of a client, and the client all answers.
 fn is_worked_off(shared: &Shared, client: &Client) -> bool {
     let pipe = shared.network.pipe(client.connection.pipe);
     let tasks = shared.cell(client.connection.cell).tasks.borrow();
@@ -37,7 +37,7 @@ fn is_worked_off(shared: &Shared, client: &Client) -> bool {
         && task.next().is_some_and(|task| task.waits.reads)
 }
 
-/// Tells whether some answer that a client waits for may have to wait for the disk, or for a queue to be shorter.
+/// Whether an awaited answer may have to wait for the disk, or for room in a queue.
 fn needs_disk(shared: &Shared, model: &Model, client: &Client) -> bool {
     let is_plain = |awaited: &Awaited| {
         matches!(
@@ -56,7 +56,8 @@ fn needs_disk(shared: &Shared, model: &Model, client: &Client) -> bool {
         || client.published.iter().any(|(_, message)| may_wait(*message))
 }
 
-/// Nothing moves: a queue has given out as much as clients have that are there, no more and no less.
+/// Checks at rest that each queue's unsettled deliveries are exactly those of the clients still
+/// there.
 pub(crate) fn check_unsettled(shared: &Shared, model: &Model, clients: &[Client]) {
     let is_heard = |client: &Client| client.is_ended() || client.connection.is_reading.get();
     if model.is_incomplete || shared.memory.is_alarmed() || !clients.iter().all(is_heard) {

@@ -1,4 +1,4 @@
-//! The simulated disk as the journal meets it, and the bugs that are planted between the two.
+//! The simulated disk of the journal, with the bugs planted between the two.
 
 use std::io;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::planted::Bug;
 #[derive(Debug, Clone)]
 pub(crate) struct Device {
     pub(crate) disk: SimDisk,
-    /// Bytes that all files may have together; others can take of it, and give it back.
+    /// The most bytes of all files together; other users of the disk take some and give them back.
     room_bytes: Arc<AtomicU64>,
     bug: Option<Bug>,
 }
 
-/// An open file of it.
+/// An open file on the disk.
 #[derive(Debug, Clone)]
 pub(crate) struct DeviceFile {
     file: SimFile,
@@ -31,17 +31,17 @@ impl Device {
         Device { disk, room_bytes: Arc::new(AtomicU64::new(u64::MAX)), bug }
     }
 
-    /// Bytes that all files may have together.
+    /// The most bytes of all files together.
     pub(crate) fn room_bytes(&self) -> u64 {
         self.room_bytes.load(Ordering::Relaxed)
     }
 
-    /// Sets that; `u64::MAX` is no limit.
+    /// Sets the most bytes of all files together; `u64::MAX` means no limit.
     pub(crate) fn set_room_bytes(&self, bytes: u64) {
         self.room_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that all files have together.
+    /// The bytes of all files together.
     pub(crate) fn used_bytes(&self) -> io::Result<u64> {
         self.disk.list()?.iter().map(|name| self.disk.open(name)?.size()).sum()
     }

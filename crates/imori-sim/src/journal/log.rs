@@ -1,4 +1,4 @@
-//! One life of the journal: what is appended, and the steps by which it gets to the disk.
+//! The journal of one process: its appended records, and the steps that bring them to the disk.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use imori_core::confirm::{Lsn, Progress};
@@ -16,25 +16,25 @@ use super::definitions::Definitions;
 use super::device::{Device, DeviceFile};
 use crate::planted::Bug;
 
-/// Bytes of a journal file that are not for the records of a group: its header, that of the batch and what marks the
-/// group. The server has more, as its files are larger.
+/// Bytes of a journal file that the records of a group cannot use: the headers of file and batch,
+/// and the marks of the group. The server reserves more, as its files are larger.
 const GROUP_SLACK_BYTES: usize = BLOCK_BYTES + 128;
 
-/// A file that a checkpoint has for itself, with the checkpoint's floor.
+/// Bytes of a checkpoint's own file that its payload cannot use, including the floor.
 const CHECKPOINT_SLACK_BYTES: usize = BLOCK_BYTES + 128;
 
-/// Something that one of the journal's threads can do next.
+/// A step that one of the journal's threads can take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The committer takes, writes or syncs a batch.
     Commit,
-    /// The pool makes a file ready.
+    /// The pool prepares a file.
     Pool,
-    /// Definitions are applied to their own store.
+    /// Definitions are applied to their store.
     Define,
 }
 
-/// Where the committer is.
+/// The state of the committer.
 #[derive(Debug)]
 enum Commit {
     Idle,
@@ -52,29 +52,29 @@ pub(crate) struct Log {
     pool: Pool<DeviceFile>,
     commit: Commit,
     job: Option<Job<DeviceFile>>,
-    /// No file is ready for what is next.
+    /// Whether no file is ready for the next batch.
     waits_for_file: bool,
-    /// The last record that was appended then.
+    /// The last record that was appended at that time.
     waited_with: Lsn,
     pub(crate) progress: Progress,
     pub(crate) definitions: Definitions,
     bug: Option<Bug>,
-    /// A write or a sync failed: nothing is confirmed any more.
+    /// Whether a write or sync failed; nothing is confirmed any more.
     pub(crate) has_failed: bool,
-    /// A record was not taken.
+    /// Whether a record was refused.
     has_refused: bool,
     space: Space,
-    /// Publishers wait for room on the disk, as the last look had it.
+    /// Whether publishers wait for room on the disk, as of the last look.
     pub(crate) is_space_low: bool,
     checkpoint_bytes_max: usize,
-    /// Of the last checkpoint.
+    /// Whether the last checkpoint was refused.
     is_checkpoint_refused: bool,
-    /// How the store is marked while a process has it.
+    /// The mark by which the next start knows how this process ended.
     mark: RunMark<DeviceFile>,
 }
 
 impl Log {
-    /// Opens what is on the disk, or makes a journal; gives what was there.
+    /// Opens the journal on the disk, or creates one; returns its content, too.
     pub(crate) fn open(
         (device, mark): (Device, RunMark<DeviceFile>),
         settings: &Settings,
@@ -112,7 +112,8 @@ impl Log {
         Ok((log, recovered, messages))
     }
 
-    /// All threads have ended: makes the end durable, if all is written. False where it may be marked and may not.
+    /// Marks the end as clean, once all threads have ended. False if the mark may or may not be
+    /// durable.
     pub(crate) fn end_clean(&mut self) -> bool {
         self.definitions.apply(self.progress.synced);
         let marked = self.mark.end_clean();
@@ -120,24 +121,25 @@ impl Log {
         marked.is_ok()
     }
 
-    /// Takes a definition that was there before.
+    /// Adds a recovered definition, unless it is applied already.
     pub(crate) fn note_recovered(&mut self, lsn: Lsn, payload: &[u8]) {
         if lsn > self.definitions.applied {
             self.definitions.note(lsn, payload.to_vec());
         }
     }
 
-    /// Files in which something is needed.
+    /// The number of files with needed records.
     pub(crate) fn live_files(&self) -> usize {
         self.journal.live_files()
     }
 
-    /// The highest number in the oldest of those that are not written to any more.
+    /// The highest number in the oldest file that is no longer written.
     pub(crate) fn oldest_sealed(&self) -> Option<Lsn> {
         Some(Lsn(self.journal.oldest_sealed()?.0))
     }
 
-    /// Says that nothing below `floor` is needed; gives the number of that, where the journal is well.
+    /// Appends a checkpoint, which frees everything below `floor`. Returns its number; `None` if it
+    /// is refused or the journal has failed.
     pub(crate) fn append_checkpoint(&mut self, floor: Lsn, payload: &[u8]) -> Option<Lsn> {
         if self.has_failed {
             return None;
@@ -156,37 +158,37 @@ impl Log {
         }
     }
 
-    /// Tells whether the last checkpoint was too large for the journal: then an end is not clean.
+    /// Whether the last checkpoint was too large for the journal; an end is not clean then.
     pub(crate) fn is_checkpoint_refused(&self) -> bool {
         self.is_checkpoint_refused
     }
 
-    /// Limits the bytes of checkpoints that the journal takes.
+    /// Limits the size of checkpoints that the journal accepts.
     pub(crate) fn taking_checkpoints(self, checkpoint_bytes_max: usize) -> Log {
         Log { checkpoint_bytes_max, ..self }
     }
 
-    /// Bytes that records of a group may have.
+    /// The most bytes of the records of a group.
     pub(crate) fn group_bytes_max(&self) -> usize {
         self.file_bytes - GROUP_SLACK_BYTES
     }
 
-    /// The last number that was given out.
+    /// The last assigned number.
     pub(crate) fn last(&self) -> Lsn {
         Lsn(self.intake.next_lsn().0 - 1)
     }
 
-    /// The number to wait for until all records up to now are durable.
+    /// The number to wait for until all records so far are durable.
     pub(crate) fn appended(&self) -> Lsn {
         if self.has_refused { Lsn::NEVER } else { self.last() }
     }
 
-    /// Records that are not durable.
+    /// The number of records that are not durable yet.
     pub(crate) fn queued(&self) -> u64 {
         self.last().0.saturating_sub(self.progress.synced.0)
     }
 
-    /// Takes records.
+    /// Appends records.
     pub(crate) fn append(&mut self, records: &[NewRecord], is_group: bool) -> Appended {
         const NEVER: Appended = Appended { first: Lsn::NEVER, through: Lsn::NEVER };
         if self.has_failed && self.bug != Some(Bug::ConfirmAfterFailure) {
@@ -215,14 +217,14 @@ impl Log {
         Appended { first, through: Lsn(range.last.0) }
     }
 
-    /// The steps that are possible next.
+    /// The steps that are possible now.
     pub(crate) fn steps(&self) -> Vec<Step> {
         let mut steps = Vec::new();
         if self.has_failed {
             return steps;
         }
         let is_idle = matches!(self.commit, Commit::Idle);
-        // A checkpoint among what came since may get a file.
+        // A checkpoint appended since then may free a file.
         let may_go_on = !self.waits_for_file || self.last() > self.waited_with;
         if !is_idle || may_go_on && self.last() > self.progress.synced && self.has_queued() {
             steps.push(Step::Commit);
@@ -240,12 +242,12 @@ impl Log {
         steps
     }
 
-    /// The disk has no room for another file.
+    /// Whether the disk has no room for another file.
     pub(crate) fn is_stalled(&self) -> bool {
         self.pool.is_stalled()
     }
 
-    /// Looks at the room on the disk, as the server's watch does by its committer.
+    /// Looks at the room on the disk, as the server's watch does.
     pub(crate) fn check_space(&mut self) -> Watermark {
         let free_bytes = self.free_bytes();
         let is_stalled = self.is_stalled();
@@ -265,7 +267,7 @@ impl Log {
         Room::new(self.free_bytes(), self.space)
     }
 
-    /// The space in which so many of its files find room, and what is left to others.
+    /// Free bytes needed for `files` journal files plus the reserve.
     pub(crate) fn mark(&self, files: u64) -> u64 {
         self.space.mark(files)
     }
@@ -274,7 +276,7 @@ impl Log {
         self.device.free_bytes().expect("the simulated disk has a size")
     }
 
-    /// Does it; a disk that fails is noted.
+    /// Takes a step; notes a failure of the disk.
     pub(crate) fn step(&mut self, step: Step) {
         let done = match step {
             Step::Commit => self.commit(),
@@ -294,7 +296,7 @@ impl Log {
     }
 
     fn has_queued(&self) -> bool {
-        // What is confirmed before it is committed has to be committed all the same.
+        // Records that are confirmed before their commit must still be committed.
         self.bug != Some(Bug::ConfirmBeforeCommit) || self.journal.has_staged() || self.queued() > 0
     }
 
@@ -356,7 +358,7 @@ impl Log {
     }
 }
 
-/// Bytes of the disk that are left to others.
+/// Bytes of the disk reserved for its other users.
 fn reserve_bytes(file_bytes: usize) -> u64 {
     file_bytes as u64 / 2
 }

@@ -1,6 +1,8 @@
-//! The store on the simulated disk: the journal, whose threads are steps that the scheduler chooses, and segments.
+//! The store on the simulated disk: segments, and a journal whose threads are steps that the
+//! scheduler picks.
 //!
-//! Nothing here knows the broker: records in, progress out, faults of the disk on the way.
+//! Nothing here knows the broker: records go in, progress comes out, and the disk may fail in
+//! between.
 
 mod store;
 mod log;

@@ -1,4 +1,4 @@
-//! A store is opened, in the order in which the server does it: the journal, the checkpoint in it, the segments.
+//! Opens a store in the order of the server: the journal, the checkpoint in it, the segments.
 
 use imori_core::record::Checkpoint;
 use imori_server::manifest_of;
@@ -17,28 +17,28 @@ use super::device::{Device, DeviceFile};
 use super::log::Log;
 use crate::planted::Bug;
 
-/// A store that is open.
+/// An open store.
 pub(crate) struct Store {
     pub(crate) log: Log,
     pub(crate) segments: Segments<Device>,
 }
 
-/// Everything that an opened store had in it.
+/// The content of a store at its opening.
 pub(crate) struct Found {
-    /// The journal, without the messages in it.
+    /// The journal's records, without messages.
     pub(crate) recovered: Recovered,
     pub(crate) messages: Messages<DeviceFile>,
     pub(crate) checkpoint: Checkpoint,
     pub(crate) pages: Vec<PageFacts>,
-    /// The last process ended by itself, when all was written.
+    /// Whether the last process ended in order and wrote everything.
     pub(crate) was_clean: bool,
 }
 
-/// Which store a run has.
+/// The id of every run's store.
 const STORE: StoreId = StoreId([7; 16]);
 
 impl Store {
-    /// The settings of a journal whose files have so many blocks.
+    /// The settings of a journal with this many blocks per file.
     pub(crate) fn journal_settings(file_blocks: usize) -> Settings {
         Settings::with_few_blocks(STORE, file_blocks)
     }
@@ -48,7 +48,8 @@ impl Store {
         SegmentSettings::new(STORE, OnDamage::Quarantine)
     }
 
-    /// Opens what is on the disk, or makes a store; gives what was there. `boot` is another after a power cut.
+    /// Opens the store on the disk, or creates one; returns its content, too. `boot` changes with a
+    /// power cut.
     pub(crate) fn open(
         device: Device,
         boot: u8,

@@ -1,4 +1,5 @@
-//! A thread of the store as host of the server's checkpointer and pager, and the bugs that are planted between the two.
+//! A store thread as host of the server's checkpointer and pager, with the bugs planted between the
+//! two.
 
 use std::io;
 
@@ -181,7 +182,7 @@ impl CheckpointHost for StoreThread<'_> {
     }
 }
 
-/// A checkpoint as a bug would have it.
+/// The checkpoint, altered by a planted bug.
 fn altered(bug: Option<Bug>, payload: &[u8]) -> Vec<u8> {
     let Ok(mut checkpoint) = Checkpoint::decode(payload) else { return payload.to_vec() };
     match bug {

@@ -1,4 +1,4 @@
-//! The threads of the store that know the broker, and the recovery that a start goes through.
+//! The store threads that call into the broker, and the recovery at each start.
 
 mod host;
 mod thread;

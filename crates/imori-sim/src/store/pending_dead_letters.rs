@@ -1,4 +1,4 @@
-//! Dead letters that wait for room: how many a run meets, and the bugs that are planted in their records.
+//! Dead letters that wait for room: how many a run has, and bugs planted in their records.
 
 use imori_core::confirm::Lsn;
 use imori_core::delivery::{DeliveryCount, RecordRef};
@@ -12,30 +12,30 @@ use imori_store::segment::{NewPage, PageEntry};
 use crate::machine::Shared;
 use crate::planted::Bug;
 
-/// Decisions after which pending dead letters may be gone.
+/// For this many decisions a dead letter counts as recently pending.
 const MOMENT: u64 = 100;
 
 impl Shared {
-    /// Looks whether a changed queue has pending dead letters.
+    /// Notes whether a changed queue has pending dead letters.
     pub(crate) fn note_pending_dead_letters(&self, queue: &Queue) {
         if queue.pending_dead_letters_len() > 0 {
             self.dead_letters_pended_at.set(Some(self.step.get()));
         }
     }
 
-    /// A dead letter is pending, or was a moment ago.
+    /// Whether a dead letter is pending, or was recently.
     pub(crate) fn has_pending_dead_letters(&self) -> bool {
         self.dead_letters_pended_at.get().is_some_and(|at| at + MOMENT > self.step.get())
     }
 
-    /// The broker has ended.
+    /// Counts an end of the broker if dead letters are pending.
     pub(crate) fn note_end_with_pending(&self) {
         let mut pending = 0;
         self.queues.each(|_, queue| pending += queue.pending_dead_letters_len());
         self.ends_with_pending.set(self.ends_with_pending.get() + u64::from(pending > 0));
     }
 
-    /// Records of a cell, with a bug in what they say of that.
+    /// The records of a cell, with rejections altered by a planted bug.
     pub(crate) fn alter_rejections(&self, records: Vec<NewRecord>) -> Vec<NewRecord> {
         let garble = |record: NewRecord| match self.bug {
             Some(Bug::RejectionUnrecorded) => without_rejections(record).0,
@@ -54,7 +54,7 @@ impl Shared {
         records.into_iter().flat_map(garble).collect()
     }
 
-    /// The pages of a segment, without what a bug does not copy.
+    /// The pages of a segment, without the entries that a planted bug does not copy.
     pub(crate) fn uncopied(&self, pages: &[NewPage]) -> Vec<NewPage> {
         let rejected = self.rejected.borrow();
         let mut pages = pages.to_vec();
@@ -64,7 +64,7 @@ impl Shared {
                 |entry: &PageEntry| !rejected.contains(&RecordRef { queue, lsn: Lsn(entry.lsn.0) });
             match page.entries.iter().any(is_copied) {
                 true => page.entries.retain(is_copied),
-                // No page is empty: this one is nobody's.
+                // A page cannot be empty, so it goes to a queue that does not exist.
                 false => page.owner = u64::MAX,
             }
         }
@@ -72,7 +72,7 @@ impl Shared {
     }
 }
 
-/// A record without what it says of messages that were rejected, and which these are.
+/// A record without its rejections, and the rejected messages.
 pub(crate) fn without_rejections(record: NewRecord) -> (Vec<NewRecord>, Vec<RecordRef>) {
     let rejected = rejections(&record);
     if rejected.is_empty() {
@@ -82,7 +82,7 @@ pub(crate) fn without_rejections(record: NewRecord) -> (Vec<NewRecord>, Vec<Reco
     (count_records(&without(counts)), rejected)
 }
 
-/// The counts of a record as a start finds it, without those of messages that were rejected.
+/// The counts of a recovered record, without those of rejected messages.
 pub(crate) fn unread_rejections(payload: &[u8]) -> Result<Vec<u8>, RecordError> {
     Ok(encode_counts(&without(counts(payload)?)))
 }

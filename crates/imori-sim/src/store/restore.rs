@@ -1,4 +1,4 @@
-//! From what is on the disk to a broker that goes on, by the core's own recovery, in the order of the server.
+//! Restores a broker from its disk, by the core's own recovery and in the order of the server.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -22,7 +22,7 @@ use crate::journal::{DeviceFile, Found};
 use crate::machine::Shared;
 use crate::planted::Bug;
 
-/// Gives a new broker the queues that its store has; gives those that are to be woken.
+/// Gives a new broker the queues of its store; returns the queues to wake.
 pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening>, RecordError> {
     let Found { recovered, mut messages, checkpoint, pages, was_clean } = found;
     let floor = Lsn(recovered.report.floor.map_or(0, |floor| floor.0));
@@ -112,7 +112,7 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
     Ok(awakenings)
 }
 
-/// Reads pages of delayed messages, whole.
+/// Reads pages of delayed messages as a whole.
 fn read_delayed(shared: &Shared, restore: &mut Restore) -> Result<(), RecordError> {
     if shared.has(Bug::DelayedPagesUnread) {
         return Ok(());
@@ -126,7 +126,7 @@ fn read_delayed(shared: &Shared, restore: &mut Restore) -> Result<(), RecordErro
     Ok(())
 }
 
-/// Records that queues have settled.
+/// The settled messages, by queue and record.
 fn settled<'a>(payloads: impl Iterator<Item = &'a [u8]>) -> Result<BTreeSet<RecordRef>, RecordError> {
     let mut settled = BTreeSet::new();
     for payload in payloads {
@@ -137,7 +137,7 @@ fn settled<'a>(payloads: impl Iterator<Item = &'a [u8]>) -> Result<BTreeSet<Reco
     Ok(settled)
 }
 
-/// Tells whether all queues of a message are among those that are done with it.
+/// Whether every queue of a message has settled it.
 fn is_settled(settled: &BTreeSet<RecordRef>, lsn: Lsn, payload: &[u8]) -> Result<bool, RecordError> {
     if settled.is_empty() {
         return Ok(false);
@@ -146,7 +146,7 @@ fn is_settled(settled: &BTreeSet<RecordRef>, lsn: Lsn, payload: &[u8]) -> Result
     Ok(queues.iter().all(|queue| settled.contains(&RecordRef { queue: *queue, lsn })))
 }
 
-/// The record of ids, with another time if a bug has it so.
+/// The record of ids, with another time if a planted bug sets one.
 fn seen_at(payload: &[u8], at: Option<Time>) -> Result<Vec<u8>, RecordError> {
     let (mut all, mut of) = (Vec::new(), None);
     decode_dedup_entries(payload, &mut |queue, seen| {
@@ -156,7 +156,7 @@ fn seen_at(payload: &[u8], at: Option<Time>) -> Result<Vec<u8>, RecordError> {
     Ok(of.map_or_else(|| payload.to_vec(), |queue| encode_dedup_entries(queue, &all)))
 }
 
-/// Reads messages as a bug would, into memory.
+/// Reads messages into memory, and restores them as a planted bug would.
 fn read_wrongly(
     shared: &Shared,
     messages: &Messages<DeviceFile>,
@@ -175,7 +175,7 @@ fn read_wrongly(
     read.iter().try_for_each(|(lsn, payload)| restore.message(*lsn, payload, None).map(drop))
 }
 
-/// Reads which records are in those pages of which the journal may tell something.
+/// Reads the record numbers of those pages whose records the journal may hold too.
 fn list(shared: &Shared, restore: &mut Restore, floor: Lsn) {
     for place in restore.pages_to_list(floor) {
         if let Ok(listed) = shared.segments.read_lsns(PageRef::new(place.segment, place.index)) {

@@ -1,7 +1,7 @@
-//! The threads of the store that know the broker: the checkpointer, and those that write and read pages.
+//! The store threads that call into the broker: the checkpointer, a page writer and a page reader.
 //!
-//! They run the server's own rounds and jobs, and the scheduler decides at each lock and between the steps of each
-//! segment who goes on.
+//! They run the server's own rounds and jobs. At each lock, and between the steps of a segment, the
+//! scheduler decides which thread continues.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -16,16 +16,16 @@ use crate::machine::{CoroutineContext, Held};
 use crate::machine::{Status, Wait};
 use crate::planted::Bug;
 
-/// A thread of the store while it runs.
+/// A running store thread.
 pub(crate) struct StoreThread<'a> {
     pub(crate) shared: &'a Shared,
     context: CoroutineContext<'a>,
-    /// Which of them it is.
+    /// Its number among the store's threads.
     number: usize,
 }
 
 impl Shared {
-    /// Tells whether what a thread of the store waits for is there.
+    /// Whether the event that a store thread waits for has happened.
     pub(crate) fn is_store_due(&self, number: usize) -> bool {
         let (log, phase) = (self.log.borrow(), self.phase.get());
         match self.threads.thread(number).waits.get() {
@@ -40,7 +40,8 @@ impl Shared {
             Wait::Reading => !self.jobs.reading.borrow().is_empty() || phase >= Phase::Closing,
             Wait::Passed(cell, count) => self.cell(cell).turns.has_passed(count),
             Wait::Synced(lsn) => log.progress.synced >= lsn || log.has_failed,
-            // Those who write pages wait for nothing that may not come before the end.
+            // While the broker closes, the page threads do not wait for records that may never
+            // become durable.
             Wait::Records(lsn) => {
                 let is_over = log.has_failed || number > 0 && phase == Phase::Closing;
                 log.progress.synced >= lsn || is_over || self.gives_up.get()
@@ -55,7 +56,7 @@ impl<'a> StoreThread<'a> {
         StoreThread { shared, context, number }
     }
 
-    /// Runs the thread; it never returns, the run ends it.
+    /// Runs the thread. Never returns; the run drops the coroutine.
     pub(crate) fn run(&self) {
         let jobs = &self.shared.jobs;
         let mut pauses = Pauses::default();
@@ -69,7 +70,7 @@ impl<'a> StoreThread<'a> {
                     self.shared.trace.note(&[], || String::from("the checkpointer begins a round"));
                     checkpoint_once(self, &mut pauses);
                     self.shared.threads.kept.set(self.shared.log.borrow().last());
-                    // While a checkpoint that was refused is not tried again, what would go with it stays.
+                    // Until a refused checkpoint is retried, the pages that it would free stay.
                     self.shared.threads.spared.set(self.shared.checkpointer.spared());
                 }
                 1 if self.work(Wait::Writing, &jobs.writing) => {}
@@ -86,14 +87,14 @@ impl<'a> StoreThread<'a> {
         }
     }
 
-    /// Does the next job; false where there is none any more.
+    /// Does the next job; false if none is left.
     fn work(&self, wait: Wait, jobs: &RefCell<VecDeque<Job>>) -> bool {
         self.wait(wait);
         let job = jobs.borrow_mut().pop_front();
         job.map(|job| do_job(self, job)).is_some()
     }
 
-    /// Waits until this is so.
+    /// Waits for an event.
     pub(crate) fn wait(&self, wait: Wait) {
         self.shared.threads.thread(self.number).waits.set(wait);
         while !self.shared.is_store_due(self.number) {
@@ -101,12 +102,12 @@ impl<'a> StoreThread<'a> {
         }
     }
 
-    /// Lets others go first, or not.
+    /// Yields at random, so that others may run first.
     pub(crate) fn pause(&self) {
         self.context.pause();
     }
 
-    /// Takes the lock of a queue.
+    /// Locks a queue.
     pub(crate) fn lock_queue(&self, slot: u32) -> Held<'a> {
         self.context.lock(Lock::Queue(slot))
     }
