@@ -1,4 +1,4 @@
-//! Actions of clients, one at a time, as chance has them.
+//! The actions of clients, one at a time, chosen at random.
 
 use super::client::{Client, Unsettled};
 use super::commands::NewSubscription;
@@ -7,14 +7,14 @@ use crate::machine::Shared;
 use crate::model::{MessageRecord, Mode, Model, Outcome, Reads, RouteRecord, RouteState, To};
 use crate::workload::{Action, QueueSpec, Workload, pattern, subject};
 
-/// So many actions of a client that has a channel come to one that closes it.
+/// One in this many actions of a client with a channel closes the channel.
 const CLOSE_RARITY: usize = 12;
 
-/// The latest delayed messages, of which one may be cancelled.
+/// The number of latest delayed messages, of which one may be cancelled.
 const CANCELLED_OF: usize = 12;
 
 impl Client {
-    /// Does something.
+    /// Does one action.
     pub(crate) fn act(&mut self, shared: &Shared, model: &mut Model, workload: &Workload) {
         let random = &shared.random;
         self.actions_left -= 1;
@@ -68,7 +68,7 @@ impl Client {
         }
     }
 
-    /// Begins a transaction, and then publishes and settles in it, ends it, or goes in the middle of it.
+    /// Begins a transaction, or publishes or settles in it, ends it, or dies in the middle of it.
     fn go_on_with_transaction(&mut self, shared: &Shared, model: &mut Model, workload: &Workload) {
         if self.transaction.is_none() {
             self.begin(shared);
@@ -83,7 +83,7 @@ impl Client {
         }
     }
 
-    /// Sends requests to the queue of a service; in a run of several protocols also to a subject.
+    /// Sends requests to the queue of a service, or in runs with NATS also to a subject.
     fn request(&mut self, shared: &Shared, model: &mut Model, workload: &Workload) {
         let random = &shared.random;
         let to_queue = Outgoing::new(To::Queue(0), Place::Queue(String::from("rpc")));
@@ -104,7 +104,8 @@ impl Client {
         let mut pattern = pattern(&shared.random);
         let mut group = None;
         if self.abilities.has_groups {
-            // A last `#` is one word or more here, and behind a wildcard it would hear others' replies.
+            // A final `#` means one word or more here; after a wildcard it would match other
+            // clients' replies.
             if let Some(beginning) = pattern.strip_suffix('#') {
                 let beginning =
                     if beginning.starts_with(['*', '#']) || beginning.is_empty() { "a." } else { beginning };
@@ -118,7 +119,7 @@ impl Client {
         self.subscribe(shared, model, new);
     }
 
-    /// Subscribes to a queue, if one that chance has may be read.
+    /// Subscribes to a random queue, if the client may read it.
     fn subscribe_some(&mut self, shared: &Shared, model: &mut Model, workload: &Workload) {
         let queue = shared.random.below(model.queues.len());
         let spec = model.queue(queue);
@@ -149,7 +150,7 @@ impl Client {
         self.subscribe(shared, model, new);
     }
 
-    /// Makes a queue that stands between the topic exchange and its readers.
+    /// Declares a queue that is bound to the topic exchange.
     pub(crate) fn subscribe_bound(&mut self, shared: &Shared, model: &mut Model, queue: usize) {
         let spec = model.queue(queue).clone();
         let Some(pattern) = &spec.pattern else { return };
@@ -166,7 +167,7 @@ impl Client {
         self.subscribe(shared, model, new);
     }
 
-    /// Purges a queue, looks it up or asks for a message of it.
+    /// Purges a queue, looks it up, gets a message of it, or works with a route to it.
     fn operate(&mut self, shared: &Shared, model: &mut Model, workload: &Workload) {
         let is_open = |queue: &usize| {
             let spec = model.queue(*queue);
@@ -235,7 +236,7 @@ impl Client {
         self.settle(shared, model, &last, outcome, is_in_transaction);
     }
 
-    /// Cancels one of the latest delayed messages, whoever sent it, and whether or not it is due.
+    /// Cancels one of the latest delayed messages, whichever client sent it, due or not.
     fn cancel_some(&mut self, shared: &Shared, model: &mut Model) {
         if !self.abilities.delays {
             return;
@@ -252,7 +253,7 @@ impl Client {
         }
     }
 
-    /// Goes without a word: in the middle of anything, perhaps of a frame.
+    /// Disconnects without notice, possibly in the middle of a frame.
     pub(crate) fn die(&mut self, shared: &Shared, model: &mut Model) {
         if shared.random.chance(1, 2) {
             {
@@ -266,7 +267,7 @@ impl Client {
         }
     }
 
-    /// Accepts whatever is left.
+    /// Accepts all unsettled deliveries.
     pub(crate) fn settle_all(&mut self, shared: &Shared, model: &mut Model) {
         while let Some(last) = self.unsettled.last().cloned() {
             self.settle(shared, model, &last, Outcome::Accept, false);

@@ -1,7 +1,7 @@
-//! AMQP 1.0 as clients speak it, for one session of a connection: frames out, frames in.
+//! An AMQP 1.0 client for one session of a connection.
 //!
-//! Its receivers settle second, so that each settlement is answered. What a transaction is to do waits in the client until
-//! the broker has declared it.
+//! Its receivers settle second, so that each settlement is answered. Frames of a transaction wait
+//! in the client until the broker has declared it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -27,74 +27,77 @@ use super::protocol::{
 };
 use crate::model::{Mode, Outcome};
 
-/// Bytes of a frame that the client takes: few, so that bodies have several.
+/// The largest frame that the client accepts, in bytes; small, so that most bodies are split.
 const FRAME_BYTES_MAX: u32 = 1024;
 
-/// Bytes of a body in one transfer of the client.
+/// Bytes of a body per transfer sent.
 const PART_BYTES: usize = 1500;
 
-/// Transfers that the broker may send before it is told of a new window: few, so that deliveries wait for one, in the middle too.
+/// Transfers that the broker may send before it gets a new window; few, so that deliveries often
+/// wait for one, even half sent.
 const WINDOW: u32 = 3;
 
 /// The handle of the link to the coordinator.
 const COORDINATOR: u32 = 0;
 
-/// The handle of the link by which each message goes to its own address.
+/// The handle of the link for messages that carry their own address.
 const RELAY: u32 = 1;
 
 /// A client of one session.
 pub(crate) struct Amqp10Client {
     connection: Rc<Connection>,
-    /// The session's number on its connection, from 1.
+    /// The number of the session's channel, counted from 1.
     channel: u16,
     is_transactional: bool,
     links: BTreeMap<u32, Link>,
     next_handle: u32,
-    /// Answers that are to come, in the order in which they were asked for.
+    /// Expected answers, in the order of their commands.
     asked: VecDeque<Asked>,
-    /// Deliveries of the client that have no outcome yet.
+    /// Deliveries sent that have no outcome yet.
     sent: VecDeque<(u32, Sent)>,
     next_sent: u32,
-    /// Publishes that are answered by their numbers.
+    /// The number of publishes outside of transactions.
     publishes: u64,
     next_transfer: u32,
-    /// Transfers and deliveries that came.
+    /// Transfers and deliveries received.
     transfers: u32,
     deliveries: u32,
     window: u32,
     unfinished: Option<(u32, u32, Vec<u8>)>,
-    /// Deliveries that are not settled: their links, and whether a transaction is to settle them.
+    /// Unsettled deliveries with their link, and whether a transaction settles them.
     unsettled: BTreeMap<u32, (u32, bool)>,
-    /// Frames behind each transaction that is not declared yet.
+    /// Frames held behind each transaction that is not declared yet.
     held: VecDeque<Vec<u8>>,
-    /// The number of the transaction that was begun last, and its id once that is known.
+    /// The number of the latest transaction, and its id once the broker has declared it.
     transaction: (u16, Option<[u8; 4]>),
-    /// Names of confirms that come with the next commit.
+    /// Names of confirms that arrive with the next commit.
     uncommitted: Vec<String>,
-    /// First ids of the settlements that the open transaction is to do.
+    /// First delivery ids of the ranges that the open transaction settles.
     retired: BTreeSet<u32>,
-    /// Commits that are not answered, by the ids of their discharges, and the settlements that come ahead of each answer.
+    /// Unanswered commits: the delivery id of each discharge, and the settlements that precede its
+    /// answer.
     commits: VecDeque<(u32, BTreeSet<u32>)>,
     events: VecDeque<Event>,
-    /// The client makes a mistake for which the session ends.
+    /// Whether the client makes a mistake on purpose, for which the broker ends the session.
     errs: bool,
-    /// The broker has said its last on this session.
+    /// Whether the broker has ended the session.
     is_closed: bool,
 }
 
-/// A link from which messages come.
+/// A receiving link.
 #[derive(Debug, Default)]
 struct Link {
     id: String,
     granted: u32,
     received: u32,
     is_cumulative: bool,
-    /// The client wants nothing more of it, and detaches it once all is settled.
+    /// Whether the client gave its credit back; it then detaches the link once nothing of it is
+    /// unsettled.
     is_drained: bool,
     is_detached: bool,
 }
 
-/// An answer that is to come.
+/// An expected answer.
 #[derive(Debug)]
 struct Asked {
     key: Key,
@@ -102,19 +105,19 @@ struct Asked {
     is_answered: bool,
 }
 
-/// The command that an answer is for.
+/// The command to be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Key {
     Begin,
     Attach(u32),
     Drain(u32),
-    /// The settlement of a range that begins with this delivery.
+    /// The settlement of the range that begins with this delivery.
     Settle(u32),
     Discharge(u32),
     End,
 }
 
-/// A delivery of the client.
+/// The kind of a delivery sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sent {
     Publish(u64),
@@ -124,7 +127,7 @@ enum Sent {
 }
 
 impl Amqp10Client {
-    /// A client of this session of a connection.
+    /// Creates the client of a session on a connection.
     pub(crate) fn new(connection: &Rc<Connection>, channel: u16, is_transactional: bool) -> Amqp10Client {
         Amqp10Client {
             connection: Rc::clone(connection),
@@ -161,7 +164,8 @@ impl Amqp10Client {
         self.asked.push_back(Asked { key, names, is_answered: false });
     }
 
-    /// Notes an answer. Its confirms wait for those that were asked for before: what settles overtakes what is parked.
+    /// Notes an answer. Its confirms wait for those of earlier commands, because settles overtake
+    /// parked commands.
     fn answered(&mut self, key: Key) -> Result<(), String> {
         let asked = self.asked.iter_mut().find(|asked| asked.key == key && !asked.is_answered);
         asked.ok_or_else(|| format!("an answer to {key:?} comes, which nobody asked for"))?.is_answered =
@@ -173,18 +177,18 @@ impl Amqp10Client {
         Ok(())
     }
 
-    /// Sends frames that have to stay behind those of transactions.
+    /// Sends frames that must stay behind those of transactions.
     fn send_behind(&mut self, out: &mut Vec<u8>, bytes: &[u8]) {
         self.held.back_mut().unwrap_or(out).extend_from_slice(bytes);
     }
 
-    /// The id of the open transaction, or what stands for it until it is declared.
+    /// The id of the open transaction, or a placeholder until it is declared.
     fn transaction_id(&self) -> [u8; 4] {
         let [high, low] = self.transaction.0.to_be_bytes();
         self.transaction.1.unwrap_or([0xFF, 0xFF, high, low])
     }
 
-    /// Tells the broker of a new window, and of what a link may send.
+    /// Sends the session's new window and a link's credit.
     fn flow(&mut self, out: &mut Vec<u8>, handle: Option<u32>, drain: bool) {
         let link = handle.and_then(|handle| self.links.get(&handle));
         self.window = WINDOW;
@@ -202,7 +206,7 @@ impl Amqp10Client {
         self.frame(out, &flow);
     }
 
-    /// Deliveries of a link are settled: it may have as many more, or it is detached.
+    /// Renews the credit of a link after settling deliveries, or detaches the link.
     fn renew(&mut self, out: &mut Vec<u8>, handle: u32, settled: u32) {
         let Some(link) = self.links.get_mut(&handle) else { return };
         if !link.is_drained {
@@ -212,7 +216,7 @@ impl Amqp10Client {
         self.detach_if_done(out, handle);
     }
 
-    /// Detaches a link that has answered the drain, and of which nothing is unsettled.
+    /// Detaches a link whose drain is answered and that has no unsettled deliveries.
     fn detach_if_done(&mut self, out: &mut Vec<u8>, handle: u32) {
         let waits = self.asked.iter().any(|asked| asked.key == Key::Drain(handle) && !asked.is_answered);
         let has_unsettled = self.unsettled.values().any(|(of, _)| *of == handle);
@@ -221,12 +225,12 @@ impl Amqp10Client {
             link.is_detached = true;
             let mut bytes = Vec::new();
             self.frame(&mut bytes, &Detach { handle, closed: true, error: None });
-            // A discharge that waits may have settled deliveries of the link.
+            // A waiting discharge may have settled deliveries of the link.
             self.send_behind(out, &bytes);
         }
     }
 
-    /// Sends a message by a link, in as many transfers as it needs. Gives its delivery id.
+    /// Sends a message on a link, split into transfers as needed; returns its delivery id.
     fn transfer(&mut self, out: &mut Vec<u8>, handle: u32, sent: Sent, payload: &[u8]) -> u32 {
         let id = self.next_sent;
         self.next_sent += 1;
@@ -273,7 +277,7 @@ impl Amqp10Client {
         self.frame(out, &attach);
     }
 
-    /// The deliveries that a settlement is about, in ranges without a gap.
+    /// The deliveries that a settle covers, as ranges without gaps.
     fn meant(&self, last: u32) -> Vec<(u32, u32)> {
         let Some((handle, _)) = self.unsettled.get(&last).copied() else { return Vec::new() };
         let is_cumulative = self.links.get(&handle).is_some_and(|link| link.is_cumulative);
@@ -290,7 +294,7 @@ impl Amqp10Client {
         ranges
     }
 
-    /// Ends the transaction. Gives the delivery id of its discharge.
+    /// Ends the transaction; returns the delivery id of its discharge.
     fn discharge(&mut self, out: &mut Vec<u8>, fail: bool) -> u32 {
         let txn_id = self.transaction_id();
         let discharge = value(|out| Discharge { txn_id: &txn_id, fail }.encode(out));
@@ -330,7 +334,7 @@ impl Amqp10Client {
             Performative::End(End { error }) => {
                 self.is_closed = true;
                 let Some(error) = error else {
-                    // A session that ends answers the drains of its links too.
+                    // The end of a session answers the drains of its links, too.
                     let drains = self.asked.iter_mut().filter(|asked| matches!(asked.key, Key::Drain(_)));
                     drains.for_each(|asked| asked.is_answered = true);
                     return self.answered(Key::End);
@@ -390,7 +394,7 @@ impl Amqp10Client {
         Ok(())
     }
 
-    /// The broker has settled what the client did, or what a transaction did.
+    /// Handles a settlement by the broker: of the client's own settle, or by a transaction.
     fn take_settlement(&mut self, disposition: &Disposition<'_>) -> Result<(), String> {
         match self.commits.front_mut().is_some_and(|(_, retired)| retired.remove(&disposition.first)) {
             true => Ok(()),
@@ -398,7 +402,7 @@ impl Amqp10Client {
         }
     }
 
-    /// The broker tells what became of what the client sent.
+    /// Handles the outcome of deliveries that the client sent.
     fn take_outcome(&mut self, disposition: &Disposition<'_>) -> Result<(), String> {
         let (first, last) = (disposition.first, disposition.last.unwrap_or(disposition.first));
         if self.sent.front().is_none_or(|(id, _)| *id != first) {
@@ -435,7 +439,8 @@ impl Amqp10Client {
         Ok(())
     }
 
-    /// The transaction that waits first has an id: what waits for it goes on.
+    /// Handles the declaration of the oldest waiting transaction, and releases the frames held
+    /// behind it.
     fn declared(&mut self, id: &[u8]) -> Result<(), String> {
         let id: [u8; 4] = id.try_into().map_err(|_| format!("{id:?} is no id of a transaction"))?;
         let mut bytes = self.held.pop_front().ok_or("a transaction is declared that nobody wants")?;
@@ -493,7 +498,7 @@ impl ClientProtocol for Amqp10Client {
     }
 
     fn open(&mut self, out: &mut Vec<u8>, open: &Open<'_>) {
-        // A session of this number that the broker ended is free when that is answered.
+        // A session that the broker ended makes its channel free only once it is answered.
         if self.connection.closed_by_broker.borrow_mut().remove(&self.channel) {
             self.frame(out, &End::default());
         }
@@ -503,7 +508,7 @@ impl ClientProtocol for Amqp10Client {
         if self.is_transactional {
             self.attach_as(out, COORDINATOR, Coordinator::default().into());
         }
-        // Nothing of a new session is parked, so that it has its credit before anything is sent.
+        // A new session has nothing parked, so this link gets its credit before anything is sent.
         self.attach_as(out, RELAY, Target::default().into());
     }
 
@@ -556,7 +561,7 @@ impl ClientProtocol for Amqp10Client {
             }
         };
         let mut payload = Vec::new();
-        // Other protocols' messages without a priority have none.
+        // In other protocols' messages the priority is zero unless they set one.
         Header { durable: publish.outgoing.is_persistent, priority: 0, ..Header::default() }
             .encode(&mut payload);
         let begin = payload.len();
@@ -623,7 +628,8 @@ impl ClientProtocol for Amqp10Client {
         match settle.transaction {
             Some(_) => self.send_behind(out, &bytes),
             None => {
-                // A transaction that was rolled back may have settled the same delivery, and its frames may be held.
+                // A transaction that was rolled back may have settled the same delivery, and its
+                // frames may be held.
                 self.send_behind(out, &bytes);
                 handle.into_iter().for_each(|handle| self.renew(out, handle, settled));
             }
@@ -672,7 +678,7 @@ impl ClientProtocol for Amqp10Client {
         self.send_behind(out, &bytes);
     }
 
-    /// Opens the window again, not before: transfers that have come by then were under way without leave.
+    /// Renews the window only now, so that any transfer beyond it was sent without permission.
     fn caught_up(&mut self, out: &mut Vec<u8>) {
         if self.window <= WINDOW / 2 {
             self.flow(out, None, false);
@@ -693,7 +699,7 @@ impl ClientProtocol for Amqp10Client {
             }
             Ok(Step::Header(header)) => Some((header.bytes().len(), None)),
             Ok(Step::Incomplete { .. }) => None,
-            // Whoever reads it says why it is none.
+            // The reader of these bytes reports the error.
             Err(_) => (!input.is_empty()).then_some((input.len(), None)),
         }
     }
@@ -748,7 +754,7 @@ impl ClientProtocol for Amqp10Client {
     }
 }
 
-/// A message to the coordinator.
+/// The payload of a message to the coordinator.
 fn value(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut payload = Vec::new();
     SectionKind::AmqpValue.push(&mut payload);
@@ -756,7 +762,7 @@ fn value(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     payload
 }
 
-/// Reads a whole message.
+/// Decodes a complete message.
 fn delivered(id: u32, subscription: String, payload: &[u8]) -> Result<Delivered, String> {
     let (mut sections, mut body) = (Sections::new(payload), Vec::new());
     let mut header = Header::default();

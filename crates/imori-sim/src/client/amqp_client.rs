@@ -1,7 +1,7 @@
-//! AMQP 0-9-1 as clients speak it, for one channel of a connection: frames out, frames in.
+//! An AMQP 0-9-1 client for one channel of a connection.
 //!
-//! A channel confirms publishes by their numbers, or it is transactional: then whatever is in no larger transaction is
-//! one of its own.
+//! A channel either confirms publishes by number or is transactional. On a transactional channel
+//! each command outside of a larger transaction is a transaction of its own.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -24,10 +24,10 @@ use super::protocol::{
 };
 use crate::model::Outcome;
 
-/// Bytes of a frame: small ones, so that bodies have several.
+/// The largest frame in bytes; small, so that large bodies take several.
 const FRAME_BYTES_MAX: u32 = 4096;
 
-/// The properties of a message: the flag that says how long it is kept, and the number for as long as it is needed.
+/// The properties of a message: the flags and, if it is persistent, the delivery mode.
 const PERSISTENT: [u8; 3] = [0x10, 0, 2];
 const TRANSIENT: [u8; 2] = [0, 0];
 
@@ -36,20 +36,21 @@ pub(crate) struct AmqpClient {
     connection: Rc<Connection>,
     channel: u16,
     is_transactional: bool,
-    /// Answers that are to come, each with the names of the confirms that come with it.
+    /// Expected answers, each with the names of the confirms that arrive with it.
     asked: VecDeque<(MethodId, Vec<String>)>,
-    /// Confirms that come with the next commit.
+    /// Names of confirms that arrive with the next commit.
     uncommitted: Vec<String>,
-    /// Confirms that came with an answer that was read.
+    /// Names of confirms that arrived with an answer already read.
     confirmed: VecDeque<String>,
-    /// A delivery whose body is not whole, and the bytes that are missing; `None` before its header came.
+    /// A delivery with an incomplete body, and the number of bytes missing; `None` before its
+    /// header.
     unfinished: Option<(Delivered, Option<usize>)>,
-    /// The broker has said its last on this channel.
+    /// Whether the broker has closed the channel.
     is_closed: bool,
 }
 
 impl AmqpClient {
-    /// A client of this channel of a connection.
+    /// Creates the client of a channel on a connection.
     pub(crate) fn new(connection: &Rc<Connection>, channel: u16, is_transactional: bool) -> AmqpClient {
         AmqpClient {
             connection: Rc::clone(connection),
@@ -63,7 +64,7 @@ impl AmqpClient {
         }
     }
 
-    /// Writes a method that is answered by one of type `A`.
+    /// Writes a method that is answered by an `A`.
     fn ask<'a, A: MethodFields<'a>>(
         &mut self,
         out: &mut Vec<u8>,
@@ -74,7 +75,7 @@ impl AmqpClient {
         push_method(out, self.channel, method);
     }
 
-    /// Ends the transaction that a command is, unless it belongs to a larger one.
+    /// Commits the transaction that consists of one command, unless it belongs to a larger one.
     fn commit(&mut self, out: &mut Vec<u8>, confirm: Option<&str>, is_in_larger: bool) {
         self.uncommitted.extend(confirm.map(String::from));
         if !is_in_larger {
@@ -163,7 +164,7 @@ impl AmqpClient {
         Some(Event::Confirmed(Confirmed { name, level: None, count: None }))
     }
 
-    /// Adds bytes to the body of a delivery, of which so many are missing.
+    /// Appends bytes to the body of a delivery that lacks `missing` bytes.
     fn add(&mut self, mut delivered: Delivered, missing: usize, bytes: &[u8]) -> Event {
         delivered.body.extend_from_slice(bytes);
         match missing - bytes.len() {
@@ -219,7 +220,7 @@ impl ClientProtocol for AmqpClient {
     }
 
     fn open(&mut self, out: &mut Vec<u8>, open: &Open<'_>) {
-        // A channel of this number that the broker closed is free when that is answered.
+        // A channel that the broker closed is free again only once that is answered.
         if self.connection.closed_by_broker.borrow_mut().remove(&self.channel) {
             push_method(out, self.channel, &channel::CloseOk);
         }
@@ -296,7 +297,7 @@ impl ClientProtocol for AmqpClient {
         }
     }
 
-    /// The transaction is there from the start, and after each commit another one.
+    /// A transaction is open from the start; each commit begins another.
     fn transact(&mut self, out: &mut Vec<u8>, step: Transact, _name: &str, confirm: Option<&str>) {
         match step {
             Transact::Begin => {}
@@ -324,7 +325,7 @@ impl ClientProtocol for AmqpClient {
                 Some((frame.len(), Some(frame.channel).filter(|channel| *channel != 0)))
             }
             Ok(Step::Incomplete { .. }) => None,
-            // Whoever reads it says why it is none.
+            // The reader of these bytes reports the error.
             Err(_) => (!input.is_empty()).then_some((input.len(), None)),
         }
     }
@@ -359,7 +360,7 @@ fn published(number: u64, is_multiple: bool, is_refused: bool) -> Event {
     Event::Published(Published { number, is_multiple, is_refused })
 }
 
-/// A reason behind the name of its code.
+/// Extracts the reason that follows the name of the code.
 fn refused(reply_text: &str) -> Event {
     let reason = reply_text.split_once(" - ").map_or(reply_text, |(_, reason)| reason);
     Event::Refused { message: complaint(reason), text: reason.as_bytes().to_vec() }

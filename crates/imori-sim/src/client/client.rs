@@ -1,4 +1,4 @@
-//! A client, what it knows of its session, and how that ends.
+//! A client: its knowledge of its session, and the end of the session.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -10,85 +10,85 @@ use super::protocol::{Abilities, ClientProtocol};
 use crate::machine::Shared;
 use crate::model::{Model, Outcome};
 
-/// A client: one session of a connection.
+/// A client, which is one session of a connection.
 pub(crate) struct Client {
-    /// The session's number in the model.
+    /// The index of its session in the model.
     pub(crate) session: usize,
     pub(crate) connection: Rc<Connection>,
     pub(super) protocol: Box<dyn ClientProtocol>,
     pub(super) abilities: Abilities,
     pub(super) input: Vec<u8>,
-    /// The client has said goodbye.
+    /// Whether the client has said goodbye.
     pub(crate) is_leaving: bool,
-    /// The session is over, though its connection may not be.
+    /// Whether the session is over; its connection may not be.
     pub(super) is_over: bool,
     pub(super) has_error: bool,
-    /// Commands that it has sent.
+    /// The number of commands sent.
     pub(crate) commands: u64,
     pub(crate) confirms: VecDeque<(u64, Awaited)>,
-    /// Publishes and settles that it does not know to be worked off, by command.
+    /// Publishes and settles that are not known to be handled yet, by command.
     pub(crate) unconfirmed: VecDeque<(u64, Unconfirmed)>,
-    /// Publishes that are confirmed by their numbers, and are not yet.
+    /// Publishes that are confirmed by number and not confirmed yet.
     pub(crate) published: VecDeque<(u64, usize)>,
-    /// How many of those there were.
+    /// The number of publishes that are confirmed by number.
     pub(super) publishes: u64,
     pub(crate) subscriptions: Vec<OwnSubscription>,
     pub(crate) unsettled: Vec<Unsettled>,
     pub(crate) transaction: Option<Transaction>,
     pub(super) last_number: u64,
     pub(crate) actions_left: usize,
-    /// The client accepts every delivery at once, and publishes nothing more.
+    /// Whether the client accepts every delivery at once and publishes nothing more.
     pub(crate) accepts_all: bool,
     pub(crate) next_at: Time,
-    /// The client has a wrong password and must not get in.
+    /// Whether the client has a wrong password and must be refused.
     pub(crate) is_intruder: bool,
 }
 
-/// The subject of a confirm.
+/// The command that a confirm answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Awaited {
-    /// The session.
+    /// Opening the session.
     Open,
     Subscribe(usize),
     Unsubscribe(usize),
-    /// To end this subscription after some deliveries.
+    /// Ending this subscription after that many deliveries.
     Limit(usize, usize),
     Message(usize),
-    /// To cancel this message, asked at this step.
+    /// Cancelling this message, requested at this step.
     Cancel(usize, u64),
-    /// The purge of this number.
+    /// The purge with this index.
     Purge(usize),
-    /// A message of the queue that this subscription is for.
+    /// Getting one message by this subscription.
     Get(usize),
-    /// How many messages wait in this queue.
+    /// Counting the messages in this queue.
     LookUp(usize),
-    /// The way of this number is there.
+    /// Making the route with this index.
     Route(usize),
-    /// The way of this number is gone.
+    /// Removing the route with this index.
     Unroute(usize),
-    /// The end of the session; at once, so that no other answer need come.
+    /// Ending the session; if `is_at_once`, all other answers may be dropped.
     Disconnect {
         is_at_once: bool,
     },
-    /// The end of the session for a mistake.
+    /// A mistake, for which the broker ends the session.
     Refusal,
     Other,
 }
 
-/// A command that the broker may not have worked off.
+/// A command that the broker may not have handled yet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Unconfirmed {
     Message(usize),
     Settled(usize, usize, u64),
 }
 
-/// A subscription as its client has it.
+/// A subscription, from its client's view.
 #[derive(Debug)]
 pub(crate) struct OwnSubscription {
     pub(crate) record: usize,
     pub(crate) id: String,
     pub(crate) is_active: bool,
-    /// The subscription is to end after some deliveries.
+    /// Whether it is about to end after some deliveries.
     pub(crate) is_limited: bool,
 }
 
@@ -100,7 +100,7 @@ pub(crate) struct Unsettled {
     pub(crate) subscription: usize,
     pub(crate) ack: String,
     pub(crate) number: u64,
-    /// An open transaction settles it.
+    /// Whether an open transaction settles it.
     pub(crate) is_claimed: bool,
 }
 
@@ -110,27 +110,28 @@ pub(crate) struct Transaction {
     pub(crate) name: String,
     pub(crate) messages: Vec<usize>,
     pub(crate) settled: Vec<(Unsettled, Outcome)>,
-    /// Confirms that come with that of COMMIT.
+    /// Confirms that arrive with that of COMMIT.
     pub(crate) confirms: Vec<(u64, Awaited)>,
 }
 
 impl Client {
-    /// Tells whether it is an operator, whose commands wait for each other: a `get` for its page, the others behind it.
+    /// Whether it is an operator. Its commands wait for each other: a `get` for its page, the
+    /// others behind it.
     pub(crate) fn operates(&self) -> bool {
         self.abilities.operates
     }
 
-    /// Tells whether its session may limit how many deliveries it has unsettled.
+    /// Whether its session may limit its unsettled deliveries.
     pub(crate) fn has_windows(&self) -> bool {
         self.abilities.has_windows
     }
 
-    /// Tells whether its session is one of this connection.
+    /// Whether its session is on this connection.
     pub(crate) fn is_on(&self, connection: &Rc<Connection>) -> bool {
         Rc::ptr_eq(&self.connection, connection)
     }
 
-    /// The channel of its session, in a protocol that has several on a connection.
+    /// The channel of its session, in a protocol with several per connection.
     pub(crate) fn channel(&self) -> Option<u16> {
         self.protocol.channel()
     }
@@ -168,17 +169,17 @@ impl Client {
         }
     }
 
-    /// Tells whether the client says nothing more.
+    /// Whether the client sends nothing more.
     pub(crate) fn is_silent(&self) -> bool {
         self.is_ended() || self.is_leaving || self.has_error
     }
 
-    /// Tells whether its session is over, alone or with its connection.
+    /// Whether its session is over, alone or with its connection.
     pub(crate) fn is_ended(&self) -> bool {
         self.is_over || self.connection.is_gone()
     }
 
-    /// Ends the session, of which the broker has said its last. The last one closes the transport.
+    /// Ends the session after the broker's last answer; the last session closes the transport.
     pub(super) fn part(&mut self, shared: &Shared, model: &mut Model) {
         model.session(self.session).is_answered = true;
         self.end(shared, model);
@@ -187,13 +188,14 @@ impl Client {
         }
     }
 
-    /// Closes the transport, and so ends all its sessions; what comes still is read.
+    /// Closes the client's side of the transport, which ends all its sessions; remaining input is
+    /// still read.
     pub(crate) fn close(&mut self, shared: &Shared, model: &mut Model) {
         shared.network.pipe(self.connection.pipe).client_closed = true;
         self.connection.end(shared, model);
     }
 
-    /// Tears the transport down.
+    /// Resets the transport.
     pub(crate) fn reset(&mut self, shared: &Shared, model: &mut Model) {
         let pipe = self.connection.pipe;
         shared.trace.note(&[pipe as u64], || format!("connection {pipe} is torn down"));

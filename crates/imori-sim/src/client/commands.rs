@@ -1,4 +1,4 @@
-//! Commands as a client gives them: what each means to the model, and its bytes on the way.
+//! The commands of a client: their effect on the model, and their bytes to the broker.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use crate::model::{
     SubscriptionRecord, TransactionRecord,
 };
 
-/// Subscriptions that a client has at most.
+/// The most subscriptions of a client.
 const SUBSCRIPTIONS_MAX: usize = 5;
 
 /// A name that no delivery has.
 const NO_DELIVERY: &str = "0";
 
-/// A subscription that a client is to make.
+/// A subscription to make.
 pub(crate) struct NewSubscription<'a> {
     pub(crate) reads: Reads,
     pub(crate) place: Place,
@@ -32,7 +32,7 @@ pub(crate) struct NewSubscription<'a> {
 }
 
 impl Client {
-    /// Sends the bytes that its protocol makes of one command.
+    /// Sends one command in the client's protocol.
     pub(super) fn command<R>(
         &mut self,
         shared: &Shared,
@@ -45,7 +45,7 @@ impl Client {
         result
     }
 
-    /// Puts bytes on the way to the broker.
+    /// Sends bytes to the broker.
     pub(super) fn send_bytes(&self, shared: &Shared, bytes: &[u8]) {
         shared.trace.note_bytes(bytes);
         shared.trace.note(&[self.session as u64], || {
@@ -56,28 +56,28 @@ impl Client {
         shared.network.pipe(self.connection.pipe).to_server.extend(instead.as_deref().unwrap_or(bytes));
     }
 
-    /// Asks for a confirm of the next command, and gives its name.
+    /// Expects a confirm of the next command, and returns its name.
     fn ask_confirm(&mut self, what: Awaited) -> String {
         let number = self.commands + 1;
         self.confirms.push_back((number, what));
         format!("r{number}")
     }
 
-    /// Asks for a confirm of the next command, which comes with that of COMMIT, and gives its name.
+    /// Expects a confirm of the next command together with that of COMMIT, and returns its name.
     fn ask_late_confirm(&mut self, what: Awaited) -> String {
         let number = self.commands + 1;
         self.transaction.iter_mut().for_each(|transaction| transaction.confirms.push((number, what)));
         format!("r{number}")
     }
 
-    /// Opens the connection, without waiting for the answer.
+    /// Opens the connection without waiting for the answer.
     pub(crate) fn connect(&mut self, shared: &Shared) {
         let is_intruder = self.is_intruder;
         self.command(shared, |protocol, out| protocol.connect(out, is_intruder));
         self.commands = 0;
     }
 
-    /// Opens its session beside others of the connection, without waiting for the answer.
+    /// Opens the client's session on the connection without waiting for the answer.
     pub(crate) fn open(&mut self, shared: &Shared, model: &mut Model, window: Option<usize>) {
         model.session(self.session).window = window;
         let confirm = self.ask_confirm(Awaited::Open);
@@ -148,7 +148,7 @@ impl Client {
         self.command(shared, |protocol, out| protocol.unsubscribe(out, &unsubscribe));
     }
 
-    /// Publishes a message; one of a transaction counts as sent with its commit.
+    /// Publishes a message. In a transaction it counts as sent with the commit.
     pub(crate) fn publish(&mut self, shared: &Shared, model: &mut Model, outgoing: &Outgoing<'_>) {
         self.commit_before(shared, model, outgoing.is_in_transaction);
         let message = model.messages.len();
@@ -211,14 +211,14 @@ impl Client {
             self.command(shared, |protocol, out| protocol.publish(out, &publish));
     }
 
-    /// The broker counts from here on how long a message is delayed, and may take it.
+    /// Notes that the message may reach the broker from now on, which then counts its delay.
     fn note_due(&self, shared: &Shared, model: &mut Model, message: usize) {
         let record = model.message(message);
         record.due.iter_mut().for_each(|due| due.sent(shared, self.connection.pipe));
         record.duplicate.iter_mut().for_each(|duplicate| duplicate.sent(shared, self.connection.pipe));
     }
 
-    /// Cancels a delayed message that went to this queue.
+    /// Cancels a delayed message that was sent to this queue.
     pub(crate) fn cancel(&mut self, shared: &Shared, model: &mut Model, message: usize, queue: usize) {
         let place = Place::of(model.queue(queue));
         let record = model.message(message);
@@ -233,7 +233,8 @@ impl Client {
         self.command(shared, |protocol, out| protocol.cancel(out, &cancel));
     }
 
-    /// Settles a delivery, and those before it where the mode says so; within a transaction if asked.
+    /// Settles a delivery, and in a cumulative mode those before it, in the open transaction if
+    /// requested.
     pub(crate) fn settle(
         &mut self,
         shared: &Shared,
@@ -263,7 +264,7 @@ impl Client {
                 self.note_settled(model, &settled, outcome, self.commands + 1);
             }
         }
-        // A delivery that was rejected, and is known to be, may wait for room among the dead letters.
+        // A rejected delivery that is confirmed may wait for room in the dead-letter queue.
         let part = if outcome == Outcome::Reject { 2 } else { 1 };
         let may_confirm = self.abilities.confirms_settles;
         let wants_confirm = may_confirm && (shared.random.chance(part, 3) || !self.abilities.confirms_all);
@@ -276,7 +277,7 @@ impl Client {
         self.command(shared, |protocol, out| protocol.settle(out, &settle));
     }
 
-    /// Notes that these count as settled once the command of this number is worked off.
+    /// Notes that these deliveries are settled once the command with this number is handled.
     fn note_settled(&mut self, model: &mut Model, settled: &[Unsettled], outcome: Outcome, command: u64) {
         for unsettled in settled {
             let record = model.subscription(unsettled.subscription);
@@ -305,7 +306,7 @@ impl Client {
         self.transaction = Some(Transaction { name, ..Transaction::default() });
     }
 
-    /// Ends an open transaction before something that does not belong to it, where it would.
+    /// Commits the open transaction before a command that would otherwise belong to it.
     fn commit_before(&mut self, shared: &Shared, model: &mut Model, is_in_transaction: bool) {
         if self.abilities.transacts_all && !is_in_transaction {
             self.commit(shared, model);
@@ -349,7 +350,7 @@ impl Client {
         self.command(shared, |protocol, out| protocol.transact(out, Transact::Abort, name, None));
     }
 
-    /// Drops what waits in a queue.
+    /// Purges a queue.
     pub(crate) fn purge(&mut self, shared: &Shared, model: &mut Model, queue: usize) {
         let purge = model.purge_asked(shared, queue);
         let (name, confirm) = (model.queue(queue).name.clone(), self.ask_confirm(Awaited::Purge(purge)));
@@ -357,14 +358,14 @@ impl Client {
         self.command(shared, |protocol, out| protocol.operate(out, &operate));
     }
 
-    /// Asks how many messages wait in a queue.
+    /// Requests the number of messages that wait in a queue.
     pub(crate) fn look_up(&mut self, shared: &Shared, model: &Model, queue: usize) {
         let (name, confirm) = (model.queue(queue).name.clone(), self.ask_confirm(Awaited::LookUp(queue)));
         let operate = Operate::LookUp { queue: &name, confirm: &confirm };
         self.command(shared, |protocol, out| protocol.operate(out, &operate));
     }
 
-    /// Makes a way to a queue for a subject that nobody has used.
+    /// Makes a route to a queue, for a subject that no client has used.
     pub(crate) fn route(&mut self, shared: &Shared, model: &mut Model, queue: usize) {
         let (route, state) = (model.routes.len(), RouteState::Changing);
         let subject = format!("way.{route}");
@@ -375,7 +376,7 @@ impl Client {
         self.command(shared, |protocol, out| protocol.operate(out, &operate));
     }
 
-    /// Takes a way out at one of its places.
+    /// Removes a route at one of its places.
     pub(crate) fn unroute(&mut self, shared: &Shared, model: &mut Model, route: usize) {
         let RouteRecord { queue, subject, by_headers, .. } = model.route(route).clone();
         let place = shared.random.below(3);
@@ -385,7 +386,7 @@ impl Client {
         self.command(shared, |protocol, out| protocol.operate(out, &operate));
     }
 
-    /// Asks for one message of a queue: a subscription that ends with it.
+    /// Gets one message of a queue, by a subscription that ends with it.
     pub(crate) fn get(&mut self, shared: &Shared, model: &mut Model, queue: usize) {
         let record = model.subscriptions.len();
         let sent_at = shared.step.get();
@@ -403,7 +404,7 @@ impl Client {
     /// Says goodbye and waits for the answer.
     pub(crate) fn leave(&mut self, shared: &Shared, model: &mut Model) {
         self.note_leaving(shared, model);
-        // Only of several sessions one can be ended so that the broker says what it dropped.
+        // If there are several sessions, one can end so that the broker drops its pending answers.
         let is_at_once = self.abilities.closes_at_once && shared.random.chance(1, 3);
         let confirm = self.ask_confirm(Awaited::Disconnect { is_at_once });
         let disconnect = Disconnect { is_at_once, confirm: &confirm };
@@ -411,7 +412,7 @@ impl Client {
         self.is_leaving = true;
     }
 
-    /// Settles what it never got, for which the broker ends the session.
+    /// Settles a delivery that it never got, for which the broker ends the session.
     pub(crate) fn err(&mut self, shared: &Shared, model: &mut Model) {
         self.note_leaving(shared, model);
         let confirm = self.ask_confirm(Awaited::Refusal);
@@ -421,14 +422,14 @@ impl Client {
         self.is_leaving = true;
     }
 
-    /// An operator closes its connection: the client says no more, and waits for the end.
+    /// Waits silently for its connection's end, after an operator closed it.
     pub(crate) fn await_end(&mut self, shared: &Shared, model: &mut Model) {
         self.note_leaving(shared, model);
         self.connection.is_unwanted.set(true);
         self.is_leaving = true;
     }
 
-    /// From here on the broker may end the session.
+    /// Notes that the broker may end the session from now on.
     fn note_leaving(&mut self, shared: &Shared, model: &mut Model) {
         model.session(self.session).left_at = Some(shared.step.get());
         self.connection.is_reading.set(true);

@@ -1,4 +1,4 @@
-//! A confirm comes: it is the next one, and all that was sent before is worked off.
+//! Handles confirms: each must be the next expected one, and covers all earlier commands.
 
 use super::client::{Awaited, Client, Unconfirmed};
 use super::protocol::{Confirmed, Published};
@@ -90,7 +90,7 @@ impl Client {
         }
     }
 
-    /// The next publish is answered, or several at once.
+    /// Handles the confirm of the next publish, or of several at once.
     pub(super) fn take_published(&mut self, shared: &Shared, model: &mut Model, published: &Published) {
         let Published { number, is_multiple, is_refused } = *published;
         let first = self.published.front().map(|(first, _)| *first);
@@ -102,7 +102,7 @@ impl Client {
             });
         }
         while let Some((_, message)) = self.published.pop_front_if(|(other, _)| *other <= number) {
-            // Of one that is refused nothing is known: some queue may have it.
+            // Nothing is known about a refused message: some queue may have it.
             if !is_refused {
                 model.message_confirmed(shared, message);
                 model.message(message).has_receipt = true;

@@ -1,4 +1,4 @@
-//! The client's end of a connection, which one session has for itself or several share.
+//! The client's end of a connection, which belongs to one session or is shared by several.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -13,20 +13,21 @@ pub(crate) struct Connection {
     pub(crate) pipe: usize,
     pub(crate) cell: usize,
     pub(crate) is_reading: Cell<bool>,
-    /// The client closed it, or noticed its end, so that none of its sessions is there any more.
+    /// Whether the client closed it or noticed its end; none of its sessions exists any more.
     pub(super) is_gone: Cell<bool>,
-    /// An operator closes it.
+    /// Whether an operator is closing it.
     pub(super) is_unwanted: Cell<bool>,
-    /// Sessions that have not ended.
+    /// The number of sessions that have not ended.
     pub(super) sessions: Cell<usize>,
-    /// Bytes of which it is not known yet which session they are for.
+    /// Bytes that are not assigned to a session yet.
     pub(super) input: RefCell<Vec<u8>>,
-    /// Channels that the broker closed, and that nobody opened again, in a protocol where that is answered.
+    /// Channels that the broker closed and that no client has reopened, in protocols that answer
+    /// such a close.
     pub(super) closed_by_broker: RefCell<BTreeSet<u16>>,
 }
 
 impl Connection {
-    /// The end of a transport that a cell takes over.
+    /// The client's end of a transport in this cell.
     pub(crate) fn new(pipe: usize, cell: usize) -> Connection {
         Connection {
             pipe,
@@ -40,12 +41,12 @@ impl Connection {
         }
     }
 
-    /// Tells whether it has no session yet.
+    /// Whether it has no session yet.
     pub(crate) fn is_new(&self) -> bool {
         self.sessions.get() == 0
     }
 
-    /// Tells whether the client closed it, or noticed its end.
+    /// Whether the client closed it or noticed its end.
     pub(crate) fn is_gone(&self) -> bool {
         self.is_gone.get()
     }

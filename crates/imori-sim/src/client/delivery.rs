@@ -1,4 +1,4 @@
-//! A delivery comes: it is as it was sent, and may be answered.
+//! Handles deliveries: each must be as it was sent, and may be a request to answer.
 
 use super::client::{Client, Unsettled};
 use super::outgoing::{Outgoing, Place, body};
@@ -80,7 +80,7 @@ impl Client {
         self.reply(shared, model, delivered, publisher, to == To::Queue(queue));
     }
 
-    /// Answers a request, unless the client is about to go.
+    /// Answers a request, unless the client is about to leave.
     fn reply(
         &mut self,
         shared: &Shared,

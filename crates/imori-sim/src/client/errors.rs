@@ -1,4 +1,4 @@
-//! An error comes: some things are refused by rule, and who asked for them is told why.
+//! Handles errors: some commands are refused by rule, with the right reason.
 
 use super::client::{Awaited, Client, Unconfirmed};
 use crate::machine::Shared;
@@ -6,7 +6,7 @@ use crate::message_text::OPERATORS_REASON;
 use crate::model::Model;
 use crate::property::Property;
 
-/// The word that STOMP has for the reason of an end, where a protocol gives the sentence alone.
+/// STOMP's headline for an error, derived from the sentence of other protocols.
 pub(super) fn complaint(reason: &str) -> String {
     let word = match reason {
         _ if reason.contains("wait to be read") || reason.starts_with("memory is short") => {
@@ -24,7 +24,7 @@ pub(super) fn complaint(reason: &str) -> String {
 }
 
 impl Client {
-    /// Some things are refused by rule; all else is the broker's mistake.
+    /// Checks that a refusal follows a rule; any other is the broker's mistake.
     pub(super) fn take_error(&mut self, shared: &Shared, model: &mut Model, message: &str, text: &[u8]) {
         let has_volatile = model.queues.iter().any(|queue| queue.is_volatile);
         let is_expected = match message {
@@ -59,7 +59,8 @@ impl Client {
         self.part(shared, model);
     }
 
-    /// Tells whether the client settled what it never got. Answers ahead of the refusal have come by then.
+    /// Whether the client settled a delivery that it never got. All earlier answers must have
+    /// arrived by then.
     fn is_refused_by_rule(&self, shared: &Shared) -> bool {
         let is_mistaken = matches!(self.confirms.back(), Some((_, Awaited::Refusal)));
         if is_mistaken && self.confirms.len() > 1 {
@@ -80,7 +81,7 @@ impl Client {
         self.unconfirmed.iter().any(|(_, unconfirmed)| is_too_large(unconfirmed))
     }
 
-    /// Checks that a refusal names its limit, and how high that is.
+    /// Checks that a refusal names the limit and its value.
     fn check_refusal(&self, shared: &Shared, model: &Model, text: &[u8]) {
         let text = String::from_utf8_lossy(text);
         let bytes_max = format!("`{}`", shared.log.borrow().group_bytes_max());

@@ -1,4 +1,4 @@
-//! A client inside the broker: its commands are lines, and frames of the core come back.
+//! An internal client of the broker: its commands are lines, and the core's frames come back.
 
 use std::sync::Arc;
 
@@ -15,22 +15,22 @@ use super::protocol::{
 use crate::machine::Board;
 use crate::model::Outcome;
 
-/// Requests of a client, each of which has an inbox for as long as the client is there.
+/// The most requests of a client; each keeps an inbox as long as the client exists.
 const REQUESTS_MAX: usize = 3;
 
-/// Characters of an inbox's address behind the prefix.
+/// Characters of an inbox address after the prefix.
 const ADDRESS_CHARS: usize = 38;
 
-/// A client inside the broker.
+/// An internal client of the broker.
 pub(crate) struct InternalClient {
     board: Arc<Board>,
-    /// Requests that it may still make.
+    /// The number of requests that it may still send.
     requests_left: usize,
 }
 
 impl InternalClient {
-    /// Begins a client. Where `may_be_refused` it makes no requests: one that a full queue refuses may have reached a
-    /// subscriber, whose answer then comes to nobody.
+    /// Creates a client. With `may_be_refused` it sends no requests: a request that a full queue
+    /// refuses may have reached a subscriber, and that reply would arrive unexpectedly.
     pub(crate) fn new(board: Arc<Board>, may_be_refused: bool) -> InternalClient {
         InternalClient { board, requests_left: if may_be_refused { 0 } else { REQUESTS_MAX } }
     }
@@ -124,7 +124,7 @@ impl ClientProtocol for InternalClient {
                 publish.confirm.unwrap_or("-"),
             ),
         );
-        // The form of the core's own header blocks.
+        // The size of the core's header block.
         let header = outgoing.has_headers.then(|| 4 + 1 + publish.message.to_string().len());
         let id = outgoing.once.map(|first| shared_name(first).len());
         let inbox = asks.then_some(INBOX_PREFIX.len() + ADDRESS_CHARS);
@@ -189,7 +189,7 @@ impl ClientProtocol for InternalClient {
     }
 }
 
-/// The kind of a way's own exchange.
+/// The type of a route's own exchange.
 fn kind(by_headers: bool) -> &'static str {
     if by_headers { "headers" } else { "topic" }
 }

@@ -1,4 +1,4 @@
-//! A virtual client: what it has sent, what it waits for, and what it makes of what it gets.
+//! Virtual clients: what they send, what they expect, and how they check what they receive.
 
 mod actions;
 mod publishing;

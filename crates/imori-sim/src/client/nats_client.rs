@@ -1,4 +1,4 @@
-//! NATS as clients speak it: operations out, operations in, and a PONG as the confirm of all before its PING.
+//! A NATS client. A PONG confirms every command before its PING.
 
 use imori_nats::codec::connect::ConnectOptions;
 use imori_nats::codec::decode::{Decoder, Step};
@@ -13,10 +13,10 @@ use super::protocol::{
     Subscribe, Unsubscribe,
 };
 
-/// The subscription by which a client hears replies.
+/// The subscription that receives replies.
 const INBOX: &[u8] = b"inbox";
 
-/// A client that asked for headers, or did not.
+/// A client with or without headers.
 pub(crate) struct NatsClient {
     session: usize,
     has_headers: bool,
@@ -135,7 +135,8 @@ impl ClientProtocol for NatsClient {
             ServerOp::Info(_) => Event::Nothing,
             ServerOp::Message(message) => self.delivered(&message),
             ServerOp::Ok => return Err(String::from("+OK, which it did not ask for")),
-            // A queue may be full, or not be there yet: the message is lost, and the client was told.
+            // The queue is full or does not exist yet: the message is lost, and the client was
+            // told.
             ServerOp::Err(message) if message.starts_with(b"Permissions Violation for Publish to ") => {
                 Event::Nothing
             }
@@ -147,7 +148,7 @@ impl ClientProtocol for NatsClient {
     }
 }
 
-/// The header block of a message.
+/// Encodes the header block of a message.
 fn block(publish: &Publish<'_>) -> Vec<u8> {
     let outgoing = publish.outgoing;
     let mut block = VERSION_LINE.to_vec();
@@ -166,7 +167,7 @@ fn block(publish: &Publish<'_>) -> Vec<u8> {
     block
 }
 
-/// The subject of a place. `*.#`, which is one word or more, is `>` in NATS.
+/// The subject of a place. `*.#`, one word or more, is `>` in NATS.
 fn subject(place: &Place) -> String {
     match place {
         Place::Queue(name) | Place::DeclaredQueue(name) => format!("imori.queue.{name}"),

@@ -1,4 +1,4 @@
-//! A message before it is sent, the place it goes to, and what its body is.
+//! A message to send, its destination, and its body.
 
 pub(crate) use crate::message_text::{body, shared_name};
 use crate::model::To;
@@ -10,20 +10,20 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) to: To,
     pub(crate) place: Place,
     pub(crate) arguments: &'a [(&'static str, String)],
-    /// The inbox of its publisher that takes replies.
+    /// The inbox of its publisher that receives replies.
     pub(crate) reply_to: Option<usize>,
-    /// The message bears its number, and its other properties, in headers.
+    /// Whether the message carries its number, and its other properties, in headers.
     pub(crate) has_headers: bool,
     pub(crate) size: usize,
     pub(crate) priority: Option<u8>,
     pub(crate) expiration_ms: Option<u64>,
     pub(crate) delay_ms: Option<u64>,
-    /// The message whose id it bears, perhaps itself.
+    /// The message that shares its id, perhaps itself.
     pub(crate) once: Option<usize>,
     pub(crate) wants_receipt: bool,
     pub(crate) is_in_transaction: bool,
     pub(crate) is_persistent: bool,
-    /// The journal has no room for it.
+    /// Whether the journal has no room for it.
     pub(crate) is_too_large: bool,
 }
 
@@ -48,21 +48,21 @@ impl Outgoing<'_> {
     }
 }
 
-/// A place of the broker, whatever a protocol calls it.
+/// A destination or source in the broker, independent of protocol.
 #[derive(Debug, Clone)]
 pub(crate) enum Place {
-    /// A queue, which is declared by use where the protocol can.
+    /// A queue; protocols that can declare it by use do so.
     Queue(String),
-    /// A queue that is there.
+    /// A queue that exists.
     DeclaredQueue(String),
     /// A subject of the topic exchange, or a pattern with the wildcards of AMQP.
     Topic(String),
-    /// An address for replies, as a delivery named it.
+    /// A reply address, as a delivery named it.
     Reply(String),
 }
 
 impl Place {
-    /// The place of a queue of the run.
+    /// The place of one of the run's queues.
     pub(crate) fn of(spec: &QueueSpec) -> Place {
         match spec.pattern {
             Some(_) => Place::DeclaredQueue(spec.name.clone()),
@@ -71,7 +71,7 @@ impl Place {
     }
 }
 
-/// A publisher's name for a message.
+/// The publisher's name for a message.
 pub(crate) fn message_name(message: usize) -> String {
     format!("m{message}")
 }

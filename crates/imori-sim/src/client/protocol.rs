@@ -1,35 +1,36 @@
-//! The trait by which a protocol's clients join a run: commands to bytes, and bytes to events.
+//! The trait that lets a protocol's clients join a run: it encodes commands and decodes events.
 //!
-//! A client's memory of what it sent, and every check, is the same for all protocols; only this differs.
+//! A client's memory of what it sent, and all checks, are the same for every protocol.
 
 use super::outgoing::{Outgoing, Place};
 use crate::model::{Mode, Outcome};
 
-/// A protocol as its clients speak it.
+/// A protocol, from its clients' side.
 ///
-/// Methods append one command to `out`. A client never asks for what its [`Abilities`] lack, so that
-/// the defaults write nothing.
+/// Methods append one command to `out`. A client never uses what its [`Abilities`] lack, so the
+/// defaults write nothing.
 pub(crate) trait ClientProtocol {
-    /// Tells what clients of the protocol can do and learn.
+    /// Returns the abilities of the protocol's clients.
     fn abilities(&self) -> Abilities;
 
-    /// Opens the connection, as the built-in user or with a wrong password. A client goes on without waiting for the
-    /// answer.
+    /// Opens the connection as the built-in user, or with a wrong password. The client continues
+    /// without waiting for the answer.
     fn connect(&mut self, out: &mut Vec<u8>, is_intruder: bool);
 
-    /// Opens the session, in a protocol that has several on a connection.
+    /// Opens the session, in a protocol with several per connection.
     fn open(&mut self, _out: &mut Vec<u8>, _open: &Open<'_>) {}
 
-    /// Subscribes, with credit where the mode settles.
+    /// Subscribes, with credit if the mode settles.
     fn subscribe(&mut self, out: &mut Vec<u8>, subscribe: &Subscribe<'_>);
 
     /// Ends a subscription, at once or after some deliveries.
     fn unsubscribe(&mut self, out: &mut Vec<u8>, unsubscribe: &Unsubscribe<'_>);
 
-    /// Publishes. Gives the bytes of header text that the broker keeps, where a receiver cannot count them.
+    /// Publishes. Returns the bytes of header text that the broker keeps, if receivers cannot count
+    /// them.
     fn publish(&mut self, out: &mut Vec<u8>, publish: &Publish<'_>) -> Option<usize>;
 
-    /// Cancels delayed messages of one name.
+    /// Cancels delayed messages with one name.
     fn cancel(&mut self, _out: &mut Vec<u8>, _cancel: &CancelDelayed<'_>) {}
 
     /// Settles a delivery.
@@ -38,80 +39,83 @@ pub(crate) trait ClientProtocol {
     /// Begins, commits or aborts a transaction.
     fn transact(&mut self, _out: &mut Vec<u8>, _step: Transact, _name: &str, _confirm: Option<&str>) {}
 
-    /// Does what operators do.
+    /// Performs an operator's command.
     fn operate(&mut self, _out: &mut Vec<u8>, _operate: &Operate<'_>) {}
 
-    /// Says goodbye: after the confirm the session is over, and with the last one the client closes.
+    /// Says goodbye. After the confirm the session is over; with the last session the client
+    /// closes.
     fn disconnect(&mut self, out: &mut Vec<u8>, disconnect: &Disconnect<'_>);
 
-    /// Says what follows from having read all that came, in a protocol whose clients limit what comes unread.
+    /// Reacts to having read all input, in a protocol whose clients limit unread input.
     fn caught_up(&mut self, _out: &mut Vec<u8>) {}
 
-    /// The channel of its session, in a protocol that has several on a connection.
+    /// The channel of the session, in a protocol with several per connection.
     fn channel(&self) -> Option<u16> {
         None
     }
 
-    /// Tells how many bytes at the head of a connection's input are for one channel, and for which. Without a channel
-    /// they are for all sessions, as is everything in a protocol that has one on a connection.
+    /// The length of the first part of a connection's input, and its channel; `None` if the part is
+    /// incomplete. A part without a channel is for all sessions, as everything is in a protocol
+    /// with one per connection.
     fn part(&self, input: &[u8]) -> Option<(usize, Option<u16>)> {
         (!input.is_empty()).then_some((input.len(), None))
     }
 
-    /// Tells whether the delivery that was read last is not whole, in a protocol that splits them.
+    /// Whether the last delivery read is incomplete, in a protocol that splits deliveries.
     fn has_part(&self) -> bool {
         false
     }
 
-    /// Whole commands or answers, for people.
+    /// Formats whole commands or answers for people.
     fn text_of(&self, bytes: &[u8]) -> String {
         String::from_utf8_lossy(bytes).replace("\r\n", " | ").replace('\n', " | ")
     }
 
-    /// Reads what its session's input begins with: an event and its bytes, or nothing while more has to come.
+    /// Reads one event from the start of the session's input, with its length; `None` if it is
+    /// incomplete.
     fn read(&mut self, input: &[u8]) -> Result<Option<(usize, Event)>, String>;
 }
 
 /// The abilities of a protocol's clients.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Abilities {
-    /// Queues are read, and what comes from them is settled.
+    /// The client reads queues and settles their deliveries.
     pub(crate) reads_queues: bool,
-    /// Messages are heard as they are published.
+    /// The client gets messages live, as they are published.
     pub(crate) reads_topics: bool,
-    /// Queues are declared by use; otherwise they have to be there.
+    /// The client declares queues by using them; otherwise they must exist.
     pub(crate) declares: bool,
-    /// Clients purge queues, look them up and ask for single messages.
+    /// The client purges queues, looks them up and gets single messages.
     pub(crate) operates: bool,
-    /// Messages may be delayed, and cancelled while they are.
+    /// Messages may be delayed, and cancelled until they are due.
     pub(crate) delays: bool,
-    /// Messages may ask to outlive the broker.
+    /// Messages may be persistent.
     pub(crate) persists: bool,
     /// Publishes and settles may be part of a transaction.
     pub(crate) transacts: bool,
     /// While a transaction is open, everything belongs to it.
     pub(crate) transacts_all: bool,
-    /// A confirm names its command and says how safe a message is.
+    /// A confirm names its command and the level of safety.
     pub(crate) has_named_confirms: bool,
-    /// A confirm tells of all commands before its own too.
+    /// A confirm covers all earlier commands, too.
     pub(crate) confirms_all: bool,
-    /// Every publish is confirmed by its number in the session, apart from other commands.
+    /// Every publish is confirmed by its number in the session, separately from other commands.
     pub(crate) confirms_apart: bool,
-    /// A settle is confirmed. Otherwise nobody ever knows how safe it is.
+    /// Settles are confirmed; otherwise it is never known how safe they are.
     pub(crate) confirms_settles: bool,
-    /// A settle may stand for all deliveries of its subscription before it.
+    /// A settle may cover all earlier deliveries of its subscription.
     pub(crate) settles_up_to: bool,
-    /// A session may limit how many deliveries it has unsettled.
+    /// A session may limit its unsettled deliveries.
     pub(crate) has_windows: bool,
-    /// A session may end so that what it waits for is dropped.
+    /// A session may end at once, which drops its pending answers and messages.
     pub(crate) closes_at_once: bool,
     /// Subscriptions may form groups, and end after a number of deliveries.
     pub(crate) has_groups: bool,
-    /// Messages bear headers.
+    /// The messages that carry headers.
     pub(crate) headers: HeaderUse,
 }
 
-/// Tells which messages bear headers.
+/// Which messages carry headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeaderUse {
     Always,
@@ -122,7 +126,7 @@ pub(crate) enum HeaderUse {
 /// A session to open.
 #[derive(Debug)]
 pub(crate) struct Open<'a> {
-    /// Deliveries that it may have unsettled, if that is limited.
+    /// The most deliveries that it may have unsettled, if limited.
     pub(crate) window: Option<usize>,
     pub(crate) confirm: &'a str,
 }
@@ -144,7 +148,7 @@ pub(crate) struct Subscribe<'a> {
 #[derive(Debug)]
 pub(crate) struct Unsubscribe<'a> {
     pub(crate) id: &'a str,
-    /// Deliveries after which it ends; at once where there are none.
+    /// The number of deliveries after which it ends; `None` ends it at once.
     pub(crate) deliveries_max: Option<usize>,
     pub(crate) confirm: &'a str,
 }
@@ -152,7 +156,7 @@ pub(crate) struct Unsubscribe<'a> {
 /// A message to publish.
 #[derive(Debug)]
 pub(crate) struct Publish<'a> {
-    /// The number of its session, for the address of replies.
+    /// The index of its session, for the reply address.
     pub(crate) session: usize,
     pub(crate) message: usize,
     pub(crate) outgoing: &'a Outgoing<'a>,
@@ -172,17 +176,17 @@ pub(crate) struct CancelDelayed<'a> {
 /// A delivery to settle.
 #[derive(Debug)]
 pub(crate) struct Settle<'a> {
-    /// The name that the delivery has for that.
+    /// The delivery's name for settling.
     pub(crate) ack: &'a str,
     pub(crate) outcome: Outcome,
     pub(crate) confirm: Option<&'a str>,
     pub(crate) transaction: Option<&'a str>,
 }
 
-/// A goodbye.
+/// A request to end a session.
 #[derive(Debug)]
 pub(crate) struct Disconnect<'a> {
-    /// Answers and messages that wait are dropped, in a protocol that has a word for that.
+    /// Whether pending answers and messages are dropped, in a protocol that supports it.
     pub(crate) is_at_once: bool,
     pub(crate) confirm: &'a str,
 }
@@ -198,56 +202,56 @@ pub(crate) enum Transact {
 /// An operator's command.
 #[derive(Debug)]
 pub(crate) enum Operate<'a> {
-    /// Drops what waits.
+    /// Drops all ready messages.
     Purge { queue: &'a str, confirm: &'a str },
-    /// Asks for one message, by this name of a subscription.
+    /// Gets one message, delivered under this subscription id.
     Get { id: &'a str, queue: &'a str, confirm: &'a str },
-    /// Binds the queue to the topic exchange for this subject, through an exchange of that name, which may ask for
-    /// headers.
+    /// Binds the queue to the topic exchange for this subject, through an exchange named after the
+    /// subject, which may match by headers.
     Route { queue: &'a str, subject: &'a str, by_headers: bool, confirm: &'a str },
-    /// Takes that way out at one of its places.
+    /// Removes such a route at one of its places.
     Unroute { queue: &'a str, subject: &'a str, by_headers: bool, place: usize, confirm: &'a str },
-    /// Asks how many messages wait.
+    /// Requests the number of waiting messages.
     LookUp { queue: &'a str, confirm: &'a str },
 }
 
-/// Something that a client reads.
+/// An event that a client reads.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// The broker says something that asks for nothing.
+    /// Input that needs no reaction.
     Nothing,
-    /// The broker wants these bytes in return.
+    /// Input that the client must answer with these bytes.
     Answer(Vec<u8>),
-    /// The broker lets the client go on with these bytes, which it has said already as far as others know.
+    /// Input that lets the client send these bytes; for the model it had sent them already.
     Resume(Vec<u8>),
     Confirmed(Confirmed),
     Published(Published),
     Delivered(Delivered),
-    /// Nobody hears the request whose replies would come to this address.
+    /// A request to the reply address has no responder.
     NoResponders(String),
-    /// The broker refuses something and ends the connection.
+    /// The broker refused a command and ends the connection.
     Refused {
         message: String,
         text: Vec<u8>,
     },
 }
 
-/// A confirm: all that was asked for before is done.
+/// A confirm, which covers the commands before it.
 #[derive(Debug)]
 pub(crate) struct Confirmed {
-    /// The name of the command, in a protocol that has such.
+    /// The name of the command, in protocols that name it.
     pub(crate) name: Option<String>,
     pub(crate) level: Option<String>,
-    /// How many messages a cancel or an operator found.
+    /// The number of messages that a cancel or an operator's command found.
     pub(crate) count: Option<usize>,
 }
 
-/// The confirm of a publish by its number, or its refusal.
+/// The confirm of a publish by number, or its refusal.
 #[derive(Debug)]
 pub(crate) struct Published {
-    /// Counted from 1 in the session.
+    /// The publish's number, counted from 1 in its session.
     pub(crate) number: u64,
-    /// All before it are confirmed with it.
+    /// Whether all earlier publishes are confirmed with it.
     pub(crate) is_multiple: bool,
     pub(crate) is_refused: bool,
 }
@@ -255,24 +259,24 @@ pub(crate) struct Published {
 /// A delivery, as its protocol shows it.
 #[derive(Debug)]
 pub(crate) struct Delivered {
-    /// The subscription that it is for.
+    /// The subscription it belongs to.
     pub(crate) subscription: String,
-    /// The delivery's number in the session, in a protocol that counts them.
+    /// Its number in the session, in protocols that number deliveries.
     pub(crate) number: Option<u64>,
-    /// The name to settle it by.
+    /// Its name for settling.
     pub(crate) ack: String,
     pub(crate) body: Vec<u8>,
-    /// The header `n`; absent too where the client asked for no headers.
+    /// The header `n`; absent if the client gets no headers.
     pub(crate) number_header: NumberHeader,
     pub(crate) is_redelivered: bool,
-    /// Bytes of the header lines that are the message's own.
+    /// Bytes of the message's own header lines.
     pub(crate) text_bytes: usize,
-    /// Why it died last, and in which queue.
+    /// The reason and queue of its latest death.
     pub(crate) death: Option<(String, String)>,
     pub(crate) reply_to: Option<String>,
 }
 
-/// The header in which a message bears its number.
+/// The header that carries a message's number.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NumberHeader {
     Shown(Option<String>),

@@ -1,4 +1,4 @@
-//! Publishing to queues, with the properties that chance adds.
+//! Publishing, with properties added at random.
 
 use super::client::Client;
 use super::outgoing::{Outgoing, Place};
@@ -8,10 +8,10 @@ use crate::machine::Shared;
 use crate::model::{MessageRecord, Model, To, is_match};
 use crate::workload::{QueueSpec, Workload};
 
-/// The latest messages with an id, of which one may be sent again.
+/// The number of latest messages with an id, of which one may be repeated.
 const REPEATED_OF: usize = 24;
 
-/// Messages of a transaction.
+/// The most messages of a transaction.
 const TRANSACTION_MAX: usize = 10;
 
 impl Client {
@@ -34,7 +34,7 @@ impl Client {
         }
     }
 
-    /// Sends with what else chance adds.
+    /// Sends a message with random properties added.
     pub(crate) fn send_somehow(
         &mut self,
         shared: &Shared,
@@ -72,7 +72,8 @@ impl Client {
         self.publish(shared, model, &outgoing);
     }
 
-    /// Sends what no journal file has room for to a queue that would keep it, perhaps as the last of a transaction.
+    /// Sends a message that is too large for any journal file to a queue that would keep it,
+    /// perhaps as the last of a transaction.
     pub(crate) fn send_too_large(&mut self, shared: &Shared, model: &mut Model) {
         if !self.abilities.persists || !self.abilities.declares {
             return;
@@ -103,17 +104,17 @@ impl Client {
         }
     }
 
-    /// Tells whether a queue is there for certain, or the client declares it as it sends.
+    /// Whether the queue certainly exists, or the client declares it by sending.
     fn may_send_to(&self, spec: &QueueSpec) -> bool {
         self.abilities.declares || spec.is_kept()
     }
 
-    /// A transaction has to fit into a journal file.
+    /// Whether another message fits: a transaction must fit into a journal file.
     fn has_room_in_transaction(&self) -> bool {
         self.transaction.as_ref().is_some_and(|transaction| transaction.messages.len() < TRANSACTION_MAX)
     }
 
-    /// Sends again what somebody sent, by its id, whatever became of it.
+    /// Repeats the id of an earlier message of any client, whatever became of that message.
     pub(crate) fn repeat(&mut self, shared: &Shared, model: &mut Model, workload: &Workload) {
         let bears_id = |record: &&MessageRecord| record.duplicate.is_some() && record.sent_at.is_some();
         let latest: Vec<&MessageRecord> =
@@ -124,7 +125,7 @@ impl Client {
         let record = *shared.random.pick(&latest);
         let (to, is_persistent) = (record.to.clone(), record.is_persistent);
         if is_persistent && !self.abilities.persists {
-            // Its confirm would say how safe the first one is.
+            // Its confirm would state the level of the first message.
             return;
         }
         let once = record.duplicate.map(|duplicate| duplicate.first);
@@ -152,7 +153,7 @@ impl Client {
     }
 }
 
-/// Tells whether a delayed message has a queue to wait in: else it is refused.
+/// Whether a delayed message has a queue to wait in; otherwise it is refused.
 fn is_kept(model: &Model, to: &To) -> bool {
     match to {
         To::Queue(_) => true,
@@ -163,7 +164,7 @@ fn is_kept(model: &Model, to: &To) -> bool {
     }
 }
 
-/// Tells whether some queue takes a message once by its id.
+/// Whether some queue of the destination de-duplicates.
 fn takes_once(model: &Model, to: &To) -> bool {
     match to {
         To::Queue(queue) => model.queue(*queue).window.is_some(),

@@ -1,4 +1,4 @@
-//! Bytes come on a connection: each part goes to the session that it is for, and has events in it.
+//! Reads a connection's input: splits it among the sessions and handles their events.
 
 use std::rc::Rc;
 
@@ -8,7 +8,7 @@ use crate::machine::Shared;
 use crate::model::{Model, To};
 use crate::property::Property;
 
-/// Reads bytes that come on a connection. Those that come after the client's end are checked all the same, but not
+/// Reads input of a connection. After the client's end the input is still checked, but not
 /// answered.
 pub(crate) fn receive(clients: &mut [Client], shared: &Shared, model: &mut Model, pipe: usize, bytes: &[u8]) {
     let is_on = |client: &Client| client.connection.pipe == pipe;
@@ -26,7 +26,7 @@ pub(crate) fn receive(clients: &mut [Client], shared: &Shared, model: &mut Model
     {
         consumed += len;
         let part = rest.get(..len).unwrap_or_default();
-        // A channel's number may have had an earlier session.
+        // An earlier session may have had the same channel number.
         let of_channel = |client: &Client| is_on(client) && client.channel() == channel;
         let sessions = match channel {
             Some(_) => clients.iter().rposition(of_channel).map_or(0..0, |at| at..at + 1),
@@ -45,7 +45,7 @@ pub(crate) fn receive(clients: &mut [Client], shared: &Shared, model: &mut Model
     clients.iter_mut().filter(|client| is_on(client)).for_each(|client| client.caught_up(shared));
 }
 
-/// Looks at the last bytes that the broker had for a connection, once the broker has let go.
+/// Checks the last bytes that the broker had for a connection, after the broker has ended it.
 pub(crate) fn read_last_bytes(clients: &mut [Client], shared: &Shared, model: &mut Model, pipe: usize) {
     let (bytes, is_incomplete) = {
         let mut pipe = shared.network.pipe(pipe);
@@ -59,7 +59,7 @@ pub(crate) fn read_last_bytes(clients: &mut [Client], shared: &Shared, model: &m
     let Some(client) = clients.iter().find(|client| client.connection.pipe == pipe) else { return };
     client.connection.end(shared, model);
     if is_incomplete {
-        // What was with another cell is missing in between.
+        // Output that was with another cell is missing in the middle.
         for client in clients.iter_mut().filter(|client| client.connection.pipe == pipe) {
             client.input.clear();
             client.connection.input.take();
@@ -70,7 +70,7 @@ pub(crate) fn read_last_bytes(clients: &mut [Client], shared: &Shared, model: &m
 }
 
 impl Client {
-    /// Reads bytes for its session.
+    /// Reads input for this session.
     fn receive(&mut self, shared: &Shared, model: &mut Model, bytes: &[u8]) {
         self.input.extend_from_slice(bytes);
         let input = std::mem::take(&mut self.input);
@@ -99,7 +99,7 @@ impl Client {
         model.session(self.session).has_part = self.protocol.has_part();
     }
 
-    /// Nothing is left to read.
+    /// Lets the protocol react to having read all input.
     fn caught_up(&mut self, shared: &Shared) {
         let mut bytes = Vec::new();
         if !self.is_silent() {
@@ -138,7 +138,7 @@ impl Client {
         }
     }
 
-    /// Nobody hears a request: that is right only where nobody is there for certain.
+    /// Checks a report that a request has no responders; it is only valid if there may be none.
     fn take_no_responders(&self, shared: &Shared, model: &Model, subject: &str) {
         let mut tokens = subject.split('.').skip(1).map(|token| token.parse::<usize>().ok());
         let (session, message) = (tokens.next().flatten(), tokens.next().flatten());
@@ -150,7 +150,7 @@ impl Client {
         let to = message.and_then(|message| model.messages.get(message)).map(|message| &message.to);
         let is_right = match to {
             Some(To::Topic(_)) => true,
-            // The queue of the service is always there, and has no limit.
+            // The queue of the service always exists and has no limit.
             Some(To::Queue(_) | To::Inbox(_)) | None => false,
         };
         if !is_right {

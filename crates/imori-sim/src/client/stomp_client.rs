@@ -1,4 +1,4 @@
-//! STOMP as clients speak it: frames out, frames in.
+//! A STOMP client.
 
 use imori_stomp::codec::command::Command;
 use imori_stomp::codec::decode::{Decoder, Step};

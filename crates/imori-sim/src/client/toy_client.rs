@@ -1,4 +1,4 @@
-//! The test kit's protocol as clients speak it, for one channel of a connection: frames out, frames in.
+//! A client of the test kit's toy protocol, for one channel of a connection.
 
 use std::collections::VecDeque;
 
@@ -16,13 +16,13 @@ use crate::model::Outcome;
 /// A client of one channel.
 pub(crate) struct ToyClient {
     channel: SessionId,
-    /// Kinds of the frames that are to be answered, with the names of their confirms.
+    /// Kinds of the expected answers, with the names of their confirms.
     asked: VecDeque<(Kind, String)>,
-    /// A delivery whose body is not whole, and the bytes that are missing.
+    /// A delivery with an incomplete body, and the number of bytes missing.
     unfinished: Option<(Delivered, usize)>,
-    /// The client closes it at once, so that answers may be missing.
+    /// Whether the client closes the channel at once, so that answers may be missing.
     drops: bool,
-    /// The broker has said its last on this channel.
+    /// Whether the broker has closed the channel.
     is_closed: bool,
 }
 
@@ -41,7 +41,7 @@ impl ToyClient {
         push(out, self.channel, kind, |out| fields.iter().for_each(|field| out.extend_from_slice(field)));
     }
 
-    /// Writes a frame that is answered by one of its kind.
+    /// Writes a frame that is answered by one of the same kind.
     fn ask(&mut self, out: &mut Vec<u8>, kind: Kind, fields: &[&[u8]], confirm: &str) {
         self.asked.push_back((kind, String::from(confirm)));
         self.frame(out, kind, fields);
@@ -99,7 +99,7 @@ impl ToyClient {
         }
     }
 
-    /// Adds bytes to the body of a delivery, of which so many are missing.
+    /// Appends bytes to the body of a delivery that lacks `missing` bytes.
     fn add(&mut self, mut delivered: Delivered, missing: usize, bytes: &[u8]) -> Event {
         delivered.body.extend_from_slice(bytes);
         match missing - bytes.len() {
@@ -206,7 +206,7 @@ impl ClientProtocol for ToyClient {
                 Some((len, Some(frame.channel.0).filter(|channel| *channel != SessionId::FIRST.0)))
             }
             Ok(None) => None,
-            // Whoever reads it says why it is none.
+            // The reader of these bytes reports the error.
             Err(_) => Some((input.len(), None)),
         }
     }
@@ -229,7 +229,7 @@ impl ClientProtocol for ToyClient {
     }
 }
 
-/// Reads the head of a delivery; gives the bytes of its body too.
+/// Decodes the head of a delivery; returns the length of its body, too.
 fn delivered(fields: &mut Fields<'_>) -> Option<(Delivered, usize)> {
     let (tag, number, is_redelivered) = (fields.number(1)?, fields.number(8)?, fields.number(1)?);
     let delivered = Delivered {
@@ -251,12 +251,12 @@ fn refused(frame: &Frame<'_>) -> Event {
     Event::Refused { message: complaint(&text), text: frame.payload.to_vec() }
 }
 
-/// The tag for a name of a subscription, which is `s` and a number.
+/// The tag for a subscription's name, which is `s` and a number.
 fn tag(id: &str) -> u8 {
     id.trim_start_matches('s').parse().unwrap_or(u8::MAX)
 }
 
-/// A name as a field.
+/// Encodes a name as a field.
 fn name(text: &str) -> Vec<u8> {
     [&(text.len() as u16).to_be_bytes(), text.as_bytes()].concat()
 }

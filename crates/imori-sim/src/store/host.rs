@@ -168,7 +168,7 @@ impl CheckpointHost for StoreThread<'_> {
 
     fn give_back_space(&self) {
         self.pause();
-        // What is not given back goes with its file one day.
+        // Space that is not given back now goes with its file later.
         let _ = self.shared.segments.punch_holes();
     }
 
