@@ -293,7 +293,7 @@ impl TestWorld {
         Progress { written: self.appended.get(), synced: self.appended.get() }
     }
 
-    // ---- Looks.
+    // ---- Inspection.
 
     /// The value of a counter.
     pub fn counted(&self, counter: Counter) -> usize {

@@ -23,7 +23,7 @@ const LOOKS_OF_PAGER: usize = 4;
 /// Futile looks after which only other users of the disk can make room.
 const LOOKS_MAX: usize = 8;
 
-/// How long publishers may wait once there is room and nothing else that they wait for.
+/// How long publishers may still wait after a shortage has ended.
 const END_MAX: Duration = Duration::from_secs(1);
 
 /// The disk size, in journal files, that suffices if no message waits. It covers files in use,

@@ -62,7 +62,7 @@ enum DefinitionsCommand {
     },
 }
 
-/// The definitions that a recovery goes on with.
+/// The definitions to continue with after a recovery.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct RecoveredContent {

@@ -7,7 +7,7 @@ use super::admin::segment;
 use super::listing::Asked;
 use crate::output::print_line;
 
-/// The limits of a vhost or a user, of which some are to be changed.
+/// The options that `imori vhost limit` and `imori user limit` share.
 #[derive(Debug, Args)]
 pub(super) struct Limited {
     #[command(flatten)]

@@ -14,7 +14,7 @@ use crate::output::print_line;
 /// The admin listener of a broker on this machine with default settings.
 const DEFAULT_ADMIN: &str = "http://127.0.0.1:15672";
 
-/// Which broker to ask, and how to print the answer.
+/// Selects the broker to ask and the format of its answer.
 #[derive(Debug, Args)]
 pub(crate) struct Asked {
     /// The admin listener of the broker: `http://user:password@host:port`, or `https://…` with TLS. Without user and
@@ -92,7 +92,7 @@ impl Asked {
     }
 }
 
-/// A list of one vhost or of all.
+/// The options of a command that lists objects of one vhost or of all.
 #[derive(Debug, Args)]
 pub(super) struct Listed {
     #[command(flatten)]

@@ -8,7 +8,7 @@ use super::admin::segment;
 use super::listing::{Asked, text};
 use crate::output::print_line;
 
-/// A queue whose messages are meant.
+/// Selects the queue for a command on its messages.
 #[derive(Debug, Args)]
 struct Of {
     #[command(flatten)]
@@ -107,7 +107,7 @@ impl Take {
     }
 }
 
-/// Which messages move, and whether they do.
+/// Selects the messages to move, or only counts them.
 #[derive(Debug, Args)]
 struct Moving {
     /// How many, from the first on; all that wait now without it.

@@ -60,7 +60,7 @@ pub(super) struct Amqp10 {
     /// Payload of a delivery that arrives in several frames.
     gathered: Vec<u8>,
     delivery_id: u32,
-    /// How deliveries are settled.
+    /// The acknowledgement mode of the subscription.
     ack: Ack,
     /// The oldest delivery since the last acknowledgement; `Ack::Client` settles from here on.
     first_unsettled: Option<u32>,

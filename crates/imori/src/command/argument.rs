@@ -13,7 +13,7 @@ use crate::client::{Client, ClientError, Header, connect};
 use crate::config::{Problems, load};
 use imori_bench::{Trust, Url};
 
-/// Which broker to talk to.
+/// Selects the broker to connect to.
 #[derive(Debug, Args)]
 pub(super) struct Broker {
     /// The broker: `stomp://user:password@host:port/vhost`, `nats://user:password@host:port` or
