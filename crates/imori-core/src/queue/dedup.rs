@@ -1,7 +1,8 @@
-//! The ids of messages that a queue took lately, so that it takes none of them twice.
+//! De-duplication: the ids of recent messages, which a queue does not take twice.
 //!
-//! An id counts from the moment when its message was accepted, whatever became of that since. Each has the
-//! number of a record that tells of it after a crash: first that of its message, later one of ids alone.
+//! An id counts from the time when its message was accepted, whatever happened to the message since. Each id
+//! has the number of the record that restores it after a crash: first its message's record, later a record of
+//! ids alone.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem::size_of;
@@ -13,45 +14,45 @@ use crate::delivery::DedupEntry;
 use crate::memory::Gauge;
 use crate::time::Time;
 
-/// Bytes that an id keeps besides itself: a place in two trees, whose nodes are two thirds full, and one in a
-/// queue, with two counters and the allocator's rounding.
+/// Bytes that an id costs beside its text: entries in two trees, whose nodes are two thirds full, and in a
+/// queue, plus two reference counts and the allocator's rounding.
 const ID_CHARGE: usize =
     (size_of::<(Id, Time, Lsn)>() + size_of::<(Lsn, Id)>()) * 3 / 2 + size_of::<Id>() + 32;
 
 type Id = Arc<[u8]>;
 
-/// The ids of a window of time.
+/// The ids of one window of time.
 #[derive(Debug)]
 pub struct Dedup {
     window: Duration,
-    /// Bytes that they may be charged with.
+    /// Limit of the bytes charged for the ids.
     bytes_max: usize,
-    /// When its message was accepted, and the record that tells of it.
+    /// When each id's message was accepted, and the record that restores the id.
     ids: BTreeMap<Id, (Time, Lsn)>,
-    /// As they came.
+    /// In the order of arrival.
     by_age: VecDeque<Id>,
-    /// Ids that have a record.
+    /// The ids that have a record, by record.
     by_record: BTreeSet<(Lsn, Id)>,
     charged: usize,
     gauge: Gauge,
 }
 
 impl Dedup {
-    /// None yet, of a window of this length.
+    /// Creates an empty window of this length.
     pub(crate) fn new(window: Duration, bytes_max: usize, gauge: Gauge) -> Dedup {
         let (ids, by_age, by_record) = (BTreeMap::new(), VecDeque::new(), BTreeSet::new());
         Dedup { window, bytes_max, ids, by_age, by_record, charged: 0, gauge }
     }
 
-    /// The record that tells of this id, if a message of it was accepted within the window; [`Lsn::NONE`] where
-    /// that was kept in memory alone.
+    /// The record that restores this id, if a message with it was accepted within the window; [`Lsn::NONE`]
+    /// if the id is kept in memory only.
     pub fn find(&mut self, id: &[u8], now: Time) -> Option<Lsn> {
         self.forget_old(now);
         self.ids.get(id).map(|(_, lsn)| *lsn)
     }
 
-    /// Notes that a message was accepted. Of an id that is known the first time counts, and the last record. Where
-    /// there are too many, the oldest is forgotten.
+    /// Notes that a message was accepted. For a known id the first time and the last record count. Beyond the
+    /// limit the oldest ids are forgotten.
     pub fn note(&mut self, id: &[u8], time: Time, lsn: Lsn) {
         if let Some(known) = self.ids.get(id).map(|(_, known)| *known) {
             if lsn > known {
@@ -72,14 +73,14 @@ impl Dedup {
         }
     }
 
-    /// The first record that the ids need; records below are of no use to them.
+    /// The lowest record that the ids need; the journal may drop the records below.
     pub fn floor(&mut self, now: Time) -> Option<Lsn> {
         self.forget_old(now);
         self.by_record.first().map(|(lsn, _)| *lsn)
     }
 
-    /// Ids whose records stand below `floor`, until they have so many bytes: to be recorded anew, so that
-    /// the journal can be freed up to there.
+    /// Ids with a record below `floor`, up to about `bytes_max` bytes. Recording them anew lets the journal
+    /// be freed up to there.
     pub fn below(&mut self, floor: Lsn, bytes_max: usize, now: Time) -> Vec<DedupEntry> {
         self.forget_old(now);
         let mut bytes = 0;
@@ -92,12 +93,12 @@ impl Dedup {
         ids.map(|(id, (time, _))| DedupEntry { id: Arc::clone(id), time: *time }).collect()
     }
 
-    /// Notes that this record tells of these ids now.
+    /// Notes that this record restores these ids from now on.
     pub fn renew(&mut self, seen: &[DedupEntry], lsn: Lsn) {
         seen.iter().for_each(|seen| self.set_record(&seen.id, lsn));
     }
 
-    /// When the last of them is forgotten.
+    /// When the last id is forgotten.
     pub(crate) fn end(&self) -> Option<Time> {
         let (time, _) = self.ids.get(self.by_age.back()?)?;
         Some(time.after(self.window)).filter(|end| *end < Time::NEVER)
@@ -234,7 +235,7 @@ mod tests {
         let below = dedup.below(Lsn(23), 9, Time(5));
         dedup.renew(&below, Lsn(30));
         assert_eq!((dedup.floor(Time(5)), dedup.find(b"a", Time(5))), (Some(Lsn(23)), Some(Lsn(30))));
-        // It is as old as it was.
+        // Renewing it did not make it younger.
         assert_eq!((dedup.find(b"a", Time(10)), dedup.floor(Time(12))), (None, Some(Lsn(23))));
         assert_eq!(dedup.floor(Time(13)), None);
     }

@@ -1,4 +1,4 @@
-//! Delivers waiting messages to consumers, and charges the room of unsettled deliveries.
+//! Delivery of ready messages to consumers, and the charge for the room of unsettled deliveries.
 
 use super::leave::Effects;
 use super::queue::{Queue, ROOM_CHARGE, ROOM_KEPT};
@@ -11,7 +11,7 @@ use crate::message::DeathReason;
 use crate::time::Time;
 
 impl Queue {
-    /// Gives out waiting messages for as long as somebody takes them.
+    /// Delivers ready messages for as long as consumers take them.
     #[inline]
     pub fn deliver(
         &mut self,
@@ -20,7 +20,7 @@ impl Queue {
         effects: &mut Effects,
     ) {
         self.debug_features();
-        // After nearly every settle nothing waits, and none of the parts that have something to do then is used.
+        // After nearly every settle no message is ready, and no feature with work to do here is in use.
         if self.features.any(QueueFeatures::OF_DELIVER) || !self.ready.is_empty() {
             self.deliver_waiting(now, offer, effects);
         }
@@ -37,7 +37,7 @@ impl Queue {
         self.move_due(now, effects);
         self.expire(now, effects);
         while !self.is_held_up() && self.consumers.has_plain() {
-            // Taken out for the offer, so that nothing of the queue is borrowed meanwhile.
+            // Popped before the offer, so that nothing of the queue is borrowed meanwhile.
             let Some(entry) = self.ready.pop() else {
                 break;
             };
@@ -64,7 +64,7 @@ impl Queue {
         self.seek(now, offer, effects);
     }
 
-    /// Notes that a consumer has a message that was taken out for it.
+    /// Accounts for a message that a consumer took.
     #[inline]
     pub(crate) fn note_taken(&mut self, entry: Entry, taken: Taken, now: Time, effects: &mut Effects) {
         self.note_wait(&entry, now, effects);
@@ -78,7 +78,7 @@ impl Queue {
         }
     }
 
-    /// Offers a delivery to one consumer after the other of those that want it; `None` where nobody took it.
+    /// Offers a delivery to the consumers that want it, one after the other; `None` if none of them took it.
     pub(crate) fn offer_in_turn(
         &mut self,
         delivery: &Delivery<'_>,
@@ -93,16 +93,16 @@ impl Queue {
                     return Some(taken);
                 }
                 Taken::Full => self.consumers.wait(reader),
-                // Its connection is closing and will remove it; until then nobody asks it again.
+                // Its connection is closing and will remove it; until then it is not offered anything.
                 Taken::Gone => self.consumers.wait(reader),
             }
-            // Those before it do not want the message.
+            // The consumers before it do not want the message.
             after = Some(turn);
         }
         None
     }
 
-    /// Tells how long a message waited that is given out, if it is the one that is followed.
+    /// Reports how long a delivered message waited, if it is the sampled one.
     #[inline]
     pub(crate) fn note_wait(&mut self, entry: &Entry, now: Time, effects: &mut Effects) {
         if let Some(waited) = self.wait_sample.end(entry.envelope.sequence, now) {
@@ -110,8 +110,8 @@ impl Queue {
         }
     }
 
-    /// Where failures are limited, a delivery counts as failed until something else is heard: a message that
-    /// kills the broker meets its limit too.
+    /// Counts a delivery as failed until it is settled, if failures are limited: a message that kills the
+    /// broker has to reach its limit too.
     pub(crate) fn note_given_out(&mut self, entry: &Entry, effects: &mut Effects) {
         if self.features.any(QueueFeatures::COUNTS) {
             self.counts.remove(&entry.envelope.lsn);
@@ -121,7 +121,7 @@ impl Queue {
         }
     }
 
-    /// Charges the room for unsettled deliveries as it grows and shrinks, which is seldom.
+    /// Adjusts the charge for the room of unsettled deliveries, which rarely changes.
     pub(crate) fn charge_room(&mut self) {
         let room = Some(self.unsettled.capacity()).filter(|room| *room > ROOM_KEPT).unwrap_or(0);
         match room.checked_sub(self.room_charged) {
@@ -132,12 +132,12 @@ impl Queue {
         self.room_charged = room;
     }
 
-    /// Gives back the room of a burst, seldom enough that moving what is left costs little.
+    /// Gives back the room of a burst, rarely enough that moving the remaining entries costs little.
     pub(crate) fn give_back_room(&mut self) {
-        // What was removed can make a table tell a smaller capacity than it has.
+        // After removals a hash table can report a smaller capacity than it has.
         let (len, room) = (self.unsettled.len(), self.unsettled.capacity().max(self.room_charged));
         if room > ROOM_KEPT && len < room / 8 {
-            // As much as is kept in any case need not be made again for the next few.
+            // Keeping what is never charged spares the next few deliveries an allocation.
             self.unsettled.shrink_to((2 * len).max(ROOM_KEPT * 7 / 8));
             self.charge_room();
         }
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn consumers_take_turns_and_the_higher_priority_is_served_first() {
-        // Consumers as (priority, credit), and who gets each of six messages.
+        // Consumers as (priority, credit), and the consumer that gets each of six messages.
         for (consumers, expected) in [
             (&[(0, UNLIMITED), (0, UNLIMITED)][..], "1 2 1 2 1 2"),
             (&[(0, UNLIMITED), (5, UNLIMITED)], "2 2 2 2 2 2"),
@@ -226,7 +226,7 @@ mod tests {
         assert!(left < 1000, "room for {left} deliveries is kept for none");
     }
 
-    /// A hash table from which much was removed tells a smaller capacity than it has.
+    /// After many removals a hash table reports a smaller capacity than it has.
     #[test]
     fn room_is_charged_for_nobody_when_nothing_is_unsettled() {
         for count in 57..=112_u64 {
@@ -244,7 +244,8 @@ mod tests {
         }
     }
 
-    /// The room for unsettled deliveries grows in powers of two; of a burst only as much is kept as what is left needs.
+    /// The room for unsettled deliveries grows in powers of two; after a burst, only what the remaining
+    /// deliveries need is kept.
     #[test]
     fn the_room_of_a_burst_is_given_back_and_that_of_a_few_is_kept() {
         for (burst, left, is_kept) in

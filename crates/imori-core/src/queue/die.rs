@@ -1,9 +1,8 @@
-//! A message dies: it is dead-lettered, or stays as a pending dead letter while the disk has no room for it
-//! elsewhere.
+//! The death of a message: it is dead-lettered, or stays as a pending dead letter while the disk has no room.
 //!
-//! A dead letter is written anew, and its old place is free only after that. It uses the disk's room as long as that
-//! is not needed for freeing more. Otherwise it stays in the queue, out to nobody. Its own record still tells that it
-//! is here, and a record of a few bytes tells that it was rejected.
+//! A dead letter is recorded anew, and its old record is freed only after that. It may use the disk space
+//! that is not needed to free more. Otherwise it stays in the queue as unsettled, held by no consumer. Its
+//! own record still says that it is here, and a record of a few bytes says that it was rejected.
 
 use super::leave::Effects;
 use super::pending_dead_letters::PendingDeadLetters;
@@ -14,21 +13,21 @@ use crate::limits::{PENDING_DEAD_LETTER_BYTES_MAX, RECORD_SLACK_BYTES};
 use crate::message::{DeathReason, Deaths, Envelope};
 use crate::time::Time;
 
-/// The unit in which a move takes disk space, where it is written without others.
+/// Unit in which the move of a message takes disk space, if it is written alone.
 const MOVED_BYTES: usize = 4096;
 
-/// Bytes of one death of a history, as most names are short.
+/// Estimated bytes of one death in a history; most names are short.
 const DEATH_BYTES: usize = 128;
 
 impl Queue {
-    /// Removes an entry that is neither ready nor out any more. It is dead-lettered as soon as there is room for
-    /// that.
+    /// Removes an entry that is no longer ready or unsettled. It is dead-lettered as soon as the disk has
+    /// room.
     pub(crate) fn die(&mut self, mut entry: Entry, reason: DeathReason, now: Time, effects: &mut Effects) {
-        // It has a record here, or may get one where it goes.
+        // The message has a record here, or may get one in its next queue.
         let is_kept =
             || self.record_ref(entry.envelope.lsn).is_some() || entry.message.view().properties.is_persistent;
         let moves = self.settings().dead_letter.is_some() && is_kept();
-        // Nothing overtakes the pending dead letters.
+        // No dead letter overtakes the pending ones.
         if !moves || self.pending_dead_letters.is_none() && effects.take_room(moved_bytes(&entry)) {
             self.leave(&entry);
             self.dead_letter(&entry, reason, now, effects);
@@ -49,7 +48,7 @@ impl Queue {
         self.charge_room();
     }
 
-    /// Dead-letters the pending dead letters, as far as there is room.
+    /// Sends the pending dead letters, oldest first, as far as there is room.
     pub fn send_pending_dead_letters(&mut self, now: Time, effects: &mut Effects) {
         let Some(mut pending) = self.pending_dead_letters.take() else { return };
         while let Some((sequence, reason)) = pending.first() {
@@ -69,7 +68,7 @@ impl Queue {
         }
     }
 
-    /// Tells whether the pending dead letters are at their limit: nothing else dies then, and nothing is given out
+    /// Whether the pending dead letters are at their limit. Then no other message dies, and none is delivered
     /// that could.
     pub(crate) fn is_held_up(&self) -> bool {
         self.pending_dead_letters
@@ -77,17 +76,17 @@ impl Queue {
             .is_some_and(|pending| pending.memory() >= PENDING_DEAD_LETTER_BYTES_MAX)
     }
 
-    /// Tells whether this message died and is still here.
+    /// Whether this message is a pending dead letter.
     pub(crate) fn is_pending_dead_letter(&self, entry: &Entry) -> bool {
         self.pending_dead_letters.as_ref().is_some_and(|pending| pending.has(entry.envelope.sequence))
     }
 
-    /// The reason why a message is not given out again, if there is one.
+    /// The reason why a message must not be delivered again, if there is one.
     pub(crate) fn death_reason(&self, envelope: &Envelope) -> Option<DeathReason> {
         self.death_reason_after(envelope, envelope.failures)
     }
 
-    /// The reason why a message would not be given out again after this many failures, if there is one.
+    /// The reason why a message could not be delivered again after this many failures, if there is one.
     pub(crate) fn death_reason_after(&self, envelope: &Envelope, failures: u32) -> Option<DeathReason> {
         if envelope.is_rejected {
             return Some(DeathReason::Rejected);
@@ -97,7 +96,7 @@ impl Queue {
     }
 }
 
-/// About how many bytes of the journal it takes that an entry moves.
+/// Estimated bytes of the journal that moving an entry takes.
 fn moved_bytes(entry: &Entry) -> usize {
     let deaths = entry.envelope.deaths.as_deref().map_or(0, Deaths::len);
     let bytes = entry.written_bytes() + (deaths + 1) * DEATH_BYTES + 2 * RECORD_SLACK_BYTES;

@@ -1,4 +1,4 @@
-//! Delayed messages become ready when they are due, or are cancelled before.
+//! Delayed messages, which become ready when they are due or are cancelled before.
 
 use super::leave::Effects;
 use super::queue::Queue;
@@ -14,8 +14,8 @@ impl Queue {
         self.with_delayed(|delayed, _| delayed.insert(due, entry));
     }
 
-    /// Cancels the delayed messages with this message id, unless they are due. Returns how many these were; they go
-    /// nowhere.
+    /// Cancels the delayed messages with this message id that are not due yet; returns how many. They are not
+    /// dead-lettered.
     pub fn cancel(&mut self, name: &[u8], now: Time, effects: &mut Effects) -> usize {
         self.move_due(now, effects);
         let mut cancelled = 0;
@@ -27,25 +27,25 @@ impl Queue {
         cancelled
     }
 
-    /// Ends the restoring of the queue. Messages that fell due while the broker was away are ready now. Where these
-    /// are too many, the next arrival makes some go, as it does after a release.
+    /// Ends the restoration of the queue. Messages that fell due while the broker was down become ready. If
+    /// these exceed the length limit, the next arrival drops the surplus, as it does after a release.
     pub fn all_restored(&mut self, now: Time) {
         self.move_due_in_place(now);
         self.renew_features();
     }
 
-    /// Takes the delayed messages that were due by then.
+    /// Takes the delayed messages that were due by `now`.
     pub(crate) fn due_before(&mut self, now: Time) -> Vec<Entry> {
         std::iter::from_fn(|| self.pop_due(now)).collect()
     }
 
-    /// Makes the messages ready that are due by now. Where that is too much for a queue that drops its oldest
-    /// messages, these go.
+    /// Makes ready the messages that are due by `now`. If these exceed the length limit of a queue that drops
+    /// its oldest messages, the surplus is dropped.
     pub(crate) fn move_due(&mut self, now: Time, effects: &mut Effects) {
         if self.delayed.as_ref().and_then(|delayed| delayed.next_due()).is_none_or(|due| due > now) {
             return;
         }
-        // What is over makes room for it.
+        // Expired messages make room first.
         self.expire(now, effects);
         self.move_due_in_place(now);
         if self.settings.overflow == Overflow::DropHead {
@@ -53,10 +53,10 @@ impl Queue {
         }
     }
 
-    /// Makes all messages ready that are due by now, however many these are.
+    /// Makes ready all messages that are due by `now`, whatever the length limit.
     fn move_due_in_place(&mut self, now: Time) {
         while let Some(mut entry) = self.pop_due(now) {
-            // It comes behind all that wait already.
+            // It goes behind all messages that are ready already.
             entry.envelope.sequence = self.next_sequence;
             self.next_sequence += 1;
             entry.position = self.next_position(entry.envelope.priority, entry.envelope.lsn);
@@ -66,7 +66,7 @@ impl Queue {
         }
     }
 
-    /// Takes the first delayed message, if it is due by now and in memory.
+    /// Takes the first delayed message, if it is due by `now` and in memory.
     fn pop_due(&mut self, now: Time) -> Option<Entry> {
         match self.with_delayed(|delayed, _| delayed.pop_due(now))? {
             Front::Entry(entry) => Some(entry),
@@ -74,7 +74,7 @@ impl Queue {
         }
     }
 
-    /// Forgets a delayed message.
+    /// Releases what the queue holds for a delayed message that was taken out.
     pub(crate) fn drop_delayed(&mut self, taken: TakenOut) {
         match taken {
             TakenOut::Entry(entry) => {
@@ -88,7 +88,7 @@ impl Queue {
         }
     }
 
-    /// Changes the delayed messages, if there are any, and charges the change of their memory.
+    /// Changes the delayed messages, if there are any, and charges the difference in memory.
     pub(crate) fn with_delayed<R>(
         &mut self,
         change: impl FnOnce(&mut Delayed, &mut Pages) -> R,

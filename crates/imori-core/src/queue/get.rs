@@ -1,4 +1,4 @@
-//! Gives out one message to a client that asks for it and is no consumer.
+//! Delivery of one message to a client that is not a consumer.
 
 use super::leave::Effects;
 use super::queue::Queue;
@@ -10,22 +10,23 @@ use crate::id::ConnectionId;
 use crate::message::DeathReason;
 use crate::time::Time;
 
-/// The answer to a client that asks for one message.
+/// The result of getting one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Got {
-    /// A message is on its way.
+    /// A message was delivered.
     Delivered {
-        /// Messages that wait behind it.
+        /// Number of ready messages behind it.
         left: usize,
     },
-    /// No message waits, or only such as are in groups of others.
+    /// No message is ready, or each one that is belongs to a consumer's group.
     Empty,
-    /// The first message is on disk. The asker is told to go on once the answer is known, and asks again.
+    /// The first message is on disk. The client's connection resumes once the page is read, and tries again.
     Pending,
 }
 
 impl Queue {
-    /// Gives out the first message that waits and is in no group that somebody has; `give` takes it and how many wait.
+    /// Delivers the first ready message that may go to a client that is not a consumer. `give` takes the
+    /// delivery and the number of ready messages behind it.
     pub fn get(
         &mut self,
         now: Time,
@@ -56,13 +57,13 @@ impl Queue {
                     self.note_wait(&entry, now, effects);
                     self.note_given_out(&entry, effects);
                     if !self.consumers.has_groups() && is_grouped(&entry.message.view()) {
-                        // Until it is settled nobody else gets a message of its group.
+                        // Until it is settled, no other reader gets a message of its group.
                         self.begin_groups();
                     }
                     self.give_out(entry);
                     self.charge_room();
                 }
-                // The connection ends, and nobody reads the answer.
+                // The connection is closing, and the answer will not be read.
                 Taken::Full | Taken::Gone => {
                     self.ready.put_back(entry);
                     return Got::Empty;
@@ -85,8 +86,9 @@ impl Queue {
         if self.consumers.has_groups() { self.take_allowed(now) } else { self.ready.pop() }
     }
 
-    /// Gives out up to `count` messages that wait in memory, of at most `bytes_max` bytes of bodies but for the first, to
-    /// an operator who settles all of them so at once. Each comes with how many wait behind it.
+    /// Takes up to `count` ready messages from memory, for an operator, and settles all of them with
+    /// `outcome`. Stops before their bodies exceed `bytes_max` bytes, but takes at least one. Returns each
+    /// message with the number of ready messages behind it.
     pub fn take(
         &mut self,
         now: Time,
@@ -123,8 +125,8 @@ impl Queue {
         taken
     }
 
-    /// Takes a message out that waits in memory and goes elsewhere; gives the record that said it was here, which is
-    /// none where it had no record. `None` where it is not there.
+    /// Takes out a message that waits in memory and moves elsewhere. Returns its record, if it had one;
+    /// `None` if there is no such message.
     pub(crate) fn take_waiting(&mut self, priority: u8, sequence: u64) -> Option<Option<RecordRef>> {
         let entry = self.ready.take(priority, sequence)?;
         if let Some(page) = entry.page {
@@ -134,13 +136,13 @@ impl Queue {
         Some(self.record_ref(entry.envelope.lsn))
     }
 
-    /// The connections that asked for a message and can be answered now.
+    /// Takes the connections that wait to get a message and can be answered now.
     pub(crate) fn answerable(&mut self) -> Vec<ConnectionId> {
         let is_known = !self.is_held_up() && (self.ready.is_empty() || self.ready.has_front());
         if is_known { self.take_askers() } else { Vec::new() }
     }
 
-    /// The connections that asked for a message and wait; they are answered as the queue is deleted.
+    /// Takes the connections that wait to get a message, so that they are answered when the queue is deleted.
     pub fn take_askers(&mut self) -> Vec<ConnectionId> {
         self.askers.take().map_or_else(Vec::new, |askers| *askers)
     }

@@ -1,7 +1,7 @@
-//! The settings of a queue that are in effect: those of its declaration, and what policies make of them.
+//! The settings of a queue in effect: those of its declaration, as policies change them.
 //!
-//! As in RabbitMQ, limits take the lowest of all that is said. The target of dead letters is the declaration's own, if
-//! it has one. Of overflow the declaration of a classic queue has the last word, of a quorum queue the policy.
+//! As in RabbitMQ, the lowest of all limits applies. A declared target of dead letters wins over one of a
+//! policy. For overflow the declaration wins in a classic queue, and the policy in a quorum queue.
 
 use super::leave::Effects;
 use super::queue::Queue;
@@ -12,41 +12,41 @@ use crate::time::Time;
 /// Where each setting in effect comes from.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Sources {
-    /// Of [`QueueSettings::expires`].
+    /// The source of [`QueueSettings::expires`].
     pub expires: Source,
-    /// Of [`QueueSettings::message_ttl`].
+    /// The source of [`QueueSettings::message_ttl`].
     pub message_ttl: Source,
-    /// Of [`QueueSettings::length_max`].
+    /// The source of [`QueueSettings::length_max`].
     pub length_max: Source,
-    /// Of [`QueueSettings::length_bytes_max`].
+    /// The source of [`QueueSettings::length_bytes_max`].
     pub length_bytes_max: Source,
-    /// Of [`QueueSettings::overflow`].
+    /// The source of [`QueueSettings::overflow`].
     pub overflow: Source,
-    /// Of the exchange to which dead letters go.
+    /// The source of the dead-letter exchange.
     pub dead_letter_exchange: Source,
-    /// Of the routing key that dead letters get.
+    /// The source of the dead-letter routing key.
     pub dead_letter_routing_key: Source,
-    /// Of [`QueueSettings::delivery_limit`].
+    /// The source of [`QueueSettings::delivery_limit`].
     pub delivery_limit: Source,
 }
 
 impl Queue {
-    /// The settings of its declaration, which a later one has to repeat.
+    /// The settings of the declaration, which a later declaration has to repeat.
     pub fn declared(&self) -> &QueueSettings {
         self.governed.as_ref().map_or(&self.settings, |governed| &governed.declared)
     }
 
-    /// The policies that act on it.
+    /// The policies that apply to the queue.
     pub fn matched(&self) -> Matched {
         self.governed.as_ref().map(|governed| governed.matched.clone()).unwrap_or_default()
     }
 
-    /// Tells whether exactly these policies act on it.
+    /// Whether exactly these policies apply to the queue.
     pub fn is_governed_by(&self, matched: &Matched) -> bool {
         self.governed.as_ref().map_or(matched.is_empty(), |governed| governed.matched.is_same(matched))
     }
 
-    /// Lets these policies act on it from now on, in place of those that did.
+    /// Applies these policies from now on, in place of the previous ones.
     pub fn govern(&mut self, matched: Matched, now: Time) {
         let declared = match self.governed.take() {
             Some(governed) => governed.declared,
@@ -54,7 +54,7 @@ impl Queue {
         };
         let (settings, _) = in_effect(&declared, &matched);
         if settings.expires != self.settings.expires {
-            // Time that went by under other settings does not count.
+            // Time that passed under another setting does not count.
             self.last_used = now;
         }
         self.settings = settings;
@@ -64,7 +64,8 @@ impl Queue {
         self.renew_features();
     }
 
-    /// Removes what the settings in effect do not let wait. Messages on disk follow when they are read.
+    /// Removes the ready messages that the settings in effect forbid. Messages on disk follow when they are
+    /// read.
     pub fn enforce(&mut self, now: Time, effects: &mut Effects) {
         self.expire(now, effects);
         if self.settings.overflow == Overflow::DropHead {
@@ -73,7 +74,7 @@ impl Queue {
     }
 }
 
-/// The settings that these policies make of a declaration, and where each comes from.
+/// The settings in effect under these policies, and the source of each.
 pub fn in_effect(declared: &QueueSettings, matched: &Matched) -> (QueueSettings, Sources) {
     let (mut settings, mut sources) = (declared.clone(), Sources::default());
     (settings.expires, sources.expires) = matched.lowest(declared.expires, |policy| policy.expires);
@@ -108,7 +109,7 @@ fn overflow(declared: &QueueSettings, matched: &Matched) -> (Overflow, Source) {
     said.unwrap_or_default()
 }
 
-/// The limit that a quorum queue has by its kind alone gives way to a policy.
+/// The default limit of a quorum queue gives way to a policy.
 fn delivery_limit(declared: &QueueSettings, matched: &Matched) -> (Option<u32>, Source) {
     let default = declared.kind.delivery_limit();
     let argument = match declared.delivery_limit {

@@ -1,4 +1,4 @@
-//! How a message leaves a queue: accepted, dead or dropped; or it comes back.
+//! How a message leaves a queue: accepted, dead-lettered or dropped; or returns to it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,33 +13,33 @@ use crate::name::Name;
 use crate::room::Allowance;
 use crate::time::Time;
 
-/// The effects of a change of a queue, to be carried out after it is unlocked.
+/// The effects of a change of a queue, which the caller carries out after unlocking it.
 #[derive(Debug, Default)]
 pub struct Effects {
-    /// Messages with a record that the queue is done with.
+    /// Records of messages that the queue no longer has.
     pub settled: Vec<RecordRef>,
-    /// Delivery counts of recorded messages that failed, or may.
+    /// Delivery counts of recorded messages that failed, or count as failed until they are settled.
     pub counted: Vec<DeliveryCount>,
-    /// How long a message waited that was given out.
+    /// The waiting time of the sampled message, if it was delivered.
     pub waited: Option<Duration>,
-    /// Effects that most changes do not have: one word, which is all that a message without them pays.
+    /// Effects that few changes have, boxed so that a message without them pays for one word.
     rare: Option<Box<RareEffects>>,
-    /// Bytes that may be written where dead letters go; none where there is enough for all of them.
+    /// Bytes of the disk that dead letters may take; `None` for no limit.
     room: Option<usize>,
-    /// The first of them moves, however much it takes.
+    /// The first dead letter moves, however much room it takes.
     has_first: bool,
 }
 
-/// The effects that most changes of a queue do not have.
+/// Effects that few changes of a queue have.
 #[derive(Debug, Default)]
 pub struct RareEffects {
     /// Dead letters, on their way to the queue's dead-letter exchange.
     pub dead: Vec<DeadLetter>,
-    /// Delivery counts of pending dead letters, which stay here for want of room.
+    /// Delivery counts of dead letters that stay pending until the disk has room.
     pub pending_dead_letters: Vec<DeliveryCount>,
     /// Pages with messages that were purged.
     pub purged: Vec<PurgedPage>,
-    /// How many messages died, by [`DeathReason::ALL`].
+    /// Number of messages that died, for each of [`DeathReason::ALL`].
     pub died: [u32; DeathReason::ALL.len()],
 }
 
@@ -49,27 +49,26 @@ impl Effects {
         Effects { room: Some(bytes), ..Effects::default() }
     }
 
-    /// No effects yet, of a change with this allowance. Where room is ample the first of its dead letters moves,
-    /// however much that takes.
+    /// No effects yet, of a change with this allowance. Unless disk space is scarce, the first dead letter
+    /// moves, however much room it takes.
     #[inline]
     pub fn allowed(allowance: &Allowance<'_>) -> Effects {
         Effects { has_first: !allowance.is_scarce(), ..Effects::within(allowance.bytes()) }
     }
 
-    /// Counts a message that died.
-    /// Tells whether there is nothing to carry out.
+    /// Whether there is nothing to carry out.
     #[inline]
     pub(crate) fn are_none(&self) -> bool {
         self.settled.is_empty() && self.counted.is_empty() && self.rare.is_none() && self.waited.is_none()
     }
 
-    /// Tells whether there are delivery counts to record.
+    /// Whether there are delivery counts to record.
     #[inline]
     pub(crate) fn have_counts(&self) -> bool {
         !self.counted.is_empty() || self.rare.is_some()
     }
 
-    /// The rare effects, to add to them.
+    /// The rare effects, created on first use.
     pub(crate) fn rare_mut(&mut self) -> &mut RareEffects {
         self.rare.get_or_insert_default()
     }
@@ -99,14 +98,14 @@ impl Effects {
         self.rare.as_mut().map(|rare| std::mem::take(&mut rare.pending_dead_letters)).unwrap_or_default()
     }
 
-    /// Notes that a message died.
+    /// Counts a death.
     pub(crate) fn count_death(&mut self, reason: DeathReason) {
         if let Some(died) = self.rare_mut().died.get_mut(reason as usize) {
             *died += 1;
         }
     }
 
-    /// Takes room for a dead letter, if there is as much.
+    /// Takes room for a dead letter; `false` if there is too little.
     pub(crate) fn take_room(&mut self, bytes: usize) -> bool {
         let Some(left) = &mut self.room else { return true };
         let has_first = std::mem::take(&mut self.has_first);
@@ -119,20 +118,21 @@ impl Effects {
 /// A message that left a queue without being accepted, on its way to the dead-letter exchange.
 #[derive(Debug, Clone)]
 pub struct DeadLetter {
-    /// The record that says where it was, until another says where it is: none where it has none.
+    /// The message's record in its old queue, which is needed until the dead letter is recorded elsewhere;
+    /// `None` if it has no record.
     pub record_ref: Option<RecordRef>,
     /// The message.
     pub message: Arc<Message>,
     /// The exchange it goes to.
     pub exchange: Name,
-    /// The routing key it gets.
+    /// Its new routing key.
     pub routing_key: Name,
-    /// Its history, this death included.
+    /// Its history, including this death.
     pub deaths: Arc<Deaths>,
 }
 
 impl DeadLetter {
-    /// Gives it other annotations, as [`Queue::annotate`] does.
+    /// Replaces the annotations, as [`Queue::annotate`] does.
     pub(crate) fn annotate(&mut self, annotate: impl FnOnce(Option<&[u8]>) -> Option<Box<[u8]>>) {
         if let Some(annotations) = annotate(self.deaths.annotations()) {
             self.deaths = Arc::new(Deaths::clone(&self.deaths).with_annotations(Some(annotations)));
@@ -141,7 +141,7 @@ impl DeadLetter {
 }
 
 impl Queue {
-    /// Settles a delivery as its consumer says; tells whether it was out.
+    /// Settles a delivery; returns whether it was unsettled.
     pub fn settle(&mut self, sequence: u64, outcome: Outcome, now: Time, effects: &mut Effects) -> bool {
         let Some(mut entry) = self.take_back(sequence) else {
             return false;
@@ -163,7 +163,7 @@ impl Queue {
                         effects.counted.extend(self.count(&entry, entry.envelope.failures));
                         let (priority, sequence) = (entry.envelope.priority, entry.envelope.sequence);
                         self.ready.put_back(entry);
-                        // It may have been given out without waiting.
+                        // A message that was delivered on arrival is not counted in `ready_end` yet.
                         self.ready_end = self.ready_end.max(sequence + 1);
                         self.consumers.note_returned(priority, sequence);
                     }
@@ -173,8 +173,8 @@ impl Queue {
         true
     }
 
-    /// Settles a delivery as the consumer says that has it, and keeps a message from a consumer that refuses it; tells
-    /// whether it was out.
+    /// Settles a delivery for the consumer that has it; returns whether it was unsettled. A consumer that
+    /// refuses a message does not get it again. If it refused too many before, the message is dead-lettered.
     pub fn settle_by(
         &mut self,
         reader: Reader,
@@ -185,21 +185,21 @@ impl Queue {
     ) -> bool {
         let was_out = self.settle(sequence, outcome, now, effects);
         if was_out && matches!(outcome, Outcome::Refuse { .. }) {
-            // It may have died of it.
+            // The failure may have dead-lettered the message already.
             let priority = self.ready.priority_of_released(sequence);
             if let Some(priority) = priority.filter(|_| !self.consumers.refuse(reader, sequence))
                 && let Some(entry) = self.ready.take(priority, sequence)
             {
                 self.die(entry, DeathReason::Rejected, now, effects);
             }
-            // The consumer looks on its own from now on.
+            // The consumer has a seeker of its own from now on.
             self.renew_features();
         }
         was_out
     }
 
-    /// Gives a message that is out other annotations; `annotate` makes them of those that it has. Nothing changes where
-    /// that gives none. Tells what is to be recorded of it.
+    /// Replaces the annotations of an unsettled message. `annotate` gets the current ones and returns the new
+    /// ones, or `None` to change nothing. Returns what has to be recorded.
     pub fn annotate(
         &mut self,
         sequence: u64,
@@ -211,13 +211,13 @@ impl Queue {
         self.annotated(self.unsettled.get(&sequence)?)
     }
 
-    /// The record of the annotations of a message, if it has both.
+    /// The annotations of a message for the journal, if it has both annotations and a record.
     pub(crate) fn annotated(&self, entry: &Entry) -> Option<AnnotatedMessage> {
         let annotations = Box::from(entry.envelope.deaths.as_ref()?.annotations()?);
         Some(AnnotatedMessage { record_ref: self.record_ref(entry.envelope.lsn)?, annotations })
     }
 
-    /// The annotations of a message that is out, if it has any.
+    /// The annotations of an unsettled message, if it has any.
     pub fn annotations(&self, sequence: u64) -> Option<&[u8]> {
         self.unsettled.get(&sequence)?.envelope.deaths.as_ref()?.annotations()
     }
@@ -247,12 +247,13 @@ impl Queue {
         }
     }
 
-    /// Tells whether the time of a message is over.
+    /// Whether the message's time to live is over.
     pub(crate) fn is_expired(&self, entry: &Entry, now: Time) -> bool {
         entry.envelope.deadline(self.settings.message_ttl).is_some_and(|deadline| deadline <= now)
     }
 
-    /// Dead-letters the oldest while there are too many. One that has to be read first is when it is.
+    /// Dead-letters the oldest messages while the queue exceeds its length limit. A message on disk follows
+    /// once it is read.
     pub(crate) fn drop_surplus(&mut self, now: Time, effects: &mut Effects) {
         while self.is_over_with(0, 0) && !self.is_held_up() {
             let Some(entry) = self.ready.pop_to_drop() else {
@@ -270,7 +271,7 @@ impl Queue {
         }
     }
 
-    /// The dead letter that it sends of an entry, if it sends any.
+    /// The dead letter of an entry, if the queue has a target for dead letters.
     fn dead(&self, entry: &Entry, reason: DeathReason, now: Time) -> Option<DeadLetter> {
         let target = self.settings.dead_letter.as_ref()?;
         let none = Deaths::default();
@@ -285,7 +286,7 @@ impl Queue {
         })
     }
 
-    /// Forgets an entry that is neither ready nor out any more.
+    /// Releases what the queue holds for an entry that is no longer ready or unsettled.
     pub(crate) fn leave(&mut self, entry: &Entry) {
         self.gauge.sub(Entry::CHARGE);
         self.consumers.note_left(entry.envelope.sequence);

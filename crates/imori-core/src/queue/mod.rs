@@ -1,7 +1,7 @@
-//! Messages that leave once they are settled.
+//! The queue: stored messages that leave once they are settled.
 //!
-//! A queue is plain data. It takes messages, consumers, outcomes and the time, and returns the effects that its
-//! caller has to carry out. Locks and sockets are not its concern.
+//! A queue is plain data. It takes messages, consumers, outcomes and the time, and returns the effects for
+//! its caller to carry out. Locks and sockets are not its concern.
 
 mod throttle;
 mod get;

@@ -1,12 +1,12 @@
-//! A look at the messages that wait, which changes nothing: no credit, no mark that somebody had them, no wake-up.
+//! Inspection of waiting messages, which changes nothing: no credit, no mark of redelivery, no wake-up.
 //!
-//! Messages in memory are given at once. Of a page on disk a peek tells where it is and which of its entries are still
-//! the queue's, so that somebody else reads it without the lock.
+//! A peek returns messages in memory at once. For a page on disk it returns where to read the page and which
+//! of its entries the queue still has, so that the caller reads it without the lock.
 
 use super::queue::Queue;
 use crate::entries::{Entry, PageKeep, PagePart, PageSource, Part};
 
-/// A part of what a peek found, in the order in which the queue would give it out.
+/// A part of the messages that a peek found, in the order of delivery.
 #[derive(Debug)]
 pub enum PeekPart {
     /// Messages in memory.
@@ -15,10 +15,10 @@ pub enum PeekPart {
     Page(PeekPage),
 }
 
-/// Messages of a page that is to be read.
+/// Messages of a page that the caller has to read.
 #[derive(Debug)]
 pub struct PeekPage {
-    /// Where it can be read.
+    /// Where to read the page.
     pub source: PageSource,
     keep: PageKeep<'static>,
     skip: usize,
@@ -28,14 +28,14 @@ pub struct PeekPage {
 /// The messages that a peek found.
 #[derive(Debug, Default)]
 pub struct Peek {
-    /// In their order.
+    /// The parts, in the order of delivery.
     pub parts: Vec<PeekPart>,
-    /// A page is being written that cannot be read yet; nothing behind it was looked at. Ask again.
+    /// A page is still being written and cannot be read yet. Messages behind it are missing: try again later.
     pub is_being_written: bool,
 }
 
 impl PeekPage {
-    /// Picks from the entries of the page, as they stand on disk, those that were looked for.
+    /// Picks the requested messages from the entries of the page, given as they stand on disk.
     #[must_use]
     pub fn pick(&self, entries: Vec<Entry>) -> Vec<Entry> {
         let mut kept = 0;
@@ -51,7 +51,7 @@ impl PeekPage {
 }
 
 impl Queue {
-    /// Looks at up to `count` messages that wait, behind the first `skip`.
+    /// Looks at up to `count` waiting messages, behind the first `skip`.
     #[must_use]
     pub fn peek(&self, mut skip: usize, mut count: usize) -> Peek {
         let mut peek = Peek::default();
@@ -91,14 +91,15 @@ impl Queue {
         Some(PeekPage { source: page.source()?, keep: PageKeep::of(page, part).into_owned(), skip, count })
     }
 
-    /// Tells an entry, which was read from a page and not taken in, how often it failed before the last start.
+    /// Applies the deliveries before the last start to an entry that was read from a page, but not taken into
+    /// memory.
     pub fn recall(&self, entry: &mut Entry) {
         if let Some(count) = self.counts.get(&entry.envelope.lsn) {
             count.apply_to(&mut entry.envelope);
         }
     }
 
-    /// A message that waits in memory, by its priority and its number.
+    /// Finds a message that waits in memory, by priority and sequence number.
     pub(crate) fn waiting(&self, priority: u8, sequence: u64) -> Option<&Entry> {
         self.ready.find(priority, sequence)
     }

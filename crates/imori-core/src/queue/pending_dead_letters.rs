@@ -1,4 +1,4 @@
-//! The dead letters of a queue that are still in it, as the disk has no room for them elsewhere.
+//! The dead letters that stay in their queue because the disk has no room for them elsewhere.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,20 +6,20 @@ use std::time::Duration;
 use crate::message::DeathReason;
 use crate::time::Time;
 
-/// How long a queue waits before it tries its pending dead letters again.
+/// Time after which a queue tries to send its pending dead letters again.
 const RETRY_AFTER: Duration = Duration::from_millis(50);
 
-/// Messages that died, by their sequence numbers: the oldest goes first.
+/// Messages that died, by sequence number: the oldest goes first.
 #[derive(Debug)]
 pub(crate) struct PendingDeadLetters {
     of: BTreeMap<u64, DeathReason>,
-    /// Bytes of memory that they keep.
+    /// Bytes of memory that the messages keep.
     memory: usize,
     retry: Time,
 }
 
 impl PendingDeadLetters {
-    /// None yet, from now on.
+    /// Creates an empty list whose first retry counts from `now`.
     pub(crate) fn new(now: Time) -> PendingDeadLetters {
         PendingDeadLetters { of: BTreeMap::new(), memory: 0, retry: now.after(RETRY_AFTER) }
     }
@@ -51,12 +51,12 @@ impl PendingDeadLetters {
         self.memory
     }
 
-    /// When the queue tries again.
+    /// When the queue tries again to send them.
     pub(crate) fn retry(&self) -> Time {
         self.retry
     }
 
-    /// Notes that it has tried.
+    /// Notes an attempt to send them.
     pub(crate) fn tried(&mut self, now: Time) {
         if self.retry <= now {
             self.retry = now.after(RETRY_AFTER);
@@ -74,7 +74,7 @@ mod tests {
         for (sequence, memory) in [(7, 70), (3, 30), (5, 50)] {
             pending.add(sequence, DeathReason::Rejected, memory);
         }
-        // It is not one of them.
+        // There is no such dead letter.
         pending.remove(4, 40);
         let is_there = |pending: &PendingDeadLetters| [3, 4, 5, 7].map(|sequence| pending.has(sequence));
         assert_eq!((pending.memory(), is_there(&pending)), (150, [true, false, true, true]));

@@ -1,4 +1,4 @@
-//! A message comes to a queue: a consumer has it at once, or it waits, or it is refused.
+//! The arrival of a message in a queue: it is delivered at once, stored or refused.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,39 +18,39 @@ use crate::time::Time;
 /// The circumstances of a publish.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival<'a> {
-    /// Where the message was published to.
+    /// The address that the message was published to.
     pub address: &'a AddressView<'a>,
-    /// Its history, if it comes from another queue.
+    /// The message's history, if it comes from another queue.
     pub deaths: Option<&'a Arc<Deaths>>,
-    /// Its record, if this queue stands in it.
+    /// The message's record, if this queue is named in it; otherwise [`Lsn::NONE`].
     pub lsn: Lsn,
-    /// When it came.
+    /// When the message arrived.
     pub now: Time,
 }
 
 /// The result of publishing to a queue that took the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Published {
-    /// A consumer has it.
+    /// A consumer has the message.
     Delivered,
     /// The message waits.
     Waiting,
-    /// The message is the reader's own, which the queue does not take.
+    /// The message is from the queue's own reader, and was dropped.
     Local,
 }
 
-/// The queue is at its length limit and its policy is to refuse.
+/// The queue is at its length limit, and its overflow policy is to refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueFull;
 
 impl Queue {
-    /// Takes a message: hands it to a consumer, or lets it wait.
+    /// Takes a message: delivers it to a consumer, or stores it.
     ///
-    /// `offer` is called with the delivery for one consumer after the other until one takes it.
-    /// Consequences are added to `effects`.
+    /// Calls `offer` with the delivery for one consumer after another until one takes it. Consequences are
+    /// added to `effects`.
     ///
     /// # Errors
-    /// [`QueueFull`] where the length limit is reached and the policy is to refuse.
+    /// [`QueueFull`] if the length limit is reached and the overflow policy is to refuse.
     #[inline]
     pub fn publish(
         &mut self,
@@ -62,7 +62,7 @@ impl Queue {
         self.debug_features();
         let properties = publication.view().properties;
         let is_plain = properties.delay_ms.is_none() && !is_grouped(&publication.view());
-        // Nearly every message: no part of the queue concerns it, and the first consumer may have it.
+        // Nearly every message: no optional part is concerned, and the first consumer may have it.
         if is_plain && !self.features.any(QueueFeatures::OF_PUBLISH) && self.ready.is_empty() {
             while let Some(reader) = self.consumers.first() {
                 let delivery = Delivery {
@@ -87,7 +87,7 @@ impl Queue {
         self.publish_with_care(publication, arrival, offer, effects)
     }
 
-    /// Notes that a new message was delivered without waiting.
+    /// Accounts for a new message that was delivered without waiting.
     #[inline]
     fn note_delivered(
         &mut self,
@@ -112,7 +112,7 @@ impl Queue {
         self.charge_room();
     }
 
-    /// Lets a message wait that nobody takes now, or refuses it.
+    /// Stores a message that no consumer takes now, or refuses it.
     fn publish_to_wait(
         &mut self,
         publication: &Publication<'_>,
@@ -127,7 +127,8 @@ impl Queue {
         Ok(Published::Waiting)
     }
 
-    /// Takes a message where one of [`QueueFeatures::OF_PUBLISH`] is used, the message uses one, or others wait.
+    /// Takes a message if a feature of [`QueueFeatures::OF_PUBLISH`] is in use, if the message is delayed or
+    /// grouped, or if other messages are ready.
     #[inline(never)]
     fn publish_with_care(
         &mut self,
@@ -150,7 +151,7 @@ impl Queue {
             let view = publication.view();
             if !self.consumers.has_groups() && is_grouped(&view) {
                 self.begin_groups();
-                // Each has a look of its own now, which is at the end before something new is offered.
+                // Each consumer has a seeker now, which must reach the end before a new message is offered.
                 self.seek(arrival.now, offer, effects);
             }
             let delivery = Delivery {
@@ -176,10 +177,10 @@ impl Queue {
         Ok(Published::Waiting)
     }
 
-    /// Tells whether this many messages, with this many bytes of bodies, would be refused now.
+    /// Whether this many more messages, with this many body bytes, would be refused now.
     ///
-    /// Where messages are refused, a delayed message takes its place when it comes: once it is due, its publisher
-    /// could not be told.
+    /// If the overflow policy is to refuse, a delayed message takes up room from its arrival: once it is due,
+    /// its publisher can no longer be told.
     pub fn refuses(&self, messages: u64, body_bytes: u64) -> bool {
         let (delayed, delayed_bytes) =
             self.delayed.as_ref().map_or((0, 0), |delayed| (delayed.len() as u64, delayed.body_bytes()));
@@ -187,13 +188,13 @@ impl Queue {
             && self.is_over_with(messages + delayed, body_bytes + delayed_bytes)
     }
 
-    /// Refuses a message, as [`Queue::refuses`] said: it is dead-lettered if that is how the queue is.
+    /// Refuses a message after [`Queue::refuses`] said so; dead-letters it if that is the overflow policy.
     pub fn refuse(&mut self, publication: &Publication<'_>, arrival: &Arrival<'_>, effects: &mut Effects) {
         if self.settings.overflow == Overflow::RejectPublishDeadLetter {
             let mut entry = self.entry(publication, arrival);
             self.gauge.add(Entry::CHARGE);
-            // This holds while the dead letter is pending, and after any end of the broker. The message was never
-            // taken, and is not delayed either.
+            // The mark lasts while the dead letter is pending, and through a restart: the message was never
+            // accepted, and must not be delayed either.
             entry.envelope.is_rejected = true;
             self.die(entry, DeathReason::Overflow, arrival.now, effects);
         } else {
@@ -201,7 +202,7 @@ impl Queue {
         }
     }
 
-    /// Lets a message wait, whoever could take it: for a commit, which delivers afterwards.
+    /// Stores a message even if a consumer could take it: for a commit, which delivers afterwards.
     pub fn enqueue(&mut self, publication: &Publication<'_>, arrival: &Arrival<'_>, effects: &mut Effects) {
         self.move_due(arrival.now, effects);
         self.activity.published += 1;
@@ -221,7 +222,7 @@ impl Queue {
     fn entry(&mut self, publication: &Publication<'_>, arrival: &Arrival<'_>) -> Entry {
         let properties = publication.view().properties;
         let message = publication.stored(&self.gauge);
-        // How long it may wait counts from when somebody could have it.
+        // The time to live begins when a consumer could first have the message.
         let from = due(publication, arrival).unwrap_or(arrival.now);
         let sequence = self.next_sequence;
         self.next_sequence += 1;
@@ -254,14 +255,15 @@ impl Queue {
         }
     }
 
-    /// The priority that a message has here.
+    /// The message's priority, at most the queue's highest.
     pub(crate) fn priority_of(&self, properties: &Properties) -> u8 {
         self.settings.priority_max.unwrap_or(0).min(properties.priority.unwrap_or(0))
     }
 
-    /// Restores a message that the queue had before a restart. `arrival` has the time when it came.
+    /// Restores a message that the queue had before a restart. `arrival` has its original time.
     ///
-    /// Returns the message unless it is delayed, and before it the delayed messages that were due by then.
+    /// Returns the delayed messages that were due by then, and after them the message itself unless it is
+    /// delayed.
     pub(crate) fn found(
         &mut self,
         publication: &Publication<'_>,
@@ -279,8 +281,8 @@ impl Queue {
         let is_dying = self.death_reason(&entry.envelope).is_some();
         match due(publication, arrival).filter(|_| !is_dying) {
             Some(due) => {
-                // Nobody knows whether it was given out, but what is due now or later was not. The queue is as
-                // old as the restoration.
+                // A doubtful message may have been delivered, but not if it is due now or later. `last_used`
+                // is the time of the restoration.
                 entry.envelope.is_redelivered = is_counted || is_doubtful && due < self.last_used;
                 self.delay(due, entry);
             }
@@ -296,13 +298,13 @@ impl Queue {
             || self.settings.length_bytes_max.is_some_and(|max| body_bytes > max)
     }
 
-    /// Tells whether the queue needs this record while it has the message.
+    /// Whether the queue needs this record for as long as it has the message.
     pub(crate) fn keeps(&self, lsn: Lsn) -> bool {
         lsn != Lsn::NONE && self.durability.is_some_and(|durability| durability.level > Level::Memory)
     }
 }
 
-/// The time when a message becomes ready, if that is later than its coming. A dead letter waited before.
+/// When a delayed message becomes ready; `None` if that is on arrival. A dead letter was delayed before.
 fn due(publication: &Publication<'_>, arrival: &Arrival<'_>) -> Option<Time> {
     let delay = publication.view().properties.delay_ms.filter(|_| !Deaths::any(arrival.deaths))?;
     Some(arrival.now.after(Duration::from_millis(u64::from(delay.get()))))
@@ -317,7 +319,7 @@ mod tests {
     #[test]
     fn length_limits_hold_with_each_overflow_policy() {
         use Overflow::{DropHead, RejectPublish, RejectPublishDeadLetter};
-        // Limits, policy, bodies published; what is kept, dead-lettered and how often a publish was refused.
+        // Limits, policy, bodies published; bodies kept and dead-lettered, and the number of refusals.
         for (length_max, bytes_max, overflow, bodies, kept, dead_lettered, refused) in [
             (Some(2), None, DropHead, "a b c", "b c", "a:maxlen", 0),
             (Some(2), None, RejectPublish, "a b c", "a b", "", 1),
@@ -355,7 +357,7 @@ mod tests {
 
     #[test]
     fn the_more_urgent_goes_first_and_the_least_urgent_is_dropped_first() {
-        // Priorities of the queue and of messages a, b, c ...; in what order they are given out.
+        // Priorities of the queue and of messages a, b, c ...; the order of delivery.
         for (priority_max, priorities, given) in [
             (None, &[Some(1), Some(9), None][..], "a b c"),
             (Some(0), &[Some(1), Some(9), None], "a b c"),
@@ -390,7 +392,7 @@ mod tests {
             (Some(0), None, Some(0)),
             (None, Some(u32::MAX), Some(u64::from(u32::MAX))),
             (Some(hour), Some(0), Some(0)),
-            // SECURITY LIM-16: what is too long is for ever.
+            // SECURITY LIM-16: a time that is too long is forever.
             (Some(u64::MAX), None, None),
         ] {
             let ttl = queue_ms.map(Duration::from_millis);
@@ -446,7 +448,7 @@ mod tests {
     #[test]
     fn what_is_found_waits_for_its_time_unless_it_failed_too_often() {
         let limit = 2;
-        // Failures that are known; whether it was given out before.
+        // Known failures; whether the message was delivered before; whether it waits.
         for (failures, is_out, waits) in
             [(0, false, true), (1, true, true), (2, true, true), (3, true, false)]
         {

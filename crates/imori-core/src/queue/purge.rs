@@ -1,8 +1,8 @@
-//! Drops all messages of a queue that are ready; those that are out, or not due, stay.
+//! Purging: drops all ready messages of a queue. Unsettled and delayed messages stay.
 //!
-//! Where the record of a message is known here, it is recorded that the queue is done with it. The records of a page
-//! on disk are not known: then it is recorded that the page is purged. A purged page stays on disk until the journal
-//! has none of its records, so that a start can tell which messages are gone.
+//! Messages with a record known here are recorded as settled. The records of a page on disk are not known, so
+//! the page is recorded as purged. A purged page stays on disk until the journal has none of its records, so
+//! that the next start can tell which messages are gone.
 
 use super::leave::Effects;
 use super::queue::Queue;
@@ -11,7 +11,7 @@ use crate::entries::{GonePage, PagePart, Part, PurgedPage, Ready};
 use crate::time::Time;
 
 impl Queue {
-    /// Drops what waits; gives how many messages that were.
+    /// Drops all ready messages; returns how many there were.
     pub fn purge(&mut self, now: Time, effects: &mut Effects) -> usize {
         self.move_due(now, effects);
         let purged = self.ready.len();
@@ -31,10 +31,10 @@ impl Queue {
             }
         }
         if self.pages.is_empty() {
-            // What was known of messages in pages that nobody read.
+            // The counts were of messages in pages that were never read.
             self.counts.clear();
         }
-        // Positions go on rising: pages are put in order by them.
+        // Positions keep rising, because they order the pages.
         for (level, before) in self.ready.lanes_mut().zip(ready.lanes()) {
             level.position = before.position;
         }
@@ -75,12 +75,12 @@ impl Queue {
         }
     }
 
-    /// The purged pages that nobody needs once the journal has no record below `floor` any more.
+    /// Takes the purged pages that are obsolete once the journal has no record below `floor`.
     pub fn take_purged(&mut self, floor: Lsn) -> Vec<GonePage> {
         self.pages.take_purged(floor)
     }
 
-    /// Takes back pages that were purged before the broker was away.
+    /// Restores the list of pages that were purged before the restart.
     pub(crate) fn restore_purged(&mut self, purged: Vec<PurgedPage>) {
         self.pages.restore_purged(purged);
     }

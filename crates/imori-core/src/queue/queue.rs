@@ -8,7 +8,7 @@
 //!                           ▼                                ▼ delivery limit
 //!                       dead letter, or gone ◄───────────────┘
 //!
-//! On a full disk a dead letter stays unsettled for a while, and nobody has it (`die.rs`).
+//! While the disk is full, a dead letter stays unsettled and no consumer holds it (`die.rs`).
 //! ```
 
 use std::mem::size_of;
@@ -32,90 +32,90 @@ use crate::memory::Gauge;
 use crate::name::Name;
 use crate::time::Time;
 
-/// Unsettled deliveries for which a queue keeps room when it has none; it is not charged.
+/// Unsettled deliveries for which a queue always keeps room; that room is not charged.
 pub(crate) const ROOM_KEPT: usize = 64;
 
-/// Bytes of the room for one unsettled delivery: a hash table is at most seven eighths full.
+/// Bytes charged for the room of one unsettled delivery: a hash table is at most seven eighths full.
 pub(crate) const ROOM_CHARGE: usize = (size_of::<(u64, Entry)>() + 1) * 8 / 7;
 
 /// The identity and safety of a queue that outlives the broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Durability {
-    /// The number of the queue in its store.
+    /// The queue's id in the store.
     pub id: DurableQueueId,
-    /// How safe a persistent message is when it is confirmed.
+    /// The level of safety at which persistent messages are confirmed.
     pub level: Level,
 }
 
-/// A queue. See the module for its picture.
+/// A queue; the module comment has its state diagram.
 #[derive(Debug)]
 pub struct Queue {
     pub(crate) vhost: VhostId,
     pub(crate) name: Name,
     /// The settings in effect.
     pub(crate) settings: QueueSettings,
-    /// The policies that act on it, if any do.
+    /// The policies that apply, and the declaration that they changed; `None` without policies.
     pub(crate) governed: Option<Box<Governed>>,
     pub(crate) durability: Option<Durability>,
-    /// The parts below that it uses. It lies beside what every message reads.
+    /// The optional parts in use, kept beside the fields that every message reads.
     pub(crate) features: QueueFeatures,
     /// Delayed messages; few queues have any.
     pub(crate) delayed: Option<Box<Delayed>>,
     pub(crate) dedup: Option<Box<Dedup>>,
     pub(crate) ready: Ready,
     pub(crate) unsettled: HashMap<u64, Entry, FixedState>,
-    /// Bytes of the bodies of these.
+    /// Bytes of the bodies of unsettled messages.
     unsettled_bytes: u64,
-    /// Bytes of the bodies of all messages here, as its vhost was told last.
+    /// Bytes of the bodies of all messages, as last reported to the vhost.
     bytes_told: u64,
-    /// Unsettled messages that died and stay for want of room.
+    /// Unsettled messages that died and stay until the disk has room for them.
     pub(crate) pending_dead_letters: Option<Box<PendingDeadLetters>>,
     /// The pages of the queue on disk.
     pub(crate) pages: Pages,
-    /// Pages that are being written of entries that are in memory no more.
+    /// Number of pages being written whose entries are no longer in memory.
     pub(crate) writing: usize,
-    /// Pages that are being written of entries that it has elsewhere too.
+    /// Number of pages being written as copies: the queue also has their entries elsewhere.
     pub(crate) copying: usize,
-    /// Publishers that wait until the queue is shorter, while it throttles.
+    /// Publishers that wait until the queue is shorter; `Some` while it throttles.
     pub(crate) waiting_publishers: Option<Box<WaitingPublishers>>,
-    /// Connections that asked for one message and wait for a page; few queues have any.
+    /// Connections that wait to get one message from a page on disk; few queues have any.
     #[expect(clippy::box_collection, reason = "nearly every queue has none, and a box is a word")]
     pub(crate) askers: Option<Box<Vec<ConnectionId>>>,
-    /// Consumers that give up their credit once they have all that there is; few queues have any.
+    /// Consumers that give up their credit once no message is left for them; few queues have any.
     #[expect(clippy::box_collection, reason = "nearly every queue has none, and a box is a word")]
     pub(crate) draining: Option<Box<Vec<Reader>>>,
-    /// When it tries again to write pages.
+    /// When to try again to write pages.
     pub(crate) page_retry: Option<Time>,
     /// The records of messages that are in no page.
     pub(crate) live_records: LiveRecords,
-    /// Earlier deliveries of messages that nobody has read since the start, by their records.
+    /// Earlier deliveries of messages that have not been read since the start, by record.
     pub(crate) counts: HashMap<Lsn, EarlierDeliveries, FixedState>,
     pub(crate) consumers: Consumers,
-    /// When those consumers look on that select or browse, if they stopped for others.
+    /// When seekers resume, if they stopped to let others have the queue.
     pub(crate) seek_again: Option<Time>,
-    /// Pages that such consumers have to look at, each with its priority.
+    /// Pages that seekers need next, each with its priority.
     pub(crate) sought: Vec<(u8, PageId)>,
-    /// Some pages were read for them.
+    /// Pages were read for seekers.
     pub(crate) has_sought: bool,
-    /// The publisher whose messages it does not take.
+    /// The publisher excluded by no-local.
     pub(crate) no_local: Option<Name>,
-    /// The number behind that of the last message that became ready.
+    /// One above the sequence number of the last message that became ready.
     pub(crate) ready_end: u64,
     pub(crate) is_retired: bool,
     pub(crate) next_sequence: u64,
     pub(crate) activity: QueueActivity,
-    /// The waiting message by which the time of waiting is told.
+    /// The waiting message that is sampled to measure waiting time.
     pub(crate) wait_sample: WaitSample,
     pub(crate) last_used: Time,
-    /// Unsettled deliveries whose room is charged.
+    /// Number of unsettled deliveries whose room is charged.
     pub(crate) room_charged: usize,
-    /// The earliest wake-up that was asked for and has not come.
+    /// The earliest wake-up that was requested and has not come.
     pub(crate) wake_up: Option<Time>,
     pub(crate) gauge: Gauge,
 }
 
 impl Queue {
-    /// Makes an empty queue whose waiting messages are charged to `gauge`.
+    /// Creates an empty queue, which charges waiting messages to `gauge`.
     pub fn new(vhost: VhostId, name: Name, settings: QueueSettings, gauge: Gauge, now: Time) -> Queue {
         let mut queue = Queue {
             vhost,
@@ -161,50 +161,49 @@ impl Queue {
         queue
     }
 
-    /// Makes it outlive the broker, which is said once, before it has any message.
+    /// Makes the queue outlive the broker. To be called once, before it has any message.
     pub fn make_durable(&mut self, id: DurableQueueId) {
         self.durability = Some(Durability { id, level: self.settings.level.unwrap_or(Level::Disk) });
     }
 
-    /// The identity in the store and the level of safety; `None` for a queue that ends with the broker.
+    /// The queue's identity in the store and its level of safety; `None` if it ends with the broker.
     pub fn durability(&self) -> Option<Durability> {
         self.durability
     }
 
-    /// The vhost it is in.
+    /// The vhost of the queue.
     pub fn vhost(&self) -> VhostId {
         self.vhost
     }
 
-    /// Its name.
+    /// The queue's name.
     pub fn name(&self) -> &Name {
         &self.name
     }
 
-    /// The properties that are in effect.
+    /// The settings in effect.
     pub fn settings(&self) -> &QueueSettings {
         &self.settings
     }
 
-    /// How often what happened to its messages.
+    /// Counters of what happened to the queue's messages.
     pub fn activity(&self) -> &QueueActivity {
         &self.activity
     }
 
-    /// Bytes of the bodies of those messages that wait.
+    /// Bytes of the bodies of ready messages.
     pub fn ready_bytes(&self) -> u64 {
         self.ready.body_bytes()
     }
 
-    /// Bytes of the bodies of all messages that it has: those that wait, those that are delayed and those that are not
-    /// settled.
+    /// Bytes of the bodies of all messages: ready, delayed and unsettled.
     pub fn body_bytes(&self) -> u64 {
         let delayed = self.delayed.as_ref().map_or(0, |delayed| delayed.body_bytes());
         self.ready.body_bytes() + delayed + self.unsettled_bytes
     }
 
-    /// Tells whether nobody has to see to it: no message waits, its bytes are about as many as its vhost was told, and
-    /// none of [`QueueFeatures::OF_FOLLOW_UPS`] is used.
+    /// Whether the queue needs no follow-up: no message is ready, fewer than `least` bytes are unreported to
+    /// its vhost, and none of [`QueueFeatures::OF_FOLLOW_UPS`] is in use.
     #[inline]
     pub(crate) fn is_at_rest(&self, least: u64) -> bool {
         self.debug_features();
@@ -213,7 +212,7 @@ impl Queue {
             && self.unsettled_bytes.abs_diff(self.bytes_told) < least
     }
 
-    /// By how many bytes these are more, or fewer, than when it was asked last; `None` where that is less than `least`.
+    /// Reports the change of [`Queue::body_bytes`] since the last report; `None` if it is less than `least`.
     #[inline]
     pub fn bytes_changed(&mut self, least: u64) -> Option<i64> {
         let bytes = self.body_bytes();
@@ -224,12 +223,12 @@ impl Queue {
         i64::try_from(i128::from(bytes) - i128::from(before)).ok()
     }
 
-    /// Bytes of bodies of which it told last.
+    /// The body bytes as last reported by [`Queue::bytes_changed`].
     pub fn bytes_told(&self) -> u64 {
         self.bytes_told
     }
 
-    /// Adds a delivery that is not settled.
+    /// Adds an unsettled delivery.
     #[inline]
     pub(crate) fn give_out(&mut self, entry: Entry) {
         self.unsettled_bytes += entry.body_bytes();
@@ -237,7 +236,7 @@ impl Queue {
         self.unsettled.insert(entry.envelope.sequence, entry);
     }
 
-    /// Takes out a delivery that was not settled.
+    /// Removes an unsettled delivery; `None` if there is none with this number.
     #[inline]
     pub(crate) fn take_back(&mut self, sequence: u64) -> Option<Entry> {
         let entry = self.unsettled.remove(&sequence)?;
@@ -246,77 +245,77 @@ impl Queue {
         Some(entry)
     }
 
-    /// How many messages wait.
+    /// Number of ready messages.
     pub fn ready_len(&self) -> usize {
         self.ready.len()
     }
 
-    /// Tells whether the first message that waits is in memory.
+    /// Whether the first ready message is in memory.
     pub fn has_front(&self) -> bool {
         self.ready.has_front()
     }
 
-    /// How many messages wait for their time.
+    /// Number of delayed messages.
     pub fn delayed_len(&self) -> usize {
         self.delayed.as_ref().map_or(0, |delayed| delayed.len())
     }
 
-    /// How many deliveries are not settled.
+    /// Number of unsettled deliveries.
     pub fn unsettled_len(&self) -> usize {
         self.unsettled.len()
     }
 
-    /// How many of these died, and are here for want of room where the dead go.
+    /// Number of unsettled messages that are dead letters without room on the disk.
     pub fn pending_dead_letters_len(&self) -> usize {
         self.pending_dead_letters.as_ref().map_or(0, |pending| pending.len())
     }
 
-    /// How many consumers it has.
+    /// Number of consumers.
     pub fn consumers_len(&self) -> usize {
         self.consumers.len()
     }
 
-    /// Its consumers.
+    /// The queue's consumers, in no particular order.
     pub fn consumers(&self) -> impl Iterator<Item = Reader> {
         self.consumers.readers()
     }
 
-    /// The only consumer that gets deliveries, where one at a time does.
+    /// The single active consumer, if the queue is of that kind and has a consumer.
     pub fn active_consumer(&self) -> Option<Reader> {
         self.consumers.active()
     }
 
-    /// Tells whether `connection` may use it at all.
+    /// Whether `connection` may use the queue; an exclusive queue is open to its owner only.
     pub fn is_open_to(&self, connection: ConnectionId) -> bool {
         self.settings.exclusive_to.is_none_or(|owner| owner == connection)
     }
 
-    /// The ids that it takes no second time, if it is such a queue.
+    /// The de-duplication window, if the queue has one.
     pub fn dedup(&mut self) -> Option<&mut Dedup> {
         self.dedup.as_deref_mut()
     }
 
-    /// The first record that its ids need, as [`Dedup::floor`].
+    /// The lowest record that the de-duplication window needs, as [`Dedup::floor`].
     pub fn dedup_floor(&mut self, now: Time) -> Option<Lsn> {
         self.dedup()?.floor(now)
     }
 
-    /// Tells why a consumer would not be added now.
+    /// Checks whether a consumer may be added now.
     ///
     /// # Errors
-    /// [`ConsumeRefusal`] where it, or another, wants the queue for itself.
+    /// [`ConsumeRefusal`] says why not.
     pub fn admit_consumer(&self, is_exclusive: bool) -> Result<(), ConsumeRefusal> {
         if self.is_retired { Err(ConsumeRefusal::Retired) } else { self.consumers.admit(is_exclusive) }
     }
 
-    /// Adds a consumer, who was admitted. With `is_exclusive` the queue is its own.
+    /// Adds an admitted consumer. With `is_exclusive` it has the queue for itself.
     pub fn add_consumer(&mut self, reader: Reader, priority: i32, is_exclusive: bool, now: Time) {
         self.last_used = now;
         self.consumers.add(reader, priority, is_exclusive, None);
         self.renew_features();
     }
 
-    /// Adds a consumer, who was admitted and does not take just what comes first.
+    /// Adds an admitted consumer that selects or browses instead of taking messages in order.
     pub fn add_seeker(
         &mut self,
         reader: Reader,
@@ -330,8 +329,8 @@ impl Queue {
         self.renew_features();
     }
 
-    /// Forgets a consumer; tells whether the queue has to go with it.
-    /// What it had not settled is released apart from this.
+    /// Removes a consumer; returns whether the queue has to be deleted with it. Releasing the consumer's
+    /// unsettled deliveries is a separate step.
     pub fn remove_consumer(&mut self, reader: Reader, now: Time) -> bool {
         self.last_used = now;
         let was_consumer = self.consumers.remove(reader);
@@ -339,12 +338,12 @@ impl Queue {
         was_consumer && self.settings.is_auto_delete && self.consumers.is_empty()
     }
 
-    /// Notes that a consumer can take more.
+    /// Notes that a consumer has room for deliveries again.
     pub fn wake(&mut self, reader: Reader) {
         self.consumers.wake(reader);
     }
 
-    /// Notes that a consumer gives up its credit once it has all that there is for it.
+    /// Notes that a consumer gives up its credit once no message is left for it.
     pub(crate) fn drain(&mut self, reader: Reader) {
         self.features.add(QueueFeatures::DRAINING);
         let draining = self.draining.get_or_insert_default();
@@ -353,8 +352,8 @@ impl Queue {
         }
     }
 
-    /// Ends the draining of consumers as far as there is nothing more for them. `end` is told the name of the queue and
-    /// whether that is so, and tells whether a consumer has ended it.
+    /// Ends the drains of consumers for which no message is left. `end` gets the consumer, the queue's name
+    /// and whether nothing is left for that consumer, and returns whether the drain is over.
     #[inline]
     pub(crate) fn end_drains(&mut self, end: impl FnMut(Reader, &Name, bool) -> bool) {
         if self.features.any(QueueFeatures::DRAINING) {
@@ -376,29 +375,29 @@ impl Queue {
         self.renew_features();
     }
 
-    /// Notes that somebody declared it again.
+    /// Notes that the queue was declared again, which restarts its idle time.
     pub fn touch(&mut self, now: Time) {
         self.last_used = now;
     }
 
-    /// Takes no consumers any more, as it is about to be deleted: between the look that finds it without
-    /// consumers and the end, others may hold its id.
+    /// Refuses consumers from now on, as the queue is about to be deleted. Other cells may hold its id
+    /// between the check for consumers and the deletion.
     pub fn retire(&mut self) {
         self.is_retired = true;
     }
 
-    /// Tells whether it was unused for so long that it has to go.
+    /// Whether the queue was unused for so long that it has to be deleted.
     pub fn is_idle_too_long(&self, now: Time) -> bool {
         self.idle_deadline().is_some_and(|deadline| deadline <= now)
     }
 
-    /// A wake-up to ask for: `Some` where one earlier than those asked for before is needed.
+    /// Returns the next wake-up to request; `None` if one that is early enough was requested before.
     pub fn new_wake_up(&mut self) -> Option<Time> {
         let messages =
             self.ready.fronts().filter_map(|entry| entry.envelope.deadline(self.settings.message_ttl)).min();
         let due = self.delayed.as_ref().and_then(|delayed| delayed.next_due());
         let forgotten = self.dedup.as_ref().and_then(|dedup| dedup.end());
-        // None of them dies before the pending dead letters.
+        // While the queue is held up, no message expires before the pending dead letters leave.
         let messages = messages.filter(|_| !self.is_held_up());
         let retry = self.pending_dead_letters.as_ref().map(|pending| pending.retry());
         let wants = [messages, due, forgotten, self.idle_deadline(), retry, self.seek_again];
@@ -410,8 +409,8 @@ impl Queue {
         Some(next)
     }
 
-    /// Notes that a wake-up has come. One that was asked for before an earlier one was needed changes
-    /// nothing, else each of them would ask for another for ever.
+    /// Notes that a wake-up has come. A wake-up that an earlier one superseded changes nothing; otherwise
+    /// each of them would request another, forever.
     pub fn woken(&mut self, now: Time) {
         self.wake_up.take_if(|asked| *asked <= now);
         if let Some(dedup) = &mut self.dedup {
@@ -420,7 +419,7 @@ impl Queue {
     }
 
     fn idle_deadline(&self) -> Option<Time> {
-        // What died and is still here goes first.
+        // Pending dead letters have to leave before the queue does.
         let is_unused = self.consumers.is_empty() && self.pending_dead_letters.is_none();
         let expires = self.settings.expires.filter(|_| is_unused)?;
         Some(self.last_used.after(expires)).filter(|deadline| *deadline < Time::NEVER)
@@ -440,12 +439,12 @@ impl Queue {
 }
 
 impl Queue {
-    /// Makes the word say what is used now.
+    /// Recomputes the set of features in use.
     pub(crate) fn renew_features(&mut self) {
         self.features = self.features_in_use();
     }
 
-    /// Does so where some of it has to be seen to after each change: that may be over.
+    /// Recomputes the set if a feature with follow-ups is in it, which may be out of use by now.
     #[inline]
     pub(crate) fn renew_features_in_use(&mut self) {
         if self.features.any(QueueFeatures::OF_FOLLOW_UPS) {
@@ -453,7 +452,7 @@ impl Queue {
         }
     }
 
-    /// Holds the word against what is used, in builds that check.
+    /// Asserts, in debug builds, that the set has every feature in use.
     #[inline]
     pub(crate) fn debug_features(&self) {
         debug_assert!(

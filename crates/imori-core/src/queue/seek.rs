@@ -1,7 +1,7 @@
-//! Serves those consumers that select or browse: each looks through the queue on its own, once.
+//! Delivery to seekers, the consumers that select or browse: each looks through the queue on its own, once.
 //!
-//! A look ends where somebody wants a message, at a page on disk, which is read and comes back, or when others should
-//! have the queue. Then it goes on at the next change of the queue.
+//! A look ends at a message that the consumer wants, at a page on disk, which is then read, or when others
+//! should have the queue. It resumes at the next change of the queue.
 
 use std::sync::Arc;
 
@@ -15,24 +15,24 @@ use crate::limits::SEEK_AT_ONCE;
 use crate::message::{DeathReason, MessageView};
 use crate::time::Time;
 
-/// The end of a look.
+/// The result of a look.
 enum Sought {
-    /// A message that is wanted, its priority and where it stands.
+    /// A wanted message, its priority and where it stands.
     Message(Entry, u8, Stand),
-    /// A message whose time is over, its priority and where it stands.
+    /// The priority of an expired message and where it stands.
     Expired(u8, Stand),
-    /// A message that nobody wants, its priority and where it stands.
+    /// The priority of a message that no consumer wants, and where it stands.
     Unwanted(u8, Stand),
-    /// A page has to be read first.
+    /// The priority of a page that has to be read first, and the page.
     OnDisk(u8, PageId),
-    /// Others should have the queue first.
+    /// The budget is spent: others should have the queue first.
     Busy,
-    /// There is nothing more.
+    /// No message is left.
     End,
 }
 
 impl Queue {
-    /// Lets all consumers that select or browse look on for as long as they take messages.
+    /// Lets all seekers look on for as long as their consumers take messages.
     pub(crate) fn seek(
         &mut self,
         now: Time,
@@ -65,7 +65,8 @@ impl Queue {
                         let message = Arc::clone(&entry.message);
                         self.hand_over(&mut seeker, (entry, priority, stand), taken, now, effects);
                         self.consumers.served(reader, &message.view());
-                        // Who was at the end may want what the group of this message left.
+                        // Seekers at the end may want what the ended group held back: start again with the
+                        // first.
                         after = after.filter(|_| !ends_group(&message.view()));
                     }
                 }
@@ -107,7 +108,7 @@ impl Queue {
         self.renew_features();
     }
 
-    /// Lets consumers look on that may want what the group of this message left: it was the last one of that.
+    /// Lets seekers look on after the last message of a group was delivered, for what the group held back.
     #[inline]
     pub(crate) fn seek_behind(
         &mut self,
@@ -121,7 +122,7 @@ impl Queue {
         }
     }
 
-    /// Looks for the next message that a consumer wants, or somebody who is none.
+    /// Looks for the next message that `reader` (`None` for a get) wants.
     fn look(&self, reader: Option<Reader>, seeker: &mut Seeker, now: Time, budget: &mut usize) -> Sought {
         for (priority, lane) in self.ready.lanes_by_priority() {
             while let Some(sequence) = seeker.returned(priority) {
@@ -173,7 +174,7 @@ impl Queue {
         Sought::End
     }
 
-    /// Takes the first message that somebody may have who is no consumer, of those that a look finds in memory.
+    /// Takes the first message in memory that a client may get without being a consumer.
     pub(crate) fn take_allowed(&mut self, now: Time) -> Option<Entry> {
         let (mut all, mut budget) = (Seeker::new(Selection::all()), SEEK_AT_ONCE);
         match self.look(None, &mut all, now, &mut budget) {
@@ -184,14 +185,15 @@ impl Queue {
         }
     }
 
-    /// Tells whether a consumer may have a message: it did not refuse that, and nobody else has its group.
+    /// Whether `reader` (`None` for a get) may take this message: it did not refuse it, and no other has its
+    /// group.
     #[inline]
     fn may_have(&self, reader: Option<Reader>, seeker: &Seeker, delivery: &Delivery<'_>) -> bool {
         let is_free = seeker.is_browser() || self.consumers.may_have(reader, delivery);
         is_free && !seeker.has_refused(delivery.sequence)
     }
 
-    /// Notes that a consumer has a message that it was offered.
+    /// Notes that a consumer took the message that it was offered. A browser only moves on.
     fn hand_over(
         &mut self,
         seeker: &mut Seeker,

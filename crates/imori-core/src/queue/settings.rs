@@ -1,4 +1,4 @@
-//! The settings of a queue: those that its declaration fixed, or those in effect.
+//! The settings of a queue, as declared or as in effect.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use crate::name::Name;
 use crate::policy::{Matched, Overflow, QueueKind};
 use crate::route::Arguments;
 
-/// The argument of a subscription's queue that names its reader, whose own messages it does not take.
+/// The argument of a subscription's queue that names its reader; the queue drops that reader's own messages.
 pub const NO_LOCAL_ARGUMENT: &str = "x-no-local";
 
 /// Where a queue's rejected, expired and overflowing messages go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetterTarget {
-    /// The exchange they are published to.
+    /// The exchange that dead letters are published to.
     pub exchange: Name,
-    /// The routing key they get; their own where there is none.
+    /// Their routing key; `None` keeps the routing key of each message.
     pub routing_key: Option<Name>,
 }
 
@@ -28,43 +28,43 @@ pub struct QueueSettings {
     pub kind: QueueKind,
     /// The queue outlives the broker, and so do its persistent messages.
     pub is_durable: bool,
-    /// Only this connection may use it, and it dies with it.
+    /// The only connection that may use the queue, which is deleted with it.
     pub exclusive_to: Option<ConnectionId>,
-    /// The queue goes when its last consumer goes.
+    /// The queue is deleted with its last consumer.
     pub is_auto_delete: bool,
-    /// The queue goes after this long without a consumer or a declaration.
+    /// Time without a consumer or a declaration after which the queue is deleted.
     pub expires: Option<Duration>,
-    /// How long a message may wait.
+    /// Maximum time that a message may wait.
     pub message_ttl: Option<Duration>,
-    /// How many messages may wait.
+    /// Maximum number of ready messages.
     pub length_max: Option<u64>,
-    /// How many bytes of bodies may wait.
+    /// Maximum bytes of the bodies of ready messages.
     pub length_bytes_max: Option<u64>,
     /// The treatment of messages beyond these limits.
     pub overflow: Overflow,
-    /// Where messages go that are not accepted.
+    /// The target of dead letters; `None` drops them.
     pub dead_letter: Option<DeadLetterTarget>,
-    /// The highest priority it tells apart; without it there are none.
+    /// The highest priority that the queue distinguishes; `None` for a queue without priorities.
     pub priority_max: Option<u8>,
-    /// How many deliveries of a message may fail before it is dead-lettered.
+    /// Failed deliveries that a message may have; one more dead-letters it.
     pub delivery_limit: Option<u32>,
-    /// For how long it takes no message of an id that it took before.
+    /// The window in which each message id is accepted only once.
     pub dedup_window: Option<Duration>,
-    /// One consumer at a time gets deliveries, the others wait to take its place.
+    /// One consumer at a time gets deliveries; the others stand by.
     pub is_single_active: bool,
-    /// How safe a persistent message is when it is confirmed; the broker's default where nothing is said.
+    /// The level of safety at which persistent messages are confirmed; `None` for the broker's default.
     pub level: Option<Level>,
     /// Arguments of its declaration that have no effect. A later declaration has to give them too.
     pub others: Arguments,
 }
 
 impl QueueSettings {
-    /// Tells whether it outlives the broker: what belongs to a connection or goes with its consumers does not.
+    /// Whether the queue survives a restart; exclusive and auto-delete queues never do.
     pub fn survives(&self) -> bool {
         self.is_durable && self.exclusive_to.is_none() && !self.is_auto_delete
     }
 
-    /// The publisher whose messages it does not take, by the argument [`NO_LOCAL_ARGUMENT`].
+    /// The publisher that [`NO_LOCAL_ARGUMENT`] excludes, if the argument is there.
     pub fn no_local(&self) -> Option<&[u8]> {
         self.others.entries().iter().find_map(|(name, value)| match value {
             Value::Text(text) if name.as_bytes() == NO_LOCAL_ARGUMENT.as_bytes() => Some(&**text),
@@ -73,7 +73,7 @@ impl QueueSettings {
     }
 }
 
-/// The policies that act on a queue, and its declaration, which says less than what is in effect.
+/// The policies that apply to a queue, and its declaration before they changed it.
 #[derive(Debug)]
 pub(crate) struct Governed {
     pub(crate) declared: QueueSettings,

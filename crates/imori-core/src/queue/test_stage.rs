@@ -1,4 +1,4 @@
-//! A queue in memory for tests, with messages, and with readers that take as much as they have credit for.
+//! A stage for tests: a queue in memory, messages, and readers that take as much as they have credit for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,16 +25,16 @@ use crate::time::Time;
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const UNLIMITED: u32 = u32::MAX;
-/// The reader number of a client that gets messages and is no consumer.
+/// The reader number of a client that gets messages without being a consumer.
 pub(crate) const ASKER: u32 = 7;
 
-/// A queue, and readers who take as many as they have credit for.
+/// A queue with readers that take as many messages as they have credit for.
 pub(crate) struct Stage {
     pub(crate) queue: Queue,
     pub(crate) gauge: Gauge,
     pub(crate) now: Time,
     pub(crate) credit: BTreeMap<u32, u32>,
-    /// Readers settle what they get.
+    /// Readers settle their deliveries later; otherwise a delivery is settled at once.
     pub(crate) settles: bool,
     pub(crate) given: Vec<Given>,
     pub(crate) effects: Effects,
@@ -126,7 +126,7 @@ impl Stage {
         self.deliver();
     }
 
-    /// Adds a reader of messages of which a selector is true, or who browses.
+    /// Adds a reader with a selector, which may browse.
     pub(crate) fn select(&mut self, slot: u32, credit: u32, selector: &str, is_browser: bool) {
         let selector = Selector::read(selector.as_bytes()).expect("it is one");
         let selection = Selection { selector, drops_unwanted: false, is_browser, headers: |_| &NoHeaders };
@@ -209,13 +209,13 @@ impl Stage {
         was_out
     }
 
-    /// Settles a delivery as this reader says.
+    /// Settles a delivery for this reader.
     pub(crate) fn settle_by(&mut self, slot: u32, sequence: u64, outcome: Outcome) {
         assert!(self.queue.settle_by(reader(slot), sequence, outcome, self.now, &mut self.effects));
         self.deliver();
     }
 
-    /// Gets one message as somebody who is no consumer.
+    /// Gets one message without being a consumer.
     pub(crate) fn get(&mut self) -> Got {
         let Stage { queue, settles, given, effects, .. } = self;
         let taken = if *settles { Taken::Unsettled } else { Taken::Settled };
@@ -228,14 +228,14 @@ impl Stage {
         got
     }
 
-    /// Lets a reader go. Its deliveries stay out.
+    /// Removes a reader. Its deliveries stay unsettled.
     pub(crate) fn leave(&mut self, slot: u32) {
         self.queue.remove_consumer(reader(slot), self.now);
         self.credit.remove(&slot);
         self.deliver();
     }
 
-    /// Drops what waits; gives how many messages that were.
+    /// Drops all ready messages; returns how many there were.
     pub(crate) fn purge(&mut self) -> usize {
         self.queue.purge(self.now, &mut Effects::default())
     }
@@ -245,7 +245,7 @@ impl Stage {
         self.queue.expire(self.now, &mut self.effects);
     }
 
-    /// The bodies given out since the last call.
+    /// The bodies delivered since the last call.
     pub(crate) fn bodies(&mut self) -> String {
         let bodies: Vec<String> = self.given.drain(..).map(|given| given.body).collect();
         bodies.join(" ")

@@ -1,14 +1,14 @@
-//! A queue that grows faster than its pages are written has its publishers wait.
+//! Throttling: publishers wait while a queue grows faster than its pages are written.
 //!
 //! ```text
 //!            too much in memory, and pages are being written
 //!   at rest ────────────────────────────────────────────────► throttling
 //!      ▲                                                          │
-//!      └── little enough, or nothing is being written, or gone ───┘ those who wait go on
+//!      └── little enough, or nothing is being written, or gone ───┘ the publishers resume
 //! ```
 //!
-//! Each page that is being written is answered for, and with each answer the queue is weighed: so throttling ends, also
-//! where nothing can be written. Then the alarms of memory and disk see to publishers.
+//! The pager answers for each page that is being written, and the queue is weighed with each answer. So
+//! throttling ends even if nothing can be written. Then the alarms of memory and disk hold publishers back.
 
 use super::queue::Queue;
 use super::waiting_publishers::{WaitingPublishers, throttled_above};
@@ -16,20 +16,20 @@ use crate::features::QueueFeatures;
 use crate::id::ConnectionId;
 
 impl Queue {
-    /// Tells whether its publishers wait.
+    /// Whether the queue's publishers have to wait.
     pub fn is_throttling(&self) -> bool {
         self.waiting_publishers.is_some()
     }
 
-    /// Notes that a publisher waits until it is shorter; false where nobody has to.
+    /// Notes that a publisher waits until the queue is shorter; `false` if it does not have to.
     pub fn throttle(&mut self, publisher: ConnectionId) -> bool {
         let Some(throttle) = &mut self.waiting_publishers else { return false };
         throttle.add(publisher);
         true
     }
 
-    /// Begins or ends throttling, if the queue may keep `share` bytes of memory. Returns the publishers that go on.
-    /// To be called after each [`Queue::page_work`].
+    /// Begins or ends throttling, if the queue may keep `share` bytes of memory. Returns the connections that
+    /// resume. To be called after each [`Queue::page_work`].
     pub fn weigh(&mut self, share: usize) -> Vec<ConnectionId> {
         let is_under_way = self.writing + self.copying > 0;
         if is_under_way && self.ready.memory() + self.delayed_memory() > throttled_above(share) {
@@ -42,7 +42,7 @@ impl Queue {
         self.go_on_asking(unthrottled)
     }
 
-    /// Adds the connections that asked for one message and can be answered.
+    /// Adds the connections that wait to get one message and can be answered.
     fn go_on_asking(&mut self, mut go_on: Vec<ConnectionId>) -> Vec<ConnectionId> {
         if self.askers.is_some() {
             go_on.append(&mut self.answerable());

@@ -1,15 +1,15 @@
-//! Publishers that wait until a queue is shorter, and the length at which they do.
+//! The publishers that wait until a queue is shorter, and the length at which they do.
 
 use crate::id::ConnectionId;
 use crate::limits::{THROTTLE_BYTES, THROTTLE_SHARES};
 use crate::memory::Gauge;
 
-/// A throttle while it lasts: the publishers that wait for a queue.
+/// The publishers that wait for a queue, for as long as it throttles.
 #[derive(Debug)]
 pub(crate) struct WaitingPublishers {
-    /// In the order in which they came.
+    /// In the order of arrival.
     waiting: Vec<ConnectionId>,
-    /// The gauge that counts the queue as throttling.
+    /// The gauge that counts throttling queues.
     gauge: Gauge,
 }
 
@@ -20,14 +20,14 @@ impl WaitingPublishers {
         WaitingPublishers { waiting: Vec::new(), gauge }
     }
 
-    /// Lets a publisher wait.
+    /// Adds a publisher that waits.
     pub(crate) fn add(&mut self, publisher: ConnectionId) {
         if self.waiting.last() != Some(&publisher) {
             self.waiting.push(publisher);
         }
     }
 
-    /// Ends it, and gives those who waited.
+    /// Ends throttling and returns the waiting publishers.
     pub(crate) fn end(mut self) -> Vec<ConnectionId> {
         std::mem::take(&mut self.waiting)
     }
@@ -39,7 +39,7 @@ impl Drop for WaitingPublishers {
     }
 }
 
-/// Bytes of memory above which a queue with such a share has its publishers wait.
+/// Bytes of memory above which a queue with this share throttles.
 pub(crate) fn throttled_above(share: usize) -> usize {
     share.saturating_add(THROTTLE_BYTES.min(share.saturating_mul(THROTTLE_SHARES)))
 }

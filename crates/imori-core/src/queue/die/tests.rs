@@ -1,4 +1,4 @@
-//! Deaths with and without room for where the dead go.
+//! Deaths of messages with and without disk space for dead letters.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,7 @@ fn publish(stage: &mut Stage, lsn: u64, properties: &Properties, body: &[u8]) {
     stage.deliver();
 }
 
-/// Gives so much room, and lets the queue be woken when it asked for it.
+/// Gives this much room and lets the requested wake-up come; returns the messages dead-lettered.
 fn room(stage: &mut Stage, bytes: Option<usize>) -> String {
     stage.effects = bytes.map_or_else(Effects::default, Effects::within);
     stage.now = stage.now.after(Duration::from_millis(50));
@@ -98,7 +98,7 @@ fn nothing_overtakes_pending_dead_letters() {
     }
     stage.settle(1, Outcome::Reject);
     stage.effects = Effects::default();
-    // The second dies before the first has had its turn.
+    // The second message dies before the first is tried again.
     assert!(stage.queue.settle(2, Outcome::Reject, stage.now, &mut stage.effects));
     assert_eq!(stage.effects.dead().len(), 0);
     stage.deliver();

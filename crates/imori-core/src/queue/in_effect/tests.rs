@@ -25,10 +25,10 @@ fn under(settings: PolicySettings) -> Matched {
 struct Said {
     is_quorum: bool,
     number: [Option<u32>; 3],
-    /// The delivery limits, of which 3 stands for no limit.
+    /// The delivery limits; 3 stands for no limit.
     limit: [Option<u32>; 3],
     overflow: [Option<Overflow>; 3],
-    /// Operator policies cannot say it.
+    /// Operator policies cannot set it.
     exchange: [Option<&'static str>; 2],
     key: [Option<&'static str>; 2],
 }
@@ -49,7 +49,7 @@ fn said() -> impl Strategy<Value = Said> {
             limit,
             overflow,
             exchange,
-            // A declaration names a key with an exchange alone.
+            // A declaration names a key only together with an exchange.
             key: [key[0].filter(|_| exchange[0].is_some()), key[1]],
         },
     )
@@ -90,7 +90,7 @@ impl Said {
 
 const SOURCES: [Source; 3] = [Source::Argument, Source::Policy, Source::OperatorPolicy];
 
-/// The lowest value, and who said it first.
+/// The lowest value, and its first source.
 fn lowest(said: [Option<u32>; 3]) -> (Option<u32>, Source) {
     let value = said.into_iter().flatten().min();
     let source = value.and_then(|_| said.iter().position(|said| *said == value));
@@ -98,7 +98,7 @@ fn lowest(said: [Option<u32>; 3]) -> (Option<u32>, Source) {
 }
 
 proptest! {
-    /// The rules of RabbitMQ, written down once more in the plainest way.
+    /// The rules of RabbitMQ, restated in the plainest way.
     #[test]
     fn settings_in_effect_are_those_of_the_model(said in said()) {
         let matched = Matched { policy: said.policy(1), operator: said.policy(2) };
@@ -110,7 +110,7 @@ proptest! {
         prop_assert_eq!((settings.message_ttl, sources.message_ttl), (ttl, source));
         prop_assert_eq!((settings.expires, sources.expires), (None, Source::Default));
 
-        // A classic queue without an argument and one with minus one are declared alike.
+        // A classic queue without the argument and one with -1 are declared alike.
         let mut limits = said.limit;
         limits[0] = limits[0].filter(|limit| said.is_quorum || *limit < 3);
         let (limit, source) = match lowest(limits) {
@@ -154,7 +154,7 @@ fn a_declaration_is_compared_without_its_policies() {
     assert!(stage.queue.governed.is_none(), "a queue without policies keeps nothing for them");
 }
 
-/// Lets a policy act on the queue of a stage.
+/// Applies a policy to the queue of a stage.
 fn act(stage: &mut Stage, settings: PolicySettings) {
     stage.queue.govern(under(settings), stage.now);
     stage.queue.enforce(stage.now, &mut stage.effects);
@@ -204,7 +204,7 @@ fn an_idle_queue_is_as_old_as_the_policy_that_lets_it_go() {
     let expires = Some(Duration::from_secs(60));
     act(&mut stage, PolicySettings { expires, ..PolicySettings::default() });
     assert_eq!(stage.queue.new_wake_up(), Some(stage.now.after(Duration::from_secs(60))));
-    // Another setting changes: the time goes on.
+    // Another setting changes: the idle time goes on.
     let since = stage.now;
     stage.pass(Duration::from_secs(30));
     act(&mut stage, PolicySettings { expires, length_max: Some(1), ..PolicySettings::default() });

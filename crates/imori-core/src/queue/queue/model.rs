@@ -1,4 +1,4 @@
-//! A queue in memory beside one that is written without a thought for cost.
+//! Compares a queue in memory with a naive model of it.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ struct Model {
     gone: Vec<String>,
     given: Vec<Given>,
     credit: u32,
-    /// The reader was asked in vain and got no credit since.
+    /// The reader was offered a message without credit, and got no credit since.
     is_full: bool,
     next: u64,
 }
@@ -70,7 +70,7 @@ impl Model {
         self.ready.sort_by_key(|message| (u8::MAX - message.priority, message.sequence));
     }
 
-    /// Takes out the expired messages that stand first in their priority.
+    /// Removes the expired messages at the front of each priority.
     fn expire(&mut self, now: Time) {
         for priority in (0..=MODEL_PRIORITY_MAX).rev() {
             while let Some(index) = self.ready.iter().position(|message| message.priority == priority)
@@ -94,7 +94,7 @@ impl Model {
         }
     }
 
-    /// Gives a message out, or back where there is no credit.
+    /// Delivers a message, or returns it if there is no credit.
     fn offer(&mut self, message: Modelled) -> Option<Modelled> {
         if self.credit == 0 {
             self.is_full = true;
@@ -122,14 +122,14 @@ impl Model {
             failures: 0,
             is_redelivered: false,
         };
-        // Whoever waits gets it, however short it lives.
+        // A reader with credit gets it, however short its time to live.
         let hands_over = self.ready.is_empty() && !self.is_full;
         let Some(message) = (if hands_over { self.offer(message) } else { Some(message) }) else {
             return;
         };
         self.ready.push(message);
         self.sort();
-        // What was released can be beyond the limit too.
+        // A released message can exceed the limit too.
         while self.ready.len() > MODEL_LENGTH_MAX {
             let least = self.ready.iter().map(|message| message.priority).min().unwrap();
             let index = self.ready.iter().position(|message| message.priority == least).unwrap();

@@ -111,7 +111,7 @@ fn a_wake_up_is_asked_for_once() {
     stage.pass(ms(50));
     stage.queue.woken(stage.now);
     assert_eq!(publish(&mut stage, 150), Some(start.after(ms(200))));
-    // The one asked for first comes too, and nothing is due: no other is needed.
+    // The first one comes too, with nothing due: no other is needed.
     stage.pass(ms(50));
     stage.queue.woken(stage.now);
     assert_eq!(stage.queue.new_wake_up(), None, "the wake-up at 200 ms is on its way");

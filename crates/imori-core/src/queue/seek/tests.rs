@@ -1,4 +1,4 @@
-//! Consumers that select and browse, beside such as take what comes first.
+//! Consumers that select and browse, beside consumers that take messages in order.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -272,7 +272,7 @@ fn consumers_of_one_selector_look_through_the_queue_once_together() {
         }
         let served: BTreeSet<u32> = stage.given.iter().map(|given| given.reader).collect();
         assert_eq!(served.len(), 10, "each has its turn");
-        // The seeker stays for those that stay, and is gone with the last.
+        // The seeker stays as long as it has consumers, and goes with the last.
         for slot in 1..=9 {
             stage.leave(slot);
         }
@@ -533,10 +533,10 @@ fn step() -> impl Strategy<Value = Step> {
 
 const KINDS: [&str; 3] = ["a", "b", "c"];
 
-/// Groups of messages; most are in none.
+/// Groups of messages; most messages are in none.
 const GROUPS: [&str; 5] = ["", "", "", "g", "h"];
 
-/// Readers: what they select, and whether they browse; the last takes what comes first.
+/// Readers: their selectors, and whether they browse; the last takes messages in order.
 const READERS: [(Option<&str>, bool); 7] = [
     (Some("JMSType = 'a'"), false),
     (Some("JMSType IN ('a', 'b')"), false),
@@ -561,23 +561,23 @@ fn wants(reader: usize, kind: &str, is_redelivered: bool) -> bool {
     }
 }
 
-/// A message as the test knows it: its type, its priority, its group, and whether that ends with it.
+/// A message as the test knows it: type, priority, group, and whether it ends the group.
 type Known = (&'static str, u8, &'static str, bool);
 
 struct World {
     stage: Stage,
     known: BTreeMap<u64, Known>,
     ready: BTreeMap<u64, bool>,
-    /// Messages that are out, and their readers.
+    /// Unsettled messages, and their readers.
     out: BTreeMap<u64, usize>,
     seen: [BTreeSet<u64>; READERS.len()],
     refused: [BTreeSet<u64>; READERS.len()],
-    /// The readers of groups.
+    /// The owners of groups.
     owners: BTreeMap<&'static str, usize>,
 }
 
 impl World {
-    /// Tells whether a reader wants a message and may have it.
+    /// Whether a reader wants a message and may have it.
     fn takes(&self, reader: usize, sequence: u64, is_redelivered: bool) -> bool {
         let (kind, _, group, _) = self.known[&sequence];
         let is_free = is_browser(reader)
@@ -590,7 +590,7 @@ impl World {
         is_free && wants(reader, kind, is_redelivered) && !has_refused
     }
 
-    /// Takes note of what was given out.
+    /// Checks and notes the deliveries.
     fn note(&mut self) -> Result<(), TestCaseError> {
         for given in std::mem::take(&mut self.stage.given) {
             let (reader, sequence) = (given.reader as usize, given.sequence);
@@ -604,7 +604,7 @@ impl World {
                 prop_assert!(self.ready.contains_key(&sequence));
                 continue;
             }
-            // It is the first of those that it wants and that wait.
+            // It is the first waiting message that the reader wants.
             let place = |sequence: u64| (u8::MAX - self.known[&sequence].1, sequence);
             let before = self.ready.iter().find(|(other, is_redelivered)| {
                 self.takes(reader, **other, **is_redelivered) && place(**other) < place(sequence)
@@ -622,7 +622,7 @@ impl World {
                 false => self.owners.insert(group, reader),
             };
         }
-        // Nobody with credit leaves behind what it wants.
+        // No reader with credit leaves behind a message that it wants.
         for (reader, credit) in &self.stage.credit {
             let (reader, credit) = (*reader as usize, *credit);
             let wanted = self.ready.iter().find(|(sequence, is_redelivered)| {
@@ -674,7 +674,7 @@ proptest! {
                     let (group, kind) = (GROUPS[group], KINDS[kind]);
                     world.known.insert(last, (kind, priority.min(priority_max.unwrap_or(0)), group, is_last));
                     world.ready.insert(last, false);
-                    // A browser sees what waits, and not what goes to a consumer at once.
+                    // A browser sees waiting messages, but not one that a consumer gets at once.
                     world.stage.publish_grouped((group, is_last), kind, &last.to_string(), Some(priority));
                 }
                 Step::Get => {

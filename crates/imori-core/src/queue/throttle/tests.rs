@@ -16,14 +16,14 @@ const NOW: Time = Time(1_000_000);
 const LATER: Time = Time(9_000_000);
 const SHARE: usize = 16_000;
 
-/// Bytes of a message here.
+/// Bytes of each message's body.
 const BODY: usize = 300;
 
 fn publisher(slot: u32) -> ConnectionId {
     ConnectionId { cell: 0, slot, generation: 0 }
 }
 
-/// A queue, what it asked for, and who was told to go on.
+/// A queue, the pages that it asked to be written, and the publishers that it released.
 struct Throttled {
     queue: Queue,
     gauge: Gauge,
@@ -41,7 +41,7 @@ impl Throttled {
         Throttled { queue, gauge, drafts: Vec::new(), unthrottled: Vec::new(), last: 0 }
     }
 
-    /// Does what every change of a queue is followed by.
+    /// Performs the follow-ups of a change of the queue.
     fn look(&mut self, now: Time) {
         for work in self.queue.page_work(now, SHARE) {
             if let PageWork::Write(drafts) = work {
@@ -64,7 +64,7 @@ impl Throttled {
         self.look(now);
     }
 
-    /// Fills it until its publishers wait, or so many messages came.
+    /// Fills the queue until it throttles, or with `messages` messages; returns whether it throttles.
     fn fill(&mut self, now: Time, messages: usize) -> bool {
         (0..messages).any(|_| {
             self.enqueue(now);
@@ -94,7 +94,7 @@ fn a_queue_throttles_while_it_is_far_too_long_and_pages_are_written() {
     for slot in [3, 1, 2, 2] {
         assert!(throttled.queue.throttle(publisher(slot)));
     }
-    // The next batch leaves memory with the last page of the one before.
+    // The next batch leaves memory once the last page of the previous one is written.
     let first: Vec<PageDraft> = std::mem::take(&mut throttled.drafts);
     let (last, others) = first.split_last().expect("it has begun to write");
     for draft in others {
@@ -116,7 +116,7 @@ fn where_nothing_can_be_written_nobody_waits_for_ever() {
         throttled.failed(draft);
     }
     assert_eq!(throttled.unthrottled, [publisher(7)]);
-    // The alarms of memory and disk see to it until pages are tried again.
+    // The alarms of memory and disk hold publishers back until pages are tried again.
     assert!(!throttled.fill(NOW, 1_000) && throttled.drafts.is_empty());
     throttled.enqueue(LATER);
     assert!(!throttled.drafts.is_empty() && throttled.fill(LATER, 1_000), "then they wait again");
@@ -126,7 +126,7 @@ fn where_nothing_can_be_written_nobody_waits_for_ever() {
 fn pages_that_are_copied_are_pages_that_are_written() {
     for is_written in [true, false] {
         let mut throttled = Throttled::new();
-        // Nothing is cut of what is on its way to a page already.
+        // Entries that are on their way to a page are not cut again.
         throttled.last = 0;
         for _ in 0..40 {
             throttled.enqueue(NOW);
