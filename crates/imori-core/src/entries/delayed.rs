@@ -1,7 +1,7 @@
-//! The delayed messages of a queue, by the time when they are due.
+//! The delayed messages of a queue, by due time.
 //!
-//! Until then a message can be cancelled by its message id. A message that is on disk alone has a stub here: its due
-//! time, its id and its page. Nothing here knows the time; the queue looks for messages that are due.
+//! Until it is due, a message can be cancelled by its message id. A message that is on disk alone has a stub
+//! here. Nothing here knows the time; the queue asks for the messages that are due.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::size_of;
@@ -13,32 +13,32 @@ use crate::confirm::Lsn;
 use crate::message::Property;
 use crate::time::Time;
 
-/// Bytes of an element of a tree besides the element: its nodes are two thirds full.
+/// Bytes of an element of a tree besides the element; the nodes are two thirds full.
 const TREE_OVERHEAD: usize = 16;
 
-/// Bytes that a message keeps in memory besides itself.
+/// Bytes charged for an entry in memory, besides its message.
 const ENTRY_CHARGE: usize = Entry::CHARGE + size_of::<DuePlace>() + TREE_OVERHEAD;
 
-/// Bytes that a message keeps in memory while it is on disk, its place in its page included.
+/// Bytes charged for a message on disk, including its place in its page.
 const STUB_CHARGE: usize = size_of::<Stub>() + 2 * size_of::<DuePlace>() + TREE_OVERHEAD;
 
-/// Pages that are read at once: what is due first is in few of them.
+/// Number of pages read at once; the messages that are due first are in few pages.
 const ASKED_MAX: usize = 4;
 
-/// Stubs that are looked at for these pages.
+/// Number of stubs inspected to find these pages.
 const LOOKED_MAX: usize = 1024;
 
-/// A message that is on disk alone, or on its way there.
+/// A message that is on disk alone, or about to be written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stub {
     pub(crate) page: PageId,
     pub(crate) lsn: Lsn,
     pub(crate) body_bytes: u64,
-    /// Perhaps it was given out before the broker was away.
+    /// The message may have been delivered before the restart.
     pub(crate) is_redelivered: bool,
 }
 
-/// A message that was taken out.
+/// A delayed message that was taken out.
 #[derive(Debug)]
 pub(crate) enum TakenOut {
     /// The message was in memory.
@@ -48,7 +48,7 @@ pub(crate) enum TakenOut {
 }
 
 impl TakenOut {
-    /// The record of it.
+    /// The message's record.
     pub(crate) fn lsn(&self) -> Lsn {
         match self {
             TakenOut::Entry(entry) => entry.envelope.lsn,
@@ -57,21 +57,21 @@ impl TakenOut {
     }
 }
 
-/// Messages that wait for their time: the first that is due first, then by their coming.
+/// Delayed messages, by due time and then by arrival.
 #[derive(Debug, Default)]
 pub(crate) struct Delayed {
     in_memory: BTreeMap<DuePlace, Entry>,
     on_disk: BTreeMap<DuePlace, Stub>,
-    /// Messages with a message id.
+    /// The messages that have a message id.
     by_name: BTreeSet<(Box<[u8]>, DuePlace)>,
     body_bytes: u64,
-    /// Bytes of those in memory, their messages included.
+    /// Bytes that the entries in memory occupy with their messages.
     memory: usize,
-    /// Bytes that the names keep.
+    /// Bytes that the message ids occupy.
     names_charge: usize,
     /// Pages that are being read.
     asked: Vec<PageId>,
-    /// The first is due and has to be read.
+    /// The first message is due, but has to be read.
     is_blocked: bool,
 }
 
@@ -84,22 +84,22 @@ impl Delayed {
         self.len() == 0
     }
 
-    /// Bytes of all bodies that wait here, in memory or not.
+    /// Bytes of the bodies of all messages, in memory or on disk.
     pub(crate) fn body_bytes(&self) -> u64 {
         self.body_bytes
     }
 
-    /// Bytes of memory that these messages keep besides the messages.
+    /// Bytes charged for these messages, besides the messages themselves.
     pub(crate) fn charge(&self) -> usize {
         self.in_memory.len() * ENTRY_CHARGE + self.on_disk.len() * STUB_CHARGE + self.names_charge
     }
 
-    /// Bytes of memory that those keep that are there, with their messages.
+    /// Bytes that the entries in memory occupy with their messages.
     pub(crate) fn memory(&self) -> usize {
         self.memory
     }
 
-    /// When the first is due; not where that waits for the disk.
+    /// When the first message is due; `None` while that waits for the disk.
     pub(crate) fn next_due(&self) -> Option<Time> {
         self.first().filter(|_| !self.is_blocked).map(|(due, _)| due)
     }
@@ -119,7 +119,7 @@ impl Delayed {
         entry.map_or(Front::OnDisk, Front::Entry)
     }
 
-    /// Takes the message of this name that is due first after `now`.
+    /// Takes the first message with this message id that is due after `now`.
     pub(crate) fn pop_named(&mut self, name: &[u8], now: Time) -> Option<TakenOut> {
         let first = (Box::from(name), (Time(now.0.saturating_add(1)), 0));
         let (_, place) = self.by_name.range(first..).next().filter(|(other, _)| **other == *name)?;
@@ -134,7 +134,7 @@ impl Delayed {
         Some(TakenOut::Stub(stub))
     }
 
-    /// Takes a message that is in memory.
+    /// Takes a message out of memory.
     pub(crate) fn take(&mut self, place: DuePlace) -> Option<Entry> {
         let entry = self.in_memory.remove(&place)?;
         self.memory -= entry.memory();
@@ -145,7 +145,7 @@ impl Delayed {
         Some(entry)
     }
 
-    /// Messages in memory, the earliest due time first.
+    /// The messages in memory, the earliest due time first.
     pub(crate) fn in_memory(&self) -> impl DoubleEndedIterator<Item = (DuePlace, &Entry)> {
         self.in_memory.iter().map(|(place, entry)| (*place, entry))
     }
@@ -155,7 +155,7 @@ impl Delayed {
         self.in_memory.get_mut(&place)
     }
 
-    /// Takes a message out of memory that is in this page, or is going to be.
+    /// Moves a message out of memory that is in this page, or is about to be written to it.
     pub(crate) fn shelve(&mut self, place: DuePlace, page: PageId) -> Option<Entry> {
         let entry = self.in_memory.remove(&place)?;
         self.memory -= entry.memory();
@@ -164,12 +164,12 @@ impl Delayed {
         Some(entry)
     }
 
-    /// Tells whether a message is in this page alone.
+    /// Whether a message is in this page alone.
     pub(crate) fn is_shelved(&self, place: DuePlace, page: PageId) -> bool {
         self.on_disk.get(&place).is_some_and(|stub| stub.page == page)
     }
 
-    /// Takes a message back into memory that was read, or that could not be written.
+    /// Moves a message back into memory that was read, or could not be written.
     pub(crate) fn unshelve(&mut self, place: DuePlace, mut entry: Entry) {
         if let Some(stub) = self.on_disk.remove(&place) {
             entry.envelope.is_redelivered |= stub.is_redelivered;
@@ -178,14 +178,14 @@ impl Delayed {
         }
     }
 
-    /// Takes a message that is on disk, as after a restart.
+    /// Adds a message that is on disk, as after a restart.
     pub(crate) fn restore(&mut self, place: DuePlace, stub: Stub, name: Option<&[u8]>) {
         self.body_bytes += stub.body_bytes;
         self.name(name, place);
         self.on_disk.insert(place, stub);
     }
 
-    /// Forgets messages that are on disk and cannot be read.
+    /// Forgets messages on disk that cannot be read.
     pub(crate) fn forget(&mut self, places: &BTreeSet<DuePlace>) {
         for place in places {
             self.body_bytes -= self.on_disk.remove(place).map_or(0, |stub| stub.body_bytes);
@@ -199,8 +199,8 @@ impl Delayed {
         self.is_blocked = false;
     }
 
-    /// Returns the pages to read of the messages that are due first. They are read if they hold up others and there
-    /// is room for them, or if less than `ahead` bytes are in memory.
+    /// Requests the pages of the messages that are due first: if one of these blocks others and there is room
+    /// for it, or if less than `ahead` bytes are in memory.
     pub(crate) fn ask(&mut self, ahead: usize, has_room: bool, pages: &Pages) -> Vec<(PageId, PagePlace)> {
         let mut asked = Vec::new();
         let is_wanted = if self.is_blocked { has_room } else { self.memory < ahead };
@@ -220,7 +220,7 @@ impl Delayed {
         asked
     }
 
-    /// Notes that a page was read, or cannot be.
+    /// Notes that a page was read, or could not be.
     pub(crate) fn answered(&mut self, page: PageId) {
         self.asked.retain(|asked| *asked != page);
     }
@@ -285,7 +285,7 @@ mod tests {
         Entry::new(Message::store(&view, None, &Gauge::default()), envelope)
     }
 
-    /// The sequence numbers of what is due by then.
+    /// The sequence numbers of the messages that are due by `now`.
     fn due(delayed: &mut Delayed, now: u64) -> Vec<u64> {
         let pop = || match delayed.pop_due(Time(now)) {
             Front::Entry(entry) => Some(entry.envelope.sequence),
@@ -338,7 +338,7 @@ mod tests {
         page
     }
 
-    /// Four messages, of which the last two are on disk; each body is of as many bytes as its number says.
+    /// Four messages, the last two on disk; each body has as many bytes as its number says.
     fn half_on_disk() -> (Delayed, Pages) {
         let (mut delayed, mut pages) = (Delayed::default(), Pages::default());
         for (sequence, name, body) in [(1, "a", "1"), (2, "b", "22"), (3, "c", "333"), (4, "d", "4444")] {
@@ -427,7 +427,7 @@ mod tests {
         }
         assert_eq!(delayed.ask(usize::MAX, true, &pages), [], "it waits for these");
         on_disk[..ASKED_MAX].iter().for_each(|(page, _)| delayed.answered(*page));
-        // What is due and has to be read comes whatever is in memory, if there is room for it.
+        // A due message that has to be read is read whatever is in memory, if there is room.
         assert_eq!(due(&mut delayed, 9), [1]);
         assert_eq!(delayed.ask(usize::MAX, false, &pages), []);
         assert_eq!(delayed.ask(0, true, &pages), on_disk[..ASKED_MAX]);

@@ -7,7 +7,7 @@ use super::pages::PageId;
 use crate::delivery::Delivery;
 use crate::message::{AddressView, Envelope, Message, MessageView, Properties};
 
-/// Bytes of an entry of a page besides the headers and the body: its own head, that of the record, an address.
+/// Bytes of an entry in a page besides headers and body: its own header, that of the record, an address.
 const WRITTEN_BESIDES_BYTES: usize = 128;
 
 /// A message in a queue.
@@ -15,14 +15,14 @@ const WRITTEN_BESIDES_BYTES: usize = 128;
 pub struct Entry {
     pub(crate) message: Arc<Message>,
     pub(crate) envelope: Envelope,
-    /// The page that it also is in, on disk or on its way there.
+    /// The page that also has the entry, on disk or about to be written.
     pub(crate) page: Option<PageId>,
-    /// Where it stands among all that its queue had in any life: pages are put in order by it.
+    /// The entry's place among all that its queue ever had, across restarts; it orders the pages.
     pub(crate) position: u64,
 }
 
 impl Entry {
-    /// Bytes that an entry keeps besides its message.
+    /// Bytes that an entry occupies besides its message.
     pub(crate) const CHARGE: usize = size_of::<Entry>();
 
     /// An entry that is in no page.
@@ -30,8 +30,8 @@ impl Entry {
         Entry { message, envelope, page: None, position: 0 }
     }
 
-    /// Milliseconds for which the publisher of a message lets it wait. That was meant for the first queue, and would
-    /// lose a dead letter, so that a dead letter has none.
+    /// The publisher's time to live in milliseconds. It was meant for the first queue, and would lose a dead
+    /// letter, so a dead letter has none.
     pub(crate) fn expiration_ms(properties: &Properties, is_dead_letter: bool) -> Option<u32> {
         properties.expiration_ms.filter(|_| !is_dead_letter)
     }
@@ -41,7 +41,7 @@ impl Entry {
         &self.message
     }
 
-    /// Its circumstances in the queue.
+    /// The state of the message in its queue.
     pub fn envelope(&self) -> &Envelope {
         &self.envelope
     }
@@ -66,19 +66,19 @@ impl Entry {
         self.message.view().body.len() as u64
     }
 
-    /// About how many bytes it takes in a page.
+    /// Estimated bytes that the entry takes in a page.
     pub(crate) fn written_bytes(&self) -> usize {
         let view = self.message.view();
         let annotations = self.envelope.deaths.as_ref().and_then(|deaths| deaths.annotations());
         WRITTEN_BESIDES_BYTES + view.text.len() + view.body.len() + annotations.map_or(0, <[u8]>::len)
     }
 
-    /// Bytes of memory that one of this message would keep, or about so many.
+    /// Estimated bytes of memory that an entry with this message would occupy.
     pub(crate) fn memory_of(view: &MessageView<'_>) -> usize {
         Entry::CHARGE + Message::charge_of(view)
     }
 
-    /// Bytes of memory that it keeps with its message, which other queues may share.
+    /// Bytes of memory that the entry occupies with its message, which other queues may share.
     pub(crate) fn memory(&self) -> usize {
         Entry::CHARGE + self.message.charge()
     }

@@ -1,32 +1,32 @@
-//! Messages that wait in the journal alone, and the pages that a start makes of them.
+//! Messages that are in the journal alone, and the pages that a start makes of them.
 
 use super::position::restored_position;
 use crate::confirm::Lsn;
 
-/// A message that waits in the journal.
+/// A message that is in the journal alone.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InJournal {
     pub(crate) lsn: Lsn,
-    /// Which of the journal's files it is in.
+    /// The journal file that has it.
     pub(crate) file: u32,
     pub(crate) priority: u8,
-    /// Bytes of memory that it will take, or about so many.
+    /// Estimated bytes of memory that it will occupy.
     pub(crate) memory: usize,
     pub(crate) body_bytes: u64,
 }
 
-/// The records to read for a page that is in the journal.
+/// The records to read for a page in the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalRead {
     /// The records, in the order of their messages.
     pub lsns: Box<[Lsn]>,
 }
 
-/// A page that is in the journal.
+/// A page in the journal.
 #[derive(Debug, Clone)]
 pub(crate) struct JournalPage {
     pub(crate) read: JournalRead,
-    /// Each of its positions is above `after` and below `end`.
+    /// All of its positions are above `after` and below `end`.
     after: u64,
     end: u64,
     /// The page is being written into a segment.
@@ -46,7 +46,7 @@ impl JournalPage {
     }
 }
 
-/// Messages that follow each other and that become such a page.
+/// Consecutive messages that become a page in the journal.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
     pub(crate) lsns: Vec<Lsn>,
@@ -58,7 +58,7 @@ pub(crate) struct Gathered {
 }
 
 impl Gathered {
-    /// Takes one more; gives its position.
+    /// Adds a message; returns its position.
     pub(crate) fn push(&mut self, message: InJournal, after: u64, end: u64) -> u64 {
         if self.lsns.is_empty() {
             (self.after, self.file) = (after, message.file);
@@ -70,8 +70,8 @@ impl Gathered {
         restored_position(message.lsn, after, end)
     }
 
-    /// Tells whether one more message belongs to the page. All messages of a page are equally doubtful. All are in
-    /// one file of the journal, so that freeing that file writes nothing of another.
+    /// Whether one more message belongs to the page. All messages of a page are equally doubtful. All are in
+    /// one file of the journal, so that freeing this file writes nothing of another.
     pub(crate) fn takes(&self, message: &InJournal, page_bytes: usize, doubtful_below: Lsn) -> bool {
         let is_doubtful = |lsn: Lsn| lsn < doubtful_below;
         let is_alike =
@@ -79,7 +79,7 @@ impl Gathered {
         self.lsns.first().is_none_or(is_alike) && self.memory < page_bytes
     }
 
-    /// Makes a page of them.
+    /// Makes a page of the messages.
     pub(crate) fn into_page(self) -> JournalPage {
         let read = JournalRead { lsns: self.lsns.into_boxed_slice() };
         JournalPage { read, after: self.after, end: self.end, is_moving: false, is_read: false }
@@ -96,7 +96,8 @@ mod tests {
 
     #[test]
     fn a_page_is_of_one_file_and_of_what_is_as_doubtful_and_not_too_long() {
-        // What is in it, each 100 bytes; what comes, its file; bytes of a page; what is doubtful; whether it takes it.
+        // Records in the page, 100 bytes each; the next record and its file; bytes of a page; the record
+        // below which all are doubtful; whether the page takes the next.
         for (there, comes, file, page_bytes, doubtful_below, expected) in [
             (&[][..], 5, 1, 1, 0, true),
             (&[4], 5, 0, 101, 0, true),
@@ -108,7 +109,7 @@ mod tests {
             (&[4], 5, 0, 999, 4, true),
             (&[4], 5, 0, 999, 5, false),
             (&[4], 5, 0, 999, 6, true),
-            // Both are alike in one way and not in the other.
+            // At most one of file and doubt is alike.
             (&[4], 5, 1, 999, 6, false),
             (&[4], 5, 1, 999, 5, false),
         ] {
@@ -124,7 +125,7 @@ mod tests {
     #[test]
     fn a_page_knows_what_all_of_it_takes_and_where_each_stands() {
         let mut gathered = Gathered::default();
-        // The second came late, and the last stands before a page of earlier ones.
+        // The second message came late, and the last stands before a page of earlier ones.
         let mut after = 700;
         let mut given = Vec::new();
         for (lsn, end) in [(5, u64::MAX), (4, u64::MAX), (9, 2_000)] {
@@ -134,7 +135,7 @@ mod tests {
         assert_eq!((gathered.memory, gathered.body_bytes), (300, 30));
         assert_eq!(given, [5 << 8, (5 << 8) + 1, 1_999]);
         let page = gathered.into_page();
-        // Read again, each of them stands before the page behind all of it.
+        // Read again, each message stands before the page behind.
         assert_eq!(page.positions().collect::<Vec<_>>(), given);
         assert_eq!(page.read.lsns, [Lsn(5), Lsn(4), Lsn(9)].into());
     }

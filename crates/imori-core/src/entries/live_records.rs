@@ -1,32 +1,32 @@
-//! The journal records that a queue still needs, well enough to name the lowest.
+//! The journal records that a queue still needs, counted well enough to name the lowest.
 //!
-//! Records are counted in buckets of neighbours. While there are few, a bucket holds one record, so that a large
-//! message holds no journal file but its own. Where there are many, a bucket holds more, so that a queue of millions
-//! has no more buckets.
+//! Records are counted in buckets of neighbours. While they are few, a bucket holds one record, so that a
+//! large message holds only its own journal file. When they are many, a bucket holds more, so that a queue of
+//! millions has no more buckets.
 
 use std::collections::VecDeque;
 
 use crate::confirm::Lsn;
 use crate::limits::RECORD_BUCKETS_MAX;
 
-/// Counts of records by their numbers: the lowest is found at once, whatever order they go in.
+/// Counts of needed records: the lowest is found at once, in whatever order they are removed.
 #[derive(Debug)]
 pub(crate) struct LiveRecords {
-    /// By rising number; the first has something that is needed.
+    /// By rising number; the first bucket has a needed record.
     buckets: VecDeque<Bucket>,
     /// The highest number that was ever added.
     last: Lsn,
-    /// As many as the last bucket takes.
+    /// Number of records that the last bucket takes.
     bucket_max: u32,
 }
 
-/// Records from `first` up to the next bucket.
+/// The records from `first` up to the next bucket.
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
     first: Lsn,
-    /// How many are needed.
+    /// Number of records that are needed.
     needed: u32,
-    /// How many ever were.
+    /// Number of records that were ever added.
     added: u32,
 }
 
@@ -62,7 +62,7 @@ impl LiveRecords {
         if lsn == Lsn::NEVER {
             return;
         }
-        // The oldest go first, mostly.
+        // The oldest are mostly removed first.
         let at = match self.buckets.get(1) {
             Some(second) if second.first <= lsn => {
                 self.buckets.partition_point(|bucket| bucket.first <= lsn) - 1
@@ -80,12 +80,12 @@ impl LiveRecords {
         }
     }
 
-    /// No record below this one is needed; none where none is needed at all.
+    /// The lowest record that may be needed; `None` if none is needed.
     pub(crate) fn floor(&self) -> Option<Lsn> {
         self.buckets.front().map(|bucket| bucket.first)
     }
 
-    /// How many are needed up to the end of the bucket of `lsn`, and where that ends.
+    /// The number of needed records up to the end of the bucket of `lsn`, and that end.
     pub(crate) fn through(&self, lsn: Lsn) -> (usize, Lsn) {
         let buckets = self.buckets.partition_point(|bucket| bucket.first <= lsn);
         let end = match self.buckets.get(buckets) {
@@ -95,10 +95,10 @@ impl LiveRecords {
         (self.buckets.iter().take(buckets).map(|bucket| bucket.needed as usize).sum(), end)
     }
 
-    /// Begins a bucket behind all others, which are made fewer where there are too many.
+    /// Begins a bucket behind all others, and joins buckets if there are too many.
     fn begin(&mut self, first: Lsn) {
         if self.buckets.len() >= RECORD_BUCKETS_MAX {
-            // As many find room in half of them, but for those that grew beyond as others came in between.
+            // The records fit into half as many buckets, except where late records made a bucket larger.
             self.bucket_max = self.bucket_max.saturating_mul(2);
             let mut joined: VecDeque<Bucket> = VecDeque::with_capacity(RECORD_BUCKETS_MAX);
             for bucket in self.buckets.drain(..) {
@@ -107,7 +107,7 @@ impl LiveRecords {
                         before.needed += bucket.needed;
                         before.added += bucket.added;
                     }
-                    // Nothing of it is needed, so that the one before may reach over it.
+                    // None of its records is needed, so the bucket before may extend over it.
                     Some(_) if bucket.needed == 0 => {}
                     _ => joined.push_back(bucket),
                 }
@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// Adds or removes, and looks at all that is asked, against plain counts.
+    /// Adds and removes records, and compares every answer with plain counts.
     fn check(steps: impl IntoIterator<Item = (u64, Option<usize>)>) {
         let (mut live_records, mut model) = (LiveRecords::default(), BTreeMap::<u64, usize>::new());
         for (lsn, removed) in steps {
@@ -218,7 +218,7 @@ mod tests {
         let mut live_records = LiveRecords::default();
         let many = RECORD_BUCKETS_MAX as u64;
         (1..=many).for_each(|number| live_records.add(Lsn(10 * number)));
-        // Others come in between: no two of these buckets become one.
+        // Other records come in between, so that no two of these buckets can be joined.
         let between = |number: u64| [10 * number + 1, 10 * number + 2].map(Lsn);
         (1..many).for_each(|number| between(number).into_iter().for_each(|lsn| live_records.add(lsn)));
         for number in 2..many {

@@ -1,7 +1,7 @@
 //! The messages of a queue, in memory and on disk, as plain data.
 //!
-//! An entry is a message in one queue. Entries that do not fit into memory stand in pages, of which a queue knows
-//! where they are and what they hold. Who takes messages out or writes pages is not the concern of this room.
+//! An entry is a message in one queue. Entries that do not fit into memory are in pages; the queue knows
+//! where each page is and what it holds. Taking out messages and writing pages is done elsewhere.
 
 mod delayed;
 mod ready;

@@ -1,4 +1,4 @@
-//! The rule by which entries of a page, as they stand on disk, become messages of its queue again.
+//! The rule by which entries of a page on disk become messages of its queue again.
 
 use std::borrow::Cow;
 
@@ -7,17 +7,17 @@ use super::pages::Page;
 use super::priority_lane::PagePart;
 use super::ranges::Ranges;
 
-/// Which entries of a page that is on disk alone are still its queue's.
+/// Selects the entries of a page on disk that its queue still has.
 #[derive(Debug)]
 pub(crate) struct PageKeep<'p> {
-    /// The number of the first entry of the page, where they were numbered anew.
+    /// The sequence number of the page's first entry, if the entries were renumbered.
     first_sequence: Option<u64>,
-    /// The number of the first entry that is needed.
+    /// The sequence number of the first needed entry.
     from: Option<u64>,
     len: usize,
-    /// Records that are settled; none of a page that is not durable.
+    /// Records that are settled; `None` if the page is not durable.
     settled: Option<Cow<'p, Ranges>>,
-    /// Numbers of entries that were taken out.
+    /// Sequence numbers of entries that were taken out.
     holes: Cow<'p, Ranges>,
     is_doubtful: bool,
     priority: u8,
@@ -37,14 +37,14 @@ impl PageKeep<'_> {
         }
     }
 
-    /// The rule apart from its page.
+    /// Makes the rule independent of its page.
     pub(crate) fn into_owned(self) -> PageKeep<'static> {
         let settled = self.settled.map(|settled| Cow::Owned(settled.into_owned()));
         PageKeep { settled, holes: Cow::Owned(self.holes.into_owned()), ..self }
     }
 
-    /// Tells whether the entry with this index in the page is needed, of which so many are kept before it, and gives it
-    /// its number in the queue.
+    /// Whether the queue still has the entry at `index` in the page, if `kept` entries before it are kept.
+    /// Also gives the entry its sequence number and state in the queue.
     pub(crate) fn keeps(&self, index: u64, entry: &mut Entry, kept: usize) -> bool {
         let envelope = &mut entry.envelope;
         if let Some(first) = self.first_sequence {

@@ -1,7 +1,7 @@
-//! The pages of a queue: entries of one priority that stand on disk together, known here without their bodies.
+//! The pages of a queue: entries that are on disk together, known here without their bodies.
 //!
-//! A page is needed until all of its entries are settled, whether they are on disk alone or in memory too. While a
-//! page is settled in part, the numbers of the settled records are kept as ranges.
+//! A page is needed until all of its entries are settled, whether they are on disk alone or also in memory.
+//! While a page is settled in part, the settled records are kept as ranges.
 
 use std::collections::BTreeSet;
 
@@ -15,114 +15,116 @@ use crate::time::Time;
 use super::journal_page::{JournalPage, JournalRead};
 use super::ranges::Ranges;
 
-/// The lowest position of delayed messages; positions above hold due times. No record has such a number.
+/// The lowest position of delayed messages; from here on positions are due times. No record number is that
+/// high.
 const DELAYED_FROM: u64 = 1 << 63;
 
-/// When a delayed message is due, and the sequence number that it got when it came.
+/// The due time of a delayed message, and the sequence number that it got on arrival.
 pub(crate) type DuePlace = (Time, u64);
 
-/// The position in its page of a delayed message.
+/// The position of a delayed message in its page.
 pub(crate) fn delayed_position(due: Time) -> u64 {
     DELAYED_FROM | due.0
 }
 
-/// A page of a queue, for as long as the broker runs; never used again.
+/// The id of a page for one run of the broker; never used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageId(std::num::NonZeroU32);
 
-/// Where a page is.
+/// The location of a page in the segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PagePlace {
     /// The number of its segment.
     pub segment: u32,
-    /// Its index there.
+    /// Its index in the segment.
     pub index: u32,
 }
 
-/// Where a page can be read.
+/// The source from which to read a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PageSource {
-    /// In a segment.
+    /// A segment.
     Segment(PagePlace),
-    /// In the journal.
+    /// The journal.
     Journal(JournalRead),
 }
 
 /// The facts about a page that the broker found at its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageFacts {
-    /// Whose entries these are.
+    /// The queue of the entries.
     pub queue: DurableQueueId,
-    /// Their priority.
+    /// The priority of the entries.
     pub priority: u8,
-    /// Where it is.
+    /// The location of the page.
     pub place: PagePlace,
-    /// How many entries it has.
+    /// Number of entries.
     pub count: u32,
-    /// The lowest number of their records.
+    /// The lowest record of the entries.
     pub first: Lsn,
-    /// The highest.
+    /// The highest record of the entries.
     pub last: Lsn,
-    /// The lowest position of an entry: pages of a priority follow each other in this order.
+    /// The lowest position of the entries; pages of a priority are ordered by it.
     pub first_position: u64,
-    /// The highest.
+    /// The highest position of the entries.
     pub last_position: u64,
 }
 
 impl PageFacts {
-    /// Tells whether its messages were not due when it was written.
+    /// Whether the messages were delayed when the page was written.
     #[must_use]
     pub fn is_delayed(&self) -> bool {
         self.first_position >= DELAYED_FROM
     }
 }
 
-/// A page that nobody needs any more.
+/// A page that its queue no longer needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GonePage {
-    /// Where it is.
+    /// The location of the page.
     pub place: PagePlace,
     /// The page's segment outlives the broker.
     pub is_durable: bool,
 }
 
-/// A durable page whose messages were purged: all of them, as its records are in no other place of the queue.
+/// A durable page that was purged whole: its records are nowhere else in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PurgedPage {
-    /// Whose page it was.
+    /// The queue of the page.
     pub queue: DurableQueueId,
-    /// Where it is.
+    /// The location of the page.
     pub place: PagePlace,
-    /// The highest number of a record in it.
+    /// The highest record of the page.
     pub last: Lsn,
 }
 
 /// The state of a page: where it is, and which of its entries are still needed.
 #[derive(Debug)]
 pub(crate) struct Page {
-    /// Where it is; none until it is written, and while it is in the journal.
+    /// The location in a segment; `None` until the page is written, and while it is in the journal.
     pub(crate) place: Option<PagePlace>,
-    /// Its records, while these are all that there is of it.
+    /// The records of the page, while it is in the journal alone.
     pub(crate) in_journal: Option<JournalPage>,
     pub(crate) is_durable: bool,
     /// The page could not be written.
     pub(crate) is_failed: bool,
-    /// Numbers of entries that were taken out from between others.
+    /// Sequence numbers of entries that were taken out from between others.
     holes: Ranges,
-    /// Nobody knows whether its entries were given out before the broker was away.
+    /// The entries may have been delivered before the restart.
     pub(crate) is_doubtful: bool,
     pub(crate) priority: u8,
-    /// Entries that are not settled.
+    /// Number of entries that are not settled.
     live: u32,
-    /// The number of the first entry where they were numbered anew since the page was written.
+    /// The sequence number of the first entry, if the entries were renumbered since the page was written.
     pub(crate) first_sequence: Option<u64>,
     /// The due time and sequence number of each delayed message, by rising sequence number. `None` for other pages.
     pub(crate) delayed: Option<Box<[DuePlace]>>,
-    /// Records of those of its entries that are settled.
+    /// Records of the settled entries.
     settled: Ranges,
-    /// The highest number of a record in it, of a durable page.
+    /// The highest record of a durable page.
     last: Lsn,
-    /// Records of its entries that are in no memory, where it is being written or others of its entries are elsewhere.
+    /// Records of the entries that are not in memory, if the page is being written or has other entries
+    /// elsewhere.
     apart: Option<Box<[Lsn]>>,
 }
 
@@ -131,14 +133,14 @@ pub(crate) struct Page {
 pub(crate) struct Pages {
     all: HashMap<PageId, Page, FixedState>,
     last: u32,
-    /// Pages that were found in the journal, in their order; some may have left it.
+    /// Pages that were found in the journal, in order; some may have left it.
     in_journal: Vec<PageId>,
-    /// Durable pages that nobody needs, and how many of them nobody was told of.
+    /// Durable pages that are no longer needed, and the number of them that were not reported.
     gone: Vec<GonePage>,
     gone_untold: usize,
-    /// Pages of this run alone that nobody needs.
+    /// Pages of this run alone that are no longer needed.
     transient_gone: Vec<GonePage>,
-    /// Durable pages that were purged, and that a start would need.
+    /// Durable pages that were purged, kept on disk for the next start.
     purged: Vec<PurgedPage>,
 }
 
@@ -147,7 +149,7 @@ impl Pages {
         self.all.is_empty()
     }
 
-    /// Tells whether there are none, and nobody has to be told of any that went.
+    /// Whether there are no pages, and no page is left to be reported as gone.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.all.is_empty() && self.gone_untold == 0 && self.transient_gone.is_empty()
     }
@@ -164,7 +166,7 @@ impl Pages {
         self.all.get_mut(&id)
     }
 
-    /// A page of so many entries that is going to be written.
+    /// Begins a page of `count` entries that is about to be written.
     pub(crate) fn begin(&mut self, priority: u8, is_durable: bool, count: u32) -> PageId {
         self.add(Page {
             place: None,
@@ -183,14 +185,14 @@ impl Pages {
         })
     }
 
-    /// A page of delayed messages that is going to be written.
+    /// Begins a page of delayed messages that is about to be written.
     pub(crate) fn begin_delayed(&mut self, is_durable: bool, places: Vec<DuePlace>) -> PageId {
         let id = self.begin(0, is_durable, u32::try_from(places.len()).unwrap_or(u32::MAX));
         self.hold_delayed(id, places);
         id
     }
 
-    /// Notes that the messages of a page are delayed ones, which belong there.
+    /// Notes that the messages of a page are delayed, and when they are due.
     pub(crate) fn hold_delayed(&mut self, id: PageId, mut places: Vec<DuePlace>) {
         places.sort_unstable_by_key(|(_, sequence)| *sequence);
         if let Some(page) = self.all.get_mut(&id) {
@@ -198,7 +200,7 @@ impl Pages {
         }
     }
 
-    /// A page that was found at the start.
+    /// Adds a page that was found at the start.
     pub(crate) fn restore(
         &mut self,
         page: &PageFacts,
@@ -223,7 +225,7 @@ impl Pages {
         })
     }
 
-    /// A page that was found in the journal, and the number of its first entry.
+    /// Adds a page that was found in the journal, and numbers its entries from `first_sequence` on.
     pub(crate) fn restore_in_journal(
         &mut self,
         priority: u8,
@@ -243,8 +245,8 @@ impl Pages {
         id
     }
 
-    /// Notes that the entries of a page that is in the journal are in memory now: it is a page no more, unless it is
-    /// being written.
+    /// Notes that the entries of a page in the journal are in memory now. Unless it is being written, the
+    /// page ceases to exist.
     pub(crate) fn leave_journal(&mut self, id: PageId) {
         let page = self.all.get_mut(&id).and_then(|page| page.in_journal.as_mut());
         match page {
@@ -253,14 +255,14 @@ impl Pages {
         }
     }
 
-    /// The pages that are in the journal, those of each priority in their order.
+    /// The pages in the journal, those of each priority in order.
     pub(crate) fn in_journal(&mut self) -> Vec<PageId> {
         let Pages { all, in_journal, .. } = self;
         in_journal.retain(|id| all.get(id).is_some_and(|page| page.in_journal.is_some()));
         in_journal.clone()
     }
 
-    /// Notes that a page that is going to be written has one more entry.
+    /// Adds an entry to a page that is about to be written.
     pub(crate) fn grow(&mut self, id: PageId, lsn: Lsn) {
         if let Some(page) = self.all.get_mut(&id) {
             page.live += 1;
@@ -268,8 +270,8 @@ impl Pages {
         }
     }
 
-    /// Notes the records of entries of a durable page that are in no memory from now on, beside those that were in none
-    /// before. All entries of a page that is on disk need no list: then the page says which they are.
+    /// Adds records to the list of those that a durable page has on disk alone. A page on disk needs no list if
+    /// that is true of all its entries, because the page itself names them.
     pub(crate) fn set_apart(&mut self, id: PageId, lsns: impl ExactSizeIterator<Item = Lsn> + Clone) {
         let Some(page) = self.all.get_mut(&id).filter(|page| page.is_durable) else { return };
         page.last = lsns.clone().fold(page.last, Lsn::max);
@@ -280,14 +282,14 @@ impl Pages {
         });
     }
 
-    /// The records of a page's entries that are in no memory, where there is a list of them. They are purged, so that
-    /// another part of the page has none.
+    /// Takes the records of a page's entries that are not in memory, if there is a list of them. They are
+    /// purged, so that no other part of the page has any.
     pub(crate) fn take_apart(&mut self, id: PageId) -> Option<Vec<Lsn>> {
         let apart = self.all.get_mut(&id)?.apart.as_mut()?;
         Some(std::mem::take(apart).into_vec())
     }
 
-    /// Notes that entries of a page are in memory again, whose others may be in none.
+    /// Notes that some entries of a page are in memory again; others may not be.
     pub(crate) fn join(&mut self, id: PageId, lsns: impl Iterator<Item = Lsn>) {
         if let Some(apart) = self.all.get_mut(&id).and_then(|page| page.apart.as_mut()) {
             let joined: BTreeSet<Lsn> = lsns.collect();
@@ -295,8 +297,8 @@ impl Pages {
         }
     }
 
-    /// Forgets a durable page that was purged whole; nothing where it is not known where that is. What is known of its
-    /// records stays on disk until the journal has none of them any more.
+    /// Forgets a durable page that was purged whole; does nothing if the page has no location yet. Its file
+    /// keeps the page until the journal has none of its records.
     pub(crate) fn purge(&mut self, queue: DurableQueueId, id: PageId) -> Option<PurgedPage> {
         let page = self.all.get(&id).filter(|page| page.is_durable && page.apart.is_none())?;
         let purged = PurgedPage { queue, place: page.place?, last: page.last };
@@ -306,19 +308,19 @@ impl Pages {
         Some(purged)
     }
 
-    /// Takes back pages that were purged before the broker was away.
+    /// Restores the list of pages that were purged before the restart.
     pub(crate) fn restore_purged(&mut self, purged: Vec<PurgedPage>) {
         self.purged = purged;
     }
 
-    /// The purged pages that nobody needs once the journal has no record below `floor` any more.
+    /// Takes the purged pages that are obsolete once the journal has no record below `floor`.
     pub(crate) fn take_purged(&mut self, floor: Lsn) -> Vec<GonePage> {
         let gone = self.purged.extract_if(.., |page| page.last < floor);
         gone.map(|page| GonePage { place: page.place, is_durable: true }).collect()
     }
 
     fn add(&mut self, page: Page) -> PageId {
-        // Four milliards of pages are a petabyte.
+        // Four billion pages are a petabyte.
         self.last = self.last.saturating_add(1);
         let id = PageId(std::num::NonZeroU32::new(self.last).unwrap_or(std::num::NonZeroU32::MAX));
         self.all.insert(id, page);
@@ -328,32 +330,32 @@ impl Pages {
     /// Notes that an entry of a page is settled.
     pub(crate) fn settle(&mut self, id: PageId, lsn: Lsn) {
         let Some(page) = self.all.get_mut(&id) else { return };
-        // What is on disk for this run alone needs no memory of what is settled.
+        // A page of this run alone needs no list of settled records.
         if page.is_durable {
             page.settled.insert(lsn.0);
         }
         self.let_go(id, 1);
     }
 
-    /// Notes that the entry with this number was taken out from between others of its page. Those that are left can
-    /// go to disk again, where the page has all of them.
+    /// Notes that the entry with this sequence number was taken out from between others of its page. The rest
+    /// can go to disk again, because the page has all of them.
     pub(crate) fn note_hole(&mut self, id: PageId, sequence: u64) {
         if let Some(page) = self.all.get_mut(&id) {
             page.holes.insert(sequence);
         }
     }
 
-    /// Notes that so many entries of a page are not needed any more.
+    /// Notes that `count` entries of a page are no longer needed.
     pub(crate) fn let_go(&mut self, id: PageId, count: u32) {
         let Some(page) = self.all.get_mut(&id) else { return };
         page.live = page.live.saturating_sub(count);
-        // What is being written is forgotten when that is done.
+        // A page that is being written is forgotten afterwards.
         if page.live == 0 && (page.place.is_some() || page.in_journal.is_some() || page.is_failed) {
             self.forget(id);
         }
     }
 
-    /// Notes that a page is on disk; false where nobody needs it any more.
+    /// Notes that a page is on disk; `false` if it is no longer needed.
     pub(crate) fn written(&mut self, id: PageId, place: PagePlace, is_durable: bool) -> bool {
         match self.all.get_mut(&id) {
             Some(page) => {
@@ -407,23 +409,23 @@ impl Pages {
         }
     }
 
-    /// The durable pages that went since the last call.
+    /// Takes the durable pages that went since the last call.
     pub(crate) fn take_gone(&mut self) -> Vec<GonePage> {
         self.gone_untold = 0;
         std::mem::take(&mut self.gone)
     }
 
-    /// How many durable pages went since the last call of either.
+    /// The number of durable pages that went since the last report.
     pub(crate) fn take_untold(&mut self) -> usize {
         std::mem::take(&mut self.gone_untold)
     }
 
-    /// The pages of this run alone that went since the last call.
+    /// Takes the pages of this run alone that went since the last call.
     pub(crate) fn take_transient_gone(&mut self) -> Vec<GonePage> {
         std::mem::take(&mut self.transient_gone)
     }
 
-    /// Forgets all of them, and gives those that are on disk.
+    /// Forgets all pages, and returns those that are on disk.
     pub(crate) fn take_all(&mut self) -> Vec<GonePage> {
         let placed = |(_, page): (PageId, Page)| {
             page.place.map(|place| GonePage { place, is_durable: page.is_durable })
@@ -435,7 +437,7 @@ impl Pages {
         all
     }
 
-    /// The durable pages that are settled in part, and which of their records are.
+    /// The durable pages that are settled in part, and their settled records.
     pub(crate) fn partly_settled(&self) -> impl Iterator<Item = (PagePlace, &Ranges)> {
         let pages = self.all.values().filter(|page| page.is_durable && !page.settled.is_empty());
         pages.filter_map(|page| Some((page.place?, &page.settled)))
@@ -443,29 +445,29 @@ impl Pages {
 }
 
 impl Page {
-    /// Tells whether one of its entries is settled.
+    /// Whether the entry with this record is settled.
     pub(crate) fn is_settled(&self, lsn: Lsn) -> bool {
         self.settled.contains(lsn.0)
     }
 
-    /// Records of those of its entries that are settled.
+    /// Records of the settled entries.
     pub(crate) fn settled(&self) -> &Ranges {
         &self.settled
     }
 
-    /// Numbers of entries that were taken out from between others.
+    /// Sequence numbers of entries that were taken out from between others.
     pub(crate) fn holes(&self) -> &Ranges {
         &self.holes
     }
 
-    /// Where it can be read; none while it is being written.
+    /// The source to read the page from; `None` while it is being written.
     pub(crate) fn source(&self) -> Option<PageSource> {
         let in_journal = self.in_journal.as_ref().filter(|in_journal| !in_journal.is_read);
         let in_journal = || Some(PageSource::Journal(in_journal?.read.clone()));
         self.place.map(PageSource::Segment).or_else(in_journal)
     }
 
-    /// Tells whether its entries are on disk and outlive the broker.
+    /// Whether the entries are on disk and outlive the broker.
     pub(crate) fn is_kept(&self) -> bool {
         self.is_durable && self.place.is_some()
     }

@@ -1,18 +1,18 @@
-//! Where a message stands among all that its queue had in any life: pages are put in order by it.
+//! Positions of messages, which hold across restarts and order the pages of a queue.
 
 use crate::confirm::Lsn;
 
-/// The lowest position of what has this record. Cells overtake each other between the journal and a queue, so that
-/// there have to be more positions than records.
+/// The lowest position of a message with this record. Cells overtake each other between the journal and a
+/// queue, so there have to be more positions than records.
 pub(crate) fn first_position(lsn: Lsn) -> u64 {
     const BITS: u32 = 8;
-    // The journal failed, and nothing will be written any more.
+    // The journal failed, and nothing more will be written.
     if lsn == Lsn::NEVER { 0 } else { lsn.0 << BITS }
 }
 
-/// The position of a restored message behind another, in front of a page that begins at `end`.
+/// The position of a restored message behind position `after` and before a page that begins at `end`.
 pub(crate) fn restored_position(lsn: Lsn, after: u64, end: u64) -> u64 {
-    // Before the page that it stands before now, also if that has records of smaller numbers.
+    // The message stays before that page, even if the page has lower record numbers.
     first_position(lsn).min(end.saturating_sub(1)).max(after + 1)
 }
 
@@ -25,7 +25,7 @@ mod tests {
         for (lsn, after, end, expected) in [
             (4, 0, u64::MAX, 4 << 8),
             (4, (4 << 8) - 1, u64::MAX, 4 << 8),
-            // Its record is older than that of the one before.
+            // Its record is older than the one before it.
             (4, 4 << 8, u64::MAX, (4 << 8) + 1),
             (4, 9 << 8, u64::MAX, (9 << 8) + 1),
             (4, 0, 3 << 8, (3 << 8) - 1),

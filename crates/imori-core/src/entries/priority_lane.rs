@@ -1,4 +1,4 @@
-//! The waiting messages of one priority: in memory or on disk, in order.
+//! The ready messages of one priority: in memory or on disk, in order.
 //!
 //! ```text
 //!  released   parts: in memory ─ page ─ page ─ … ─ page ─ in memory
@@ -11,41 +11,42 @@ use super::entry::Entry;
 use super::pages::{Page, PageId, PageSource, Pages};
 use super::run::{Run, RunPlace};
 
-/// Messages of one priority.
+/// The ready messages of one priority.
 #[derive(Debug, Default)]
 pub(crate) struct PriorityLane {
-    /// Given out before and released: each has a smaller number than all that are fresh.
+    /// Messages that were delivered and released. They precede the fresh ones, unless a consumer had selected
+    /// them from in between.
     pub(crate) released: BTreeMap<u64, Entry>,
-    /// Messages that were not released, in memory or on disk. No two parts in memory follow each other, and a part in
-    /// memory is empty only if it is alone.
+    /// Fresh messages, which were not released, in memory or on disk. Parts in memory are never adjacent, and
+    /// one is empty only if it is the only part.
     pub(crate) parts: VecDeque<Part>,
-    /// The position of what came last.
+    /// The position of the newest message.
     pub(crate) position: u64,
 }
 
-/// Messages that follow each other.
+/// Consecutive messages.
 #[derive(Debug)]
 pub(crate) enum Part {
     /// In memory.
     Memory(Run),
-    /// On disk alone, or on their way there.
+    /// On disk alone, or about to be written.
     Page(PagePart),
 }
 
-/// Messages that follow each other on disk.
+/// Consecutive messages of a page.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PagePart {
     pub(crate) id: PageId,
-    /// The key of the first of them, where it is not the first of the page.
+    /// The sequence number of the first message, if it is not the first of the page.
     pub(crate) first: Option<u64>,
     pub(crate) len: u32,
-    /// The number of the first of them, or one below.
+    /// A lower bound of the sequence numbers.
     pub(crate) start: u64,
-    /// The number of the last of them, or one above.
+    /// An upper bound of the sequence numbers.
     pub(crate) last: u64,
-    /// Bytes that they kept in memory, or about so many.
+    /// Estimated bytes that the messages occupied in memory.
     pub(crate) memory: usize,
-    /// Bytes of their bodies; 0 where that is not known, as after a restart.
+    /// Bytes of the bodies; 0 if that is not known, as after a restart.
     pub(crate) body_bytes: u64,
     /// The page is being read.
     pub(crate) is_asked: bool,
@@ -54,35 +55,35 @@ pub(crate) struct PagePart {
 /// Where a message in memory stands in its lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stand {
-    /// Among those that came back, with this number.
+    /// Among the released messages, with this sequence number.
     Released(u64),
-    /// In this part, at this place of its run.
+    /// In this part, at this place in its run.
     Fresh(usize, RunPlace),
 }
 
 /// How a look through a lane ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Looked {
-    /// At this message.
+    /// It stopped at this message.
     Stopped(Stand),
-    /// Before this page, which is on disk alone.
+    /// It reached this page, which is on disk alone.
     OnDisk(PageId),
-    /// All of them were looked at.
+    /// It reached the end.
     End,
 }
 
-/// The front of a list whose messages may be on disk.
+/// The front of a list of messages that may be on disk.
 pub(crate) enum Front<T> {
     /// A message in memory.
     Entry(T),
     /// A message that has to be read.
     OnDisk,
-    /// Nothing.
+    /// No message at all.
     Nothing,
 }
 
 impl Part {
-    /// The number of its first message, or one below; 0 where it has none.
+    /// A lower bound of the sequence numbers; 0 for an empty part.
     pub(crate) fn start(&self) -> u64 {
         match self {
             Part::Memory(run) => run.front().map_or(0, |entry| entry.envelope.sequence),
@@ -92,8 +93,8 @@ impl Part {
 }
 
 impl PriorityLane {
-    /// The message that came back and stands before all that did not. One that was selected from between others may
-    /// stand behind some.
+    /// The first released message, if it precedes all fresh ones. One that a consumer had selected from
+    /// between others may stand behind some of them.
     #[inline]
     fn first_released(&self) -> Option<(u64, &Entry)> {
         let (sequence, entry) = self.released.first_key_value()?;
@@ -131,8 +132,8 @@ impl PriorityLane {
         entry.map_or(Front::Nothing, Front::Entry)
     }
 
-    /// Calls `look` with the messages in memory from number `mark` on, in order, until it says that it has seen enough
-    /// or one has to be read.
+    /// Calls `look` with the messages in memory from sequence number `mark` on, in order, until it returns
+    /// `true` or a message has to be read.
     pub(crate) fn look_from(&self, mark: u64, mut look: impl FnMut(&Entry) -> bool) -> Looked {
         let mut released = self.released.range(mark..).peekable();
         for (at, part) in self.parts.iter().enumerate() {
@@ -171,7 +172,8 @@ impl PriorityLane {
         }
     }
 
-    /// Takes a message out of its place; tells too whether it stood before all that did not come back.
+    /// Takes a message out of its place. Also returns `false` if it stood among fresh messages and leaves a
+    /// hole.
     pub(crate) fn take_at(&mut self, stand: Stand) -> Option<(Entry, bool)> {
         let (at, place) = match stand {
             Stand::Released(sequence) => return self.released.remove(&sequence).map(|entry| (entry, true)),
@@ -184,7 +186,7 @@ impl PriorityLane {
         Some((entry, is_first))
     }
 
-    /// Finds a message in memory by its number.
+    /// Finds a message in memory by its sequence number.
     pub(crate) fn entry(&self, sequence: u64) -> Option<&Entry> {
         let mut runs = self.parts.iter().filter_map(|part| match part {
             Part::Memory(run) => Some(run),
@@ -193,7 +195,7 @@ impl PriorityLane {
         self.released.get(&sequence).or_else(|| runs.find_map(|run| run.find(sequence)))
     }
 
-    /// Takes a message out that is in memory, wherever it stands.
+    /// Takes a message out of memory, wherever it stands.
     pub(crate) fn take(&mut self, sequence: u64) -> Option<Entry> {
         if let Some(entry) = self.released.remove(&sequence) {
             return Some(entry);
@@ -207,7 +209,7 @@ impl PriorityLane {
         Some(entry)
     }
 
-    /// Removes a part that became empty. Parts on both sides of it are on disk.
+    /// Removes a part that became empty. Its neighbours are on disk.
     fn drop_empty(&mut self, at: usize) {
         if self.parts.len() < 2 || !matches!(self.parts.get(at), Some(Part::Memory(run)) if run.is_empty()) {
             return;
@@ -224,8 +226,8 @@ impl PriorityLane {
         self.parts.push_back(Part::Memory(run));
     }
 
-    /// Bytes that could be cut from the newest part while `keep` bytes stay at the front, and bytes of that part that
-    /// have to stay.
+    /// The bytes that can be cut from the newest part if `keep` bytes stay at the front, and the bytes of
+    /// that part that have to stay.
     pub(crate) fn cuttable(&self, keep: usize) -> (usize, usize) {
         let Some(Part::Memory(newest)) = self.parts.back() else { return (0, 0) };
         let mut keep = keep;
@@ -241,8 +243,8 @@ impl PriorityLane {
         (newest.memory().saturating_sub(keep), keep)
     }
 
-    /// Cuts `goal` bytes of the newest part into pages, if that part is in memory; the first `keep` bytes of it stay.
-    /// `paged` makes the pages, and returns the messages that it cannot put into one.
+    /// Cuts `goal` bytes of the newest part into pages, if that part is in memory; its first `keep` bytes
+    /// stay. `paged` makes the pages, and returns the messages that it could not use.
     pub(crate) fn cut(&mut self, keep: usize, goal: usize, paged: impl FnOnce(Run) -> (Vec<PagePart>, Run)) {
         let Some(Part::Memory(newest)) = self.parts.back_mut() else { return };
         let mut newest = std::mem::take(newest);
@@ -254,9 +256,9 @@ impl PriorityLane {
         self.append(newest);
     }
 
-    /// Cuts what is in memory below number `mark`, neither among the first `keep` bytes nor in the newest part: those
-    /// who look through the lane have passed it. `paged` makes the pages, and returns the messages that it cannot put
-    /// into one; it is told whether the cut ends with a part.
+    /// Cuts the messages in memory below number `mark` into pages, except the first `keep` bytes and the
+    /// newest part: all seekers have passed them. `paged` makes the pages, and returns the messages that it
+    /// could not use; it also gets whether the cut ends with a part.
     pub(crate) fn cut_between(
         &mut self,
         keep: usize,
@@ -271,7 +273,7 @@ impl PriorityLane {
                     keep = keep.saturating_sub(part.memory);
                     self.parts.push_back(Part::Page(part));
                 }
-                // It can be the only part, and empty.
+                // The only part may be empty.
                 Part::Memory(run) if at == newest && self.parts.is_empty() => {
                     self.parts.push_back(Part::Memory(run));
                 }
@@ -292,7 +294,7 @@ impl PriorityLane {
         }
     }
 
-    /// Puts messages in the place of a page.
+    /// Replaces a page by its messages.
     pub(crate) fn replace(&mut self, id: PageId, run: Run) {
         let Some(at) = self.find(id) else { return };
         let later = self.parts.split_off(at);
@@ -314,7 +316,7 @@ impl PriorityLane {
         }
     }
 
-    /// Finds a page of the lane as [`PriorityLane::part`] does, to change it.
+    /// The same part as [`PriorityLane::part`], to be changed.
     pub(crate) fn part_mut(&mut self, id: PageId) -> Option<&mut PagePart> {
         let at = self.find(id)?;
         match self.parts.get_mut(at) {
@@ -327,7 +329,8 @@ impl PriorityLane {
         self.parts.iter().position(|part| matches!(part, Part::Page(part) if part.id == id))
     }
 
-    /// Asks for a page that is on disk alone and was not asked for, and for those that follow it, `count` in all.
+    /// Requests a page that is on disk alone and not being read yet, and the pages that follow it, `count` in
+    /// all.
     pub(crate) fn ask_for(
         &mut self,
         id: PageId,
@@ -349,7 +352,7 @@ impl PriorityLane {
         }
     }
 
-    /// Asks for the pages at the front until so many bytes are or will be in memory there.
+    /// Requests the pages at the front, until `goal` bytes are in memory there or being read.
     pub(crate) fn ask(&mut self, goal: usize, pages: &Pages, asked: &mut Vec<(PageId, PageSource)>) {
         let mut ahead = 0;
         for part in &mut self.parts {
@@ -371,7 +374,7 @@ impl PriorityLane {
         }
     }
 
-    /// Puts messages behind all others.
+    /// Adds messages behind all others.
     pub(crate) fn append(&mut self, run: Run) {
         if run.is_empty() {
             return;
@@ -398,8 +401,8 @@ mod tests {
     #[test]
     fn what_stays_at_the_front_stays_of_the_oldest() {
         let one = entry(Lsn(1), b"body").memory();
-        // Parts as messages in memory, or as the bytes of a page; bytes that are to stay; what can be cut of the
-        // newest, and what stays of it.
+        // Parts, as messages in memory or as bytes of a page; bytes that have to stay; bytes of the newest
+        // part that can be cut, and that stay.
         for (parts, keep, expected) in [
             (&[][..], 0, (0, 0)),
             (&[Ok(3)], 0, (3 * one, 0)),

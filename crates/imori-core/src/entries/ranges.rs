@@ -1,24 +1,24 @@
-//! A set of numbers of which many follow each other.
+//! A set of numbers, many of which are consecutive.
 
-/// Numbers, as ranges that rise and do not touch.
+/// A set of numbers, stored as rising ranges that do not touch.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Ranges(Vec<(u64, u64)>);
 
 impl Ranges {
-    /// Tells whether nothing is in it.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Tells whether `number` is in it.
+    /// Whether `number` is in the set.
     #[must_use]
     pub fn contains(&self, number: u64) -> bool {
         let at = self.0.partition_point(|(_, last)| *last < number);
         self.0.get(at).is_some_and(|(first, _)| *first <= number)
     }
 
-    /// Puts in one number; false where it was there.
+    /// Inserts a number; `false` if it was there.
     pub fn insert(&mut self, number: u64) -> bool {
         let at = self.0.partition_point(|(_, last)| *last < number);
         let follows = at
@@ -52,12 +52,12 @@ impl Ranges {
         true
     }
 
-    /// The ranges, first and last number of each, rising.
+    /// The ranges as first and last number, in rising order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
         self.0.iter().copied()
     }
 
-    /// How many ranges there are.
+    /// Number of ranges.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -65,7 +65,7 @@ impl Ranges {
 }
 
 impl FromIterator<(u64, u64)> for Ranges {
-    /// Takes ranges that rise and do not touch.
+    /// Takes rising ranges that do not touch.
     fn from_iter<I: IntoIterator<Item = (u64, u64)>>(ranges: I) -> Ranges {
         Ranges(ranges.into_iter().collect())
     }

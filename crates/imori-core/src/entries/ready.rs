@@ -1,18 +1,18 @@
-//! The messages that wait to be given out, in order, in memory or on disk.
+//! The ready messages of a queue, in order, in memory or on disk.
 
 use super::entry::Entry;
 use super::pages::{PageId, PageSource, Pages};
 use super::priority_lane::{Front, PagePart, Part, PriorityLane, Stand};
 use super::run::Run;
 
-/// Waiting messages: the highest priority first, then by sequence number.
+/// Ready messages: the highest priority first, then by sequence number.
 #[derive(Debug)]
 pub(crate) struct Ready {
     /// A lane for each priority, the highest first.
     lanes: Vec<PriorityLane>,
     len: usize,
     body_bytes: u64,
-    /// The number of messages in memory, and the bytes that they keep there.
+    /// The number of messages in memory, and the bytes that they occupy.
     len_in_memory: usize,
     memory: usize,
 }
@@ -32,7 +32,7 @@ impl Ready {
         self.len_in_memory
     }
 
-    /// Tells whether the first message is in memory.
+    /// Whether the first message is in memory.
     pub(crate) fn has_front(&self) -> bool {
         let mut fronts = self.lanes.iter().map(PriorityLane::front);
         fronts
@@ -44,12 +44,12 @@ impl Ready {
         self.len == 0
     }
 
-    /// Bytes of all bodies that wait, as far as that is known.
+    /// Bytes of the bodies of all messages, as far as they are known.
     pub(crate) fn body_bytes(&self) -> u64 {
         self.body_bytes
     }
 
-    /// Bytes of memory that those keep that are there.
+    /// Bytes that the messages in memory occupy.
     pub(crate) fn memory(&self) -> usize {
         self.memory
     }
@@ -61,7 +61,7 @@ impl Ready {
         }
     }
 
-    /// Puts a message back to where it was taken from.
+    /// Puts a message back in its place.
     pub(crate) fn put_back(&mut self, entry: Entry) {
         self.count(&entry);
         if let Some(lane) = self.lane(entry.envelope.priority) {
@@ -69,15 +69,15 @@ impl Ready {
         }
     }
 
-    /// Takes the message that is next, unless that has to be read first.
+    /// Takes the next message, unless it has to be read first.
     pub(crate) fn pop(&mut self) -> Option<Entry> {
         let entry = first(self.lanes.iter_mut().map(PriorityLane::pop))?;
         self.uncount(&entry);
         Some(entry)
     }
 
-    /// Takes the message that goes first when there are too many, the oldest of the lowest priority, unless that
-    /// has to be read first.
+    /// Takes the message that is dropped first on overflow, the oldest of the lowest priority, unless it has
+    /// to be read first.
     pub(crate) fn pop_to_drop(&mut self) -> Option<Entry> {
         let entry = first(self.lanes.iter_mut().rev().map(PriorityLane::pop))?;
         self.uncount(&entry);
@@ -89,7 +89,7 @@ impl Ready {
         self.lanes.iter().filter_map(|lane| entry_of(lane.front()))
     }
 
-    /// Takes a front message that `is_due`, if there is one.
+    /// Takes a front message for which `is_due` holds, if there is one.
     pub(crate) fn pop_if(&mut self, is_due: impl Fn(&Entry) -> bool) -> Option<Entry> {
         let lane = self.lanes.iter_mut().find(|lane| entry_of(lane.front()).is_some_and(&is_due))?;
         let entry = entry_of(lane.pop())?;
@@ -97,33 +97,34 @@ impl Ready {
         Some(entry)
     }
 
-    /// Finds a message in memory by its priority and its number.
+    /// Finds a message in memory by its priority and sequence number.
     pub(crate) fn find(&self, priority: u8, sequence: u64) -> Option<&Entry> {
         self.lanes.get(self.at(priority)?)?.entry(sequence)
     }
 
-    /// The priority of a message that came back, if it waits.
+    /// The priority of a released message, if it is ready.
     pub(crate) fn priority_of_released(&self, sequence: u64) -> Option<u8> {
         let mut lanes = self.lanes_by_priority();
         lanes.find(|(_, lane)| lane.released.contains_key(&sequence)).map(|(priority, _)| priority)
     }
 
-    /// Takes a message out that is in memory, wherever it stands.
+    /// Takes a message out of memory, wherever it stands.
     pub(crate) fn take(&mut self, priority: u8, sequence: u64) -> Option<Entry> {
         let entry = self.lane(priority)?.take(sequence)?;
         self.uncount(&entry);
         Some(entry)
     }
 
-    /// Takes a message out of its place; tells too whether it stood before all that did not come back.
+    /// Takes a message out of its place. Also returns `false` if it stood among fresh messages and leaves a
+    /// hole.
     pub(crate) fn take_at(&mut self, priority: u8, stand: Stand) -> Option<(Entry, bool)> {
         let taken = self.lane(priority)?.take_at(stand)?;
         self.uncount(&taken.0);
         Some(taken)
     }
 
-    /// Cuts what is in memory of each priority below a mark of it, neither among the first `keep` bytes nor in its
-    /// newest part. `paged` is called as by [`Ready::cut`], and told whether the cut ends with a part.
+    /// Cuts the messages in memory below the `mark` of their priority, except the first `keep` bytes and the
+    /// newest part. `paged` works as in [`Ready::cut`], and also gets whether the cut ends with a part.
     pub(crate) fn cut_between(
         &mut self,
         keep: usize,
@@ -145,7 +146,7 @@ impl Ready {
         self.memory -= change.1;
     }
 
-    /// Asks for a page, and for some of those that follow it.
+    /// Requests a page and the pages that follow it, `count` in all.
     pub(crate) fn ask_for(
         &mut self,
         (priority, id): (u8, PageId),
@@ -158,9 +159,9 @@ impl Ready {
         }
     }
 
-    /// Cuts messages off the newest of the priority that has most of them in memory. `paged` is called with the
-    /// priority and what is cut: it makes pages of it, and gives back what it cannot. Nothing is cut that is less
-    /// than `least`.
+    /// Cuts the newest messages of the priority that has most of them in memory. `paged` gets the priority
+    /// and the cut messages; it makes pages of them, and returns the messages that it could not use. Nothing
+    /// is cut if that would be less than `least` bytes.
     pub(crate) fn cut(
         &mut self,
         (keep, keep_below, goal, least): (usize, usize, usize, usize),
@@ -189,8 +190,8 @@ impl Ready {
         self.memory -= change.1;
     }
 
-    /// Returns the pages to read: as much as is read ahead of the highest priority that has any messages, and the
-    /// front of the others.
+    /// Requests the pages to read: `ahead` bytes of the highest priority that has messages, and the first
+    /// page of each other priority.
     pub(crate) fn ask(&mut self, ahead: usize, pages: &Pages) -> Vec<(PageId, PageSource)> {
         let mut asked = Vec::new();
         let mut goal = ahead;
@@ -206,14 +207,14 @@ impl Ready {
         self.lanes.get(self.at(priority)?)?.part(id)
     }
 
-    /// Notes that a page is not being read.
+    /// Notes that a page is no longer being read.
     pub(crate) fn forget_asked(&mut self, priority: u8, id: PageId) {
         if let Some(part) = self.lane(priority).and_then(|lane| lane.part_mut(id)) {
             part.is_asked = false;
         }
     }
 
-    /// Puts messages in the place of a page that was on disk alone.
+    /// Replaces a page that was on disk alone by its messages.
     pub(crate) fn replace(&mut self, priority: u8, id: PageId, run: Run) {
         let Some(part) = self.part(priority, id).copied() else { return };
         self.len = self.len + run.len() - part.len as usize;
@@ -225,7 +226,7 @@ impl Ready {
         }
     }
 
-    /// Puts parts behind all others, as after a restart.
+    /// Adds a part behind all others, as after a restart.
     pub(crate) fn restore(&mut self, priority: u8, part: Part) {
         match &part {
             Part::Memory(run) => {
@@ -246,23 +247,23 @@ impl Ready {
         }
     }
 
-    /// Each priority, the highest first.
+    /// The lane of each priority, the highest first.
     pub(crate) fn lanes_mut(&mut self) -> impl Iterator<Item = &mut PriorityLane> {
         self.lanes.iter_mut()
     }
 
-    /// Each priority, the highest first.
+    /// The lane of each priority, the highest first.
     pub(crate) fn lanes(&self) -> impl Iterator<Item = &PriorityLane> {
         self.lanes.iter()
     }
 
-    /// Each priority with its number, the highest first.
+    /// The lanes with their priorities, the highest first.
     pub(crate) fn lanes_by_priority(&self) -> impl Iterator<Item = (u8, &PriorityLane)> {
         let highest = u8::try_from(self.lanes.len() - 1).unwrap_or(u8::MAX);
         (0..=highest).rev().zip(&self.lanes)
     }
 
-    /// For how many messages there is room without growing.
+    /// Number of messages that fit without growing.
     #[cfg(test)]
     pub(crate) fn capacity(&self) -> usize {
         let parts = self.lanes.iter().flat_map(|lane| &lane.parts);
@@ -293,7 +294,7 @@ impl Ready {
     }
 }
 
-/// The first message; none where one before it has to be read.
+/// The first message; `None` if a message before it has to be read.
 fn first(fronts: impl Iterator<Item = Front<Entry>>) -> Option<Entry> {
     for front in fronts {
         match front {

@@ -1,17 +1,17 @@
-//! Entries in memory that follow each other: they grow and are cut by pieces, so that a long run never moves
-//! all of them at once.
+//! A run of consecutive entries in memory. It grows and is cut in pieces, so that a long run never moves all
+//! of its entries at once.
 
 use std::collections::VecDeque;
 
 use super::entry::Entry;
 
-/// Entries of a piece: large enough to be rare, small enough to be given back soon.
+/// Entries of a piece: large enough that pieces are few, small enough that memory is soon given back.
 const PIECE_LEN: usize = 256;
 
 /// Entries for which an empty queue keeps room: many queues are empty most of the time.
 const PIECE_KEPT: usize = 32;
 
-/// The place of an entry in a run: its piece, and its index there.
+/// The place of an entry in a run: its piece, and its index in that piece.
 pub(crate) type RunPlace = (usize, usize);
 
 /// Entries in order.
@@ -44,7 +44,7 @@ impl Run {
         self.len == 0
     }
 
-    /// Bytes of memory that the entries keep.
+    /// Bytes of memory that the entries occupy.
     pub(crate) fn memory(&self) -> usize {
         self.memory
     }
@@ -58,7 +58,7 @@ impl Run {
                 last.entries.push_back(entry);
                 last.memory += memory;
             }
-            // The first piece grows with its queue; those of a long queue come whole.
+            // The first piece grows with its queue; later pieces are allocated whole.
             Some(_) => {
                 let mut entries = VecDeque::with_capacity(PIECE_LEN);
                 entries.push_back(entry);
@@ -86,7 +86,7 @@ impl Run {
         Some(entry)
     }
 
-    /// The entries from this number on, each with its place. Numbers rise in a run.
+    /// The entries from sequence number `mark` on, each with its place. Numbers rise in a run.
     pub(crate) fn from(&self, mark: u64) -> impl Iterator<Item = (RunPlace, &Entry)> {
         let is_before = |entry: &Entry| entry.envelope.sequence < mark;
         let first = self.pieces.partition_point(|piece| piece.entries.back().is_none_or(is_before));
@@ -102,7 +102,7 @@ impl Run {
         self.pieces.iter().position(|piece| !piece.entries.is_empty()).map(|piece| (piece, 0))
     }
 
-    /// Takes the entry out that stands at this place.
+    /// Takes out the entry at this place.
     pub(crate) fn take_at(&mut self, (piece, index): RunPlace) -> Option<Entry> {
         let is_last = self.pieces.len() == 1;
         let of = self.pieces.get_mut(piece)?;
@@ -117,12 +117,12 @@ impl Run {
         Some(entry)
     }
 
-    /// Finds an entry by its number.
+    /// Finds an entry by its sequence number.
     pub(crate) fn find(&self, sequence: u64) -> Option<&Entry> {
         self.iter().find(|entry| entry.envelope.sequence == sequence)
     }
 
-    /// Takes an entry out, wherever it stands.
+    /// Takes out an entry, wherever it stands.
     pub(crate) fn take_out(&mut self, sequence: u64) -> Option<Entry> {
         let is_it = |entry: &Entry| entry.envelope.sequence == sequence;
         let mut pieces = self.pieces.iter_mut().enumerate();
@@ -143,7 +143,7 @@ impl Run {
         Some(entry)
     }
 
-    /// Puts `later` behind.
+    /// Appends `later`.
     pub(crate) fn append(&mut self, later: Run) {
         self.len += later.len;
         self.memory += later.memory;
@@ -151,7 +151,7 @@ impl Run {
         self.pieces.extend(later.pieces.into_iter().filter(|piece| !piece.entries.is_empty()));
     }
 
-    /// Cuts off the first entries, so many that they keep at least `memory` bytes, or all.
+    /// Cuts off the first entries, until they occupy at least `memory` bytes.
     pub(crate) fn cut(&mut self, memory: usize) -> Run {
         let mut first = Run::default();
         while first.memory < memory {
@@ -177,7 +177,7 @@ impl Run {
         first
     }
 
-    /// Cuts off the entries below this number. Numbers rise in a run.
+    /// Cuts off the entries below sequence number `mark`. Numbers rise in a run.
     pub(crate) fn cut_before(&mut self, mark: u64) -> Run {
         let mut first = Run::default();
         let is_before = |entry: &Entry| entry.envelope.sequence < mark;
@@ -217,7 +217,7 @@ impl Run {
         self.pieces.into_iter().flat_map(|piece| piece.entries)
     }
 
-    /// For how many entries there is room without growing.
+    /// Number of entries that fit without growing.
     #[cfg(test)]
     pub(crate) fn capacity(&self) -> usize {
         self.pieces.iter().map(|piece| piece.entries.capacity()).sum()
@@ -236,7 +236,7 @@ mod tests {
     use crate::confirm::Lsn;
     use crate::queue::entry;
 
-    /// So many messages of one size, from this number on.
+    /// A run of `len` messages of one size, with records from `first` on.
     fn run(first: u64, len: u64) -> Run {
         let mut run = Run::default();
         run.extend((first..first + len).map(|lsn| entry(Lsn(lsn), b"body")));
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn a_cut_takes_just_enough_from_the_front() {
         let one = entry(Lsn(1), b"body").memory();
-        // How many there are, how many bytes are to be cut off, and how many messages that are.
+        // Number of messages, bytes to cut off, and the number of messages that takes.
         for (len, memory, expected) in [
             (3, 0, 0),
             (3, 1, 1),

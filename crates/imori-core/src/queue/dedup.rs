@@ -14,8 +14,8 @@ use crate::delivery::DedupEntry;
 use crate::memory::Gauge;
 use crate::time::Time;
 
-/// Bytes that an id costs beside its text: entries in two trees, whose nodes are two thirds full, and in a
-/// queue, plus two reference counts and the allocator's rounding.
+/// Bytes that an id costs beside its text: entries in two trees with nodes two thirds full, and in a queue,
+/// plus two reference counts and the allocator's rounding.
 const ID_CHARGE: usize =
     (size_of::<(Id, Time, Lsn)>() + size_of::<(Lsn, Id)>()) * 3 / 2 + size_of::<Id>() + 32;
 

@@ -44,7 +44,7 @@ pub struct RareEffects {
 }
 
 impl Effects {
-    /// No effects yet, of a change whose dead letters may take this many bytes of the disk.
+    /// No effects yet, of a change that may write this many bytes of dead letters.
     pub fn within(bytes: usize) -> Effects {
         Effects { room: Some(bytes), ..Effects::default() }
     }

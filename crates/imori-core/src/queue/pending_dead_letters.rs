@@ -19,7 +19,7 @@ pub(crate) struct PendingDeadLetters {
 }
 
 impl PendingDeadLetters {
-    /// Creates an empty list whose first retry counts from `now`.
+    /// Creates an empty list; the time to the first retry counts from `now`.
     pub(crate) fn new(now: Time) -> PendingDeadLetters {
         PendingDeadLetters { of: BTreeMap::new(), memory: 0, retry: now.after(RETRY_AFTER) }
     }

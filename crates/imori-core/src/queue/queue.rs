@@ -72,7 +72,7 @@ pub struct Queue {
     pub(crate) pending_dead_letters: Option<Box<PendingDeadLetters>>,
     /// The pages of the queue on disk.
     pub(crate) pages: Pages,
-    /// Number of pages being written whose entries are no longer in memory.
+    /// Number of pages being written from entries that left memory.
     pub(crate) writing: usize,
     /// Number of pages being written as copies: the queue also has their entries elsewhere.
     pub(crate) copying: usize,
@@ -107,7 +107,7 @@ pub struct Queue {
     /// The waiting message that is sampled to measure waiting time.
     pub(crate) wait_sample: WaitSample,
     pub(crate) last_used: Time,
-    /// Number of unsettled deliveries whose room is charged.
+    /// Number of unsettled deliveries that are charged for room.
     pub(crate) room_charged: usize,
     /// The earliest wake-up that was requested and has not come.
     pub(crate) wake_up: Option<Time>,

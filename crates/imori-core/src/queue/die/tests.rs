@@ -18,7 +18,7 @@ use crate::queue::Arrival;
 /// Bytes of disk that one dead letter of these tests takes.
 const ONE: usize = MOVED_BYTES;
 
-/// A durable queue with a reader, whose messages have records 1, 2, and so on.
+/// A durable queue with a reader; the messages have records 1, 2, and so on.
 fn durable(settings: QueueSettings) -> Stage {
     let mut stage = Stage::with_reader(settings, UNLIMITED);
     stage.queue.make_durable(DurableQueueId(7));
