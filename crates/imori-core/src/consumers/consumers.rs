@@ -1,4 +1,4 @@
-//! The consumers of a queue, and which of them is served next.
+//! The consumers of a queue, and the choice of the next one to serve.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,76 +14,77 @@ use crate::delivery::Delivery;
 use crate::id::Reader;
 use crate::message::MessageView;
 
-/// Why a consumer was not added.
+/// The reason why a consumer was not added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConsumeRefusal {
     /// Another consumer has the queue for itself.
     Exclusive,
     /// The consumer wants the queue for itself but others read it.
     InUse,
-    /// The consumer wants the queue for itself, but one consumer at a time gets deliveries there anyway.
+    /// The consumer wants the queue for itself, but the queue has a single active consumer anyway.
     SingleActive,
     /// The queue is about to be deleted.
     Retired,
 }
 
-/// The consumers of a queue: in turn among equals, the higher priority first.
+/// The consumers of a queue: the highest priority first, equals in turn.
 ///
-/// Of a queue with a single active consumer the first gets all deliveries for as long as it is there. When it goes, the
-/// one of the highest priority takes its place, of equals the one that came first.
+/// A queue with a single active consumer gives all deliveries to the first consumer for as long as it stays.
+/// Its successor is the consumer with the highest priority; among equals, the one that came first.
 #[derive(Debug, Default)]
 pub(crate) struct Consumers {
     all: HashMap<Reader, Consumer, FixedState>,
-    /// Consumers that can take more, by falling priority; of equals the longest wait comes first.
+    /// Consumers that can take more, by falling priority; among equals, the longest wait comes first.
     turns: BTreeMap<Turn, Reader>,
     last_turn: u64,
     exclusive: Option<Reader>,
     is_single_active: bool,
-    /// The consumer that gets deliveries, where one at a time does.
+    /// The single active consumer, if the queue is of that kind.
     active: Option<Reader>,
     last_arrival: u64,
-    /// How many of them do not take just what comes first.
+    /// Number of seekers: consumers that do not take messages in order.
     seekers_len: usize,
-    /// How far those have looked.
+    /// How far the seekers have looked.
     seekers: Seekers,
-    /// Which of them has which group of messages, once a message was in one.
+    /// The consumer of each group of messages; `None` until the queue had a message in a group.
     groups: Option<Box<Groups>>,
-    /// How many of those that can take more take what comes first.
+    /// Number of consumers that can take more and are not seekers.
     plain_turns: usize,
 }
 
 #[derive(Debug)]
 struct Consumer {
     priority: i32,
-    /// The number of this consumer, counted in the order in which they came.
+    /// The number of this consumer in the order of arrival.
     arrival: u64,
     /// `None` while it can take no more.
     turn: Option<Turn>,
-    /// How far it has looked, of one that selects or browses, or must not have all; others take what comes first.
+    /// The seeker of a consumer that selects, browses or must not have all messages; `None` if it takes
+    /// messages in order.
     seeker: Option<SeekerId>,
     /// The consumer sees messages and takes none.
     is_browser: bool,
 }
 
-/// Where a consumer that can take more stands in turn.
+/// The place in turn of a consumer that can take more.
 pub(crate) type Turn = (Reverse<i32>, u64);
 
-/// How a message is offered.
+/// The position from which a message is offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stance {
-    /// As the first that waits, of this priority.
+    /// It is the first ready message, of this priority.
     Front(u8),
-    /// As a new one, while messages below this number wait, or none where it is `None`.
+    /// It is new. Messages below this number are ready before it, or no message if this is `None`.
     Fresh(Option<u64>),
 }
 
 impl Consumers {
-    /// No consumers yet, of a queue where one at a time gets deliveries, or all do.
+    /// Creates an empty set of consumers, for a queue with or without a single active consumer.
     pub(crate) fn new(is_single_active: bool) -> Consumers {
         Consumers { is_single_active, ..Consumers::default() }
     }
 
-    /// The only consumer that gets deliveries, where one at a time does.
+    /// The single active consumer, if the queue is of that kind and has a consumer.
     pub(crate) fn active(&self) -> Option<Reader> {
         self.active
     }
@@ -135,7 +136,7 @@ impl Consumers {
         self.wake(reader);
     }
 
-    /// Forgets a consumer; tells whether it was one.
+    /// Removes a consumer; returns whether it was there.
     pub(crate) fn remove(&mut self, reader: Reader) -> bool {
         let Some(consumer) = self.all.remove(&reader) else {
             return false;
@@ -161,7 +162,7 @@ impl Consumers {
         true
     }
 
-    /// Tells whether one that takes what comes first can take more.
+    /// Whether a consumer that takes messages in order can take more.
     #[inline]
     pub(crate) fn has_plain(&self) -> bool {
         match self.active.filter(|_| self.is_single_active) {
@@ -173,37 +174,37 @@ impl Consumers {
         }
     }
 
-    /// Tells whether somebody can take more.
+    /// Whether any consumer can take more.
     #[inline]
     pub(crate) fn has_any(&self) -> bool {
         !self.turns.is_empty()
     }
 
-    /// Tells whether any of them does not take just what comes first.
+    /// Whether any consumer is a seeker.
     #[inline]
     pub(crate) fn has_seekers(&self) -> bool {
         self.seekers_len > 0
     }
 
-    /// The first consumer in turn. The queue has no selectors, browsers or single active consumer.
+    /// The first consumer in turn. The queue must not have seekers or a single active consumer.
     #[inline]
     pub(crate) fn first(&self) -> Option<Reader> {
         debug_assert!(self.seekers_len == 0 && !self.is_single_active, "they would have to be asked");
         self.turns.first_key_value().map(|(_, reader)| *reader)
     }
 
-    /// Notes that the first in turn has been served, where there are no groups: the next of its priority comes.
+    /// Notes that the first in turn was served, without groups: the next of its priority comes.
     #[inline]
     pub(crate) fn served_in_turn(&mut self, reader: Reader) {
-        // Alone, its turn is next again.
+        // A consumer alone would be next again.
         if self.turns.len() > 1 && !self.is_single_active {
             self.wait(reader);
             self.wake(reader);
         }
     }
 
-    /// The next in turn behind `after` to whom a message may be offered: who gets deliveries, can take more, and wants
-    /// the message. A browser is offered nothing, as it would take nothing.
+    /// The next consumer behind `after` that may be offered a message: it gets deliveries, can take more, and
+    /// wants the message. A browser is offered nothing, as it would take nothing.
     #[inline]
     pub(crate) fn next(
         &self,
@@ -225,7 +226,7 @@ impl Consumers {
         })
     }
 
-    /// Tells whether the group of a message, if it is in one, lets this consumer have it, or somebody who is none.
+    /// Whether the group of a message, if it has one, lets `reader` (`None` for a get) have it.
     #[inline]
     pub(crate) fn may_have(&self, reader: Option<Reader>, delivery: &Delivery<'_>) -> bool {
         match &self.groups {
@@ -234,13 +235,14 @@ impl Consumers {
         }
     }
 
-    /// Tells whether groups of messages are kept together.
+    /// Whether groups of messages are kept together.
     #[inline]
     pub(crate) fn has_groups(&self) -> bool {
         self.groups.is_some()
     }
 
-    /// Keeps groups of messages together from now on. Then each consumer looks on its own for what it may have.
+    /// Keeps groups of messages together from now on. Each consumer gets a seeker of its own, to find what it
+    /// may have.
     #[cold]
     pub(crate) fn begin_groups(&mut self) {
         self.groups.get_or_insert_default();
@@ -250,7 +252,7 @@ impl Consumers {
         }
     }
 
-    /// Notes a delivery that is not settled.
+    /// Notes an unsettled delivery.
     #[inline]
     pub(crate) fn note_out(&mut self, message: &MessageView<'_>) {
         if let Some(groups) = &mut self.groups {
@@ -258,7 +260,7 @@ impl Consumers {
         }
     }
 
-    /// Notes that a delivery is settled, whatever came of it.
+    /// Notes that a delivery is settled, with whatever outcome.
     #[inline]
     pub(crate) fn note_back(&mut self, message: &MessageView<'_>) {
         if let Some(groups) = &mut self.groups {
@@ -274,7 +276,7 @@ impl Consumers {
         }
     }
 
-    /// Notes that groups may have become free, and from where on somebody may want messages now.
+    /// Notes that groups may have become free. From `passed` on, seekers may want messages that they passed.
     fn note_freed(&mut self, passed: Option<u64>) {
         self.groups.take_if(|groups| self.all.is_empty() && groups.is_empty());
         if let Some(passed) = passed {
@@ -286,8 +288,8 @@ impl Consumers {
         self.seekers.all_mut().for_each(|seeker| seeker.look_again_from(sequence));
     }
 
-    /// Notes that a consumer refused a message that came back; false where it refused too many before. It does not get
-    /// that again, and where it took what comes first it looks from now on for what it did not refuse.
+    /// Notes that a consumer refused a message, which was released; `false` if it refused too many before.
+    /// The consumer does not get it again; it becomes a seeker with a look of its own.
     pub(crate) fn refuse(&mut self, reader: Reader, sequence: u64) -> bool {
         self.part(reader).is_none_or(|seeker| self.seekers.refuse(seeker, sequence))
     }
@@ -313,7 +315,7 @@ impl Consumers {
         Some(own)
     }
 
-    /// The next in turn behind `after` that does not take just what comes first.
+    /// The next seeker in turn behind `after`.
     pub(crate) fn next_seeker(&self, after: Option<Turn>) -> Option<(Turn, Reader)> {
         let is_seeker =
             |reader: &Reader| self.all.get(reader).is_some_and(|consumer| consumer.seeker.is_some());
@@ -325,26 +327,27 @@ impl Consumers {
         self.turns.range((from, Bound::Unbounded)).map(|(turn, reader)| (*turn, *reader))
     }
 
-    /// Lends what a consumer knows of how far it has looked; it is given back by [`Consumers::give_back`].
+    /// Lends the seeker of a consumer, until [`Consumers::give_back`] returns it.
     pub(crate) fn lend(&mut self, reader: Reader) -> Option<Box<Seeker>> {
         self.seekers.lend(self.all.get(&reader)?.seeker?)
     }
 
-    /// Takes back what was lent.
+    /// Takes back a seeker that was lent.
     pub(crate) fn give_back(&mut self, reader: Reader, seeker: Box<Seeker>) {
         if let Some(id) = self.all.get(&reader).and_then(|consumer| consumer.seeker) {
             self.seekers.give_back(id, seeker);
         }
     }
 
-    /// Tells whether a consumer selects or browses, and has looked at all messages below this number.
+    /// Whether a consumer is a seeker that has looked at all messages below this number.
     pub(crate) fn has_looked_through(&self, reader: Reader, end: u64) -> bool {
         let seeker = self.all.get(&reader).and_then(|consumer| self.seekers.find(consumer.seeker?));
         seeker.is_some_and(|seeker| seeker.is_at(end))
     }
 
-    /// Notes that a new message was offered to all who select, can take more and had looked at all before `end`: they
-    /// do not want it. Tells whether somebody waits who has to see it: a browser, or one that drops it.
+    /// Notes that a new message was offered to all selecting consumers that can take more and had looked at
+    /// everything before `end`: they do not want it. Returns whether some seeker still has to see the
+    /// message: a browser, or one that drops what it does not want.
     pub(crate) fn pass(&mut self, end: u64, new_end: u64) -> bool {
         let mut has_others = false;
         for reader in self.turns.values() {
@@ -359,27 +362,27 @@ impl Consumers {
         has_others
     }
 
-    /// The number below which all who look through the queue now have looked at the messages of a priority.
+    /// The number below which all seekers that can take more have looked at the messages of a priority.
     pub(crate) fn least_mark(&self, priority: u8) -> u64 {
         let waiting = self.turns.values();
         let waiting = waiting.filter_map(|reader| self.seekers.find(self.all.get(reader)?.seeker?));
         waiting.map(|seeker| seeker.mark(priority)).min().unwrap_or(u64::MAX)
     }
 
-    /// Notes that a message came back to its place.
+    /// Notes that a message was released.
     pub(crate) fn note_returned(&mut self, priority: u8, sequence: u64) {
         if self.seekers_len > 0 {
             self.seekers.all_mut().for_each(|seeker| seeker.note_returned(priority, sequence));
         }
     }
 
-    /// Tells whether this is one of those that get deliveries.
+    /// Whether this consumer gets deliveries, as the single active one or one of all.
     pub(crate) fn may_be_served(&self, reader: Reader) -> bool {
         let Some(consumer) = self.all.get(&reader) else { return false };
         !self.is_single_active || self.active == Some(reader) || consumer.is_browser
     }
 
-    /// Notes that the consumer whose turn it was has been served with this: the next of its priority comes.
+    /// Notes that the consumer in turn was served with this message: the next of its priority comes.
     pub(crate) fn served(&mut self, reader: Reader, message: &MessageView<'_>) {
         if let Some(groups) = &mut self.groups
             && self.all.get(&reader).is_some_and(|consumer| !consumer.is_browser)
@@ -390,7 +393,7 @@ impl Consumers {
         self.served_in_turn(reader);
     }
 
-    /// Notes that the consumer whose turn it was cannot take more until it is woken.
+    /// Notes that the consumer in turn cannot take more until it is woken.
     pub(crate) fn wait(&mut self, reader: Reader) {
         let Some(consumer) = self.all.get_mut(&reader) else { return };
         if let Some(turn) = consumer.turn.take() {
@@ -399,7 +402,7 @@ impl Consumers {
         }
     }
 
-    /// A consumer can take more again.
+    /// Notes that a consumer can take more again.
     pub(crate) fn wake(&mut self, reader: Reader) {
         if let Some(consumer) = self.all.get_mut(&reader)
             && consumer.turn.is_none()
@@ -412,7 +415,7 @@ impl Consumers {
         }
     }
 
-    /// Tells whether a consumer may be given a message, and wants it.
+    /// Whether a consumer may be given a message, and wants it.
     fn may_take(&self, consumer: &Consumer, delivery: &Delivery<'_>, stance: Stance) -> bool {
         let seeker = match consumer.seeker {
             None => return matches!(stance, Stance::Front(_) | Stance::Fresh(None)),

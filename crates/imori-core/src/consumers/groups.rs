@@ -1,13 +1,13 @@
-//! Groups of messages: all messages of a group go to one consumer, as long as that is there.
+//! Groups of messages: all messages of a group go to one consumer, as long as it is there.
 //!
 //! ```text
-//!         delivered               its consumer goes,             all settled
+//!         delivered               its consumer leaves,           all settled
 //!  free ─────────────► with one ──────────────────────► handed over ───────────► free
-//!                      consumer   or gets its last one  (nobody has it)
+//!                      consumer   or gets its last one  (no owner)
 //! ```
 //!
-//! Groups are told apart by a hash of their names, so that what is remembered of them is bounded: groups of one hash
-//! are one group.
+//! Groups are told apart by a hash of their names, so that the memory for them is bounded: groups with the
+//! same hash are one group.
 
 use std::cell::Cell;
 use std::hash::BuildHasher;
@@ -19,35 +19,35 @@ use crate::id::Reader;
 use crate::limits::GROUPS_MAX;
 use crate::message::{MessageView, Property};
 
-/// The groups of a queue that somebody has.
+/// The groups of a queue that have an owner or unsettled deliveries.
 #[derive(Debug, Default)]
 pub(crate) struct Groups(HashMap<u16, Group, FixedState>);
 
 #[derive(Debug)]
 struct Group {
-    /// The consumer that gets all its messages; `None` while it is handed over.
+    /// The consumer that gets all its messages; `None` while the group is handed over.
     owner: Option<Reader>,
-    /// Deliveries of it that are not settled.
+    /// Number of unsettled deliveries.
     unsettled: u32,
-    /// The lowest number of a message that a consumer passed because another has the group.
+    /// The lowest number of a message that another consumer passed because of the owner.
     passed: Cell<u64>,
 }
 
-/// Tells whether a message is in a group.
+/// Whether a message is in a group.
 #[inline]
 pub(crate) fn is_grouped(message: &MessageView<'_>) -> bool {
     message.properties.has(Property::GroupId)
 }
 
-/// Tells whether a message is the last of its group.
+/// Whether a message is the last of its group.
 #[inline]
 pub(crate) fn ends_group(message: &MessageView<'_>) -> bool {
     message.properties.has(Property::GroupEnd)
 }
 
 impl Groups {
-    /// Tells whether a consumer, or somebody who is none, may have this message: nobody has its group, or the consumer
-    /// has it.
+    /// Whether `reader` (`None` for a get) may take this message: its group is free, or belongs to the
+    /// reader.
     pub(crate) fn allow(&self, reader: Option<Reader>, message: &MessageView<'_>, sequence: u64) -> bool {
         let Some(group) = number(message).and_then(|number| self.0.get(&number)) else { return true };
         let is_allowed = match group.owner {
@@ -60,8 +60,8 @@ impl Groups {
         is_allowed
     }
 
-    /// Notes that a consumer got a message: its group is the consumer's, or nobody's where that was its last one. Gives
-    /// what [`Groups::note_back`] gives.
+    /// Notes that a consumer got a message. The consumer owns its group from now on, or no longer if this was
+    /// the last message. Returns the same as [`Groups::note_back`].
     pub(crate) fn give(&mut self, reader: Reader, message: &MessageView<'_>) -> Option<u64> {
         let number = number(message)?;
         let is_last = ends_group(message);
@@ -69,15 +69,15 @@ impl Groups {
         self.free(number)
     }
 
-    /// Notes a delivery that is not settled.
+    /// Notes an unsettled delivery.
     pub(crate) fn note_out(&mut self, message: &MessageView<'_>) {
         if let Some(group) = number(message).map(|number| self.group(number)) {
             group.unsettled += 1;
         }
     }
 
-    /// Notes that a delivery is settled. Where that frees its group, gives the number from which on somebody may want
-    /// messages now.
+    /// Notes that a delivery is settled. If this frees its group, returns the number from which on other
+    /// consumers may want messages that they passed.
     pub(crate) fn note_back(&mut self, message: &MessageView<'_>) -> Option<u64> {
         let number = number(message)?;
         let group = self.0.get_mut(&number)?;
@@ -85,7 +85,7 @@ impl Groups {
         self.free(number)
     }
 
-    /// Takes its groups from a consumer that goes; gives what [`Groups::note_back`] gives.
+    /// Takes the groups from a consumer that leaves. Returns the same as [`Groups::note_back`].
     pub(crate) fn leave(&mut self, reader: Reader) -> Option<u64> {
         let mut own: Vec<u16> = Vec::new();
         for (number, group) in &mut self.0 {
@@ -97,7 +97,7 @@ impl Groups {
         own.into_iter().filter_map(|number| self.free(number)).min()
     }
 
-    /// Tells whether nobody has any.
+    /// Whether all groups are free.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -110,7 +110,7 @@ impl Groups {
         })
     }
 
-    /// Forgets a group that nobody has.
+    /// Forgets a group if it is free.
     fn free(&mut self, number: u16) -> Option<u64> {
         let is_free = |group: &Group| group.owner.is_none() && group.unsettled == 0;
         if !self.0.get(&number).is_some_and(is_free) {
@@ -121,7 +121,7 @@ impl Groups {
     }
 }
 
-/// The number of a message's group.
+/// The number of a message's group, from the hash of its name.
 fn number(message: &MessageView<'_>) -> Option<u16> {
     let hash = FixedState::default().hash_one(message.property(Property::GroupId)?);
     u16::try_from(hash % u64::from(GROUPS_MAX)).ok()

@@ -1,4 +1,4 @@
-//! The consumers of a queue as plain data: whose turn it is, and how far those have looked that want some messages only.
+//! The consumers of a queue as plain data: the order of their turns, and how far seekers have looked.
 
 mod consumers;
 mod groups;

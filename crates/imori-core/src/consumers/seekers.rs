@@ -1,4 +1,5 @@
-//! All seekers of a queue. Consumers of one selector share a seeker: what one of them has looked at is looked at for all.
+//! All seekers of a queue. Consumers with the same selector share one, so that each message is looked at once
+//! for all.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -6,7 +7,7 @@ use hashbrown::HashMap;
 use super::seeker::{Seeker, Selection};
 use crate::selector::Selector;
 
-/// The place of a seeker among those of its queue.
+/// The index of a seeker among those of its queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SeekerId(usize);
 
@@ -14,24 +15,24 @@ pub(crate) struct SeekerId(usize);
 #[derive(Debug, Default)]
 pub(crate) struct Seekers {
     slots: Vec<Slot>,
-    /// Empty slots.
+    /// Indices of empty slots.
     free: Vec<usize>,
-    /// Seekers that others may join, by their selectors and whether they drop what these do not take.
+    /// Seekers that others may join, by selector and whether they drop unmatched messages.
     shared: HashMap<(Selector, bool), SeekerId, FixedState>,
-    /// How many messages their consumers refused that wait.
+    /// Number of ready messages that consumers refused.
     refused: usize,
 }
 
 #[derive(Debug, Default)]
 struct Slot {
-    /// How many consumers look by it; none where the slot is free.
+    /// Number of consumers that use the seeker; 0 if the slot is free.
     users: usize,
     /// `None` while it is lent.
     seeker: Option<Box<Seeker>>,
 }
 
 impl Seekers {
-    /// Adds a consumer that wants this; one with a selector joins those that have the same, unless it `is_alone`.
+    /// Adds a consumer. One with a selector joins the others with the same selector, unless it `is_alone`.
     pub(crate) fn join(&mut self, selection: Selection, is_alone: bool) -> SeekerId {
         let is_shared = !is_alone && !selection.is_browser;
         let key = selection.selector.clone().filter(|_| is_shared);
@@ -65,7 +66,7 @@ impl Seekers {
         }
     }
 
-    /// Forgets one of its consumers.
+    /// Removes one consumer of a seeker.
     pub(crate) fn leave(&mut self, id: SeekerId) {
         let Some(slot) = self.slots.get_mut(id.0) else { return };
         slot.users -= 1;
@@ -80,7 +81,7 @@ impl Seekers {
         }
     }
 
-    /// Lets one of its consumers go on alone from where it is.
+    /// Lets one consumer of a seeker go on alone from the same place.
     pub(crate) fn part(&mut self, id: SeekerId) -> SeekerId {
         let Some(slot) = self.slots.get_mut(id.0) else { return id };
         let Some(seeker) = slot.seeker.as_deref().cloned() else { return id };
@@ -92,7 +93,7 @@ impl Seekers {
         id
     }
 
-    /// Lets nobody join a seeker any more.
+    /// Lets no other consumer join a seeker.
     fn close(&mut self, id: SeekerId, seeker: &Seeker) {
         if let Some(key) = seeker.key()
             && self.shared.get(&key) == Some(&id)
@@ -101,36 +102,36 @@ impl Seekers {
         }
     }
 
-    /// Looks at one, unless it is lent.
+    /// Finds a seeker, unless it is lent.
     #[inline]
     pub(crate) fn find(&self, id: SeekerId) -> Option<&Seeker> {
         self.slots.get(id.0)?.seeker.as_deref()
     }
 
-    /// Finds one to change it, unless it is lent.
+    /// Finds a seeker to be changed, unless it is lent.
     pub(crate) fn find_mut(&mut self, id: SeekerId) -> Option<&mut Seeker> {
         self.slots.get_mut(id.0)?.seeker.as_deref_mut()
     }
 
-    /// Lends one, which is given back by [`Seekers::give_back`].
+    /// Lends a seeker, until [`Seekers::give_back`] returns it.
     pub(crate) fn lend(&mut self, id: SeekerId) -> Option<Box<Seeker>> {
         self.slots.get_mut(id.0)?.seeker.take()
     }
 
-    /// Takes back what was lent.
+    /// Takes back a seeker that was lent.
     pub(crate) fn give_back(&mut self, id: SeekerId, seeker: Box<Seeker>) {
         if let Some(slot) = self.slots.get_mut(id.0).filter(|slot| slot.users > 0) {
             slot.seeker = Some(seeker);
         }
     }
 
-    /// All that are not lent.
+    /// All seekers that are not lent.
     pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut Seeker> {
         self.slots.iter_mut().filter_map(|slot| slot.seeker.as_deref_mut())
     }
 
-    /// Notes that the only consumer of a seeker refused a message that came back; false where it refused so many that
-    /// no more are remembered.
+    /// Notes that the only consumer of a seeker refused a message; `false` if it refused too many to remember
+    /// another.
     pub(crate) fn refuse(&mut self, id: SeekerId, sequence: u64) -> bool {
         let noted = self.find_mut(id).is_some_and(|seeker| seeker.refuse(sequence));
         self.refused += usize::from(noted);
