@@ -1,20 +1,20 @@
-//! Answers of one session that wait for the journal, in their order, and the readers that wait for them.
+//! Answers of a session that wait for the journal, in order, and the readers that start behind them.
 
 use std::collections::VecDeque;
 
 use crate::confirm::{Confirm, Level, Progress};
 use crate::id::ReaderId;
 
-/// An answer as it waits.
+/// An answer that waits.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// Frames that the protocol wrote.
+    /// Frames that the protocol has encoded.
     Bytes(Vec<u8>),
-    /// The answer to publishes, to be written with others like it.
+    /// The answer to publishes, to be encoded together with others like it.
     Publishes(AnsweredPublishes),
 }
 
-/// Publishes whose numbers follow each other and that have the same answer.
+/// Consecutive publishes with the same answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AnsweredPublishes {
     pub(super) first: u64,
@@ -23,12 +23,12 @@ pub(super) struct AnsweredPublishes {
 }
 
 impl AnsweredPublishes {
-    /// How many they are.
+    /// Number of publishes.
     pub(super) fn count(&self) -> usize {
         usize::try_from(self.last.saturating_sub(self.first)).unwrap_or(usize::MAX).saturating_add(1)
     }
 
-    /// Adds those that follow, if they have the same answer; false where they do not.
+    /// Adds the publishes that follow directly, if they have the same answer; `false` if not.
     pub(super) fn join(&mut self, next: AnsweredPublishes) -> bool {
         let joins = self.last.checked_add(1) == Some(next.first) && self.is_refused == next.is_refused;
         if joins {
@@ -38,7 +38,7 @@ impl AnsweredPublishes {
     }
 }
 
-/// An answer that waits.
+/// An answer that waits, with the progress of the journal that it waits for.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) confirm: Confirm,
@@ -47,15 +47,15 @@ pub(super) struct Held {
     pub(super) answer: Answer,
 }
 
-/// The answers of a session that wait.
+/// The answers of a session that wait, in order.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
     held: VecDeque<Held>,
-    /// How many there were before the first of these.
+    /// Number of answers that left before the first of these.
     before: u64,
-    /// Readers that get nothing before so many have left, in this order.
+    /// Readers in order, each with the number of answers that have to leave before it gets anything.
     starting: VecDeque<(u64, ReaderId)>,
-    /// All publishes up to this number are answered.
+    /// All publishes up to this number have been answered.
     pub(super) answered_through: u64,
 }
 
@@ -68,7 +68,7 @@ impl Answers {
         self.held.is_empty()
     }
 
-    /// Tells whether an answer has to wait for nothing.
+    /// Whether an answer may leave at once.
     pub(super) fn may_pass(&self, confirm: Confirm, journal: Progress) -> bool {
         self.held.is_empty() && confirm.is_reached(journal)
     }
@@ -77,14 +77,14 @@ impl Answers {
         self.held.push_back(held);
     }
 
-    /// Takes the next that need not wait any more.
+    /// Takes the next answer that no longer has to wait.
     pub(super) fn pop(&mut self, journal: Progress) -> Option<Held> {
         let held = self.held.pop_front_if(|held| held.confirm.is_reached(journal))?;
         self.before += 1;
         Some(held)
     }
 
-    /// Has a reader wait until those that are held now have left; false if there are none.
+    /// Makes a reader wait until all answers held now have left; `false` if there are none.
     pub(super) fn start_behind(&mut self, reader: ReaderId) -> bool {
         if !self.held.is_empty() {
             self.starting.push_back((self.before + self.held.len() as u64, reader));
@@ -92,23 +92,23 @@ impl Answers {
         !self.held.is_empty()
     }
 
-    /// Takes the next reader that need not wait any more.
+    /// Takes the next reader that no longer has to wait.
     pub(super) fn pop_started(&mut self) -> Option<ReaderId> {
         loop {
             let (_, reader) = self.starting.pop_front_if(|(answers, _)| *answers <= self.before)?;
-            // One that has to wait for a later answer too is not there yet.
+            // A reader that also waits for a later answer does not start yet.
             if self.starting.iter().all(|(_, waiting)| *waiting != reader) {
                 return Some(reader);
             }
         }
     }
 
-    /// Tells whether the last of them waits for no more than that the journal is written.
+    /// Whether the last answer only waits for the journal to be written, not synced.
     pub(super) fn wait_for_write(&self, journal: Progress) -> bool {
         self.held.back().is_some_and(|held| held.confirm.synced <= journal.synced)
     }
 
-    /// Drops them: nobody hears them any more.
+    /// Drops all answers, which can no longer be sent.
     pub(super) fn clear(&mut self) {
         self.held.clear();
         self.starting.clear();

@@ -1,4 +1,5 @@
-//! Deliveries that wait as messages, because their reader is behind and bytes for each reader would cost more.
+//! Deliveries that wait as messages: their reader is behind, and encoding them for each reader would cost
+//! more memory.
 
 use std::collections::VecDeque;
 use std::mem::size_of;
@@ -8,7 +9,7 @@ use crate::delivery::Delivery;
 use crate::id::ReaderId;
 use crate::message::{Address, AddressView, Deaths, Message};
 
-/// The receiver of a delivery that waits.
+/// The receiver of a waiting delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Receiver {
     Reader(ReaderId),
@@ -42,13 +43,13 @@ impl Waiting {
         }
     }
 
-    /// Bytes counted towards the limit of unsent bytes: what it will be on the wire, about.
+    /// Bytes counted towards the limit of unsent bytes: about what the delivery will take on the wire.
     fn bytes(&self) -> usize {
         self.message.charge() + size_of::<Waiting>()
     }
 }
 
-/// Deliveries in order.
+/// Waiting deliveries, in order.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     waiting: VecDeque<Waiting>,
@@ -64,7 +65,7 @@ impl Backlog {
         self.bytes
     }
 
-    /// Bytes that it keeps besides its messages.
+    /// Bytes that the backlog occupies besides its messages.
     pub(super) fn own_bytes(&self) -> usize {
         self.waiting.len() * size_of::<Waiting>()
     }

@@ -1,28 +1,28 @@
-//! Bytes that wait to be written, in pieces, so that a long backlog is never copied to grow.
+//! Bytes that wait to be written, in pieces, so that a long buffer is never copied to grow.
 
 use std::collections::VecDeque;
 
-/// Bytes of a piece: one write takes about one.
+/// Bytes of a piece; one write takes about one piece.
 const PIECE_BYTES: usize = 256 * 1024;
 
 /// A queue of bytes with one writer at a time.
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
     pieces: VecDeque<Vec<u8>>,
-    /// Bytes of the first piece that are written.
+    /// Bytes of the first piece that are already written.
     written: usize,
-    /// Bytes in all pieces, the written ones of the first included.
+    /// Bytes in all pieces, including the written ones of the first.
     len: usize,
-    /// Bytes that were ever appended.
+    /// Total bytes ever appended.
     appended: u64,
-    /// Bytes of the piece that is with the writer.
+    /// Bytes of the piece that the writer has.
     with_writer: Option<usize>,
-    /// Bytes that are not known to be written: of all pieces and of the writer's, kept because each delivery asks.
+    /// Bytes not known to be written, here and with the writer; a field, because every delivery reads it.
     unsent: usize,
 }
 
 impl Buffer {
-    /// Bytes that are not known to be written.
+    /// Bytes not known to be written.
     #[inline]
     pub(super) fn unsent(&self) -> usize {
         debug_assert_eq!(self.unsent, self.len - self.written + self.with_writer.unwrap_or(0));
@@ -33,7 +33,7 @@ impl Buffer {
         !self.pieces.is_empty()
     }
 
-    /// Takes an empty vector to write into.
+    /// Accepts an empty vector to write into.
     pub(super) fn lend(&mut self, storage: Vec<u8>) {
         debug_assert!(storage.is_empty());
         self.pieces.push_back(storage);
@@ -63,8 +63,8 @@ impl Buffer {
         self.pieces.push_back(Vec::new());
     }
 
-    /// The next piece for the writer, and how much of it is written; `None` while another
-    /// writer has one, or when there is nothing to write.
+    /// Takes the next piece for the writer, and the number of its bytes that are written; `None` while a
+    /// writer has a piece, or if there is nothing to write.
     pub(super) fn take(&mut self) -> Option<(Vec<u8>, usize)> {
         if self.with_writer.is_some() || self.len == self.written {
             return None;
@@ -79,7 +79,7 @@ impl Buffer {
         Some((piece, written))
     }
 
-    /// Puts back the piece that was taken, or gives it emptied where all of it is written.
+    /// Puts back the piece that was taken; returns it emptied if all of it is written.
     pub(super) fn put_back(&mut self, mut piece: Vec<u8>, written: usize) -> Option<Vec<u8>> {
         self.unsent -= self.with_writer.take().unwrap_or(0);
         if written >= piece.len() {
@@ -93,12 +93,12 @@ impl Buffer {
         None
     }
 
-    /// Forgets all that waits, but not how much was ever appended.
+    /// Discards everything that waits, but keeps the total of appended bytes.
     pub(super) fn discard(&mut self) {
         *self = Buffer { appended: self.appended, ..Buffer::default() };
     }
 
-    /// Takes back a vector that was lent and not written into.
+    /// Takes back a lent vector that was not written into.
     pub(super) fn reclaim(&mut self) -> Option<Vec<u8>> {
         if self.pieces.back()?.is_empty() { self.pieces.pop_back() } else { None }
     }

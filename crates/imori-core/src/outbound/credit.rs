@@ -1,60 +1,60 @@
-//! How many deliveries a reader may have, and how many frames of them a session.
+//! Credit: how many deliveries a reader may have, and how many of their frames a session may send.
 
 use super::encoder::{Encoder, FrameNumbers, FramePart};
 
 /// A reader's allowance of deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Credit {
-    /// As many as there is room for: nothing is settled by the reader.
+    /// No limit: the reader settles nothing.
     Unlimited,
-    /// So many unsettled at once; settling one gives one back (`prefetch-count`, `basic.qos`).
+    /// A maximum of unsettled deliveries; settling one gives one back (`prefetch-count`, `basic.qos`).
     Window {
         /// The allowance.
         size: u32,
-        /// How much of it is out.
+        /// The part of it that is in use.
         used: u32,
     },
-    /// So many more; only a grant gives more (AMQP 1.0 link credit).
+    /// A number of further deliveries; only a grant adds to it (AMQP 1.0 link credit).
     Granted {
         /// Deliveries that the reader may still get.
         left: u32,
-        /// Deliveries that it had, and credit that it gave up unused: a serial number, to which grants refer.
+        /// Deliveries so far plus credit given up unused: a serial number that grants refer to.
         used: u32,
     },
 }
 
-/// A grant of credit, as a receiver gives it.
+/// A grant of credit, as the receiver sends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant {
-    /// The serial number that the receiver knows [`Credit::Granted`]'s `used` by.
+    /// The value of `used` in [`Credit::Granted`] that the receiver knew.
     pub used: u32,
-    /// Deliveries that it may have from there on.
+    /// Deliveries that the receiver may have, counted from there.
     pub credit: u32,
-    /// The receiver wants what there is, and to give up the rest of the credit then.
+    /// The receiver wants the messages that are there, and gives up the rest of the credit then.
     pub drains: bool,
 }
 
 impl Credit {
-    /// A window of which nothing is used.
+    /// A window with nothing in use.
     pub fn window(size: u32) -> Credit {
         Credit::Window { size, used: 0 }
     }
 
-    /// Credit by grants, of which there was none yet.
+    /// Granted credit, before the first grant.
     pub fn ungranted() -> Credit {
         Credit::Granted { left: 0, used: 0 }
     }
 
-    /// Takes a grant. One that was given before the reader had its last deliveries counts without these.
+    /// Applies a grant. Deliveries that the receiver did not know of yet are deducted from it.
     pub(super) fn grant(&mut self, grant: &Grant) {
         if let Credit::Granted { left, used } = self {
             let more = grant.used.wrapping_add(grant.credit).wrapping_sub(*used);
-            // A serial number in the upper half lies behind (RFC 1982).
+            // A serial number in the upper half is in the past (RFC 1982).
             *left = if more > i32::MAX as u32 && more > grant.credit { 0 } else { more };
         }
     }
 
-    /// Gives up what is left of the credit that was granted. Returns the serial number behind it.
+    /// Gives up the remaining granted credit. Returns the serial number behind it.
     pub(super) fn give_up(&mut self) -> u32 {
         match self {
             Credit::Granted { left, used } => {
@@ -65,7 +65,7 @@ impl Credit {
         }
     }
 
-    /// Tells whether one more delivery is allowed.
+    /// Whether one more delivery is allowed.
     pub fn has_any(&self) -> bool {
         match *self {
             Credit::Unlimited => true,
@@ -74,7 +74,7 @@ impl Credit {
         }
     }
 
-    /// Uses up one.
+    /// Uses one delivery's credit.
     pub fn spend(&mut self) {
         match self {
             Credit::Unlimited => {}
@@ -86,7 +86,7 @@ impl Credit {
         }
     }
 
-    /// Counts a delivery that was settled.
+    /// Gives back the credit of a settled delivery, if it is a window.
     pub fn settled(&mut self) {
         if let Credit::Window { used, .. } = self {
             *used = used.saturating_sub(1);
@@ -94,24 +94,26 @@ impl Credit {
     }
 }
 
-/// Frames of deliveries that a session may send, where its peer says so (AMQP 1.0, 2.5.6: session flow control).
+/// The frames of deliveries that a session may send, if its peer limits them (AMQP 1.0, 2.5.6: session flow
+/// control).
 ///
-/// A delivery may have more frames than the window. The rest then waits here and goes on by the next grant, and nothing
-/// else of the session overtakes it.
+/// A delivery may have more frames than the window. The rest then waits here for the next grant, and no other
+/// frame of the session overtakes it.
 #[derive(Debug, Default)]
 pub(super) struct FrameWindow {
-    /// Frames that the peer takes.
+    /// Number of frames that the peer still takes.
     left: u32,
     /// The serial number of the next frame.
     next: u32,
-    /// The serial number of the peer's next frame, as the peer was told last.
+    /// The serial number of the peer's next frame, as last told to the peer.
     awaited: u32,
     /// Frames that wait for the window.
     rest: Vec<u8>,
 }
 
 impl FrameWindow {
-    /// A window of so many frames. The first has the number `next`, that of the peer `awaited`.
+    /// Creates a window of `left` frames. The next frame has the number `next`, and that of the peer
+    /// `awaited`.
     pub(super) fn new(next: u32, awaited: u32, left: u32) -> FrameWindow {
         FrameWindow { left, next, awaited, rest: Vec::new() }
     }
@@ -121,17 +123,17 @@ impl FrameWindow {
         FrameNumbers { next: self.next, awaited: self.awaited }
     }
 
-    /// Frames that the peer takes.
+    /// Number of frames that the peer still takes.
     pub(super) fn left(&self) -> u32 {
         self.left
     }
 
-    /// Notes which frame of the peer is awaited, as the peer is told now.
+    /// Notes that the peer now learns which of its frames is awaited.
     pub(super) fn tell(&mut self, awaited: u32) {
         self.awaited = awaited;
     }
 
-    /// Tells whether another delivery may begin.
+    /// Whether another delivery may begin.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.left > 0 && self.rest.is_empty()
@@ -142,7 +144,7 @@ impl FrameWindow {
         self.rest.len()
     }
 
-    /// Keeps back those of the frames written to `out` from `start` on that the peer does not take yet.
+    /// Holds back the frames in `out`, from `start` on, that the peer does not take yet.
     pub(super) fn pass(&mut self, encoder: &dyn Encoder, out: &mut Vec<u8>, start: usize) {
         if !self.rest.is_empty() {
             self.rest.extend(out.drain(start..));
@@ -161,10 +163,11 @@ impl FrameWindow {
         }
     }
 
-    /// Lets the peer's window end before the frame of this serial number, and writes what waits and now may leave.
+    /// Moves the end of the peer's window to the frame with this serial number, and writes the waiting frames
+    /// that fit.
     pub(super) fn grant(&mut self, encoder: &dyn Encoder, end: u32, out: &mut Vec<u8>) {
         let left = end.wrapping_sub(self.next);
-        // A serial number in the upper half lies behind (RFC 1982).
+        // A serial number in the upper half is in the past (RFC 1982).
         self.left = if left > i32::MAX as u32 { 0 } else { left };
         let start = out.len();
         out.append(&mut self.rest);

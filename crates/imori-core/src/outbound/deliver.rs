@@ -1,5 +1,4 @@
-//! Deliveries to a connection: those that queues offer to its consumers, those of its live subscriptions and those to
-//! its inboxes.
+//! Deliveries to a connection: from queues to its consumers, and live ones to its subscriptions and inboxes.
 
 use std::sync::Arc;
 
@@ -17,50 +16,51 @@ use crate::id::{QueueId, ReaderId, SessionId, VhostId};
 use crate::message::{AddressView, Publication};
 use crate::route::pattern::is_reply;
 
-/// A body from this size on waits as a message, below as the bytes of its frame:
-/// for small ones the frame takes less memory than the message would.
+/// Body size from which a delivery waits as a message; below, it waits as encoded bytes, because a small
+/// frame takes less memory than the message would.
 pub(super) const WAITING_BODY_MIN: usize = 512;
 
 /// The result of a delivery to a live subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Live {
-    /// The message is on its way.
+    /// The message was accepted for delivery.
     Taken,
-    /// The message is on its way, but its reader is behind: the publisher should slow down.
+    /// The message was accepted, but the reader is behind: the publisher should slow down.
     SlowReader,
-    /// The first messages of the run are on their way, and used up what the reader may have. Its subscription has to
-    /// be taken out of the routing table.
+    /// The first messages of the run were accepted, and used up the reader's limit. The caller has to remove
+    /// the subscription from the routing table.
     Exhausted {
-        /// How many are on their way.
+        /// Number of messages that were accepted.
         taken: usize,
-        /// The subscription to take out of the routing table.
+        /// The subscription to remove from the routing table.
         subscription: Box<Subscription>,
     },
-    /// Its protocol has no form for the message.
+    /// The reader's protocol has no form for the message.
     NoForm,
-    /// Its rights do not allow the subject of the message.
+    /// The reader's rights deny the subject.
     Denied,
-    /// Its selector is not true of the message.
+    /// The reader's selector does not match the message.
     Unwanted,
-    /// Its reader was cut, because too much waited for it.
+    /// The reader was cut, because it had too many unsent bytes.
     Cut,
-    /// There is no such subscription any more.
+    /// There is no such subscription.
     Gone,
 }
 
 /// The result of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
-    /// The reply is on its way.
+    /// The reply was accepted for delivery.
     Taken,
-    /// Its owner was cut, because too much waited for it.
+    /// The inbox's owner was cut, because it had too many unsent bytes.
     Cut,
-    /// There is no such inbox, or not any more.
+    /// There is no such inbox.
     Gone,
 }
 
 impl Outbound {
-    /// Offers a delivery of `queue` to a consumer; `shared` serves all that have the message or one like it.
+    /// Offers a delivery from `queue` to a consumer. `shared` serves all receivers of this message and
+    /// similar ones.
     #[inline]
     pub fn offer(
         &mut self,
@@ -115,8 +115,8 @@ impl Outbound {
         taken
     }
 
-    /// Writes a delivery of a queue for a client that asked for one message and is no consumer. The delivery is the
-    /// answer to a command, so that no window and no waiting bytes hold it back.
+    /// Writes a delivery from a queue to a client that gets one message without being a consumer. It answers
+    /// a command, so neither a window nor waiting bytes hold it back.
     pub fn give(
         &mut self,
         queue: QueueId,
@@ -127,7 +127,7 @@ impl Outbound {
         if self.is_ended() {
             return Taken::Gone;
         }
-        // A reader for one delivery, whose id no other has: so it is settled as all others are.
+        // A reader for this one delivery, with an id of its own, so that it is settled like any other.
         let source = Source::Queue(queue);
         let spec = ReaderSpec { session, label, source, settles, credit: Credit::Unlimited, name: None };
         let Some(id) = self.add_reader(spec) else { return Taken::Gone };
@@ -151,7 +151,7 @@ impl Outbound {
         taken
     }
 
-    /// Sends messages to a live subscription. They differ in nothing but their bodies, which are of one length;
+    /// Sends messages to a live subscription. They differ only in their bodies, which have the same length;
     /// `shared` serves all of them and all their receivers.
     #[inline]
     pub fn send(
@@ -161,7 +161,7 @@ impl Outbound {
         about: About<'_>,
         shared: &mut SharedHeaders,
     ) -> Live {
-        // Nearly every message: it comes alone, nothing waits before it, and no condition holds it back.
+        // Nearly every message: it comes alone, no other waits before it, and no condition applies.
         let [publication] = run else { return self.send_with_care(id, run, about, shared) };
         if !self.is_ended()
             && self.has_room()
@@ -181,7 +181,7 @@ impl Outbound {
         self.send_with_care(id, run, about, shared)
     }
 
-    /// Sends messages to a live subscription where there are several, others wait, or some condition is to be met.
+    /// Sends messages to a live subscription if there are several, if others wait, or if conditions apply.
     #[inline(never)]
     fn send_with_care(
         &mut self,
@@ -200,7 +200,7 @@ impl Outbound {
         if record.filter.as_mut().is_some_and(|filter| filter.withholds(about.address.subject())) {
             return Live::Denied;
         }
-        // The messages of a run have the same headers.
+        // All messages of a run have the same headers.
         if record.selector.is_some()
             && run.first().is_some_and(|first| !record.wants(&about.fresh(first.view())))
         {
@@ -231,8 +231,8 @@ impl Outbound {
         if self.has_room() || self.spares(about) { Live::Taken } else { Live::SlowReader }
     }
 
-    /// Writes the first messages of a run, as many as there is room for at once, and returns their number. Returns 0
-    /// where this is not a run, or where others wait already.
+    /// Writes the first messages of a run, as far as there is room at once; returns how many. Returns 0 for a
+    /// single message, or if others wait already.
     fn send_at_once(
         &mut self,
         id: ReaderId,
@@ -285,8 +285,8 @@ impl Outbound {
         }
     }
 
-    /// Sends a message to the reader of a temporary queue, past that queue; false where the queue has to take it, as
-    /// others wait there, the reader has no credit, or somebody else reads too.
+    /// Sends a message past a temporary queue to its reader. `false` if the queue has to take it, because
+    /// others wait there, the reader has no credit, or another consumer reads too.
     pub fn pass(&mut self, to: &InboxAddress, vhost: VhostId, publication: &Publication<'_>) -> bool {
         let Some(Pass { queue, reader, address }) = self.reply_queues.pass(to, vhost) else { return false };
         if self.readers.get(reader).is_none_or(|record| record.is_behind) {
@@ -297,7 +297,7 @@ impl Outbound {
         self.offer(reader, queue, &delivery, &mut SharedHeaders::for_receivers(1)) == Taken::Settled
     }
 
-    /// Writes a delivery, or lets it wait as a message; false where that cut the connection.
+    /// Encodes a delivery, or lets it wait as a message; `false` if that cut the connection.
     fn push(
         &mut self,
         receiver: Receiver,
@@ -342,15 +342,15 @@ impl Outbound {
         write_live(&mut *self.encoder, &mut self.buffer, session, label, delivery, shared);
     }
 
-    /// Tells whether a publisher need not wait although there is no room. A replier serves others too: one requester
-    /// that asks much before it reads must not slow it down.
+    /// Whether a publisher need not wait although there is no room. A replier also serves other clients: one
+    /// requester that sends many requests before it reads must not slow the replier down.
     #[cold]
     fn spares(&self, about: About<'_>) -> bool {
         is_reply(about.address.subject()) && self.unsent() < self.limits.unsent_bytes_max / 2
     }
 }
 
-/// Writes a delivery that nobody settles, to a live subscription or an inbox.
+/// Writes a delivery that needs no settling, to a live subscription or an inbox.
 #[inline(always)]
 fn write_live(
     encoder: &mut dyn Encoder,
@@ -365,7 +365,7 @@ fn write_live(
     session.sent(1);
 }
 
-/// Writes a delivery of a queue and notes it in its session.
+/// Writes a delivery from a queue, and notes it in its session.
 #[inline(always)]
 fn write_delivery(
     encoder: &mut dyn Encoder,

@@ -1,4 +1,4 @@
-//! How a protocol writes deliveries.
+//! The interface by which a protocol encodes deliveries.
 
 use std::fmt;
 
@@ -7,49 +7,49 @@ use crate::id::SessionId;
 use crate::message::Publication;
 use crate::name::Name;
 
-/// Why the broker ends a connection.
+/// The reason why the broker ends a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CutReason {
-    /// The connection reads more slowly than others write, and reached its limit of unsent bytes.
+    /// The client reads more slowly than others publish, and reached the limit of unsent bytes.
     TooSlow {
         /// The limit, in bytes.
         unsent_max: usize,
     },
-    /// The connection takes none of its waiting bytes, while memory is short.
+    /// The client reads none of its waiting bytes, while memory is short.
     Stalled {
-        /// The bytes that wait.
+        /// The waiting bytes.
         unsent: usize,
-        /// For how long it has taken nothing, in seconds.
+        /// Seconds without any progress.
         seconds: u64,
     },
-    /// The connection sends no more of a long frame, while others wait for the memory of it.
+    /// The client does not continue a long frame, while others wait for its memory.
     Unfinished {
-        /// For how long it has sent nearly nothing, in seconds.
+        /// Seconds with hardly any progress.
         seconds: u64,
     },
-    /// A queue that it reads from was deleted.
+    /// A queue that the client reads was deleted.
     QueueDeleted {
         /// The queue.
         queue: Name,
     },
-    /// An operator closed it.
+    /// An operator closed the connection.
     ClosedByOperator {
         /// The operator's reason.
         reason: Box<str>,
     },
-    /// Its user was taken away, or the right to enter the vhost.
+    /// The user was deleted, or lost the right to enter the vhost.
     Revoked {
         /// The user.
         user: Name,
     },
-    /// The token that it logged in by has run out.
+    /// The access token of the login has expired.
     TokenExpired {
         /// The user.
         user: Name,
     },
-    /// The broker stops.
+    /// The broker is shutting down.
     ShuttingDown,
-    /// A fault in the broker's own code was met on this connection.
+    /// The broker's own code failed on this connection.
     Fault,
 }
 
@@ -87,62 +87,62 @@ impl fmt::Display for CutReason {
     }
 }
 
-/// The consequence for a connection when the broker takes a reader's queue away.
+/// What a connection does when the broker takes a reader's queue away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterCancel {
-    /// The connection goes on without the reader.
+    /// The connection continues without the reader.
     GoOn,
     /// The connection ends.
     End,
 }
 
-/// The reader or inbox that a delivery goes to, as its frame has to name it.
+/// The reader or inbox of a delivery, as the encoded frame has to name it.
 #[derive(Debug, Clone, Copy)]
 pub struct Recipient<'a> {
-    /// The session in which the delivery is numbered.
+    /// The session that numbers the delivery.
     pub session: SessionId,
-    /// The receiver's own bytes, made by its protocol when it subscribed or asked for the inbox.
+    /// The label that the protocol chose when the receiver subscribed or asked for the inbox.
     pub label: &'a [u8],
-    /// The delivery's number in the session, rising by one.
+    /// The delivery's number in the session, which rises by one.
     pub number: u64,
-    /// The receiver settles the delivery.
+    /// The receiver will settle the delivery.
     pub settles: bool,
 }
 
-/// A reader that got all that there is in its queue.
+/// A reader that has received everything in its queue.
 #[derive(Debug, Clone, Copy)]
 pub struct Drained<'a> {
-    /// The session in which its deliveries are numbered.
+    /// The session that numbers its deliveries.
     pub session: SessionId,
-    /// The reader's own bytes, as in its deliveries.
+    /// The reader's label, as in its deliveries.
     pub label: &'a [u8],
-    /// Its queue.
+    /// The reader's queue.
     pub queue: &'a Name,
-    /// The serial number behind the credit that it had.
+    /// The serial number behind the credit that was granted.
     pub used: u32,
-    /// The serial numbers of the session's frames.
+    /// The serial numbers of the session's next frames.
     pub frames: FrameNumbers,
 }
 
-/// Writes a protocol's deliveries to one connection.
+/// Encodes a protocol's deliveries to one connection.
 ///
-/// One call writes all frames of a delivery, so that the encoder alone decides their order, their lengths
-/// in front and the channel in each of them.
-/// The part that is equal for all receivers is written once: the encoder takes it from [`SharedHeaders`].
+/// One call writes all frames of a delivery, so that the encoder alone decides on their order, lengths and
+/// channels. The part that is equal for all receivers is written once: the encoder takes it from
+/// [`SharedHeaders`].
 pub trait Encoder: Send {
-    /// Tells whether some messages have no form in its protocol; [`Encoder::has_form`] says which.
+    /// Whether the protocol has no form for some messages; [`Encoder::has_form`] says which.
     fn is_choosy(&self) -> bool {
         false
     }
 
-    /// Tells whether a live delivery has a form in its protocol, which depends on nothing but what the
-    /// shared part of a delivery depends on.
+    /// Whether the protocol has a form for a live delivery. The answer may depend only on what the shared
+    /// part of a delivery depends on.
     fn has_form(&self, _: &Delivery<'_>) -> bool {
         true
     }
 
-    /// Appends one delivery. A part taken from `shared` may depend on nothing but the kind of the encoder,
-    /// the address, the headers, the length of the body, the deaths and whether it is redelivered.
+    /// Appends one delivery. A part taken from `shared` may depend only on the encoder's kind, the address,
+    /// the headers, the length of the body, the deaths and whether the delivery is a redelivery.
     fn deliver(
         &mut self,
         out: &mut Vec<u8>,
@@ -151,20 +151,22 @@ pub trait Encoder: Send {
         shared: &mut SharedHeaders,
     );
 
-    /// The bytes behind bodies of this length, where a delivery is headers, the body and these, and a run differs in no
-    /// more than bodies and what [`Encoder::renumber`] changes. `None` where it differs in more.
+    /// The bytes behind a body of this length, if a delivery consists of headers, body and these bytes, and
+    /// the deliveries of a run differ only in bodies and in what [`Encoder::renumber`] changes; otherwise
+    /// `None`.
     fn run_end(&self, _body_len: usize) -> Option<&'static [u8]> {
         None
     }
 
-    /// Turns the headers of a delivery into those of the next one of its run; false where these are longer.
+    /// Turns the headers of a delivery into those of the next one in its run; `false` if these would be
+    /// longer.
     fn renumber(&mut self, _headers: &mut [u8], _recipient: &Recipient<'_>) -> bool {
         false
     }
 
-    /// Appends deliveries of messages that differ in nothing but their bodies, which are of one length, until
-    /// `room` bytes are appended; returns how many deliveries that was.
-    /// `recipient` has the number of the first; `shared` serves all of them.
+    /// Appends deliveries of messages that differ only in their bodies, which have the same length, until
+    /// `room` bytes are appended; returns the number of deliveries. `recipient` has the number of the first;
+    /// `shared` serves all of them.
     fn deliver_run(
         &mut self,
         out: &mut Vec<u8>,
@@ -177,7 +179,7 @@ pub trait Encoder: Send {
         let start = out.len();
         let Some((first, rest)) = run.split_first() else { return 0 };
         self.deliver(out, &recipient, &about.fresh(first.view()), shared);
-        // The others are about as long, so that the room for them is made once.
+        // The others take about as many bytes, so that their room is reserved once.
         out.reserve(((out.len() - start) * rest.len()).min(room));
         let body_len = first.view().body.len();
         let end = self.run_end(body_len);
@@ -205,33 +207,33 @@ pub trait Encoder: Send {
         run.len()
     }
 
-    /// The first of the frames that it wrote, where the frames of a session are counted.
+    /// The first frame of `written`, for sessions with counted frames.
     fn next_frame(&self, written: &[u8]) -> FramePart {
         FramePart { bytes: written.len(), is_counted: true }
     }
 
-    /// Says that a reader got all that there is, and gave up the credit that it had left.
+    /// Writes that a reader has received everything, and gave up its remaining credit.
     fn drained(&mut self, _out: &mut Vec<u8>, _drained: &Drained<'_>) {}
 
-    /// Answers one publish, or several of a session at once, as [`Outbound::confirm`] and [`Outbound::refuse`] tell.
-    /// A protocol whose answers are text of its own promises with [`Outbound::promise`] and has nothing to write here.
+    /// Answers publishes of a session, after [`Outbound::confirm`] and [`Outbound::refuse`]. A protocol that
+    /// answers with text of its own uses [`Outbound::promise`], and writes nothing here.
     ///
     /// [`Outbound::confirm`]: super::Outbound::confirm
     /// [`Outbound::refuse`]: super::Outbound::refuse
     /// [`Outbound::promise`]: super::Outbound::promise
     fn confirmed(&mut self, _out: &mut Vec<u8>, _confirmed: Confirmed) {}
 
-    /// Says that the broker took a reader's queue away.
+    /// Writes that the broker took a reader's queue away.
     fn cancelled(&mut self, out: &mut Vec<u8>, label: &[u8], queue: &Name) -> AfterCancel;
 
-    /// Says that a reader's client has the reader elsewhere now, under the same name.
+    /// Writes that the client has this reader elsewhere now, under the same name.
     fn taken_over(&mut self, _out: &mut Vec<u8>, _label: &[u8]) {}
 
-    /// Says why the connection ends.
+    /// Writes why the connection ends.
     fn cut(&mut self, out: &mut Vec<u8>, reason: &CutReason);
 }
 
-/// The encoder of a connection that has no protocol yet, to which nothing is sent.
+/// The encoder of a connection without a protocol yet, which writes nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct Mute;
 
@@ -257,49 +259,49 @@ impl Encoder for Mute {
 pub struct FrameNumbers {
     /// The number of the next frame to the peer.
     pub next: u32,
-    /// The number of the next frame from the peer, as the peer was told last.
+    /// The number of the next frame from the peer, as last told to the peer.
     pub awaited: u32,
 }
 
-/// A frame among those that an encoder wrote.
+/// The length of one frame that an encoder wrote, and whether it is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FramePart {
-    /// Its bytes.
+    /// Length in bytes.
     pub bytes: usize,
-    /// The window of its session counts it.
+    /// The session's window counts the frame.
     pub is_counted: bool,
 }
 
-/// The answer to one publish, or to several whose numbers follow each other.
+/// The answer to one publish, or to consecutive ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Confirmed {
     /// The session that published.
     pub session: SessionId,
-    /// The number of the first publish, counted by the protocol in each session.
+    /// The number of the first publish; the protocol counts in each session.
     pub first: u64,
     /// The number of the last publish.
     pub last: u64,
-    /// All publishes before the first are answered, where the protocol counts from 1 and leaves no number out.
+    /// All publishes before the first have been answered, if the protocol counts from 1 without gaps.
     pub is_in_order: bool,
-    /// The broker does not take responsibility.
+    /// The broker takes no responsibility for the publishes.
     pub is_refused: bool,
 }
 
-/// A kind of encoders: those of one kind write the same shared part.
+/// A kind of encoder. Encoders of the same kind write the same shared part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EncoderKind(u16);
 
-/// The kinds of encoders of one protocol: consecutive numbers that no other protocol of the broker has.
+/// The encoder kinds of one protocol, as a range of numbers that no other protocol uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EncoderKinds {
     first: u16,
 }
 
 impl EncoderKinds {
-    /// Kinds that one protocol can tell apart.
+    /// Number of kinds that one protocol can have.
     pub const MAX: u8 = u8::MAX;
 
-    /// The kinds of the protocol with this number; protocols with different numbers share none.
+    /// The kinds of the protocol with this number; two protocols never share one.
     pub const fn of_protocol(number: u8) -> EncoderKinds {
         EncoderKinds { first: (number as u16) << 8 }
     }
@@ -310,8 +312,8 @@ impl EncoderKinds {
     }
 }
 
-/// The part of a message's deliveries that is equal for all receivers of one kind, kept while the message goes
-/// to many, or while its publisher sends others like it.
+/// The part of a message's deliveries that is equal for all receivers of one kind. It is kept while the
+/// message goes to many receivers, or while its publisher sends similar messages.
 #[derive(Debug, Default)]
 pub struct SharedHeaders {
     receivers: usize,
@@ -321,22 +323,22 @@ pub struct SharedHeaders {
 }
 
 impl SharedHeaders {
-    /// For a message that goes to this many receivers; for one, nothing is kept.
+    /// Creates headers for a message with this many receivers; for one, nothing is kept.
     pub fn for_receivers(receivers: usize) -> SharedHeaders {
         SharedHeaders { receivers, is_kept: receivers > 1, ..SharedHeaders::default() }
     }
 
-    /// For messages of one address that are alike but for their bodies' bytes.
+    /// Creates headers for messages with one address that differ only in the bytes of their bodies.
     pub fn for_repetition(receivers: usize) -> SharedHeaders {
         SharedHeaders { receivers, is_kept: true, ..SharedHeaders::default() }
     }
 
-    /// Tells whether a message has more than one receiver.
+    /// Whether the message has several receivers.
     pub(super) fn is_shared(&self) -> bool {
         self.receivers > 1
     }
 
-    /// Appends the shared part, which `write` writes, to `out`.
+    /// Appends the shared part to `out`; `write` writes it on first use.
     #[inline]
     pub fn append(&mut self, kind: EncoderKind, out: &mut Vec<u8>, write: impl Fn(&mut Vec<u8>)) {
         match self.part(kind, &write) {
@@ -345,15 +347,15 @@ impl SharedHeaders {
         }
     }
 
-    /// The shared part as encoders of this kind write it, for a caller that has to know its length first. `None`
-    /// where it is not kept, and the caller writes it itself.
+    /// The shared part for encoders of this kind, for callers that need its length first. `None` if nothing
+    /// is kept, and the caller has to write it.
     #[inline]
     pub fn part(&mut self, kind: EncoderKind, write: impl FnOnce(&mut Vec<u8>)) -> Option<&[u8]> {
         if !self.is_kept {
             return None;
         }
         if self.kind != Some(kind) {
-            // Where the encoder panics, nobody gets the half that it has written by then.
+            // If `write` panics, the half that it has written must never be used.
             self.kind = None;
             self.bytes.clear();
             write(&mut self.bytes);

@@ -1,4 +1,4 @@
-//! The end of a connection: the last frame that it gets, and the state that it leaves behind.
+//! The end of a connection: its last frame, and what it leaves behind.
 
 use std::mem;
 
@@ -11,22 +11,23 @@ use crate::features::ConnectionFeatures;
 use crate::id::{ConnectionId, QueueId, ReaderId, SessionId};
 use crate::name::Name;
 
-/// The state that a connection or a session leaves behind, for others to clean up.
+/// What a connection or a session leaves behind, for the caller to clean up.
 #[derive(Debug, Default)]
 pub struct Remains {
-    /// Deliveries that it had not settled, by session and number.
+    /// Unsettled deliveries, by session and number.
     pub unsettled: Vec<Unsettled>,
     /// The readers and their sources.
     pub readers: Vec<(ReaderId, Source)>,
-    /// Publishers that waited for the connection to have room.
+    /// Publishers that waited for room in the connection.
     pub throttled: Vec<ConnectionId>,
     /// Nothing else is left.
     pub is_all: bool,
 }
 
 impl Outbound {
-    /// Ends the connection: says why, which is the last it hears. Deliveries that wait as messages are
-    /// dropped: it is far behind, and for a message shared by many the bytes for each would be too many.
+    /// Ends the connection; the encoded reason is its last frame. Deliveries that wait as messages are
+    /// dropped: the connection is far behind, and encoding a widely shared message for each connection would
+    /// take too much memory.
     pub fn cut(&mut self, reason: CutReason) {
         if self.is_ended() {
             return;
@@ -36,20 +37,20 @@ impl Outbound {
         self.end(reason);
     }
 
-    /// Takes no more deliveries: the connection ends once all that is unsent is written. Deliveries that
-    /// wait as messages are dropped, or they would follow the answer after which it ends.
+    /// Refuses further deliveries; the connection ends once all unsent bytes are written. Deliveries that
+    /// wait as messages are dropped, or they would follow the answer that is meant to be last.
     pub fn finish(&mut self) {
         self.backlog = Backlog::default();
         self.is_finished = true;
         self.features.set(ConnectionFeatures::ENDED, true);
     }
 
-    /// Tells whether it has ended and nothing of it is left to be written, now or when the journal allows it.
+    /// Whether the connection has ended with nothing left to write, now or when the journal allows it.
     pub fn is_over(&self) -> bool {
         self.is_ended() && !self.has_unsent() && !self.has_held_answers()
     }
 
-    /// Tells whether it takes no more deliveries, and why does not matter.
+    /// Whether the connection takes no more deliveries, for whatever reason.
     #[inline]
     pub fn is_ended(&self) -> bool {
         let is_ended = self.features.any(ConnectionFeatures::ENDED);
@@ -57,7 +58,8 @@ impl Outbound {
         is_ended
     }
 
-    /// The broker takes a reader's queue away: what follows is its protocol's decision.
+    /// Removes a reader whose queue the broker took away. The protocol decides whether the connection ends
+    /// with it.
     pub fn cancel_reader(&mut self, id: ReaderId, queue: &Name) {
         let Some(record) = self.take_reader(id) else {
             return;
@@ -73,8 +75,8 @@ impl Outbound {
         }
     }
 
-    /// Ends the reader of a queue that has this name, as its client has it elsewhere now. Gives its session; `None` where
-    /// the reader is another. Its unsettled deliveries stay with the session.
+    /// Removes the reader of `queue` with this name, because its client now has the reader elsewhere. Returns
+    /// the reader's session, which keeps the unsettled deliveries; `None` if `id` is a different reader.
     pub fn take_over_reader(&mut self, id: ReaderId, queue: QueueId, name: &Name) -> Option<SessionId> {
         let spec = &self.readers.get(id)?.spec;
         if spec.name.as_ref() != Some(name) || spec.source != Source::Queue(queue) {
@@ -90,8 +92,8 @@ impl Outbound {
 
     /// Closes the connection: it takes nothing any more, and returns what it leaves behind.
     ///
-    /// At most `readers_max` readers are returned at a time. Called again it returns the next, and from the last of them
-    /// on the unsettled deliveries, at most `unsettled_max` at a time.
+    /// Each call returns up to `readers_max` readers. Once the last reader is returned, calls also return
+    /// unsettled deliveries, up to `unsettled_max` each.
     pub fn close(&mut self, readers_max: usize, unsettled_max: usize) -> Remains {
         self.is_closed = true;
         self.features.set(ConnectionFeatures::ENDED, true);
@@ -124,7 +126,7 @@ impl Outbound {
         remains
     }
 
-    /// Tells whether nothing may follow what was written last.
+    /// Whether nothing may follow what was written last.
     pub(super) fn has_last_word(&self) -> bool {
         self.is_closed || self.ended.is_some()
     }

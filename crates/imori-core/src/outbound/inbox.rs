@@ -1,15 +1,15 @@
-//! Reply addresses that the broker makes: found by where they say their owner sits,
-//! opened only by the 128 random bits they carry.
+//! Inboxes: reply addresses that the broker makes. An address says where its owner is found, and only its 128
+//! random bits open the inbox.
 
 use std::sync::Arc;
 
 use crate::id::{ConnectionId, QueueId, ReaderId, VhostId};
 use crate::message::{Address, DEFAULT_EXCHANGE};
 
-/// How the routing key of an inbox begins, on the default exchange.
+/// The prefix of an inbox's routing key, on the default exchange.
 pub const INBOX_PREFIX: &[u8] = b"imori.inbox.";
 
-/// How the name of a temporary queue begins that replies may pass.
+/// The prefix of the names of temporary queues that replies may pass.
 const REPLY_QUEUE_PREFIX: &[u8] = b"amq.gen-";
 
 /// Bytes of an inbox address before it is written as text: cell, slot, generation, index, secret.
@@ -21,25 +21,25 @@ const ADDRESS_CHARS: usize = (ADDRESS_BYTES * 8).div_ceil(6);
 /// The address of an inbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InboxAddress {
-    /// Whose it is.
+    /// The owning connection.
     pub owner: ConnectionId,
-    /// Which of the owner's.
+    /// The inbox's index in that connection.
     pub index: u16,
-    /// A secret that nobody can guess, so that only those who were told the address can reply.
+    /// A secret that cannot be guessed: only clients that were given the address can reply.
     pub secret: [u8; 16],
 }
 
-/// An inbox as its owner keeps it.
+/// An inbox, as its owner keeps it.
 #[derive(Debug)]
 pub(super) struct Inbox {
     /// The slot of its session.
     pub(super) session: u16,
-    /// Tells it from others that had its index before.
+    /// Distinguishes the inbox from earlier ones with the same index.
     pub(super) serial: u32,
     pub(super) name: Box<[u8]>,
     pub(super) label: Box<[u8]>,
     pub(super) secret: [u8; 16],
-    /// Where it is, as those who reply say it.
+    /// The address that replies are published to.
     pub(super) address: Arc<Address>,
 }
 
@@ -49,17 +49,17 @@ impl Inbox {
     }
 }
 
-/// A temporary queue of the connection. While its only reader settles nothing and nothing waits, it is an inbox.
+/// A temporary queue. It acts as an inbox while its only reader settles nothing and no message waits.
 #[derive(Debug)]
 struct ReplyQueue {
     vhost: VhostId,
     secret: [u8; 16],
     address: Arc<Address>,
-    /// The queue and its only reader; `None` while the queue has to do its work.
+    /// The queue and its only reader; `None` while messages have to go through the queue.
     reader: Option<(QueueId, ReaderId)>,
 }
 
-/// The way past a temporary queue to its reader.
+/// A way past a temporary queue to its reader.
 #[derive(Debug)]
 pub(super) struct Pass {
     pub(super) queue: QueueId,
@@ -67,12 +67,12 @@ pub(super) struct Pass {
     pub(super) address: Arc<Address>,
 }
 
-/// The temporary queues of a connection that replies may pass, by index; `None` where one is gone.
+/// The temporary queues that replies may pass, by index; `None` where one was deleted.
 #[derive(Debug, Default)]
 pub(super) struct ReplyQueues(Vec<Option<ReplyQueue>>);
 
 impl ReplyQueues {
-    /// Adds one with this secret; `None` where there are `max`.
+    /// Adds a queue with this secret; `None` if there are `max` already.
     pub(super) fn add(
         &mut self,
         owner: ConnectionId,
@@ -92,7 +92,7 @@ impl ReplyQueues {
         Some(address)
     }
 
-    /// Sets its queue and only reader, if there is one that settles nothing.
+    /// Sets the queue and its only reader, if there is one that settles nothing.
     pub(super) fn set_reader(&mut self, of: &InboxAddress, reader: Option<(QueueId, ReaderId)>) {
         if let Some(Some(queue)) = self.0.get_mut(usize::from(of.index))
             && is_equal(&queue.secret, &of.secret)
@@ -107,7 +107,7 @@ impl ReplyQueues {
         }
     }
 
-    /// The way past this queue, for publishers in its vhost.
+    /// The way past this queue, for publishers in the same vhost.
     pub(super) fn pass(&self, to: &InboxAddress, vhost: VhostId) -> Option<Pass> {
         let queue = self.0.get(usize::from(to.index))?.as_ref()?;
         let (id, reader) = queue.reader?;
@@ -116,18 +116,18 @@ impl ReplyQueues {
     }
 }
 
-/// Compares in a time that does not tell how much of a guess is right.
+/// Compares in constant time, so that timing does not reveal how much of a guess is right.
 fn is_equal(secret: &[u8; 16], guess: &[u8; 16]) -> bool {
     secret.iter().zip(guess).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
 }
 
 impl InboxAddress {
-    /// The routing key by which the inbox is reached on the default exchange.
+    /// The routing key of the inbox on the default exchange.
     pub fn to_key(&self) -> Vec<u8> {
         self.behind(INBOX_PREFIX)
     }
 
-    /// The name of the temporary queue that stands behind the inbox.
+    /// The name of the temporary queue behind the inbox.
     pub fn to_queue_name(&self) -> Vec<u8> {
         self.behind(REPLY_QUEUE_PREFIX)
     }
@@ -162,12 +162,12 @@ impl InboxAddress {
         key
     }
 
-    /// Reads a routing key; `None` where it is not that of an inbox.
+    /// Parses a routing key; `None` if it is not an inbox's.
     pub fn from_key(key: &[u8]) -> Option<InboxAddress> {
         InboxAddress::read(key.strip_prefix(INBOX_PREFIX)?)
     }
 
-    /// Reads the name of a queue; `None` where it is not that of a temporary one that replies may pass.
+    /// Parses the name of a queue; `None` if it is not a temporary queue that replies may pass.
     #[inline]
     pub fn from_queue_name(name: &[u8]) -> Option<InboxAddress> {
         InboxAddress::read(name.strip_prefix(REPLY_QUEUE_PREFIX)?)
@@ -178,7 +178,7 @@ impl InboxAddress {
         let ([owner, inbox, first, second], last) = text.as_chunks::<8>() else { return None };
         let (owner, inbox) = (bits(owner)?, bits(inbox)?);
         let (first, second, last) = (bits(first)?, bits(second)?, bits(<&[u8; 6]>::try_from(last).ok()?)?);
-        // An address has only one text: bits of the last character that belong to no byte are zero.
+        // Each address has a single text: the unused bits of the last character have to be zero.
         if last & 0xf != 0 {
             return None;
         }
@@ -195,11 +195,11 @@ impl InboxAddress {
     }
 }
 
-/// The bits for which these characters stand, six each; `None` where one is outside the alphabet. The count is fixed, so
-/// that no loop is left.
+/// Decodes these characters, six bits each; `None` if one is outside the alphabet. The count is a constant,
+/// so that the compiler unrolls the loop.
 #[inline(always)]
 fn bits<const N: usize>(digits: &[u8; N]) -> Option<u64> {
-    // A character outside the alphabet sets bits that no value has: all are judged together at the end.
+    // A character outside the alphabet sets bits that no value has: all are checked together at the end.
     let (mut bits, mut all) = (0, 0);
     for digit in digits {
         let value = value(*digit);
@@ -223,7 +223,7 @@ const fn digit(value: u8) -> u8 {
 /// The largest value of a character.
 const VALUE_MAX: u8 = 63;
 
-/// The values of all characters; above [`VALUE_MAX`] for those outside the alphabet.
+/// The value of each character; above [`VALUE_MAX`] outside the alphabet.
 const VALUES: [u8; 256] = {
     let mut values = [u8::MAX; 256];
     let mut value = 0;

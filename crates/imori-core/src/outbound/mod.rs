@@ -1,7 +1,7 @@
 //! The outbound half of a connection: bytes, unsettled deliveries, readers and inboxes.
 //!
-//! Any cell may touch this half, under one lock. Only here are deliveries numbered and encoded; the protocol lends an
-//! [`Encoder`] for that.
+//! Any cell may use this half, under one lock. Deliveries are numbered and encoded only here; the protocol
+//! supplies the [`Encoder`].
 
 mod deliver;
 mod write;

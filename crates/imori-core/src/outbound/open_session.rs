@@ -1,37 +1,37 @@
-//! Sessions begin and end within a connection.
+//! The beginning and end of sessions within a connection.
 
 use super::end::Remains;
 use super::outbound::Outbound;
 use super::session::Numbers;
 use crate::id::{ReaderId, SessionId};
 
-/// Why a session cannot be opened.
+/// The reason why a session cannot be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionRefusal {
-    /// There is one of this id, or one that ended and has answers that wait.
+    /// The id is in use by an open session, or by an ended one with waiting answers.
     IsOpen,
-    /// The connection has as many as it may have.
+    /// The connection has its maximum of sessions.
     TooMany {
-        /// How many that is.
+        /// The maximum.
         max: u16,
     },
 }
 
-/// The treatment of the answers of an ended session that still wait for the journal.
+/// What happens to the answers of an ended session that still wait for the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeldAnswers {
-    /// The answers are dropped: the client ends the session without waiting for them.
+    /// They are dropped: the client ends the session without waiting for them.
     Drop,
-    /// The answers leave when the journal allows it, and later answers leave behind them. Until the last has left, no
-    /// session of this id can be opened.
+    /// They leave when the journal allows it, followed by any later answers. Until the last one has left, no
+    /// session can be opened with this id.
     Keep,
 }
 
 impl Outbound {
-    /// Opens a session. The first is open from the start.
+    /// Opens a session. The first session is always open.
     ///
     /// # Errors
-    /// [`SessionRefusal`]; then nothing has changed.
+    /// [`SessionRefusal`]; nothing has changed then.
     pub fn open_session(&mut self, id: SessionId) -> Result<(), SessionRefusal> {
         if self.sessions.slot(id).is_some() {
             return Err(SessionRefusal::IsOpen);
@@ -45,13 +45,13 @@ impl Outbound {
         }
     }
 
-    /// Tells whether a session is open, and has not ended.
+    /// Whether a session is open.
     pub fn has_session(&self, id: SessionId) -> bool {
         self.sessions.find(id).is_some_and(|session| !session.is_ended)
     }
 
-    /// Tells whether no two of these readers are in one session. Then each can be given several messages before the
-    /// next is given any, as order is kept within a session alone.
+    /// Whether no two of these readers share a session. Then each reader can be given several messages before
+    /// the next gets any, because order is kept only within a session.
     pub fn are_in_sessions_apart(&mut self, readers: impl Iterator<Item = ReaderId>) -> bool {
         if self.sessions.len() < 2 {
             return false;
@@ -68,16 +68,16 @@ impl Outbound {
         true
     }
 
-    /// How many sessions there are, the first included, and those that ended with answers that wait.
+    /// Number of sessions, including the first and ended ones with waiting answers.
     pub fn sessions_len(&self) -> usize {
         self.sessions.len()
     }
 
-    /// Ends a session: it gets nothing any more, and what it had is returned.
+    /// Ends a session: it takes nothing any more, and returns what it leaves behind.
     ///
-    /// At most `readers_max` readers are returned at a time. Called again it returns the next, and from the last of them
-    /// on the unsettled deliveries, at most `unsettled_max` at a time. The first session ends with its connection alone, so that nothing is done to
-    /// it.
+    /// Each call returns up to `readers_max` readers. Once the last reader is returned, calls also return
+    /// unsettled deliveries, up to `unsettled_max` each. The first session ends only with its connection, so
+    /// this does nothing to it.
     pub fn end_session(
         &mut self,
         id: SessionId,
@@ -111,7 +111,7 @@ impl Outbound {
         }
         remains.is_all = session.readers.is_empty();
         if remains.is_all {
-            // Not before the last reader is gone, or what is released would be offered to it.
+            // Released messages would otherwise be offered to readers that are still here.
             let (unsettled, has_more) = session.settle(Numbers::All, unsettled_max);
             self.unsettled -= unsettled.len();
             (remains.unsettled, remains.is_all) = (unsettled, !has_more);

@@ -1,6 +1,6 @@
-//! The outbound half of one connection: its parts, readers, inboxes, and the memory that is charged for it.
+//! The outbound half of one connection: its parts, readers and inboxes, and the memory charged for it.
 //!
-//! The files before this one have the verbs: deliveries that come in, bytes that leave, and the end.
+//! The files before this one implement the verbs: incoming deliveries, outgoing bytes, and the end.
 
 use std::mem;
 use std::num::NonZeroU32;
@@ -25,36 +25,36 @@ use crate::route::SubjectFilter;
 use crate::selector::Selector;
 use crate::time::Time;
 
-/// Bytes that may wait without being charged: charging each delivery would make all cells write to
-/// one counter.
+/// Bytes that may wait without being charged: charging each delivery would make all cells contend for one
+/// counter.
 const UNCHARGED_BYTES_MAX: usize = 64 * 1024;
 
-/// Unsettled deliveries that are not charged, as most consumers have no more.
+/// Unsettled deliveries that are not charged; most consumers have no more.
 pub(super) const UNCHARGED_UNSETTLED_MAX: usize = 64;
 
-/// How much may be on its way to one connection.
+/// Limits on what may be on its way to one connection.
 #[derive(Debug, Clone, Copy)]
 pub struct OutboundLimits {
-    /// Unsent bytes from which on queues do not feed its consumers and publishers to its
-    /// live subscriptions are slowed.
+    /// Unsent bytes at which queues stop feeding the connection's consumers, and publishers to its live
+    /// subscriptions are slowed down.
     pub feed_bytes: usize,
-    /// Unsent bytes at which it is cut.
+    /// Unsent bytes at which the connection is cut.
     pub unsent_bytes_max: usize,
-    /// Inboxes it may have.
+    /// Maximum number of inboxes.
     pub inboxes_max: u16,
-    /// Sessions it may have at a time, the first included.
+    /// Maximum number of open sessions, including the first.
     pub sessions_max: u16,
 }
 
-/// A consumer that can take more.
+/// A consumer that can take more deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Wake {
-    /// The queue it reads.
+    /// The queue that it reads.
     pub queue: QueueId,
     /// The consumer.
     pub reader: ReaderId,
-    /// The session whose window is open for others too that wait in its line: each is asked for by
-    /// [`Outbound::next_in_line`] once the one before has had its chance.
+    /// Set if the session's window is open for other consumers in line too: call [`Outbound::next_in_line`]
+    /// for each, after the one before has had its chance.
     pub line: Option<SessionId>,
 }
 
@@ -62,40 +62,40 @@ pub struct Wake {
 pub struct Outbound {
     pub(super) id: ConnectionId,
     pub(super) encoder: Box<dyn Encoder>,
-    /// The states that a delivery has to mind, all of them looked at together.
+    /// The states that every delivery has to check, in one word.
     pub(super) features: ConnectionFeatures,
     pub(super) limits: OutboundLimits,
     pub(super) gauge: Gauge,
     pub(super) buffer: Buffer,
     pub(super) backlog: Backlog,
     pub(super) sessions: Sessions,
-    /// Unsettled deliveries of all sessions.
+    /// Number of unsettled deliveries of all sessions.
     pub(super) unsettled: usize,
     pub(super) readers: Readers,
-    /// Readers that have had all that they may have, which their protocol was not told yet.
+    /// Readers that have used up their live deliveries, until the protocol takes their labels.
     pub(super) exhausted: Vec<ReaderId>,
-    /// By index; `None` where an inbox ended with its session.
+    /// Inboxes by index; `None` where one was closed.
     pub(super) inboxes: Vec<Option<Inbox>>,
-    /// Its temporary queues that replies may pass.
+    /// Temporary queues that replies may pass.
     pub(super) reply_queues: ReplyQueues,
-    /// The answers that its client may publish, where that is a right of its own.
+    /// The answers that the client may publish, if it has a right to answer only.
     pub(super) answers: Option<Box<OpenAnswers>>,
-    /// Inboxes that there ever were.
+    /// Number of inboxes ever created.
     pub(super) inbox_serial: u32,
-    /// How far the journal has come, as far as it was told.
+    /// The journal's progress, as far as it was reported here.
     pub(super) journal: Progress,
-    /// An answer waits for no more than that the journal is written.
+    /// Some answer only waits for the journal to be written, not synced.
     pub(super) waits_for_write: bool,
-    /// The last confirm that began to wait, until somebody asks for it.
+    /// The last confirm that began to wait, until [`Outbound::take_newly_held`].
     pub(super) newly_held: Option<Confirm>,
     pub(super) activity: ConnectionActivity,
-    /// Some reader was refused for want of room.
+    /// Some reader was refused for lack of room.
     pub(super) is_starved: bool,
-    /// How often readers were told that there is room again.
+    /// Number of times that readers were woken because there was room again.
     pub(super) rounds: usize,
     /// Publishers that wait until there is room.
     pub(super) throttled: Vec<ConnectionId>,
-    /// Bytes that wait for the windows of sessions.
+    /// Bytes that wait for the frame windows of sessions.
     pub(super) rest_bytes: usize,
     /// Unsent bytes that are charged to the gauge.
     pub(super) charged: usize,
@@ -106,7 +106,8 @@ pub struct Outbound {
 }
 
 impl Outbound {
-    /// Makes the outbound half of a connection with its first session; what waits in it is charged to `gauge`.
+    /// Creates the outbound half of a connection, with its first session. Waiting bytes are charged to
+    /// `gauge`.
     pub fn new(
         id: ConnectionId,
         encoder: Box<dyn Encoder>,
@@ -114,7 +115,7 @@ impl Outbound {
         gauge: Gauge,
     ) -> Outbound {
         let mut features = ConnectionFeatures::default();
-        // Asked once, because asking it each time shows in a fan-out.
+        // Asked once, because a call for each delivery shows in a fan-out.
         features.set(ConnectionFeatures::CHOOSY, encoder.is_choosy());
         Outbound {
             id,
@@ -148,80 +149,81 @@ impl Outbound {
         }
     }
 
-    /// Whose half it is.
+    /// The connection's id.
     pub fn id(&self) -> ConnectionId {
         self.id
     }
 
-    /// Replaces the encoder, once the protocol's version is agreed.
+    /// Replaces the encoder, once the protocol version is agreed.
     pub fn set_encoder(&mut self, encoder: Box<dyn Encoder>) {
         self.features.set(ConnectionFeatures::CHOOSY, encoder.is_choosy());
         self.encoder = encoder;
     }
 
-    /// Bytes that are not known to be written.
+    /// Bytes not known to be written.
     pub fn unsent(&self) -> usize {
         self.buffer.unsent() + self.backlog.bytes()
     }
 
-    /// Bytes that were ever given to the writer or wait for it: where it does not change, nothing is sent.
+    /// Total bytes ever given to the writer or left waiting for it. While this does not change, nothing is
+    /// sent.
     pub fn appended(&self) -> u64 {
         self.buffer.appended()
     }
 
-    /// Bytes that were ever written: where it does not change, the peer takes nothing.
+    /// Total bytes ever written. While this does not change, the peer reads nothing.
     pub fn written_bytes(&self) -> u64 {
         self.buffer.appended() - self.buffer.unsent() as u64
     }
 
-    /// Why the broker ends the connection, if it does.
+    /// The reason why the broker ends the connection, if it does.
     pub fn ended(&self) -> Option<&CutReason> {
         self.ended.as_ref()
     }
 
-    /// How many readers it has.
+    /// Number of readers.
     pub fn readers_len(&self) -> usize {
         self.readers.len()
     }
 
-    /// The readers from this slot on, each with its slot, so that a long list can be read in pieces.
+    /// The readers from `slot` on, with their slots, so that a long list can be read in pieces.
     pub fn readers_from(&self, slot: usize) -> impl Iterator<Item = (usize, &ReaderSpec)> {
         self.readers.specs(slot)
     }
 
-    /// Sessions that were opened and have not ended; the first, which every connection has, is not among them.
+    /// Open sessions, except the first, which every connection has.
     pub fn open_sessions(&self) -> impl Iterator<Item = SessionInspection> {
         self.sessions.iter().filter(|session| !session.is_ended).map(Session::inspect)
     }
 
-    /// How many deliveries were written, settled or not.
+    /// Number of deliveries written, settled or not.
     pub fn delivered(&self) -> u64 {
         self.sessions.delivered()
     }
 
-    /// How often what happened, besides deliveries as such.
+    /// Counters of what happened on the connection, other than deliveries in total.
     pub fn activity(&self) -> &ConnectionActivity {
         &self.activity
     }
 
-    /// Takes the last confirm that began to wait since this was asked before.
+    /// Takes the last confirm that began to wait since the previous call.
     pub fn take_newly_held(&mut self) -> Option<Confirm> {
         self.newly_held.take()
     }
 
-    /// Notes that a client which asked for one message found its queue empty.
+    /// Counts a request for one message that found its queue empty.
     pub(crate) fn got_nothing(&mut self) {
         self.activity.got_nothing += 1;
     }
 
-    /// How many deliveries are not settled.
+    /// Number of unsettled deliveries.
     pub fn unsettled_len(&self) -> usize {
         self.unsettled
     }
 
     // ---- Readers.
 
-    /// Adds a reader; `None` where its session is not open.
+    /// Adds a reader; `None` if its session is not open.
     pub fn add_reader(&mut self, spec: ReaderSpec) -> Option<ReaderId> {
         let slot = self.sessions.slot(spec.session)?;
         let session = self.sessions.at_mut(slot).filter(|session| !session.is_ended)?;
@@ -233,13 +235,13 @@ impl Outbound {
         Some(id)
     }
 
-    /// Forgets a reader and gives what it read; its unsettled deliveries stay with the session.
+    /// Removes a reader and returns its source. Its unsettled deliveries stay with the session.
     pub fn remove_reader(&mut self, id: ReaderId) -> Option<Source> {
         self.take_reader(id).map(|record| record.spec.source)
     }
 
-    /// Limits the live deliveries of a reader, those that it had included; false where it had as many
-    /// already, or is not there.
+    /// Limits the live deliveries of a reader, including those it already had; `false` if the limit is
+    /// reached already or there is no such reader.
     pub fn limit_deliveries(&mut self, id: ReaderId, max: NonZeroU32) -> bool {
         let Some(record) = self.readers.get_mut(id) else {
             return false;
@@ -249,8 +251,8 @@ impl Outbound {
         record.left() != Some(0)
     }
 
-    /// Forgets the readers that have had all that they may have, and gives their labels. What waits as
-    /// messages needs its reader, so that none is given until that is written.
+    /// Removes the readers that have used up their live deliveries, and returns their labels. Returns none
+    /// while deliveries wait as messages, because encoding these needs their readers.
     pub fn take_exhausted(&mut self) -> Vec<Box<[u8]>> {
         if !self.backlog.is_empty() {
             return Vec::new();
@@ -260,7 +262,7 @@ impl Outbound {
         records.map(|record| record.spec.label).collect()
     }
 
-    /// Takes a reader out of the table and out of its session.
+    /// Removes a reader from the table and from its session.
     pub(super) fn take_reader(&mut self, id: ReaderId) -> Option<Record> {
         let record = self.readers.remove(id)?;
         let session = self.sessions.at_mut(record.session)?;
@@ -277,15 +279,15 @@ impl Outbound {
         Some(record)
     }
 
-    /// The queue or subscription that a reader reads; `None` if the reader is gone.
+    /// The queue or subscription of a reader; `None` if the reader is gone.
     pub fn source(&self, id: ReaderId) -> Option<&Source> {
         self.readers.get(id).map(|record| &record.spec.source)
     }
 
     // ---- Inboxes.
 
-    /// The inbox of this name in a session. On first use `make` gives its label and its secret. `None` where the
-    /// connection has as many inboxes as it may have, or the session is not open.
+    /// The inbox with this name in a session. On first use `make` supplies its label and secret. `None` if
+    /// the connection has its maximum of inboxes, or the session is not open.
     pub fn inbox(
         &mut self,
         session: SessionId,
@@ -315,7 +317,7 @@ impl Outbound {
         Some(address)
     }
 
-    /// Closes the inbox of this name in a session, if there is one: replies to it find nothing from now on.
+    /// Closes the inbox with this name in a session, if there is one: replies no longer reach it.
     pub fn close_inbox(&mut self, session: SessionId, name: &[u8]) {
         let Some(slot) = self.sessions.slot(session) else { return };
         let is_it = |inbox: &mut Inbox| inbox.session == slot && *inbox.name == *name;
@@ -325,28 +327,29 @@ impl Outbound {
         }
     }
 
-    /// Makes the address of a temporary queue that replies may pass, whose name is
-    /// [`InboxAddress::to_queue_name`]. `None` where the connection has as many as it may have inboxes.
+    /// Creates the address of a temporary queue that replies may pass, named [`InboxAddress::to_queue_name`].
+    /// `None` if the connection has its maximum of these.
     pub fn add_reply_queue(&mut self, vhost: VhostId, secret: [u8; 16]) -> Option<InboxAddress> {
         self.reply_queues.add(self.id, vhost, secret, self.limits.inboxes_max)
     }
 
-    /// Lets replies pass a temporary queue to its only reader, or go into the queue where there is no such reader.
+    /// Lets replies pass a temporary queue to its only reader. With `None` they go into the queue.
     pub fn set_reply_reader(&mut self, of: &InboxAddress, reader: Option<(QueueId, ReaderId)>) {
         self.reply_queues.set_reader(of, reader);
     }
 
-    /// Forgets a temporary queue that is gone.
+    /// Forgets a temporary queue that was deleted.
     pub fn remove_reply_queue(&mut self, of: &InboxAddress) {
         self.reply_queues.remove(of);
     }
 
-    /// Its consumers and live subscriptions.
+    /// The consumers and live subscriptions.
     pub fn readers(&self) -> impl Iterator<Item = (ReaderId, &ReaderSpec)> {
         self.readers.iter().map(|(id, record)| (id, &record.spec))
     }
 
-    /// Keeps subjects from a live subscription that its rights do not allow, or none.
+    /// Sets the filter of a live subscription, which withholds subjects that its rights deny; `None` removes
+    /// it.
     pub fn set_filter(&mut self, id: ReaderId, filter: Option<SubjectFilter>) {
         if let Some(record) = self.readers.get_mut(id) {
             record.filter = filter;
@@ -354,7 +357,7 @@ impl Outbound {
         }
     }
 
-    /// Makes a live subscription get messages only of which the selector is true.
+    /// Restricts a live subscription to messages that match the selector.
     pub fn set_selector(&mut self, id: ReaderId, selector: Selector, headers: HeaderReaders) {
         if let Some(record) = self.readers.get_mut(id) {
             record.selector = Some(Box::new((selector, headers)));
@@ -362,13 +365,14 @@ impl Outbound {
         }
     }
 
-    /// Tells whether a live subscription does not get messages with this subject.
+    /// Whether a live subscription is denied messages with this subject.
     pub fn denies(&self, id: ReaderId, subject: &[u8]) -> bool {
         let filter = self.readers.get(id).and_then(|record| record.filter.as_ref());
         filter.is_some_and(|filter| filter.denies(subject))
     }
 
-    /// Lets its client answer the messages that its live subscriptions receive from now on, as far as these say.
+    /// Lets the client answer the messages that its live subscriptions receive from now on, within
+    /// `responses`.
     pub fn set_responses(&mut self, responses: Option<Responses>) {
         match (responses, &mut self.answers) {
             (Some(responses), Some(open)) => open.set(responses),
@@ -379,42 +383,42 @@ impl Outbound {
         self.features.set(ConnectionFeatures::ANSWERS, self.answers.is_some());
     }
 
-    /// Says that it has to be told of messages that can be answered.
+    /// Whether [`Outbound::note_request`] has to be called for messages that can be answered.
     #[inline]
     pub fn notes_requests(&self) -> bool {
         self.features.any(ConnectionFeatures::ANSWERS)
     }
 
-    /// Notes that its client received a message that is to be answered to this exchange and subject.
+    /// Notes that the client received a message that asks for an answer to this exchange and subject.
     pub fn note_request(&mut self, to: (&[u8], &[u8]), now: Time) {
         if let Some(open) = &mut self.answers {
             open.note(to, now);
         }
     }
 
-    /// Tells whether its client may publish an answer to an exchange and a subject.
+    /// Whether the client may publish an answer to this exchange and subject.
     pub fn may_answer(&mut self, to: (&[u8], &[u8]), now: Time) -> bool {
         self.answers.as_mut().is_some_and(|open| open.is_open(to, now))
     }
 
-    /// Uses up one of the answers that its client may publish to an exchange and a subject; false where there is none.
+    /// Uses up one answer that the client may publish to this exchange and subject; `false` if there is none.
     pub fn spend_answer(&mut self, to: (&[u8], &[u8]), now: Time) -> bool {
         self.answers.as_mut().is_some_and(|open| open.spend(to, now))
     }
 
-    /// Tells whether the address is that of one of its inboxes.
+    /// Whether this is the address of one of the connection's inboxes.
     pub fn has_inbox(&self, address: &InboxAddress) -> bool {
         let inbox = self.inboxes.get(usize::from(address.index)).and_then(Option::as_ref);
         !self.is_closed && inbox.is_some_and(|inbox| inbox.is_opened_by(&address.secret))
     }
 
-    /// Tells whether a delivery would not have to wait for others.
+    /// Whether a delivery could be written without waiting.
     #[inline]
     pub fn has_room(&self) -> bool {
         self.buffer.unsent() < self.limits.feed_bytes && self.backlog.is_empty()
     }
 
-    /// Bytes that nobody else charges: the messages of the backlog are charged as such.
+    /// Bytes to charge here. The messages of the backlog are not among them: they are charged as messages.
     #[inline]
     pub(super) fn waiting_bytes(&self) -> usize {
         let unsettled = self.unsettled.saturating_sub(UNCHARGED_UNSETTLED_MAX);
@@ -424,7 +428,7 @@ impl Outbound {
             + unsettled * Session::UNSETTLED_BYTES
     }
 
-    /// Charges what waits once it has changed by much, or to nothing.
+    /// Charges the waiting bytes once they have changed by much, or dropped to none.
     #[inline]
     pub(super) fn charge_change(&mut self) {
         let waiting = self.waiting_bytes();

@@ -1,4 +1,5 @@
-//! Answers of a connection's own protocol, which leave in the order of their session and once what they promise is so.
+//! Answers of the connection's own protocol: each leaves in the order of its session, once what it promises
+//! is true.
 
 use std::ops::RangeInclusive;
 
@@ -11,13 +12,14 @@ use crate::id::ReaderId;
 use crate::id::SessionId;
 
 impl Outbound {
-    /// Sends an answer once `confirm` is reached, behind all earlier answers of its session. One of a session that is
-    /// not there leaves with those of the first.
+    /// Sends an answer once `confirm` is reached, behind all earlier answers of its session. If there is no
+    /// such session, it leaves with the answers of the first.
     pub fn answer(&mut self, session: SessionId, confirm: Confirm, write: impl FnOnce(&mut Vec<u8>)) {
         self.send_or_hold(session, confirm, None, write);
     }
 
-    /// Sends an answer, as [`Outbound::answer`] does, that promises a level. It is counted when it leaves.
+    /// Sends an answer that promises a level of safety, like [`Outbound::answer`]. The promise is counted
+    /// when it leaves.
     pub fn promise(
         &mut self,
         session: SessionId,
@@ -28,9 +30,8 @@ impl Outbound {
         self.send_or_hold(session, confirm, Some(level), write);
     }
 
-    /// Confirms publishes by their numbers, counted by the protocol from 1 in each session, once `confirm` is reached for
-    /// all of them. Confirms that leave together are told as one where no number is left
-    /// out.
+    /// Confirms publishes by number, which the protocol counts from 1 in each session, once `confirm` is
+    /// reached for all of them. Confirms that leave together with consecutive numbers are encoded as one.
     pub fn confirm(
         &mut self,
         session: SessionId,
@@ -47,7 +48,8 @@ impl Outbound {
         );
     }
 
-    /// Says that the broker takes no responsibility for the publish with this number, behind all earlier answers.
+    /// Answers that the broker takes no responsibility for the publish with this number, behind all earlier
+    /// answers.
     pub fn refuse(&mut self, session: SessionId, number: u64) {
         let refused = AnsweredPublishes { first: number, last: number, is_refused: true };
         self.answer_publishes(session, refused, Confirm::NOW, None);
@@ -104,8 +106,8 @@ impl Outbound {
         self.sessions.hold(slot, held);
     }
 
-    /// Releases the answers that waited for the journal to come this far. Returns the consumers that can take
-    /// something from now on. Sessions without waiting answers cost nothing.
+    /// Releases the answers that waited for this progress of the journal. Returns the consumers that can
+    /// start now. Sessions without waiting answers cost nothing.
     #[must_use]
     #[inline]
     pub fn confirmed(&mut self, journal: Progress) -> Vec<Wake> {
@@ -125,7 +127,7 @@ impl Outbound {
             self.release(*slot, &mut wakes);
         }
         if self.has_last_word() {
-            // What was let go was too much, and nothing follows.
+            // The released answers exceeded the limit, and nothing may follow.
             for slot in &record_ref {
                 self.sessions.clear_answers_of(*slot);
             }
@@ -167,7 +169,7 @@ impl Outbound {
         self.sessions.forget_if_over(slot);
     }
 
-    /// Lets a reader have what waits for it. One that drains is woken in any case, so that its queue ends that.
+    /// Ends the hold of a reader. One that drains is woken in any case, so that its queue ends the drain.
     fn start(&mut self, id: ReaderId) -> Option<Wake> {
         let record = self.readers.get_mut(id)?;
         record.is_held = false;
@@ -176,7 +178,7 @@ impl Outbound {
         self.wake(id).or_else(|| queue.filter(|_| drains).map(|queue| Wake { queue, reader: id, line: None }))
     }
 
-    /// Answers publishes.
+    /// Writes the answer to publishes.
     fn write_answered(&mut self, slot: u16, answered: AnsweredPublishes) {
         let Some(session) = self.sessions.at_mut(slot).filter(|_| self.ended.is_none()) else { return };
         let AnsweredPublishes { first, last, is_refused } = answered;
@@ -191,7 +193,7 @@ impl Outbound {
         self.appended_answer();
     }
 
-    /// Lets a reader have nothing before all answers of its session that were given have left.
+    /// Holds a reader back until all present answers of its session have left.
     pub fn start_after_answers(&mut self, id: ReaderId) {
         if let Some(record) = self.readers.get_mut(id)
             && let Some(session) = self.sessions.at_mut(record.session)
@@ -200,19 +202,19 @@ impl Outbound {
         }
     }
 
-    /// Sends bytes that answer nothing, such as heart-beats: they wait for no journal.
+    /// Sends bytes that are not an answer, such as heart-beats, without waiting for the journal.
     pub fn beat(&mut self, bytes: &[u8]) {
         if !self.has_last_word() {
             self.append(|out| out.extend_from_slice(bytes));
         }
     }
 
-    /// Tells whether an answer waits for no more than that the journal is written.
+    /// Whether an answer only waits for the journal to be written, not synced.
     pub fn waits_for_write(&self) -> bool {
         self.waits_for_write
     }
 
-    /// Tells whether answers wait for the journal.
+    /// Whether answers wait for the journal.
     pub fn has_held_answers(&self) -> bool {
         self.sessions.is_any_holding()
     }

@@ -16,22 +16,22 @@ use crate::selector::{MessageFields, Selector};
 pub enum Source {
     /// A queue, as its consumer.
     Queue(QueueId),
-    /// Messages as they are published.
+    /// Live messages, as they are published.
     Live(Box<Subscription>),
 }
 
-/// The exchange, key and group of a live subscription, so that it can be unbound.
+/// The exchange, key and group of a live subscription, which are needed to unbind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subscription {
     /// The exchange.
     pub exchange: Name,
     /// The pattern, in the wildcard syntax that its client used.
     pub key: crate::route::BindingKey,
-    /// The group it is a member of.
+    /// Its group, if it is a member of one.
     pub group: Option<Name>,
 }
 
-/// The properties of a reader, as it is added.
+/// The properties of a reader when it is added.
 #[derive(Debug, Clone)]
 pub struct ReaderSpec {
     /// The session that numbers its deliveries.
@@ -42,9 +42,9 @@ pub struct ReaderSpec {
     pub source: Source,
     /// The reader settles its deliveries.
     pub settles: bool,
-    /// How much it may have.
+    /// Its allowance of deliveries.
     pub credit: Credit,
-    /// The name under which its client finds it again, from another connection too.
+    /// The name by which its client can find it again, even from another connection.
     pub name: Option<Name>,
 }
 
@@ -54,38 +54,39 @@ pub(super) struct Record {
     pub(super) spec: ReaderSpec,
     /// The slot of its session.
     pub(super) session: u16,
-    /// Its place in the session's list of readers.
+    /// Its index in the session's list of readers.
     pub(super) place: u32,
-    /// The reader waits in its session's line.
+    /// The reader waits in its session's line for the window.
     pub(super) is_in_line: bool,
-    /// The reader's queue was told that it can take no more, and waits to be told otherwise.
+    /// The reader refused a delivery, and its queue waits until it is woken.
     pub(super) is_starved: bool,
-    /// Messages may wait in its queue: what comes past the queue would overtake them.
+    /// Messages may wait in its queue: a message sent past the queue would overtake them.
     pub(super) is_behind: bool,
-    /// The reader gets nothing before an answer that waits for the journal has left.
+    /// The reader gets nothing until an answer that waits for the journal has left.
     pub(super) is_held: bool,
-    /// The reader gives up its credit once it has all that there is.
+    /// The reader gives up its credit once its queue has nothing left for it.
     pub(super) is_draining: bool,
-    /// The reader has a filter, a selector or a limit: a delivery to a reader that has none pays one test.
+    /// The reader has a filter, a selector or a limit; one flag, so that other readers pay one test per
+    /// delivery.
     pub(super) has_conditions: bool,
-    /// Live deliveries it had.
+    /// Number of live deliveries so far.
     pub(super) delivered: u32,
-    /// Live deliveries it may have in all.
+    /// Maximum number of live deliveries; `None` for no limit.
     pub(super) delivered_max: Option<NonZeroU32>,
-    /// Subjects that its rights keep from it, though its pattern matches them.
+    /// Withholds subjects that its pattern matches but its rights deny.
     pub(super) filter: Option<SubjectFilter>,
-    /// The condition of a live subscription, and the readers of what it names.
+    /// The selector of a live subscription, and the readers of the headers that it names.
     pub(super) selector: Option<Box<(Selector, HeaderReaders)>>,
 }
 
 impl Record {
-    /// Notes whether it has any of the conditions of a live delivery, once one of them has changed.
+    /// Recomputes `has_conditions`, after one of the conditions changed.
     pub(super) fn note_conditions(&mut self) {
         self.has_conditions =
             self.filter.is_some() || self.selector.is_some() || self.delivered_max.is_some();
     }
 
-    /// Tells whether a live subscription wants a message.
+    /// Whether a live subscription's selector matches a message.
     pub(super) fn wants(&self, delivery: &Delivery<'_>) -> bool {
         let Some((selector, headers)) = self.selector.as_deref() else { return true };
         let Delivery { message, address, failures, is_redelivered, .. } = *delivery;
@@ -99,19 +100,19 @@ impl Record {
         })
     }
 
-    /// The queue of a consumer.
+    /// The queue, if this is a consumer.
     pub(super) fn queue(&self) -> Option<QueueId> {
         let Source::Queue(queue) = self.spec.source else { return None };
         Some(queue)
     }
 
-    /// How many more live deliveries it may have, if that is limited.
+    /// Number of live deliveries that the reader may still have, if that is limited.
     pub(super) fn left(&self) -> Option<usize> {
         self.delivered_max.map(|max| max.get().saturating_sub(self.delivered) as usize)
     }
 }
 
-/// A table of readers whose ids are not reused.
+/// A table of readers; ids are never reused.
 #[derive(Debug, Default)]
 pub(super) struct Readers {
     slots: Vec<(u32, Option<Record>)>,
@@ -187,7 +188,7 @@ impl Readers {
         Some((ReaderId { slot, generation: *generation }, record.as_mut()?))
     }
 
-    /// The readers from this slot on, each with its slot.
+    /// The readers from this slot on, with their slots.
     pub(super) fn specs(&self, first_slot: usize) -> impl Iterator<Item = (usize, &ReaderSpec)> {
         let slots = self.slots.iter().enumerate().skip(first_slot);
         slots.filter_map(|(slot, (_, record))| Some((slot, &record.as_ref()?.spec)))
@@ -200,7 +201,7 @@ impl Readers {
         })
     }
 
-    /// Takes at most this many readers out, each with its source. No reader can be added after that.
+    /// Removes up to `max` readers, and returns them with their sources. No reader can be added afterwards.
     pub(super) fn take(&mut self, max: usize) -> Vec<(ReaderId, Source)> {
         self.free.clear();
         let mut taken = Vec::new();

@@ -1,4 +1,4 @@
-//! A session: the conversation in which deliveries are numbered, with the deliveries that are not settled.
+//! A session: the conversation that numbers its deliveries, and its unsettled deliveries.
 
 use std::collections::VecDeque;
 use std::mem::size_of;
@@ -14,36 +14,37 @@ use crate::id::SessionId;
 /// A delivery that its reader has not settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unsettled {
-    /// Its number in the session.
+    /// The delivery's number in the session.
     pub number: u64,
-    /// Where it came from.
+    /// The queue that it came from, and its position there.
     pub place: QueuePosition,
     /// The reader that has the message.
     pub reader: ReaderId,
 }
 
-/// Which deliveries a client means.
+/// The deliveries that a client selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Numbers {
-    /// This one.
+    /// This delivery.
     One(u64),
-    /// This one and all before it in the session.
+    /// This delivery and all before it in the session.
     UpTo(u64),
-    /// This one and all before it of one reader.
+    /// This delivery and all before it of one reader.
     UpToOf(u64, ReaderId),
-    /// The one of the first number, and those after it to the last number, as far as none of them is settled or has a
-    /// number left out before it.
+    /// The delivery with the first number and those directly after it, up to the last number, until one is
+    /// settled or missing.
     InRow(u64, u64),
-    /// The unsettled deliveries from the first number to the last, if there are any.
+    /// The unsettled deliveries from the first number to the last, possibly none.
     Range(u64, u64),
-    /// All of the session, if there are any.
+    /// All unsettled deliveries of the session, possibly none.
     All,
-    /// All of one reader, if there are any.
+    /// All unsettled deliveries of one reader, possibly none.
     AllOf(ReaderId),
 }
 
 impl Numbers {
-    /// The number that has to be unsettled, or nothing is meant; `None` where none has to be.
+    /// The number of a delivery that has to be unsettled, or nothing is selected; `None` if there is no such
+    /// number.
     pub fn named(self) -> Option<u64> {
         match self {
             Numbers::One(number)
@@ -54,7 +55,7 @@ impl Numbers {
         }
     }
 
-    /// Tells whether a delivery in the range of these numbers is meant.
+    /// Whether a delivery within the range of numbers is selected.
     fn mean(self, unsettled: &Unsettled) -> bool {
         match self {
             Numbers::One(_) | Numbers::UpTo(_) | Numbers::InRow(..) | Numbers::Range(..) | Numbers::All => {
@@ -65,51 +66,51 @@ impl Numbers {
     }
 }
 
-/// Settled deliveries whose places are kept, beside as many as are not settled.
+/// Settled deliveries that may keep a slot, in addition to as many as are unsettled.
 const HOLES_MAX: usize = 64;
 
-/// A session: its deliveries, numbered one by one, and all else that belongs to it alone.
+/// A session: its numbered deliveries, and everything else that belongs to it alone.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     pub(super) id: SessionId,
-    /// The session takes no deliveries any more; answers may still wait.
+    /// The session takes no more deliveries; answers may still wait.
     pub(super) is_ended: bool,
-    /// Unsettled deliveries that it may have, if that is limited.
+    /// Maximum number of unsettled deliveries; `None` for no limit.
     pub(super) window: Option<u32>,
-    /// Readers that were refused because the window is full, in that order.
+    /// Readers that were refused because the window was full, in order.
     pub(super) line: VecDeque<ReaderId>,
-    /// Slots of its readers, in no order; not kept for the first session, which ends with the connection.
+    /// Slots of its readers, in no order; empty for the first session, which ends with the connection.
     pub(super) readers: Vec<u32>,
-    /// The last round of looking at readers in which one of it was met.
+    /// The last round in which a reader of this session was seen.
     pub(super) seen_in: u64,
-    /// How many inboxes it has.
+    /// Number of inboxes.
     pub(super) inboxes: u16,
     pub(super) answers: Answers,
-    /// Frames that it may send, if its peer says that.
+    /// The window of frames that the peer takes, if frames are counted.
     pub(super) frames: Option<Box<FrameWindow>>,
     last_number: u64,
-    /// By rising number; `None` where a later one was settled first.
+    /// By rising number; `None` if the delivery was settled before an earlier one.
     unsettled: VecDeque<(u64, Option<Unsettled>)>,
     unsettled_len: usize,
 }
 
-/// A session as an operator sees it.
+/// A session as shown to an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionInspection {
-    /// Its number in the connection.
+    /// The session's number in the connection.
     pub id: SessionId,
-    /// Unsettled deliveries that it may have, if that is limited.
+    /// Maximum number of unsettled deliveries; `None` for no limit.
     pub window: Option<u32>,
-    /// Unsettled deliveries that it has.
+    /// Number of unsettled deliveries.
     pub unsettled: usize,
-    /// Its consumers and subscriptions.
+    /// Number of consumers and subscriptions.
     pub readers: usize,
-    /// Deliveries that it had.
+    /// Number of deliveries so far.
     pub delivered: u64,
 }
 
 impl Session {
-    /// Shows it to an operator.
+    /// Shows the session to an operator.
     pub(super) fn inspect(&self) -> SessionInspection {
         SessionInspection {
             id: self.id,
@@ -120,7 +121,7 @@ impl Session {
         }
     }
 
-    /// Bytes that an unsettled delivery keeps in its session, whose room doubles as it grows.
+    /// Bytes charged for an unsettled delivery in its session; the list doubles its capacity as it grows.
     pub(super) const UNSETTLED_BYTES: usize = size_of::<(u64, Option<Unsettled>)>() * 3 / 2;
 
     /// The number of the next delivery.
@@ -128,22 +129,22 @@ impl Session {
         self.last_number + 1
     }
 
-    /// How many deliveries have left.
+    /// Number of deliveries sent.
     pub(super) fn delivered(&self) -> u64 {
         self.last_number
     }
 
-    /// Bytes that wait for its window of frames.
+    /// Bytes that wait for the frame window.
     pub(super) fn rest_bytes(&self) -> usize {
         self.frames.as_ref().map_or(0, |frames| frames.rest_bytes())
     }
 
-    /// Notes that this many deliveries left that need no settling.
+    /// Counts deliveries that need no settling.
     pub(super) fn sent(&mut self, deliveries: usize) {
         self.last_number += deliveries as u64;
     }
 
-    /// Notes that a delivery left that has to be settled.
+    /// Adds a delivery that has to be settled.
     pub(super) fn sent_unsettled(&mut self, place: QueuePosition, reader: ReaderId) {
         self.last_number += 1;
         let unsettled = Unsettled { number: self.last_number, place, reader };
@@ -151,37 +152,37 @@ impl Session {
         self.unsettled_len += 1;
     }
 
-    /// The delivery of that number, if it is not settled.
+    /// The delivery with this number, if it is unsettled.
     pub(super) fn find(&self, number: u64) -> Option<&Unsettled> {
         let index = self.unsettled.binary_search_by_key(&number, |(number, _)| *number).ok()?;
         self.unsettled.get(index)?.1.as_ref()
     }
 
-    /// The deliveries that are not settled.
+    /// The unsettled deliveries.
     pub(super) fn unsettled(&self) -> impl Iterator<Item = &Unsettled> {
         self.unsettled.iter().filter_map(|(_, unsettled)| unsettled.as_ref())
     }
 
-    /// How many are not settled.
+    /// Number of unsettled deliveries.
     #[cfg(test)]
     pub(super) fn unsettled_len(&self) -> usize {
         self.unsettled_len
     }
 
-    /// Tells whether the window of deliveries that have to be settled, or that of frames, may be full.
+    /// Whether a window can limit such a delivery: that of unsettled deliveries, or that of frames.
     #[inline]
     pub(super) fn limits(&self, settles: bool) -> bool {
         settles || self.frames.is_some()
     }
 
-    /// Tells whether its windows allow one more delivery.
+    /// Whether the windows allow one more delivery.
     #[inline]
     pub(super) fn has_window(&self, settles: bool) -> bool {
         let is_full = settles && self.window.is_some_and(|window| self.unsettled_len >= window as usize);
         !is_full && self.frames.as_ref().is_none_or(|frames| frames.is_open())
     }
 
-    /// Puts a reader into the line for the window, at its end, unless it stands there.
+    /// Puts a reader at the end of the line for the window, unless it is in the line.
     pub(super) fn join_line(&mut self, record: &mut Record, id: ReaderId) {
         if !record.is_in_line {
             record.is_in_line = true;
@@ -189,13 +190,13 @@ impl Session {
         }
     }
 
-    /// Tells whether it has ended and nothing of it is left.
+    /// Whether the session has ended with nothing left.
     pub(super) fn is_over(&self) -> bool {
         self.is_ended && self.readers.is_empty() && self.unsettled_len == 0 && self.answers.is_empty()
     }
 
-    /// Takes the deliveries that are meant, in order and no more than `max`, and tells whether there are others; none
-    /// where the named one is not there.
+    /// Takes the deliveries that `numbers` selects, in order and up to `max`; also returns whether others are
+    /// left. Takes none if a named delivery is not unsettled.
     pub(super) fn settle(&mut self, numbers: Numbers, max: usize) -> (Vec<Unsettled>, bool) {
         let Some(range) = self.range(numbers) else {
             return (Vec::new(), false);
@@ -215,10 +216,10 @@ impl Session {
         (taken, has_more)
     }
 
-    /// Takes the only delivery in the range that is meant; `None` where that has several, or none.
+    /// Takes the delivery that `numbers` selects, if its range holds this one alone; otherwise `None`.
     #[inline]
     pub(super) fn settle_only(&mut self, numbers: Numbers) -> Option<Unsettled> {
-        // A run is gathered in any case, and not counted twice.
+        // The general way gathers a row anyway; counting it here would count it twice.
         if matches!(numbers, Numbers::InRow(first, last) if first != last) {
             return None;
         }
@@ -229,7 +230,7 @@ impl Session {
         Some(only)
     }
 
-    /// Notes that this many deliveries were taken out of their places.
+    /// Notes that this many deliveries were taken out.
     fn note_taken(&mut self, count: usize) {
         self.unsettled_len -= count;
         while self.unsettled.front().is_some_and(|(_, unsettled)| unsettled.is_none()) {
@@ -238,7 +239,8 @@ impl Session {
         self.close_holes();
     }
 
-    /// The deliveries that are meant and are above a number, in order; none where the named one is not there.
+    /// The deliveries that `numbers` selects above the number `above`, in order; none if a named delivery is
+    /// not unsettled.
     pub(super) fn meant(&self, numbers: Numbers, above: u64) -> Vec<Unsettled> {
         let Some(range) = self.range(numbers) else {
             return Vec::new();
@@ -252,7 +254,8 @@ impl Session {
         meant.filter(|unsettled| numbers.mean(unsettled)).collect()
     }
 
-    /// Keeps one delivery that is never settled from keeping the places of all that come after it.
+    /// Drops the slots of settled deliveries, so that one unsettled delivery does not keep all slots behind
+    /// it.
     fn close_holes(&mut self) {
         if self.unsettled.len() > 2 * self.unsettled_len + HOLES_MAX {
             self.unsettled.retain(|(_, unsettled)| unsettled.is_some());
@@ -311,7 +314,7 @@ mod tests {
         taken.iter().map(|unsettled| unsettled.number).collect()
     }
 
-    /// Settles what is meant by three at a time, as long as there is more.
+    /// Settles the selected deliveries, three at a time, as long as there are more.
     fn settled_in_pieces(session: &mut Session, meant: Numbers) -> Vec<u64> {
         let mut settled = Vec::new();
         loop {
@@ -326,7 +329,7 @@ mod tests {
 
     #[test]
     fn clients_settle_one_or_up_to_one_or_those_of_a_reader() {
-        // Deliveries 1 to 6: 3 needs no settling, even ones are reader 2's, 5 is settled already.
+        // Deliveries 1 to 6: number 3 needs no settling, even ones are reader 2's, 5 is settled already.
         for (meant, expected) in [
             (Numbers::One(4), &[4][..]),
             (Numbers::One(3), &[]),
@@ -469,7 +472,7 @@ mod tests {
                     .collect();
                 prop_assert_eq!(session.find(named).is_some(), model.contains_key(&named));
                 prop_assert_eq!(numbers(&session.meant(meant, 0)), expected.clone());
-                // The rest of a row has another first.
+                // The rest of a row would begin with another number.
                 let settled = match meant {
                     Numbers::InRow(..) => numbers(&session.settle(meant, usize::MAX).0),
                     meant => settled_in_pieces(&mut session, meant),

@@ -1,4 +1,4 @@
-//! The sessions of one connection, found by their ids or, on the way of a delivery, by their slots.
+//! The sessions of a connection, found by id or, when delivering, by slot.
 
 use super::answers::Held;
 use super::session::Session;
@@ -8,17 +8,17 @@ use crate::id::SessionId;
 /// The slot of [`SessionId::FIRST`].
 pub(super) const FIRST_SLOT: u16 = 0;
 
-/// The sessions that are open, and those that ended and have answers that wait.
+/// The open sessions, and the ended ones that still have waiting answers.
 #[derive(Debug)]
 pub(super) struct Sessions {
-    /// The first is there always; others are in use where `by_id` knows them.
+    /// The first is always in use; the others are in use if `by_id` lists them.
     slots: Vec<Session>,
     free: Vec<u16>,
-    /// Sessions but the first, by rising id.
+    /// All sessions but the first, by rising id.
     by_id: Vec<(SessionId, u16)>,
-    /// Slots of the sessions that have answers that wait, in the order in which they began to.
+    /// Slots of the sessions with waiting answers, in the order in which they began to wait.
     record_ref: Vec<u16>,
-    /// Deliveries of sessions that are forgotten.
+    /// Number of deliveries of forgotten sessions.
     delivered_before: u64,
     /// The last round in which sessions were marked as seen.
     round: u64,
@@ -38,12 +38,12 @@ impl Default for Sessions {
 }
 
 impl Sessions {
-    /// How many there are, the first included.
+    /// Number of sessions, including the first.
     pub(super) fn len(&self) -> usize {
         self.by_id.len() + 1
     }
 
-    /// Sessions but the first, by rising id; one that has ended is among them as long as something of it is left.
+    /// All sessions but the first, by rising id. An ended session is included until nothing of it is left.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Session> {
         self.by_id.iter().filter_map(|(_, slot)| self.at(*slot))
     }
@@ -79,7 +79,7 @@ impl Sessions {
         self.slots.iter_mut()
     }
 
-    /// Adds one; false where there is one of this id, or no number for its slot.
+    /// Adds a session; `false` if the id is in use or all slots are taken.
     pub(super) fn add(&mut self, id: SessionId) -> bool {
         let Err(index) = self.by_id.binary_search_by_key(&id, |(id, _)| *id) else { return false };
         if id == SessionId::FIRST {
@@ -100,7 +100,7 @@ impl Sessions {
         true
     }
 
-    /// Forgets one that has ended and of which nothing is left. Its id may be used again.
+    /// Forgets a session that has ended and has nothing left. Its id may be used again.
     pub(super) fn forget_if_over(&mut self, slot: u16) {
         let Some(session) = self.at_mut(slot) else { return };
         if !session.is_over() {
@@ -115,18 +115,18 @@ impl Sessions {
         }
     }
 
-    /// How many deliveries left, settled or not.
+    /// Number of deliveries sent, settled or not.
     pub(super) fn delivered(&self) -> u64 {
         self.delivered_before + self.slots.iter().map(Session::delivered).sum::<u64>()
     }
 
-    /// Begins a round, in which no session was seen yet.
+    /// Begins a round in which no session was seen yet.
     pub(super) fn next_round(&mut self) -> u64 {
         self.round += 1;
         self.round
     }
 
-    // ---- Answers that wait.
+    // ---- Waiting answers.
 
     pub(super) fn is_any_holding(&self) -> bool {
         !self.record_ref.is_empty()
@@ -140,24 +140,24 @@ impl Sessions {
         session.answers.hold(held);
     }
 
-    /// Takes the list of sessions with answers that wait; those that go on are put back.
+    /// Takes the list of sessions with waiting answers, for [`Sessions::put_back_holding`] to restore.
     pub(super) fn take_holding(&mut self) -> Vec<u16> {
         std::mem::take(&mut self.record_ref)
     }
 
-    /// Puts the list back without those that hold nothing any more.
+    /// Restores the list, without the sessions that have no waiting answers left.
     pub(super) fn put_back_holding(&mut self, mut record_ref: Vec<u16>) {
         record_ref.retain(|slot| self.at(*slot).is_some_and(|session| !session.answers.is_empty()));
         self.record_ref = record_ref;
     }
 
-    /// Tells whether an answer waits for no more than that the journal is written, behind which none waits for more.
+    /// Whether the last waiting answer of some session only waits for the journal to be written, not synced.
     pub(super) fn wait_for_write(&self, journal: Progress) -> bool {
         let mut record_ref = self.record_ref.iter().filter_map(|slot| self.at(*slot));
         record_ref.any(|session| session.answers.wait_for_write(journal))
     }
 
-    /// Drops the answers of one session that wait.
+    /// Drops the waiting answers of one session.
     pub(super) fn clear_answers_of(&mut self, slot: u16) {
         if let Some(session) = self.at_mut(slot) {
             session.answers.clear();
@@ -165,7 +165,7 @@ impl Sessions {
         self.record_ref.retain(|record_ref| *record_ref != slot);
     }
 
-    /// Drops all answers that wait.
+    /// Drops all waiting answers.
     pub(super) fn clear_answers(&mut self) {
         for slot in self.take_holding() {
             if let Some(session) = self.at_mut(slot) {

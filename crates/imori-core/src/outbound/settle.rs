@@ -1,4 +1,4 @@
-//! Settles the deliveries of a connection, and finds the readers that can have more for it.
+//! Settling the deliveries of a connection, and finding the consumers that can take more after it.
 
 use std::collections::BTreeMap;
 
@@ -11,36 +11,36 @@ use crate::id::ReaderId;
 use crate::id::SessionId;
 use crate::name::Name;
 
-/// Deliveries that a client has settled.
+/// The deliveries that a client settled.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Settled {
-    /// The deliveries, in the order of their numbers.
+    /// In the order of their numbers.
     pub deliveries: Vec<Unsettled>,
-    /// The client means others too, which are unsettled still.
+    /// The client settled others too, which are still unsettled here.
     pub has_more: bool,
     /// The consumers that can take more now.
     pub wakes: Vec<Wake>,
 }
 
-/// The one delivery that a client has settled.
+/// The only delivery that a client settled.
 #[derive(Debug)]
 pub(crate) struct SettledOnly {
     /// The delivery.
     pub(crate) delivery: Unsettled,
-    /// Its consumer, if that can take more now.
+    /// Its consumer, if it can take more now.
     pub(crate) wake: Option<Wake>,
-    /// The consumer that waited longest for the session's window, if that is open now.
+    /// The consumer that waited longest for the session's window, if the window is open now.
     pub(crate) in_line: Option<Wake>,
 }
 
 impl Outbound {
-    /// Gives a reader other credit; a consumer that can take more for it has to be woken.
+    /// Replaces a reader's credit; returns the consumer if it can take more now and has to be woken.
     pub fn set_credit(&mut self, id: ReaderId, credit: Credit) -> Option<Wake> {
         self.readers.get_mut(id)?.spec.credit = credit;
         self.wake(id)
     }
 
-    /// Takes a grant of credit; a consumer that can take more for it has to be woken.
+    /// Applies a grant of credit; returns the consumer if it can take more now and has to be woken.
     pub fn grant(&mut self, id: ReaderId, grant: &Grant) -> Option<Wake> {
         let record = self.readers.get_mut(id)?;
         record.spec.credit.grant(grant);
@@ -48,12 +48,12 @@ impl Outbound {
         self.wake(id)
     }
 
-    /// Ends the draining of a reader that has no credit left, or whose queue has nothing left for it; false where it
-    /// goes on.
+    /// Ends the drain of a reader that has no credit left, or for which nothing is left in its queue
+    /// (`is_all`); `false` if the drain goes on.
     pub(crate) fn end_drain(&mut self, id: ReaderId, queue: &Name, is_all: bool) -> bool {
         let has_last_word = self.is_ended();
         let Some(record) = self.readers.get_mut(id).filter(|record| record.is_draining) else { return true };
-        // A reader that is held hears of nothing before the answer that it waits for.
+        // A held reader must not get anything before the answer that it waits for.
         if record.is_held || (!is_all && record.spec.credit.has_any()) {
             return false;
         }
@@ -75,7 +75,8 @@ impl Outbound {
         true
     }
 
-    /// Deliveries that a reader may have, and the serial number behind those that it had, where it has them by grants.
+    /// The deliveries that a reader may still have and the serial number of its credit, if it is granted
+    /// credit.
     pub fn granted(&self, id: ReaderId) -> Option<(u32, u32)> {
         match self.readers.get(id)?.spec.credit {
             Credit::Granted { left, used } => Some((left, used)),
@@ -83,32 +84,34 @@ impl Outbound {
         }
     }
 
-    /// Counts the frames of a session from these numbers on; the peer takes `left`.
+    /// Starts counting the frames of a session from these numbers; the peer takes `left` frames.
     pub fn count_frames(&mut self, session: SessionId, numbers: FrameNumbers, left: u32) {
         if let Some(session) = self.sessions.find_mut(session) {
             session.frames = Some(Box::new(FrameWindow::new(numbers.next, numbers.awaited, left)));
         }
     }
 
-    /// Notes that the peer is told now which of its frames is awaited. Gives the serial numbers of the session.
+    /// Notes that the peer now learns which of its frames is awaited. Returns the serial numbers of the
+    /// session.
     pub fn tell_awaited(&mut self, session: SessionId, awaited: u32) -> Option<FrameNumbers> {
         let frames = self.sessions.find_mut(session)?.frames.as_mut()?;
         frames.tell(awaited);
         Some(frames.numbers())
     }
 
-    /// How many deliveries a session had.
+    /// Number of deliveries that a session had.
     pub fn delivered_in(&self, session: SessionId) -> u64 {
         self.sessions.find(session).map_or(0, Session::delivered)
     }
 
-    /// The serial numbers of a session's next frames, and how many frames its peer takes, where that is counted.
+    /// The serial numbers of a session's next frames and the number of frames that the peer takes, if frames
+    /// are counted.
     pub fn frames(&self, session: SessionId) -> Option<(FrameNumbers, u32)> {
         let frames = self.sessions.find(session)?.frames.as_ref()?;
         Some((frames.numbers(), frames.left()))
     }
 
-    /// How many deliveries of a session are not settled, by the readers that had them.
+    /// Number of unsettled deliveries of a session, by reader.
     pub fn unsettled_by_reader(&self, session: SessionId) -> BTreeMap<ReaderId, usize> {
         let mut counts = BTreeMap::new();
         for unsettled in self.sessions.find(session).into_iter().flat_map(Session::unsettled) {
@@ -123,7 +126,8 @@ impl Outbound {
         unsettled.filter(|unsettled| unsettled.reader == reader).map(|unsettled| unsettled.number).collect()
     }
 
-    /// The numbers from `first` to `last` of a session's unsettled deliveries whose readers have ended, in order.
+    /// The numbers from `first` to `last` of a session's unsettled deliveries with readers that have ended,
+    /// in order.
     pub fn unsettled_of_ended(&self, session: SessionId, first: u64, last: u64) -> Vec<u64> {
         let Some(session) = self.sessions.find(session) else { return Vec::new() };
         let unsettled = session.meant(Numbers::Range(first, last), 0).into_iter();
@@ -131,13 +135,13 @@ impl Outbound {
         of_ended.map(|unsettled| unsettled.number).collect()
     }
 
-    /// How many answers of a session wait for the journal.
+    /// Number of answers of a session that wait for the journal.
     pub fn held_answers_in(&self, session: SessionId) -> usize {
         self.sessions.find(session).map_or(0, |session| session.answers.len())
     }
 
-    /// Lets the peer's window of a session end before the frame of this serial number. What waited for that leaves, and
-    /// then a consumer may be able to take more.
+    /// Moves the end of the peer's window to the frame with this serial number. Frames that waited for it
+    /// leave; then a consumer may be able to take more.
     pub fn grant_frames(&mut self, session: SessionId, end: u32) -> Option<Wake> {
         let has_last_word = self.has_last_word();
         let of_session = self.sessions.find_mut(session).filter(|_| !has_last_word)?;
@@ -150,19 +154,19 @@ impl Outbound {
         self.next_in_line(session)
     }
 
-    /// The unsettled delivery of this number.
+    /// The unsettled delivery with this number.
     pub fn find_unsettled(&self, session: SessionId, number: u64) -> Option<&Unsettled> {
         self.sessions.find(session)?.find(number)
     }
 
-    /// The unsettled deliveries that a client means and that are above a number; none where the named one is not
-    /// unsettled.
+    /// The unsettled deliveries that `numbers` selects, above the number `above`; none if a named delivery is
+    /// not unsettled.
     pub fn meant(&self, session: SessionId, numbers: Numbers, above: u64) -> Vec<Unsettled> {
         self.sessions.find(session).map(|session| session.meant(numbers, above)).unwrap_or_default()
     }
 
-    /// Takes the deliveries that a client settles, no more than `max`, and tells which consumers can take more for it.
-    /// Nothing is taken where the named one is not unsettled; `outcome` is counted.
+    /// Settles the deliveries that `numbers` selects, up to `max` of them, and finds the consumers that can
+    /// take more. Settles none if a named delivery is not unsettled. Counts `outcome`.
     pub fn settle(&mut self, session: SessionId, numbers: Numbers, max: usize, outcome: Outcome) -> Settled {
         let Some(of_session) = self.sessions.find_mut(session) else {
             return Settled::default();
@@ -185,8 +189,8 @@ impl Outbound {
         Settled { deliveries: settled, has_more, wakes }
     }
 
-    /// Takes the delivery that a client settles, where it means only one that could be meant: as [`Outbound::settle`]
-    /// does, without a list. `None` where that has to be asked.
+    /// Settles the only delivery that `numbers` can select: like [`Outbound::settle`], without a list. `None`
+    /// if it may select several, or none.
     #[inline]
     pub(crate) fn settle_only(
         &mut self,
@@ -208,15 +212,15 @@ impl Outbound {
         Some(SettledOnly { delivery, wake, in_line })
     }
 
-    /// Lets so many deliveries of a session be unsettled at once, or any number. Gives a consumer that can take more
-    /// for it.
+    /// Limits the unsettled deliveries of a session; `None` lifts the limit. Returns a consumer that can take
+    /// more now.
     pub fn set_window(&mut self, session: SessionId, window: Option<u32>) -> Option<Wake> {
         self.sessions.find_mut(session)?.window = window;
         self.next_in_line(session)
     }
 
-    /// Takes the consumer that has waited longest for the window of a session, if that is open: the caller wakes it
-    /// and asks again, until nobody waits or the window is full.
+    /// Takes the consumer that has waited longest for the window of a session, if the window is open. The
+    /// caller wakes it and calls again, until this returns `None`.
     pub fn next_in_line(&mut self, session: SessionId) -> Option<Wake> {
         let slot = self.sessions.slot(session)?;
         let has_room = self.has_room();
@@ -226,7 +230,7 @@ impl Outbound {
             let Some(record) = self.readers.get_mut(reader) else { continue };
             record.is_in_line = false;
             if record.is_held || !record.spec.credit.has_any() {
-                // Whoever changes that asks again.
+                // Whatever gives it credit, or ends the hold, wakes it.
                 continue;
             }
             let Some(queue) = record.queue() else { continue };
@@ -239,7 +243,7 @@ impl Outbound {
         }
     }
 
-    /// Wakes a consumer that was refused, if it can have something now.
+    /// Wakes a consumer that was refused, if it can take more now.
     pub(super) fn wake(&mut self, id: ReaderId) -> Option<Wake> {
         let has_room = self.has_room();
         let record = self.readers.get_mut(id)?;
@@ -248,12 +252,12 @@ impl Outbound {
             return None;
         }
         if !has_room {
-            // Whoever writes next wakes it.
+            // The next call of [`Outbound::written`] wakes it.
             self.is_starved = true;
             return None;
         }
         let session = self.sessions.at_mut(record.session)?;
-        // It does not go before those that have waited longer.
+        // It must not overtake consumers that have waited longer.
         if session.limits(record.spec.settles)
             && (!session.has_window(record.spec.settles) || !session.line.is_empty())
         {

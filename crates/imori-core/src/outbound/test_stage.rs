@@ -24,7 +24,7 @@ pub(super) const ME: ConnectionId = ConnectionId { cell: 3, slot: 5, generation:
 const KINDS: EncoderKinds = EncoderKinds::of_protocol(1);
 pub(super) const QUEUE: QueueId = QueueId { slot: 1, generation: 0 };
 
-/// Writes `label#number:body;`, with a `?` where the delivery has to be settled.
+/// Writes `label#number:body;`, with a `?` if the delivery has to be settled.
 struct Plain {
     kind: u8,
     after_cancel: AfterCancel,
@@ -64,7 +64,7 @@ impl Encoder for Plain {
         }
     }
 
-    /// Deliveries in parts: each `|` in a body ends a frame.
+    /// Encodes deliveries in parts: each `|` in a body ends a frame.
     fn next_frame(&self, written: &[u8]) -> FramePart {
         let end = written.iter().position(|byte| b"|;".contains(byte)).map_or(written.len(), |at| at + 1);
         FramePart { bytes: end, is_counted: !written.starts_with(b"drained") }
@@ -93,7 +93,7 @@ impl Encoder for Plain {
     }
 }
 
-/// A connection that nobody reads but the test.
+/// A connection that only the test reads.
 pub(super) struct Stage {
     pub(super) outbound: Outbound,
     pub(super) gauge: Gauge,
@@ -207,7 +207,7 @@ impl Stage {
         (numbers, wakes.into_iter().map(|wake| wake.reader).collect())
     }
 
-    /// Lets the writer write all unsent bytes, and gives them as text.
+    /// Lets the writer write all unsent bytes; returns them as text.
     pub(super) fn written(&mut self) -> String {
         let mut text = Vec::new();
         while let Some((bytes, written)) = self.outbound.take_unsent() {
@@ -235,7 +235,7 @@ fn delivery<'a>(publication: &'a Publication<'_>, address: &'a AddressView<'a>) 
     }
 }
 
-/// A body of which one fills the room for feeding.
+/// A body that fills the room of the connection by itself.
 pub(super) fn long(letter: &str) -> String {
     letter.repeat(FEED_BYTES)
 }

@@ -1,4 +1,4 @@
-//! The writer's side of a connection: it takes unsent bytes, and tells which readers have room again.
+//! The writer's side of a connection: taking unsent bytes, and waking the readers that have room again.
 
 use std::mem;
 
@@ -8,22 +8,22 @@ use super::readers::Source;
 use crate::id::ConnectionId;
 
 impl Outbound {
-    /// Tells whether there is something to write and no writer has it.
+    /// Whether there is something to write and no writer has it.
     pub fn has_unsent(&self) -> bool {
         self.unsent() > 0
     }
 
-    /// Marks it as on a cell's list of connections to write; false where it is already.
+    /// Marks the connection as listed by a cell for writing; `false` if it was.
     pub fn touch(&mut self) -> bool {
         !mem::replace(&mut self.is_touched, true)
     }
 
-    /// Notes that the connection is on no cell's list any more.
+    /// Notes that the connection is on no cell's list.
     pub fn untouch(&mut self) {
         self.is_touched = false;
     }
 
-    /// Lends it an empty vector to write into, if it has none; tells whether it was lent one.
+    /// Lends the connection an empty vector to write into, unless it has one; returns whether one was lent.
     pub fn lend(&mut self, storage: impl FnOnce() -> Option<Vec<u8>>) -> bool {
         let storage = if self.buffer.has_storage() { None } else { storage() };
         let is_lent = storage.is_some();
@@ -31,13 +31,13 @@ impl Outbound {
         is_lent
     }
 
-    /// Takes back the vector that it was lent and did not write into.
+    /// Takes back a lent vector that was not written into.
     pub fn reclaim(&mut self) -> Option<Vec<u8>> {
         self.buffer.reclaim()
     }
 
-    /// The bytes to write next, and how many of them are written already. There is one writer at
-    /// a time: the bytes have to be put back before anybody gets more.
+    /// The bytes to write next, and how many of them are already written. There is one writer at a time:
+    /// these bytes have to be put back before the next can be taken.
     pub fn take_unsent(&mut self) -> Option<(Vec<u8>, usize)> {
         if self.buffer.unsent() < self.limits.feed_bytes {
             self.encode_backlog(self.limits.feed_bytes);
@@ -45,16 +45,16 @@ impl Outbound {
         self.buffer.take()
     }
 
-    /// Puts back the bytes that were taken, of which `written` are written now. Returns the emptied vector for other
-    /// use where all are written.
+    /// Puts back bytes that were taken, with `written` of them now written. Returns the emptied vector for
+    /// reuse if all are written.
     pub fn put_back(&mut self, bytes: Vec<u8>, written: usize) -> Option<Vec<u8>> {
-        // It was closed while its writer wrote: what is left of it is nobody's.
+        // The connection was closed during the write; the remaining bytes are discarded.
         let written = if self.is_closed { bytes.len() } else { written };
         self.buffer.put_back(bytes, written)
     }
 
-    /// Notes that writing stops, because all is written or no more can be. Charges the waiting bytes, and returns the
-    /// consumers and publishers that have room again.
+    /// Notes that writing stops, because everything is written or the socket takes no more. Charges the
+    /// waiting bytes, and returns the consumers and publishers that have room again.
     pub fn written(&mut self) -> (Vec<Wake>, Vec<ConnectionId>) {
         self.charge(self.waiting_bytes());
         let is_drained = self.unsent() <= self.limits.feed_bytes / 2;
@@ -83,14 +83,14 @@ impl Outbound {
             }
         }
         if !wakes.is_empty() {
-            // The one told first can take all the room.
+            // The consumer that is woken first can take all the room.
             let first = self.rounds % wakes.len();
             wakes.rotate_left(first);
         }
         (wakes, mem::take(&mut self.throttled))
     }
 
-    /// Notes that `publisher` waits until there is room; false where there is room already.
+    /// Registers `publisher` to wait until there is room; `false` if there is room already.
     pub fn throttle(&mut self, publisher: ConnectionId) -> bool {
         let has_room = self.is_ended() || self.has_room();
         if !has_room && !self.throttled.contains(&publisher) {
@@ -145,7 +145,7 @@ mod tests {
         stage.offer(readers[0], 1, &long("x"));
         let mut first = BTreeSet::new();
         for sequence in 2..5 {
-            // All are refused; when there is room again, the one told first takes it all.
+            // Each consumer is refused; once there is room again, the one woken first takes it all.
             for reader in readers {
                 assert_eq!(stage.offer(reader, sequence, "m"), Taken::Full);
             }
@@ -183,7 +183,7 @@ mod tests {
         stage.outbound.limits =
             OutboundLimits { feed_bytes: 100_000, unsent_bytes_max: 10_000_000, ..stage.outbound.limits };
         let reader = stage.subscribe("l");
-        // Nobody calls: the socket is full and nothing is written.
+        // The socket is full, and nothing is written.
         for body in ["s".repeat(WAITING_BODY_MIN - 1), "b".repeat(WAITING_BODY_MIN)] {
             for _ in 0..2000 {
                 stage.send(reader, &body);

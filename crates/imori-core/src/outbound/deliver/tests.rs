@@ -109,7 +109,7 @@ fn who_reads_too_slowly_is_cut_and_told_last() {
     let text = stage.written();
     assert!(text.starts_with("l#1:b"), "{text}");
     assert!(text.ends_with(";too slow;"), "{text}");
-    // What waited as messages was not turned into bytes for somebody who does not read.
+    // Deliveries that waited as messages were not encoded for a client that does not read.
     assert_eq!(stage.headers.load(Ordering::Relaxed), 1);
     drop(stage.outbound);
     assert_eq!(stage.gauge.bytes(), 0);
@@ -138,7 +138,7 @@ fn an_inbox_opens_to_its_secret_alone() {
         None,
         "LIM: two"
     );
-    // SECURITY AUTH-06: one wrong bit, another's secret, another index.
+    // SECURITY AUTH-06: one wrong bit, the secret of another inbox, another index.
     let mut wrong_bit = address;
     wrong_bit.secret[15] ^= 1;
     for (to, expected) in [

@@ -82,7 +82,7 @@ fn an_answer_that_waits_for_the_disk_holds_up_its_own_session_alone() {
     answer(&mut stage, LAST, waiting(2), "9a;");
     answer(&mut stage, FIRST, waiting(3), "0b;");
     assert_eq!(stage.written(), "0a;");
-    // A reader waits for answers of its own session, too.
+    // A reader also waits for answers of its own session.
     let [seven, last] = [SEVEN, LAST].map(|session| {
         let reader = stage.consume_in(session, "c", QUEUE, false, Credit::Unlimited);
         stage.outbound.start_after_answers(reader);
@@ -114,7 +114,7 @@ fn a_session_that_ends_leaves_behind_its_own_and_nothing_of_others() {
         stage.offer(reader, sequence, "m");
     }
     stage.settle_in(SEVEN, Numbers::One(2));
-    // One that went before takes nothing out of order.
+    // Removing a reader early does not disturb the order of the rest.
     assert_eq!(stage.outbound.remove_reader(one), Some(Source::Queue(QUEUE)));
     stage.written();
     let mut gone = Vec::new();
@@ -140,7 +140,7 @@ fn a_session_that_ends_leaves_behind_its_own_and_nothing_of_others() {
     assert!(again.is_all && again.readers.is_empty() && again.unsettled.is_empty());
     assert!(stage.outbound.end_session(FIRST, HeldAnswers::Drop, 2, usize::MAX).is_all);
     assert!(stage.outbound.has_session(FIRST), "it ends with the connection");
-    // The connection may end while a session does.
+    // The connection may end while one of its sessions does.
     stage.outbound.open_session(SEVEN).unwrap();
     let reader = stage.consume_in(SEVEN, "c", QUEUE, true, Credit::Unlimited);
     stage.consume_in(SEVEN, "d", QUEUE, true, Credit::Unlimited);
@@ -163,7 +163,7 @@ fn a_backlog_of_a_session_that_ended_is_not_written() {
     assert_eq!(stage.reply(&inbox, "reply"), Reply::Taken);
     assert!(stage.outbound.end_session(SEVEN, HeldAnswers::Drop, 9, usize::MAX).is_all);
     stage.outbound.open_session(SEVEN).unwrap();
-    // A new one in the old one's place does not get its mail.
+    // A new inbox with the same index does not get messages for the old one.
     let again = stage.outbound.inbox(SEVEN, b"i", || (b"j".as_slice().into(), [2; 16])).unwrap();
     assert_eq!(again.index, inbox.index);
     assert_eq!(stage.written(), format!("o#1:{};o#2:{};", long("x"), "b".repeat(600)));
@@ -236,7 +236,7 @@ fn a_window_is_shared_by_the_consumers_of_its_session_in_turns() {
         unsettled.push(number);
     }
     assert_eq!(served, [c, a, b, c, a, b]);
-    // One that is woken and has nothing to take makes way, and so does one that is gone.
+    // A woken consumer that takes nothing makes way for the next, and so does one that is gone.
     stage.outbound.remove_reader(a);
     let Settled { wakes, .. } = stage.outbound.settle(SEVEN, Numbers::All, usize::MAX, Outcome::Accept);
     assert_eq!(wakes, [Wake { queue: QUEUE, reader: c, line: Some(SEVEN) }]);
@@ -251,7 +251,7 @@ fn a_window_and_a_readers_credit_have_both_to_allow_a_delivery() {
     let own = stage.consume_in(SEVEN, "o", QUEUE, true, Credit::window(1));
     let wide = stage.consume_in(SEVEN, "w", QUEUE, true, Credit::Unlimited);
     assert_eq!(stage.offer(own, 1, "m"), Taken::Unsettled);
-    // The first lacks credit of its own, the other the window.
+    // The first consumer lacks credit of its own, the other lacks the window.
     assert_eq!((stage.offer(own, 2, "m"), stage.offer(wide, 2, "m")), (Taken::Full, Taken::Full));
     let Settled { wakes, .. } = stage.outbound.settle(SEVEN, Numbers::One(1), usize::MAX, Outcome::Accept);
     assert_eq!(wakes.iter().map(|wake| wake.reader).collect::<Vec<_>>(), [wide], "it has waited longer");
@@ -259,7 +259,7 @@ fn a_window_and_a_readers_credit_have_both_to_allow_a_delivery() {
     let Settled { wakes, .. } = stage.outbound.settle(SEVEN, Numbers::One(2), usize::MAX, Outcome::Accept);
     assert_eq!(wakes.iter().map(|wake| wake.reader).collect::<Vec<_>>(), [own]);
     assert_eq!(stage.offer(own, 3, "m"), Taken::Unsettled);
-    // A wider window wakes, a narrower one takes nothing back.
+    // A wider window wakes consumers; a narrower one takes nothing back.
     assert_eq!(stage.offer(wide, 4, "m"), Taken::Full);
     assert_eq!(stage.outbound.set_window(SEVEN, Some(0)), None);
     assert_eq!(stage.outbound.set_window(SEVEN, None).map(|wake| wake.reader), Some(wide));
@@ -277,7 +277,7 @@ fn room_that_comes_back_with_a_full_window_wakes_when_the_window_opens() {
     assert_eq!(stage.wakes(), [], "there is no window");
     let Settled { wakes, .. } = stage.outbound.settle(SEVEN, Numbers::All, usize::MAX, Outcome::Accept);
     assert_eq!(wakes, [Wake { queue: QUEUE, reader: b, line: Some(SEVEN) }]);
-    // And the other way round.
+    // The reverse works too.
     assert_eq!(stage.offer(b, 2, &long("x")), Taken::Unsettled);
     assert_eq!(stage.offer(a, 3, "m"), Taken::Full);
     assert_eq!(
@@ -304,7 +304,7 @@ fn confirms_that_leave_together_are_one_where_no_number_is_left_out() {
     confirm(&mut stage, 8, 8);
     answer(&mut stage, SEVEN, Confirm::NOW, "ok;");
     confirm(&mut stage, 9, 9);
-    // Nobody has answered 10: none that is told may stand for it.
+    // Publish 10 has not been answered: no confirm may include it.
     for number in 11..14 {
         confirm(&mut stage, number, 13);
     }
