@@ -1,9 +1,9 @@
 //! Delayed messages on disk.
 //!
-//! Messages that are due last go to disk when memory is short. Messages with records in old files of the journal are
-//! copied. Messages that are due come back. A page of delayed messages has no priority and no place among ready
-//! messages: each entry has a due time. A ready message goes to a page of its priority like any other. Until that is
-//! written, its former page is needed.
+//! When memory is short, the messages that are due last go to disk. Messages with records in old journal
+//! files are copied. Due messages are read back. A page of delayed messages has no priority and no place
+//! among ready messages: each entry has a due time. A message that became ready goes to a page of its
+//! priority like any other; until then its former page is needed.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::limits::{PAGE_BYTES_GOAL, PAGED_BYTES_GOAL};
 use crate::queue::{Effects, Queue};
 use crate::time::Time;
 
-/// A delayed message that was found in a page at the start.
+/// A delayed message that a start found in a page.
 #[derive(Debug, Clone)]
 pub(crate) struct FoundDelayed {
     pub(crate) lsn: Lsn,
@@ -28,13 +28,13 @@ pub(crate) struct FoundDelayed {
 }
 
 impl Queue {
-    /// Bytes of memory that messages keep that are not due.
+    /// Bytes of memory that delayed messages occupy.
     pub(crate) fn delayed_memory(&self) -> usize {
         self.delayed.as_ref().map_or(0, |delayed| delayed.memory())
     }
 
-    /// Takes the messages out of memory that are due last, so that the others keep at most `share` bytes. Returns the
-    /// pages to write for that.
+    /// Moves the messages that are due last out of memory, so that the rest occupies at most `share` bytes.
+    /// Returns the pages to write for that.
     pub(crate) fn shelve_delayed(&mut self, share: usize) -> Vec<PageDraft> {
         let memory = self.delayed_memory();
         if memory <= share / 4 {
@@ -46,11 +46,11 @@ impl Queue {
         let drafts = self.with_delayed(|delayed, pages| {
             let (mut places, mut bytes) = (Vec::new(), 0);
             for (place, entry) in delayed.in_memory().rev() {
-                // What stays is as much as is read ahead, or it would be read at once.
+                // As much stays as is read ahead; otherwise it would be read again at once.
                 if bytes >= goal || memory - bytes < entry.memory() + share / 8 {
                     break;
                 }
-                // One that is being copied stays until it is, which is soon.
+                // A message that is being copied stays until that is done, which is soon.
                 let page = entry.page.and_then(|page| pages.get(page));
                 if page.is_some_and(|page| !page.is_failed && page.place.is_none()) {
                     break;
@@ -84,7 +84,8 @@ impl Queue {
         drafts.unwrap_or_default()
     }
 
-    /// Copies delayed messages with records up to `end` that are in no page; about `bytes_max` bytes.
+    /// Copies delayed messages with records up to `end` into pages if they are in none; about `bytes_max`
+    /// bytes.
     pub(crate) fn spill_delayed(&mut self, end: Lsn, bytes_max: usize) -> Vec<PageDraft> {
         let drafts = self.with_delayed(|delayed, pages| {
             let (mut places, mut bytes) = (Vec::new(), 0);
@@ -116,19 +117,19 @@ impl Queue {
         drafts.unwrap_or_default()
     }
 
-    /// The pages of delayed messages that it wants to read.
+    /// Requests pages of delayed messages to be read.
     pub(crate) fn ask_delayed(&mut self, share: usize) -> Vec<(PageId, PageSource)> {
         let has_room = self.ready.memory() <= share;
         let asked = self.with_delayed(|delayed, pages| delayed.ask(share / 8, has_room, pages));
         asked.into_iter().flatten().map(|(id, place)| (id, PageSource::Segment(place))).collect()
     }
 
-    /// Notes that a page was read, or cannot be.
+    /// Notes that a page was read, or could not be.
     pub(crate) fn delayed_answered(&mut self, id: PageId) {
         self.with_delayed(|delayed, _| delayed.answered(id));
     }
 
-    /// Takes the readable entries of a page of delayed messages; returns how many are lost.
+    /// Takes the readable entries of a page of delayed messages into memory; returns how many are lost.
     pub(crate) fn delayed_read(
         &mut self,
         id: PageId,
@@ -166,7 +167,8 @@ impl Queue {
         lost
     }
 
-    /// Notes that a page of delayed messages cannot be read in this run; its messages stay there for the next.
+    /// Notes that a page of delayed messages cannot be read in this run; its messages stay on disk for the
+    /// next.
     pub(crate) fn delayed_withheld(&mut self, id: PageId) -> u32 {
         let places = self.places_of(id);
         self.forget_shelved(id, &places)
@@ -188,8 +190,8 @@ impl Queue {
         gone
     }
 
-    /// Takes a page of delayed messages that the queue had before a restart, with its messages. `found` is empty
-    /// where the page could not be read.
+    /// Restores a page of delayed messages after a restart. `found` has its messages, or is empty if the page
+    /// could not be read.
     pub(crate) fn restore_delayed(&mut self, page: FoundPage, found: Vec<FoundDelayed>, now: Time) {
         let FoundPage { facts, live, settled, is_doubtful } = page;
         let id = self.pages.restore(&facts, live, settled, is_doubtful);
@@ -205,7 +207,7 @@ impl Queue {
                 if pages.get(id).is_none_or(|page| page.is_settled(lsn)) {
                     continue;
                 }
-                // What is due now or later was not given out.
+                // A message that is due now or later cannot have been delivered.
                 let is_redelivered = is_doubtful && due < now;
                 let stub = Stub { page: id, lsn, body_bytes, is_redelivered };
                 delayed.restore((due, sequence), stub, name.as_deref());
@@ -213,7 +215,7 @@ impl Queue {
         });
     }
 
-    /// Gives no message this sequence number or one below: one that was found has it.
+    /// Numbers new messages above this sequence number, because a message that was found has it.
     pub(crate) fn number_above(&mut self, sequence: u64) {
         self.next_sequence = self.next_sequence.max(sequence.saturating_add(1));
     }
@@ -223,7 +225,7 @@ impl Queue {
         places.unwrap_or_default().to_vec()
     }
 
-    /// Forgets the messages that are in this page alone; returns how many these are.
+    /// Forgets the messages that are in this page alone; returns how many there were.
     fn forget_shelved(&mut self, id: PageId, places: &[DuePlace]) -> u32 {
         let forgotten = self.with_delayed(|delayed, _| {
             let of_page = places.iter().filter(|place| delayed.is_shelved(**place, id));

@@ -1,8 +1,8 @@
-//! Pages that are in the journal: a start found their records there and left them.
+//! Pages in the journal: a start found their records there and left them.
 //!
-//! A page in the journal is a list of records. The queue reads it like any other page, and then has its messages in
-//! memory as if they had just come. Before the journal frees the first of these records, the page is written into a
-//! segment. From then on it is a page like all others.
+//! Such a page is a list of records. When the queue has read it like any other page, its messages are in
+//! memory as if they had just arrived. Before the journal frees the first of these records, the page is
+//! written into a segment. From then on it is like all others.
 
 use super::draft::PageDraft;
 use crate::confirm::Lsn;
@@ -13,8 +13,8 @@ use crate::queue::Queue;
 use crate::time::Time;
 
 impl Queue {
-    /// A message that the queue had before a restart and that stays in the journal. It is not delayed. Also returns
-    /// the delayed messages that were due before it came.
+    /// Describes a message that the queue had before a restart, is not delayed, and stays in the journal.
+    /// Also returns the delayed messages that were due before it arrived.
     pub(crate) fn found_in_journal(
         &mut self,
         view: &MessageView<'_>,
@@ -48,9 +48,11 @@ impl Queue {
         self.ready.restore(priority, Part::Page(part));
     }
 
-    /// The pages in the journal with records up to `through`, or not far above, to be read and written elsewhere.
+    /// Requests the pages in the journal with records up to `through`, or not far above, to be read and
+    /// written into a segment.
     ///
-    /// These are about `bytes_max` bytes. Each is answered for, by [`Queue::draft_of`] or by [`Queue::not_moved`].
+    /// Returns about `bytes_max` bytes. The caller answers for each page with [`Queue::draft_of`] or
+    /// [`Queue::not_moved`].
     pub fn moving_pages(&mut self, through: Lsn, bytes_max: usize) -> Vec<(PageId, JournalRead)> {
         let (_, end) = self.live_records.through(through);
         let (mut moving, mut bytes) = (Vec::new(), 0);
@@ -70,7 +72,7 @@ impl Queue {
         moving
     }
 
-    /// Makes a draft of the entries of a page that is moving; `None` where nobody needs the page any more.
+    /// Makes a draft of a moving page's entries; `None` if the page is no longer needed.
     pub fn draft_of(&mut self, id: PageId, mut entries: Vec<Entry>) -> Option<PageDraft> {
         let page = self.pages.get(id)?;
         let positions = page.in_journal.as_ref()?.positions();
@@ -85,7 +87,7 @@ impl Queue {
         Some(PageDraft { id, priority, is_durable: true, is_copy: true, entries, dues: Vec::new() })
     }
 
-    /// Notes that a page could not be read and moved; it stays where it is.
+    /// Notes that a page could not be read and moved; it stays in the journal.
     pub fn not_moved(&mut self, id: PageId) {
         self.pages.failed(id);
     }
@@ -101,11 +103,11 @@ mod tests {
     use crate::name::Name;
     use crate::queue::{QueueSettings, entry};
 
-    /// Of these two make a page.
+    /// Two of these messages make a page.
     const MEMORY: usize = 100;
 
-    /// A queue that found eight messages in the journal, two in a page: of 1 and 2, of 3 and 4, and so on, but where
-    /// what is doubtful ends within one.
+    /// A queue that found eight messages in the journal, two to a page: 1 and 2, 3 and 4, and so on. A page
+    /// is split where the doubtful messages end.
     fn queue(doubtful_below: u64) -> Queue {
         let settings = QueueSettings { is_durable: true, ..QueueSettings::default() };
         let mut queue = Queue::new(VhostId(0), Name::from("q"), settings, Gauge::default(), Time(1));
@@ -147,7 +149,7 @@ mod tests {
 
     #[test]
     fn what_moves_keeps_its_place_and_is_as_doubtful_as_it_was() {
-        // Up to where nobody knows whether they were given out; which of them were so perhaps.
+        // The record below which messages are doubtful; the number of doubtful messages.
         for (doubtful_below, doubtful) in [(0, 0), (1, 0), (2, 1), (3, 2), (7, 6), (9, 8)] {
             let mut queue = queue(doubtful_below);
             let moving = queue.moving_pages(Lsn(8), usize::MAX);

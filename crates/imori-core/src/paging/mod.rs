@@ -1,7 +1,8 @@
-//! Queues that are longer than their memory: pages are written, read again, and found after a restart.
+//! Paging, for queues that are longer than their memory: writing pages, reading them, and restoring them
+//! after a restart.
 //!
-//! These are methods of [`Queue`](crate::queue::Queue) that return work for the disk and take its answers. Nothing
-//! here reads or writes a file.
+//! These are methods of [`Queue`](crate::queue::Queue) that request work from the pager and take its answers.
+//! Nothing here reads or writes a file.
 
 mod spill;
 mod delayed;

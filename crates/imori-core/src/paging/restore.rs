@@ -1,4 +1,4 @@
-//! Restores a queue after the broker was away: pages, messages in memory, and messages in the journal.
+//! Restoring a queue after a restart: its pages, its messages in memory, and its messages in the journal.
 
 use crate::confirm::Lsn;
 use crate::delivery::{AnnotatedMessage, DeliveryCount, EarlierDeliveries};
@@ -27,11 +27,11 @@ pub(crate) enum Found {
 }
 
 impl Queue {
-    /// Takes the messages that waited in a priority before a restart, in their order.
+    /// Restores the messages that were ready in a priority before a restart, in their order.
     ///
-    /// Returns the sequence numbers of messages that failed too often: these are out until somebody releases them.
-    /// Pages in the journal take about `page_bytes` of memory. Messages with records below `doubtful_below` may have
-    /// been given out.
+    /// Returns the sequence numbers of messages that failed too often; they are unsettled until the caller
+    /// releases them. Pages in the journal take about `page_bytes` of memory. Messages with records below
+    /// `doubtful_below` may have been delivered.
     pub(crate) fn restore(
         &mut self,
         priority: u8,
@@ -102,7 +102,7 @@ impl Queue {
         too_often
     }
 
-    /// Takes the delivery counts of messages that are in pages.
+    /// Restores the delivery counts of messages that are in pages.
     pub(crate) fn restore_counts(&mut self, counts: impl Iterator<Item = DeliveryCount>) {
         let earlier =
             |count: DeliveryCount| (count.record_ref.lsn, EarlierDeliveries { count, annotations: None });
@@ -110,7 +110,7 @@ impl Queue {
         self.renew_features();
     }
 
-    /// Takes the annotations of messages whose delivery counts it has.
+    /// Restores the annotations of messages, for those with a delivery count.
     pub(crate) fn restore_annotations(&mut self, messages: impl Iterator<Item = AnnotatedMessage>) {
         for AnnotatedMessage { record_ref, annotations } in messages {
             if let Some(earlier) = self.counts.get_mut(&record_ref.lsn) {

@@ -1,5 +1,5 @@
-//! Spills a queue that is longer than its memory: cuts pages, takes back their entries, and knows which records it
-//! needs.
+//! Spilling a queue that is longer than its memory: moves entries to pages and back, and knows which records
+//! the queue needs.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use crate::limits::{PAGE_BYTES_GOAL, PAGED_BYTES_GOAL, SEEK_PAGES};
 use crate::queue::{Effects, Overflow, Queue};
 use crate::time::Time;
 
-/// How long a queue keeps messages that it could not write before it tries again.
+/// Time for which a queue keeps messages that could not be written, before it tries again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl Queue {
-    /// The work for the disk now, if the queue may keep `share` bytes in memory.
+    /// Returns the queue's present requests to the pager, if it may keep `share` bytes in memory.
     pub fn page_work(&mut self, now: Time, share: usize) -> Vec<PageWork> {
         let mut work = Vec::new();
         let may_write = self.writing == 0 && self.page_retry.is_none_or(|at| at <= now);
@@ -57,7 +57,7 @@ impl Queue {
         work
     }
 
-    /// Sends away what consumers have looked through that select or browse. Most of it stands on disk still.
+    /// Moves the messages that all seekers have looked at out of memory. Most of them are still on disk.
     fn cut_between(&mut self, share: usize) -> Vec<PageDraft> {
         let mut drafts: Vec<PageDraft> = Vec::new();
         if !self.has_sought || self.ready.memory() <= share {
@@ -98,14 +98,14 @@ impl Queue {
         drafts
     }
 
-    /// Notes that a page is on disk, whatever became of its entries meanwhile.
+    /// Notes that a page is on disk, whatever happened to its entries meanwhile.
     pub fn page_written(&mut self, draft: &PageDraft, place: PagePlace) {
         for entry in &draft.entries {
             let lsn = entry.envelope.lsn;
             let page = self.pages.get(draft.id);
             let has_left = draft.is_copy && page.is_none_or(|page| page.is_settled(lsn));
             match entry.page.filter(|_| !draft.is_copy) {
-                // It was delayed, and needs the page no more that it was in meanwhile.
+                // The message was delayed before, and no longer needs the page that it was in then.
                 Some(before) => self.pages.settle(before, lsn),
                 None if draft.is_durable && !has_left => self.live_records.remove(lsn),
                 None => {}
@@ -152,7 +152,7 @@ impl Queue {
         self.renew_features();
     }
 
-    /// Takes the readable entries of a page; returns how many are lost.
+    /// Takes the readable entries of a page into memory; returns how many are lost.
     pub fn page_read(
         &mut self,
         id: PageId,
@@ -212,13 +212,13 @@ impl Queue {
         lost
     }
 
-    /// Notes that a page cannot be read there in this run; its entries stay there for the next. Returns how many
-    /// these are.
+    /// Notes that a page cannot be read in this run; its entries stay on disk for the next. Returns how many
+    /// there are.
     pub fn page_unreadable(&mut self, id: PageId, source: &PageSource) -> u32 {
         self.delayed_answered(id);
         let Some(page) = self.pages.get(id) else { return 0 };
         if page.source().is_some_and(|now| now != *source) {
-            // It moved meanwhile, and is asked for there.
+            // The page moved meanwhile, and will be requested from its new location.
             self.ready.forget_asked(page.priority, id);
             return 0;
         }
@@ -231,12 +231,13 @@ impl Queue {
         len
     }
 
-    /// The lowest number of a record that it needs, or one below that.
+    /// The lowest record that the queue needs, or one below it.
     pub fn floor(&self) -> Option<Lsn> {
         self.live_records.floor()
     }
 
-    /// Copies messages with records up to `through`, or not far above, that are in no page; about `bytes_max` bytes.
+    /// Copies messages with records up to `through`, or not far above, into pages if they are in none; about
+    /// `bytes_max` bytes.
     pub fn spill(&mut self, through: Lsn, bytes_max: usize) -> Vec<PageDraft> {
         let (count, end) = self.live_records.through(through);
         if count == 0 || !self.keeps_records() {
@@ -256,7 +257,7 @@ impl Queue {
         for (level, mut out) in ready.lanes_mut().zip(of_level) {
             out.extend(level.released.values_mut());
             out.sort_unstable_by_key(|entry| entry.envelope.sequence);
-            // One that was selected from between others does not come before them.
+            // A message that a consumer selected from between others stands behind some of them.
             let front = level.parts.front().map_or(u64::MAX, Part::start);
             let is_apart = out.last().is_some_and(|last| last.envelope.sequence > front);
             out.into_iter().for_each(|entry| spill.visit(entry));
@@ -285,7 +286,7 @@ impl Queue {
         drafts
     }
 
-    /// The facts for the next checkpoint. Pages that are gone are named once.
+    /// Takes the facts for the next checkpoint. Each freed page is named once.
     pub fn tally(&mut self) -> Tally {
         let gone = self.pages.take_gone();
         let settled = self.pages.partly_settled().map(|(place, ranges)| (place, ranges.clone())).collect();
@@ -299,7 +300,7 @@ impl Queue {
         let is_kept = |entry: &&Entry| {
             entry.page.and_then(|page| self.pages.get(page)).is_some_and(|page| page.is_kept())
         };
-        // Of those that are out it is not known yet whether they fail.
+        // Unsettled messages may still fail, so they count as failed.
         let of_out = |entry: &Entry| u32::from(limit.is_some() && !self.is_pending_dead_letter(entry));
         let out = self.unsettled.values().map(|entry| (entry, of_out(entry)));
         let released = self.ready.lanes().flat_map(|level| level.released.values()).map(|entry| (entry, 0));
@@ -314,17 +315,17 @@ impl Queue {
         Tally { floor: self.floor(), settled, gone, counts, annotations }
     }
 
-    /// Gives all of its pages up, as it is deleted.
+    /// Gives up all pages, because the queue is deleted.
     pub fn take_pages(&mut self) -> Vec<GonePage> {
         self.pages.take_all()
     }
 
-    /// How many pages it has.
+    /// Number of pages.
     pub fn pages_len(&self) -> usize {
         self.pages.len()
     }
 
-    /// The position of a message that comes now: behind all of its priority, whatever its record.
+    /// The position of a message that arrives now: behind all others of its priority, whatever its record.
     pub(crate) fn next_position(&mut self, priority: u8, lsn: Lsn) -> u64 {
         let Some(level) = self.ready.lane(priority) else { return 0 };
         if lsn != Lsn::NONE {
@@ -333,7 +334,7 @@ impl Queue {
         level.position
     }
 
-    /// Tells whether it has records of persistent messages.
+    /// Whether the queue keeps records of persistent messages.
     pub(crate) fn keeps_records(&self) -> bool {
         self.durability().is_some_and(|durability| durability.level > crate::confirm::Level::Memory)
     }
@@ -344,20 +345,20 @@ struct Cutter<'a> {
     pages: &'a mut Pages,
     priority: u8,
     page_bytes: usize,
-    /// Nothing of the last page that is cut stands behind.
+    /// The run ends with a part, so that its last page does not continue behind it.
     is_whole: bool,
     drafts: &'a mut Vec<PageDraft>,
     dropped: &'a mut Vec<Entry>,
 }
 
-/// The way in which an entry leaves memory.
+/// How an entry leaves memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Action {
-    /// The entry goes to a new page, durable or not.
+    /// It goes to a new page, which is durable or not.
     Write(bool),
-    /// The entry is in this page already.
+    /// It is in this page already.
     Drop(PageId),
-    /// The entry has to stay until it is written.
+    /// It has to stay until it is written.
     Stay,
 }
 
@@ -372,13 +373,13 @@ impl Cutter<'_> {
             while let Some(entry) =
                 entries.next_if(|entry| memory < self.page_bytes && self.action(entry, &is_durable) == action)
             {
-                // What is in one page already is not parted.
+                // Entries that are in one page already are not split.
                 memory += if let Action::Write(_) = action { entry.memory() } else { 0 };
                 group.push(entry);
             }
             match action {
                 Action::Write(is_durable) => parts.push(self.write(group, is_durable)),
-                // The last of the cut may go on behind it.
+                // The last page of the cut may continue behind it.
                 Action::Drop(id) if self.is_whole || entries.peek().is_some() => {
                     parts.push(part_of(id, &group, group.first().map(|first| first.envelope.sequence)));
                     self.pages.set_apart(id, group.iter().map(|entry| entry.envelope.lsn));
@@ -396,7 +397,7 @@ impl Cutter<'_> {
     fn action(&self, entry: &Entry, is_durable: impl Fn(&Entry) -> bool) -> Action {
         let Some(id) = entry.page else { return Action::Write(is_durable(entry)) };
         match self.pages.get(id) {
-            // It was delayed when it was written there, and has another place now.
+            // The message was delayed when it was written there, and now has another position.
             Some(page) if page.place.is_some() && page.delayed.is_some() => Action::Write(page.is_durable),
             Some(page) if page.place.is_some() => Action::Drop(id),
             Some(page) if page.is_failed => Action::Write(page.is_durable),
@@ -408,7 +409,7 @@ impl Cutter<'_> {
         let count = u32::try_from(entries.len()).unwrap_or(u32::MAX);
         let id = self.pages.begin(self.priority, is_durable, count);
         for entry in &mut entries {
-            // The page that it has left is needed until it is in this one.
+            // The old page of a message is needed until the message is in this one.
             if let Some(failed) =
                 entry.page.take_if(|page| self.pages.get(*page).is_none_or(|page| page.is_failed))
             {
@@ -440,12 +441,12 @@ fn part_of(id: PageId, entries: &[Entry], first: Option<u64>) -> PagePart {
 struct Spill<'a> {
     pages: &'a mut Pages,
     end: Lsn,
-    /// Entries up to `end` that are not seen yet.
+    /// Number of entries up to `end` that were not visited yet.
     left: usize,
     bytes: usize,
     bytes_max: usize,
     drafts: Vec<PageDraft>,
-    /// Bytes of the draft that takes what follows.
+    /// Bytes of the draft that takes the next entries; `None` if the next entry begins a new one.
     open: Option<usize>,
 }
 
@@ -465,7 +466,7 @@ impl Spill<'_> {
         };
         let is_meant = is_needed && lsn <= self.end;
         self.left -= usize::from(is_meant);
-        // A page has nothing of others between its entries, so that pages can be put in order.
+        // A page has no foreign entries between its own, so that pages can be ordered.
         if !is_meant || is_pending || self.bytes >= self.bytes_max {
             self.open = None;
             return;

@@ -1,4 +1,4 @@
-//! The disk of the property tests of queues, and a broker that starts from it.
+//! A disk for property tests of queues, and a broker that starts from it.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub(crate) const VHOST: VhostId = VhostId(0);
 /// A delivery: body, failures, redelivered.
 pub(crate) type Given = (u64, String, u32, bool);
 
-/// A queue and what it said.
+/// A queue, with its deliveries and effects.
 pub(crate) struct Side {
     pub(crate) queue: Queue,
     pub(crate) given: Vec<Given>,
@@ -52,7 +52,7 @@ pub(crate) struct Disk {
     pub(crate) pages: BTreeMap<PagePlace, DiskPage>,
     pub(crate) transient: BTreeMap<PagePlace, DiskPage>,
     pub(crate) next_segment: u32,
-    /// Records that the journal has still, and all that it ever had.
+    /// Records that are still in the journal, and in `all` those that it ever had.
     pub(crate) journal: BTreeMap<Lsn, (RecordKind, Vec<u8>)>,
     pub(crate) all: BTreeMap<Lsn, (RecordKind, Vec<u8>)>,
     pub(crate) last: u64,
@@ -81,7 +81,7 @@ impl Disk {
         place
     }
 
-    /// Reads a page; `None` where it is gone.
+    /// Reads a page; `None` if it is gone.
     pub(crate) fn read(&self, source: &PageSource, gauge: &Gauge) -> Option<Vec<Entry>> {
         match source {
             PageSource::Segment(place) => {
@@ -102,7 +102,7 @@ impl Disk {
         read.lsns.iter().map(decode).collect()
     }
 
-    /// Reads the pages that have to leave the journal; gives what is to be written elsewhere.
+    /// Reads the pages that have to leave the journal; returns the drafts to write elsewhere.
     pub(crate) fn move_pages(&self, queue: &mut Queue, through: Lsn, gauge: &Gauge) -> Vec<PageDraft> {
         let moving = queue.moving_pages(through, 5_000).into_iter();
         let draft = |(id, read): (_, JournalRead)| {
@@ -111,7 +111,7 @@ impl Disk {
         moving.filter_map(draft).collect()
     }
 
-    /// A checkpoint: what is below its floor is forgotten, and what is gone goes, or a crash comes before.
+    /// A checkpoint forgets what is below its floor and removes free pages, unless a crash comes first.
     pub(crate) fn keep(&mut self, queue: &mut Queue, removes: bool) {
         let next = Lsn(self.last + 1);
         let tally = queue.tally();
@@ -139,14 +139,14 @@ impl Disk {
         self.floor = floor;
         self.journal.retain(|lsn, _| *lsn >= floor);
         if !removes {
-            // It removes them with the next checkpoint.
+            // The next checkpoint removes them.
             self.gone = gone;
         } else {
             gone.iter().for_each(|page| drop(self.pages.remove(&page.place).expect("it goes once")));
         }
     }
 
-    /// The broker ends: what is of its run alone goes, and what the checkpoint has as gone.
+    /// Ends the broker: pages of this run alone go, and so do those that the checkpoint names as gone.
     pub(crate) fn end(&mut self, was_clean: bool) {
         self.transient.clear();
         self.gone.clear();

@@ -15,7 +15,7 @@ use crate::queue::{Arrival, QueueSettings, dead_lettering};
 
 const NOW: Time = Time(1_000_000);
 
-/// When all of them are due.
+/// When all messages are due.
 const DUE: Time = Time(1_000_000 + 60_000_000);
 
 /// A share that can be halved often.
@@ -26,7 +26,7 @@ const READER: Reader = Reader {
     id: ReaderId { slot: 0, generation: 0 },
 };
 
-/// A queue with delayed messages that have these records, and how many bytes one of them takes.
+/// A queue with delayed messages that have these records, and the bytes that one message occupies.
 fn queue_with(settings: QueueSettings, lsns: impl IntoIterator<Item = u64>) -> (Queue, usize) {
     let mut queue = Queue::new(VhostId(0), Name::from("q"), settings, Gauge::default(), NOW);
     queue.make_durable(DurableQueueId(1));
@@ -63,14 +63,14 @@ fn place(segment: u32) -> PagePlace {
     PagePlace { segment, index: 0 }
 }
 
-/// Writes all of these, each to a segment of its own.
+/// Notes that each draft was written, to a segment of its own.
 fn write(queue: &mut Queue, drafts: &[PageDraft]) {
     for (segment, draft) in (0..).zip(drafts) {
         queue.page_written(draft, place(segment));
     }
 }
 
-/// Consumes all messages that are due; gives for each its failures, and whether it was given out before.
+/// Delivers all due messages; returns for each its failures, and whether it was delivered before.
 fn given(queue: &mut Queue, now: Time, effects: &mut Effects) -> Vec<(u32, bool)> {
     queue.add_consumer(READER, 0, false, NOW);
     queue.wake(READER);
@@ -83,14 +83,14 @@ fn given(queue: &mut Queue, now: Time, effects: &mut Effects) -> Vec<(u32, bool)
     given
 }
 
-/// A queue whose delayed messages are in one page, and what stands in that.
+/// A queue with its delayed messages in one page, and the entries of that page.
 fn on_disk(settings: QueueSettings, lsns: impl IntoIterator<Item = u64>) -> (Queue, PageId, Vec<Entry>) {
     let (mut queue, _) = queue_with(settings, lsns);
     let copies = queue.spill_delayed(Lsn(u64::MAX - 1), usize::MAX);
     queue.copying += copies.len();
     write(&mut queue, &copies);
     let [draft] = <[PageDraft; 1]>::try_from(copies).expect("it is one");
-    // All of them leave memory.
+    // All messages leave memory.
     let places: Vec<DuePlace> =
         queue.delayed.iter().flat_map(|all| all.in_memory()).map(|(at, _)| at).collect();
     queue.with_delayed(|delayed, _| places.iter().for_each(|at| drop(delayed.shelve(*at, draft.id))));
@@ -118,7 +118,7 @@ fn what_is_due_last_leaves_memory_in_pages_of_a_sixteenth_of_the_share() {
 fn what_stays_in_memory_is_not_read_again() {
     for stay in [3, 10] {
         let (mut queue, one) = queue(1..=200);
-        // Exactly so many are as much as is read ahead.
+        // Exactly this many messages are as much as is read ahead.
         let work = queue.page_work(NOW, 8 * stay * one);
         assert!(work.iter().all(|work| matches!(work, PageWork::Write(_))), "{work:?}");
         assert_eq!(queue.delayed_memory(), stay * one);
@@ -133,7 +133,7 @@ fn what_is_copied_leaves_memory_without_being_written_again() {
     let (mut queue, one) = queue(1..=4_000);
     let copies = queue.spill(Lsn(5_000), usize::MAX);
     assert_eq!(copies.iter().map(|draft| draft.entries.len()).sum::<usize>(), 4_000);
-    // Until they are written they stay.
+    // They stay until they are written.
     assert!(drafts(queue.page_work(NOW, SHARE)).is_empty() && queue.delayed_memory() == 4_000 * one);
     write(&mut queue, &copies);
     assert!(drafts(queue.page_work(NOW, SHARE)).is_empty());
@@ -161,7 +161,7 @@ fn pages_are_read_before_they_are_due() {
 
 #[test]
 fn what_is_known_of_deliveries_holds_for_what_was_delayed() {
-    // Failures that are known of the second, and the limit; what is given out, and what is dead.
+    // Known failures of the second message, and the limit; the deliveries, and the dead letters.
     for (failures, limit, expected, dead) in [
         (0, None, &[(0, false), (0, true), (0, false)][..], &[][..]),
         (2, None, &[(0, false), (2, true), (0, false)], &[]),
@@ -222,7 +222,7 @@ fn what_is_lost_of_a_page_is_told_and_the_page_goes_with_the_others() {
 #[test]
 fn what_was_not_due_when_the_broker_ended_was_given_to_nobody() {
     let before = |due: Time| Time(due.0 - 1);
-    // Whether anybody knows what was given out, and when the broker came back.
+    // Whether deliveries before the restart are in doubt, and when the broker came back.
     for (is_doubtful, now, expected) in [
         (false, before(DUE), false),
         (false, Time(DUE.0 + 1), false),

@@ -1,5 +1,5 @@
-//! A queue with delayed messages and little memory, beside a list of what was sent: whenever the disk answers and
-//! wherever the broker ends, each message comes once, and not before it is due.
+//! A queue with delayed messages and little memory, compared with a list of what was sent: whenever the disk
+//! answers and wherever the broker ends, each message is delivered once, and not before it is due.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -23,7 +23,7 @@ use crate::restore::Leaving;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Waits,
-    /// The message was given out under this number, and perhaps came back.
+    /// The message was delivered under this number, and may have been released.
     Out(u64),
     Released,
     Over,
@@ -50,7 +50,7 @@ struct Bench {
     disk: Disk,
     work: Vec<PageWork>,
     spilled: Vec<PageDraft>,
-    /// By their bodies.
+    /// By body number.
     sent: BTreeMap<usize, Sent>,
     /// First deliveries of delayed messages in this run.
     order: Vec<usize>,
@@ -120,7 +120,7 @@ impl Bench {
         self.follow_up();
     }
 
-    /// Records what followed, and asks for what is to be done.
+    /// Records the effects, and collects the requests to the disk.
     fn follow_up(&mut self) {
         self.work.extend(self.queue.page_work(self.now, self.share));
         assert!(self.effects.dead().is_empty(), "nobody gets the dead");
@@ -134,7 +134,7 @@ impl Bench {
         self.pages_seen = self.pages_seen.max(self.queue.pages_len());
     }
 
-    /// The disk does one thing that it was asked for, well or not.
+    /// The disk performs one request, with success or without.
     fn io(&mut self, choice: usize, is_well: bool) -> bool {
         if self.work.is_empty() {
             return false;
@@ -159,7 +159,7 @@ impl Bench {
                 }
                 let lost = match self.disk.read(&source, &self.gauge) {
                     Some(entries) => self.queue.page_read(id, entries, self.now, &mut self.effects),
-                    // Nobody needs it any more, or it left the journal meanwhile.
+                    // The page is no longer needed, or left the journal meanwhile.
                     None => self.queue.page_unreadable(id, &source),
                 };
                 assert_eq!(lost, 0, "nothing is lost");
@@ -175,7 +175,7 @@ impl Bench {
         true
     }
 
-    /// Nothing more happens by itself.
+    /// Repeats all requests until nothing more happens.
     fn rest(&mut self) {
         for times in 0.. {
             self.queue.deliver(self.now, &mut |_, _| Taken::Full, &mut self.effects);
@@ -280,7 +280,8 @@ impl Bench {
         self.follow_up();
     }
 
-    /// Frees the journal as the checkpointer does when it has too many files: nobody needs them afterwards.
+    /// Frees the journal as the checkpointer does when it has too many files: no record in it is needed
+    /// afterwards.
     fn free_the_journal(&mut self) -> Result<(), TestCaseError> {
         loop {
             self.rest();
@@ -298,7 +299,7 @@ impl Bench {
     }
 
     fn checkpoint(&mut self, removes: bool) {
-        // The copies that are under way end before a checkpoint.
+        // A checkpoint waits for the copies under way.
         self.write_spilled(true);
         self.disk.keep(&mut self.queue, removes);
     }
@@ -326,7 +327,7 @@ impl Bench {
             sent.state = match sent.state {
                 State::Over => State::Over,
                 _ if !sent.is_persistent => State::Over,
-                // Without a limit a delivery leaves no record.
+                // Without a delivery limit, a delivery leaves no record.
                 State::Waits | State::Out(_) => State::Waits,
                 State::Released => State::Released,
             };
@@ -337,7 +338,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Those of one priority that were given out in one run came as they were due.
+    /// Messages of one priority that were delivered in one run came in the order of their due times.
     fn ordered(&self) -> Result<(), TestCaseError> {
         if self.was_restarted {
             return Ok(());
@@ -351,7 +352,7 @@ impl Bench {
         Ok(())
     }
 
-    /// All of it comes out, and nothing is left.
+    /// Delivers everything, and checks that nothing is left.
     fn drain(&mut self) -> Result<(), TestCaseError> {
         self.now = self.now.after(Duration::from_secs(10));
         for times in 0.. {
@@ -448,7 +449,7 @@ fn run(settings: QueueSettings, share: usize, steps: &[Step]) -> Result<usize, T
         match step {
             Step::Publish { count, priority, is_persistent, delay_ms, name, len } => {
                 for more in 0..*count as u32 {
-                    // Each is due at a time of its own, as far as the clock goes.
+                    // Each message has its own due time, as far as the clock is precise enough.
                     let delay_ms = delay_ms.and_then(|delay| NonZeroU32::new(delay + more / 2));
                     bench.publish(*priority, *is_persistent, delay_ms, name, *len);
                 }
@@ -468,7 +469,7 @@ fn run(settings: QueueSettings, share: usize, steps: &[Step]) -> Result<usize, T
             Step::Checkpoint(removes) => bench.checkpoint(*removes),
             Step::Free => bench.free_the_journal()?,
             Step::Restart { was_clean, written } => {
-                // Its last checkpoint was after all that it did.
+                // A clean end writes its last checkpoint after everything else.
                 if *was_clean {
                     bench.rest();
                 }

@@ -1,4 +1,4 @@
-//! Bounds of paging: the work that a queue asks for exactly at its limits, and answers that come late.
+//! Bounds of paging: the work that a queue requests exactly at its limits, and late answers.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::id::DurableQueueId;
 use crate::message::{Address, AddressView, OriginId, Properties, Publication};
 use crate::queue::{Arrival, Published, QueueSettings, dead_lettering, throttled_above};
 
-/// Takes delayed messages until so many bytes of memory are in use.
+/// Adds delayed messages until they occupy `bytes` bytes of memory.
 fn fill_delayed(queue: &mut Queue, bytes: usize) {
     let mut lsn = 1_000_000;
     while queue.delayed_memory() < bytes {
@@ -37,7 +37,7 @@ fn a_queue_keeps_in_memory_as_much_as_it_may_and_not_a_byte_more() {
         let memory = with_both().ready.memory() + with_both().delayed_memory();
         for (share, is_written) in [(memory, false), (memory - 1, true)] {
             let is_asked = !drafts(with_both().page_work(NOW, share)).is_empty();
-            // Little that is delayed stays, however much is ready.
+            // A small number of delayed messages stays, however many messages are ready.
             let expected = is_written && (ready, delayed) != (50_000, 1);
             assert_eq!(is_asked, expected, "{ready} ready, {delayed} delayed, {share} of {memory}");
         }
@@ -57,7 +57,7 @@ fn what_is_little_is_not_cut_off_what_has_to_stay() {
     for (behind, is_cut) in [(1, false), (4, false), (60, true)] {
         let mut queue = queue();
         fill(&mut queue, 0, 60_000);
-        // A page between what is at the front, and stays, and what came last.
+        // A page between the messages at the front, which stay, and the newest ones.
         let id = queue.pages.begin(0, true, 1);
         queue.pages.written(id, place(1), true);
         let (start, last) = (0, u64::MAX);
@@ -119,7 +119,8 @@ fn publishers_wait_while_copies_are_written_and_no_longer() {
 
 #[test]
 fn what_was_dropped_while_it_was_written_takes_no_record_with_it() {
-    // What was to be written when the queue was purged, persistent or not; what is out meanwhile is needed still.
+    // A purge overtakes a write, of persistent messages or not; the record of an unsettled message is still
+    // needed.
     for lsn in [Lsn::NONE, Lsn(90)] {
         for is_well in [true, false] {
             let mut queue = queue();
@@ -144,7 +145,7 @@ fn what_was_dropped_while_it_was_written_takes_no_record_with_it() {
     }
 }
 
-/// Gives out the first; gives its sequence number.
+/// Delivers the first message; returns its sequence number.
 fn take_one(queue: &mut Queue) -> u64 {
     queue.add_consumer(READER, 0, false, NOW);
     queue.wake(READER);
@@ -169,7 +170,7 @@ fn what_is_too_much_goes_when_it_was_read_where_the_oldest_go() {
     ] {
         let settings = QueueSettings { is_durable: true, length_max: Some(10), overflow, ..dead_lettering() };
         let (mut queue, id, entries) = on_disk(settings);
-        // These came before the limit could hold: what is at the front has to be read to be dropped.
+        // Messages from before the limit: those at the front have to be read to be dropped.
         for lsn in 50..53 {
             let entry = Entry { position: lsn << 8, page: None, ..entries[0].clone() };
             let mut run = Run::default();
@@ -200,7 +201,7 @@ fn a_checkpoint_counts_what_may_fail_only_where_failures_have_a_limit() {
             queue.tally().counts.iter().map(|count| (count.record_ref.lsn.0, count.failures)).collect()
         };
         assert_eq!(counted(&mut queue), expected, "{delivery_limit:?}");
-        // What came back is known to have been given out, failed or not.
+        // A released message is known to have been delivered, failed or not.
         let release = Outcome::Release { failed: false };
         assert!(queue.settle(sequence, release, NOW, &mut Effects::default()));
         assert_eq!(counted(&mut queue), [(1, 0)], "{delivery_limit:?}");
@@ -313,7 +314,7 @@ fn a_checkpoint_keeps_annotations_of_what_is_on_disk() {
         assert_eq!(queue.tally().annotations.as_slice(), expected.as_slice(), "once it is back");
     }
     let counts = queue.tally().counts;
-    // After a restart the page is as it was written, and has no annotations.
+    // After a restart the page is as it was written, without annotations.
     let (mut back, id, entries) = on_disk(settings);
     back.restore_counts(counts.into_iter());
     back.restore_annotations(expected.clone().into_iter());

@@ -32,7 +32,7 @@ pub(crate) fn queue() -> Queue {
     queue_with(QueueSettings { is_durable: true, priority_max: Some(1), ..QueueSettings::default() })
 }
 
-/// Takes a message with this record.
+/// Adds a message with this record.
 pub(crate) fn enqueue(queue: &mut Queue, lsn: Lsn, priority: u8, len: usize) {
     let mut properties = Properties::new(OriginId::BROKER);
     (properties.is_persistent, properties.priority) = (lsn != Lsn::NONE, Some(priority));
@@ -43,7 +43,7 @@ pub(crate) fn enqueue(queue: &mut Queue, lsn: Lsn, priority: u8, len: usize) {
     queue.enqueue(&Publication::new(&properties, b"", &body), &arrival, &mut Effects::default());
 }
 
-/// Takes messages with rising records until so many bytes of memory are in use; gives what one takes.
+/// Adds messages with rising records until they occupy `bytes` bytes of memory; returns the bytes of one.
 pub(crate) fn fill(queue: &mut Queue, priority: u8, bytes: usize) -> usize {
     let (before, mut lsn) = (queue.ready.memory(), 10_000 * u64::from(priority));
     let mut one = 0;
@@ -57,7 +57,7 @@ pub(crate) fn fill(queue: &mut Queue, priority: u8, bytes: usize) -> usize {
     one
 }
 
-/// The pages that are to be written.
+/// The pages that the queue requests to be written.
 pub(crate) fn drafts(work: Vec<PageWork>) -> Vec<PageDraft> {
     work.into_iter()
         .filter_map(|work| if let PageWork::Write(drafts) = work { Some(drafts) } else { None })
@@ -69,7 +69,7 @@ pub(crate) fn place(segment: u32) -> PagePlace {
     PagePlace { segment, index: 0 }
 }
 
-/// Writes all of these, each to a segment of its own.
+/// Notes that each draft was written, to a segment of its own.
 fn write(queue: &mut Queue, drafts: &[PageDraft]) {
     for (segment, draft) in (0..).zip(drafts) {
         queue.page_written(draft, place(segment));
@@ -80,7 +80,7 @@ pub(crate) fn lsns(draft: &PageDraft) -> Vec<u64> {
     draft.entries.iter().map(|entry| entry.envelope.lsn.0).collect()
 }
 
-/// Gives out so many and accepts them.
+/// Delivers and accepts up to `count` messages.
 pub(crate) fn consume(queue: &mut Queue, count: usize) -> usize {
     queue.add_consumer(READER, 0, false, NOW);
     queue.wake(READER);
@@ -114,7 +114,8 @@ fn what_is_beyond_the_share_is_cut_to_half_of_it_in_pages_of_a_sixteenth() {
     for draft in others {
         assert!((SHARE / 16..SHARE / 16 + one).contains(&draft.bytes()), "{} in a page", draft.bytes());
     }
-    // A quarter of the share stays at the front, the newest behind what was cut, and nothing is missing.
+    // A quarter of the share stays at the front and the newest messages behind the cut, and nothing is
+    // missing.
     let first = lsns(&drafts[0])[0];
     let at_front = (first as usize - 1) * one;
     assert!((SHARE / 4..SHARE / 4 + 2 * one).contains(&at_front), "{at_front} are before it");
@@ -148,7 +149,7 @@ fn what_could_not_be_written_is_tried_again_a_second_later() {
         let shortly = now.after(RETRY_AFTER - Duration::from_millis(1));
         assert!(queue.page_work(shortly, SHARE).is_empty(), "not at once");
     }
-    // When they are written, others can be cut.
+    // Once these are written, others can be cut.
     let asked = drafts(queue.page_work(NOW.after(RETRY_AFTER * 3), SHARE));
     write(&mut queue, &asked);
     fill(&mut queue, 1, 2 * SHARE);
@@ -233,7 +234,7 @@ fn a_queue_without_records_copies_nothing() {
     }
 }
 
-/// Cuts all that is in memory of one priority; what is alike is one page.
+/// Cuts everything in memory of one priority; entries of one kind make one page.
 pub(crate) fn cut_all(queue: &mut Queue) -> Vec<PageDraft> {
     let keeps = queue.keeps_records();
     let Queue { ready, pages, gauge, .. } = queue;
@@ -248,7 +249,7 @@ pub(crate) fn cut_all(queue: &mut Queue) -> Vec<PageDraft> {
     drafts
 }
 
-/// A queue with one page on disk, which holds all of it; and what stood in that.
+/// A queue with all of its messages in one page on disk, and the entries of that page.
 pub(crate) fn on_disk(settings: QueueSettings) -> (Queue, PageId, Vec<Entry>) {
     let mut queue = queue_with(settings);
     (1..=10).for_each(|lsn| enqueue(&mut queue, Lsn(lsn), 0, 100));
@@ -268,12 +269,12 @@ fn what_cannot_be_read_waits_on_disk_for_the_next_start() {
         (0, 1, 0)
     );
     assert!(queue.tally().gone.is_empty(), "it stays");
-    // What comes after it goes on.
+    // Messages behind it are not held up.
     enqueue(&mut queue, Lsn(50), 0, 10);
     assert_eq!(consume(&mut queue, 9), 1);
 }
 
-/// All that is cut is one page.
+/// Settings of a queue with one page for everything that is cut.
 fn one_page() -> QueueSettings {
     QueueSettings { is_durable: true, ..QueueSettings::default() }
 }
@@ -296,7 +297,7 @@ fn what_is_in_a_page_already_leaves_memory_without_being_written_again() {
     let (mut queue, id, entries) = on_disk(one_page());
     assert_eq!(queue.page_read(id, entries, NOW, &mut Effects::default()), 0);
     let memory = queue.ready.memory();
-    // The last of what is cut may go on behind it, and stays.
+    // The last page of the cut may continue behind it, and stays.
     assert!(cut_all(&mut queue).is_empty() && queue.ready.memory() == memory);
     enqueue(&mut queue, Lsn(50), 0, 10);
     let again = cut_all(&mut queue);

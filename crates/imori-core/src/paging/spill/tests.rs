@@ -1,5 +1,5 @@
-//! A queue with little memory beside one that has all of it: the same happens to both, and the same has to come out,
-//! whenever the disk answers and wherever the broker ends.
+//! A queue with little memory, compared with one that keeps everything there: the same happens to both, and
+//! both have to deliver the same, whenever the disk answers and wherever the broker ends.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::record::{
 use crate::restore::Leaving;
 use crate::selector::Selector;
 
-/// A reader of every third message, by its type.
+/// A reader of every third message, which it selects by type.
 const SEEKER: Reader = Reader { id: ReaderId { slot: 1, generation: 0 }, ..READER };
 
 impl Side {
@@ -39,7 +39,7 @@ impl Side {
     }
 }
 
-/// Some of what the journal has stays there, in small pages.
+/// Lets a start leave some messages in the journal, in small pages.
 fn leaving(share: usize) -> Option<Leaving> {
     Some(Leaving { after_bytes: share / 4, page_bytes: share / 16 })
 }
@@ -58,10 +58,11 @@ struct Twins {
     pages_seen: usize,
     /// Some of the messages expire.
     has_expiration: bool,
-    /// Some readers select, and others come back to places in between: a start finds these by pages alone.
+    /// Some readers select, and messages are released to places between others, which a start can tell only
+    /// from pages.
     is_selective: bool,
     is_unordered: bool,
-    /// The reader that takes messages, and how many more; each answer of the disk delivers.
+    /// The reader that takes messages, and how many more it takes; each answer of the disk delivers.
     taking: (Reader, u32),
 }
 
@@ -114,13 +115,13 @@ impl Twins {
         self.follow_up();
     }
 
-    /// Records what followed, in both the same, and asks for what is to be done.
+    /// Records the effects, which are the same in both, and collects the requests to the disk.
     fn follow_up(&mut self) {
         let work = self.paged.queue.page_work(self.now, self.share);
         self.work.extend(work);
         let effects = std::mem::take(&mut self.paged.effects);
         let plain = std::mem::take(&mut self.plain.effects);
-        // What the one does late, the other did at once: the journal of each has its own.
+        // The paged queue does late what the plain one did at once, so each has its own journal.
         self.record(&effects, false);
         self.record(&plain, true);
         self.pages_seen = self.pages_seen.max(self.paged.queue.pages_len());
@@ -145,7 +146,7 @@ impl Twins {
         }
     }
 
-    /// The disk does one thing that it was asked for, well or not.
+    /// The disk performs one request, with success or without.
     fn io(&mut self, choice: usize, is_well: bool) -> bool {
         if self.work.is_empty() {
             return false;
@@ -172,7 +173,7 @@ impl Twins {
                     Some(entries) => {
                         self.paged.queue.page_read(id, entries, self.now, &mut self.paged.effects)
                     }
-                    // It may have left the journal meanwhile.
+                    // The page may have left the journal meanwhile.
                     None => self.paged.queue.page_unreadable(id, &source),
                 };
                 assert_eq!(lost, 0, "nothing is lost");
@@ -197,7 +198,7 @@ impl Twins {
         }
     }
 
-    /// Until the disk has nothing more to do.
+    /// Performs all requests, until the disk has nothing left to do.
     fn calm(&mut self, choice: usize) {
         for times in 0.. {
             if !self.io(choice, true) {
@@ -207,7 +208,7 @@ impl Twins {
         }
     }
 
-    /// Readers that select come.
+    /// Adds readers that select.
     fn add_seeker(&mut self) {
         if self.is_selective {
             return;
@@ -234,12 +235,12 @@ impl Twins {
             }
         }
         self.taking.1 = 0;
-        // What expired behind the last that was given out is at the front now.
+        // Messages that expired behind the last delivery are at the front now.
         self.rest(choice)?;
         self.same()
     }
 
-    /// Both gave out the same, and have as much.
+    /// Checks that both delivered the same, and have the same messages left.
     fn same(&mut self) -> Result<(), TestCaseError> {
         let shown = |given: &[Given]| -> Vec<(String, u32)> {
             given.iter().map(|(_, body, failures, _)| (body.trim().to_owned(), *failures)).collect()
@@ -277,7 +278,7 @@ impl Twins {
         self.follow_up();
     }
 
-    /// Nothing more happens by itself: then both have the same.
+    /// Repeats all requests until nothing more happens, and checks that both have the same messages.
     fn rest(&mut self, choice: usize) -> Result<(), TestCaseError> {
         for times in 0.. {
             assert!(times < 1_000, "it comes to rest: {:?}", self.work);
@@ -290,18 +291,18 @@ impl Twins {
                 break;
             }
         }
-        // One that failed too often while the broker was away dies when it is read. One that expired on disk is
-        // at the front later than in memory, and something that was released may be before it by then.
+        // A message that failed too often before the restart dies when it is read. A message that expired on
+        // disk reaches the front later than one in memory, possibly behind a released one.
         let is_late = self.settings.delivery_limit.is_some() || self.has_expiration;
         let (paged, plain) = (self.paged.queue.ready_len(), self.plain.queue.ready_len());
-        // A consumer that selects finds what expired where it looks, and looks later at what is on disk.
+        // A seeker finds expired messages where it looks, and it looks later at those on disk.
         let is_early = self.has_expiration && self.is_selective;
         prop_assert!(paged == plain || paged > plain && is_late || is_early, "{paged} {plain}");
         prop_assert_eq!(self.paged.queue.unsettled_len(), self.plain.queue.unsettled_len());
         Ok(())
     }
 
-    /// The checkpointer copies old messages; the disk takes them later.
+    /// The checkpointer copies old messages; the disk writes them later.
     fn spill(&mut self, share: u64) {
         let through = Lsn(self.disk.last * (share % 8 + 1) / 8);
         self.spilled.extend(self.disk.move_pages(&mut self.paged.queue, through, &self.gauge));
@@ -321,14 +322,14 @@ impl Twins {
         self.follow_up();
     }
 
-    /// A checkpoint: what is below its floor is forgotten, and what is gone goes, or a crash comes before.
+    /// A checkpoint forgets what is below its floor and removes free pages, unless a crash comes first.
     fn checkpoint(&mut self, removes: bool) {
-        // The copies that are under way end before a checkpoint.
+        // A checkpoint waits for the copies under way.
         self.write_spilled(true);
         self.disk.keep(&mut self.paged.queue, removes);
     }
 
-    /// The broker ends and starts again. What the disk was asked for is done, or is not.
+    /// The broker ends and starts again. Outstanding requests to the disk are performed, or not.
     fn restart(&mut self, was_clean: bool, is_written: bool) -> Result<(), TestCaseError> {
         let spilled = std::mem::take(&mut self.spilled);
         let asked = std::mem::take(&mut self.work).into_iter().filter_map(|work| match work {
@@ -451,7 +452,7 @@ fn run(settings: QueueSettings, share: usize, steps: &[Step]) -> Result<usize, T
             }
         }
     }
-    // All of it comes out, and nothing is left.
+    // Everything is delivered, and nothing is left.
     twins.rest(0)?;
     for times in 0.. {
         if twins.paged.queue.ready_len() == 0 {
@@ -497,7 +498,7 @@ fn pages_follow_each_other_as_their_messages_do_whatever_their_records() {
         }
         let mut entries: Vec<PageEntry> = Vec::new();
         for index in 0..lsns.len() as u32 {
-            // Each in a segment of its own.
+            // Each page in a segment of its own.
             for draft in queue.spill(Lsn(10), 1) {
                 entries.extend(encode_page(&draft));
                 queue.page_written(&draft, PagePlace { segment: index, index: 0 });
@@ -534,7 +535,7 @@ fn what_is_read_while_it_leaves_the_journal_is_in_one_page() {
     };
     let restart = |is_written| Step::Restart { was_clean: false, is_written };
     let before = [publish(1, false, 3), publish(15, true, 8), Step::Spill(5), publish(10, true, 3)];
-    // Pages that are moving when they are read, and copies of what is behind them.
+    // Pages that are being moved while they are read, and copies of messages behind them.
     let moving =
         [Step::Spill(4), publish(1, false, 3), Step::Deliver(13), publish(1, false, 3), Step::Spill(3)];
     let steps = before.into_iter().chain([restart(false)]).chain(moving).chain([restart(true)]);
@@ -552,7 +553,7 @@ fn a_purge_drops_every_part_of_a_page_and_nothing_that_is_out() {
     };
     for front in 1..20 {
         for given in [0, 1, front as u32 + 1, front as u32 + 3] {
-            // Copied into one page, and then on disk alone with others between.
+            // Copied into one page first, and later on disk alone with others in between.
             let mut steps = vec![publish(front, false, 100)];
             (0..6).for_each(|_| steps.extend([publish(1, true, 3), publish(1, false, 3)]));
             steps.extend([Step::Spill(100), Step::WriteSpilled(true), publish(40, false, 100)]);
@@ -564,7 +565,7 @@ fn a_purge_drops_every_part_of_a_page_and_nothing_that_is_out() {
     }
 }
 
-/// Steps among which some readers select.
+/// Steps in which some readers select.
 fn selective_step() -> impl Strategy<Value = Step> {
     prop_oneof![6 => step(), 1 => (1u32..30).prop_map(Step::Select)]
 }
