@@ -1,7 +1,7 @@
 //! Queues that have messages but no declaration, because their definitions were damaged.
 //!
-//! A deleted queue has messages too, for a while. But the record of its deletion comes after all of its messages, and
-//! checkpoints free records in order. So a queue without that record was not deleted.
+//! A deleted queue has messages too, for a while. But the record of its deletion follows all of its messages,
+//! and checkpoints free records in order. So a queue without that record was not deleted.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::name::Name;
 use crate::queue::QueueSettings;
 use crate::record::Definition;
 
-/// The lost queues of one start.
+/// The lost queues that one start finds.
 #[derive(Debug)]
 pub(crate) struct LostQueues {
     vhost: VhostId,
@@ -20,7 +20,7 @@ pub(crate) struct LostQueues {
 }
 
 impl LostQueues {
-    /// No lost queues yet; they come back in this vhost.
+    /// Creates an empty set; lost queues are declared anew in this vhost.
     pub(crate) fn of(vhost: VhostId) -> LostQueues {
         LostQueues { vhost, gone: BTreeSet::new(), made: Vec::new() }
     }
@@ -30,7 +30,7 @@ impl LostQueues {
         self.gone.insert(queue);
     }
 
-    /// The definition of a queue that is not declared, under a name that is free; `None` if it was deleted.
+    /// Makes a definition for an undeclared queue, under a free name; `None` if the queue was deleted.
     pub(crate) fn make(
         &mut self,
         queue: DurableQueueId,
@@ -48,7 +48,7 @@ impl LostQueues {
         Some(definition)
     }
 
-    /// The definitions that were made for them.
+    /// The definitions made for lost queues.
     pub(crate) fn made(&self) -> &[(Lsn, Definition)] {
         &self.made
     }

@@ -1,4 +1,4 @@
-//! A start from the disk: definitions, journal records and pages become a topology and its queues.
+//! A start from disk: definitions, journal records and pages become a topology and its queues.
 
 mod restore;
 mod lost;

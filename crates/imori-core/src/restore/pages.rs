@@ -1,7 +1,8 @@
-//! The pages that a start finds, and the places of journal messages among them.
+//! The pages that a start finds, and the positions of journal messages among them.
 //!
-//! Bodies are not read. The record numbers of a page are read only if the journal may know something about them. Then
-//! a message that is in both is taken once, and the settled messages of a page are known exactly.
+//! Bodies are not read. The record numbers of a page are read only if the journal may know something about
+//! them. Then a message that is in both is restored once, and the settled messages of a page are known
+//! exactly.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,27 +22,27 @@ pub(crate) struct RestoredPages {
     pages: BTreeMap<PagePlace, RestoredPage>,
     settled: BTreeMap<PagePlace, Ranges>,
     doubtful_below: u32,
-    /// Records that are in pages whose numbers were read.
+    /// Records in pages that were listed.
     listed: HashSet<RecordRef, FixedState>,
-    /// Records that are in pages of delayed messages, and where.
+    /// Records in pages of delayed messages, and the page of each.
     delayed: HashMap<RecordRef, PagePlace, FixedState>,
     gone: Vec<GonePage>,
     /// Pages that were purged.
     purged: BTreeSet<PagePlace>,
-    /// Purged pages with records that the journal may have too, once all messages are taken.
+    /// Purged pages with records that the journal may still have; complete once all messages were added.
     kept_purged: Vec<PurgedPage>,
-    /// The journal has what is at or above this.
+    /// The journal has the records at or above this one.
     floor: Lsn,
 }
 
-/// How many messages of a page are not settled.
+/// Number of unsettled messages in a page.
 fn live(facts: &PageFacts, settled: Option<&Ranges>) -> u32 {
     let settled_len =
         settled.map_or(0, |settled| settled.iter().map(|(first, last)| last - first + 1).sum::<u64>());
     u32::try_from(u64::from(facts.count).saturating_sub(settled_len)).unwrap_or(0)
 }
 
-/// The pages of a queue: of each priority in their order, and those of delayed messages with what is in them.
+/// The pages of a queue: those of each priority in order, and those of delayed messages with their entries.
 #[derive(Debug, Default)]
 pub(crate) struct PagesOfQueue {
     pub(crate) ready: BTreeMap<u8, Vec<FoundPage>>,
@@ -54,7 +55,7 @@ struct RestoredPage {
     facts: PageFacts,
     live: u32,
     settled: Ranges,
-    /// The delayed messages in the page, if it holds any.
+    /// The delayed messages in the page, if it has any.
     delayed: Vec<FoundDelayed>,
 }
 
@@ -64,12 +65,12 @@ impl RestoredPages {
         self.settled = checkpoint.settled.into_iter().collect();
     }
 
-    /// Tells whether something of a page is not settled, as far as the checkpoint knows.
+    /// Whether a page has unsettled messages, as far as the checkpoint knows.
     pub(crate) fn is_needed(&self, facts: &PageFacts) -> bool {
         live(facts, self.settled.get(&facts.place)) > 0
     }
 
-    /// Notes that a page was purged, before any page is listed.
+    /// Notes that a page was purged. Has to come before any page is listed.
     pub(crate) fn purge(&mut self, purged: PurgedPage) {
         let PurgedPage { queue, place, last } = purged;
         let is_that = |page: &RestoredPage| page.facts.queue == queue && page.facts.last == last;
@@ -78,7 +79,7 @@ impl RestoredPages {
         }
     }
 
-    /// Takes a page; one that is not needed, or whose queue is gone, is gone.
+    /// Adds a page. It counts as gone if it is not needed, or its queue does not exist (`is_there`).
     pub(crate) fn add(&mut self, facts: PageFacts, is_there: bool) {
         let place = facts.place;
         let settled = self.settled.remove(&place);
@@ -91,18 +92,19 @@ impl RestoredPages {
         }
     }
 
-    /// The pages of delayed messages, which have to be read: somebody may name one of these at any time.
+    /// The pages of delayed messages. They have to be read, because a message may be cancelled by its id at
+    /// any time.
     pub(crate) fn delayed_places(&self) -> Vec<PagePlace> {
         let delayed = self.pages.iter().filter(|(_, page)| page.facts.is_delayed());
         delayed.map(|(place, _)| *place).collect()
     }
 
-    /// Whose page it is.
+    /// The queue of a page.
     pub(crate) fn owner(&self, place: PagePlace) -> Option<DurableQueueId> {
         self.pages.get(&place).map(|page| page.facts.queue)
     }
 
-    /// Takes what verifies of a page of delayed messages, before any page is listed.
+    /// Adds the intact entries of a page of delayed messages. Has to come before any page is listed.
     pub(crate) fn list_delayed(
         &mut self,
         place: PagePlace,
@@ -127,8 +129,7 @@ impl RestoredPages {
         self.forget_if_gone(place);
     }
 
-    /// The pages whose record numbers have to be read: the journal may have these records too, or something about
-    /// them.
+    /// The pages to read record numbers of: the journal may have these records too, or facts about them.
     pub(crate) fn needing_lists(
         &mut self,
         floor: Lsn,
@@ -137,7 +138,7 @@ impl RestoredPages {
         self.floor = floor;
         let mut lsns: BTreeMap<DurableQueueId, BTreeSet<Lsn>> = BTreeMap::new();
         if !self.pages.is_empty() {
-            // A message that became ready since may be in a page of its priority too.
+            // A message that has become ready may also be in a page of its priority.
             for RecordRef { queue, lsn } in told.chain(self.delayed.keys().copied()) {
                 lsns.entry(queue).or_default().insert(lsn);
             }
@@ -149,7 +150,7 @@ impl RestoredPages {
         pages.filter(|facts| facts.last >= floor || is_told(facts)).map(|facts| facts.place).collect()
     }
 
-    /// Takes the numbers of those entries of a page that verify.
+    /// Adds the record numbers of a page's intact entries.
     pub(crate) fn list(&mut self, place: PagePlace, lsns: &[Lsn], settled: &HashSet<RecordRef, FixedState>) {
         let Some(page) = self.pages.get_mut(&place) else { return };
         let queue = page.facts.queue;
@@ -184,12 +185,12 @@ impl RestoredPages {
         }
     }
 
-    /// Tells whether a record is in a page.
+    /// Whether a record is in a page.
     pub(crate) fn has(&self, record_ref: &RecordRef) -> bool {
         self.listed.contains(record_ref) || self.delayed.contains_key(record_ref)
     }
 
-    /// The delivery counts of messages that are in pages, by queue.
+    /// The delivery counts of messages in pages, by queue.
     pub(crate) fn counts(
         &self,
         counts: &HashMap<RecordRef, DeliveryCount, FixedState>,
@@ -201,7 +202,7 @@ impl RestoredPages {
         of_queue
     }
 
-    /// Takes out the pages that were purged: those are gone of which the journal has no record.
+    /// Takes out the purged pages: they are gone if the journal has none of their records.
     fn sort_purged(&mut self) {
         for place in std::mem::take(&mut self.purged) {
             let Some(RestoredPage { facts, .. }) = self.pages.remove(&place) else { continue };
@@ -212,7 +213,7 @@ impl RestoredPages {
         }
     }
 
-    /// Takes out the pages of each queue.
+    /// Takes out the pages of all queues.
     pub(crate) fn take(&mut self, was_clean: bool) -> BTreeMap<DurableQueueId, PagesOfQueue> {
         let mut all: BTreeMap<DurableQueueId, PagesOfQueue> = BTreeMap::new();
         self.sort_purged();
@@ -236,17 +237,17 @@ impl RestoredPages {
         all
     }
 
-    /// The pages that nobody needs, once all messages are taken.
+    /// Takes the pages that are not needed; complete once all messages were added.
     pub(crate) fn take_gone(&mut self) -> Vec<GonePage> {
         self.sort_purged();
         std::mem::take(&mut self.gone)
     }
 }
 
-/// A message that the journal has and no page.
+/// A message that is in the journal and in no page.
 #[derive(Debug)]
 pub(crate) enum Waiting {
-    /// The message is in memory.
+    /// The message was taken into memory.
     Entry(Entry),
     /// The message stays in the journal.
     InJournal(InJournal),
@@ -277,11 +278,11 @@ impl From<Waiting> for Found {
     }
 }
 
-/// Puts messages, which come by rising number, between the pages of their queue and priority.
+/// Puts messages, given by rising record number, between the pages of their queue and priority.
 ///
-/// A message in no page was given out before its neighbours were written, or came after them. Each position is above
-/// all before it, and not below that of the message's own record. So a message whose record stands behind the first
-/// of a page came after all of that page.
+/// A message in no page was out for delivery when its neighbours were written, or arrived after them.
+/// Positions rise, and none is below that of the message's own record. So a message with a record behind the
+/// beginning of a page arrived after that whole page.
 pub(crate) fn put_in_order(pages: Vec<FoundPage>, waiting: Vec<Waiting>) -> Vec<Found> {
     let mut found = Vec::with_capacity(pages.len() + waiting.len());
     let mut waiting = waiting.into_iter().peekable();

@@ -1,7 +1,7 @@
 //! Restores queues from a store: first definitions, then settlements and counts, then messages.
 //!
-//! Rows and records are handed in; no disk is read here. Exclusive and auto-delete queues left nothing. Messages of a
-//! deleted queue are passed over.
+//! The caller hands in rows and records; nothing here reads the disk. Exclusive and auto-delete queues have
+//! left nothing. Messages of deleted queues are skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,29 +33,30 @@ use crate::topology::Topology;
 /// The numbers of a start: queues, messages, and definitions that did not apply.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Restored {
-    /// Durable queues.
+    /// Number of durable queues.
     pub queues: usize,
-    /// Messages in them; one that is in two queues counts twice.
+    /// Number of messages in them; a message in two queues counts twice.
     pub messages: usize,
-    /// Definitions that could not be applied: their exchange or vhost is gone, or there are too many.
+    /// Number of definitions that could not be applied: their exchange or vhost is gone, or there are too
+    /// many.
     pub passed_over: usize,
 }
 
-/// A queue whose messages include some that died while the broker was away.
+/// A restored queue to wake, and its messages that failed too often.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Awakening {
     /// The queue.
     pub id: QueueId,
-    /// Messages whose deliveries failed too often, by their sequence numbers.
+    /// Sequence numbers of these messages.
     pub failed: Vec<u64>,
 }
 
 /// The limits that decide which messages stay in the journal at a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leaving {
-    /// Bytes that are taken into memory; later messages stay in the journal.
+    /// Bytes of messages to take into memory; later messages stay in the journal.
     pub after_bytes: usize,
-    /// About how many bytes of it are read at once later.
+    /// Approximate bytes to read from the journal at once later.
     pub page_bytes: usize,
 }
 
@@ -65,14 +66,14 @@ pub struct Restore {
     gauge: Gauge,
     now: Time,
     was_clean: bool,
-    /// Messages with records below this one may have been given out, however the last process ended.
+    /// Messages with records below this one may have been delivered, however the last process ended.
     doubtful_below: Lsn,
     rows: BTreeMap<(Table, Vec<u8>), Vec<u8>>,
-    /// The former values of rows that definitions of the journal changed.
+    /// The previous values of rows that definitions in the journal changed.
     amended: BTreeMap<(Table, Vec<u8>), Option<Vec<u8>>>,
     queues: BTreeMap<DurableQueueId, (Queue, Vec<Waiting>)>,
     leaving: Leaving,
-    /// Bytes of memory that messages took.
+    /// Bytes of messages taken into memory so far.
     taken_bytes: usize,
     pages: RestoredPages,
     policies: BTreeMap<VhostId, Policies>,
@@ -80,16 +81,16 @@ pub struct Restore {
     bindings: Vec<BindingDefinition>,
     settled: HashSet<RecordRef, FixedState>,
     counts: HashMap<RecordRef, DeliveryCount, FixedState>,
-    /// The annotations of messages, which have a count each.
+    /// The annotations of messages; each of these has a count too.
     annotations: HashMap<RecordRef, Box<[u8]>, FixedState>,
     seen: BTreeMap<DurableQueueId, Vec<(DedupEntry, Lsn)>>,
-    /// If some were.
+    /// The lost queues, if definitions were lost.
     lost: Option<LostQueues>,
 }
 
 impl Restore {
-    /// Nothing yet. After an end that was not clean nobody knows what was given out: all that is restored
-    /// is marked as redelivered.
+    /// Creates an empty restoration. After an unclean end the deliveries are not known, so every restored
+    /// message is marked as redelivered.
     pub fn new(gauge: Gauge, now: Time, was_clean: bool) -> Restore {
         Restore {
             gauge,
@@ -113,31 +114,32 @@ impl Restore {
         }
     }
 
-    /// Says that definitions were lost: queues that have messages and are not declared come back in this vhost, under
-    /// names that say their numbers.
+    /// Declares that definitions were lost: undeclared queues with messages come back in this vhost, named
+    /// after their numbers.
     #[must_use]
     pub fn lacking_queues(self, vhost: VhostId) -> Restore {
         Restore { lost: Some(LostQueues::of(vhost)), ..self }
     }
 
-    /// Says which messages may stay in the journal; without that, none does.
+    /// Sets which messages may stay in the journal; without this, none do.
     #[must_use]
     pub fn leaving(self, leaving: Leaving) -> Restore {
         Restore { leaving, ..self }
     }
 
-    /// Says which policies act in vhosts, before anything is defined there.
+    /// Sets the policies of vhosts. Has to come before the definitions.
     #[must_use]
     pub fn under(self, policies: impl IntoIterator<Item = (VhostId, Policies)>) -> Restore {
         Restore { policies: policies.into_iter().collect(), ..self }
     }
 
-    /// Takes a row of the store of definitions.
+    /// Adds a row from the store of definitions.
     pub fn row(&mut self, table: Table, key: Vec<u8>, value: Vec<u8>) {
         self.rows.insert((table, key), value);
     }
 
-    /// Takes a definition of the journal that the store of definitions does not have; they come by rising number.
+    /// Applies a definition from the journal that the store of definitions lacks. Definitions come by rising
+    /// number.
     ///
     /// # Errors
     /// [`RecordError`].
@@ -163,16 +165,15 @@ impl Restore {
         Ok(())
     }
 
-    /// Tells whether the definitions of the journal make of the rows something else than they were, to be asked
-    /// before [`Restore::define`].
+    /// Whether the definitions in the journal have changed the rows; to be called before [`Restore::define`].
     pub fn amends(&self) -> bool {
         self.amended.iter().any(|(place, before)| self.rows.get(place) != before.as_ref())
     }
 
-    /// Makes of the rows what is defined. No definition follows.
+    /// Creates the queues, exchanges and bindings that the rows define. No definition may follow.
     ///
     /// # Errors
-    /// [`RecordError`] of a row that cannot be read.
+    /// [`RecordError`] of a row that cannot be decoded.
     pub fn define(&mut self) -> Result<(), RecordError> {
         for ((table, key), value) in std::mem::take(&mut self.rows) {
             let (definition, lsn) = Definition::of_row(table, &key, &value)?;
@@ -192,7 +193,7 @@ impl Restore {
         Ok(())
     }
 
-    /// The name of a defined queue.
+    /// The name of a queue that is defined.
     pub fn queue_name(&self, id: DurableQueueId) -> Option<&Name> {
         self.queues.get(&id).map(|(queue, _)| queue.name())
     }
@@ -207,7 +208,7 @@ impl Restore {
         self.queues.insert(id, (queue, Vec::new()));
     }
 
-    /// Tells whether a queue that has something is there, after it was made anew if its definition was lost.
+    /// Whether this queue exists. If its definition was lost, it is declared anew first.
     fn has_queue(&mut self, id: DurableQueueId) -> bool {
         if self.queues.contains_key(&id) {
             return true;
@@ -223,12 +224,13 @@ impl Restore {
         true
     }
 
-    /// The queues that were made anew, once all messages are taken, by the numbers of the definitions that were lost.
+    /// The queues declared anew, by the numbers of their lost definitions; complete once all messages were
+    /// added.
     pub fn made_anew(&self) -> &[(Lsn, Definition)] {
         self.lost.as_ref().map_or(&[], LostQueues::made)
     }
 
-    /// Takes what queues are done with; all of it comes before the first message.
+    /// Adds a record of settlements. All of these come before the first message.
     ///
     /// # Errors
     /// [`RecordError`].
@@ -238,7 +240,7 @@ impl Restore {
         })
     }
 
-    /// Takes which pages were purged, once it has all pages and before any is listed.
+    /// Adds a record of purged pages. These come after all pages, and before any page is listed.
     ///
     /// # Errors
     /// [`RecordError`].
@@ -247,7 +249,7 @@ impl Restore {
         Ok(())
     }
 
-    /// Takes what is known of deliveries, by rising number; all of it comes before the first message.
+    /// Adds a record of delivery counts. These come by rising number, and before the first message.
     ///
     /// # Errors
     /// [`RecordError`].
@@ -257,20 +259,20 @@ impl Restore {
         })
     }
 
-    /// Takes the annotations of a message, by rising number; all of them come before the first message.
+    /// Adds the annotations of a message. These come by rising number, and before the first message.
     ///
     /// # Errors
     /// [`RecordError`].
     pub fn annotations(&mut self, payload: &[u8]) -> Result<(), RecordError> {
         let AnnotatedMessage { record_ref, annotations } = decode_annotations(payload)?;
         self.annotations.insert(record_ref, annotations);
-        // It was given out, though no record may say so.
+        // The message was delivered, even if no record says so.
         let count = DeliveryCount { record_ref, failures: 0, is_redelivered: true, is_rejected: false };
         self.counts.entry(record_ref).or_insert(count);
         Ok(())
     }
 
-    /// Takes the last checkpoint, before the first page.
+    /// Sets the last checkpoint. Has to come before the first page.
     pub fn checkpoint(&mut self, checkpoint: Checkpoint) {
         if self.was_clean {
             self.doubtful_below = checkpoint.doubtful_records_below;
@@ -278,19 +280,19 @@ impl Restore {
         self.pages.checkpoint(checkpoint);
     }
 
-    /// Takes a page that was found, once all is defined.
+    /// Adds a page that was found. Pages come after all definitions.
     pub fn page(&mut self, facts: PageFacts) {
         let is_there = self.pages.is_needed(&facts) && self.has_queue(facts.queue);
         self.pages.add(facts, is_there);
     }
 
-    /// The pages of delayed messages, to be read once it has what queues are done with, before any is listed.
+    /// The pages of delayed messages, to be read after all settlements and before any page is listed.
     pub fn delayed_pages(&self) -> Vec<PagePlace> {
         self.pages.delayed_places()
     }
 
-    /// Takes the entries of a page of delayed messages, each with the number of its record. Those of a page that
-    /// cannot be read stay there for the next start.
+    /// Adds the entries of a page of delayed messages, each with its record number. An unreadable page keeps
+    /// its entries for the next start.
     ///
     /// # Errors
     /// [`RecordError`].
@@ -310,19 +312,19 @@ impl Restore {
         Ok(())
     }
 
-    /// The pages whose record numbers have to be read. To be called once settlements and delivery counts are known.
-    /// The journal has records at or above `floor`.
+    /// The pages to read record numbers of; to be called once settlements and delivery counts are known. The
+    /// journal has the records at or above `floor`.
     pub fn pages_to_list(&mut self, floor: Lsn) -> Vec<PagePlace> {
         let counted = self.counts.keys().copied();
         self.pages.needing_lists(floor, self.settled.iter().copied().chain(counted))
     }
 
-    /// Takes the numbers of the records of a page, before the first message.
+    /// Adds the record numbers of a page. Has to come before the first message.
     pub fn page_list(&mut self, place: PagePlace, lsns: &[Lsn]) {
         self.pages.list(place, lsns, &self.settled);
     }
 
-    /// Takes ids of messages that a queue took; they may come at any time after the definitions.
+    /// Adds message ids that a queue has accepted; these may come at any time after the definitions.
     ///
     /// # Errors
     /// [`RecordError`].
@@ -338,8 +340,8 @@ impl Restore {
         }
     }
 
-    /// Takes a message; they come by rising number. Tells whether it is to be read again where it is: in this
-    /// file of the journal, if that stays.
+    /// Adds a message; messages come by rising number. Returns whether the message stays in the journal, in
+    /// `file`, and will be read again from there.
     ///
     /// # Errors
     /// [`RecordError`].
@@ -348,7 +350,7 @@ impl Restore {
         if let Some(id) =
             record.view().property(Property::MessageId).filter(|_| !Deaths::any(record.deaths.as_ref()))
         {
-            // Also where the queue is done with it.
+            // An id counts even if the queue has settled the message.
             let id: Arc<[u8]> = Arc::from(id);
             for queue in &record.queues {
                 self.note_seen(*queue, DedupEntry { id: Arc::clone(&id), time: record.time }, lsn);
@@ -397,13 +399,14 @@ impl Restore {
         Ok(false)
     }
 
-    /// The pages that nobody needs, to be asked once all messages are taken: they may go after the next checkpoint.
+    /// The pages that are not needed and may go after the next checkpoint; complete once all messages were
+    /// added.
     pub fn gone_pages(&mut self) -> Vec<GonePage> {
         self.pages.take_gone()
     }
 
-    /// Hands the queues over by `add_queue`, and routes to them. Returns the queues to wake once their effects can be
-    /// sent, and what was restored, in numbers.
+    /// Hands each queue to `add_queue`, and binds them. Returns the queues to wake once their effects can be
+    /// carried out, and the numbers of the start.
     pub fn finish(
         mut self,
         topology: &mut Topology,
@@ -477,7 +480,7 @@ impl Restore {
         (awakenings, restored)
     }
 
-    /// The vhosts that something durable belongs to; known once all is defined.
+    /// The vhosts with something durable in them; known after [`Restore::define`].
     pub fn vhosts(&self) -> BTreeSet<VhostId> {
         self.queues
             .values()

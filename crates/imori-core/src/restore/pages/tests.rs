@@ -56,19 +56,20 @@ fn a_page_of_which_all_is_settled_or_whose_queue_is_gone_is_given_up() {
     );
 }
 
-/// Cells overtake each other between the journal and a queue: the second that was recorded may be the last to wait.
+/// Cells overtake each other between the journal and a queue: the second message recorded may be the last in
+/// the queue.
 #[test]
 fn what_waited_behind_a_page_comes_back_behind_it() {
-    // By numbers of records: what came before the page; what stands in it, in order; what else waits; whether that
-    // comes before the page.
+    // Record numbers: a message before the page, the page in order, the other message; whether that one comes
+    // before the page.
     for (earlier, in_page, other, is_before) in [
         (0, vec![56, 58], 57, false),
         (0, vec![56, 58], 55, true),
         (0, vec![56, 58], 59, false),
         (0, vec![57, 56, 58], 59, false),
-        // It stands in the page too, and cannot be read there.
+        // It is in the page too, and cannot be read there.
         (0, vec![56, 58], 56, false),
-        // It was given out before the page was written.
+        // It was out for delivery when the page was written.
         (57, vec![56, 58], 57, true),
         (59, vec![56, 58], 57, true),
     ] {
@@ -96,7 +97,7 @@ fn what_waited_behind_a_page_comes_back_behind_it() {
 #[test]
 fn a_page_whose_list_shows_that_all_is_settled_is_given_up() {
     let record_ref = |lsn: &u64| RecordRef { queue: DurableQueueId(1), lsn: Lsn(*lsn) };
-    // What stands in a page and verifies, what of that is settled; what is left.
+    // Intact entries of a page, the settled ones, and how many are left.
     for (in_page, settled, live) in [
         (&[4, 5, 6][..], &[][..], Some(3)),
         (&[4, 5, 6], &[5], Some(2)),
@@ -135,7 +136,8 @@ fn a_page_whose_list_shows_that_all_is_settled_is_given_up() {
 fn what_is_ready_since_it_was_delayed_leaves_no_page_of_delayed_messages_behind() {
     let delayed =
         |lsn| FoundDelayed { lsn: Lsn(lsn), due: Time(9), sequence: lsn, body_bytes: 1, name: None };
-    // Those of a page of delayed messages that are in a page of their priority too; what is left of the first.
+    // Entries of a page of delayed messages that are also in a page of their priority; entries left in the
+    // first.
     for (ready, live) in [(&[4][..], Some(2)), (&[4, 6], Some(1)), (&[4, 5, 6], None)] {
         let mut pages = RestoredPages::default();
         let facts = page(4);
