@@ -1,27 +1,28 @@
-//! Where a message is sent to.
+//! The address of a message: an exchange and a subject.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
 
 use crate::name::Name;
 
-/// The exchange that routes a key to the queue of that name.
+/// The exchange that routes each key to the queue with that name.
 pub const DEFAULT_EXCHANGE: &[u8] = b"";
 
-/// The exchange in which NATS subjects, MQTT topics and STOMP `/topic/` live.
+/// The exchange of NATS subjects, MQTT topics and STOMP `/topic/`.
 pub const TOPIC_EXCHANGE: &[u8] = b"amq.topic";
 
-/// How a routing key of the default exchange begins that stands for an address of any exchange. No queue has such a name.
+/// The prefix of routing keys on the default exchange that stand for an address on any exchange. No queue has
+/// such a name.
 pub const ADDRESS_KEY_PREFIX: &[u8] = b"imori.address.";
 
-/// The routing key of the default exchange that stands for an address, for protocols whose reply addresses are nothing
-/// else. `None` where the exchange has a slash in its name, behind which the subject begins.
+/// Encodes an address as a routing key of the default exchange, for protocols that have only keys as reply
+/// addresses. `None` if the exchange has a slash in its name, because a slash ends the exchange.
 pub fn address_key(exchange: &[u8], subject: &[u8]) -> Option<Vec<u8>> {
     let is_plain = !exchange.contains(&b'/');
     is_plain.then(|| [ADDRESS_KEY_PREFIX, exchange, b"/", subject].concat())
 }
 
-/// Exchange and subject that a publisher means: those behind a key that [`address_key`] made, or else its own.
+/// The exchange and subject that a publisher means: decoded from a key of [`address_key`], or unchanged.
 #[inline]
 pub fn meant_address<'a>(exchange: &'a [u8], subject: &'a [u8]) -> (&'a [u8], &'a [u8]) {
     if exchange.is_empty() && subject.starts_with(ADDRESS_KEY_PREFIX) {
@@ -37,7 +38,7 @@ fn behind_key(key: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((rest.get(..slash)?, rest.get(slash + 1..)?))
 }
 
-/// An exchange and a subject (AMQP's routing key) in it.
+/// An exchange, and a subject (AMQP's routing key) on it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Address {
     /// The exchange; empty for the default exchange.
@@ -47,15 +48,15 @@ pub struct Address {
 }
 
 impl Address {
-    /// Makes an address of its two parts.
+    /// Creates an address from its two parts.
     pub fn new(exchange: &[u8], subject: &[u8]) -> Address {
         Address { exchange: Name::new(exchange), subject: Name::new(subject) }
     }
 }
 
-/// An address as those see it to whom a message comes: made an [`Address`] when somebody has to keep it.
+/// A borrowed address; becomes an [`Address`] only when a queue stores it.
 ///
-/// That of a reply is used once, and mostly by nobody who keeps it.
+/// The address of a reply is used once, and is rarely stored.
 #[derive(Debug)]
 pub struct AddressView<'a> {
     exchange: &'a Name,
@@ -65,14 +66,14 @@ pub struct AddressView<'a> {
 }
 
 impl<'a> AddressView<'a> {
-    /// A view of an address that is kept already.
+    /// Creates a view of a stored address.
     #[inline]
     pub fn new(address: &'a Arc<Address>) -> AddressView<'a> {
         let Address { exchange, subject } = &**address;
         AddressView { exchange, subject: subject.as_bytes(), source: Some(address), kept: OnceCell::new() }
     }
 
-    /// A view of an address whose subject is in its sender's buffer.
+    /// Creates a view of an address with its subject still in the sender's buffer.
     #[inline]
     pub fn passing(exchange: &'a Name, subject: &'a [u8]) -> AddressView<'a> {
         AddressView { exchange, subject, source: None, kept: OnceCell::new() }
@@ -90,7 +91,7 @@ impl<'a> AddressView<'a> {
         self.subject
     }
 
-    /// The address in a form that can be kept: one for all who ask.
+    /// The address in a form that can be stored; all callers share one.
     pub fn keep(&self) -> Arc<Address> {
         let make = || Arc::new(Address { exchange: self.exchange.clone(), subject: Name::new(self.subject) });
         Arc::clone(self.source.unwrap_or_else(|| self.kept.get_or_init(make)))
@@ -112,7 +113,7 @@ mod tests {
                 (&b"other"[..], &*key),
                 "it is a key of the default exchange"
             );
-            // What stands behind it is taken as it is.
+            // The key is not decoded twice.
             let twice = address_key(b"", &key).unwrap();
             assert_eq!(meant_address(b"", &twice), (&b""[..], &*key));
         }

@@ -1,4 +1,4 @@
-//! The circumstances of a message in one queue; the same message can be in many queues.
+//! The state of a message in one queue; the same message can be in many queues.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,39 +8,39 @@ use crate::confirm::Lsn;
 use crate::name::Name;
 use crate::time::Time;
 
-/// The circumstances of one message in one queue.
+/// The state of one message in one queue.
 #[derive(Debug, Clone)]
 pub struct Envelope {
-    /// Where it was published to, or dead-lettered to.
+    /// The address that it was published or dead-lettered to.
     pub address: Arc<Address>,
-    /// Its place in the queue: given once, kept when it is released.
+    /// Its sequence number in the queue, which it keeps when it is released.
     pub sequence: u64,
-    /// The record of it in the journal; [`Lsn::NONE`] where it has none.
+    /// Its record in the journal; [`Lsn::NONE`] if it has none.
     pub lsn: Lsn,
-    /// When it began to wait here: when it came, or was due.
+    /// When it began to wait here: on arrival, or when it was due.
     pub since: Time,
-    /// Milliseconds for which its publisher lets it wait in this queue.
+    /// The publisher's time to live for this queue, in milliseconds.
     pub expiration_ms: Option<u32>,
-    /// Its history: how often it died before it came here, and what consumers noted on it.
+    /// Its history: deaths in queues before this one, and annotations of consumers.
     pub deaths: Option<Arc<Deaths>>,
-    /// Deliveries that failed: the connection ended, or the consumer said so.
+    /// Number of failed deliveries: the connection ended, or the consumer reported a failure.
     pub failures: u32,
-    /// The message was given out before.
+    /// The message was delivered before.
     pub is_redelivered: bool,
-    /// A consumer or a full queue rejected the message, and it waits for room for its dead letter.
+    /// A consumer or a full queue rejected the message, and the disk has no room yet for the dead letter.
     pub is_rejected: bool,
     /// Its priority in this queue; 0 in a queue without priorities.
     pub priority: u8,
 }
 
 impl Envelope {
-    /// Gives the message these annotations of consumers, which take the place of all that it had.
+    /// Replaces the annotations of consumers.
     pub(crate) fn annotate(&mut self, annotations: Box<[u8]>) {
         let history = self.deaths.as_deref().cloned().unwrap_or_default();
         self.deaths = Some(Arc::new(history.with_annotations(Some(annotations))));
     }
 
-    /// The time when it expires in a queue whose messages may wait for so long.
+    /// When the message expires in a queue with this time to live.
     pub fn deadline(&self, ttl: Option<Duration>) -> Option<Time> {
         let expiration = self.expiration_ms.map(|ms| Duration::from_millis(u64::from(ms)));
         let ttl = match (ttl, expiration) {
@@ -51,25 +51,25 @@ impl Envelope {
     }
 }
 
-/// Why a message left a queue without being accepted.
+/// The reason why a message left a queue without being accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeathReason {
-    /// A consumer rejected it.
+    /// A consumer rejected the message.
     Rejected,
-    /// Its time to live ended.
+    /// The time to live ended.
     Expired,
-    /// The queue was over its length limit.
+    /// The queue exceeded its length limit.
     Overflow,
-    /// The message failed more often than the queue's delivery limit allows.
+    /// The message failed more often than the delivery limit allows.
     DeliveryLimit,
 }
 
 impl DeathReason {
-    /// Every reason, in the order of the numbers that records have for them.
+    /// Every reason, in the order of the numbers that records use.
     pub const ALL: [DeathReason; 4] =
         [DeathReason::Rejected, DeathReason::Expired, DeathReason::Overflow, DeathReason::DeliveryLimit];
 
-    /// The word that RabbitMQ's users know from `x-death`.
+    /// The name in RabbitMQ's `x-death` header.
     pub fn as_str(self) -> &'static str {
         match self {
             DeathReason::Rejected => "rejected",
@@ -80,34 +80,34 @@ impl DeathReason {
     }
 }
 
-/// Deaths of one message in one queue for one reason.
+/// The deaths of a message in one queue for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Death {
-    /// The queue it died in.
+    /// The queue.
     pub queue: Name,
-    /// Why.
+    /// The reason.
     pub reason: DeathReason,
-    /// How often.
+    /// Number of deaths.
     pub count: u64,
-    /// Where it had been sent to when it died there first.
+    /// The message's address at its first death there.
     pub address: Arc<Address>,
-    /// When it died there first.
+    /// The time of its first death there.
     pub time: Time,
 }
 
-/// The history of a message in queues: its deaths, the latest first (RabbitMQ's `x-death`), and what consumers noted on
-/// it when they gave it back.
+/// The history of a message in queues: its deaths, the latest first (RabbitMQ's `x-death`), and the
+/// annotations that consumers added when they gave it back.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Deaths {
     list: Vec<Death>,
-    /// Where in the list the first of all is.
+    /// The index of the very first death.
     first: usize,
-    /// Annotations of consumers, in the form of the protocol that has such.
+    /// Annotations of consumers, in the form of the protocol that has annotations.
     annotations: Option<Box<[u8]>>,
 }
 
 impl Deaths {
-    /// This history and one more death.
+    /// This history with one more death.
     pub fn and(&self, queue: &Name, reason: DeathReason, address: &Arc<Address>, time: Time) -> Deaths {
         let mut list = self.list.clone();
         let known = list.iter().position(|death| death.queue == *queue && death.reason == reason);
@@ -131,18 +131,18 @@ impl Deaths {
         Deaths { list, first, annotations: self.annotations.clone() }
     }
 
-    /// This history with these annotations, which take the place of all that it had.
+    /// This history with its annotations replaced.
     #[must_use]
     pub fn with_annotations(self, annotations: Option<Box<[u8]>>) -> Deaths {
         Deaths { annotations, ..self }
     }
 
-    /// The annotations of consumers, in the form of the protocol that has such.
+    /// The annotations of consumers, in the form of the protocol that has annotations.
     pub fn annotations(&self) -> Option<&[u8]> {
         self.annotations.as_deref()
     }
 
-    /// Tells whether a history has deaths: its message is a dead letter.
+    /// Whether a history has deaths, which makes its message a dead letter.
     #[inline]
     pub fn any(history: Option<&Arc<Deaths>>) -> bool {
         history.is_some_and(|deaths| !deaths.is_empty())
@@ -153,33 +153,32 @@ impl Deaths {
         self.list.iter()
     }
 
-    /// A history as it was told before: the deaths, the latest first, and where among them the first of all is.
+    /// Restores a history from its deaths, the latest first, and the index of the very first.
     pub fn told(list: Vec<Death>, first: usize) -> Deaths {
         Deaths { first: first.min(list.len().saturating_sub(1)), list, annotations: None }
     }
 
-    /// Where among the deaths the first of all is.
+    /// The index of the very first death.
     pub fn first_index(&self) -> usize {
         self.first
     }
 
-    /// How many pairs of queue and reason it has.
+    /// Number of pairs of queue and reason.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Tells whether it never died.
+    /// Whether there is no death.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// The first death of all.
+    /// The very first death.
     pub fn first(&self) -> Option<&Death> {
         self.list.get(self.first)
     }
 
-    /// Tells whether the message went round in a circle to `queue` and nobody rejected it on the way:
-    /// then it would go round for ever.
+    /// Whether the message came back to `queue` in a cycle without any rejection, and would go round forever.
     pub fn is_cycle(&self, queue: &Name) -> bool {
         let round = self.list.iter().position(|death| death.queue == *queue);
         round.is_some_and(|end| {
@@ -192,7 +191,7 @@ impl Deaths {
 mod tests {
     use super::*;
 
-    /// A history of deaths in these queues, the first death first: `a!` was rejected in `a`.
+    /// A history of deaths in these queues, in order; `a!` was rejected in `a`.
     fn history(text: &str) -> Deaths {
         let address = Arc::new(Address::new(b"x", b"k"));
         let mut deaths = Deaths::default();

@@ -1,7 +1,7 @@
-//! A message, its headers in the form of their origin, and the envelope that a broker puts around it.
+//! A message, its headers in their origin's form, and its envelope in a queue.
 //!
-//! Bytes are borrowed from the connection that sent them until a receiver has to wait. Only then is a [`Message`]
-//! made, once, however many queues share it.
+//! Bytes are borrowed from the sending connection until a receiver has to wait. Only then is a [`Message`]
+//! created, once, however many queues share it.
 
 mod publication;
 mod stored;

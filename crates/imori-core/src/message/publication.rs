@@ -1,4 +1,4 @@
-//! A message on its way in: borrowed from its sender's buffer until somebody has to keep it.
+//! An incoming message, borrowed from its sender's buffer until it has to be stored.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::memory::Gauge;
 
 /// A message as its publisher hands it over.
 ///
-/// Receivers that can be written to at once read the borrowed bytes. The first receiver that has to wait makes the
-/// one stored [`Message`] that all others share.
+/// Receivers that can be written to at once read the borrowed bytes. The first receiver that has to wait
+/// creates the one stored [`Message`] that all others share.
 #[derive(Debug)]
 pub struct Publication<'a> {
     view: MessageView<'a>,
@@ -25,18 +25,18 @@ pub struct Publication<'a> {
 }
 
 impl<'a> Publication<'a> {
-    /// A message in its sender's buffer.
+    /// Creates a publication of a message in its sender's buffer.
     pub fn new(properties: &'a Properties, text: &'a [u8], body: &'a [u8]) -> Publication<'a> {
         let view = MessageView { properties, text, body };
         Publication { view, shared_body: None, not_to: None, publisher: None, stored: OnceCell::new() }
     }
 
-    /// A message whose large body has a buffer of its own, which can be kept without a copy.
+    /// Creates a publication with a large body in a buffer of its own, which can be kept without a copy.
     pub fn with_shared_body(properties: &'a Properties, text: &'a [u8], body: &'a Bytes) -> Publication<'a> {
         Publication { shared_body: Some(body), ..Publication::new(properties, text, body) }
     }
 
-    /// A message that is stored already.
+    /// Creates a publication of a stored message.
     pub fn of_stored(message: &'a Arc<Message>) -> Publication<'a> {
         Publication {
             view: message.view(),
@@ -52,17 +52,17 @@ impl<'a> Publication<'a> {
         Publication { not_to: connection, ..self }
     }
 
-    /// Names the publisher, for queues that do not hear their own reader.
+    /// Names the publisher, for queues that drop the messages of their own reader.
     pub fn by(self, publisher: &'a [u8]) -> Publication<'a> {
         Publication { publisher: Some(publisher), ..self }
     }
 
-    /// The name of the publisher, where its protocol gives one.
+    /// The publisher's name, if its protocol gives one.
     pub(crate) fn publisher(&self) -> Option<&[u8]> {
         self.publisher
     }
 
-    /// Whose live subscriptions do not get it.
+    /// The connection with live subscriptions that do not get the message.
     pub(crate) fn left_out(&self) -> Option<ConnectionId> {
         self.not_to
     }
@@ -72,13 +72,13 @@ impl<'a> Publication<'a> {
         self.view
     }
 
-    /// As [`Publication::view`], for callers that only look.
+    /// Like [`Publication::view`], by reference.
     #[inline]
     pub(crate) fn viewed(&self) -> &MessageView<'_> {
         &self.view
     }
 
-    /// The message in a form that can wait, made on first use.
+    /// The stored message, created on first use.
     pub fn stored(&self, gauge: &Gauge) -> Arc<Message> {
         Arc::clone(self.stored.get_or_init(|| Message::store(&self.view, self.shared_body, gauge)))
     }

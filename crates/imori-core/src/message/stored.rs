@@ -1,4 +1,4 @@
-//! A message that waits: it owns exactly its bytes.
+//! A stored message, which owns exactly its bytes.
 
 use std::mem::size_of;
 use std::sync::Arc;
@@ -9,27 +9,27 @@ use super::properties::Properties;
 use super::view::MessageView;
 use crate::memory::Gauge;
 
-/// Bodies from this size on are shared with the buffer they arrived in; smaller ones are copied,
-/// so that 16 bytes do not keep a 64 KiB read buffer alive.
+/// Size from which a body is shared with the buffer that it arrived in. Smaller bodies are copied, so that 16
+/// bytes do not keep a 64 KiB read buffer alive.
 pub const BODY_SHARED_MIN: usize = 16 * 1024;
 
-/// Bytes an allocation costs beyond what was asked for: the allocator's rounding, on average.
+/// Average bytes that the allocator adds to an allocation by rounding.
 const ALLOCATION_OVERHEAD: usize = 8;
 
-/// A message in the broker's memory: immutable, shared by every queue that holds it,
-/// charged to the memory gauge from its making to its end.
+/// A message in the broker's memory: immutable, shared by all queues that have it, and charged to the memory
+/// gauge for as long as it exists.
 #[derive(Debug)]
 pub struct Message {
     properties: Properties,
     text_len: u32,
-    /// The header text, and after it the body unless that is shared.
+    /// The header text, followed by the body unless that is shared.
     bytes: Box<[u8]>,
     body: Option<Box<Bytes>>,
     gauge: Gauge,
 }
 
 impl Message {
-    /// Copies a message so that it can wait; `shared` is the body in a buffer of its own, if it has one.
+    /// Copies a message so that it can wait. `shared` is its body in a buffer of its own, if it has one.
     pub fn store(view: &MessageView<'_>, shared: Option<&Bytes>, gauge: &Gauge) -> Arc<Message> {
         let body = shared.filter(|body| body.len() >= BODY_SHARED_MIN).cloned().map(Box::new);
         let copied = if body.is_some() { &[][..] } else { view.body };
@@ -57,12 +57,12 @@ impl Message {
         }
     }
 
-    /// The body, where it is shared with the buffer it arrived in.
+    /// The body, if it is shared with the buffer that it arrived in.
     pub fn shared_body(&self) -> Option<&Bytes> {
         self.body.as_deref()
     }
 
-    /// Bytes of memory that this message would keep, or about so many.
+    /// Estimated bytes of memory that this message would occupy.
     pub fn charge_of(view: &MessageView<'_>) -> usize {
         size_of::<Message>()
             + 2 * size_of::<usize>()
@@ -71,10 +71,10 @@ impl Message {
             + ALLOCATION_OVERHEAD
     }
 
-    /// Bytes of memory that this message keeps.
+    /// Bytes of memory that this message occupies.
     pub fn charge(&self) -> usize {
         let shared = self.body.as_ref().map_or(0, |body| body.len() + size_of::<Bytes>());
-        // An `Arc` adds two counters.
+        // An `Arc` adds two reference counts.
         size_of::<Message>() + 2 * size_of::<usize>() + self.bytes.len() + shared + 2 * ALLOCATION_OVERHEAD
     }
 }

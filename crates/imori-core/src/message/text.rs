@@ -1,7 +1,6 @@
-//! Values as text and as JSON, for readers that know no more.
+//! Values as text and as JSON, for readers that know nothing else.
 //!
-//! The text is for people and programs that read, and is never turned back: types that JSON does not know are written
-//! as the nearest one that it does.
+//! The text is never parsed back, so types without a JSON form are written as the nearest JSON type.
 
 use std::borrow::Cow;
 use std::fmt::{Display, Write};
@@ -9,7 +8,7 @@ use std::fmt::{Display, Write};
 use super::value::Value;
 
 impl Value<'_> {
-    /// The value as a header of text has it: texts and bytes as they are, no value as nothing, all else as JSON.
+    /// The value as a text header: texts and bytes unchanged, null as nothing, everything else as JSON.
     pub fn to_text(&self) -> Cow<'_, [u8]> {
         match self {
             Value::Text(bytes) | Value::Binary(bytes) => Cow::Borrowed(bytes),
@@ -22,8 +21,8 @@ impl Value<'_> {
         }
     }
 
-    /// Appends the value on one line. Bytes that are no UTF-8 are replaced, and of a number that JSON has no form for
-    /// nothing is left but `null`. A time is its seconds since the UNIX epoch, as AMQP counts them.
+    /// Appends the value as JSON on one line. Bytes that are not UTF-8 are replaced, and numbers without a
+    /// JSON form become `null`. A timestamp becomes seconds since the UNIX epoch, as in AMQP.
     pub fn push_json(&self, out: &mut String) {
         match self {
             Value::Null => out.push_str("null"),
@@ -42,7 +41,7 @@ impl Value<'_> {
                 }
                 out.push(']');
             }
-            // Of two fields of one name both are written: most readers take the last.
+            // Fields with the same name are both written: most readers take the last.
             Value::Map(fields) => {
                 out.push('{');
                 for (index, (name, value)) in fields.iter().enumerate() {
@@ -57,7 +56,7 @@ impl Value<'_> {
     }
 }
 
-/// Appends a number with a fraction, in few digits where it is huge or tiny.
+/// Appends a floating-point number, with an exponent if it is huge or tiny.
 fn push_float(out: &mut String, number: f64) {
     if number == 0.0 || (1e-5..1e16).contains(&number.abs()) {
         push(out, number);

@@ -1,8 +1,8 @@
-//! The lattice of header values: every type a protocol's header can have.
+//! Header values: every type that a header of some protocol can have.
 
 use std::borrow::Cow;
 
-/// A header value or an argument, as rich as AMQP's types so that nothing is lost on the way.
+/// A header value or an argument. It has all of AMQP's types, so that conversion loses nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'a> {
     /// No value.
@@ -17,7 +17,7 @@ pub enum Value<'a> {
     Float(f64),
     /// Milliseconds since the UNIX epoch.
     Timestamp(i64),
-    /// Text; UTF-8 where the origin kept its own rules.
+    /// Text; UTF-8 if the origin kept its own rules.
     Text(Cow<'a, [u8]>),
     /// Bytes.
     Binary(Cow<'a, [u8]>),

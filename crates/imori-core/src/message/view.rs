@@ -1,4 +1,4 @@
-//! A message as its readers see it, whether it is stored or still in its sender's buffer.
+//! A message as its readers see it, whether it is stored or still in the sender's buffer.
 
 use std::borrow::Cow;
 
@@ -11,14 +11,14 @@ use super::value::Value;
 pub struct MessageView<'a> {
     /// Properties that all protocols share.
     pub properties: &'a Properties,
-    /// The origin's header block, in the origin's own form.
+    /// The header block, in the origin's own form.
     pub text: &'a [u8],
     /// The body.
     pub body: &'a [u8],
 }
 
 impl<'a> MessageView<'a> {
-    /// Bytes of its headers and its body.
+    /// Bytes of the headers and the body.
     #[inline]
     pub fn bytes(&self) -> usize {
         self.text.len() + self.body.len()
@@ -36,12 +36,12 @@ pub type HeaderReaders = fn(OriginId) -> &'static dyn HeaderReader;
 /// An exchange and a subject in it, borrowed where that is possible.
 pub type AddressParts<'t> = (Cow<'t, [u8]>, Cow<'t, [u8]>);
 
-/// Reads the header block of one origin: the way by which a protocol sees another's headers.
+/// Reads the header blocks of one origin: this is how a protocol sees the headers of another.
 pub trait HeaderReader {
     /// Calls `visit` with the name and value of each user header, in order.
     fn visit_headers<'t>(&self, text: &'t [u8], visit: &mut dyn FnMut(Cow<'t, [u8]>, Value<'t>));
 
-    /// The first user header of this name; `None` where there is none. A reader that can stop at it does.
+    /// The first user header with this name, if there is one. An implementation may stop there.
     fn header<'t>(&self, text: &'t [u8], name: &[u8]) -> Option<Value<'t>> {
         let mut found = None;
         self.visit_headers(text, &mut |known, value| {
@@ -52,32 +52,32 @@ pub trait HeaderReader {
         found
     }
 
-    /// Tells whether its headers have types. Otherwise a text may stand for a number or a boolean.
+    /// Whether header values have types. Otherwise a text may stand for a number or a boolean.
     fn is_typed(&self) -> bool {
         true
     }
 
-    /// When the sender says that it sent the message, in milliseconds since the UNIX epoch.
+    /// When the sender claims to have sent the message, in milliseconds since the UNIX epoch.
     fn timestamp_ms(&self, message: &MessageView<'_>) -> Option<i64> {
         let seconds = i64::try_from(message.properties.timestamp?).ok()?;
         seconds.checked_mul(1000)
     }
 
-    /// The address for replies to a message, which each protocol writes in its own form. `None` where the message
-    /// names no address, or one that is none of this broker.
+    /// The address for replies to a message; each protocol writes it in its own form. `None` if the message
+    /// has none, or one outside this broker.
     fn reply_address<'t>(&self, message: &MessageView<'t>) -> Option<AddressParts<'t>> {
         // As in AMQP: the name of a queue, or the key of an inbox.
         let key = message.property(Property::ReplyTo)?;
         Some((Cow::Borrowed(DEFAULT_EXCHANGE), Cow::Borrowed(key)))
     }
 
-    /// The body as a receiver of another protocol gets it: that of the message, unless the origin encodes bodies.
+    /// The body for a receiver of another protocol: the message's own, unless the origin encodes bodies.
     fn body<'t>(&self, message: &MessageView<'t>) -> Cow<'t, [u8]> {
         Cow::Borrowed(message.body)
     }
 }
 
-/// Reads what no protocol sent: there is no header block.
+/// The reader for messages of the broker itself, which have no header block.
 #[derive(Debug)]
 pub struct NoHeaders;
 
