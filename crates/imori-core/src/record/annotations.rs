@@ -1,6 +1,7 @@
-//! The annotations that consumers have added to a message of a durable queue, all of them.
+//! All annotations that consumers added to a message of a durable queue.
 //!
-//! `version u8, queue u64, lsn u64`, and the annotations to the end, in the form of the protocol that has such.
+//! `version u8, queue u64, lsn u64`, then the annotations to the end, in the form of the protocol that has
+//! annotations.
 
 use super::fields::{Fields, RecordError};
 use super::{NewRecord, RecordKind};
@@ -11,7 +12,7 @@ use crate::limits::RECORD_SLACK_BYTES;
 
 const VERSION: u8 = 1;
 
-/// Writes the annotations of a message.
+/// Encodes the annotations of a message.
 #[must_use]
 pub fn encode_annotations(message: &AnnotatedMessage) -> Vec<u8> {
     let mut out = vec![VERSION];
@@ -21,7 +22,7 @@ pub fn encode_annotations(message: &AnnotatedMessage) -> Vec<u8> {
     out
 }
 
-/// Makes the records of these messages' annotations, one for each.
+/// Creates a record for each message's annotations.
 #[must_use]
 pub fn annotation_records(messages: &[AnnotatedMessage]) -> Vec<NewRecord> {
     messages
@@ -30,13 +31,13 @@ pub fn annotation_records(messages: &[AnnotatedMessage]) -> Vec<NewRecord> {
         .collect()
 }
 
-/// The bytes that the record of so many bytes of annotations takes in the journal at most.
+/// The most bytes that a record with `len` bytes of annotations takes in the journal.
 #[must_use]
 pub fn annotations_bytes_max(len: usize) -> usize {
     1 + 8 + 8 + len + RECORD_SLACK_BYTES
 }
 
-/// Reads the annotations of a message.
+/// Decodes the annotations of a message.
 ///
 /// # Errors
 /// [`RecordError`].

@@ -1,12 +1,12 @@
-//! A checkpoint of pages: the segments, their pages that are gone, and the settled records of pages that are settled
-//! in part. It also tells which messages may have been given out before it.
+//! A checkpoint of pages: the segments, their free pages, and the settled records of pages that are settled
+//! in part. It also says which messages may have been delivered before it.
 //!
-//! `version u8`, then numbers of as many bytes as they need (`ranges.rs`): `next_segment, doubtful_below,
-//! doubtful_records_below`, the segments as `count` and so many times `segment, page_count` and `gone` as ranges, the
-//! pages as `count` and so many times `segment, index` and the settled records as ranges.
+//! `version u8`, then numbers in the encoding of `ranges.rs`: `next_segment, doubtful_below,
+//! doubtful_records_below`, the segments as `count` and that many `segment, page_count` and `gone` as ranges,
+//! the pages as `count` and that many `segment, index` and settled records as ranges.
 //!
-//! All of this has to fit into one journal file. A segment takes about ten bytes. A settled record between two that
-//! are not takes two.
+//! All of this has to fit into one journal file. A segment takes about ten bytes, and a settled record
+//! between two unsettled ones takes two.
 
 use super::fields::{Fields, RecordError};
 use super::ranges::{number, number_u32, push_number, push_ranges, push_set, ranges, set};
@@ -15,34 +15,34 @@ use crate::entries::{PagePlace, Ranges};
 
 const VERSION: u8 = 2;
 
-/// The pages that a checkpoint knows, and how sure it is of their deliveries.
+/// The pages that a checkpoint knows, and which deliveries are in doubt.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// Segments of this number and above are newer than the checkpoint.
+    /// Segments from this number on are newer than the checkpoint.
     pub next_segment: u32,
-    /// Nobody knows whether what is in segments below this one was given out before it was written there.
+    /// Messages in segments below this one may have been delivered before they were written there.
     pub doubtful_below: u32,
-    /// Messages with records below this one may have been given out too: an end that was not clean came after it.
+    /// Messages with lower record numbers may have been delivered too: an unclean end followed them.
     pub doubtful_records_below: Lsn,
-    /// By rising number.
+    /// The segments, by rising number.
     pub segments: Vec<SegmentState>,
-    /// Records that are settled of pages that are needed for others.
+    /// The settled records of pages that have unsettled ones.
     pub settled: Vec<(PagePlace, Ranges)>,
 }
 
 /// A segment at a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentState {
-    /// Its number.
+    /// The number of the segment.
     pub segment: u32,
-    /// How many pages were written to it.
+    /// Number of pages written to it.
     pub page_count: u32,
-    /// The indexes of those that nobody needs.
+    /// Indices of the pages that are no longer needed.
     pub gone: Vec<u32>,
 }
 
 impl Checkpoint {
-    /// Writes it.
+    /// Encodes the checkpoint.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![VERSION];
@@ -64,7 +64,7 @@ impl Checkpoint {
         out
     }
 
-    /// Reads it; that of a store without pages may be empty.
+    /// Decodes a checkpoint; that of a store without pages may be empty.
     ///
     /// # Errors
     /// [`RecordError`].
@@ -78,7 +78,7 @@ impl Checkpoint {
         let mut segments = Vec::new();
         for _ in 0..number(&mut fields)? {
             let (segment, page_count) = (number_u32(&mut fields)?, number_u32(&mut fields)?);
-            // The table of a segment counts its pages in as many bits.
+            // A segment's table counts its pages in 16 bits.
             let end = u16::try_from(page_count).map_err(|_| RecordError::Unknown("number of pages"))?;
             segments.push(SegmentState { segment, page_count, gone: set(&mut fields, end)? });
         }

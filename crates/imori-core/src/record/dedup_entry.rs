@@ -1,6 +1,7 @@
-//! Ids of messages that a queue took lately, told again: the records of their messages may be freed.
+//! Ids of messages that a queue has recently accepted, recorded again so that the records of these messages
+//! can be freed.
 //!
-//! `version u8, queue u64`, then `time u64, id short` each.
+//! `version u8, queue u64`, then `time u64, id short` for each id.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::time::Time;
 
 const VERSION: u8 = 1;
 
-/// Writes that a queue took messages of these ids.
+/// Encodes the ids that a queue has accepted.
 #[must_use]
 pub fn encode_dedup_entries(queue: DurableQueueId, seen: &[DedupEntry]) -> Vec<u8> {
     let mut out = vec![VERSION];
@@ -26,7 +27,7 @@ pub fn encode_dedup_entries(queue: DurableQueueId, seen: &[DedupEntry]) -> Vec<u
 /// Calls `visit` with each id and the queue.
 ///
 /// # Errors
-/// [`RecordError`]; what stands before the fault was visited.
+/// [`RecordError`]; the ids before the fault were visited.
 pub fn decode_dedup_entries(
     payload: &[u8],
     visit: &mut dyn FnMut(DurableQueueId, DedupEntry),

@@ -1,7 +1,8 @@
-//! Definitions: each change of what is declared is a record, and a store of definitions holds the rows that it changes.
+//! Definitions: each change of the durable topology is a record, and the store of definitions has the
+//! resulting rows.
 //!
 //! A record is `version u8, kind u8` and its fields. The key of a row begins with big-endian numbers, so that
-//! related rows stand together, and no key begins another; its value begins with a version.
+//! related rows are adjacent, and no key is a prefix of another; the value begins with a version.
 
 use std::collections::BTreeSet;
 
@@ -16,14 +17,14 @@ use crate::route::{Arguments, BindingKey, ExchangeKind, Settings};
 
 const VERSION: u8 = 3;
 
-/// A change of what is declared.
+/// A change of the durable topology.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Definition {
-    /// A durable queue is declared; its id is the number of this record.
+    /// A durable queue is declared; the number of this record becomes its id.
     Queue {
         /// The vhost.
         vhost: VhostId,
-        /// Its name.
+        /// The name.
         name: Name,
         /// The settings of its declaration.
         settings: QueueSettings,
@@ -37,9 +38,9 @@ pub enum Definition {
     Exchange {
         /// The vhost.
         vhost: VhostId,
-        /// Its name.
+        /// The name.
         name: Name,
-        /// How it chooses.
+        /// The kind, which decides how it routes.
         kind: ExchangeKind,
         /// The settings of its declaration.
         settings: Settings,
@@ -48,7 +49,7 @@ pub enum Definition {
     ExchangeGone {
         /// The vhost.
         vhost: VhostId,
-        /// Its name.
+        /// The name.
         name: Name,
     },
     /// A durable queue or exchange is bound to a durable exchange.
@@ -57,64 +58,64 @@ pub enum Definition {
     BindingGone(BindingDefinition),
 }
 
-/// A binding between two things that outlive the broker.
+/// A binding from a durable exchange to a durable target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BindingDefinition {
-    /// The vhost of both.
+    /// The vhost of both ends.
     pub vhost: VhostId,
-    /// The exchange that routes by it.
+    /// The exchange that routes by the binding.
     pub exchange: Name,
     /// Its key.
     pub key: BindingKey,
     /// Its arguments.
     pub arguments: Arguments,
-    /// Where it leads.
+    /// The target.
     pub target: BindingTarget,
 }
 
-/// The durable end of a binding to which messages go.
+/// The durable target of a binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BindingTarget {
-    /// A queue.
+    /// A queue, by its id.
     Queue(DurableQueueId),
     /// An exchange of the same vhost.
     Exchange(Name),
 }
 
-/// A table of a store of definitions.
+/// A table of the store of definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Table {
-    /// By the queue's id.
+    /// Keyed by the queue's id.
     Queues,
-    /// By vhost and name.
+    /// Keyed by vhost and name.
     Exchanges,
-    /// By target, exchange, key and arguments.
+    /// Keyed by target, exchange, key and arguments.
     Bindings,
 }
 
-/// A row that a definition makes, or takes away.
+/// A change of rows that a definition makes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Row {
-    /// The row is there from now on.
+    /// A row is inserted, or replaced.
     Put {
-        /// Where.
+        /// The table of the row.
         table: Table,
-        /// Its key.
+        /// The key of the row.
         key: Vec<u8>,
         /// The content of the row.
         value: Vec<u8>,
     },
-    /// Some rows are gone.
+    /// Rows are removed.
     Gone(RowsGone),
 }
 
-/// Rows that a definition takes away: those of a table whose keys begin so, and of bindings perhaps only those from
-/// one exchange.
+/// The rows of a table that a definition removes: those with keys that have a prefix, and of the bindings
+/// possibly only those from one exchange.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowsGone {
     table: Table,
     prefix: Vec<u8>,
-    /// Vhost and name of the exchange, as they stand in the key of a binding.
+    /// Vhost and name of that exchange, encoded as in the key of a binding.
     source: Option<Vec<u8>>,
 }
 
@@ -123,7 +124,7 @@ impl RowsGone {
         RowsGone { table, prefix, source: None }
     }
 
-    /// Tells whether the row of this key is among them.
+    /// Whether the row with this key is removed.
     #[must_use]
     pub fn takes(&self, table: Table, key: &[u8]) -> bool {
         let is_from = |source: &[u8]| split_binding(key).is_ok_and(|(_, rest)| rest.starts_with(source));
@@ -131,7 +132,7 @@ impl RowsGone {
         is_begun && self.source.as_deref().is_none_or(is_from)
     }
 
-    /// Finds them among keys that are sorted.
+    /// Finds the removed rows in a sorted set of keys.
     #[must_use]
     pub fn among(&self, keys: &BTreeSet<(Table, Vec<u8>)>) -> Vec<(Table, Vec<u8>)> {
         let from = keys.range((self.table, self.prefix.clone())..);
@@ -141,7 +142,7 @@ impl RowsGone {
 }
 
 impl Definition {
-    /// The payload of its record.
+    /// Encodes the definition as a record's payload.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![VERSION];
@@ -177,7 +178,7 @@ impl Definition {
         out
     }
 
-    /// Reads a record's payload.
+    /// Decodes a record's payload.
     ///
     /// # Errors
     /// [`RecordError`].
@@ -204,7 +205,7 @@ impl Definition {
         })
     }
 
-    /// The rows that it changes; `lsn` is the number of its record.
+    /// The changes of rows that the definition makes; `lsn` is the number of its record.
     #[must_use]
     pub fn rows(&self, lsn: Lsn) -> Vec<Row> {
         match self {
@@ -245,7 +246,8 @@ impl Definition {
         }
     }
 
-    /// The definition that a row stands for, and the queue's id where it is that of one.
+    /// Decodes the definition from a row. Also returns the id of a queue; for other definitions this is
+    /// [`Lsn::NONE`].
     ///
     /// # Errors
     /// [`RecordError`].
@@ -268,7 +270,7 @@ impl Definition {
     }
 }
 
-/// The key of an exchange: `vhost u32 big endian, name short`. It stands in the keys of its bindings too.
+/// The key of an exchange: `vhost u32 big endian, name short`. The keys of its bindings contain it too.
 fn exchange_key(vhost: VhostId, name: &Name) -> Vec<u8> {
     let mut key = vhost.0.to_be_bytes().to_vec();
     push_short(&mut key, name.as_bytes());
@@ -292,8 +294,8 @@ fn push_target(out: &mut Vec<u8>, target: &BindingTarget, vhost: VhostId) {
     }
 }
 
-/// A binding, as a record has it and as the key of a row: its target, the key of its exchange, `syntax u8, key short`,
-/// and its arguments as `count u32` and so many bytes.
+/// Writes a binding, as in a record and as in the key of a row: its target, the key of its exchange, `syntax
+/// u8, key short`, and the arguments as `count u32` and that many bytes.
 fn push_binding(out: &mut Vec<u8>, binding: &BindingDefinition) {
     let BindingDefinition { vhost, exchange, key, arguments, target } = binding;
     push_target(out, target, *vhost);
@@ -316,7 +318,7 @@ fn split_short(bytes: &[u8]) -> Result<(&[u8], &[u8]), RecordError> {
     rest.split_at_checked(usize::from(u16::from_le_bytes(*len))).ok_or(RecordError::Truncated)
 }
 
-/// The target of a binding, and what stands behind that in its key.
+/// Splits the key of a binding into its target and the rest.
 fn split_binding(bytes: &[u8]) -> Result<(BindingTarget, &[u8]), RecordError> {
     let (kind, rest) = bytes.split_first().ok_or(RecordError::Truncated)?;
     match *kind {
@@ -534,7 +536,7 @@ mod tests {
         }
     }
 
-    /// Definitions among the neighbours whose rows another definition takes away.
+    /// The neighbours with rows that `definition` removes.
     fn taken_by(definition: &Definition) -> Vec<Definition> {
         let mut keys = BTreeSet::new();
         let mut of_key = std::collections::BTreeMap::new();
@@ -575,7 +577,7 @@ mod tests {
         }
     }
 
-    /// Two queues, of the numbers 7 and 8, and exchanges and bindings of like names.
+    /// Two queues, numbered 7 and 8, and exchanges and bindings with similar names.
     fn neighbours() -> Vec<Definition> {
         let queue = |name: &str| Definition::Queue {
             vhost: VhostId(1),

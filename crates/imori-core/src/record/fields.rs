@@ -1,15 +1,15 @@
-//! The fields of a payload: fixed numbers, and bytes with their count before them.
+//! The fields of a payload: fixed-width numbers, and bytes behind their length.
 
 use std::fmt;
 
-/// Why a payload cannot be read.
+/// The reason why a payload cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordError {
     /// The payload ends too early.
     Truncated,
-    /// The payload has a version that is not known here.
+    /// The payload has an unknown version.
     Version(u8),
-    /// The payload has a value that means nothing.
+    /// The payload has an invalid value.
     Unknown(&'static str),
 }
 
@@ -27,19 +27,19 @@ impl fmt::Display for RecordError {
 
 impl std::error::Error for RecordError {}
 
-/// Writes the number of bytes in 16 bits, then the bytes, which are fewer than 64 KiB.
+/// Writes the length in 16 bits, then the bytes; there must be fewer than 64 KiB.
 pub(super) fn push_short(out: &mut Vec<u8>, bytes: &[u8]) {
     let len = u16::try_from(bytes.len()).expect("names and subjects end at 1,024 bytes");
     out.extend_from_slice(&len.to_le_bytes());
     out.extend_from_slice(bytes);
 }
 
-/// The rest of a payload that is not read yet.
+/// The part of a payload that was not read yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
-    /// The fields behind the version, which is `known`.
+    /// The fields behind the version, which has to be `known`.
     pub(super) fn of(payload: &'a [u8], known: u8) -> Result<Fields<'a>, RecordError> {
         let mut fields = Fields(payload);
         match fields.u8()? {
@@ -74,13 +74,13 @@ impl<'a> Fields<'a> {
         self.take(usize::from(len))
     }
 
-    /// Bytes with their number in 32 bits.
+    /// Reads bytes behind a length of 32 bits.
     pub(super) fn long(&mut self) -> Result<&'a [u8], RecordError> {
         let len = self.u32()?;
         self.take(usize::try_from(len).map_err(|_| RecordError::Truncated)?)
     }
 
-    /// All that is left.
+    /// Everything that was not read yet.
     pub(super) fn rest(self) -> &'a [u8] {
         self.0
     }

@@ -1,9 +1,10 @@
-//! A message and where it went, as one record: so it is in all of its queues after a crash, or in none.
+//! A message and its queues in one record: after a crash it is in all of these queues, or in none.
 //!
-//! `version u8, origin u8, flags u8`, of the optional fields `priority u8, expiration_ms u32, timestamp u64, delay_ms
-//! u32` those that the flags name, `time u64, exchange short, subject short`, the queues as `count u32` and so many
-//! times `u64`, the spans of its properties as `count u8` and so many times `number u8, start u16, len u16`, its
-//! deaths and its annotations, with their length in 32 bits, if the flags name them, `text` with its length in 32 bits, and the body to the end.
+//! `version u8, origin u8, flags u8`, then the optional fields that the flags name, of `priority u8,
+//! expiration_ms u32, timestamp u64, delay_ms u32`, then `time u64, exchange short, subject short`, the
+//! queues as `count u32` and that many `u64`, the spans of the properties as `count u8` and that many `number
+//! u8, start u16, len u16`, the deaths, and the annotations with a length of 32 bits, if the flags name them,
+//! `text` with a length of 32 bits, and the body to the end.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -25,29 +26,29 @@ const DEATHS: u8 = 1 << 5;
 const DELAY: u8 = 1 << 6;
 const ANNOTATIONS: u8 = 1 << 7;
 
-/// A message as its record tells of it.
+/// A message as decoded from its record.
 #[derive(Debug, Clone)]
 pub struct MessageRecord<'a> {
-    /// The properties that the broker reads of its headers.
+    /// The properties that the broker reads from its headers.
     pub properties: Properties,
-    /// Its header block, in its origin's own form.
+    /// The header block, in the origin's own form.
     pub text: &'a [u8],
-    /// Its body.
+    /// The body.
     pub body: &'a [u8],
-    /// Where it was published to.
+    /// The address that the message was published to.
     pub address: Address,
-    /// The queues that it went to.
+    /// The queues that the message went to.
     pub queues: Vec<DurableQueueId>,
-    /// Its history, if it comes from another queue.
+    /// The history, if the message comes from another queue.
     pub deaths: Option<Arc<Deaths>>,
-    /// When it came.
+    /// When the message arrived.
     pub time: Time,
 }
 
-/// Bytes of what every message has, and of all optional fields.
+/// Bytes of the mandatory fields and of all optional ones.
 const FIELDS_BYTES: usize = (3 + 8 + 2 + 2 + 4 + 1 + 4) + (1 + 4 + 8 + 4);
 
-/// Bytes that [`encode_message`] writes at most of a message that goes to so many queues.
+/// The most bytes that [`encode_message`] writes for a message with this many queues.
 #[must_use]
 pub fn message_bytes_max(
     view: &MessageView<'_>,
@@ -61,7 +62,7 @@ pub fn message_bytes_max(
     FIELDS_BYTES + address + 8 * queue_count + spans + deaths + view.text.len() + view.body.len()
 }
 
-/// Encodes a message for these queues. The caller that hands it to the journal has checked its
+/// Encodes a message for these queues. Before handing it to the journal, the caller has to check its
 /// [size](message_bytes_max).
 #[must_use]
 pub fn encode_message(
@@ -126,7 +127,7 @@ pub(crate) fn push_message(
 }
 
 impl<'a> MessageRecord<'a> {
-    /// Reads a record's payload.
+    /// Decodes a record's payload.
     ///
     /// # Errors
     /// [`RecordError`].

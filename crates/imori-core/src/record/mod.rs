@@ -1,7 +1,7 @@
-//! The payloads of journal records, each with a version of its own.
+//! The payloads of journal records; each kind has a version of its own.
 //!
-//! They are not the in-memory types and change apart from them: later releases read the records of earlier ones.
-//! Numbers are little endian. Other code decides who writes records, and when.
+//! They are separate from the types in memory, so that later releases can read the records of earlier ones.
+//! Numbers are little endian. Other code decides when to write records.
 
 mod page;
 mod checkpoint;
@@ -34,23 +34,23 @@ use crate::confirm::Lsn;
 /// The subject of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordKind {
-    /// A message and the durable queues that it went to.
+    /// A message, and the durable queues that it went to.
     Message,
-    /// Messages that queues are done with.
+    /// Messages that queues have settled.
     Settle,
-    /// Pages whose messages were purged.
+    /// Pages that were purged.
     Purge,
-    /// Deliveries of messages that failed.
+    /// Failed deliveries of messages.
     Count,
-    /// The annotations that consumers have added to a message.
+    /// The annotations that consumers added to a message.
     Annotations,
-    /// Ids of messages that a queue took lately.
+    /// Ids of messages that a queue has recently accepted.
     Seen,
-    /// Something is declared, bound or deleted.
+    /// A declaration, a binding, or a deletion.
     Definition,
 }
 
-/// A record that has no number yet.
+/// A record without a number yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRecord {
     /// The subject of the record.
@@ -60,18 +60,18 @@ pub struct NewRecord {
 }
 
 impl NewRecord {
-    /// A record.
+    /// Creates a record.
     #[must_use]
     pub fn new(kind: RecordKind, payload: Vec<u8>) -> NewRecord {
         NewRecord { kind, payload }
     }
 }
 
-/// The numbers that records got, which follow each other.
+/// The numbers of appended records, which are consecutive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Appended {
     /// The number of the first record.
     pub first: Lsn,
-    /// When the journal is durable up to here, all of them are.
+    /// Once the journal is durable up to this record, all of them are.
     pub through: Lsn,
 }

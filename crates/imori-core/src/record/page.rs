@@ -1,8 +1,8 @@
-//! An entry of a page: what its queue knows of a message, and the message as its record has it.
+//! An entry of a page: the queue's state of a message, and the message as in its record.
 //!
-//! `version u8, flags u8, failures u32, sequence u64`, in version 6 `due u64, priority u8`, and the payload of a
-//! message's record, in which no queue stands and whose time is that from which the message waits. Version 6 is that
-//! of delayed messages, and version 5 that of all others. Earlier versions had a deadline, which no policy can move.
+//! `version u8, flags u8, failures u32, sequence u64`, in version 6 `due u64, priority u8`, and the payload
+//! of a message record without queues, with the time from which the message waits. Delayed messages have
+//! version 6, all others version 5. Earlier versions had a deadline, which a policy could not change.
 
 use std::sync::Arc;
 
@@ -23,19 +23,19 @@ const DELAYED_VERSION: u8 = 6;
 const REDELIVERED: u8 = 1;
 const REJECTED: u8 = 1 << 1;
 
-/// An entry of a page, to be written.
+/// An entry of a page, ready to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageEntry {
-    /// The number of its record; [`Lsn::NONE`] where it has none.
+    /// The record of the message; [`Lsn::NONE`] if it has none.
     pub lsn: Lsn,
-    /// Its position: higher than that of every entry before it in its priority; or when it is due.
+    /// The entry's position, which rises within a priority, or its due time.
     pub position: u64,
-    /// The payload. Entries of one page share its memory.
+    /// The payload; entries of a page share its memory.
     pub payload: Bytes,
 }
 
-/// Encodes the entries of a page into one piece of memory, which is freed as a whole. Thousands of small pieces
-/// between entries that wait would leave holes that nobody can use.
+/// Encodes the entries of a page into one allocation, which is freed as a whole. Thousands of small
+/// allocations between waiting entries would fragment memory.
 #[must_use]
 pub fn encode_page(draft: &PageDraft) -> Vec<PageEntry> {
     let mut page = Vec::with_capacity(draft.written_bytes());
@@ -56,7 +56,7 @@ pub fn encode_page(draft: &PageDraft) -> Vec<PageEntry> {
     entries.collect()
 }
 
-/// Reads an entry of a page; its message is charged to `gauge`.
+/// Decodes an entry of a page, and charges its message to `gauge`.
 ///
 /// # Errors
 /// [`RecordError`].
@@ -79,8 +79,8 @@ pub fn decode_page_entry(lsn: Lsn, payload: &[u8], gauge: &Gauge) -> Result<Entr
     Ok(Entry::new(message, envelope))
 }
 
-/// Reads a message's record as an entry of a queue; its message is charged to `gauge`. What the queue knows of it
-/// besides is not in the record.
+/// Decodes a message record as an entry of a queue, and charges its message to `gauge`. The queue's state of
+/// the message is not in the record.
 ///
 /// # Errors
 /// [`RecordError`].
@@ -102,7 +102,7 @@ pub fn decode_journal_entry(lsn: Lsn, payload: &[u8], gauge: &Gauge) -> Result<E
     Ok(Entry::new(message, envelope))
 }
 
-/// Reads of an entry of a page of delayed messages what its queue has to know while it is there.
+/// Decodes the part of a delayed entry that its queue keeps in memory while the message is on disk.
 ///
 /// # Errors
 /// [`RecordError`].
@@ -115,13 +115,13 @@ pub(crate) fn decode_delayed_entry(lsn: Lsn, payload: &[u8]) -> Result<FoundDela
     Ok(FoundDelayed { lsn, due, sequence: head.sequence, body_bytes: view.body.len() as u64, name })
 }
 
-/// The fields of an entry in front of its message.
+/// The fields of an entry before its message.
 struct EntryHead {
     failures: u32,
     sequence: u64,
     is_redelivered: bool,
     is_rejected: bool,
-    /// When it is due, and its priority.
+    /// The due time and the priority of a delayed entry.
     delayed: Option<(Time, u8)>,
 }
 

@@ -1,7 +1,7 @@
-//! Pages of a queue whose messages were purged.
+//! Pages of a queue that were purged.
 //!
-//! `version u8, queue u64`, then `segment u32, index u32, last u64` for each page. The last number of a record in it
-//! tells it from another page that stood there before.
+//! `version u8, queue u64`, then `segment u32, index u32, last u64` for each page. The last record number
+//! tells a page from an earlier one at the same location.
 
 use super::fields::{Fields, RecordError};
 use super::{NewRecord, RecordKind};
@@ -12,7 +12,7 @@ use crate::limits::RECORD_ENTRIES_MAX;
 
 const VERSION: u8 = 1;
 
-/// The records that pages are purged, as many as it takes.
+/// Creates the records of a purge, as many as needed.
 #[must_use]
 pub fn purge_records(pages: &[PurgedPage]) -> Vec<NewRecord> {
     let of_queues = pages.chunk_by(|one, other| one.queue == other.queue);
@@ -20,7 +20,7 @@ pub fn purge_records(pages: &[PurgedPage]) -> Vec<NewRecord> {
     pieces.map(|piece| NewRecord::new(RecordKind::Purge, encode_purge(piece))).collect()
 }
 
-/// Writes that these pages of one queue are purged.
+/// Encodes the purged pages of one queue.
 fn encode_purge(pages: &[PurgedPage]) -> Vec<u8> {
     let mut out = vec![VERSION];
     out.extend_from_slice(&pages.first().map_or(0, |page| page.queue.0).to_le_bytes());
@@ -32,7 +32,7 @@ fn encode_purge(pages: &[PurgedPage]) -> Vec<u8> {
     out
 }
 
-/// Reads which pages are purged.
+/// Decodes the purged pages.
 ///
 /// # Errors
 /// [`RecordError`].

@@ -1,7 +1,8 @@
-//! Sets of numbers, many of which are close to each other, in few bytes.
+//! A compact encoding for sets of numbers that are often close together.
 //!
-//! A number has seven bits in a byte, the lowest first; each byte but the last has the highest bit set. Ranges are
-//! `count`, then for each the distance to the end of the one before and how many numbers follow.
+//! Each byte holds seven bits of a number, the lowest first; all bytes but the last have the highest bit set.
+//! Ranges are `count`, then for each range the distance from the end of the previous one, and how many
+//! numbers follow the first.
 
 use super::fields::{Fields, RecordError};
 
@@ -14,7 +15,7 @@ pub(super) fn push_number(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Writes so many ranges, the first and last number of each, that rise and do not touch.
+/// Writes `count` ranges as first and last number; they have to rise and must not touch.
 pub(super) fn push_ranges(out: &mut Vec<u8>, count: usize, ranges: impl Iterator<Item = (u64, u64)>) {
     push_number(out, count as u64);
     let mut end = 0;
@@ -25,7 +26,7 @@ pub(super) fn push_ranges(out: &mut Vec<u8>, count: usize, ranges: impl Iterator
     }
 }
 
-/// Writes numbers that rise.
+/// Writes rising numbers.
 pub(super) fn push_set(out: &mut Vec<u8>, numbers: &[u32]) {
     let ranges = || numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b));
     let ends = |range: &[u32]| Some((u64::from(*range.first()?), u64::from(*range.last()?)));
@@ -67,7 +68,7 @@ pub(super) fn ranges(fields: &mut Fields<'_>) -> Result<Vec<(u64, u64)>, RecordE
     Ok(ranges)
 }
 
-/// Reads numbers that rise and are below `end`.
+/// Reads rising numbers, all below `end`.
 pub(super) fn set(fields: &mut Fields<'_>, end: u16) -> Result<Vec<u32>, RecordError> {
     let mut numbers = Vec::new();
     for (first, last) in ranges(fields)? {

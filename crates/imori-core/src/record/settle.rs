@@ -1,8 +1,8 @@
-//! Records of messages that durable queues settled, and of delivery counts.
+//! Records of messages that durable queues have settled, and of delivery counts.
 //!
-//! Settled: `version u8`, then for each queue `queue u64, count u32` and so many times `lsn u64`. Counted: `version
-//! u8`, then `queue u64, lsn u64, failures u32, flags u8` each. Version 1 had no flag for messages that were
-//! rejected.
+//! Settled: `version u8`, then for each queue `queue u64, count u32` and that many `lsn u64`. Counted:
+//! `version u8`, then `queue u64, lsn u64, failures u32, flags u8` for each message. Version 1 had no flag
+//! for rejected messages.
 
 use super::fields::{Fields, RecordError};
 use super::{NewRecord, RecordKind};
@@ -17,7 +17,7 @@ const COUNT_VERSION: u8 = 2;
 const REDELIVERED: u8 = 1;
 const REJECTED: u8 = 1 << 1;
 
-/// Writes that queues are done with these messages.
+/// Encodes that queues have settled these messages.
 #[must_use]
 pub fn encode_settle(record_refs: &[RecordRef]) -> Vec<u8> {
     let mut out = vec![SETTLE_VERSION];
@@ -31,15 +31,15 @@ pub fn encode_settle(record_refs: &[RecordRef]) -> Vec<u8> {
     out
 }
 
-/// The records that queues are done with these messages, as many as it takes.
+/// Creates the records of these settlements, as many as needed.
 #[must_use]
 pub fn settle_records(record_refs: &[RecordRef]) -> Vec<NewRecord> {
     let pieces = record_refs.chunks(RECORD_ENTRIES_MAX);
     pieces.map(|piece| NewRecord::new(RecordKind::Settle, encode_settle(piece))).collect()
 }
 
-/// The most bytes that [`settle_records`] takes in the journal for this many messages. Each takes its number and that
-/// of its queue, which neighbours share.
+/// The most bytes that [`settle_records`] takes in the journal for this many messages. Each takes a record
+/// number and a queue number, which neighbours share.
 #[must_use]
 pub fn settles_bytes_max(count: usize) -> usize {
     20 * count + (1 + RECORD_SLACK_BYTES) * count.div_ceil(RECORD_ENTRIES_MAX)
@@ -51,17 +51,17 @@ pub fn counts_bytes_max(count: usize) -> usize {
     21 * count + (1 + RECORD_SLACK_BYTES) * count.div_ceil(RECORD_ENTRIES_MAX)
 }
 
-/// Makes the records of these delivery counts, as many as it takes.
+/// Creates the records of these delivery counts, as many as needed.
 #[must_use]
 pub fn count_records(counts: &[DeliveryCount]) -> Vec<NewRecord> {
     let pieces = counts.chunks(RECORD_ENTRIES_MAX);
     pieces.map(|piece| NewRecord::new(RecordKind::Count, encode_counts(piece))).collect()
 }
 
-/// Calls `visit` with each message that a queue is done with.
+/// Calls `visit` with each message that a queue has settled.
 ///
 /// # Errors
-/// [`RecordError`]; what stands before the fault was visited.
+/// [`RecordError`]; the messages before the fault were visited.
 pub fn decode_settle(payload: &[u8], visit: &mut dyn FnMut(RecordRef)) -> Result<(), RecordError> {
     let mut fields = Fields::of(payload, SETTLE_VERSION)?;
     while !fields.is_empty() {
@@ -73,7 +73,7 @@ pub fn decode_settle(payload: &[u8], visit: &mut dyn FnMut(RecordRef)) -> Result
     Ok(())
 }
 
-/// Writes what is known of the deliveries of messages.
+/// Encodes delivery counts.
 #[must_use]
 pub fn encode_counts(counts: &[DeliveryCount]) -> Vec<u8> {
     let mut out = vec![COUNT_VERSION];
@@ -90,7 +90,7 @@ pub fn encode_counts(counts: &[DeliveryCount]) -> Vec<u8> {
 /// Calls `visit` with each count.
 ///
 /// # Errors
-/// [`RecordError`]; what stands before the fault was visited.
+/// [`RecordError`]; the counts before the fault were visited.
 pub fn decode_counts(payload: &[u8], visit: &mut dyn FnMut(DeliveryCount)) -> Result<(), RecordError> {
     let mut fields = Fields::of(payload, COUNT_VERSION)?;
     while !fields.is_empty() {
