@@ -1,10 +1,10 @@
 //! Measures the cost of a message: time from publish to delivery, and memory while it waits.
 //!
-//! Prints one line a measurement. Each runs in a process of its own, so that memory is the growth of the resident
-//! set, allocator included. Times are those for which the thread had the processor. The world has one thread and a
-//! trivial encoder, so that the core alone is measured.
+//! Prints one line per measurement. Each one runs in its own process, so that memory is the growth of the
+//! resident set, including the allocator. Times are processor times of the thread. The world has one thread
+//! and a trivial encoder, so that only the core is measured.
 //!
-//! `-- NAME` runs one measurement. `--rounds=N` sends N messages and times nothing: for counting instructions.
+//! `-- NAME` runs one measurement. `--rounds=N` sends N messages without timing, for counting instructions.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its results")]
 
@@ -36,7 +36,7 @@ const PAGE_BYTES: usize = 4096;
 /// Header lines as a STOMP client sends them.
 const TEXT: &[u8] = b"destination:/queue/orders\ncontent-type:text/plain\n";
 
-/// Runs the measurement of this name.
+/// Runs the measurement with this name.
 type Run = fn(&str);
 
 fn main() {
@@ -73,7 +73,7 @@ fn run_alone(name: &str) {
     assert!(status.is_ok_and(|status| status.success()), "{name} did not finish");
 }
 
-/// Through a queue to a consumer who has credit.
+/// Publishes through a queue to a consumer with credit.
 fn queue(name: &str, body_bytes: usize, settles: bool) {
     let mut stage = Stage::new(2);
     stage.declare();
@@ -90,13 +90,13 @@ fn queue(name: &str, body_bytes: usize, settles: bool) {
     });
 }
 
-/// Through the topic exchange to live subscriptions.
+/// Publishes through the topic exchange to live subscriptions.
 fn live(name: &str, body_bytes: usize, receivers: u32) {
     live_on(Stage::new(1 + receivers), name, body_bytes, receivers);
 }
 
-/// As [`live`], by a user with a hundred patterns of each kind. What is published is among the last that are allowed,
-/// and the subscriptions are denied in part.
+/// Like [`live`], for a user with a hundred patterns of each kind. The published subject is allowed by one of
+/// the last, and the subscriptions are partly denied.
 fn limited(name: &str, body_bytes: usize, receivers: u32) {
     let user = Name::from("service");
     let allow = |first| {
@@ -135,7 +135,7 @@ fn live_on(mut stage: Stage, name: &str, body_bytes: usize, receivers: u32) {
     });
 }
 
-/// Through the topic exchange to live subscriptions in as many sessions of one connection.
+/// Publishes through the topic exchange to live subscriptions, each in its own session of one connection.
 fn sessions(name: &str, body_bytes: usize, receivers: u16) {
     let mut stage = Stage::new(2);
     let key = BindingKey::new(Syntax::Nats, b"orders.>");
@@ -165,7 +165,7 @@ fn reply(name: &str, body_bytes: usize) {
     });
 }
 
-/// Memory of messages in a queue that nobody reads.
+/// Memory of messages in a queue without consumers.
 fn waiting(name: &str, body_bytes: usize) {
     let mut stage = Stage::new(2);
     stage.declare();
@@ -173,7 +173,7 @@ fn waiting(name: &str, body_bytes: usize) {
     stage.grow(name, &mut |stage| stage.publish(b"", b"orders", &body));
 }
 
-/// Memory of messages that a consumer has and does not settle.
+/// Memory of messages that a consumer does not settle.
 fn unsettled(name: &str, body_bytes: usize) {
     let mut stage = Stage::new(2);
     stage.declare();
@@ -247,7 +247,7 @@ impl Stage {
         assert!(settled.is_ok());
     }
 
-    /// Writes what waits for a connection once there is as much as one write takes.
+    /// Writes a connection's unsent bytes once they are enough for one write.
     fn write(&mut self, slot: u32) {
         let spare = &mut self.spare;
         self.world.with_outbound(connection(slot), |outbound| {
@@ -321,7 +321,7 @@ fn world(connections: u32) -> TestWorld {
 
 const KIND: EncoderKind = EncoderKinds::of_protocol(1).kind(0);
 
-/// Writes deliveries as lines, about as STOMP does.
+/// Encodes deliveries as lines, much like STOMP.
 struct Lines;
 
 impl Encoder for Lines {
@@ -347,7 +347,7 @@ impl Encoder for Lines {
     fn cut(&mut self, _: &mut Vec<u8>, _: &CutReason) {}
 }
 
-/// Time that this thread had a processor for.
+/// Processor time of this thread.
 fn thread_ns() -> u64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or_default()

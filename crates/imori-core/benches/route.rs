@@ -1,8 +1,8 @@
-//! Measures the cost of routing: time and memory of a million subscriptions, of a look-up and of a hit.
+//! Measures the cost of routing: time and memory of a million subscriptions, of a look-up and of a cache hit.
 //!
-//! Prints one line a measurement. Each group runs in a process of its own, so that memory is the growth of the
-//! resident set, allocator included. Times are those for which the thread had the processor, so that other work on
-//! the machine disturbs them less. `-- NAME` runs one group.
+//! Prints one line per measurement. Each group runs in its own process, so that memory is the growth of the
+//! resident set, including the allocator. Times are processor times of the thread, which other work on the
+//! machine disturbs less. `-- NAME` runs one group.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its results")]
 
@@ -22,7 +22,7 @@ const TOPIC: &[u8] = b"amq.topic";
 const MILLION: u32 = 1_000_000;
 const PAGE_BYTES: usize = 4096;
 
-/// How the writer hands the table to the readers.
+/// When the writer publishes the table to its readers.
 #[derive(Clone, Copy, PartialEq)]
 enum Publish {
     /// Once, after all changes.
@@ -120,7 +120,7 @@ fn subscribe(name: &str, group: &str, publish: Publish) {
 }
 
 fn matches(name: &str, group: &str, table: &Table) {
-    // A step that is prime to the million visits subjects far from each other.
+    // A step that is coprime to the million visits distant subjects.
     let subjects: Vec<String> =
         (0..200_000u32).map(|number| texts(group, number * 7_919 % MILLION).1).collect();
     let mut rest = subjects.iter();
@@ -165,8 +165,7 @@ fn hits() {
     println!("one of 700 routes in turn: {ns:.1} ns");
 }
 
-/// Routes one address among a thousand as often as `--rounds=N` says and times nothing: for counting
-/// instructions.
+/// Routes one of a thousand addresses `--rounds=N` times without timing, for counting instructions.
 fn count(what: &str) {
     let mut table = empty_table();
     let group = if what == "wild" { "wild" } else { "literal" };
@@ -194,7 +193,7 @@ fn long_subjects() {
         let key = BindingKey::new(Syntax::Amqp, text.as_bytes());
         let is_new = table.bind(VHOST, TOPIC, &key, &Arguments::default(), &target(0));
         assert_eq!(is_new, Ok(true), "{text}");
-        // Any wildcard makes the trie be walked.
+        // Any wildcard forces a walk through the trie.
         bind(&mut table, "zzz.*", &target(1));
         table
     };
@@ -214,7 +213,7 @@ fn long_subjects() {
     }
 }
 
-/// Nanoseconds of one call, on average.
+/// Average nanoseconds of one call.
 fn measure(count: u32, mut call: impl FnMut(u32)) -> f64 {
     let start = processor_ns();
     for number in 0..count {
@@ -223,7 +222,7 @@ fn measure(count: u32, mut call: impl FnMut(u32)) -> f64 {
     (processor_ns() - start) / f64::from(count)
 }
 
-/// Nanoseconds that this thread has had the processor for: the first number of `schedstat`.
+/// Processor time of this thread in nanoseconds: the first number of `schedstat`.
 fn processor_ns() -> f64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").expect("benchmarks run on Linux");
     text.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or_default()

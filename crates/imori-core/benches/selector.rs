@@ -1,6 +1,6 @@
-//! Measures the cost of selectors: of compiling one, and of one evaluation on the encoded headers of a message.
+//! Measures the cost of selectors: of compiling one, and of one evaluation on a message's encoded headers.
 //!
-//! Prints one line a measurement: the median of nine rounds, by the time for which the thread had the processor.
+//! Prints one line per measurement: the median of nine rounds, in processor time of the thread.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its results")]
 
@@ -14,10 +14,10 @@ use imori_core::selector::{MessageFields, Selector};
 const ROUNDS: usize = 9;
 const EVALUATIONS: u32 = 1_000_000;
 
-/// Time that one evaluation of three comparisons may take.
+/// Time allowed for one evaluation of three comparisons.
 const GOAL_NS: f64 = 200.0;
 
-/// Reads `name:value` lines, as text protocols have them.
+/// Reads `name:value` lines, as in text protocols.
 struct Lines;
 
 impl HeaderReader for Lines {
@@ -45,7 +45,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// Reads names and typed values with their lengths in front, as binary protocols have them.
+/// Reads names and typed values behind their lengths, as in binary protocols.
 struct Typed;
 
 impl HeaderReader for Typed {
@@ -128,7 +128,7 @@ fn main() {
     assert!(!is_slow, "three comparisons take over {GOAL_NS} ns");
 }
 
-/// Nanoseconds that one call takes.
+/// Nanoseconds of one call.
 fn median(calls: u32, mut call: impl FnMut() -> bool) -> f64 {
     let mut rounds: Vec<f64> = (0..ROUNDS)
         .map(|_| {
@@ -143,7 +143,7 @@ fn median(calls: u32, mut call: impl FnMut() -> bool) -> f64 {
     rounds[ROUNDS / 2]
 }
 
-/// Nanoseconds for which this thread had the processor.
+/// Processor time of this thread in nanoseconds.
 fn processor_time() -> u64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells it");
     text.split_whitespace().next().and_then(|number| number.parse().ok()).expect("it is a number")

@@ -5,8 +5,8 @@
 //! doubtful_records_below`, the segments as `count` and that many `segment, page_count` and `gone` as ranges,
 //! the pages as `count` and that many `segment, index` and settled records as ranges.
 //!
-//! All of this has to fit into one journal file. A segment takes about ten bytes, and a settled record
-//! between two unsettled ones takes two.
+//! All of this has to fit into one journal file: a segment takes about ten bytes, an isolated settled record
+//! two.
 
 use super::fields::{Fields, RecordError};
 use super::ranges::{number, number_u32, push_number, push_ranges, push_set, ranges, set};

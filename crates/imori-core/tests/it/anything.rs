@@ -1,4 +1,4 @@
-//! The journal and the memory agree after any commands, and no part of the journal loses anything.
+//! After any commands the journal and the memory agree, and no prefix of the journal loses a message.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -28,7 +28,7 @@ const MS: Duration = Duration::from_millis(1);
 
 const READABLE: &str = "the core wrote it";
 
-/// A durable queue of the random world, and how it is declared.
+/// The settings of a durable queue in the random world.
 fn settings(name: &str) -> QueueSettings {
     let dead = durable_dying_to("", Some("dead"));
     match name {
@@ -47,8 +47,8 @@ fn settings(name: &str) -> QueueSettings {
     }
 }
 
-/// Policies that act on some of the queues, or none. Lengths are those of queues to which no dead letters come: a crash
-/// changes the order in which these come, and so which of them finds room.
+/// Policies for some of the queues, or none. They limit only queues without incoming dead letters: a crash
+/// changes the order of dead letters, and so which of them find room.
 fn some_policies(number: u8) -> Policies {
     let dead_letters_to = |queue: &str| PolicySettings {
         dead_letter_exchange: Some(Name::from("")),
@@ -74,7 +74,7 @@ fn some_policies(number: u8) -> Policies {
 const QUEUES: [&str; 9] = ["plain", "round", "limited", "short", "full", "once", "prio", "dead", "failed"];
 const IDS: [&str; 4] = ["", "a", "b", "c"];
 
-/// A random world while things happen in it.
+/// A random world while commands run in it.
 struct Random<'w> {
     world: &'w TestWorld,
     client: Caller<'w>,
@@ -101,7 +101,7 @@ impl<'w> Random<'w> {
         }
     }
 
-    /// Carries out one command, which four numbers choose.
+    /// Runs one command, chosen by four numbers.
     fn act(&mut self, (verb, a, b, c): (u8, u8, u8, u8)) {
         let (world, client, reader) = (self.world, self.client, self.reader);
         let pick = usize::from(a) % QUEUES.len();
@@ -180,7 +180,7 @@ impl<'w> Random<'w> {
                 message,
             });
         }
-        // The reader's own transaction settles something too, if that is there.
+        // The reader's own transaction also settles a delivery, if there is one with this number.
         let numbers = Numbers::One(u64::from(b % 40));
         let settle =
             Step::Settle { session: SessionId(0), numbers, outcome: Outcome::Accept, annotations: None };
@@ -191,7 +191,8 @@ impl<'w> Random<'w> {
     }
 }
 
-/// Puts back what is out, as a crash would: it counts as failed where that is limited, as nobody knows.
+/// Releases unsettled deliveries as a crash would: they count as failed if failures are limited, because
+/// their outcome is unknown.
 fn put_back(world: &TestWorld, reader: Caller<'_>) {
     let ids = QUEUES.iter().filter(|name| **name != "limited").filter_map(|name| world.queue(name));
     let ids: Vec<QueueId> = ids.collect();
@@ -209,11 +210,11 @@ fn put_back(world: &TestWorld, reader: Caller<'_>) {
         queue_restored(world, &Awakening { id, failed });
     }
     reader.disconnect();
-    // What goes with the broker does not come back.
+    // A queue that ends with the broker does not come back.
     broker::delete_queue(world, &reader.actor(), b"mem").expect("nobody deleted it");
 }
 
-/// The messages that queues hold by the records alone.
+/// The messages in queues, judged by the records alone.
 fn told(journal: &Journal) -> BTreeSet<RecordRef> {
     let mut record_refs = BTreeSet::new();
     let mut queues = BTreeSet::new();
@@ -266,8 +267,9 @@ proptest! {
         later_ms in prop_oneof![Just(0), 1u32..25],
     ) {
         let world = TestWorld::new();
-        // Those without a record take places in memory that they do not take after a crash, and hold up what
-        // is over behind them: with them no time passes after the crash, and nothing else is over.
+        // Messages without a record take places in memory that they do not have after a crash, and hold up
+        // expired messages behind them. So with such messages no time passes after the crash, and nothing
+        // else expires.
         let mut random = Random::new(&world, later_ms == 0);
         acts.into_iter().for_each(|act| random.act(act));
         let (whole, crash) = (journal(&world), world.appended());
@@ -283,13 +285,13 @@ proptest! {
             };
             prop_assert_eq!(known(&world), known(&back), "{} in the window", id);
         }
-        // What has the same deadlines ends at the same time.
+        // Messages with the same deadline expire at the same time.
         let (later, again) = (world.now().after(later_ms * MS), back.now().after(later_ms * MS));
         world.pass(later_ms * MS);
         back.pass(later_ms * MS);
         prop_assert_eq!(later, again);
         for name in QUEUES {
-            // What died in the crash or since has a record of its own in each of both.
+            // Messages that died in the crash or later have different records in the two worlds.
             let split = |world: &TestWorld| {
                 let (old, new): (Vec<_>, Vec<_>) = ready(world, name).into_iter().partition(|(lsn, _)| *lsn <= crash);
                 let mut new: Vec<String> = new.into_iter().map(|(_, text)| text).collect();
@@ -299,7 +301,7 @@ proptest! {
             prop_assert_eq!(split(&world), split(&back), "in {}", name);
         }
 
-        // What was there in the end was there all the time, from its first record on.
+        // Messages that are there in the end were there all the time, from their first records on.
         let bodies = bodies(&whole);
         let in_the_end: BTreeSet<&String> = told(&whole).iter().filter_map(|record_ref| bodies.get(&record_ref.lsn)).collect();
         let mut lasting = BTreeMap::new();

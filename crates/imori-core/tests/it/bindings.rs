@@ -1,4 +1,5 @@
-//! Bindings with arguments, between exchanges too, how they are taken out, and what a crash leaves of them.
+//! Bindings with arguments, also between exchanges: how they are removed, and what is left of them after a
+//! crash.
 
 use imori_core::broker::{self, DeleteOptions, bind_exchange, bind_queue, unbind_exchange, unbind_queue};
 use imori_core::confirm::{Confirm, Level};
@@ -41,7 +42,7 @@ fn unchain(client: &Caller<'_>, exchange: &str, to: &str) -> Result<Confirm, Bro
     unbind_exchange(client.world, &actor, exchange.as_bytes(), &key("k"), &none, to.as_bytes())
 }
 
-/// How many queues a message with these headers comes to.
+/// Number of queues that receive a message with these headers.
 fn receivers(world: &TestWorld, exchange: &str, headers: &str) -> usize {
     let report = world.connect(9).try_publish(exchange, "k", headers, "m");
     report.map_or(0, |report| report.receivers)
@@ -94,7 +95,7 @@ fn what_is_bound_and_unbound_is_so_after_any_crash() {
     let client = world.connect(1);
     let queue = client.declare_with("q", &durable()).unwrap();
     client.exchange("x", ExchangeKind::Direct);
-    // Records, and how many receivers a message to each exchange has once they are there.
+    // Numbers of records, and how many receivers a message to each exchange has after them.
     let mut expected = vec![(journal(&world).len(), [0, 0])];
     let mut note = |receivers| expected.push((journal(&world).len(), receivers));
     bind(&client, "x", &Arguments::NONE, queue);
@@ -198,7 +199,7 @@ fn what_cannot_be_bound_is_refused_and_leaves_no_record() {
     assert_eq!((journal(&world).len(), world.bindings("x")), (before, 0));
 }
 
-/// A queue is found before it is bound, and somebody may delete it meanwhile.
+/// A queue is found before it is bound, and another client may delete it in between.
 #[test]
 fn a_queue_that_is_gone_is_neither_bound_nor_unbound() {
     let world = TestWorld::new();

@@ -105,7 +105,7 @@ fn a_commit_of_nothing_and_to_nobody_is_fine() {
     assert_eq!((world.counted(Counter::Unroutable), world.charged()), (1, 0));
 }
 
-/// Each step looks only at what those before it did not mean, and at all of that.
+/// Each step sees only the deliveries that earlier steps left, and all of them.
 #[test]
 fn steps_that_mean_several_deliveries_settle_each_of_them_once() {
     let of = |number, reader| settle(Numbers::UpToOf(number, reader), Outcome::Accept);
@@ -127,7 +127,7 @@ fn steps_that_mean_several_deliveries_settle_each_of_them_once() {
             client.declare(name);
             client.consume(name, name, 9)
         });
-        // Deliveries 1, 2, 5 come from one queue, and 3, 4, 6 from the other.
+        // Deliveries 1, 2 and 5 come from one queue, and 3, 4 and 6 from the other.
         for name in ["a", "a", "b", "b", "a", "b"] {
             client.send(name, "m");
         }

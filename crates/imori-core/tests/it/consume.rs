@@ -18,7 +18,7 @@ fn released_messages_go_to_another_in_their_order() {
     assert_eq!(one.read(), "one:1;one:2;");
     two.consume("q", "two", 9);
     assert_eq!(two.read(), "two:3;");
-    // One has credit again as it releases; both take turns.
+    // The first consumer has credit again as soon as it releases; both take turns.
     assert_eq!(one.settle(Numbers::UpTo(2), RELEASE), Ok(2));
     assert_eq!((one.read() + &two.read()).matches('!').count(), 2);
     assert_eq!(world.depth("q"), Some((0, 3)));
@@ -116,7 +116,7 @@ fn an_exclusive_consumer_keeps_others_out() {
     one.cancel(id);
     two.consume("q", "two", 1);
     assert_eq!(one.try_consume("q", "one", 1, true), Err(BrokerError::ConsumedExclusively("q".into())));
-    // Nothing is left of those who were refused.
+    // The refused consumers have left nothing behind.
     one.send("q", "m");
     assert_eq!((one.read(), two.read()), (String::new(), "two:m;".to_owned()));
 }

@@ -21,7 +21,7 @@ fn a_message_dies_into_the_next_queue_with_its_history() {
     client.consume("work", "w", 1);
     client.send("work", "m");
     assert_eq!(client.read(), "w:m;");
-    // Rejected on the way round, so it is no circle that goes by itself.
+    // A rejection breaks the cycle, so the message may go round again.
     for (number, expected) in [
         (1, "w:m(retry expired 1)(work rejected 1);"),
         (2, "w:m(retry expired 2)(work rejected 2);"),
@@ -134,7 +134,7 @@ fn one_message_to_many_full_queues_does_not_multiply_without_end() {
         client.bind("all", "", queue).unwrap();
     }
     client.publish("all", "", "m");
-    // Without a limit there would be more than twelve factorial of them.
+    // Without a limit there would be more than twelve factorial dead letters.
     let made = world.dead_lettered();
     assert!(made <= 13 * DEAD_LETTERS_CAUSED_MAX, "{made}");
     assert!(world.counted(Counter::DeadLetterDropped) > 0);
@@ -147,7 +147,7 @@ fn the_last_death_of_a_history_is_the_last_one_however_it_died() {
         for in_transaction in [false, true] {
             let world = TestWorld::new();
             let client = world.connect(1);
-            // It dies in each of these once, and waits then.
+            // The message dies once in each of these queues, and waits in the last.
             for number in 0..deaths {
                 let next = if number + 1 == deaths { "waits".to_owned() } else { format!("q{}", number + 1) };
                 let settings = QueueSettings { length_max: Some(0), ..dying_to("", Some(&next)) };

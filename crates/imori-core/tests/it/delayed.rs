@@ -208,7 +208,7 @@ fn the_moment_it_is_due_is_too_late_to_cancel() {
     client.outgoing("", "q", &TestMessage { is_transient: true, ..delayed("t", 20) });
     world.pass(10 * MS);
     assert_eq!(cancel(&client, "m"), Ok((0, Confirm::NOW)));
-    // It had no record, so there is none to wait for.
+    // The message had no record, so there is none to wait for.
     assert_eq!(cancel(&client, "t"), Ok((1, Confirm::NOW)));
 }
 

@@ -1,4 +1,4 @@
-//! The journal and the memory agree after moves of every kind.
+//! The journal and the memory agree after all kinds of moves.
 
 use std::time::Duration;
 
@@ -93,7 +93,7 @@ fn dead_letters_are_in_one_place_after_any_crash() {
                 let dead = ready(world, "dead");
                 assert_eq!(dead.len(), in_target, "{case}, {how}: {dead:?}");
             }
-            // Whatever part of the journal is there: the message is in one place, or it was let go for good.
+            // After any prefix of the journal the message is in one place, or was dropped for good.
             for len in declared + 1..=whole.len() {
                 let part = beginning(&whole, len);
                 let (back, _) = asleep(&part, Time(0));
@@ -158,7 +158,7 @@ fn what_a_transaction_rejects_moves_with_it_after_any_crash() {
             assert_eq!(world.counted(Counter::DeadLetterDropped), dropped, "{case}, {outcome:?}");
             let waiting = world.depth("dead").map(|(ready, _)| ready);
             assert_eq!(waiting, target.as_ref().map(|_| 2), "{case}, {outcome:?}");
-            // Each is in memory under the number of its own record.
+            // Each message is in memory under the number of its own record.
             let back = restored(&journal, world.now());
             for name in ["other", "dead"].iter().take(1 + usize::from(in_target)) {
                 assert_eq!(ready(&world, name), ready(&back, name), "{case}, {outcome:?}: {name}");
@@ -190,7 +190,8 @@ fn deliveries_that_failed_are_counted_across_crashes() {
     client.declare_with("dead", &durable()).unwrap();
     client.outgoing("", "q", &outgoing("m"));
     let mut journal = journal(&world);
-    // Each time it was given out when the broker died: that counts, though nobody said anything.
+    // Each time the message was out when the broker died: that counts as a failure, although its outcome is
+    // unknown.
     for (crash, expected) in [(1, (1, 0)), (2, (1, 0)), (3, (0, 1))] {
         let back = restored(&journal, Time(1_000_000 + crash));
         let depths = ["q", "dead"].map(|name| back.depth(name).unwrap().0);
@@ -232,7 +233,7 @@ fn what_is_over_behind_another_leaves_at_the_head_or_where_there_is_no_room() {
         (Some((3, 0)), Some((0, 0))),
         "the properties holds them up"
     );
-    // It leaves as it is too much, and then they are at the head.
+    // It overflows and leaves, and then the others are at the head.
     client.outgoing("", "q", &outgoing("new"));
     world.pass(MS);
     check_same(&world, &["q", "dead"], &[1, 3]);
@@ -304,12 +305,12 @@ fn annotations_of_consumers_are_there_after_a_crash() {
             (1..9).filter_map(text).collect::<Vec<String>>()
         });
         assert_eq!(back.depth("q"), Some((0, 2)), "{len} records");
-        // The other has none.
+        // The other message has none.
         seen.push(of_all.unwrap().join(" and "));
     }
     seen.dedup();
     assert_eq!(seen, ["", "one", "onetwo", "onetwothree"]);
-    // Once it is settled its annotations bring nothing back.
+    // The annotations of a settled message do not bring it back.
     client.accept(4);
     let back = restored(&self::journal(&world), world.now());
     assert_eq!(back.depth("q").map(|(ready, _)| ready), Some(1));

@@ -1,4 +1,5 @@
-//! Exchanges are declared, looked up and deleted, and go by themselves; queues are looked up and deleted on conditions.
+//! Exchanges are declared, looked up and deleted, and auto-deleted; queues are looked up and conditionally
+//! deleted.
 
 use imori_core::broker::{
     self, DeleteOptions, QueueInspection, bind_exchange, declare_exchange, delete_exchange, delete_queue_if,
@@ -23,7 +24,7 @@ fn chain(client: &Caller<'_>, from: &str, to: &str) {
         .expect("both are there");
 }
 
-/// Those of the exchanges that there are.
+/// The exchanges of `names` that exist.
 fn there(world: &TestWorld, names: &str) -> String {
     let is_there =
         |name: &&str| world.with_topology(|all| all.table().exchange(VHOST, name.as_bytes()).is_some());
@@ -58,7 +59,7 @@ fn an_exchange_that_is_deleted_does_not_come_back() {
         assert_eq!(there(world, "x y"), "y");
         assert_eq!(["amq.fanout", "y"].map(|name| world.bindings(name)), [0, 1]);
     }
-    // Nothing of it is left for one of its name.
+    // Nothing is left for a new exchange with this name.
     client.exchange("x", ExchangeKind::Direct);
     for world in [&world, &restored(&journal(&world), world.now())] {
         assert_eq!((there(world, "x"), world.bindings("x")), ("x".to_owned(), 0));
@@ -141,7 +142,7 @@ fn an_exchange_is_declared_as_it_is_or_not_at_all() {
         declare_exchange(&world, &client.actor(), name.as_bytes(), kind, settings)
     };
     let before = journal(&world).len();
-    // Of those that are always there too, which nobody may declare or delete.
+    // This includes the predefined exchanges, which clients may not declare or delete.
     assert!(declare("x", ExchangeKind::Topic, true).is_ok());
     assert!(declare("amq.topic", ExchangeKind::Topic, true).is_ok());
     for (name, kind, is_durable) in [
@@ -181,7 +182,7 @@ fn who_looks_something_up_learns_what_it_has_and_changes_nothing() {
 #[test]
 fn a_queue_is_deleted_only_if_the_conditions_hold() {
     let (in_use, not_empty) = (BrokerError::InUse("q".into()), BrokerError::NotEmpty("q".into()));
-    // Whether it has a consumer, a message that waits, and one that is out; what is asked, and what comes of it.
+    // A consumer, ready messages and unsettled ones; the conditions, and the result.
     for (has_consumer, ready, out, if_unused, if_empty, expected) in [
         (false, 0, 0, true, true, Ok(0)),
         (false, 2, 0, true, false, Ok(2)),
@@ -190,7 +191,7 @@ fn a_queue_is_deleted_only_if_the_conditions_hold() {
         (true, 0, 0, true, false, Err(in_use.clone())),
         (true, 1, 1, true, true, Err(in_use)),
         (true, 1, 1, false, true, Err(not_empty)),
-        // As in RabbitMQ what is out does not count.
+        // As in RabbitMQ, unsettled messages do not count.
         (true, 0, 1, false, true, Ok(0)),
         (true, 1, 1, false, false, Ok(1)),
     ] {

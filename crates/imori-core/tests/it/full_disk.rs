@@ -1,4 +1,4 @@
-//! The disk has little room: what is declared is refused, and what dies waits in its queue.
+//! The disk has little room: declarations are refused, and dead letters wait in their queues.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ fn what_would_stay_on_a_full_disk_is_not_declared() {
     assert_eq!(broker::delete_queue(&world, &client.actor(), b"there"), Ok(0));
 }
 
-/// A queue with a message that somebody has, and where its dead letters go.
+/// A queue with one unsettled message, and the queue for its dead letters.
 fn one_out(world: &TestWorld) -> Caller<'_> {
     let client = world.connect(1);
     client.declare_with("dead", &durable()).expect("it is new");
@@ -59,7 +59,7 @@ fn one_out(world: &TestWorld) -> Caller<'_> {
     client
 }
 
-/// Checks how many messages the two queues have, now and after the next start, which has room.
+/// Checks the number of messages in both queues, now and after the next start, which has room.
 fn check(world: &TestWorld, now: [usize; 2], later: [usize; 2], how: &str) {
     let depths = ["q", "dead"].map(|name| world.depth(name).expect("it is there"));
     assert_eq!(depths.map(|(ready, unsettled)| ready + unsettled), now, "{how}");
@@ -129,7 +129,7 @@ fn what_a_full_queue_refused_is_given_to_nobody_after_a_start() {
     }
 }
 
-/// A pending dead letter that died for want of anything else; the client who rejected it is still there.
+/// A pending dead letter, and the client that rejected it, which is still connected.
 fn one_is_pending<'w>(world: &'w TestWorld, settings: &QueueSettings) -> Caller<'w> {
     let client = world.connect(1);
     client.declare_with("dead", &durable()).expect("it is new");
@@ -152,7 +152,7 @@ fn pending_dead_letters_of_a_deleted_queue_go_before_it() {
     let all = journal(&world);
     let back = restored(&all, world.now());
     assert_eq!((ready(&back, "dead").len(), world.queue("q")), (1, None));
-    // Of the deletion and the move the move comes first: after a crash between them it is there.
+    // The move precedes the deletion: after a crash between them the message is there.
     let back = restored(&beginning(&all, all.len() - 1), world.now());
     assert_eq!((ready(&back, "dead").len(), ready(&back, "q").len()), (1, 0));
 }
@@ -201,7 +201,8 @@ fn what_has_no_record_here_takes_room_for_the_one_that_it_gets() {
 
 #[test]
 fn what_dies_at_once_moves_by_and_by() {
-    // Where there is room: bytes of each message, how many died, and how many of them move at once and later.
+    // With room: bytes of each message, the number of deaths, and how many messages have moved at once and
+    // later.
     for (body_bytes, count, moved) in [(9, 7, [2, 4, 6, 7]), (9, 2, [2, 2, 2, 2]), (20_000, 3, [1, 2, 3, 3])]
     {
         let world = TestWorld::new();

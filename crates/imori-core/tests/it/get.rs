@@ -1,4 +1,4 @@
-//! One message for somebody who asks for it and is no consumer.
+//! Getting one message without being a consumer.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn each_get_gives_the_next_message_and_tells_how_many_wait() {
         assert_eq!(get(&client, settles), Ok(Got::Empty));
         assert_eq!(client.read(), "get 1:a;get 0:b;");
         assert_eq!(world.depth("q"), Some((0, if settles { 2 } else { 0 })));
-        // It makes no consumer.
+        // The client does not become a consumer.
         client.send("q", "c");
         assert_eq!((client.read(), world.depth("q").map(|(ready, _)| ready)), (String::new(), Some(1)));
     }
@@ -93,7 +93,7 @@ fn who_gets_has_the_right_to_the_queue_and_reads_whatever_waits_to_be_sent() {
     assert_eq!(get(&other, true), Err(BrokerError::Locked("q".into())));
     let body = "x".repeat(150);
     (0..4).for_each(|_| drop(client.send("q", &body)));
-    // Beyond what queues may feed the connection with.
+    // Beyond the limit for feeding consumers.
     (0..4).for_each(|left| assert_eq!(get(&client, true), Ok(Got::Delivered { left: 3 - left })));
     assert_eq!(client.read_all().matches("get ").count(), 4);
 }

@@ -1,11 +1,11 @@
-//! Consumers that get what they were granted, and sessions whose peers say how many frames they take.
+//! Consumers with granted credit, and sessions with peers that limit their frames.
 
 use imori_core::broker;
 use imori_core::outbound::FrameNumbers;
 use imori_core::world::World;
 use imori_testkit::{Caller, TestWorld};
 
-/// The label and the credit of a consumer as an operator would see it.
+/// The remaining credit of a consumer, and its serial number.
 fn left(client: &Caller<'_>, reader: imori_core::id::ReaderId) -> Option<(u32, u32)> {
     client.world.with_outbound(client.id, |outbound| outbound.granted(reader)).flatten()
 }
@@ -22,7 +22,7 @@ fn who_drains_gets_what_there_is_and_gives_up_the_rest_at_once() {
     assert_eq!(client.read_all(), "", "nothing was granted");
     client.grant(reader, (0, 2), true);
     assert_eq!(client.read_all(), "c:1;c:2;drained c 2;");
-    // A grant that was on its way counts from what its receiver knew.
+    // A late grant counts from what its receiver knew.
     client.grant(reader, (1, 2), false);
     assert_eq!(client.read_all(), "c:3;");
     client.grant(reader, (3, 10), true);
@@ -83,7 +83,7 @@ fn a_session_sends_no_more_frames_than_its_peer_takes() {
     frames(2);
     let reader = narrow.consume_granted("q", "n");
     narrow.grant(reader, (0, 100), false);
-    // Each `;` of a body ends a frame.
+    // Each `;` in a body ends a frame.
     publisher.send("q", "1;1;1");
     assert_eq!(client.read_all(), "n:1;1;", "the rest of it waits");
     publisher.send("q", "2");

@@ -14,7 +14,8 @@ fn a_reply_comes_to_the_inbox_it_was_sent_to() {
     assert_eq!((world.counted(Counter::ReplyDropped), world.charged()), (0, 0));
 }
 
-// SECURITY AUTH-06: readable by its owner alone, opened by the whole secret, dead with the connection.
+// SECURITY AUTH-06: only the owner can read it, only the whole secret opens it, and it ends with the
+// connection.
 #[test]
 fn nobody_else_opens_an_inbox() {
     let world = TestWorld::new();
@@ -38,7 +39,7 @@ fn nobody_else_opens_an_inbox() {
         assert_eq!(sender.send(guess, "m").receivers, 0, "{guess}");
     }
     assert_eq!(world.counted(Counter::ReplyDropped), guesses.len());
-    // Nor is it a queue or a subject that a thief could read.
+    // It is not a queue or a subject either that a thief could read.
     assert!(thief.try_consume(&key, "t", 0, false).is_err());
     thief.subscribe("#", "t");
     for _ in 0..10 {
@@ -56,7 +57,7 @@ fn a_reply_to_who_is_gone_is_dropped_and_counted() {
     owner.disconnect();
     let report = sender.send(&key, "m");
     assert_eq!((report.receivers, world.counted(Counter::ReplyDropped)), (0, 1));
-    // Somebody else in the same place of the table is not who was there before.
+    // A new connection in the same slot is not the old one.
     let next = world.connect_again(1, 1);
     let fresh = next.inbox("i");
     assert_ne!(fresh, key);

@@ -12,7 +12,7 @@ use imori_core::route::{BindingKey, Syntax};
 use imori_core::world::{Counter, World};
 use imori_testkit::{ROOMY_LIMITS, TestWorld, VHOST};
 
-/// An internal client and what it has not read yet.
+/// An internal client, and the frames that it has not read yet.
 struct Inside<'w> {
     world: &'w TestWorld,
     client: Client,
@@ -31,7 +31,7 @@ impl<'w> Inside<'w> {
         Inside::of(world, Identity::broker())
     }
 
-    /// All that has come.
+    /// Everything that has arrived.
     fn read(&mut self) -> Vec<Incoming> {
         let taken = self.world.with_outbound(self.connection, |outbound| {
             let mut taken = Vec::new();
@@ -42,7 +42,7 @@ impl<'w> Inside<'w> {
             }
             taken
         });
-        // In pieces, as a reader with little room takes them.
+        // In pieces, as a reader with a small buffer takes them.
         taken.expect("its outbound half is there").chunks(7).for_each(|piece| self.frames.push(piece));
         let world = self.world;
         std::iter::from_fn(|| self.frames.next(world).expect("frames are whole")).collect()
@@ -106,7 +106,7 @@ fn an_internal_client_publishes_consumes_with_credit_and_settles() {
         consumer.client.settle(&world, first.number, Outcome::Accept),
         Err(BrokerError::NoDelivery(first.number))
     );
-    // What it has not settled goes back when it ends.
+    // Its unsettled messages go back to the queue when it ends.
     while !consumer.client.disconnect(&world) {}
     assert_eq!(world.depth("work"), Some((2, 0)));
 }
@@ -128,7 +128,7 @@ fn it_asks_and_answers_through_inboxes() {
     let heard = requester.message();
     assert_eq!((heard.subscription, &*heard.body), (number, &b"!"[..]));
     assert_eq!(heard.correlation_id.as_deref(), Some(&b"mine"[..]));
-    // Nobody waits any more: a late answer finds nothing, also where another request has come since.
+    // The request was forgotten: a late answer finds no requester, even if another request was made since.
     requester.client.forget(&world, number);
     requester.client.ask(&world, &to_topic("service.a"), OutgoingMessage::new("?")).unwrap();
     let answered = responder.client.answer(&world, &request, answer());

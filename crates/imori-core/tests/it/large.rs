@@ -1,6 +1,6 @@
-//! Messages that are larger than a record or a group of the journal: a publish or a commit of these is refused whole.
+//! Messages that exceed a record or a group of the journal: a publish or commit of these is refused whole.
 //!
-//! A dead letter of many goes to its queues in parts.
+//! A dead letter for many queues moves in parts.
 
 use std::time::Duration;
 
@@ -24,10 +24,10 @@ const WAYS: [&str; 4] = ["alone", "once", "again", "in a transaction"];
 const OUTGOING: TestMessage<'_> =
     TestMessage { body: "m", id: "a", delay_ms: 0, expiration_ms: None, priority: None, is_transient: false };
 
-/// Bytes of the fields that it does not have, with which it is counted before it is encoded.
+/// Bytes of the fields that the message lacks, which are counted before it is encoded.
 const ABSENT_BYTES: usize = 1 + 4 + 8 + 4;
 
-/// Bytes that the record of the message to so many queues is counted with.
+/// Bytes counted for the record of a message to this many queues.
 fn record_bytes(queues: usize) -> usize {
     let properties = OUTGOING.properties();
     let publication = Publication::new(&properties, OUTGOING.id.as_bytes(), OUTGOING.body.as_bytes());
@@ -36,7 +36,7 @@ fn record_bytes(queues: usize) -> usize {
         + RECORD_SLACK_BYTES
 }
 
-/// Queues that get what is sent to `amq.fanout`.
+/// Queues that receive what is published to `amq.fanout`.
 fn bound(client: &Caller<'_>, count: usize, settings: &QueueSettings) -> Vec<String> {
     let names: Vec<String> = (0..count).map(|at| format!("q{at}")).collect();
     for name in &names {
@@ -122,7 +122,7 @@ fn a_dead_letter_goes_in_parts_to_more_queues_than_one_record_takes() {
         client.outgoing("", "source", &OUTGOING);
         client.consume("source", "c", 1);
         let begins = journal(&world).len();
-        // Its history is of one death, and a settle is in the same group.
+        // Its history has one death, and its group also has a settlement.
         let history = 4 + 2 + 1 + 8 + 8 + 2 + 2 + "source".len() + "source".len();
         let settle = 1 + 12 + 8 + RECORD_SLACK_BYTES;
         let subject = "source".len();
@@ -136,7 +136,7 @@ fn a_dead_letter_goes_in_parts_to_more_queues_than_one_record_takes() {
         for name in &names {
             assert_eq!(world.depth(name), Some((1, 0)), "{at_once} at once: {name}");
         }
-        // Until it is in all of them it is where it was, too.
+        // Until it is in all target queues, it also stays in its source.
         for len in begins..=whole.len() {
             let part = beginning(&whole, len);
             let (back, _) = asleep(&part, world.now());
@@ -211,7 +211,7 @@ fn a_transaction_that_settles_more_than_one_group_takes_settles_nothing() {
             outcome: Outcome::Accept,
             annotations: None,
         };
-        // What an earlier step settles, a later one does not settle again.
+        // A later step does not settle again what an earlier one settled.
         let steps = [settle(20), settle(MESSAGES as u64)];
         world.group_bytes_max.set(settles_bytes_max(MESSAGES).saturating_add_signed(spare));
         let committed = broker::commit(&world, &client.actor(), &steps).map(drop);

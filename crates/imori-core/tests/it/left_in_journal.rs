@@ -1,4 +1,4 @@
-//! A start takes some messages into memory, leaves others in the journal, and forgets definitions that are gone.
+//! A start takes some messages into memory, leaves others in the journal, and forgets deleted definitions.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -24,13 +24,13 @@ const QUEUE: DurableQueueId = DurableQueueId(1);
 enum Kind {
     Plain,
     Delayed,
-    /// The message was delayed, waited, and died since.
+    /// The message was delayed, waited and then died.
     DeadLetter,
-    /// The message died and was never delayed.
+    /// The message died without having been delayed.
     DeadAtOnce,
-    /// Something is known of its deliveries.
+    /// The message has a delivery count.
     Counted,
-    /// Its queue is gone.
+    /// The message's queue is deleted.
     OfNobody,
 }
 
@@ -47,7 +47,7 @@ fn record(kind: Kind, body: &[u8]) -> Vec<u8> {
     encode_message(&publication.view(), &AddressView::new(&address), deaths, &[queue], Time(1_000_000))
 }
 
-/// A restoration that has a queue, and leaves what comes after so many bytes.
+/// A restoration with one queue, which leaves messages in the journal after `after_bytes` bytes.
 fn restore(world: &TestWorld, after_bytes: usize) -> Restore {
     let leaving = Leaving { after_bytes, page_bytes: 1_000 };
     let mut restore = Restore::new(world.gauge().clone(), world.now(), true).leaving(leaving);
@@ -95,7 +95,7 @@ fn what_is_plain_stays_in_the_journal_once_enough_is_in_memory() {
 #[test]
 fn as_much_is_taken_into_memory_as_was_said() {
     let payload = record(Kind::Plain, &[b'x'; 1_000]);
-    // What one message takes.
+    // Number of messages that a start takes into memory.
     let taken = |after_bytes: usize| {
         let world = TestWorld::new();
         let mut restore = restore(&world, after_bytes);
@@ -105,7 +105,7 @@ fn as_much_is_taken_into_memory_as_was_said() {
     };
     assert_eq!(taken(0), 0);
     assert_eq!(taken(1), 1);
-    // Its bytes are those of the body and some more.
+    // A message takes the bytes of its body and some more.
     for count in 2..8 {
         let len = taken(1_000 * count);
         assert!(len <= count && len + 1 >= count, "{len} of {count}");
@@ -118,7 +118,7 @@ fn a_queue_that_is_gone_takes_no_exchange_with_it_whatever_that_is_called() {
     for is_gone in [false, true] {
         let world = TestWorld::new();
         let mut restore = restore(&world, usize::MAX);
-        // Behind the number of its vhost its row reads as that of the queue.
+        // Behind the number of its vhost, its row looks like that of the queue.
         let name = Name::new(&[0, 0, 0, 1, b'x']);
         let settings = Settings { is_durable: true, ..Settings::default() };
         let exchange =

@@ -1,4 +1,4 @@
-//! Confirms of messages that go to queues of different levels, and the limit of one group of records.
+//! Confirms of messages to queues with different levels of safety, and the limit of one group of records.
 
 use std::time::Duration;
 

@@ -59,7 +59,7 @@ fn an_exclusive_queue_is_its_owners_and_goes_with_it() {
     assert_eq!(other.declare_with("q", &settings), Err(locked()));
     assert_eq!(other.try_consume("q", "c", 1, false), Err(locked()));
     assert_eq!(broker::find_queue(&world, &other.actor(), b"q"), Err(locked()));
-    // Anybody may send to it.
+    // Every client may publish to it.
     assert_eq!(other.send("q", "m").receivers, 1);
     owner.consume("q", "c", 1);
     assert_eq!(owner.read(), "c:m;");
@@ -85,7 +85,7 @@ fn an_auto_delete_queue_goes_with_its_last_consumer_however_that_goes() {
         one.send("q", "m");
         if is_cancelled {
             one.cancel(reader);
-            // What it was given is nobody's now.
+            // The message that it was given has no queue any more.
             assert_eq!(one.settle(Numbers::One(1), Outcome::Release { failed: false }), Ok(1));
         } else {
             one.disconnect();
@@ -109,7 +109,7 @@ fn a_deleted_queue_tells_its_consumers() {
     assert_eq!(delete_queue(&world, &one.actor(), b"q"), gone);
     assert_eq!((one.read(), two.read()), ("c:1;c lost q;".to_owned(), "d:2;d lost q;".to_owned()));
     assert_eq!(one.settle(Numbers::One(1), Outcome::Reject), Ok(1));
-    // Another of its name and place is another.
+    // A new queue with the same name and slot is a different queue.
     let next = one.declare("q");
     assert_ne!(next, id);
     assert_eq!(two.settle(Numbers::One(1), Outcome::Release { failed: true }), Ok(1));
@@ -138,7 +138,7 @@ fn messages_expire_by_themselves() {
         client.send("q", body);
         world.pass(SECOND / 4);
     }
-    // Each was sent a quarter of a second after the one before.
+    // Each message was sent a quarter of a second after the previous one.
     for left in [2, 1, 0] {
         world.pass(SECOND / 4);
         assert_eq!(world.depth("q"), Some((left, 0)));

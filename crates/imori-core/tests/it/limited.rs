@@ -16,7 +16,7 @@ fn exhausted(client: &Caller<'_>) -> Vec<String> {
     labels.unwrap_or_default().iter().map(|label| label.escape_ascii().to_string()).collect()
 }
 
-/// Publishes a run of messages `1`, `2` and so on; tells how many deliveries that made.
+/// Publishes a run of messages `1`, `2` and so on; returns the number of deliveries.
 fn run(client: &Caller<'_>, subject: &str, messages: usize) -> usize {
     let (properties, address) =
         (Properties::new(OriginId::BROKER), Address::new(b"amq.topic", subject.as_bytes()));
@@ -42,7 +42,7 @@ fn a_subscription_ends_after_exactly_its_deliveries() {
         assert_eq!(run(&sender, "a", after), expected, "{what}");
         assert_eq!(reader.read().matches("s:").count(), before + expected, "{what}");
         let is_exhausted = before < max as usize && before + expected == max as usize;
-        // One that had its part before is for the caller to cancel.
+        // The caller has to cancel a subscription that had reached its limit before.
         assert_eq!(world.bindings("amq.topic"), usize::from(!is_exhausted), "{what}");
         assert_eq!(exhausted(&reader), vec!["s"; usize::from(is_exhausted)], "{what}");
         reader.cancel(id);

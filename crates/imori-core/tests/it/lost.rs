@@ -1,4 +1,4 @@
-//! Definitions of queues are lost, and what was in these is not.
+//! Definitions of queues are lost, but not the messages in them.
 
 use imori_core::broker;
 use imori_core::confirm::Lsn;
@@ -14,8 +14,8 @@ use crate::restored::Journal;
 
 const READABLE: &str = "the core wrote it";
 
-/// The names of the queues after a start, with how many messages wait in each, and what was made anew. Of the
-/// definitions of queues there are those alone that are `known`.
+/// The names of the queues after a start, the number of messages in each, and the queues declared anew. Only
+/// the definitions of `known` queues are there.
 fn back(
     journal: &Journal,
     known: &[&str],
@@ -52,7 +52,7 @@ fn back(
         })
     });
     for (lsn, definition) in made {
-        // What is noted of it makes the same queue of it at the next start.
+        // The recorded definition makes the same queue again at the next start.
         assert!(matches!(&definition, Definition::Queue { settings, .. } if settings.is_durable));
         ids.push(lsn.0);
     }
@@ -89,13 +89,13 @@ fn messages_of_queues_that_nobody_declares_come_back_under_a_number() {
     assert_eq!(back(&journal, &["done"], &[], true), (queues(&[("done", 0), (&lost, 2)]), vec![number]));
     assert_eq!(back(&journal, &[], &[], false), (vec![], vec![]), "no definition was lost");
 
-    // Its name is taken.
+    // The name is taken.
     client.declare_with(&lost, &durable()).unwrap();
     let journal = self::journal(&world);
     let expected = queues(&[(&lost, 0), (&format!("{lost}-2"), 2)]);
     assert_eq!(back(&journal, &[&lost], &[], true), (expected, vec![number]));
 
-    // Pages are of other queues: what the checkpoint does not have as settled is needed.
+    // The pages belong to other queues: they are needed, unless the checkpoint says that they are settled.
     let page = |queue, count| PageFacts {
         queue: DurableQueueId(queue),
         priority: 0,

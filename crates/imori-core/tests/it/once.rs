@@ -45,7 +45,7 @@ fn journal(world: &TestWorld) -> Journal {
     world.journal.borrow().clone()
 }
 
-/// How many queues stand in each message record.
+/// Number of queues in each message record.
 fn listed(journal: &Journal) -> Vec<usize> {
     let messages = journal.iter().filter(|(_, record, _)| record.kind == RecordKind::Message);
     messages
@@ -70,7 +70,7 @@ fn a_message_looks_at_each_queue_once_before_it_is_given_to_them() {
         );
         let locks = world.queue_locks.get() - before;
         assert_eq!(locks, looks + 2, "id `{id}`, transient: {is_transient}");
-        // The route knows by then what its queues keep, once it is remembered.
+        // A remembered route has its durability plan, so no queue is locked to make one.
         client.outgoing("amq.fanout", "k", &TestMessage { is_transient, ..outgoing(id) });
         let before = world.queue_locks.get();
         client.outgoing("amq.fanout", "k", &TestMessage { is_transient, ..outgoing(id) });
@@ -88,7 +88,7 @@ fn a_second_message_of_an_id_is_confirmed_as_the_first_and_not_enqueued() {
     assert_eq!(first.confirm, Confirm::of(Level::Disk, Lsn(2)));
     assert_eq!(other.confirm, Confirm::of(Level::Disk, Lsn(3)));
     assert_eq!(client.outgoing("", "q", &outgoing("a")), first);
-    // Whoever has it no more had it once.
+    // A message that is settled still counts.
     client.consume("q", "c", 9);
     client.settle(Numbers::UpTo(2), Outcome::Accept).unwrap();
     world.pass(9 * MS);
@@ -230,14 +230,14 @@ fn a_transaction_takes_each_id_once_too() {
     let settings = QueueSettings { length_max: Some(2), overflow: Overflow::RejectPublish, ..once(10) };
     client.declare_with("full", &settings).unwrap();
     let to = |subject, id| step(&client, "", subject, id);
-    // Two records of definitions, the mark of the group's beginning, then the messages.
+    // Two records of definitions, the mark that begins the group, then the messages.
     let both = Confirm::of(Level::Disk, Lsn(6));
     assert_eq!(commit(&client, &[to("q", "a"), to("q", "b"), to("q", "a")]), Ok((3, both)));
     assert_eq!(world.depth("q"), Some((2, 0)));
     let of_b = Confirm::of(Level::Disk, Lsn(5));
     assert_eq!(commit(&client, &[to("q", "b")]), Ok((1, of_b)), "it waits for the first");
     assert_eq!(listed(&journal(&world)), [1, 1]);
-    // What was had before needs no room.
+    // Duplicates need no room.
     commit(&client, &[to("full", "1"), to("full", "2"), to("full", "1")]).unwrap();
     assert_eq!(commit(&client, &[to("full", "2"), to("full", "1")]).map(|(receivers, _)| receivers), Ok(2));
     assert_eq!(
@@ -274,7 +274,7 @@ fn the_journal_need_not_keep_the_messages_for_their_ids() {
     renew_seen(&world, id, Lsn(4));
     assert_eq!(floor(&world), Some(Lsn(4)));
     let renewed = journal(&world);
-    // It does so again, and also in between nothing is lost.
+    // A second renewal and a crash in between lose nothing either.
     for (journal, from) in [(renewed.clone(), 0), (renewed, 4)] {
         let kept = |(lsn, record, _): &(Lsn, imori_core::record::NewRecord, bool)| {
             record.kind == RecordKind::Definition || lsn.0 >= from
@@ -286,7 +286,7 @@ fn the_journal_need_not_keep_the_messages_for_their_ids() {
             client.outgoing("", "q", &outgoing(id));
         }
         assert_eq!(back.depth("q"), Some((0, 0)), "from {from}");
-        // Each is as old as it was.
+        // Renewing did not make them younger.
         back.pass(97 * MS);
         for (id, expected) in [("a", 1), ("b", 1), ("c", 1)] {
             client.outgoing("", "q", &outgoing(id));

@@ -1,4 +1,4 @@
-//! A queue whose messages are on disk: what is written and read for it goes through the broker's verbs.
+//! A queue with its messages on disk: writing and reading pages by the broker's verbs.
 
 use imori_core::broker::{self, GetOptions, Got, page_failed, page_read, page_unreadable, page_written};
 use imori_core::confirm::Lsn;
@@ -15,16 +15,16 @@ use imori_testkit::{Caller, TestMessage, TestWorld};
 
 use crate::durable::durable;
 
-/// Bytes of memory that a queue may keep here: that of a few dozen messages.
+/// Bytes of memory that a queue may keep here: a few dozen messages.
 const SHARE: usize = 20_000;
 
 const MESSAGES: usize = 200;
 
-/// Messages of a queue on a disk that does what it is asked for when a test says so.
+/// A queue, and a disk that performs its requests when a test says so.
 struct Paged<'w> {
     world: &'w TestWorld,
     queue: QueueId,
-    /// In the order in which they were written.
+    /// In the order of writing.
     pages: Vec<Vec<PageEntry>>,
 }
 
@@ -57,7 +57,7 @@ impl<'w> Paged<'w> {
         page_written(self.world, self.queue, draft, place);
     }
 
-    /// Writes until nothing more is to be written.
+    /// Writes until nothing is left to be written.
     fn write_all(&mut self) {
         loop {
             let drafts = self.drafts();
@@ -91,7 +91,7 @@ fn place_of(source: &PageSource) -> PagePlace {
     *place
 }
 
-/// The bodies that came, in their order.
+/// The bodies that arrived, in order.
 fn bodies(text: &str) -> Vec<usize> {
     let bodies = text.split_terminator(';').map(|one| one.rsplit(':').next().unwrap_or_default().parse());
     bodies.collect::<Result<_, _>>().expect("bodies are numbers")
@@ -220,7 +220,7 @@ fn a_page_of_a_queue_that_went_meanwhile_is_given_up() {
 
 #[test]
 fn who_asks_for_one_message_waits_until_its_page_is_read() {
-    // What becomes of the page, and what the one who asked is answered then.
+    // What happens to the page, and the answer to the client that waits for it.
     for how in ["it is read", "it is purged", "its queue is deleted"] {
         let world = TestWorld::new();
         let client = world.connect(1);
@@ -288,7 +288,7 @@ fn a_peek_reads_pages_in_their_order_and_changes_nothing() {
         assert_eq!(peek(skip, count), expected, "{count} behind {skip}");
     }
     assert_eq!((world.depth("q"), paged.asked().len()), (depth, 0), "a peek asks for nothing");
-    // What is settled is in its page still, and is not shown.
+    // Settled messages are still in their pages, and are not shown.
     let outcome = Outcome::Accept;
     let taken = broker::take(&world, &client.actor(), b"q", (5, usize::MAX), outcome).unwrap();
     assert_eq!(taken.messages.len(), 5);

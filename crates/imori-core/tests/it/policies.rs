@@ -1,4 +1,4 @@
-//! Policies of a vhost change while queues hold messages, and the broker comes back under them.
+//! Policies of a vhost change while queues have messages, and the broker restarts under them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use super::restored::restored;
 const VHOST: VhostId = VhostId(0);
 const MS: Duration = Duration::from_millis(1);
 
-/// One policy, for the objects in whose names the pattern is found.
+/// One policy, for the objects with names that match the pattern.
 pub(crate) fn policies(pattern: &str, settings: PolicySettings) -> Policies {
     let policy = Policy::new(Name::from("p"), (pattern, AppliesTo::All), 0, settings);
     Policies::new(vec![Arc::new(policy.expect("it is an expression"))], Vec::new())

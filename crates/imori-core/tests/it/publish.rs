@@ -48,7 +48,7 @@ fn each_kind_of_exchange_chooses_its_queues() {
                 }
             }
         }
-        // The consumers of this row are gone before the next.
+        // The consumers of this row are gone before the next row.
         client.disconnect();
         world.connect(1);
         assert_eq!(reached.join(" "), expected, "{exchange} {subject}");

@@ -1,4 +1,4 @@
-//! A purge drops waiting messages for good; those that are out, or not due, stay.
+//! A purge drops ready messages for good; unsettled and delayed ones stay.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ fn what_waited_does_not_come_back_and_what_is_out_does() {
         client.outgoing("", "q", &outgoing(body));
     }
     client.outgoing("", "q", &TestMessage { is_transient: true, ..outgoing("e") });
-    // One that is ready again waits as the others do.
+    // A released message is ready like the others.
     client.settle(Numbers::One(2), Outcome::Release { failed: false }).unwrap();
     client.outgoing("", "q", &TestMessage { delay_ms: 1_000, ..outgoing("later") });
     assert_eq!(client.read(), "c:a;c:b;c!:b;");
@@ -43,7 +43,7 @@ fn what_waited_does_not_come_back_and_what_is_out_does() {
     let whole = journal(&world);
     assert_eq!(world.depth("q"), Some((0, 2)), "what is out stays");
     assert_eq!(purge(&client, "q").map(|(count, _)| count), Ok(0));
-    // Nothing is dead-lettered by it.
+    // A purge dead-letters nothing.
     assert_eq!((world.depth("dead"), world.dead_lettered()), (Some((0, 0)), 0));
     for (len, expected) in [(before, 5), (whole.len(), 3)] {
         let back = restored(&beginning(&whole, len), world.now());

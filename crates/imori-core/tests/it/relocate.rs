@@ -134,7 +134,7 @@ fn a_message_that_cannot_move_stays() {
     assert_eq!(moved("amq.topic", "back"), BrokerError::ToItself("q".into()));
     assert_eq!(moved("", "drops"), BrokerError::QueueFull("drops".into()));
     assert_eq!(moved("", "refuses"), BrokerError::QueueFull("refuses".into()));
-    // A live reader keeps nothing.
+    // A live subscription stores nothing.
     client.subscribe("live", "l");
     assert_eq!(moved("amq.topic", "live"), BrokerError::Nowhere("live".into()));
     assert_eq!((world.ready_len("q"), waiting(&client, "q")[0]), (1, first));
@@ -186,7 +186,8 @@ fn the_first_is_taken_however_large_and_the_rest_within_the_bytes() {
     }
 }
 
-// SECURITY AUTH-15: a peek and a move need the rights of a client that reads, and a move those of one that publishes.
+// SECURITY AUTH-15: a peek and a move need the rights of a client that reads, and a move those of one that
+// publishes.
 #[test]
 fn who_looks_at_messages_or_moves_them_has_the_rights_of_a_client() {
     let world = TestWorld::new();

@@ -1,4 +1,5 @@
-//! Temporary queues that replies pass while their only reader settles nothing, has credit, and nothing waits.
+//! Temporary queues that replies bypass, while the only reader settles nothing and has credit, and no message
+//! waits.
 
 use imori_core::authorize::{Grants, Identity, Rights, Tags};
 use imori_core::broker;
@@ -9,13 +10,13 @@ use imori_core::outbound::{InboxAddress, Numbers};
 use imori_core::world::World;
 use imori_testkit::{Caller, LIMITS, TestMessage, TestWorld, VHOST};
 
-/// How many messages the queue took.
+/// Number of messages that went through the queue.
 fn taken(world: &TestWorld, name: &str) -> u64 {
     let id = world.queue(name).expect("the queue is there");
     world.with_queue(id, |queue| queue.activity().published).expect("the queue is there")
 }
 
-/// A reply queue of the first connection whose reader is served past it: one message went through it.
+/// A reply queue of the first connection with a bypassing reader: one message went past it.
 fn passed<'w>(world: &'w TestWorld, credit: u32) -> (Caller<'w>, Caller<'w>, String, ReaderId) {
     let (owner, sender) = (world.connect(1), world.connect(2));
     let (name, reader) = owner.reply_queue("r");
@@ -71,7 +72,7 @@ fn a_reply_to_who_does_not_read_waits_in_the_queue() {
 fn whoever_needs_the_queue_has_it() {
     let world = TestWorld::new();
     let (owner, sender, name, reader) = passed(&world, 100);
-    // A second reader, by whom the first has its turns.
+    // A second reader, with which the first takes turns.
     let second = owner.consume(&name, "s", 0);
     for body in ["1", "2"] {
         sender.send(&name, body);
@@ -80,7 +81,7 @@ fn whoever_needs_the_queue_has_it() {
     assert!(read.contains("r:") && read.contains("s:"), "{read}");
     assert_eq!(taken(&world, &name), 3);
     owner.cancel(second);
-    // A reader that settles may give back.
+    // A reader that settles may release.
     owner.cancel(reader);
     owner.consume(&name, "u", 9);
     sender.send(&name, "3");
@@ -116,7 +117,8 @@ fn a_delayed_reply_waits_for_its_time() {
     assert_eq!(owner.read(), "r:late;");
 }
 
-// SECURITY AUTH-06: opened by the whole name alone, and dead with its queue. AUTH-14: nor from another vhost.
+// SECURITY AUTH-06: opened only by the whole name, and closed with its queue. AUTH-14: closed to other
+// vhosts.
 #[test]
 fn nobody_passes_by_a_guess_or_from_elsewhere() {
     let world = TestWorld::new();
@@ -128,7 +130,7 @@ fn nobody_passes_by_a_guess_or_from_elsewhere() {
         let wrong = String::from_utf8(wrong.to_queue_name()).unwrap();
         assert_eq!(sender.send(&wrong, "m").receivers, 0, "{wrong}");
     }
-    // Nor is it an inbox, which may be written to without the right to write to the queue.
+    // It is not an inbox either, which could be written to without the right to write to the queue.
     let inbox = String::from_utf8(address.to_key()).unwrap();
     assert_eq!(sender.send(&inbox, "m").receivers, 0);
     let publication_properties = Properties::new(OriginId::BROKER);
@@ -143,7 +145,7 @@ fn nobody_passes_by_a_guess_or_from_elsewhere() {
     assert_eq!(InboxAddress::from_queue_name(next.as_bytes()).unwrap().index, address.index);
 }
 
-// SECURITY AUTH-01: the right to write to the queue is needed past it too.
+// SECURITY AUTH-01: bypassing the queue needs the right to write to it too.
 #[test]
 fn whoever_may_not_write_to_the_queue_does_not_pass_it() {
     let world = TestWorld::new();

@@ -1,4 +1,4 @@
-//! Each message of a batch or a transaction has a result of its own.
+//! Each message of a batch or a transaction has its own result.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use imori_core::world::{Counter, World};
 use crate::durable::durable;
 use imori_testkit::{Caller, TestMessage, TestWorld};
 
-/// Publishes a run of messages `1`, `2` and so on; gives the result of each.
+/// Publishes a run of messages `1`, `2` and so on; returns the result of each.
 fn each(
     client: &Caller<'_>,
     exchange: &str,
@@ -111,7 +111,7 @@ fn each_message_of_a_batch_is_confirmed_with_its_own_record() {
     assert_eq!(confirms(&each(&client, "", "q", &TestMessage::default(), 3)), [of(2), of(3), of(4)]);
     let window = QueueSettings { dedup_window: Some(Duration::from_secs(1)), ..durable() };
     client.declare_with("once", &window).unwrap();
-    // They have one id: the first is taken, and the others are confirmed as it is.
+    // They have the same id: the first is accepted, and the others are confirmed with it.
     let reports = each(&client, "", "once", &TestMessage { id: "a", ..TestMessage::default() }, 3);
     assert_eq!((confirms(&reports), receivers(&reports)), (vec![of(6); 3], vec![1; 3]));
     assert_eq!(world.depth("once"), Some((1, 0)));
@@ -146,7 +146,7 @@ fn a_transaction_tells_which_of_its_messages_nobody_got() {
     assert_eq!((receivers(&report.messages), report.receivers), (vec![0, 1, 0, 2, 1], 4));
     let levels: Vec<Level> = report.messages.iter().map(|message| message.confirm.level).collect();
     assert_eq!(levels, [Level::Memory, Level::Disk, Level::Memory, Level::Memory, Level::Memory]);
-    // Those with a record wait for all of the transaction.
+    // Messages with a record wait for the whole transaction.
     let waits: Vec<Lsn> = report.messages.iter().map(|message| message.confirm.synced).collect();
     let through = report.confirm.synced;
     assert_eq!(waits, [Lsn::NONE, through, Lsn::NONE, through, Lsn::NONE]);

@@ -1,4 +1,4 @@
-//! The broker comes back: a world of what a journal tells, and what is in its queues.
+//! Restarts of the broker: a world restored from a journal, and the contents of its queues.
 
 use std::collections::BTreeMap;
 
@@ -18,19 +18,19 @@ pub(crate) type Journal = Vec<(Lsn, NewRecord, bool)>;
 
 const READABLE: &str = "the core wrote it";
 
-/// Later than anything is due, and still before never.
+/// After every due time, and still before never.
 const FAR: Time = Time(u64::MAX / 2);
 
-/// More messages than a test sends.
+/// More messages than any test sends.
 const SEQUENCES: u64 = 2000;
 
-/// Reads what is left by somebody whom no test connects.
+/// A reader for the remaining messages, with a connection that no test uses.
 const READER: Reader = Reader {
     connection: ConnectionId { cell: 9, slot: 9, generation: 9 },
     id: ReaderId { slot: 0, generation: 0 },
 };
 
-/// The beginning of a journal; a group that is not whole is not there.
+/// The beginning of a journal, without a group that would be cut in two.
 pub(crate) fn beginning(journal: &Journal, len: usize) -> Journal {
     let is_one_group = |a: usize, b: usize| match (journal.get(a), journal.get(b)) {
         (Some((first, _, true)), Some((next, _, true))) => next.0 == first.0 + 1,
@@ -45,12 +45,12 @@ pub(crate) fn beginning(journal: &Journal, len: usize) -> Journal {
     journal[..end].to_vec()
 }
 
-/// The world after the broker went away with this journal and came back at `now`; nothing is woken yet.
+/// The world after a restart at `now` with this journal; no queue is woken yet.
 pub(crate) fn asleep(journal: &Journal, now: Time) -> (TestWorld, Vec<Awakening>) {
     asleep_under(journal, now, Policies::default())
 }
 
-/// The world as of [`asleep`], whose only vhost has these policies.
+/// The world of [`asleep`], with these policies for its only vhost.
 fn asleep_under(journal: &Journal, now: Time, policies: Policies) -> (TestWorld, Vec<Awakening>) {
     let world = TestWorld::after(journal, now);
     let mut restore = Restore::new(world.gauge().clone(), now, false).under([(VhostId(0), policies)]);
@@ -74,19 +74,19 @@ fn asleep_under(journal: &Journal, now: Time, policies: Policies) -> (TestWorld,
     (world, awakenings)
 }
 
-/// Restores a world and wakes its queues, so that it goes on.
+/// Restores a world and wakes its queues.
 pub(crate) fn restored(journal: &Journal, now: Time) -> TestWorld {
     restored_under(journal, now, Policies::default())
 }
 
-/// Restores a world as [`restored`] does, whose only vhost has these policies.
+/// Restores a world like [`restored`], with these policies for its only vhost.
 pub(crate) fn restored_under(journal: &Journal, now: Time, policies: Policies) -> TestWorld {
     let (world, awakenings) = asleep_under(journal, now, policies);
     awakenings.iter().for_each(|awakening| queue_restored(&world, awakening));
     world
 }
 
-/// The messages that a queue gives out now, each with its record, its failures and its deaths.
+/// The messages that a queue delivers now, each with its record, its failures and its deaths.
 pub(crate) fn ready(world: &TestWorld, name: &str) -> Vec<(Lsn, String)> {
     let Some(id) = world.queue(name) else { return Vec::new() };
     let (now, bodies) = (world.now(), bodies(&world.journal.borrow()));
@@ -109,7 +109,7 @@ pub(crate) fn ready(world: &TestWorld, name: &str) -> Vec<(Lsn, String)> {
             let left = left.chain(effects.settled.iter().copied());
             let (of_given, over): (Vec<Lsn>, Vec<Lsn>) =
                 left.map(|record_ref| record_ref.lsn).partition(|lsn| is_given(*lsn));
-            // They were over before, behind others that were not.
+            // These messages had expired behind others that had not.
             all.extend(over.into_iter().map(|lsn| (lsn, "over".to_string())));
             let Some((_, text)) = given else { break };
             all.extend(of_given.into_iter().map(|lsn| (lsn, text.clone())));
@@ -120,7 +120,7 @@ pub(crate) fn ready(world: &TestWorld, name: &str) -> Vec<(Lsn, String)> {
     drained.unwrap_or_default()
 }
 
-/// All records by which a queue holds messages, whether they are ready, delayed, out or over.
+/// The records of all messages in a queue, whether ready, delayed, unsettled or expired.
 pub(crate) fn held(world: &TestWorld, name: &str) -> Vec<Lsn> {
     let Some(id) = world.queue(name) else { return Vec::new() };
     let lsns = world.with_queue(id, |queue| {
@@ -141,7 +141,7 @@ pub(crate) fn held(world: &TestWorld, name: &str) -> Vec<Lsn> {
     lsns.unwrap_or_default()
 }
 
-/// The bodies of the messages that have records.
+/// The bodies of the messages with records.
 pub(crate) fn bodies(journal: &Journal) -> BTreeMap<Lsn, String> {
     let messages = journal.iter().filter(|(_, record, _)| record.kind == RecordKind::Message);
     let body = |payload| {

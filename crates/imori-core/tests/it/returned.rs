@@ -1,4 +1,4 @@
-//! A start counts the messages that it restored, and marks those that may have been given out.
+//! A start counts the messages that it restored, and marks those that may have been delivered.
 
 use imori_core::confirm::Lsn;
 use imori_core::delivery::{DeliveryCount, RecordRef};
@@ -56,7 +56,7 @@ fn queues_and_messages_are_counted_whatever_became_of_them() {
     }
     restore.define().unwrap();
     assert_eq!(restore.vhosts().into_iter().collect::<Vec<_>>(), [vhost(&world)]);
-    // Three failed too often while the broker was away.
+    // Three messages failed too often before the restart.
     let queue = DurableQueueId(journal[0].0.0);
     let lsns = of(RecordKind::Message).map(|(lsn, ..)| *lsn).take(3);
     let counts: Vec<DeliveryCount> = lsns
@@ -149,7 +149,7 @@ fn a_definition_that_is_gone_takes_no_other_with_it() {
     assert_eq!((back.bindings("amq.direct"), back.bindings("amq.fanout")), (1, 1));
 }
 
-/// A queue with a page in each of two segments, and a page of a queue that is not there.
+/// A queue with a page in each of two segments, and a page of a queue that does not exist.
 fn with_pages() -> (Queue, Vec<GonePage>) {
     let mut restore = Restore::new(Gauge::default(), TestWorld::new().now(), true);
     let world = TestWorld::new();

@@ -10,7 +10,7 @@ use imori_core::route::{Arguments, BindingKey, ExchangeKind, Settings, Syntax};
 use imori_core::world::World;
 use imori_testkit::{TestWorld, VHOST};
 
-// SECURITY AUTH-05: reserved names are used only in the way their protocol defines.
+// SECURITY AUTH-05: reserved names are used only as their protocol defines.
 #[test]
 fn reserved_names_are_not_declared() {
     let world = TestWorld::new();
@@ -47,7 +47,7 @@ fn a_queue_that_the_broker_names_is_declared_and_deleted_as_such_alone() {
     assert!(broker::declare_queue(&world, &client.actor(), made, &settings, true).is_err());
 }
 
-// A client that says goodbye may take its own queues for gone.
+// A client that says goodbye may rely on its exclusive queues being gone.
 #[test]
 fn exclusive_queues_go_before_their_connection() {
     let world = TestWorld::new();

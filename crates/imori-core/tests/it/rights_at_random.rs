@@ -1,7 +1,9 @@
-//! Random rights, actions and ways of messages, against a model that enumerates: SECURITY AUTH-01, AUTH-02 and AUTH-03.
+//! Random rights, actions and routes, compared with a model that enumerates: SECURITY AUTH-01, AUTH-02 and
+//! AUTH-03.
 //!
-//! The model knows every subject of a small alphabet. A pattern is the set of those that it matches, by a match of its
-//! own, so that to cover and to touch are to include and to intersect. It is written without a look at the broker's.
+//! The model knows every subject over a small alphabet. It treats a pattern as the set of subjects that it
+//! matches, with a matcher of its own, so that covering and overlapping become inclusion and intersection. It
+//! shares no code with the broker.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
 
@@ -20,10 +22,10 @@ use imori_core::queue::{DeadLetterTarget, QueueSettings};
 use imori_core::route::{Arguments, BindingKey, ExchangeKind, Settings, Syntax};
 use imori_testkit::{Caller, TestWorld, VHOST};
 
-/// Cases of one run; the variable of this name gives another number.
+/// The variable that sets the number of cases, and its default.
 const CASES: (&str, u64) = ("IMORI_RIGHTS_CASES", 50_000);
 
-/// Tokens of subjects at most: one more than patterns have, so that an open pattern differs from a closed one.
+/// Maximum tokens of a subject: one more than in a pattern, so that open patterns differ from closed ones.
 const TOKENS_MAX: usize = 4;
 
 #[test]
@@ -42,7 +44,7 @@ fn rights_are_as_a_model_enumerates_them() {
     }
 }
 
-/// SplitMix64.
+/// The SplitMix64 generator.
 struct Random(u64);
 
 impl Random {
@@ -70,7 +72,7 @@ impl Random {
     }
 }
 
-/// A set of the enumerated subjects.
+/// A set of the enumerated subjects, by index.
 type Set = Vec<bool>;
 
 struct Model {
@@ -128,7 +130,7 @@ impl Model {
         if syntax == Syntax::Nats { &self.nats[text] } else { &self.amqp[text] }
     }
 
-    /// The set of an item of a grant, and its group.
+    /// The set of subjects that an item of a grant covers, and its group.
     fn item<'a>(&self, item: &'a str) -> (Set, Option<&'a str>) {
         let (pattern, group) = item.split_once(' ').map_or((item, None), |(text, group)| (text, Some(group)));
         let all = || vec![true; self.subjects.len()];
@@ -183,7 +185,7 @@ impl Model {
         }
     }
 
-    // The rules, each as its document says it.
+    // The rules, as the documents state them.
 
     fn may_publish(&self, grants: &Grants, exchange: &str, subject: &str, is_topic: bool) -> bool {
         let topic = grants.topics.iter().find(|topic| topic.exchange.as_bytes() == exchange.as_bytes());
@@ -239,7 +241,7 @@ impl Model {
             })
     }
 
-    /// A live reader does not get this subject.
+    /// Whether a live reader is denied this subject.
     fn is_denied(&self, grants: &Grants, subject: &str, group: Option<&str>) -> bool {
         let deny = grants.subjects.as_ref().map_or(&[][..], |subjects| &subjects.subscribe.deny);
         deny.iter().any(|item| {
@@ -262,7 +264,7 @@ fn split(subject: &str) -> Vec<&str> {
     if subject.is_empty() { Vec::new() } else { subject.split('.').collect() }
 }
 
-/// By trying every length of a wildcard.
+/// Matches by trying every length of a wildcard.
 fn is_match(pattern: &[&str], subject: &[&str]) -> bool {
     match pattern {
         [] => subject.is_empty(),
@@ -278,7 +280,7 @@ fn is_of(name: &str, group: &str) -> bool {
     name == group || is_match(&split(name), &split(group))
 }
 
-/// Expressions of names and of keys that grants are made of.
+/// Expressions of names and keys for the grants.
 const NAMES: [&str; 11] =
     [".*", ".*", ".*", "", "^$", "^amq", "amq.topic", "^a", "[qt]$", "^(q|amq\\.default)$", "opic"];
 const KEYS: [&str; 7] = [".*", "", "^a", "b$", r"\*|#", "^a\\.[ab]$", "^[^c]*$"];
@@ -331,7 +333,7 @@ fn decide(model: &Model, random: &mut Random, case: u64) {
         let grants = if in_topic { &plain } else { &grants };
         model.may_hear(grants, named, (syntax, &text), group, is_kept)
     };
-    // Whatever goes on to an exchange may have any key.
+    // A message that is forwarded to an exchange may have any key.
     let writes_all = is_found(&grants.write, named)
         && grants
             .topics
@@ -383,12 +385,12 @@ fn decide(model: &Model, random: &mut Random, case: u64) {
     }
 }
 
-/// Exchanges and a queue through which messages come to `amq.topic`.
+/// Exchanges and a queue that lead messages to `amq.topic`.
 struct Stage {
     world: TestWorld,
 }
 
-/// A way of messages to the exchange `amq.topic`.
+/// The routes of messages to the exchange `amq.topic`.
 const WAYS: [&str; 4] = ["amq.topic", "front", "lost", "dying"];
 
 impl Stage {
@@ -410,7 +412,7 @@ impl Stage {
     }
 }
 
-/// One live subscription of the case.
+/// A live subscription of one case.
 struct Heard {
     label: String,
     syntax: Syntax,
@@ -419,7 +421,7 @@ struct Heard {
     is_there: bool,
 }
 
-/// Compares what live readers get, whichever way it comes.
+/// Compares what live readers get by every route.
 fn deliver(model: &Model, stage: &Stage, random: &mut Random, case: u64) {
     let world = &stage.world;
     let (publisher, other) = (world.connect(2), world.connect(3));
@@ -445,7 +447,7 @@ fn deliver(model: &Model, stage: &Stage, random: &mut Random, case: u64) {
         assert_eq!(made, expected, "case {case}: subscribe {text} {group:?} by {grants:?}");
         heard.push(Heard { label, syntax, text, group, is_there: made });
     }
-    // Another member of a group, who may have everything, gets what the first may not.
+    // Another member of the group, which may have everything, gets what the first may not.
     let shared = heard.iter().find(|one| one.group.is_some() && one.syntax == Syntax::Amqp);
     let shared =
         shared.map(|one| (one.label.clone(), one.group.expect("it was looked for"), one.text.clone()));

@@ -16,7 +16,7 @@ fn a_session_that_ends_gives_back_its_own_and_no_other_notices() {
     first.declare("q");
     first.declare("other");
     let (ends, stays) = (first.open_session(7).unwrap(), first.open_session(u16::MAX).unwrap());
-    // More readers than one step takes.
+    // More readers than one step removes.
     for reader in 0..20 {
         ends.subscribe("t", &format!("e{reader}"));
     }
@@ -30,7 +30,7 @@ fn a_session_that_ends_gives_back_its_own_and_no_other_notices() {
     }
     assert_eq!(first.read_all(), "e:1;eo:1;e:2;so:2;eo:3;");
     assert_eq!(ends.end_session(), 2);
-    // What it had is the other consumer's as soon as that can have it; one of them was its own.
+    // The other consumer gets these messages as soon as it can; one of them was its own.
     stays.consume("q", "sq", 9);
     assert_eq!(first.read_all(), "sq!:1;sq!:2;sq:3;");
     assert_eq!(stays.settle(Numbers::One(1), Outcome::Accept), Ok(1));
@@ -114,12 +114,12 @@ fn a_window_is_shared_by_two_consumers_while_another_session_goes_on() {
         }
     }
     assert_eq!(client.read_all(), "a:1;c:1;c:2;c:3;");
-    // Each has its turn, whichever queue the settled one was from.
+    // Each consumer has its turn, whichever queue the settled delivery came from.
     for (number, expected) in [(1, "b:1;"), (2, "a:2;"), (3, "b:2;"), (4, "a:3;"), (5, "b:3;"), (6, "")] {
         shared.accept(number);
         assert_eq!(client.read_all(), expected, "after {number}");
     }
-    // The window is open again, and is for whoever comes first.
+    // The window is open again, for the first message that comes.
     publisher.send("b", "4");
     publisher.send("a", "4");
     assert_eq!(client.read_all(), "b:4;");
@@ -144,7 +144,7 @@ fn a_consumer_whose_queue_is_empty_makes_way_for_the_next_in_line() {
     client.send("a", "2");
     client.send("b", "1");
     assert_eq!(client.read_all(), "a:1;");
-    // Another connection takes what the first in line waits for.
+    // Another connection takes the message that the first in line waits for.
     let other = world.connect(2);
     other.consume("a", "o", 10);
     assert_eq!(other.read_all(), "o:2;");

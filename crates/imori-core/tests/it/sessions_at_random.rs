@@ -1,4 +1,4 @@
-//! Sessions of one connection begin, work and end at random, on a disk that is late: what a model expects comes.
+//! Sessions of one connection begin, work and end at random, with a slow disk, compared with a model.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,11 +16,11 @@ use crate::durable::durable;
 /// A bug planted between the test and the verbs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bug {
-    /// An answer of one session waits for those of all others.
+    /// An answer of one session waits for the answers of all sessions.
     AnswersShareALine,
     /// The end of a session releases nothing.
     DeliveriesStay,
-    /// The end of a session releases what others have.
+    /// The end of a session releases the deliveries of other sessions.
     OthersAreReleased,
 }
 
@@ -28,23 +28,23 @@ const BUGS: [Bug; 3] = [Bug::AnswersShareALine, Bug::DeliveriesStay, Bug::Others
 
 const QUEUES: [&str; 2] = ["a", "b"];
 
-/// Sessions beside the first.
+/// Sessions besides the first.
 const SESSIONS: u16 = 2;
 
-/// A command: the verb, the session, and a number that says the rest.
+/// A command: the verb, the session, and a number for the details.
 type Command = (u8, u16, u8);
 
-/// A session as its client knows it.
+/// A session from its client's view.
 #[derive(Debug, Default)]
 struct Session {
-    /// A number that no other session has had.
+    /// A number that no other session ever had.
     incarnation: u32,
     /// Credit and queue of each consumer.
     consumers: Vec<(usize, &'static str)>,
-    /// Deliveries that are not settled: number, consumer, body.
+    /// Unsettled deliveries: number, consumer, body.
     out: Vec<(u64, usize, String)>,
     deliveries: u64,
-    /// Answers that have not come, and whether the disk has to be told of each.
+    /// Outstanding answers, and whether each waits for the disk.
     answers: VecDeque<(u32, bool)>,
 }
 
@@ -54,12 +54,12 @@ struct Run<'w> {
     publisher: Caller<'w>,
     bug: Option<Bug>,
     open: BTreeMap<u16, Session>,
-    /// Sessions that have ended, whose answers still come.
+    /// Ended sessions with answers that still come.
     kept: Vec<(u16, Session)>,
     incarnations: u32,
     answers: u32,
     sent: u32,
-    /// Messages of each queue that nobody has accepted.
+    /// Number of unaccepted messages in each queue.
     waiting: BTreeMap<&'static str, usize>,
 }
 
@@ -103,7 +103,7 @@ impl<'w> Run<'w> {
         self.check()
     }
 
-    /// Publishes a message that the journal has, and the disk later.
+    /// Publishes a message to the journal, which the disk gets later.
     fn publish(&mut self, queue: &'static str) {
         self.sent += 1;
         let body = format!("{queue}{}", self.sent);
@@ -151,7 +151,7 @@ impl<'w> Run<'w> {
         self.of(id).consume(queue, &label, credit as u32);
     }
 
-    /// Answers at once, or when all that was recorded is on the disk.
+    /// Answers at once, or once everything recorded is on disk.
     fn answer(&mut self, id: u16, waits: bool) {
         self.answers += 1;
         let number = self.answers;
@@ -195,7 +195,7 @@ impl<'w> Run<'w> {
         expect(settled == Ok(meant.len()), || format!("{settled:?} are settled, not {}", meant.len()))
     }
 
-    /// Reads all that has come.
+    /// Reads everything that has arrived.
     fn read(&mut self) -> Result<(), String> {
         for piece in self.client.read_all().split_terminator(';') {
             match piece.strip_prefix('<') {
@@ -228,7 +228,7 @@ impl<'w> Run<'w> {
         Ok(())
     }
 
-    /// Nothing waits that need not.
+    /// Checks that nothing waits without a reason.
     fn check(&self) -> Result<(), String> {
         let kept = self.kept.iter().map(|(_, session)| session);
         for session in self.open.values().chain(kept) {
@@ -255,7 +255,7 @@ impl<'w> Run<'w> {
     }
 }
 
-/// Two numbers with a point between.
+/// Two numbers with a point between them.
 fn two(text: &str) -> Result<(u32, u32), String> {
     let (first, second) = text.split_once('.').ok_or("a point parts the numbers")?;
     let number = |text: &str| text.parse::<u32>().map_err(|error| format!("`{text}`: {error}"));
@@ -266,7 +266,7 @@ fn run(commands: &[Command], bug: Option<Bug>) -> Result<(), String> {
     let world = TestWorld::new();
     let mut run = Run::new(&world, bug);
     commands.iter().try_for_each(|command| run.obey(*command))?;
-    // At last all comes.
+    // In the end everything arrives.
     run.obey((2, 0, 0))?;
     let kept = run.kept.iter().map(|(_, session)| session);
     let left = run.open.values().chain(kept).map(|session| session.answers.len()).sum::<usize>();

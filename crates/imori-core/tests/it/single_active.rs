@@ -1,4 +1,4 @@
-//! A queue with a single active consumer: one gets deliveries, and another takes its place when it goes.
+//! A queue with a single active consumer: one gets all deliveries, until another takes its place.
 
 use imori_core::broker;
 use imori_core::delivery::Outcome;
@@ -36,7 +36,7 @@ fn one_consumer_gets_all_and_the_next_takes_over_when_it_goes() {
         one.accept(1);
         assert_eq!(one.read(), "one:c;", "it is served for as long as it is there");
         let expected = match how {
-            // What it has stays with it, and what waits goes to the one that came next.
+            // It keeps its deliveries; the ready messages go to the next consumer.
             "cancel" => {
                 one.cancel(reader);
                 "two:d;two:e;"
@@ -97,7 +97,7 @@ fn the_successor_is_the_one_of_the_highest_priority_and_of_equals_the_first() {
         client.cancel(readers.remove(at).1);
         served.push(label);
     }
-    // One of a higher priority that comes later displaces nobody.
+    // A later consumer does not displace the active one, even with a higher priority.
     assert_eq!(served, ["a", "c", "d", "b", "e"]);
 }
 

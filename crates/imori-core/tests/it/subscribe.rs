@@ -16,7 +16,7 @@ fn live_subscriptions_hear_what_matches_until_they_end() {
     assert_eq!(sender.publish("amq.topic", "a.b", "0").receivers, 0);
     let wide = reader.subscribe("a.#", "wide");
     let narrow = reader.subscribe("a.b", "narrow");
-    // The next publish sees it.
+    // The next publish sees the change.
     assert_eq!(sender.publish("amq.topic", "a.b", "1").receivers, 2);
     assert_eq!(sender.publish("amq.topic", "a", "2").receivers, 1);
     assert_eq!(reader.read(), "wide:1;narrow:1;wide:2;");
@@ -45,7 +45,7 @@ fn one_member_of_each_group_gets_a_message_and_all_get_their_share() {
     let world = TestWorld::new();
     let sender = world.connect(0);
     let members: Vec<_> = (1..=4).map(|slot| world.connect(slot)).collect();
-    // Two groups of two: they are served in turn, and still each member has its part.
+    // Two groups of two: members take turns, and each gets its share.
     for (member, group) in members.iter().zip(["x", "x", "y", "y"]) {
         member.join(group, "a", group);
     }
@@ -74,7 +74,7 @@ fn a_group_skips_the_member_who_does_not_read() {
         assert_eq!(sender.publish("amq.topic", "a", "m").slow_reader, None);
     }
     assert_eq!(fast.read(), "fast:m;".repeat(20));
-    // With nobody who has room somebody is slow, and the message is not lost.
+    // If no member has room, one of them is slow, and the message is not lost.
     fast.disconnect();
     let report = sender.publish("amq.topic", "a", "m");
     assert_eq!((report.receivers, report.slow_reader), (1, Some(slow.id)));
@@ -146,7 +146,7 @@ fn what_is_subscribed_together_is_heard_and_forgotten_like_what_comes_alone() {
     let nowhere = broker::subscribe_all(&world, &client.actor(), &Name::from("none"), [wish("a")]);
     assert!(matches!(&nowhere[..], [Err(BrokerError::Route(RouteError::NoExchange(_)))]));
     assert_eq!(world.with_outbound(client.id, |outbound| outbound.readers_len()), Some(3));
-    // More than are forgotten at once.
+    // More subscriptions than one step of a disconnect removes.
     let many = (0..1000).map(|number| wish(&format!("n.{number}")));
     assert!(
         broker::subscribe_all(&world, &client.actor(), &Name::from("amq.topic"), many)
@@ -157,7 +157,8 @@ fn what_is_subscribed_together_is_heard_and_forgotten_like_what_comes_alone() {
     assert_eq!(world.bindings("amq.topic"), 0);
 }
 
-/// ARCHITECTURE 8.6: order is kept from one session to another, also where the other hears a message twice.
+/// ARCHITECTURE, invariant 10: order is kept from one session to another, even if that one hears each message
+/// twice.
 #[test]
 fn a_connection_with_several_readers_hears_a_run_message_by_message() {
     for group in [None, Some("g")] {

@@ -1,4 +1,4 @@
-//! Publishers of a queue that grows faster than the disk takes its pages wait, and nobody else does.
+//! Publishers wait if their queue grows faster than its pages are written; other publishers do not.
 
 use imori_core::authorize::Identity;
 use imori_core::broker::{
@@ -28,7 +28,7 @@ fn must_wait(world: &TestWorld, client: &Caller<'_>, exchange: &str, subject: &s
     must_wait_as(world, &client.actor(), exchange, subject)
 }
 
-/// Fills a queue until who publishes to it has to wait; gives what it asked of the disk.
+/// Fills a queue until its publishers have to wait; returns the pages that it asks to be written.
 fn throttle(world: &TestWorld, client: &Caller<'_>, name: &str) -> Vec<PageDraft> {
     world.share.set(SHARE);
     let before = world.gauge().throttling();
@@ -44,7 +44,7 @@ fn throttle(world: &TestWorld, client: &Caller<'_>, name: &str) -> Vec<PageDraft
     Vec::new()
 }
 
-/// Ends what is being written of a queue, until it is short enough.
+/// Fails the writes of a queue, so that its publishers resume.
 fn fail(world: &TestWorld, queue: QueueId, drafts: Vec<PageDraft>) {
     drafts.into_iter().for_each(|draft| page_failed(world, queue, draft));
 }
