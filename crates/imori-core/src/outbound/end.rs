@@ -90,7 +90,7 @@ impl Outbound {
         Some(record.spec.session)
     }
 
-    /// Closes the connection: it takes nothing any more, and returns what it leaves behind.
+    /// Closes the connection: nothing is delivered to it from now on. Returns what it leaves behind.
     ///
     /// Each call returns up to `readers_max` readers. Once the last reader is returned, calls also return
     /// unsettled deliveries, up to `unsettled_max` each.
@@ -259,13 +259,13 @@ mod tests {
             let remains = stage.outbound.close(1, 1);
             readers.extend(remains.readers.iter().map(|(id, _)| *id));
             let numbers: Vec<u64> = remains.unsettled.iter().map(|unsettled| unsettled.number).collect();
-            // Not before the last reader is gone, or what is released would be offered to it.
+            // Only after the last reader is gone, because a released message would be offered to it.
             assert_eq!((remains.is_all, numbers), (is_all, left));
         }
         assert_eq!(readers, [live, reader]);
         assert_eq!(stage.offer(reader, 9, "m"), Taken::Gone);
         stage.answer(Confirm::NOW, "answer");
-        // The writer that was under way finds nothing to go on with.
+        // The active writer has nothing left to write.
         assert_eq!(stage.outbound.put_back(bytes, 1), Some(Vec::new()));
         assert_eq!(stage.outbound.take_unsent(), None);
         assert!(!stage.outbound.has_unsent());

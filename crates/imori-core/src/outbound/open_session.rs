@@ -73,7 +73,7 @@ impl Outbound {
         self.sessions.len()
     }
 
-    /// Ends a session: it takes nothing any more, and returns what it leaves behind.
+    /// Ends a session: nothing is delivered to it from now on. Returns what it leaves behind.
     ///
     /// Each call returns up to `readers_max` readers. Once the last reader is returned, calls also return
     /// unsettled deliveries, up to `unsettled_max` each. The first session ends only with its connection, so

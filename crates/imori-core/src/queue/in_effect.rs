@@ -9,7 +9,7 @@ use super::settings::{DeadLetterTarget, Governed, QueueSettings};
 use crate::policy::{DeliveryLimit, Matched, Overflow, QueueKind, Source};
 use crate::time::Time;
 
-/// Where each setting in effect comes from.
+/// The source of each setting in effect.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Sources {
     /// The source of [`QueueSettings::expires`].

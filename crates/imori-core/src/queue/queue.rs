@@ -1,4 +1,4 @@
-//! The queue itself.
+//! The state of a queue, and the path of a message through it.
 //!
 //! ```text
 //!              publish                      take                accept

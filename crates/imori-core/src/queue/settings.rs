@@ -12,7 +12,7 @@ use crate::route::Arguments;
 /// The argument of a subscription's queue that names its reader; the queue drops that reader's own messages.
 pub const NO_LOCAL_ARGUMENT: &str = "x-no-local";
 
-/// Where a queue's rejected, expired and overflowing messages go.
+/// The target of a queue's rejected, expired and overflowing messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetterTarget {
     /// The exchange that dead letters are published to.

@@ -366,7 +366,7 @@ impl Restore {
             return Ok(false);
         }
         let is_delayed = record.properties.delay_ms.is_some() && !Deaths::any(record.deaths.as_ref());
-        // Few messages have such a count.
+        // Few messages have a delivery count.
         let is_counted = |queue: &DurableQueueId| self.counts.contains_key(&RecordRef { queue: *queue, lsn });
         let file = file.filter(|_| self.taken_bytes >= self.leaving.after_bytes);
         if let Some(file) = file.filter(|_| !is_delayed && !queues.iter().any(is_counted)) {

@@ -85,7 +85,7 @@ fn an_auto_delete_queue_goes_with_its_last_consumer_however_that_goes() {
         one.send("q", "m");
         if is_cancelled {
             one.cancel(reader);
-            // The message that it was given has no queue any more.
+            // The queue of its message no longer exists.
             assert_eq!(one.settle(Numbers::One(1), Outcome::Release { failed: false }), Ok(1));
         } else {
             one.disconnect();
