@@ -1,7 +1,7 @@
-//! Arguments of a binding: named values, which a headers exchange compares with the headers of a message.
+//! Arguments of a binding: named values that a headers exchange compares with a message's headers.
 //!
-//! Two lists are equal if their bytes are, and a record of a binding holds these bytes. A value is a byte for its
-//! type and big-endian numbers. Lengths stand before what they count.
+//! The encoded form serves as identity and as the record of a binding: two lists are equal if their
+//! bytes are. A value is a type byte followed by big-endian numbers or length-prefixed data.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,17 +12,17 @@ use crate::limits::{ARGUMENTS_BYTES_MAX, ARGUMENTS_DEPTH_MAX};
 use crate::message::Value;
 use crate::name::Name;
 
-/// Arguments of a binding, sorted by name. Those of headers exchanges decide what matches.
+/// Arguments of a binding, sorted by name. A headers exchange matches messages by them.
 #[derive(Debug, Default, Clone)]
 pub struct Arguments {
-    /// Nothing, so that the usual binding costs nothing.
+    /// `None` for an empty list, so that the usual binding costs nothing.
     list: Option<Arc<ArgumentList>>,
 }
 
 #[derive(Debug)]
 struct ArgumentList {
     entries: Vec<(Name, Value<'static>)>,
-    /// The entries as bytes: what makes two lists equal, fractions and all.
+    /// The encoded entries. Equality compares these bytes, so that even NaN equals itself.
     identity: Vec<u8>,
 }
 
@@ -30,7 +30,7 @@ impl Arguments {
     /// No arguments.
     pub const NONE: Arguments = Arguments { list: None };
 
-    /// Arguments from names and values; of a repeated name the first counts.
+    /// Builds arguments from names and values; the first of a repeated name counts.
     pub fn new(entries: impl IntoIterator<Item = (Name, Value<'static>)>) -> Arguments {
         let mut entries: Vec<_> = entries.into_iter().collect();
         if entries.is_empty() {
@@ -51,12 +51,12 @@ impl Arguments {
         self.list.as_ref().map(|list| list.entries.as_slice()).unwrap_or_default()
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.list.is_none()
     }
 
-    /// Reads what [`Arguments::as_bytes`] gave; `None` where the bytes are no arguments.
+    /// Decodes the bytes of [`Arguments::as_bytes`]; `None` if they are malformed.
     pub fn from_bytes(bytes: &[u8]) -> Option<Arguments> {
         let (mut rest, mut entries) = (bytes, Vec::new());
         while !rest.is_empty() {
@@ -66,7 +66,7 @@ impl Arguments {
         Some(Arguments::new(entries))
     }
 
-    /// Checks that a binding may have them: a store keeps them, so they have an end.
+    /// Checks size and nesting depth, which are limited because a store keeps the arguments.
     ///
     /// # Errors
     /// [`ArgumentsError`].
@@ -79,7 +79,7 @@ impl Arguments {
         if self.entries().iter().all(is_flat) { Ok(()) } else { Err(ArgumentsError::TooDeep) }
     }
 
-    /// The bytes that stand for them: those of equal arguments are equal, and there are none of none.
+    /// The encoded form, empty for an empty list. Equal arguments have equal bytes.
     pub fn as_bytes(&self) -> &[u8] {
         self.list.as_ref().map(|list| list.identity.as_slice()).unwrap_or_default()
     }
@@ -99,15 +99,15 @@ impl Hash for Arguments {
     }
 }
 
-/// Why a binding may not have these arguments.
+/// The limit that the arguments of a binding exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArgumentsError {
-    /// The arguments have more than [`ARGUMENTS_BYTES_MAX`] bytes.
+    /// The encoded arguments exceed [`ARGUMENTS_BYTES_MAX`] bytes.
     TooLong {
-        /// How many they have.
+        /// Their length.
         bytes: usize,
     },
-    /// Lists and maps stand in each other more than [`ARGUMENTS_DEPTH_MAX`] deep.
+    /// Lists and maps are nested more than [`ARGUMENTS_DEPTH_MAX`] deep.
     TooDeep,
 }
 
@@ -128,7 +128,7 @@ impl fmt::Display for ArgumentsError {
 
 impl std::error::Error for ArgumentsError {}
 
-/// How deep lists and maps stand in each other; a plain value is 0 deep.
+/// Nesting depth of lists and maps; 0 for a plain value.
 fn depth(value: &Value<'_>) -> usize {
     match value {
         Value::List(values) => 1 + values.iter().map(depth).max().unwrap_or(0),
@@ -263,7 +263,7 @@ mod tests {
     fn arguments_have_an_end() {
         let deep = |depth| Arguments::new([(Name::from("a"), nested(depth))]);
         let long = |len: usize| Arguments::new([(Name::from("a"), Value::Text(Cow::Owned(vec![0; len])))]);
-        // The name and the text have 8 bytes of length each, and the text one for its type.
+        // Name and text each have an 8-byte length; the name is one byte, the type another.
         let besides = 18;
         for (arguments, expected) in [
             (Arguments::NONE, Ok(())),

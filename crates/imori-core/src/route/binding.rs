@@ -1,6 +1,6 @@
-//! Bindings: what ties a key of an exchange to a target, and the sets they are kept in.
+//! Bindings, which link a key of an exchange to a target, and the sets that store them.
 //!
-//! Two bindings of an exchange are the same if key, arguments and target are; binding again
+//! Two bindings of an exchange are the same if key, arguments and target are equal; binding again
 //! changes nothing.
 
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use super::pattern::Syntax;
 use super::target::Target;
 use crate::name::Name;
 
-/// The key of a binding as the client wrote it, and how a topic exchange is to read it.
+/// The key of a binding as the client wrote it, and the syntax in which a topic exchange reads it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BindingKey {
-    /// How wildcards are written.
+    /// The syntax of its wildcards.
     pub syntax: Syntax,
     /// The key itself.
     pub text: Name,
@@ -27,18 +27,18 @@ impl BindingKey {
     }
 }
 
-/// One binding, as seen from its exchange.
+/// A binding, as seen from its exchange.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Binding<'a> {
-    /// Its key; a topic exchange shows it in the syntax of AMQP.
+    /// The key; a topic exchange shows it in the syntax of AMQP.
     pub key: &'a [u8],
     /// Its arguments.
     pub arguments: &'a Arguments,
-    /// The target that messages go to.
+    /// The target that receives the messages.
     pub target: &'a Target,
 }
 
-/// A target with what tells its binding from another of the same place in the exchange.
+/// A target, with the parts that distinguish its binding from others filed under the same key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Bound {
     pub(crate) target: Target,
@@ -48,7 +48,7 @@ pub(crate) struct Bound {
 /// The parts of a binding that few bindings have.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Extra {
-    /// The key where its place does not tell it.
+    /// The key, unless the binding's position in the exchange implies it.
     key: Option<Name>,
     arguments: Arguments,
 }
@@ -66,14 +66,14 @@ impl Bound {
         self.extra.as_ref().map_or(&NO_ARGUMENTS, |extra| &extra.arguments)
     }
 
-    /// The binding, whose place in the exchange stands for `key`.
+    /// This binding as its exchange shows it; `key` is the key that its position implies.
     pub(crate) fn binding<'a>(&'a self, key: &'a [u8]) -> Binding<'a> {
         let own = self.extra.as_ref().and_then(|extra| extra.key.as_ref());
         Binding { key: own.map_or(key, Name::as_bytes), arguments: self.arguments(), target: &self.target }
     }
 }
 
-/// The bindings of one place: usually one, sometimes a million.
+/// The bindings under one key: usually one, sometimes a million.
 #[derive(Debug, Default, Clone)]
 pub(crate) enum Targets {
     #[default]
@@ -83,7 +83,7 @@ pub(crate) enum Targets {
 }
 
 impl Targets {
-    /// Adds a binding; says whether it is new.
+    /// Adds a binding; returns whether it is new.
     pub(crate) fn insert(&mut self, seed: Seed, bound: Bound) -> bool {
         match self {
             Targets::None => *self = Targets::One(bound),
@@ -99,7 +99,7 @@ impl Targets {
         true
     }
 
-    /// Takes a binding out; says whether it was there.
+    /// Removes a binding; returns whether it was present.
     pub(crate) fn remove(&mut self, seed: Seed, bound: &Bound) -> bool {
         match self {
             Targets::One(first) if first == bound => *self = Targets::None,

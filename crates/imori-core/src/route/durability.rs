@@ -1,24 +1,24 @@
-//! The durability plan of a route: which of its queues keep messages on disk, and how safely.
+//! The durability plan of a route: the queues that store its messages on disk, and at which level.
 
 use crate::confirm::Level;
 use crate::id::DurableQueueId;
 
-/// The queues that keep a persistent message on disk, and the worth of its confirm.
+/// The queues that store a persistent message on disk, and the level its confirm promises.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct DurabilityPlan {
-    /// The queues that stand in its record.
+    /// The queues named in the message's record.
     pub queues: Vec<DurableQueueId>,
-    /// The lowest level among all queues that get it: its confirm promises that.
+    /// The lowest level among all queues of the route; the confirm promises this level.
     pub level: Level,
-    /// The highest level: its confirm waits for that.
+    /// The highest level among them; the confirm waits for this level.
     pub wait: Level,
-    /// Some queue takes no id twice.
+    /// Whether some queue de-duplicates by message id.
     pub has_dedup: bool,
 }
 
 impl DurabilityPlan {
-    /// The plan for these queues: each with its level and the number its store knows it by; `None` is one that does
-    /// not outlive the broker.
+    /// Builds the plan from each queue's store id and level; `None` is a queue that does not
+    /// outlive the broker.
     pub fn among(queues: impl IntoIterator<Item = Option<(DurableQueueId, Level)>>) -> DurabilityPlan {
         let mut plan = DurabilityPlan::default();
         let mut lowest = None;

@@ -12,14 +12,14 @@ use super::trie::Trie;
 use crate::name::Name;
 use crate::policy::Matched;
 
-/// How an exchange chooses among its bindings.
+/// The rule by which an exchange chooses among its bindings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ExchangeKind {
     /// Bindings whose key is the subject.
     Direct,
-    /// All.
+    /// All bindings.
     Fanout,
-    /// Bindings whose key, a pattern, matches the subject.
+    /// Bindings with a pattern as key that matches the subject.
     Topic,
     /// Bindings whose arguments match the headers of the message.
     Headers,
@@ -40,15 +40,16 @@ impl ExchangeKind {
 /// The settings of an exchange, beside its name and kind.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Whether it outlives the broker.
+    /// Whether the exchange outlives the broker.
     pub is_durable: bool,
-    /// Whether it goes when the last of its bindings goes.
+    /// Whether the exchange is deleted with its last binding.
     pub is_auto_delete: bool,
-    /// Whether only other exchanges may route to it.
+    /// Whether only other exchanges may route to it; clients cannot publish.
     pub is_internal: bool,
-    /// The exchange that takes what none of its bindings takes.
+    /// The exchange that receives messages which no binding takes.
     pub alternate: Option<Name>,
-    /// Whether messages that ask for it wait before anybody is given them. Who publishes reads how long.
+    /// Whether messages may ask to be delayed before they are routed; the publish verbs read the
+    /// delay.
     pub is_delayed: bool,
 }
 
@@ -82,16 +83,16 @@ pub struct Exchange {
     bindings: Bindings,
 }
 
-/// An exchange with auto-delete that is gone because its last binding is.
+/// An auto-delete exchange that was deleted with its last binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AutoDeleted {
     /// Its name.
     pub name: Name,
-    /// The exchange was durable.
+    /// Whether the exchange was durable.
     pub is_durable: bool,
 }
 
-/// Why a binding cannot be.
+/// The reason why a binding key or its arguments are invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum KeyError {
     Pattern(PatternError),
@@ -117,17 +118,17 @@ impl Exchange {
         Exchange { name, kind, settings, matched: Matched::default(), bindings }
     }
 
-    /// Its name; empty for the default exchange.
+    /// The name; empty for the default exchange.
     pub fn name(&self) -> &Name {
         &self.name
     }
 
-    /// How it chooses.
+    /// The kind.
     pub fn kind(&self) -> ExchangeKind {
         self.kind
     }
 
-    /// The settings of its declaration.
+    /// The settings it was declared with.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -137,18 +138,19 @@ impl Exchange {
         &self.matched
     }
 
-    /// The exchange that takes what none of its bindings takes: that of its declaration, or else of its policy.
+    /// The exchange that receives messages which no binding takes: as declared, or else as the
+    /// policy says.
     pub fn alternate(&self) -> Option<Name> {
         let declared = self.settings.alternate.clone();
         self.matched.unless_said(declared, |policy| policy.alternate_exchange.clone()).0
     }
 
-    /// Lets these policies act on it.
+    /// Replaces the policies that act on this exchange.
     pub(crate) fn govern(&mut self, matched: Matched) {
         self.matched = matched;
     }
 
-    /// Whether it has no binding. The default exchange has none: its routes are implied.
+    /// Whether the exchange has no bindings. The default exchange has none: its routes are implied.
     pub fn is_empty(&self) -> bool {
         match &self.bindings {
             Bindings::Direct(keys) => keys.is_empty(),
@@ -157,7 +159,7 @@ impl Exchange {
         }
     }
 
-    /// Calls `visit` with each of its bindings.
+    /// Calls `visit` with each binding.
     pub fn for_each_binding(&self, visit: &mut dyn FnMut(Binding<'_>)) {
         match &self.bindings {
             Bindings::Topic(trie) => trie.for_each(visit),
@@ -172,7 +174,7 @@ impl Exchange {
         }
     }
 
-    /// Adds a binding; says whether it is new.
+    /// Adds a binding; returns whether it is new.
     pub(crate) fn bind(
         &mut self,
         seed: Seed,
@@ -201,7 +203,7 @@ impl Exchange {
         }
     }
 
-    /// Takes a binding out; says whether it was there.
+    /// Removes a binding; returns whether it was present.
     pub(crate) fn unbind(
         &mut self,
         seed: Seed,
@@ -230,8 +232,9 @@ impl Exchange {
         }
     }
 
-    /// Calls `found` with the target of each binding that takes the message; one target may come
-    /// more than once. Says whether another last token of the subject could have found others.
+    /// Calls `found` with the target of each binding that takes the message; a target may be found
+    /// more than once. Returns whether a different last token of the subject could match
+    /// differently.
     pub(crate) fn matches(
         &self,
         seed: Seed,
@@ -273,12 +276,13 @@ fn parsed(key: &BindingKey) -> Result<Pattern, KeyError> {
     Pattern::parse(key.syntax, &key.text).map_err(KeyError::Pattern)
 }
 
-/// The place in the trie tells the key, unless another text stands for the same place.
+/// A binding of a topic exchange. It stores its key only if the key was normalised; otherwise its
+/// position in the trie implies the key.
 fn topic_bound(pattern: &Pattern, key: &BindingKey, arguments: &Arguments, target: &Target) -> Bound {
     Bound::new(target, pattern.is_normalised().then_some(&key.text), arguments)
 }
 
-/// A binding whose key chooses nothing but tells it from others.
+/// A binding that stores its key, which takes no part in matching but distinguishes it from others.
 fn keyed_bound(key: &BindingKey, arguments: &Arguments, target: &Target) -> Bound {
     let key = Some(&key.text).filter(|text| !text.as_bytes().is_empty());
     Bound::new(target, key, arguments)

@@ -1,4 +1,4 @@
-//! Following an address through the exchanges of a vhost to queues and readers.
+//! Follows an address through the exchanges of a vhost to queues and readers.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::target::{Found, Target};
 use super::vhost::Vhost;
 use crate::name::Name;
 
-/// Adds to `found` what `exchange` and the exchanges bound to it route `subject` to.
+/// Adds the targets of `subject` to `found`, from `exchange` and the exchanges bound to it.
 pub(super) fn follow(
     vhost: &Vhost,
     seed: Seed,
@@ -26,7 +26,7 @@ pub(super) fn follow(
         found.asks_last = true;
         return Ok(());
     }
-    // Filled only when an exchange leads to another.
+    // Stays empty unless an exchange leads to another.
     let mut next: Vec<Name> = Vec::new();
     let mut visited: BTreeSet<Name> = BTreeSet::new();
     visit(seed, exchange, subject, headers, found, &mut next)?;

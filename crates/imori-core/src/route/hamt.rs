@@ -1,8 +1,8 @@
-//! A persistent hash map: `clone` is one counter, a change copies only the path to it.
+//! A persistent hash map: `clone` copies one pointer, and a change copies only the path to it.
 //!
-//! Nodes are as long as they have members and are changed in place while nobody shares them,
-//! so that building a map is cheap. The hash is keyed by a [`Seed`] because the keys are chosen
-//! by clients; with the same seed and the same operations the order of iteration is the same.
+//! A node has no spare slots, and is changed in place while it is not shared, so that building a
+//! map is cheap. The hash is keyed by a [`Seed`] because clients choose the keys. The same seed and
+//! the same operations give the same order of iteration.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -12,10 +12,10 @@ use std::slice;
 use std::sync::Arc;
 
 /// Bits of the hash that choose a slot on each level. A change copies a node on each level and
-/// counts up what each of their slots shares, so wider nodes cost more than they save.
+/// clones every slot in it, so wider nodes cost more than they save.
 const LEVEL_BITS: u32 = 4;
 const SLOT_MASK: u64 = (1 << LEVEL_BITS) - 1;
-/// Levels that 64 bits of hash feed; keys that are still together then share a list.
+/// Levels fed by 64 bits of hash; keys that still collide below share a list.
 const LEVELS: u32 = u64::BITS.div_ceil(LEVEL_BITS);
 
 /// The secret that keys the hash, so that a client cannot choose names that collide.
@@ -23,9 +23,9 @@ const LEVELS: u32 = u64::BITS.div_ceil(LEVEL_BITS);
 pub struct Seed(pub u64);
 
 impl Seed {
-    /// The hash of `key` under this seed.
+    /// Hashes `key` under this seed.
     pub fn hash<Q: Hash + ?Sized>(self, key: &Q) -> u64 {
-        // The standard hasher starts from fixed keys: secret is only what is written first.
+        // The standard hasher has fixed keys; the seed, written first, is the secret part.
         let mut hasher = DefaultHasher::new();
         hasher.write_u64(self.0);
         key.hash(&mut hasher);
@@ -33,7 +33,7 @@ impl Seed {
     }
 }
 
-/// A persistent map from `K` to `V`. Every call must be given the same seed.
+/// A persistent map from `K` to `V`. Every call must pass the same seed.
 #[derive(Clone)]
 pub struct Hamt<K, V> {
     root: Node<K, V>,
@@ -46,17 +46,17 @@ impl<K, V> Default for Hamt<K, V> {
 }
 
 impl<K, V> Hamt<K, V> {
-    /// How many keys it holds.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.root.count as usize
     }
 
-    /// Whether it holds nothing.
+    /// Whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.root.count == 0
     }
 
-    /// All entries, in the order of their hashes.
+    /// Iterates over all entries in the order of their hashes.
     pub fn iter(&self) -> Iter<'_, K, V> {
         Iter { levels: vec![self.root.slots().iter()], list: [].iter() }
     }
@@ -75,7 +75,7 @@ impl<K: Hash + Eq, V> Hamt<K, V> {
         self.get_hashed(seed.hash(key), key)
     }
 
-    /// The value of `key`, whose hash the caller has from [`Seed::hash`].
+    /// The value of `key`, with the hash that [`Seed::hash`] gave the caller.
     pub fn get_hashed<Q>(&self, hash: u64, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
@@ -84,7 +84,7 @@ impl<K: Hash + Eq, V> Hamt<K, V> {
         self.entry_hashed(hash, key).map(|(_, value)| value)
     }
 
-    /// The key that is equal to `key`, and its value.
+    /// The stored key equal to `key`, and its value.
     pub fn entry<Q>(&self, seed: Seed, key: &Q) -> Option<(&K, &V)>
     where
         K: Borrow<Q>,
@@ -128,13 +128,13 @@ impl<K: Hash + Eq, V> Hamt<K, V> {
 }
 
 impl<K: Hash + Eq + Clone, V: Clone> Hamt<K, V> {
-    /// Sets the value of `key`; gives the one it had.
+    /// Sets the value of `key` and returns the previous one.
     pub fn insert(&mut self, seed: Seed, key: K, value: V) -> Option<V> {
         let hash = seed.hash(&key);
         self.root.insert(seed, hash, 0, key, value)
     }
 
-    /// The value of `key`, to be changed. The path to it becomes this map's own.
+    /// Mutable access to the value of `key`. Copies shared nodes on the path to it.
     pub fn get_mut<Q>(&mut self, seed: Seed, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
@@ -143,19 +143,19 @@ impl<K: Hash + Eq + Clone, V: Clone> Hamt<K, V> {
         self.entry_mut(seed, key).map(|(_, value)| value)
     }
 
-    /// The key that is equal to `key`, and its value, to be changed as by [`Hamt::get_mut`].
+    /// The stored key equal to `key`, with mutable access to its value as in [`Hamt::get_mut`].
     pub fn entry_mut<Q>(&mut self, seed: Seed, key: &Q) -> Option<(&K, &mut V)>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
         let hash = seed.hash(key);
-        // Looking first keeps a miss from copying anything.
+        // A look-up first, so that a miss copies nothing.
         self.get_hashed(hash, key)?;
         self.root.entry_mut(hash, key)
     }
 
-    /// Takes `key` out; says whether it was there.
+    /// Removes `key`; returns whether it was present.
     pub fn remove<Q>(&mut self, seed: Seed, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -185,7 +185,7 @@ impl<'a, K, V> IntoIterator for &'a Hamt<K, V> {
     }
 }
 
-/// The entries of a [`Hamt`].
+/// Iterator over the entries of a [`Hamt`].
 pub struct Iter<'a, K, V> {
     levels: Vec<slice::Iter<'a, Slot<K, V>>>,
     list: slice::Iter<'a, (K, V)>,
@@ -212,11 +212,11 @@ impl<'a, K, V> Iterator for Iter<'a, K, V> {
     }
 }
 
-/// Slots, of which only those with their bit set exist.
+/// A node that stores only the slots with their bit set.
 struct Node<K, V> {
     slots: Option<Arc<[Slot<K, V>]>>,
     bitmap: u32,
-    /// Entries in this node and below.
+    /// The number of entries in this node and below.
     count: u32,
 }
 
@@ -225,9 +225,9 @@ struct Node<K, V> {
 enum Slot<K, V> {
     Entry(K, V),
     Node(Node<K, V>),
-    /// Keys whose whole hashes are equal.
+    /// Keys with equal hashes.
     List(Arc<Vec<(K, V)>>),
-    /// Its content is being moved; never seen between two calls.
+    /// A placeholder while the content is being moved; never visible between two calls.
     Vacant,
 }
 
@@ -254,7 +254,7 @@ impl<K, V> Node<K, V> {
         self.slots().get(index)
     }
 
-    /// The bit that stands for `hash` in this node, and the index of its slot.
+    /// The bit for `hash` in this node, and the index of its slot.
     fn place(&self, hash: u64) -> (u32, usize) {
         let bit = 1u32 << (hash & SLOT_MASK);
         (bit, (self.bitmap & (bit - 1)).count_ones() as usize)
@@ -306,7 +306,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Node<K, V> {
         }
     }
 
-    /// Takes out `key`, which is known to be here.
+    /// Removes `key`, which must be present.
     fn remove<Q>(&mut self, hash: u64, key: &Q)
     where
         K: Borrow<Q>,
@@ -341,7 +341,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Node<K, V> {
         &mut Arc::make_mut(slots)[index]
     }
 
-    /// Takes the only entry out of this node, if there is one and nothing else.
+    /// Takes the entry out of this node if it is the only slot.
     fn lone_entry(&mut self) -> Option<Slot<K, V>> {
         match self.slots() {
             [Slot::Entry(..)] => Some(mem::replace(self.slot_mut(0), Slot::Vacant)),
@@ -363,7 +363,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Node<K, V> {
         self.bitmap &= !bit;
     }
 
-    /// The slots, moved out of a node that nobody shares and copied from one that is shared.
+    /// Moves the slots out of a node that is not shared; clones them from a shared one.
     fn take_slots(&mut self, room: usize) -> Vec<Slot<K, V>> {
         let mut taken = Vec::with_capacity(self.slots().len() + room);
         match self.slots.as_mut().map(|slots| Arc::get_mut(slots).ok_or(())) {
@@ -385,7 +385,7 @@ fn insert_into_list<K: Eq, V>(list: &mut Vec<(K, V)>, key: K, value: V) -> Optio
     }
 }
 
-/// A slot for two entries that met on the level above.
+/// Builds a slot for two entries that collided on the level above.
 fn joined<K, V>(seed: Seed, level: u32, other: Slot<K, V>, hash: u64, key: K, value: V) -> Slot<K, V>
 where
     K: Hash + Eq + Clone,
@@ -414,7 +414,7 @@ mod tests {
 
     const SEED: Seed = Seed(7);
 
-    /// A key of which many share a hash.
+    /// A key that shares its hash with many others.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
     struct Key {
         number: u16,

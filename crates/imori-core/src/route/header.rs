@@ -1,15 +1,16 @@
-//! Headers exchanges: a binding's arguments against a message's headers.
+//! Headers exchanges: matching a binding's arguments against a message's headers.
 //!
-//! `x-match` says how: `all` (the default) and `any` leave out arguments whose names begin with
-//! `x-`; `all-with-x` and `any-with-x` leave out only `x-match` itself. An argument without
-//! value asks for the header to be there; any other for the same value of the same type.
+//! The argument `x-match` selects the mode: `all` (the default) and `any` ignore arguments with
+//! names that begin with `x-`; `all-with-x` and `any-with-x` ignore only `x-match` itself. An
+//! argument without a value matches any header of that name; any other needs the same value and
+//! type.
 
 use std::borrow::Cow;
 
 use super::arguments::Arguments;
 use crate::message::Value;
 
-/// The headers of a message, read only if a headers exchange takes part.
+/// The headers of a message, which are read only if a headers exchange takes part.
 pub trait Headers {
     /// Calls `visit` with each name and value, in order.
     fn visit<'a>(&'a self, visit: &mut dyn FnMut(Cow<'a, [u8]>, Value<'a>));
@@ -23,16 +24,16 @@ impl Headers for NoHeaders {
     fn visit<'a>(&'a self, _: &mut dyn FnMut(Cow<'a, [u8]>, Value<'a>)) {}
 }
 
-/// The value of `x-match` that is not one.
+/// An `x-match` argument with a value that is none of the four modes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UnknownMatch;
 
-/// Checks the `x-match` of a binding.
+/// Checks the `x-match` argument of a binding.
 pub(crate) fn check_match(arguments: &Arguments) -> Result<(), UnknownMatch> {
     match_kind(arguments).map(|_| ()).ok_or(UnknownMatch)
 }
 
-/// A message's headers in the order of their names; of a repeated name the first counts.
+/// A message's headers sorted by name; the first of a repeated name counts.
 pub(crate) struct SortedHeaders<'a> {
     headers: Vec<(Cow<'a, [u8]>, Value<'a>)>,
 }
@@ -95,7 +96,7 @@ fn match_kind(arguments: &Arguments) -> Option<MatchKind> {
 fn agrees(wanted: &Value<'_>, found: &Value<'_>) -> bool {
     match (wanted, found) {
         (Value::Null, _) => true,
-        // Protocols differ in which numbers they write with a sign.
+        // Protocols differ in which numbers they encode as signed.
         (Value::Int(signed), Value::Uint(unsigned)) | (Value::Uint(unsigned), Value::Int(signed)) => {
             u64::try_from(*signed) == Ok(*unsigned)
         }

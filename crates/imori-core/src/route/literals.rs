@@ -1,7 +1,7 @@
-//! Patterns without wildcards, by the one subject that each matches.
+//! Patterns without wildcards, indexed by the one subject that each matches.
 //!
-//! Their keys are stems, the part before the last token. So one look-up can tell that nothing is bound to a subject,
-//! nor to any other that differs in the last token alone.
+//! The index is keyed by stem, the part before the last token. One look-up therefore tells whether
+//! any subject with this stem has bindings, whatever its last token.
 
 use std::borrow::Borrow;
 use std::hash::{Hash, Hasher};
@@ -12,7 +12,7 @@ use super::hamt::{Hamt, Seed};
 use super::pattern;
 use crate::name::Name;
 
-/// Subjects and the bindings that they have.
+/// Subjects and their bindings.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Literals {
     stems: Hamt<Stem, Siblings>,
@@ -20,27 +20,27 @@ pub(crate) struct Literals {
 
 /// The result of looking up a subject.
 pub(crate) struct Look<'a> {
-    /// Its bindings.
+    /// The bindings of the subject.
     pub(crate) targets: Option<&'a Targets>,
-    /// Whether another last token could find others.
+    /// Whether another last token could find other bindings.
     pub(crate) asks_last: bool,
 }
 
-/// A subject of which only the stem is compared.
+/// A subject that hashes and compares by its stem alone.
 #[derive(Debug, Clone)]
 struct Stem(Name);
 
-/// The subjects of one stem.
+/// The subjects that share a stem.
 #[derive(Debug, Clone)]
 enum Siblings {
-    /// The one that stands for the stem.
+    /// A single subject, stored in full as the key of its stem.
     Only(Targets),
-    /// There are several, or were.
+    /// Several subjects, or what is left of several.
     Several(Hamt<Name, Targets>),
 }
 
 impl Literals {
-    /// Adds a binding; says whether it is new.
+    /// Adds a binding; returns whether it is new.
     pub(crate) fn insert(&mut self, seed: Seed, subject: &Name, bound: Bound) -> bool {
         let Some((known, siblings)) = self.stems.entry_mut(seed, pattern::stem(subject.as_bytes())) else {
             let only = Siblings::Only(Targets::One(bound));
@@ -62,10 +62,10 @@ impl Literals {
         }
     }
 
-    /// Takes a binding out; says whether it was there.
+    /// Removes a binding; returns whether it was present.
     pub(crate) fn remove(&mut self, seed: Seed, subject: &Name, bound: &Bound) -> bool {
         let stem = pattern::stem(subject.as_bytes());
-        // Looking first keeps a miss from copying anything.
+        // A look-up first, so that a miss copies nothing.
         if self.get(seed, subject.as_bytes()).targets.is_none() {
             return false;
         }
@@ -87,7 +87,7 @@ impl Literals {
         is_removed
     }
 
-    /// The bindings of a subject.
+    /// Looks up the bindings of a subject.
     pub(crate) fn get(&self, seed: Seed, subject: &[u8]) -> Look<'_> {
         let Some((known, siblings)) = self.stems.entry(seed, pattern::stem(subject)) else {
             return Look { targets: None, asks_last: false };
@@ -99,7 +99,7 @@ impl Literals {
         Look { targets, asks_last: true }
     }
 
-    /// Whether there are none.
+    /// Whether there are no bindings.
     pub(crate) fn is_empty(&self) -> bool {
         self.stems.is_empty()
     }

@@ -1,7 +1,7 @@
-//! Routes that were found lately, in sets of two places.
+//! A two-way set-associative cache of routes.
 //!
-//! An address can take two places; a new one takes that which was used less lately. A route holds for
-//! one version of the table.
+//! An address maps to one set of two places; a new entry replaces the less recently used one. An
+//! entry is valid for one version of the table.
 
 use std::mem;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use crate::id::VhostId;
 use crate::limits::{ROUTE_CACHE_ENTRIES_MAX, ROUTE_CACHE_TARGETS_MAX};
 use crate::name::Name;
 
-/// Sets of two places that a memory begins with.
+/// The number of sets that a cache starts with.
 const SETS_MIN: usize = 16;
 const SETS_MAX: usize = ROUTE_CACHE_ENTRIES_MAX / 2;
 
-/// Routes by what they are remembered for.
+/// A cache of routes by [`Key`].
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// Empty until the first route; its length is a power of two.
+    /// Empty until the first route; the length is a power of two.
     sets: Vec<Set>,
-    /// Targets in all remembered routes.
+    /// The number of targets in all cached routes.
     targets: usize,
 }
 
-/// The key under which a route is remembered: an address, or one without its last token.
+/// The key of a cached route: an address, or its stem, which lacks the last token.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Key<'a> {
     pub(super) hash: u64,
@@ -33,35 +33,35 @@ pub(super) struct Key<'a> {
     pub(super) subject: &'a [u8],
 }
 
-/// A place that was found.
+/// The position of a cached entry.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     set: usize,
     place: usize,
 }
 
-/// A route and what it is remembered for.
+/// A cached route and its key.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) hash: u64,
     pub(super) version: u64,
     pub(super) vhost: VhostId,
-    // Here to be compared without going to the route.
+    // Copied out of the route, so that comparing keys need not dereference it.
     pub(super) exchange: Name,
     pub(super) subject: Name,
     pub(super) route: Arc<Route>,
 }
 
-/// Two places, one of which a route can take.
+/// A set of two places.
 #[derive(Debug, Default)]
 struct Set {
     places: [Option<Entry>; 2],
-    /// The place that was used last.
+    /// The place used last.
     recent: usize,
 }
 
 impl Memory {
-    /// Where the route of a key is, of whatever version.
+    /// Finds the entry of a key, even if it is of an older version.
     #[inline(always)]
     pub(super) fn find(&self, key: &Key<'_>) -> Option<Place> {
         let set = self.index(key.hash);
@@ -69,13 +69,13 @@ impl Memory {
         Some(Place { set, place })
     }
 
-    /// Whether what is there holds for this version of the table.
+    /// Whether the entry is valid for this version of the table.
     #[inline]
     pub(super) fn is_current(&self, at: Place, version: u64) -> bool {
         self.sets[at.set].places[at.place].as_ref().is_some_and(|entry| entry.version == version)
     }
 
-    /// Lends a route that was found, which is its use.
+    /// Returns a cached route and marks it as used.
     #[inline]
     pub(super) fn route(&mut self, at: Place) -> &Arc<Route> {
         let set = &mut self.sets[at.set];
@@ -83,14 +83,14 @@ impl Memory {
         &set.places[at.place].as_ref().expect("it was found there").route
     }
 
-    /// Takes out a route that was found.
+    /// Removes a cached entry.
     pub(super) fn forget(&mut self, at: Place) -> Option<Entry> {
         let entry = self.sets[at.set].places[at.place].take()?;
         self.targets -= entry.route.target_count();
         Some(entry)
     }
 
-    /// Takes in a route that is not there.
+    /// Caches a route that is not cached yet.
     pub(super) fn remember(&mut self, entry: Entry) -> &Arc<Route> {
         if self.targets + entry.route.target_count() > ROUTE_CACHE_TARGETS_MAX {
             *self = Memory::default();
@@ -99,7 +99,7 @@ impl Memory {
             self.sets.resize_with(SETS_MIN, Set::default);
         }
         let set = self.index(entry.hash);
-        // Places that hold routes of an older table are as good as free.
+        // Entries of an older version count as free.
         let is_full = (0..2).all(|place| self.is_current(Place { set, place }, entry.version));
         if self.sets.len() < SETS_MAX && is_full {
             self.grow();
@@ -113,14 +113,14 @@ impl Memory {
         hash as usize & self.sets.len().wrapping_sub(1)
     }
 
-    /// Doubles the sets: the routes in use do not fit beside each other.
+    /// Doubles the number of sets, because routes in use evict each other.
     fn grow(&mut self) {
         let len = self.sets.len() * 2;
         let old = mem::take(&mut self.sets);
         self.sets.resize_with(len, Set::default);
         self.targets = 0;
         for mut set in old {
-            // The one used last comes last, and so is again the one used last.
+            // Reinsert the most recently used entry last, so that it stays so.
             set.places.rotate_left((set.recent + 1) % 2);
             for entry in set.places.into_iter().flatten() {
                 self.put(entry);
@@ -128,7 +128,7 @@ impl Memory {
         }
     }
 
-    /// Puts an entry into a free place of its set, or else into that used less lately.
+    /// Puts an entry into a free place of its set, or else replaces the less recently used one.
     fn put(&mut self, entry: Entry) -> &Arc<Route> {
         let set = self.index(entry.hash);
         self.targets += entry.route.target_count();
@@ -140,7 +140,7 @@ impl Memory {
         &set.places[place].insert(entry).route
     }
 
-    /// How many routes it holds, and how many targets they have.
+    /// The number of cached routes and of their targets.
     #[cfg(test)]
     pub(super) fn size(&self) -> (usize, usize) {
         (self.sets.iter().flat_map(|set| &set.places).flatten().count(), self.targets)
@@ -161,8 +161,8 @@ impl Set {
     }
 }
 
-/// Comparing no bytes takes 20 ns where an empty slice points nowhere and the C library reads it
-/// with a mask, and the default exchange's name is empty.
+/// Compares names, and skips the comparison of empty ones: `memcmp` of no bytes took 20 ns, because
+/// an empty slice's dangling pointer is read with a mask. The default exchange's name is empty.
 fn is_equal(name: &Name, bytes: &[u8]) -> bool {
     let name = name.as_bytes();
     name.len() == bytes.len() && (name.is_empty() || name == bytes)

@@ -1,8 +1,8 @@
-//! From an address to its targets: exchanges, bindings and the patterns that match a subject.
+//! Routing from an address to its targets: exchanges, bindings, and patterns that match a subject.
 //!
-//! The [`Table`] is an immutable snapshot. A writer derives the next one, which costs
-//! O(tokens) because only the path to the change is copied; readers never lock. Each
-//! cell looks up through its own [`Router`], which remembers what it has found.
+//! The [`Table`] is an immutable snapshot. A writer derives the next one, which costs O(tokens)
+//! because only the path to the change is copied; readers never lock. Each cell looks up through
+//! its own [`Router`], which caches routes.
 
 pub mod router;
 mod memory;

@@ -1,26 +1,26 @@
-//! Patterns: the one form that the wildcards of AMQP, NATS and MQTT are parsed into.
+//! Patterns: the one form into which the wildcards of AMQP, NATS and MQTT are parsed.
 //!
-//! A subject is words separated by `.`; an empty subject has no word at all. In MQTT `/`
-//! separates levels: `/` becomes `.` and a `.` within a level becomes `/`, so the two change
-//! places and nothing is lost. Runs of wildcards are kept as ones first, then at most one
-//! many: `#.#` is `#` and `#.*` is `*.#`, which match the same and cannot be tried twice.
+//! A subject is words separated by `.`; an empty subject has no words. MQTT separates levels by
+//! `/`: a `/` becomes `.` and a `.` within a level becomes `/`, so the mapping is reversible. Runs
+//! of wildcards are normalised to all ones and then at most one many: `#.#` is `#`, and `#.*` is
+//! `*.#`. That matches the same subjects, and no two ways lead to one match.
 
 use std::fmt;
 
 use crate::limits::{PATTERN_FLOATING_STEPS_MAX, SUBJECT_BYTES_MAX, SUBJECT_TOKENS_MAX};
 use crate::name::{Name, Printable};
 
-/// The beginning of names that the broker makes.
+/// The prefix of names that the broker generates.
 pub const MADE_PREFIX: &[u8] = b"amq.gen-";
 
-/// How the text of a pattern is to be read.
+/// The syntax of a pattern's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Syntax {
-    /// `*` is one word, `#` any number of them; STOMP uses it too.
+    /// `*` matches one word, `#` any number of words; STOMP uses it too.
     Amqp,
-    /// `*` is one token, a final `>` one or more of them.
+    /// `*` matches one token, a final `>` one or more tokens.
     Nats,
-    /// `+` is one level, a final `#` any number of them.
+    /// `+` matches one level, a final `#` any number of levels.
     Mqtt,
     /// No wildcards: every byte stands for itself.
     Literal,
@@ -33,18 +33,18 @@ pub enum Step<'a> {
     Literal(&'a [u8]),
     /// Exactly one token, whatever it is.
     One,
-    /// Any number of tokens, none included.
+    /// Any number of tokens, including none.
     Many,
 }
 
 /// The pattern of a binding to a topic exchange.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
-    /// The subject if the pattern is literal, else the steps, packed.
+    /// The subject if the pattern is literal, else its packed steps.
     form: Form,
-    /// Whether reserved subjects are hidden from it.
+    /// Whether the pattern does not match reserved subjects.
     is_guarded: bool,
-    /// Whether the text had its wildcards in another order.
+    /// Whether normalising changed the steps as they were written.
     is_normalised: bool,
 }
 
@@ -54,38 +54,38 @@ enum Form {
     Wild(Box<[u8]>),
 }
 
-/// Why a text is not a pattern, or a subject cannot be routed.
+/// The reason why a text is not a valid pattern, or why a subject cannot be routed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PatternError {
     /// The pattern has more bytes than a subject may have.
     TooLong {
-        /// How many it has.
+        /// Its length.
         bytes: usize,
     },
     /// The pattern has more tokens than a subject may have.
     TooManyTokens {
-        /// How many it has.
+        /// The number of tokens.
         tokens: usize,
     },
-    /// NATS: two dots in a row, or a dot at an end.
+    /// NATS: two dots in a row, or a dot at either end.
     EmptyToken(Name),
-    /// MQTT: a filter has at least one character.
+    /// MQTT: a filter needs at least one character.
     Empty,
-    /// NATS `>` or MQTT `#` stands before the end.
+    /// NATS `>` or MQTT `#` before the end.
     ManyBeforeEnd(Name),
     /// MQTT `+` or `#` shares its level with other characters.
     WildcardInLevel(Name),
-    /// Too many words between two `#`.
+    /// Too many words between the first and the last `#`.
     TooManyFloating {
         /// The pattern.
         pattern: Name,
-        /// How many words it has there.
+        /// The number of words.
         steps: usize,
     },
 }
 
 impl Pattern {
-    /// Reads `text` as a pattern of `syntax`.
+    /// Parses `text` as a pattern of `syntax`.
     pub fn parse(syntax: Syntax, text: &Name) -> Result<Pattern, PatternError> {
         check_size(text.as_bytes(), syntax)?;
         match syntax {
@@ -96,27 +96,27 @@ impl Pattern {
         }
     }
 
-    /// Reads a pattern of AMQP or STOMP: `*` is one word, `#` any number of them.
+    /// Parses a pattern of AMQP or STOMP: `*` is one word, `#` any number of words.
     pub fn amqp(text: &[u8]) -> Result<Pattern, PatternError> {
         Pattern::parse(Syntax::Amqp, &Name::new(text))
     }
 
-    /// Reads a pattern of NATS: `*` is one token, a final `>` one or more.
+    /// Parses a pattern of NATS: `*` is one token, a final `>` one or more.
     pub fn nats(text: &[u8]) -> Result<Pattern, PatternError> {
         Pattern::parse(Syntax::Nats, &Name::new(text))
     }
 
-    /// Reads a filter of MQTT: `+` is one level, a final `#` any number of them.
+    /// Parses a topic filter of MQTT: `+` is one level, a final `#` any number of levels.
     pub fn mqtt(text: &[u8]) -> Result<Pattern, PatternError> {
         Pattern::parse(Syntax::Mqtt, &Name::new(text))
     }
 
-    /// A pattern that matches this subject only.
+    /// A pattern that matches only this subject.
     pub fn literal(subject: &[u8]) -> Result<Pattern, PatternError> {
         Pattern::parse(Syntax::Literal, &Name::new(subject))
     }
 
-    /// The one subject it matches, if it has no wildcard.
+    /// The one subject that the pattern matches, if it has no wildcard.
     pub fn subject(&self) -> Option<&Name> {
         match &self.form {
             Form::Literal(subject) => Some(subject),
@@ -124,7 +124,7 @@ impl Pattern {
         }
     }
 
-    /// Its steps, in order.
+    /// The steps in order.
     pub fn steps(&self) -> Vec<Step<'_>> {
         match &self.form {
             Form::Literal(subject) => tokens(subject.as_bytes()).map(Step::Literal).collect(),
@@ -140,12 +140,13 @@ impl Pattern {
         }
     }
 
-    /// Whether reserved subjects are hidden from it: it begins with a wildcard and is not of NATS.
+    /// Whether the pattern does not match reserved subjects: it begins with a wildcard and is not
+    /// of NATS.
     pub fn is_guarded(&self) -> bool {
         self.is_guarded
     }
 
-    /// Whether another text stands for the same steps, so that the steps do not tell the text.
+    /// Whether normalising changed the steps, so that the text cannot be derived from them.
     pub(crate) fn is_normalised(&self) -> bool {
         self.is_normalised
     }
@@ -164,47 +165,48 @@ impl Pattern {
     }
 }
 
-/// The tokens of a subject. An empty subject has none, as in AMQP.
+/// The tokens of a subject. As in AMQP, an empty subject has none.
 pub fn tokens(subject: &[u8]) -> impl Iterator<Item = &[u8]> {
-    // Splitting nothing gives one empty token; taking none of it leaves none.
+    // Splitting an empty slice gives one empty token, which must be dropped.
     let take = if subject.is_empty() { 0 } else { usize::MAX };
     subject.split(|byte| *byte == b'.').take(take)
 }
 
-/// The part of a subject before its last token: empty, or with a dot at its end.
+/// The subject without its last token: empty, or ending with a dot.
 #[inline]
 pub fn stem(subject: &[u8]) -> &[u8] {
     let len = memchr::memrchr(b'.', subject).map_or(0, |dot| dot + 1);
     &subject[..len]
 }
 
-/// Whether patterns that begin with a wildcard must not see this subject.
+/// Whether this subject is hidden from patterns that begin with a wildcard.
 pub fn is_reserved(subject: &[u8]) -> bool {
     is_reply(subject) || subject.starts_with(b"$")
 }
 
-/// Whether no pattern with wildcards matches this subject: it begins as the names that the broker makes, one of which
-/// is a temporary topic's.
+/// Whether this subject is hidden from all patterns with wildcards: it has the prefix of generated
+/// names, such as that of a temporary topic.
 pub fn is_private(subject: &[u8]) -> bool {
     subject.starts_with(MADE_PREFIX)
 }
 
-/// Whether a subject that differs in its last token alone may be private.
+/// Whether a subject that differs only in its last token may be private.
 pub(crate) fn may_be_private(subject: &[u8]) -> bool {
     MADE_PREFIX.starts_with(stem(subject))
 }
 
-/// Whether replies go there, by the convention of NATS clients: it begins with `_INBOX`.
+/// Whether the subject is a reply address by the convention of NATS clients: it begins with
+/// `_INBOX`.
 pub fn is_reply(subject: &[u8]) -> bool {
     tokens(subject).next() == Some(b"_INBOX")
 }
 
-/// Checks that `subject` is not too long, nor has too many tokens for a topic exchange.
+/// Checks the length of `subject`, and its number of tokens, which topic exchanges limit.
 pub fn check_subject(subject: &[u8]) -> Result<(), PatternError> {
     check_size(subject, Syntax::Literal)
 }
 
-/// Checks that `subject` is not too long for any exchange.
+/// Checks the length of `subject`, which all exchanges limit.
 pub fn check_bytes(subject: &[u8]) -> Result<(), PatternError> {
     if subject.len() > SUBJECT_BYTES_MAX {
         return Err(PatternError::TooLong { bytes: subject.len() });
@@ -212,8 +214,8 @@ pub fn check_bytes(subject: &[u8]) -> Result<(), PatternError> {
     Ok(())
 }
 
-/// Whether `pattern` matches `subject`: the plain definition, which the trie is tested against.
-/// Its work is the product of the two lengths.
+/// Whether `pattern` matches `subject`: the plain definition, against which the trie is tested. Its
+/// cost is the product of the two lengths.
 pub fn is_match(pattern: &Pattern, subject: &[u8]) -> bool {
     if pattern.is_guarded && is_reserved(subject) || pattern.subject().is_none() && is_private(subject) {
         return false;
@@ -277,7 +279,7 @@ impl fmt::Display for PatternError {
 
 impl std::error::Error for PatternError {}
 
-/// Shows steps in the syntax of AMQP.
+/// Appends a step in the syntax of AMQP.
 pub(crate) fn push_step(text: &mut Vec<u8>, step: Step<'_>, is_first: bool) {
     if !is_first {
         text.push(b'.');
@@ -299,13 +301,13 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Packed steps, read from the front. A leaf of the trie keeps what is left of them.
+/// An iterator over packed steps. A leaf of the trie stores the remaining ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Steps<'a> {
     packed: &'a [u8],
 }
 
-/// The marks of wildcards, in place of the length of a literal.
+/// Markers of wildcards, in place of a literal's length.
 const ONE: [u8; 2] = [0xff, 0xff];
 const MANY: [u8; 2] = [0xff, 0xfe];
 
@@ -439,7 +441,7 @@ fn parse_mqtt(text: &Name) -> Result<Pattern, PatternError> {
     Ok(Pattern::of_steps(&steps, Syntax::Mqtt, false))
 }
 
-/// The subject of an MQTT topic, and by the same exchange of `/` and `.` the topic of a subject.
+/// Converts an MQTT topic to a subject, and back, by swapping `/` and `.`.
 pub fn mqtt_subject(topic: &[u8]) -> Vec<u8> {
     let swap = |byte: &u8| match byte {
         b'/' => b'.',
@@ -449,7 +451,7 @@ pub fn mqtt_subject(topic: &[u8]) -> Vec<u8> {
     topic.iter().map(swap).collect()
 }
 
-/// Each run of wildcards with its ones first and then at most one many.
+/// Reorders each run of wildcards: all ones first, then at most one many.
 fn normalised<'a>(steps: &[Step<'a>]) -> Vec<Step<'a>> {
     let mut out = Vec::with_capacity(steps.len());
     let mut pending_many = false;
@@ -472,7 +474,7 @@ fn normalised<'a>(steps: &[Step<'a>]) -> Vec<Step<'a>> {
     out
 }
 
-/// How many steps stand between the first and the last many.
+/// The number of steps between the first and the last many.
 fn floating_steps(steps: &[Step<'_>]) -> usize {
     let first = steps.iter().position(|step| *step == Step::Many);
     let last = steps.iter().rposition(|step| *step == Step::Many);

@@ -1,8 +1,9 @@
-//! The view of the routing table that a cell has: the table, and the routes found lately.
+//! A cell's view of the routing table: the table, and a cache of recent routes.
 //!
-//! An address is remembered when it is asked for the second time: the address of a reply is used once, and would only
-//! drive others out. Where the last token of a subject has no part in its route, as behind `_INBOX.x.*`, the route is
-//! remembered without that token. It then serves all subjects that differ in nothing else.
+//! An address is cached when it is looked up for the second time: a reply address is used once, and
+//! would only evict others. If the last token of a subject does not affect its route, as with a
+//! pattern `_INBOX.x.*`, the route is cached under the stem, without that token, and serves all
+//! subjects of this stem.
 
 use std::hash::{BuildHasher, Hasher};
 use std::mem;
@@ -19,47 +20,48 @@ use crate::id::VhostId;
 use crate::limits::{ROUTE_CACHE_ENTRIES_MAX, ROUTE_CACHE_TARGETS_MAX};
 use crate::name::Name;
 
-/// The golden ratio's part of all that a word can count.
+/// 2⁶⁴ divided by the golden ratio.
 const GOLDEN_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Places that note the first request for an address. There are so many that two addresses in turn seldom share one.
+/// Places that note a first look-up; enough that two alternating addresses seldom share one.
 const ASKED_MAX: usize = ROUTE_CACHE_ENTRIES_MAX * 4;
 
-/// The routes that one cell remembers.
+/// The cached routes of one cell.
 #[derive(Debug, Default)]
 pub struct Router {
-    /// Routes of single addresses.
+    /// Routes by address.
     addresses: Memory,
-    /// Routes of all addresses that have the same beginning, up to the last dot, and one token more.
+    /// Routes by stem, each valid for all subjects that add one token to it.
     stems: Memory,
-    /// Parts of the hashes of addresses that were asked for once and are not remembered. Another part of the hash is
-    /// the index. Empty until the first.
+    /// Bits of the hashes of addresses that were looked up once and are not cached, indexed by
+    /// other bits of the hash. Empty until the first look-up.
     asked: Vec<u16>,
-    /// Where `turn` is on its way round, as a fraction of all that a word can count.
+    /// Position of [`Router::turn`] on its way around, as a fraction of 2⁶⁴.
     turn: u64,
-    /// The last route that was not remembered.
+    /// The last route that was not cached.
     passing: Option<Arc<Route>>,
 }
 
-/// A route that was found for an address.
+/// The result of [`Router::way`].
 #[derive(Debug, Clone, Copy)]
 pub struct Way<'r> {
     /// The route.
     pub route: &'r Arc<Route>,
-    /// Whether the address that stands in it is the one asked for. If not, it is one that differs in the
-    /// last token of the subject.
+    /// Whether [`Route::address`] is the requested address. Otherwise it may differ in the last
+    /// token of the subject.
     pub is_own: bool,
 }
 
 impl Router {
-    /// A router that remembers nothing yet.
+    /// A router with an empty cache.
     pub fn new() -> Router {
         Router::default()
     }
 
-    /// The route of a message to `exchange` with `subject`, from memory if the table is the same.
+    /// Returns the route of a message to `exchange` with `subject`, cached if the table has not
+    /// changed.
     ///
-    /// It lends the route, because counting one owner up and down takes longer than the look-up.
+    /// The route is borrowed, because counting an `Arc` up and down takes longer than the look-up.
     #[inline]
     pub fn route(
         &mut self,
@@ -84,8 +86,8 @@ impl Router {
 
     /// Finds the route of a message to `exchange` with `subject`, as [`Router::route`] does.
     ///
-    /// The returned route may belong to another address that leads to the same targets: a route that is asked for
-    /// once is not worth making.
+    /// The returned route may belong to another address that leads to the same targets: building a
+    /// route that is used once is not worth its cost.
     #[inline]
     pub fn way(
         &mut self,
@@ -110,31 +112,31 @@ impl Router {
         Ok(Way { route, is_own: true })
     }
 
-    /// The member of a group of `len` to ask first: an index below `len`, or zero.
+    /// The index of the group member to try first, below `len`; zero if `len` is.
     ///
-    /// All groups share one count, so it must not beat with their messages: of two groups of two, served alternately,
-    /// a plain count would ask but one member each. Steps of the golden ratio visit all members evenly whichever of
-    /// the steps a group sees.
+    /// All groups share one counter, so it must not correlate with their messages: with two groups
+    /// of two, served alternately, a plain count would pick only one member of each. Steps of the
+    /// golden ratio visit all members evenly, whichever of the steps a group sees.
     pub fn turn(&mut self, len: usize) -> usize {
         self.turn = self.turn.wrapping_add(GOLDEN_STEP);
         let index = (u128::from(self.turn) * len as u128) >> u64::BITS;
         usize::try_from(index).unwrap_or(0)
     }
 
-    /// Forgets everything, as after a burst of subjects that do not come again.
+    /// Drops the cache, as after a burst of subjects that do not recur.
     pub fn clear(&mut self) {
         *self = Router::default();
     }
 
-    /// Where the route is of all addresses with this beginning, if they have one.
+    /// Finds the current route of the key's stem, if there is one.
     #[inline(never)]
     fn find_stem(&self, key: &Key<'_>, version: u64) -> Option<Place> {
         pattern::check_bytes(key.subject).ok()?;
         self.stems.find(&stem_of(key)).filter(|place| self.stems.is_current(*place, version))
     }
 
-    /// Asks the table, and remembers its answer for an address that is known. `old` is the index of the answer of an
-    /// older version.
+    /// Looks up the table, and caches the result if the address was asked for before. `old` is the
+    /// entry of an older version.
     #[cold]
     fn look_up(
         &mut self,
@@ -174,7 +176,7 @@ impl Router {
         Ok(self.passing.insert(route))
     }
 
-    /// Tells whether the address was asked for before, and notes that it was.
+    /// Whether the address was looked up before; notes this look-up.
     fn is_asked_again(&mut self, hash: u64) -> bool {
         if self.asked.is_empty() {
             self.asked.resize(ASKED_MAX, 0);
@@ -186,7 +188,7 @@ impl Router {
 
 #[inline(always)]
 fn key<'a>(vhost: VhostId, exchange: &'a [u8], subject: &'a [u8]) -> Key<'a> {
-    // Names that collide cost a miss and nothing more, so this hash needs no secret.
+    // A collision costs only a cache miss, so this hash needs no secret.
     let mut hasher = FixedState::default().build_hasher();
     hasher.write_u32(vhost.0);
     if !exchange.is_empty() {
@@ -196,7 +198,7 @@ fn key<'a>(vhost: VhostId, exchange: &'a [u8], subject: &'a [u8]) -> Key<'a> {
     Key { hash: hasher.finish(), vhost, exchange, subject }
 }
 
-/// The key of all addresses that differ from this one in the last token at most.
+/// The key of the stem, which all addresses share that differ only in the last token.
 #[inline]
 fn stem_of<'a>(address: &Key<'a>) -> Key<'a> {
     key(address.vhost, address.exchange, pattern::stem(address.subject))
@@ -259,7 +261,7 @@ mod tests {
         assert!(Arc::ptr_eq(&second, &route(&mut router, &table, "", "a")));
     }
 
-    /// The targets of an address, and whether the route that was found is its own.
+    /// The number of targets of an address, and whether the returned route is its own.
     fn way(router: &mut Router, table: &Table, subject: &str) -> (usize, bool) {
         let way = router.way(table, VHOST, b"amq.topic", subject.as_bytes(), &NoHeaders).unwrap();
         (way.route.target_count(), way.is_own)
@@ -277,7 +279,7 @@ mod tests {
         bind(&mut table, "service.x.y", 2);
         for (subject, expected) in [
             ("in.x.1", (1, true)),
-            // Asked for a second time, the beginning is remembered.
+            // The second look-up caches the stem.
             ("in.x.2", (1, true)),
             ("in.x.3", (1, false)),
             ("in.x.3", (1, true)),
@@ -304,7 +306,7 @@ mod tests {
         bind(&mut table, "in.*.*", 2);
         assert_eq!(way(&mut router, &table, "in.x.4"), (2, true));
         assert_eq!(way(&mut router, &table, "in.x.5"), (2, false));
-        // One subject is enough for the last token to be asked for.
+        // One literal subject is enough to make the last token matter.
         bind(&mut table, "in.x.y", 3);
         for number in 6..10 {
             assert_eq!(way(&mut router, &table, &format!("in.x.{number}")), (2, true));

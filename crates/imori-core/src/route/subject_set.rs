@@ -1,7 +1,7 @@
-//! Sets of subject patterns that rights are made of: which subjects and patterns they cover or touch.
+//! Sets of subject patterns, from which rights are made.
 //!
-//! A literal subject is looked up in a trie, in time that depends on the subject and not on the number of patterns.
-//! Patterns are compared with each in turn, as that happens once a subscription.
+//! A literal subject is looked up in a trie, in time that depends on the subject and not on the
+//! number of patterns. A pattern is compared with each member in turn, once per subscription.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use hashbrown::HashMap;
 use super::pattern::{Pattern, PatternError, Step, is_match};
 use crate::name::Name;
 
-/// The hasher of tokens, which operators choose.
+/// The hasher of tokens; it needs no secret, because operators choose the tokens.
 type Hasher = foldhash::fast::FixedState;
 
-/// A set of patterns of subjects; each may be for the members of a group alone.
+/// A set of subject patterns, each of which may be limited to members of a group.
 #[derive(Debug, Default)]
 pub struct SubjectSet {
     items: Vec<Item>,
     nodes: Vec<Node>,
-    /// Everything, the empty subject included.
+    /// The pattern `>`, which here includes the empty subject.
     all: Option<End>,
 }
 
@@ -29,14 +29,14 @@ struct Item {
     group: Option<Group>,
 }
 
-/// A group, or all that a pattern matches.
+/// A group name, or a pattern of group names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Group {
     name: Name,
     pattern: Option<Pattern>,
 }
 
-/// A place in the trie: what follows a beginning of patterns.
+/// A node of the trie.
 #[derive(Debug, Default)]
 struct Node {
     literals: HashMap<Box<[u8]>, usize, Hasher>,
@@ -47,21 +47,21 @@ struct Node {
     many: Option<End>,
 }
 
-/// The groups whose patterns end in one place.
+/// The readers to whom the patterns that end in one node apply.
 #[derive(Debug, Default, Clone)]
 struct End {
     is_plain: bool,
     groups: Vec<Group>,
 }
 
-/// The patterns that match something.
+/// The kinds of patterns that matched.
 #[derive(Debug, Default, Clone, Copy)]
 struct Matches {
-    /// One for everybody.
+    /// A pattern that applies to every reader.
     is_plain: bool,
-    /// One for a group.
+    /// A pattern limited to some group.
     has_group: bool,
-    /// One for this group.
+    /// A pattern limited to the reader's own group.
     is_group: bool,
 }
 
@@ -94,11 +94,11 @@ impl Matches {
 }
 
 impl SubjectSet {
-    /// Makes a set of patterns in the syntax of NATS. A group may stand behind a pattern and a space. The pattern `>`
-    /// stands for every subject, the empty one included.
+    /// Builds a set from patterns in the syntax of NATS. A pattern may be followed by a space and a
+    /// group. The pattern `>` matches every subject, including the empty one.
     ///
     /// # Errors
-    /// The first text that is no pattern, and why.
+    /// The first text that is not a pattern, and the reason.
     pub fn new<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<SubjectSet, (&'a str, PatternError)> {
         let mut set = SubjectSet { nodes: vec![Node::default()], ..SubjectSet::default() };
         for text in texts {
@@ -154,39 +154,40 @@ impl SubjectSet {
         found
     }
 
-    /// Says that there are no patterns.
+    /// Whether the set has no patterns.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// How many patterns there are.
+    /// The number of patterns.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Tells whether the patterns allow a subject to a reader, who may be a member of a group. Where patterns name
-    /// groups, they decide for members of any group, as in nats-server.
+    /// Whether the patterns allow a subject to a reader, which may be a member of a group. As in
+    /// nats-server, once a matching pattern names a group, a member needs one that names its own
+    /// group.
     pub fn allows(&self, subject: &[u8], group: Option<&[u8]>) -> bool {
         self.of_subject(subject, group).allow(group)
     }
 
-    /// Tells whether the patterns deny a subject to a reader, who may be a member of a group.
+    /// Whether the patterns deny a subject to a reader, which may be a member of a group.
     #[inline]
     pub fn denies(&self, subject: &[u8], group: Option<&[u8]>) -> bool {
         !self.is_empty() && self.of_subject(subject, group).deny()
     }
 
-    /// Tells whether the patterns allow all that `pattern` matches: one of them has to cover it alone.
+    /// Whether the patterns allow all that `pattern` matches; a single one of them must cover it.
     pub fn allows_all_of(&self, pattern: &Pattern, group: Option<&[u8]>) -> bool {
         self.of_items(group, |item| item.covers(pattern)).allow(group)
     }
 
-    /// Tells whether the patterns deny all that `pattern` matches.
+    /// Whether the patterns deny all that `pattern` matches; a single one of them must cover it.
     pub fn denies_all_of(&self, pattern: &Pattern, group: Option<&[u8]>) -> bool {
         self.of_items(group, |item| item.covers(pattern)).deny()
     }
 
-    /// Tells whether the patterns deny anything that `pattern` matches.
+    /// Whether the patterns deny anything that `pattern` matches.
     pub fn denies_any_of(&self, pattern: &Pattern, group: Option<&[u8]>) -> bool {
         self.of_items(group, |item| item.is_all || overlaps(&item.pattern, pattern)).deny()
     }
@@ -211,7 +212,7 @@ impl SubjectSet {
         matches
     }
 
-    /// Visits each node at most once, and no deeper than the subject has tokens.
+    /// Visits each node at most once, and no deeper than the number of tokens in the subject.
     fn descend(&self, at: usize, rest: Option<&[u8]>, group: Option<&[u8]>, matches: &mut Matches) {
         let Some(node) = self.nodes.get(at) else { return };
         if let Some(many) = &node.many {
@@ -238,25 +239,26 @@ impl SubjectSet {
     }
 }
 
-/// Subjects that a reader does not get.
+/// The subjects that are withheld from a reader.
 #[derive(Debug, Clone)]
 pub struct SubjectFilter {
     denied: Arc<SubjectSet>,
     group: Option<Name>,
-    /// The reader's own pattern matches some of them.
+    /// Whether the reader's own pattern matches some denied subjects.
     is_partial: bool,
-    /// The subject that was decided last, and how: most messages have the subject of the one before.
+    /// The last subject and its verdict, cached because most messages repeat the previous subject.
     last: Option<(Vec<u8>, bool)>,
 }
 
 impl SubjectFilter {
-    /// Keeps what the set denies from a reader of a pattern, who may be a member of a group.
+    /// A filter that withholds what the set denies to a reader of `pattern`, which may be a member
+    /// of a group.
     pub fn new(denied: &Arc<SubjectSet>, pattern: &Pattern, group: Option<&[u8]>) -> SubjectFilter {
         let is_partial = pattern.subject().is_none() && denied.denies_any_of(pattern, group);
         SubjectFilter { denied: Arc::clone(denied), group: group.map(Name::new), is_partial, last: None }
     }
 
-    /// Tells whether the reader does not get a message with this subject, which its pattern matches.
+    /// Whether to withhold a message with this subject, which the reader's pattern matches.
     #[inline]
     pub fn withholds(&mut self, subject: &[u8]) -> bool {
         match &self.last {
@@ -275,7 +277,7 @@ impl SubjectFilter {
         is_denied
     }
 
-    /// Tells whether the reader does not get a message with this subject, whatever its pattern.
+    /// Whether the set denies this subject, whatever the reader's pattern.
     pub fn denies(&self, subject: &[u8]) -> bool {
         self.denied.denies(subject, self.group.as_ref().map(Name::as_bytes))
     }
@@ -292,7 +294,7 @@ impl Matches {
 }
 
 impl Item {
-    /// Tells whether every subject that `other` matches is matched by this.
+    /// Whether this pattern matches every subject that `other` matches.
     fn covers(&self, other: &Pattern) -> bool {
         if self.is_all {
             return true;
@@ -303,7 +305,7 @@ impl Item {
             [steps @ .., Step::Many] => (steps, true),
             steps => (steps, false),
         };
-        // From here on the tokens of `other` may stand anywhere.
+        // From the first many of `other` on, its tokens have no fixed position.
         let fixed = other.iter().position(is_many).unwrap_or(other.len());
         let tokens_min = other.iter().filter(|step| !is_many(step)).count();
         let reaches =
@@ -316,10 +318,10 @@ impl Item {
     }
 }
 
-/// Tells whether some subject is matched by both patterns.
+/// Whether some subject matches both patterns.
 fn overlaps(a: &Pattern, b: &Pattern) -> bool {
     let (a, b) = (a.steps(), b.steps());
-    // `reached[j]`: the steps of `a` so far and the first `j` steps of `b` match some same tokens.
+    // `reached[j]`: the steps of `a` so far and the first `j` steps of `b` match a common subject.
     let mut reached = vec![false; b.len() + 1];
     reached[0] = true;
     let skip_many = |reached: &mut Vec<bool>| {
@@ -334,7 +336,7 @@ fn overlaps(a: &Pattern, b: &Pattern) -> bool {
         let mut next = vec![false; reached.len()];
         for (at, own) in b.iter().enumerate() {
             match (step, own) {
-                // The tokens that `b` has here may be among those of `a`, or there are none.
+                // The many of `a` may cover this step of `b`, or match nothing.
                 (Step::Many, _) => {
                     next[at] |= reached[at];
                     next[at + 1] |= next[at];

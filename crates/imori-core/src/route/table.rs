@@ -1,6 +1,6 @@
-//! The routing table of all vhosts: a snapshot that costs a few counters to copy.
+//! The routing table of all vhosts: a snapshot that is cheap to copy.
 //!
-//! One writer changes a copy and publishes it; whoever holds an older one is not disturbed.
+//! A single writer changes a copy and publishes it; holders of an older snapshot are not disturbed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,63 +22,63 @@ use crate::message::Address;
 use crate::name::Name;
 use crate::policy::Policies;
 
-/// All vhosts with their exchanges, bindings and names of queues.
+/// All vhosts with their exchanges, bindings and queue names.
 #[derive(Debug, Clone)]
 pub struct Table {
     seed: Seed,
     limits: TableLimits,
     version: u64,
-    /// By number: they are few, and every message asks for one.
+    /// Indexed by vhost number: there are few, and every message looks one up.
     vhosts: Arc<Vec<Option<Arc<Vhost>>>>,
 }
 
 /// The result of a removal.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Removal {
-    /// Whether there was anything to remove.
+    /// Whether the object existed.
     pub was_there: bool,
-    /// Exchanges with auto-delete that lost their last binding by it and are gone too.
+    /// Auto-delete exchanges that lost their last binding and were removed as well.
     pub auto_deleted: Vec<AutoDeleted>,
 }
 
-/// Why the table cannot be changed so, or a message not be routed.
+/// The reason why the table refuses a change or cannot route a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RouteError {
     /// The vhost is not in the table.
     NoVhost(VhostId),
     /// The vhost has no such exchange.
     NoExchange(Name),
-    /// Clients cannot publish to this exchange.
+    /// The exchange is internal, so clients cannot publish to it.
     Internal(Name),
-    /// The default exchange is bound to every queue by its name and to nothing else.
+    /// The default exchange cannot be changed: its only bindings are those to every queue by name.
     DefaultExchange,
     /// The name begins with `amq.`.
     Reserved(Name),
-    /// The exchange is there and is of another kind, or has other settings.
+    /// The exchange exists with another kind or other settings.
     Differs {
-        /// The exchange.
+        /// Its name.
         exchange: Name,
-        /// The kind of the exchange.
+        /// Its kind.
         kind: ExchangeKind,
-        /// The settings of its declaration.
+        /// The settings it was declared with.
         settings: Settings,
     },
-    /// The key is no pattern of its protocol, or the subject is none that can be routed.
+    /// The key is not a valid pattern, or the subject cannot be routed.
     Pattern(PatternError),
-    /// `x-match` is not one of its four values.
+    /// `x-match` is none of its four values.
     HeaderMatch,
-    /// The binding has too many arguments.
+    /// The arguments of the binding exceed a limit.
     Arguments(ArgumentsError),
-    /// The vhost has as many as it may have.
+    /// The vhost has reached its limit of such objects.
     Limit {
         /// The kind of object.
         what: &'static str,
-        /// How many.
+        /// The limit.
         max: usize,
     },
 }
 
-/// How many things a vhost may have.
+/// The limits of each vhost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableLimits {
     /// Queues.
@@ -87,7 +87,7 @@ pub struct TableLimits {
     pub bindings_max: usize,
     /// Live subscriptions.
     pub subscriptions_max: usize,
-    /// Subscriptions of the broker itself in each vhost, which take nothing away from clients.
+    /// The broker's own subscriptions in each vhost, which do not count towards the limit.
     pub subscriptions_built_in: usize,
 }
 
@@ -103,23 +103,24 @@ impl Default for TableLimits {
 }
 
 impl Table {
-    /// An empty table. The seed is a secret against names chosen to collide.
+    /// An empty table. The seed is a secret that defends against names chosen to collide.
     pub fn new(seed: Seed, limits: TableLimits) -> Table {
         Table { seed, limits, version: 0, vhosts: Arc::default() }
     }
 
-    /// Sets other limits; a vhost that has more keeps it.
+    /// Changes the limits; a vhost that is above them keeps what it has.
     pub fn limit(&mut self, limits: TableLimits) {
         self.limits = limits;
         self.version += 1;
     }
 
-    /// A number that each change makes larger.
+    /// The version, which each change increases.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Adds a vhost of this name with the default exchange and those that are always there; says whether it is new.
+    /// Adds a vhost with the default exchange and the other predeclared ones; returns whether it is
+    /// new.
     pub fn add_vhost(&mut self, id: VhostId, name: Name) -> bool {
         let place = id.0 as usize;
         let vhosts = Arc::make_mut(&mut self.vhosts);
@@ -134,23 +135,23 @@ impl Table {
         true
     }
 
-    /// All vhosts with their names, by rising number.
+    /// All vhosts with their names, in ascending order of number.
     pub fn vhosts(&self) -> impl Iterator<Item = (VhostId, &Name)> {
         let numbered = (0..).map(VhostId).zip(self.vhosts.iter());
         numbered.filter_map(|(id, vhost)| vhost.as_ref().map(|vhost| (id, vhost.name())))
     }
 
-    /// The vhost of this name, which a client enters.
+    /// The vhost of this name.
     pub fn vhost_named(&self, name: &[u8]) -> Option<VhostId> {
         self.vhosts().find(|(_, known)| known.as_bytes() == name).map(|(id, _)| id)
     }
 
-    /// The name of a vhost, if there is such a vhost.
+    /// The name of a vhost, if it exists.
     pub fn vhost_name(&self, id: VhostId) -> Option<&Name> {
         self.known(id).map(Vhost::name)
     }
 
-    /// Takes out a vhost with all it has; says whether it was there.
+    /// Removes a vhost with everything in it; returns whether it existed.
     pub fn remove_vhost(&mut self, id: VhostId) -> bool {
         let vhost = Arc::make_mut(&mut self.vhosts).get_mut(id.0 as usize);
         let removed = vhost.and_then(Option::take).is_some();
@@ -163,8 +164,8 @@ impl Table {
         self.known(vhost).map(|vhost| vhost.policies().clone()).unwrap_or_default()
     }
 
-    /// Lets these policies act on the exchanges of a vhost, and on all that is declared there from now on; says whether
-    /// the vhost is there.
+    /// Replaces the policies of a vhost, for its exchanges and for everything declared there from
+    /// now on; returns whether the vhost exists.
     pub fn set_policies(&mut self, vhost: VhostId, policies: Policies) -> bool {
         let seed = self.seed;
         let Ok(vhost) = self.vhost_mut(vhost) else { return false };
@@ -173,7 +174,7 @@ impl Table {
         true
     }
 
-    /// Adds an exchange; says whether it is new. Declaring it again as it is changes nothing.
+    /// Adds an exchange; returns whether it is new. An equal redeclaration changes nothing.
     pub fn declare_exchange(
         &mut self,
         vhost: VhostId,
@@ -202,7 +203,7 @@ impl Table {
         Ok(true)
     }
 
-    /// Takes out an exchange with the bindings from and to it.
+    /// Removes an exchange and the bindings from and to it.
     pub fn delete_exchange(&mut self, vhost: VhostId, name: &[u8]) -> Result<Removal, RouteError> {
         if name.is_empty() {
             return Err(RouteError::DefaultExchange);
@@ -227,7 +228,8 @@ impl Table {
         self.known(vhost).into_iter().flat_map(Vhost::exchanges)
     }
 
-    /// Gives a queue its name; says whether that is new. A name that is taken keeps its queue.
+    /// Registers a queue under its name; returns whether the name was free. A name that is taken
+    /// keeps its queue.
     pub fn add_queue(&mut self, vhost: VhostId, name: &[u8], id: QueueId) -> Result<bool, RouteError> {
         let seed = self.seed;
         let known = self.vhost(vhost)?;
@@ -240,7 +242,7 @@ impl Table {
         Ok(true)
     }
 
-    /// Takes out the name of a queue and all bindings to it.
+    /// Removes the name of a queue and all bindings to it.
     pub fn remove_queue(&mut self, vhost: VhostId, name: &[u8]) -> Result<Removal, RouteError> {
         let seed = self.seed;
         let mut removal = Removal::default();
@@ -259,12 +261,12 @@ impl Table {
         self.known(vhost).into_iter().flat_map(Vhost::queues)
     }
 
-    /// How many queues a vhost has.
+    /// The number of queues in a vhost.
     pub fn queue_count(&self, vhost: VhostId) -> usize {
         self.known(vhost).map_or(0, Vhost::queue_count)
     }
 
-    /// Adds a binding; says whether it is new.
+    /// Adds a binding; returns whether it is new.
     pub fn bind(
         &mut self,
         vhost: VhostId,
@@ -292,7 +294,8 @@ impl Table {
         Ok(is_new)
     }
 
-    /// Tells whether a queue or an exchange is bound to `exchange` exactly so. Of live subscriptions it knows nothing.
+    /// Whether exactly this binding of a queue or an exchange exists. Live subscriptions are not
+    /// found.
     pub fn has_binding(
         &self,
         vhost: VhostId,
@@ -305,7 +308,7 @@ impl Table {
         known.is_some_and(|vhost| vhost.has_binding(self.seed, exchange, key, arguments, target))
     }
 
-    /// Takes a binding out.
+    /// Removes a binding.
     pub fn unbind(
         &mut self,
         vhost: VhostId,
@@ -324,7 +327,7 @@ impl Table {
         Ok(removal)
     }
 
-    /// Where a message to `exchange` with `subject` goes. The headers are read only if an
+    /// Finds the targets of a message to `exchange` with `subject`. The headers are read only if an
     /// exchange routes by them.
     pub fn route(
         &self,
@@ -336,11 +339,11 @@ impl Table {
         self.route_known(vhost, exchange, subject, headers, None)
     }
 
-    /// The targets of an address to which the broker itself publishes, as it does dead letters: an
-    /// internal exchange takes those.
+    /// Finds the targets of an address to which the broker itself publishes, for example a dead
+    /// letter. An internal exchange accepts such a message.
     ///
     /// # Errors
-    /// As [`Table::route`], but for [`RouteError::Internal`].
+    /// As [`Table::route`], except [`RouteError::Internal`].
     pub fn route_from_broker(
         &self,
         vhost: VhostId,
@@ -353,8 +356,8 @@ impl Table {
         self.follow_from(vhost, exchange, subject, headers, None)
     }
 
-    /// Finds the route of an address as [`Table::route`] does. The caller passes the address if it has it already,
-    /// which saves an allocation.
+    /// Finds the route of an address as [`Table::route`] does. A caller that already has the
+    /// address passes it, which saves an allocation.
     pub(super) fn route_known(
         &self,
         vhost: VhostId,
@@ -450,7 +453,7 @@ fn known_exchange<'a>(seed: Seed, vhost: &'a Vhost, name: &[u8]) -> Result<&'a E
     vhost.exchange(seed, name).ok_or_else(|| RouteError::NoExchange(Name::new(name)))
 }
 
-/// Checks that both ends of a binding are there and may have one.
+/// Checks that both ends of a binding exist and are not the default exchange.
 fn check_ends(seed: Seed, vhost: &Vhost, exchange: &[u8], target: &Target) -> Result<(), RouteError> {
     let ends =
         [Some(exchange), if let Target::Exchange(name) = target { Some(name.as_bytes()) } else { None }];

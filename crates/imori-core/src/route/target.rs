@@ -1,4 +1,4 @@
-//! Where a message goes: the target of one binding, and the route of one address.
+//! The destinations of messages: the target of one binding, and the route of one address.
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,7 +16,7 @@ pub enum Target {
     Exchange(Name),
     /// A live subscription: nothing stored, nothing settled.
     Subscription(Reader),
-    /// A live subscription whose group receives each message once.
+    /// A live subscription in a group, of which only one member receives each message.
     Member {
         /// The name the members share.
         group: Name,
@@ -25,7 +25,7 @@ pub enum Target {
     },
 }
 
-/// The members of one group that matched an address: one of them receives.
+/// The members of one group that match an address; one of them receives the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
     /// The name the members share.
@@ -37,30 +37,31 @@ pub struct Group {
 /// All targets of one address, each once and in the order of their ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// The address this is the route of.
+    /// The address that this route belongs to.
     pub address: Arc<Address>,
-    /// Queues that each take the message.
+    /// The queues, each of which takes the message.
     pub queues: Vec<QueueId>,
-    /// Live subscriptions that each receive it.
+    /// The live subscriptions, each of which receives it.
     pub subscriptions: Vec<Reader>,
-    /// Groups of which one member each receives it.
+    /// The groups, one member of each of which receives it.
     pub groups: Vec<Group>,
-    /// Whether every message to the address takes this route; not so if headers decided.
+    /// Whether every message to the address takes this route; false if headers decided.
     pub is_cacheable: bool,
-    /// Whether the last token of the subject had a part in it. If not, all subjects that differ in nothing
-    /// else go the same way.
+    /// Whether the last token of the subject affected the route. If not, the route is the same for
+    /// all subjects that differ only in that token.
     pub asks_last: bool,
-    /// The durability plan of the queues, once somebody has asked them. A queue never changes its part.
+    /// The durability plan, filled once the queues have been asked. A queue's part in it never
+    /// changes.
     pub durability: OnceLock<Box<DurabilityPlan>>,
 }
 
 impl Route {
-    /// Whether there is nobody to route to.
+    /// Whether there are no targets.
     pub fn is_empty(&self) -> bool {
         self.queues.is_empty() && self.subscriptions.is_empty() && self.groups.is_empty()
     }
 
-    /// The route of a message that goes to several addresses: the targets of all, each once.
+    /// The route of a message with several addresses: the union of their targets.
     pub fn together(address: Arc<Address>, routes: &[Arc<Route>]) -> Route {
         let mut found = Found { is_cacheable: false, asks_last: true, ..Found::new() };
         for route in routes {
@@ -75,7 +76,7 @@ impl Route {
         found.into_route(address)
     }
 
-    /// The route with those of its live readers alone that are `wanted`.
+    /// A copy of the route that keeps only the live readers for which `wanted` is true.
     pub(crate) fn only_to(&self, wanted: impl Fn(&Reader) -> bool) -> Route {
         let mut route = Route { durability: OnceLock::new(), ..self.clone() };
         route.subscriptions.retain(&wanted);
@@ -84,7 +85,8 @@ impl Route {
         route
     }
 
-    /// Splits the route in two: the first half of the queues, and all else. `None` where there are not two queues.
+    /// Splits the route: one with the first half of the queues, one with all the rest. `None` if
+    /// there are fewer than two queues.
     pub fn halves(&self) -> Option<(Route, Route)> {
         let half = self.queues.len() / 2;
         if half == 0 {
@@ -102,14 +104,14 @@ impl Route {
         Some((queues_only, Route { queues: last.to_vec(), durability: OnceLock::new(), ..self.clone() }))
     }
 
-    /// How many queues and readers it names.
+    /// The number of queues and readers.
     pub fn target_count(&self) -> usize {
         let members: usize = self.groups.iter().map(|group| group.members.len()).sum();
         self.queues.len() + self.subscriptions.len() + members
     }
 }
 
-/// Targets as they are found, some of them more than once.
+/// Targets as they are found, with duplicates.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) queues: Vec<QueueId>,
@@ -130,8 +132,8 @@ impl Found {
         }
     }
 
-    /// Makes a route of what was found. Sorting drops repetitions, makes the order depend on the
-    /// targets only, and puts the readers of one connection next to each other.
+    /// Builds a route from the found targets. Sorting removes duplicates, makes the order depend on
+    /// the targets only, and puts the readers of one connection next to each other.
     pub(crate) fn into_route(self, address: Arc<Address>) -> Route {
         let Found { mut queues, mut subscriptions, mut members, is_cacheable, asks_last } = self;
         queues.sort_unstable();

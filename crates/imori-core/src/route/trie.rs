@@ -1,9 +1,9 @@
 //! The bindings of a topic exchange: one trie for the wildcards of all protocols.
 //!
-//! Patterns without wildcards are found by hash. The others hang in a
-//! trie of their steps, in which a step that nothing shares keeps the rest of its pattern in one
-//! leaf. What follows a pattern's last many has one place in a subject, counted from the end;
-//! what stands between two manys is looked for at every token, and limited at the bind.
+//! Patterns without wildcards are found by hash. The others form a trie of their steps, in which
+//! the remaining steps of a pattern that no other shares are packed into one leaf. The steps behind
+//! the last many of a pattern have a fixed position, counted from the end of the subject. The steps
+//! between two manys are tried at every token, so their number is limited when binding.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -17,19 +17,19 @@ use super::literals::{Literals, Look};
 use super::pattern::{self, Pattern, Step, Steps};
 use crate::name::Name;
 
-/// Patterns and the bindings that have them.
+/// Patterns and their bindings.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Trie {
-    /// Patterns that match one subject, by that subject.
+    /// Patterns without wildcards, by subject.
     subjects: Literals,
-    /// Patterns with wildcards that see every subject.
+    /// Patterns with wildcards that match reserved subjects too.
     open: Fork,
-    /// Patterns with wildcards that do not see reserved subjects.
+    /// Patterns with wildcards that do not match reserved subjects.
     guarded: Fork,
 }
 
 impl Trie {
-    /// Adds a binding; says whether it is new.
+    /// Adds a binding; returns whether it is new.
     pub(crate) fn insert(&mut self, seed: Seed, pattern: &Pattern, bound: Bound) -> bool {
         match (pattern.subject(), pattern.wild_steps()) {
             (_, Some(steps)) => self.root_mut(pattern).place(seed, steps).insert(seed, bound),
@@ -38,7 +38,7 @@ impl Trie {
         }
     }
 
-    /// Takes a binding out; says whether it was there.
+    /// Removes a binding; returns whether it was present.
     pub(crate) fn remove(&mut self, seed: Seed, pattern: &Pattern, bound: &Bound) -> bool {
         if let Some(steps) = pattern.wild_steps() {
             return self.root_mut(pattern).remove(seed, steps, bound).is_some();
@@ -46,12 +46,12 @@ impl Trie {
         pattern.subject().is_some_and(|subject| self.subjects.remove(seed, subject, bound))
     }
 
-    /// Whether no binding is left.
+    /// Whether there are no bindings.
     pub(crate) fn is_empty(&self) -> bool {
         self.subjects.is_empty() && self.open.is_empty() && self.guarded.is_empty()
     }
 
-    /// Calls `found` with the bindings of each pattern that matches `subject`, each once.
+    /// Calls `found` once with the bindings of each pattern that matches `subject`.
     pub(crate) fn matches(&self, seed: Seed, subject: &[u8], found: &mut dyn FnMut(&Targets)) -> Looks {
         let Look { targets, asks_last } = self.subjects.get(seed, subject);
         targets.into_iter().for_each(&mut *found);
@@ -70,7 +70,7 @@ impl Trie {
         if !pattern::is_reserved(subject) {
             walk.fork(&self.guarded, 0);
         }
-        // The only token of a subject is also the one by which it is reserved.
+        // A single token is also the first one, which decides whether the subject is reserved.
         walk.looks.asks_last |= tokens.len() < 2 || pattern::may_be_private(subject);
         walk.looks
     }
@@ -90,48 +90,48 @@ impl Trie {
     }
 }
 
-/// The effort of a match, and whether it depended on the last token.
+/// The cost of a match, and whether the last token affected it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Looks {
-    /// How many nodes and tokens.
+    /// The number of nodes and tokens visited.
     pub(crate) count: usize,
-    /// Whether the last token was compared with anything. If not, every subject that differs in nothing
-    /// else is matched in the same steps, and so by the same patterns.
+    /// Whether the last token was compared with anything. If not, the same patterns match all
+    /// subjects that differ only in that token.
     pub(crate) asks_last: bool,
 }
 
-/// The rest of the patterns behind one step.
+/// The remaining steps of the patterns that share a prefix.
 #[derive(Debug, Clone)]
 enum Branch {
     Leaf(Arc<Leaf>),
     Fork(Arc<Fork>),
 }
 
-/// The rest of one pattern that shares no further step with another.
+/// The remaining steps of one pattern, which it shares with no other.
 #[derive(Debug, Clone)]
 struct Leaf {
     rest: Box<[u8]>,
     targets: Targets,
 }
 
-/// Where patterns part.
+/// A node at which patterns diverge.
 #[derive(Debug, Default, Clone)]
 struct Fork {
-    /// Bindings whose pattern ends here.
+    /// Bindings with a pattern that ends here.
     here: Targets,
     literals: Hamt<Name, Branch>,
     one: Option<Branch>,
     many: Option<Arc<Many>>,
 }
 
-/// The rest of the patterns behind a many.
+/// The steps of patterns behind a many.
 #[derive(Debug, Default, Clone)]
 struct Many {
-    /// Bindings whose pattern ends here: they match whatever comes.
+    /// Bindings with a pattern that ends here; they match any remaining tokens.
     here: Targets,
-    /// Rests without a many, by the number of their steps: they match the end of the subject.
+    /// Remaining steps without a many, by their number; they match the end of the subject.
     tails: Vec<(usize, Branch)>,
-    /// Rests with another many: they may begin anywhere.
+    /// Remaining steps with another many; they may start at any token.
     floating: Option<Branch>,
 }
 
@@ -140,7 +140,7 @@ impl Branch {
         Branch::Leaf(Arc::new(Leaf { rest: Box::from(rest.packed()), targets: Targets::None }))
     }
 
-    /// The place of the pattern that goes on with `rest`, made if it is not there.
+    /// The bindings of the pattern that continues with `rest`; creates its node if missing.
     fn place(&mut self, seed: Seed, rest: Steps<'_>) -> &mut Targets {
         if let Branch::Leaf(leaf) = self
             && *leaf.rest != *rest.packed()
@@ -153,7 +153,7 @@ impl Branch {
         }
     }
 
-    /// Makes a fork of a leaf.
+    /// Turns a leaf into a fork.
     fn split(&mut self, seed: Seed) {
         if let Branch::Leaf(leaf) = mem::replace(self, Branch::Fork(Arc::default())) {
             let leaf = Arc::unwrap_or_clone(leaf);
@@ -163,7 +163,7 @@ impl Branch {
         }
     }
 
-    /// Takes a binding out. None: it was not there; else whether nothing is left.
+    /// Removes a binding: `None` if it was not present, else whether the branch is now empty.
     fn remove(&mut self, seed: Seed, rest: Steps<'_>, bound: &Bound) -> Option<bool> {
         match self {
             Branch::Leaf(leaf) if *leaf.rest != *rest.packed() => None,
@@ -312,31 +312,31 @@ fn visit_all(targets: &Targets, key: &[Vec<u8>], visit: &mut dyn FnMut(Binding<'
     }
 }
 
-/// A token of the subject and its hash, made when a level of the trie first asks for it.
+/// A token of the subject, with its hash, which is computed on first use.
 struct Token<'a> {
     bytes: &'a [u8],
     hash: OnceCell<u64>,
 }
 
-/// One subject on its way through the trie.
+/// The state of matching one subject.
 struct Walk<'a> {
     seed: Seed,
     tokens: &'a [Token<'a>],
     found: &'a mut dyn FnMut(&Targets),
-    /// Whether a many has been passed after which another one comes.
+    /// Whether the walk is between two manys of a pattern.
     is_floating: bool,
-    /// Manys and leaves below such a many that are settled: the first time they are reached
-    /// leaves them the most of the subject, so that a second time adds nothing.
+    /// Addresses of the manys and leaves visited while floating. The first visit leaves the longest
+    /// rest of the subject, so another visit would find nothing new.
     seen: BTreeSet<usize>,
     looks: Looks,
 }
 
-/// How a leaf's rest compares with the end of the subject.
+/// The result of comparing a leaf's steps with the rest of the subject.
 enum Outcome {
-    /// The rest was refused before its first many.
+    /// A step before the leaf's first many did not match.
     Refused,
     Matched,
-    /// The rest was refused after a many, so that any later token would be refused too.
+    /// The steps after a many did not match, so starting at a later token would not match either.
     RefusedForGood,
 }
 
@@ -378,7 +378,7 @@ impl Walk<'_> {
         for (len, branch) in &many.tails {
             match self.tokens.len().checked_sub(*len) {
                 Some(start) if start >= at => self.branch(branch, start),
-                // The tails are sorted: the others are longer still.
+                // The tails are sorted by length: the remaining ones are longer still.
                 _ => break,
             }
         }
@@ -424,7 +424,7 @@ impl Walk<'_> {
         if at == self.tokens.len() { Outcome::Matched } else { Outcome::Refused }
     }
 
-    /// Whether what follows a many matches the subject from any token at or after `at`.
+    /// Whether the steps behind a many match the subject from any token at or after `at`.
     fn after_many(&mut self, rest: Steps<'_>, mut at: usize) -> bool {
         if rest.packed().is_empty() {
             return true;
@@ -435,7 +435,7 @@ impl Walk<'_> {
         let Some(end) = self.tokens.len().checked_sub(last.len()) else {
             return false;
         };
-        // Each part takes the first place it finds: that leaves the most to the next.
+        // The leftmost match of each part leaves the most tokens to the next.
         for part in parts {
             let mut places = at..(end + 1).saturating_sub(part.len());
             match places.find(|start| self.agree(part, *start)) {
@@ -462,7 +462,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Notes that a token is compared.
+    /// Records that the token at `at` is compared.
     fn asked(&mut self, at: usize) {
         self.looks.asks_last |= at + 1 == self.tokens.len();
     }

@@ -1,7 +1,7 @@
 //! The routing of one vhost: its exchanges, the names of its queues, and its bindings.
 //!
-//! Bindings to queues and exchanges are also kept by target, so that deleting one finds them. Live subscriptions are
-//! not: their connection knows them.
+//! Bindings to queues and exchanges are also indexed by target, so that deleting a target finds
+//! them. Live subscriptions are not: their connection knows them.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::id::QueueId;
 use crate::name::Name;
 use crate::policy::Policies;
 
-/// The exchanges that every vhost has beside the default one.
+/// The exchanges that every vhost has besides the default one.
 const PREDECLARED: [(&str, ExchangeKind); 5] = [
     ("amq.direct", ExchangeKind::Direct),
     ("amq.fanout", ExchangeKind::Fanout),
@@ -29,7 +29,7 @@ pub(crate) struct Vhost {
     name: Name,
     exchanges: Hamt<Name, Arc<Exchange>>,
     queues: Hamt<Name, QueueId>,
-    /// For each queue and exchange, the bindings that lead to it.
+    /// The bindings to each queue and exchange, by target.
     incoming: Hamt<Target, Hamt<Incoming, ()>>,
     bindings: usize,
     subscriptions: usize,
@@ -88,7 +88,7 @@ impl Vhost {
         &self.policies
     }
 
-    /// Lets these policies act on its exchanges from now on.
+    /// Replaces the policies that act on the exchanges.
     pub(crate) fn set_policies(&mut self, seed: Seed, policies: Policies) {
         self.policies = policies;
         let of = |exchange: &Arc<Exchange>| {
@@ -119,17 +119,17 @@ impl Vhost {
         self.queues.insert(seed, name, id);
     }
 
-    /// How many bindings lead to queues and exchanges.
+    /// The number of bindings to queues and exchanges.
     pub(crate) fn binding_count(&self) -> usize {
         self.bindings
     }
 
-    /// How many bindings are live subscriptions.
+    /// The number of live subscriptions.
     pub(crate) fn subscription_count(&self) -> usize {
         self.subscriptions
     }
 
-    /// Adds a binding to an exchange that exists; says whether it is new.
+    /// Adds a binding to an existing exchange; returns whether it is new.
     pub(crate) fn bind(
         &mut self,
         seed: Seed,
@@ -162,7 +162,7 @@ impl Vhost {
         Ok(true)
     }
 
-    /// Tells whether a queue or an exchange is bound exactly so.
+    /// Whether exactly this binding of a queue or an exchange exists.
     pub(crate) fn has_binding(
         &self,
         seed: Seed,
@@ -176,8 +176,8 @@ impl Vhost {
         self.incoming.get(seed, target).is_some_and(|known| known.get(seed, &incoming).is_some())
     }
 
-    /// Takes a binding out; says whether it was there. Exchanges that go with it are added to
-    /// `auto_deleted`.
+    /// Removes a binding; returns whether it was present. Exchanges that are auto-deleted with it
+    /// are appended to `auto_deleted`.
     pub(crate) fn unbind(
         &mut self,
         seed: Seed,
@@ -187,8 +187,8 @@ impl Vhost {
         target: &Target,
         auto_deleted: &mut Vec<AutoDeleted>,
     ) -> Result<bool, KeyError> {
-        // Two syntaxes may write one pattern. A binding of one is not removed through the other, so that the target,
-        // the store and this table agree.
+        // Two syntaxes may write the same pattern. A binding made in one is not removed through the
+        // other, so that target, store and this table agree.
         if !is_live(target) && !self.has_binding(seed, exchange, key, arguments, target) {
             return Ok(false);
         }
@@ -216,7 +216,7 @@ impl Vhost {
         Ok(true)
     }
 
-    /// Takes out a queue and the bindings to it.
+    /// Removes a queue and the bindings to it.
     pub(crate) fn remove_queue(
         &mut self,
         seed: Seed,
@@ -232,7 +232,7 @@ impl Vhost {
         true
     }
 
-    /// Takes out an exchange with the bindings from and to it.
+    /// Removes an exchange and the bindings from and to it.
     pub(crate) fn remove_exchange(
         &mut self,
         seed: Seed,
@@ -244,12 +244,12 @@ impl Vhost {
         };
         let mut removed = Vec::new();
         self.remove_all(seed, vec![exchange.name().clone()], &mut removed);
-        // The first to go is the one asked for.
+        // The first one removed is the exchange itself.
         auto_deleted.extend(removed.into_iter().skip(1));
         true
     }
 
-    /// Removes exchanges, and those with auto-delete that lose their last binding by it, and so on.
+    /// Removes exchanges and, transitively, those with auto-delete that lose their last binding.
     fn remove_all(&mut self, seed: Seed, names: Vec<Name>, removed: &mut Vec<AutoDeleted>) {
         let mut pending = names;
         while let Some(name) = pending.pop() {
@@ -263,7 +263,7 @@ impl Vhost {
         }
     }
 
-    /// Forgets the bindings from an exchange that is no more.
+    /// Forgets the bindings from a removed exchange.
     fn forget_outgoing(&mut self, seed: Seed, exchange: &Exchange) {
         let mut targets: Vec<Target> = Vec::new();
         exchange.for_each_binding(&mut |binding| {
@@ -300,7 +300,8 @@ impl Vhost {
         }
     }
 
-    /// Takes out all bindings to `target`; gives the exchanges that should go with them.
+    /// Removes all bindings to `target`; returns the auto-delete exchanges that are left without
+    /// any.
     fn unbind_target(&mut self, seed: Seed, target: &Target) -> Vec<Name> {
         let Some(known) = self.incoming.get(seed, target).cloned() else {
             return Vec::new();
@@ -311,7 +312,7 @@ impl Vhost {
             let Some(source) = self.exchanges.get_mut(seed, &incoming.exchange).map(Arc::make_mut) else {
                 continue;
             };
-            // The key was accepted when it was bound.
+            // The key was validated when it was bound.
             if let Ok(true) = source.unbind(seed, &incoming.key, &incoming.arguments, target) {
                 self.bindings -= 1;
                 if source.is_empty() && source.settings().is_auto_delete {

@@ -52,7 +52,7 @@ fn amqp_wildcards() {
             ("a*", "ab", false),
             ("a*", "a*", true),
             ("a#.b", "a#.b", true),
-            // Names that the broker makes.
+            // Names that the broker generates.
             ("amq.gen-x", "amq.gen-x", true),
             ("amq.*", "amq.gen-x", false),
             ("#", "amq.gen-x", false),

@@ -194,7 +194,7 @@ fn the_alternate_takes_what_no_binding_takes() {
     ] {
         assert_eq!(queues(&table, name, subject), expected, "{name} {subject}");
     }
-    // Bound to an exchange that takes it no further is taken, too.
+    // A binding to an exchange that routes no further still counts as taking the message.
     bind(&mut table, "first", "c", &exchange("loop"));
     assert_eq!(queues(&table, "first", "c"), []);
 }
@@ -255,7 +255,7 @@ fn a_route_says_whether_the_last_token_had_a_part_in_it() {
         bind(&mut table, "amq.topic", text, &queue(1));
     }
     for (name, subject, expected) in [
-        // `in.*.x.y` goes on, which is seen only behind the `x`.
+        // `in.*.x.y` makes the last token matter only behind the `x`.
         ("amq.topic", "in.x.1", true),
         ("amq.topic", "on.x.1", false),
         ("amq.topic", "on.x.x", false),
@@ -459,7 +459,7 @@ proptest! {
     }
 }
 
-/// Tells whether NATS matches a pattern to a subject, token by token, from the texts alone.
+/// Whether a NATS pattern matches a subject: token by token, from the texts alone.
 fn nats_matches(pattern: &str, subject: &str) -> bool {
     let (patterns, subjects): (Vec<_>, Vec<_>) = (pattern.split('.').collect(), subject.split('.').collect());
     for (at, wanted) in patterns.iter().enumerate() {
@@ -473,7 +473,7 @@ fn nats_matches(pattern: &str, subject: &str) -> bool {
     patterns.len() == subjects.len()
 }
 
-/// The targets of a subject, by the plain definition.
+/// The targets of a subject by the plain definition.
 fn named(bound: &[(String, Target)], subject: &str) -> Vec<Target> {
     let matching = bound.iter().filter(|(pattern, _)| nats_matches(pattern, subject));
     let mut targets: Vec<Target> = matching.map(|(_, target)| target.clone()).collect();
@@ -482,7 +482,7 @@ fn named(bound: &[(String, Target)], subject: &str) -> Vec<Target> {
     targets
 }
 
-/// The targets of a route, in the order of `named`.
+/// The targets of a route, in the same order as `named`.
 fn targets(route: &Route) -> Vec<Target> {
     let queues = route.queues.iter().copied().map(Target::Queue);
     let subscriptions = route.subscriptions.iter().copied().map(Target::Subscription);
@@ -492,7 +492,7 @@ fn targets(route: &Route) -> Vec<Target> {
     queues.chain(subscriptions).chain(members).collect()
 }
 
-/// Few tokens, so that patterns share steps and match often; some look like wildcards and are none.
+/// Few tokens, so that patterns share steps and match often; some only look like wildcards.
 fn nats_pattern() -> impl Strategy<Value = String> {
     let token = prop::sample::select(&["a", "b", "*", "*", "a*", ">b", "#", "_INBOX", "$x"][..]);
     (prop::collection::vec(token, 0..5), any::<bool>()).prop_map(|(mut tokens, goes_on)| {
@@ -508,7 +508,7 @@ fn nats_subject() -> impl Strategy<Value = String> {
     prop::collection::vec(token, 1..6).prop_map(|tokens| tokens.join("."))
 }
 
-/// A reader or a member of one of two groups, or a queue; small numbers, so that many bindings share one.
+/// A reader, a member of a group, or a queue; small numbers, so that many bindings share one.
 fn any_target() -> impl Strategy<Value = Target> {
     (0..4_u32, 0..4_u8).prop_map(|(slot, kind)| match kind {
         0 => queue(slot),
@@ -527,7 +527,7 @@ proptest! {
         subjects in prop::collection::vec(nats_subject(), 1..8),
     ) {
         let mut table = table();
-        // It lives through all changes, so that what it remembers has to be of this table.
+        // One router for all changes, so that a stale cache entry would be noticed.
         let (mut router, mut used_once) = (Router::new(), 0);
         let mut bound: Vec<(String, Target)> = Vec::new();
         let nothing = Arguments::default();
@@ -551,7 +551,7 @@ proptest! {
                 let expected = named(&bound, subject);
                 let route = route(&table, "amq.topic", subject);
                 prop_assert_eq!(targets(&route), expected.clone(), "{} among {:?}", subject, bound);
-                // Subjects that come again, and some with the same beginning that come once.
+                // Subjects that recur, and some with the same stem that are used once.
                 let stem = subject.rfind('.').map_or("", |dot| &subject[..=dot]);
                 let once = |number: usize| format!("{stem}once{number}");
                 used_once += 2;
@@ -561,7 +561,7 @@ proptest! {
                     prop_assert_eq!(way.is_own, way.route.address.subject == Name::from(&*subject));
                     prop_assert!(way.is_own || !route.asks_last);
                 }
-                // And one that comes once itself, after others with its beginning.
+                // A router to which the subject itself is new, after others with its stem.
                 let mut fresh = Router::new();
                 for other in [once(used_once - 1), once(used_once)] {
                     fresh.way(&table, VHOST, b"amq.topic", other.as_bytes(), &NoHeaders).unwrap();
@@ -600,7 +600,7 @@ fn a_binding_is_known_by_key_arguments_and_target() {
         ]
     };
     assert_eq!(all(&table), [true, true, false, false, false, false, false, false]);
-    // What was bound in one syntax is not unbound in another that writes the same pattern.
+    // A binding made in one syntax is not removed in another that writes the same pattern.
     assert!(!table.unbind(VHOST, b"amq.topic", &nats, &none, &one).unwrap().was_there);
     assert!(!table.unbind(VHOST, b"amq.headers", &amqp, &none, &one).unwrap().was_there);
     assert_eq!(all(&table)[..2], [true, true]);

@@ -13,13 +13,13 @@ fn bound(number: u32) -> Bound {
     Bound::new(&Target::Queue(QueueId { slot: number, generation: 0 }), None, &Arguments::default())
 }
 
-/// The numbers of the bindings found, and how many looks it took.
+/// The numbers of the bindings found, and the number of looks.
 fn found(trie: &Trie, subject: &str) -> (Vec<u32>, usize) {
     let (numbers, looks) = looked_at(trie, subject);
     (numbers, looks.count)
 }
 
-/// The numbers of the bindings found, and what was looked at.
+/// The numbers of the bindings found, and the looks.
 fn looked_at(trie: &Trie, subject: &str) -> (Vec<u32>, Looks) {
     let mut numbers = Vec::new();
     let looks = trie.matches(SEED, subject.as_bytes(), &mut |targets| {
@@ -126,7 +126,8 @@ proptest! {
         trie.insert(SEED, &pattern, bound(0));
         let (_, looks) = found(&trie, &subject);
         prop_assert!(looks <= 4 * len + 4, "{looks} looks for {pattern} in {len} tokens");
-        // When nothing is packed into a leaf, there are two patterns, and each costs as much at most.
+        // With a neighbour nothing is packed into a leaf, and each of the two patterns may cost as
+        // much.
         if let Some(neighbour) = neighbour(&pattern) {
             trie.insert(SEED, &neighbour, bound(1));
         }
@@ -135,7 +136,7 @@ proptest! {
     }
 }
 
-/// Patterns of an attacker: long, and all of them of words that the subject has.
+/// Patterns of an attacker: long, and made only of words that the subject has.
 fn any_long_pattern() -> impl Strategy<Value = Pattern> {
     let word = prop::sample::select(&["a", "a", "b", "*", "#"][..]);
     let ends = (prop::collection::vec(word.clone(), 0..60), prop::collection::vec(word.clone(), 0..60));
@@ -148,8 +149,8 @@ fn any_long_pattern() -> impl Strategy<Value = Pattern> {
     })
 }
 
-/// A pattern with the same steps and a token more that no subject has, so that it forks the
-/// last leaf on the way.
+/// The pattern with one more token, which no subject has, so that the last leaf of the path is
+/// split.
 fn neighbour(pattern: &Pattern) -> Option<Pattern> {
     Pattern::amqp(format!("{pattern}.zzz").as_bytes()).ok()
 }
