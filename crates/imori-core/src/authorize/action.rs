@@ -1,54 +1,54 @@
-//! Actions of clients and what they are done to.
+//! Actions of clients, and the objects they act on.
 
 use std::fmt;
 
 use crate::name::Printable;
 use crate::route::BindingKey;
 
-/// An action of a client that needs permission.
+/// An action that needs a right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// Enter a vhost.
     Enter,
-    /// Publish to an exchange with a subject.
+    /// Publish a subject to an exchange.
     Publish,
-    /// Answer to an inbox.
+    /// Send a reply to an inbox.
     Reply,
-    /// Publish the answer to a message that the client received.
+    /// Publish an answer to a message that the client received.
     Answer,
-    /// Have an inbox.
+    /// Own an inbox.
     Receive,
     /// Read from a queue.
     Consume,
-    /// Read what is published to an exchange with subjects that match a pattern.
+    /// Read messages published to an exchange with subjects that match a pattern.
     Subscribe,
-    /// Bind a queue or an exchange to an exchange, or unbind it: the end to which messages come.
+    /// Bind or unbind a queue or an exchange as the destination of a binding.
     Bind,
-    /// Bind something to an exchange, or unbind it: the end from which messages come.
+    /// Bind or unbind an exchange as the source of a binding.
     BindTo,
-    /// Let messages with any subject go on to an exchange: dead letters, and messages without a receiver.
+    /// Make an exchange the target of dead letters or unroutable messages, with any subject.
     Forward,
-    /// Let messages of a queue or an exchange go on elsewhere.
+    /// Have dead letters or unroutable messages of a queue or an exchange forwarded.
     ForwardFrom,
-    /// Declare a queue or an exchange, whether or not it is there.
+    /// Declare a queue or an exchange, whether or not it exists.
     Declare,
-    /// Declare a queue under a name that the broker makes.
+    /// Declare a queue under a name that the broker generates.
     DeclareUnnamed,
-    /// Make a queue or an exchange that is not there.
+    /// Create a queue or an exchange that does not exist.
     Create,
     /// Delete a queue or an exchange.
     Delete,
-    /// Drop what waits in a queue.
+    /// Drop the ready messages of a queue.
     Purge,
-    /// Ask whether a queue or an exchange is there, and what it has.
+    /// Ask whether a queue or an exchange exists, and for its properties.
     Inspect,
-    /// Accept, release or reject.
+    /// Accept, release or reject a delivery.
     Settle,
     /// Use the admin API.
     Manage,
-    /// See what others do: all vhosts, connections and numbers.
+    /// See everything: all vhosts, connections and statistics.
     Monitor,
-    /// Set policies of a vhost.
+    /// Set the policies of a vhost.
     SetPolicy,
     /// Administer users, vhosts, rights and the broker.
     Administer,
@@ -98,7 +98,8 @@ pub enum Object<'a> {
         exchange: &'a [u8],
         /// The subject.
         subject: &'a [u8],
-        /// The exchange is of the kind topic. False will do where [`Identity::is_limited_by_key`] says so.
+        /// Whether the exchange is a topic exchange. May be false unless
+        /// [`Identity::is_limited_by_key`] is true.
         ///
         /// [`Identity::is_limited_by_key`]: super::Identity::is_limited_by_key
         is_topic: bool,
@@ -109,9 +110,9 @@ pub enum Object<'a> {
         exchange: &'a [u8],
         /// The pattern, as the key of a binding.
         key: &'a BindingKey,
-        /// The group among whose members messages are shared.
+        /// The group that shares the messages, if any.
         group: Option<&'a [u8]>,
-        /// As that of [`Object::Subject`].
+        /// As in [`Object::Subject`].
         is_topic: bool,
     },
     /// A queue.

@@ -1,4 +1,4 @@
-//! The decision.
+//! The authorization decision.
 
 use super::action::{Action, Object};
 use super::grants::Tag;
@@ -11,19 +11,19 @@ use crate::message::{DEFAULT_EXCHANGE, TOPIC_EXCHANGE};
 use crate::responses::Responses;
 use crate::route::{BindingKey, SubjectFilter};
 
-/// Names that clients do not give to things of their own (SECURITY AUTH-05).
+/// Prefixes that clients cannot give to their own objects (SECURITY AUTH-05).
 const RESERVED: [&[u8]; 2] = [b"amq.", b"imori."];
 
-/// Tells whether a name begins as those do which the broker gives (SECURITY AUTH-05).
+/// Whether a name has a prefix that is reserved for the broker (SECURITY AUTH-05).
 pub fn is_reserved(name: &[u8]) -> bool {
     RESERVED.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Decides whether `identity` may do `action` to `object` in `vhost`. Every way into the broker and
-/// out of it passes here.
+/// Decides whether `identity` may do `action` to `object` in `vhost`. Everything that enters or
+/// leaves the broker passes here.
 ///
 /// # Errors
-/// The reason, in words for the client.
+/// The reason, worded for the client.
 #[inline]
 pub fn authorize(
     identity: &Identity,
@@ -34,8 +34,9 @@ pub fn authorize(
     if is_always_allowed(identity, action) { Ok(()) } else { decide(identity, action, vhost, object) }
 }
 
-/// Tells whether `identity` may do `action` to any object: it has all of messaging, and the action is not judged by the
-/// name of its object. For most users a message then costs this one test, and nothing is asked about its object.
+/// Whether `identity` may do `action` to any object: it has all messaging rights, and the action
+/// does not depend on the object's name. For most users this one test is the whole cost per
+/// message.
 #[inline]
 pub(crate) fn is_always_allowed(identity: &Identity, action: Action) -> bool {
     let is_judged_by_name = matches!(action, Action::Create | Action::Delete);
@@ -43,10 +44,10 @@ pub(crate) fn is_always_allowed(identity: &Identity, action: Action) -> bool {
     !is_judged_by_name && !is_for_roles && identity.rights.are_everywhere()
 }
 
-/// Decides for all others.
+/// Decides for identities with limited rights, and for actions that depend on names or tags.
 #[inline(never)]
 fn decide(identity: &Identity, action: Action, vhost: VhostId, object: Object<'_>) -> Result<(), Refusal> {
-    // A queue with such a name is one that the broker named for a client, who may delete it.
+    // The broker named such a queue for a client, which may delete it.
     if let (Action::Create, Object::Queue(name)) | (Action::Create | Action::Delete, Object::Exchange(name)) =
         (action, object)
         && is_reserved(name)
@@ -82,19 +83,19 @@ fn decide(identity: &Identity, action: Action, vhost: VhostId, object: Object<'_
 /// The right that an action needs.
 #[derive(Debug, Clone, Copy)]
 enum Right {
-    /// An entry for the vhost.
+    /// Entry to the vhost.
     Entry,
-    /// An entry for the vhost, and a right to the object.
+    /// Entry to the vhost, and this right to the object.
     Access(Access),
-    /// An entry for the vhost, and any right to the object, if that is a queue.
+    /// Entry to the vhost, and any right to the object if it is a queue.
     Any,
-    /// An entry for the vhost, and the right to answer.
+    /// Entry to the vhost, and the right to answer.
     Answer,
-    /// One of these tags, and if so said an entry for the vhost.
+    /// One of these tags, plus entry to the vhost if the flag is set.
     Tags(&'static [Tag], bool),
 }
 
-/// The table of rights, as RabbitMQ has them.
+/// The right that each action needs, as in RabbitMQ.
 #[inline]
 fn right(action: Action) -> Right {
     match action {
@@ -130,7 +131,8 @@ fn decide_role(
     Err(Refusal::outside(&identity.user, action, object))
 }
 
-/// Tells whether a user has any right to a queue. RabbitMQ lets every user of the vhost look for it.
+/// Whether the user has any right to a queue. Stricter than RabbitMQ, where every user of the vhost
+/// may look up a queue.
 fn is_any_allowed(rights: &VhostRights, object: Object<'_>) -> bool {
     let any = [Access::Configure, Access::Write, Access::Read];
     !matches!(object, Object::Queue(_)) || any.into_iter().any(|access| is_allowed(rights, access, object))
@@ -148,14 +150,15 @@ fn is_allowed(rights: &VhostRights, access: Access, object: Object<'_>) -> bool 
         Object::Exchange(name)
         | Object::Subject { exchange: name, .. }
         | Object::Pattern { exchange: name, .. } => rule.has_exchange(name),
-        // Inboxes are reached by the default exchange.
+        // Inboxes are reached through the default exchange.
         Object::Inbox => rule.has_exchange(DEFAULT_EXCHANGE),
         Object::Vhost | Object::Broker => true,
     }
 }
 
-/// Tells whether answers to messages may go to an object. Who sent the message chose the place: an inbox, or a subject
-/// where subjects are limited. As in nats-server not even a deny keeps answers from it.
+/// Whether answers may go to this object. The sender of the original message chose it: an inbox, or
+/// a subject of the exchange where subjects are limited. As in nats-server, a deny does not block
+/// answers.
 fn may_answer(rights: &VhostRights, object: Object<'_>) -> bool {
     let may_answer = rights.subjects.as_ref().is_some_and(|subjects| subjects.responses.is_some());
     may_answer
@@ -171,7 +174,7 @@ fn may_answer(rights: &VhostRights, object: Object<'_>) -> bool {
         }
 }
 
-/// Decides by the routing keys of the object, for a user who has the right to the exchange.
+/// Decides by routing key, for a user who has the right to the exchange.
 #[inline]
 fn is_key_allowed(rights: &VhostRights, (access, action): (Access, Action), object: Object<'_>) -> bool {
     match (access, object) {
@@ -181,7 +184,7 @@ fn is_key_allowed(rights: &VhostRights, (access, action): (Access, Action), obje
             topic.is_none_or(|topic| topic.may_write(subject))
                 && subjects.is_none_or(|subjects| subjects.may_publish(subject))
         }
-        // Whatever comes that way has any key, and the exchange may be of any kind by then.
+        // Forwarded messages may have any key, and by then the exchange may be of any kind.
         (Access::Write, Object::Exchange(exchange)) => {
             let subjects = rights.subjects.as_ref().filter(|_| exchange == TOPIC_EXCHANGE);
             rights.topic(exchange).is_none_or(TopicRight::may_write_all)
@@ -198,8 +201,8 @@ fn is_key_allowed(rights: &VhostRights, (access, action): (Access, Action), obje
     }
 }
 
-/// The filter of a live subscription of `identity`, who is denied some subjects: those that its pattern matches, or
-/// that come to it with another (SECURITY AUTH-03).
+/// The filter that withholds denied subjects from a live subscription of `identity`, whether its
+/// pattern matches them or messages arrive with another subject (SECURITY AUTH-03).
 pub fn filter(
     identity: &Identity,
     vhost: VhostId,
@@ -212,7 +215,7 @@ pub fn filter(
     subjects.filter(key, group)
 }
 
-/// How `identity` may answer the messages that it receives, where that is a right of its own.
+/// The limits on answers of `identity` to messages it receives, if answering is a separate right.
 pub fn responses(identity: &Identity, vhost: VhostId) -> Option<Responses> {
     let Extent::Some(rights) = identity.rights.in_vhost(vhost) else { return None };
     rights.subjects.as_ref()?.responses

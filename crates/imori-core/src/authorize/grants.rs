@@ -3,67 +3,69 @@
 use crate::name::Name;
 use crate::responses::Responses;
 
-/// The rights of a user in one vhost, as in RabbitMQ. An expression is searched for in the name of a queue or an
-/// exchange, so that `a` matches `banana`; an empty one matches the empty name alone. The default exchange is
-/// called `amq.default`.
+/// The rights of a user in one vhost, as in RabbitMQ. Each expression is searched for in the name
+/// of a queue or an exchange, so that `a` matches `banana`; an empty one matches only the empty
+/// name. The default exchange is called `amq.default`.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Grants {
-    /// A regular expression: names that may be declared and deleted.
+    /// A regular expression for names that the user may declare and delete.
     pub configure: String,
-    /// A regular expression: names that messages may be sent to.
+    /// A regular expression for names that the user may send messages to.
     pub write: String,
-    /// A regular expression: names that messages may be received from.
+    /// A regular expression for names that the user may receive messages from.
     pub read: String,
-    /// Rights by routing key, at most one an exchange. Exchanges of other kinds than topic, and those without a grant,
-    /// are not limited by routing key.
+    /// Rights by routing key, at most one per exchange. They do not limit exchanges of other kinds
+    /// than topic, nor exchanges without a grant.
     pub topics: Vec<TopicGrant>,
-    /// Rights by subject in the exchange `amq.topic`, as in nats-server. `None` limits nothing.
+    /// Rights by subject in the exchange `amq.topic`, as in nats-server; `None` sets no limit.
     pub subjects: Option<SubjectGrants>,
 }
 
-/// The rights of a user to routing keys of one topic exchange. In the expressions `{username}`, `{vhost}` and
-/// `{client_id}` stand for the names of the client, as values.
+/// The rights of a user to routing keys of one topic exchange. In the expressions `{username}`,
+/// `{vhost}` and `{client_id}` are replaced by the client's names, matched literally.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopicGrant {
     /// The exchange.
     pub exchange: Name,
-    /// A regular expression: routing keys that may be published to.
+    /// A regular expression for routing keys that the user may publish to.
     pub write: String,
-    /// A regular expression: binding keys that may be bound or subscribed to, written as AMQP writes patterns.
+    /// A regular expression for binding keys, in AMQP's syntax, that the user may bind or subscribe
+    /// to.
     pub read: String,
 }
 
 /// The rights of a user to subjects, as in nats-server. A deny beats an allow.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct SubjectGrants {
-    /// Subjects that may be published to.
+    /// Subjects that the user may publish to.
     pub publish: AllowDeny,
-    /// Subjects that may be subscribed to. An item may name a group behind a space, as in `orders.> workers`; it is
-    /// for members of that group alone, and the group may have wildcards.
+    /// Subjects that the user may subscribe to. An item may name a group after a space, as in
+    /// `orders.> workers`; it then applies only to members of that group. The group may have
+    /// wildcards.
     pub subscribe: AllowDeny,
-    /// The right to answer whoever sends this user a message with a reply subject.
+    /// The right to answer received messages that have a reply subject.
     pub responses: Option<Responses>,
 }
 
-/// Patterns of subjects, with `*` for one token and a final `>` for one or more.
+/// Subject patterns, with `*` for one token and a final `>` for one or more.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct AllowDeny {
-    /// Patterns that are allowed; `None` allows all.
+    /// Allowed patterns; `None` allows all.
     pub allow: Option<Vec<String>>,
-    /// Patterns that are denied, whatever is allowed.
+    /// Denied patterns, which take precedence.
     pub deny: Vec<String>,
 }
 
-/// A role of a user towards the admin API, as in RabbitMQ.
+/// A role of a user in the admin API, as in RabbitMQ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tag {
-    /// May administer the broker, and do what all others may.
+    /// Administers the broker, and may do everything that the other tags allow.
     Administrator,
-    /// May see what all vhosts and connections do.
+    /// Sees the activity of all vhosts and connections.
     Monitoring,
-    /// May set policies in vhosts that it may enter.
+    /// Sets policies in vhosts that the user may enter.
     Policymaker,
-    /// May use the admin API for its own.
+    /// Uses the admin API for the user's own vhosts and connections.
     Management,
 }
 
@@ -71,7 +73,7 @@ impl Tag {
     /// Every tag.
     pub const ALL: [Tag; 4] = [Tag::Administrator, Tag::Monitoring, Tag::Policymaker, Tag::Management];
 
-    /// The tag's name, as RabbitMQ writes it.
+    /// The name of the tag, as in RabbitMQ.
     pub fn name(self) -> &'static str {
         match self {
             Tag::Administrator => "administrator",
@@ -81,7 +83,7 @@ impl Tag {
         }
     }
 
-    /// The tag of this name.
+    /// The tag with this name.
     pub fn named(name: &str) -> Option<Tag> {
         Tag::ALL.into_iter().find(|tag| tag.name() == name)
     }
@@ -95,13 +97,13 @@ impl Tags {
     /// No tag.
     pub const NONE: Tags = Tags(0);
 
-    /// These tags and one more.
+    /// The set with `tag` added.
     #[must_use]
     pub fn with(self, tag: Tag) -> Tags {
         Tags(self.0 | 1 << tag as u8)
     }
 
-    /// Says that the tag is among them.
+    /// Whether the set contains `tag`.
     pub fn has(self, tag: Tag) -> bool {
         self.0 & 1 << tag as u8 != 0
     }

@@ -1,5 +1,5 @@
-//! Rights by routing key: those to a topic exchange by expression, as in RabbitMQ, and those to subjects of the exchange
-//! `amq.topic`, as in nats-server.
+//! Rights by routing key: to a topic exchange by regular expression, as in RabbitMQ, and to
+//! subjects of the exchange `amq.topic`, as in nats-server.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use crate::responses::Responses;
 use crate::route::pattern::push_step;
 use crate::route::{BindingKey, Pattern, PatternError, SubjectFilter, SubjectSet, Syntax};
 
-/// A fault in one grant.
+/// The fault in an invalid grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum GrantFault {
-    /// A text is no regular expression.
+    /// A text is not a valid regular expression.
     Expression(ExpressionError),
-    /// A text is no pattern of subjects.
+    /// A text is not a valid subject pattern.
     Pattern(String, PatternError),
-    /// There are more than this.
+    /// There are more than this many.
     TooMany(usize),
-    /// There are two for one exchange.
+    /// There are two for the same exchange.
     Twice,
 }
 
@@ -30,7 +30,7 @@ impl From<ExpressionError> for GrantFault {
     }
 }
 
-/// The variables of topic rights.
+/// The variables in topic rights.
 const USERNAME: &str = "{username}";
 const VHOST: &str = "{vhost}";
 const CLIENT_ID: &str = "{client_id}";
@@ -43,12 +43,12 @@ pub(super) struct TopicRight {
     read: KeyExpression,
 }
 
-/// An expression over routing keys.
+/// An expression for routing keys.
 #[derive(Debug, Clone)]
 struct KeyExpression {
-    /// The text with all variables but that of the client, where it has that.
+    /// The text with all variables but `{client_id}` replaced, if it contains that one.
     template: Option<Arc<str>>,
-    /// None matches nothing: a client chose a name with which it is too large.
+    /// `None` matches nothing: with the client's id inserted, the expression is too large.
     expression: Option<Expression>,
 }
 
@@ -61,35 +61,35 @@ impl TopicRight {
         })
     }
 
-    /// Tells whether a routing key may be published to.
+    /// Whether the user may publish to this routing key.
     #[inline]
     pub(super) fn may_write(&self, key: &[u8]) -> bool {
         self.write.is_match(key)
     }
 
-    /// Tells whether all routing keys may be published to.
+    /// Whether the user may publish to all routing keys.
     pub(super) fn may_write_all(&self) -> bool {
         matches!(self.write.expression, Some(Expression::All))
     }
 
-    /// Tells whether a binding key may be bound: its text as AMQP writes it is compared, as in RabbitMQ.
+    /// Whether the user may bind this key. Its text in AMQP's syntax is compared, as in RabbitMQ.
     pub(super) fn may_read(&self, key: &BindingKey) -> bool {
         match key.syntax {
             Syntax::Amqp | Syntax::Literal => self.read.is_match(key.text.as_bytes()),
             Syntax::Nats | Syntax::Mqtt => {
-                // A text that is no pattern is refused as such where it is bound.
+                // Binding refuses an invalid pattern with a better error.
                 let Ok(pattern) = Pattern::parse(key.syntax, &key.text) else { return true };
                 self.read.is_match(&amqp_text(key, &pattern))
             }
         }
     }
 
-    /// Says that the client's own name is in it.
+    /// Whether the right contains `{client_id}`.
     pub(super) fn names_client(&self) -> bool {
         self.write.template.is_some() || self.read.template.is_some()
     }
 
-    /// This right for a client with a name of its own.
+    /// The right with `{client_id}` replaced.
     pub(super) fn for_client(&self, client: &[u8]) -> TopicRight {
         TopicRight {
             exchange: self.exchange.clone(),
@@ -99,7 +99,7 @@ impl TopicRight {
     }
 }
 
-/// The pattern as AMQP writes it. A final `>` of NATS is `#` there, which is how rights for AMQP name it.
+/// The pattern in AMQP's syntax. A final `>` of NATS becomes `#`, as rights for AMQP are written.
 fn amqp_text(key: &BindingKey, pattern: &Pattern) -> Vec<u8> {
     let mut text = Vec::with_capacity(key.text.as_bytes().len());
     if let (Syntax::Nats, Some(begin)) = (key.syntax, key.text.as_bytes().strip_suffix(b">"))
@@ -117,12 +117,13 @@ fn amqp_text(key: &BindingKey, pattern: &Pattern) -> Vec<u8> {
 
 impl KeyExpression {
     fn new(template: &str, user: &Name, vhost: &Name) -> Result<KeyExpression, ExpressionError> {
-        // A variable is as good as a word, so that a fault is found at its place in the text as it was given.
+        // Check the text with words in place of variables, so that the position of a fault is
+        // right.
         let as_words = [USERNAME, VHOST, CLIENT_ID].iter().fold(String::from(template), |text, variable| {
             text.replace(variable, &"x".repeat(variable.len()))
         });
         Expression::new(&as_words).map_err(|error| error.of(template))?;
-        // SECURITY AUTH-04: the names are values.
+        // SECURITY AUTH-04: the names are inserted as literal values.
         let text = template.replace(VHOST, &escaped(vhost.as_bytes()));
         let text = text.replace(USERNAME, &escaped(user.as_bytes()));
         let expression = Expression::compile(&text.replace(CLIENT_ID, &escaped(CLIENT_ID.as_bytes())));
@@ -143,13 +144,13 @@ impl KeyExpression {
     }
 }
 
-/// A value as an expression that matches it alone.
+/// An expression that matches exactly this value.
 fn escaped(value: &[u8]) -> String {
     let mut out = String::with_capacity(value.len());
     for byte in value {
         match byte {
             b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'_' => out.push(char::from(*byte)),
-            // Whatever mode the expression is in, this is one byte.
+            // One byte in Unicode mode as well.
             _ => out.push_str(&format!("(?-u:\\x{byte:02x})")),
         }
     }
@@ -166,7 +167,7 @@ pub(super) struct SubjectRights {
 
 #[derive(Debug, Clone)]
 struct SubjectRule {
-    /// None allows all.
+    /// `None` allows all subjects.
     allow: Option<Arc<SubjectSet>>,
     deny: Arc<SubjectSet>,
 }
@@ -174,7 +175,8 @@ struct SubjectRule {
 impl SubjectRights {
     pub(super) fn new(grants: &SubjectGrants) -> Result<SubjectRights, (&'static str, GrantFault)> {
         let mut publish = SubjectRule::new(&grants.publish, ["`publish.allow`", "`publish.deny`"])?;
-        // As in nats-server: who may answer, and is told nothing else, publishes nothing else.
+        // As in nats-server: the right to answer, without an allow list, permits no other
+        // publishing.
         if grants.responses.is_some() && publish.allow.is_none() {
             publish.allow = Some(Arc::default());
         }
@@ -182,23 +184,24 @@ impl SubjectRights {
         Ok(SubjectRights { publish, subscribe, responses: grants.responses })
     }
 
-    /// Tells whether a subject may be published to.
+    /// Whether the user may publish to this subject.
     #[inline]
     pub(super) fn may_publish(&self, subject: &[u8]) -> bool {
         self.publish.allow.as_ref().is_none_or(|allow| allow.allows(subject, None))
             && !self.publish.deny.denies(subject, None)
     }
 
-    /// Tells whether all subjects may be published to.
+    /// Whether the user may publish to all subjects.
     pub(super) fn may_publish_all(&self) -> bool {
         self.publish.allow.is_none() && self.publish.deny.is_empty()
     }
 
-    /// Tells whether a pattern may be subscribed to: something allows all of it, and nothing denies all of it. With
-    /// `keeps` nothing may deny any of it, as what is received is kept where no filter is.
+    /// Whether the user may subscribe to a pattern: it must be allowed as a whole and not be denied
+    /// as a whole. With `keeps` no part may be denied, because messages are stored where no filter
+    /// applies.
     pub(super) fn may_subscribe(&self, key: &BindingKey, group: Option<&[u8]>, keeps: bool) -> bool {
         let SubjectRule { allow, deny } = &self.subscribe;
-        // A text that is no pattern is refused as such where it is bound.
+        // Binding refuses an invalid pattern with a better error.
         let Ok(pattern) = Pattern::parse(key.syntax, &key.text) else { return true };
         let is_denied = match keeps {
             true => deny.denies_any_of(&pattern, group),
@@ -207,7 +210,7 @@ impl SubjectRights {
         !is_denied && allow.as_ref().is_none_or(|allow| allow.allows_all_of(&pattern, group))
     }
 
-    /// The filter of a subscription, where anything is denied (SECURITY AUTH-03).
+    /// The filter of a subscription, if any subject is denied (SECURITY AUTH-03).
     pub(super) fn filter(&self, key: &BindingKey, group: Option<&[u8]>) -> Option<SubjectFilter> {
         let deny = &self.subscribe.deny;
         if deny.is_empty() {

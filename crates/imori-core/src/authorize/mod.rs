@@ -1,7 +1,8 @@
-//! Decides who may do what; nothing else in the broker does.
+//! Decides whether a client may do something; no other part of the broker does.
 //!
-//! A user's rights are compiled once, from grants, and shared by all connections of that user. They are the same for
-//! every protocol: a protocol names an action and its object, and never reads a right.
+//! The rights of a user are compiled once, from grants, and shared by all connections of that user.
+//! They are the same for every protocol: a protocol names an action and its object, and never reads
+//! a right.
 
 mod decide;
 mod identity;

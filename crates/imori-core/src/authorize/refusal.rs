@@ -1,4 +1,4 @@
-//! Why something is not allowed.
+//! Refusals: the reason why an action is not allowed.
 
 use std::fmt;
 
@@ -9,11 +9,11 @@ use crate::name::{Name, Printable};
 /// The three rights to queues and exchanges, as in RabbitMQ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Access {
-    /// To declare and delete.
+    /// To declare and delete an object.
     Configure,
-    /// To send messages to.
+    /// To send messages to it.
     Write,
-    /// To receive messages from.
+    /// To receive messages from it.
     Read,
 }
 
@@ -27,7 +27,7 @@ impl fmt::Display for Access {
     }
 }
 
-/// Why something is not allowed.
+/// The reason why an action is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     user: Name,
@@ -40,13 +40,13 @@ pub struct Refusal {
 pub enum Cause {
     /// The user lacks a right to a queue or an exchange.
     Access(Access, Resource),
-    /// The name is one that clients do not give.
+    /// The name is reserved for the broker.
     Reserved,
-    /// The user may not enter the vhost, or has no tag that allows it.
+    /// The user may not enter the vhost, or lacks the necessary tag.
     Outside,
 }
 
-/// A thing that rights are about.
+/// An object to which rights apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resource {
     /// A queue.
@@ -63,7 +63,7 @@ pub enum Resource {
 }
 
 impl Refusal {
-    /// The user lacks the right to the object, or as `is_key` says to the key of an exchange.
+    /// The user lacks the right to the object, or, with `is_key`, to the key in the exchange.
     #[cold]
     pub(super) fn access(
         user: &Name,
@@ -87,7 +87,7 @@ impl Refusal {
         Refusal { user: user.clone(), reason, cause: Cause::Access(access, resource) }
     }
 
-    /// The user is not in the vhost, or has not the tag.
+    /// The user may not enter the vhost, or lacks the tag.
     #[cold]
     pub(super) fn outside(user: &Name, action: Action, object: Object<'_>) -> Refusal {
         let reason = format!("user `{user}` may not {action} {object}; ask for the right to");
@@ -109,7 +109,7 @@ impl Refusal {
         &self.user
     }
 
-    /// The rule that refused, for a protocol that has words of its own for it.
+    /// The rule that refused, for protocols with their own wording.
     pub fn cause(&self) -> &Cause {
         &self.cause
     }
@@ -123,7 +123,7 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// The name of an exchange as rights and refusals have it: the default one has a name there.
+/// The name of an exchange in rights and refusals, where the default exchange has one.
 #[inline]
 fn shown(exchange: &[u8]) -> &[u8] {
     if exchange.is_empty() { DEFAULT_NAME } else { exchange }

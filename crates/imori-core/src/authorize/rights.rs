@@ -11,7 +11,8 @@ use crate::message::{DEFAULT_EXCHANGE, TOPIC_EXCHANGE};
 use crate::name::{Name, Printable};
 use crate::time::Time;
 
-/// The rights of a user, compiled from grants. All connections of the user share them; a change makes new ones.
+/// The rights of a user, compiled from grants and shared by all connections of the user. They are
+/// replaced as a whole when they change.
 #[derive(Debug)]
 pub struct Rights {
     tags: Tags,
@@ -24,7 +25,7 @@ pub struct Rights {
 enum Scope {
     /// All messaging in every vhost.
     Everywhere,
-    /// These vhosts, by rising id.
+    /// These vhosts, in ascending order of id.
     Vhosts(Box<[VhostRights]>),
 }
 
@@ -35,12 +36,12 @@ pub(super) struct VhostRights {
     pub(super) configure: NameRule,
     pub(super) write: NameRule,
     pub(super) read: NameRule,
-    /// By exchange, in the order of names.
+    /// Sorted by exchange name.
     pub(super) topics: Box<[TopicRight]>,
     pub(super) subjects: Option<SubjectRights>,
 }
 
-/// An expression over names, with what it says of the exchanges that most messages go to.
+/// An expression for names, with its result for the most used exchanges precomputed.
 #[derive(Debug, Clone)]
 pub(super) struct NameRule {
     expression: Expression,
@@ -58,13 +59,13 @@ impl NameRule {
         Ok(NameRule { has_topic: has(TOPIC_EXCHANGE), has_default: has(DEFAULT_NAME), expression })
     }
 
-    /// Tells whether a queue has a name that matches.
+    /// Whether the name of a queue matches.
     #[inline]
     pub(super) fn has_queue(&self, name: &[u8]) -> bool {
         self.expression.is_match(name)
     }
 
-    /// Tells whether an exchange has a name that matches.
+    /// Whether the name of an exchange matches.
     #[inline]
     pub(super) fn has_exchange(&self, name: &[u8]) -> bool {
         match name {
@@ -75,22 +76,22 @@ impl NameRule {
     }
 }
 
-/// How far a user may go in a vhost.
+/// The extent of a user's rights in a vhost.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Extent<'a> {
-    /// Not in.
+    /// The user may not enter the vhost.
     Nothing,
-    /// As far as these say.
+    /// The user has limited rights.
     Some(&'a VhostRights),
-    /// Everywhere.
+    /// The user has all messaging rights.
     All,
 }
 
-/// Why grants are not rights.
+/// The first grant that is invalid, and its fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RightsError {
     vhost: Name,
-    /// The grant, by the name of its field.
+    /// The name of the grant's field.
     grant: String,
     fault: GrantFault,
 }
@@ -119,11 +120,12 @@ impl std::error::Error for RightsError {
 }
 
 impl Rights {
-    /// Compiles the rights of a user from tags and the grants in each vhost that the user may enter. Of two
-    /// entries for one vhost the first counts.
+    /// Compiles the rights of a user from tags and the grants in each vhost that the user may
+    /// enter. The first of two entries for one vhost counts.
     ///
     /// # Errors
-    /// The first grant that is no regular expression or no pattern, or is larger than `limits.rs` allows.
+    /// The first grant that is not a valid expression or pattern, or exceeds a limit of
+    /// `limits.rs`.
     pub fn new<'a>(
         user: &Name,
         tags: Tags,
@@ -153,12 +155,12 @@ impl Rights {
         Rights { tags: Tags::NONE, scope: Scope::Everywhere, home: None, valid_until: None }
     }
 
-    /// Nothing.
+    /// No rights at all.
     pub(super) fn nothing() -> Rights {
         Rights { tags: Tags::NONE, scope: Scope::Vhosts(Box::default()), home: None, valid_until: None }
     }
 
-    /// These rights for a client that gives itself a name, which stands for `{client_id}` in topic rights.
+    /// The rights of a client that sent a client id, which replaces `{client_id}` in topic rights.
     pub(super) fn for_client(self: &Arc<Rights>, client: &[u8]) -> Arc<Rights> {
         match &self.scope {
             Scope::Vhosts(vhosts)
@@ -176,41 +178,41 @@ impl Rights {
         }
     }
 
-    /// These rights with the vhost of a client whose protocol names none, as NATS clients.
+    /// Sets the vhost of clients with a protocol that names none, such as NATS.
     #[must_use]
     pub fn at_home(self, vhost: VhostId) -> Rights {
         Rights { home: Some(vhost), ..self }
     }
 
-    /// The vhost of a client whose protocol names none, if it is another than the broker's first.
+    /// The vhost of clients with a protocol that names none; `None` is the broker's first vhost.
     pub fn home(&self) -> Option<VhostId> {
         self.home
     }
 
-    /// These rights as a token gives them: they end at a time, and a change of a stored user of the same name leaves
-    /// them alone.
+    /// Sets the end of rights that a token gave. A change of a stored user with the same name does
+    /// not affect them.
     #[must_use]
     pub fn until(self, end: Time) -> Rights {
         Rights { valid_until: Some(end), ..self }
     }
 
-    /// When these rights end, if a token gave them.
+    /// The time at which these rights end, if a token gave them.
     #[inline]
     pub fn valid_until(&self) -> Option<Time> {
         self.valid_until
     }
 
-    /// The user's tags, to be shown. Whether they allow something is decided by [`authorize`](super::authorize).
+    /// The user's tags, for display. [`authorize`](super::authorize) decides what they allow.
     pub fn tags(&self) -> Tags {
         self.tags
     }
 
-    /// Says that the user has one of these tags, or is an administrator.
+    /// Whether the user has one of these tags, or is an administrator.
     pub(super) fn has_tag_among(&self, tags: &[Tag]) -> bool {
         self.tags.has(Tag::Administrator) || tags.iter().any(|tag| self.tags.has(*tag))
     }
 
-    /// Tells whether these are all rights of messaging in every vhost.
+    /// Whether these are all messaging rights in every vhost.
     #[inline]
     pub(super) fn are_everywhere(&self) -> bool {
         matches!(self.scope, Scope::Everywhere)
@@ -270,7 +272,7 @@ impl VhostRights {
         found.ok().and_then(|at| self.topics.get(at))
     }
 
-    /// These rights for a client with a name of its own.
+    /// The rights with `{client_id}` replaced in topic rights.
     fn for_client(&self, client: &[u8]) -> VhostRights {
         VhostRights {
             vhost: self.vhost,

@@ -1,7 +1,7 @@
-//! Regular expressions over names, matched in linear time.
+//! Regular expressions for names, matched in linear time.
 //!
-//! Most expressions that operators write are all, nothing, a name or the beginning of names; these are compared
-//! without an engine. Bytes are compared as bytes, and `.` is one byte of anything but a line end.
+//! Most expressions that operators write match everything, nothing, one name or a prefix; these are
+//! compared without a regex engine. Names are bytes, and `.` is any byte except a line feed.
 
 use std::fmt;
 
@@ -15,21 +15,21 @@ use crate::name::Printable;
 /// A compiled expression.
 #[derive(Debug, Clone)]
 pub(crate) enum Expression {
-    /// Every name.
+    /// Matches every name.
     All,
-    /// Exactly this name.
+    /// Matches exactly this name.
     Exact(Box<[u8]>),
-    /// Names that begin so.
+    /// Matches names with this prefix.
     Prefix(Box<[u8]>),
-    /// Names in which the expression is found.
+    /// Matches names in which the expression is found.
     Found(Box<Regex>),
 }
 
-/// Why a text is no expression.
+/// The reason why a text is not a valid expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpressionError {
     text: String,
-    /// Characters before the fault, where it has a place.
+    /// The number of characters before the fault, if it has a position.
     at: Option<usize>,
     problem: String,
 }
@@ -47,13 +47,13 @@ impl fmt::Display for ExpressionError {
 impl std::error::Error for ExpressionError {}
 
 impl ExpressionError {
-    /// This error as one of another text.
+    /// The error with another text.
     pub(crate) fn of(self, text: &str) -> ExpressionError {
         ExpressionError { text: abridged(text), ..self }
     }
 }
 
-/// The beginning of a text that may be long.
+/// Shortens a text that is too long for an error message.
 fn abridged(text: &str) -> String {
     if text.len() <= EXPRESSION_BYTES_MAX {
         return String::from(text);
@@ -62,9 +62,9 @@ fn abridged(text: &str) -> String {
 }
 
 impl Expression {
-    /// Compiles an expression that an operator wrote. An empty one matches the empty name alone, as in RabbitMQ.
+    /// Compiles an operator's expression. An empty one matches only the empty name, as in RabbitMQ.
     pub(crate) fn new(text: &str) -> Result<Expression, ExpressionError> {
-        // SECURITY LIM-12: its length, its nesting and the size of what it becomes are bounded.
+        // SECURITY LIM-12: length, nesting and compiled size are bounded.
         if text.len() > EXPRESSION_BYTES_MAX {
             let problem = format!("has too many bytes; use at most {EXPRESSION_BYTES_MAX}");
             return Err(ExpressionError { text: abridged(text), at: None, problem });
@@ -78,7 +78,8 @@ impl Expression {
         if text.is_empty() {
             return Ok(Expression::Exact(Box::default()));
         }
-        // As RabbitMQ's engine does, bytes are looked at, unless the expression itself has others than ASCII.
+        // Match bytes, as RabbitMQ's engine does, unless the expression contains non-ASCII
+        // characters.
         let is_unicode = !text.is_ascii();
         let parsed = ParserBuilder::new()
             .unicode(is_unicode)
@@ -109,7 +110,7 @@ impl Expression {
         Ok(Expression::Found(Box::new(regex)))
     }
 
-    /// Tells whether the expression matches a name.
+    /// Whether the expression matches a name.
     #[inline]
     pub(crate) fn is_match(&self, name: &[u8]) -> bool {
         match self {
@@ -125,7 +126,7 @@ fn characters(text: &str, offset: usize) -> usize {
     text.get(..offset).map_or(0, |before| before.chars().count())
 }
 
-/// The expression without an engine, if it is simple enough.
+/// The equivalent expression that needs no regex engine, if there is one.
 fn simple(hir: &Hir) -> Option<Expression> {
     let parts = match hir.kind() {
         HirKind::Concat(parts) => parts.as_slice(),
@@ -138,7 +139,7 @@ fn simple(hir: &Hir) -> Option<Expression> {
         _ => (parts, false),
     };
     match parts {
-        // Any text begins, or ends, with nothing of it.
+        // `.*` can match an empty string at the start, or the end, of every name.
         [any] if is_any(any) => Some(Expression::All),
         [any, end] if is_any(any) && is_end(end) && !is_anchored => Some(Expression::All),
         [end] if is_end(end) && is_anchored => Some(Expression::Exact(Box::default())),
@@ -155,7 +156,7 @@ fn simple(hir: &Hir) -> Option<Expression> {
     }
 }
 
-/// Says that a part is `.*`.
+/// Whether a part is `.*`.
 fn is_any(part: &Hir) -> bool {
     let HirKind::Repetition(repetition) = part.kind() else { return false };
     let is_dot = [Dot::AnyChar, Dot::AnyByte, Dot::AnyCharExceptLF, Dot::AnyByteExceptLF];

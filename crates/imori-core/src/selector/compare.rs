@@ -1,10 +1,10 @@
-//! Comparisons of three-valued logic.
+//! Comparison in three-valued logic.
 
 use std::cmp::Ordering;
 
 use super::operand::Operand;
 
-/// How two values are compared.
+/// A comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Comparison {
     Equal,
@@ -16,12 +16,12 @@ pub(super) enum Comparison {
 }
 
 impl Comparison {
-    /// Tells whether it asks for more than equality.
+    /// Whether the operator compares order, not just equality.
     pub(super) fn is_order(self) -> bool {
         !matches!(self, Comparison::Equal | Comparison::NotEqual)
     }
 
-    /// Tells whether values of this order are as compared. Of what has no order only unequal is true.
+    /// Whether the operator is true for this ordering. Without an ordering only `<>` is true.
     #[inline]
     fn holds(self, order: Option<Ordering>) -> bool {
         match self {
@@ -34,8 +34,8 @@ impl Comparison {
         }
     }
 
-    /// Compares two values; `None` is unknown. JMS, Conditional Expressions: values of unlike types compare to false,
-    /// however they are compared, and texts and booleans have no order.
+    /// Compares two values; `None` means unknown. JMS, Conditional Expressions: a comparison of
+    /// values of different types is false, and texts and booleans have no order.
     #[inline]
     pub(super) fn compare(self, left: &Operand<'_>, right: &Operand<'_>) -> Option<bool> {
         use Operand::{Bool, Null, Number, Text, Untyped};
@@ -70,7 +70,7 @@ impl Comparison {
     }
 }
 
-/// Both of two truths.
+/// Three-valued AND.
 #[inline]
 pub(super) fn both(left: Option<bool>, right: Option<bool>) -> Option<bool> {
     match (left, right) {
@@ -80,7 +80,7 @@ pub(super) fn both(left: Option<bool>, right: Option<bool>) -> Option<bool> {
     }
 }
 
-/// At least one of two truths.
+/// Three-valued OR.
 #[inline]
 pub(super) fn either(left: Option<bool>, right: Option<bool>) -> Option<bool> {
     match (left, right) {

@@ -1,33 +1,33 @@
-//! Why a text is no selector.
+//! The error for a text that is not a valid selector.
 
 use std::fmt;
 
 use crate::name::Printable;
 
-/// Bytes of a selector that an error quotes.
+/// The maximum number of bytes of a selector that an error quotes.
 const QUOTED_BYTES_MAX: usize = 40;
 
-/// Why a text is no selector: where the fault is, and how to mend it.
+/// The fault of an invalid selector: its position, and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SelectorError {
-    /// Characters before the fault, where it has a place.
+    /// The number of characters before the fault, if it has a position.
     at: Option<usize>,
     problem: String,
 }
 
 impl SelectorError {
-    /// A fault at a byte of the text.
+    /// An error at this byte of the text.
     pub(super) fn at(text: &str, offset: usize, problem: impl Into<String>) -> SelectorError {
         let before = text.get(..offset).unwrap_or(text);
         SelectorError { at: Some(before.chars().count()), problem: problem.into() }
     }
 
-    /// A fault of the whole text.
+    /// An error without a position.
     pub(super) fn whole(problem: impl Into<String>) -> SelectorError {
         SelectorError { at: None, problem: problem.into() }
     }
 
-    /// Where the fault is: the number of characters before it; `None` for a fault of the whole text.
+    /// The number of characters before the fault; `None` if the whole text is at fault.
     pub fn position(&self) -> Option<usize> {
         self.at
     }
@@ -45,7 +45,7 @@ impl fmt::Display for SelectorError {
 
 impl std::error::Error for SelectorError {}
 
-/// A part of a selector as an error shows it.
+/// A part of a selector, quoted and shortened for an error message.
 pub(super) fn quoted(part: &str) -> String {
     let end = part.floor_char_boundary(QUOTED_BYTES_MAX);
     let shown = part.get(..end).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Runs the steps of a selector over one message.
+//! Evaluates a selector for one message.
 
 use std::borrow::Cow;
 use std::mem::take;
@@ -8,10 +8,10 @@ use super::operand::{Fields, Operand};
 use super::program::{Constant, Program, Step};
 use crate::limits::SELECTOR_SLOTS_MAX;
 
-/// Slots of the stack of nearly all selectors.
+/// A stack size that is enough for nearly all selectors.
 const SLOTS: usize = 4;
 
-/// Tells whether a message is as the program says; `None` is unknown.
+/// Whether a message matches the program; `None` means unknown.
 #[inline]
 pub(super) fn evaluate(program: &Program, fields: &dyn Fields) -> Option<bool> {
     if program.depth <= SLOTS {
@@ -21,7 +21,7 @@ pub(super) fn evaluate(program: &Program, fields: &dyn Fields) -> Option<bool> {
     }
 }
 
-/// Values in a fixed room, which the program was measured for.
+/// A value stack of fixed size, large enough for the program's measured depth.
 struct Stack<'a, const SLOTS: usize> {
     slots: [Operand<'a>; SLOTS],
     len: usize,
@@ -47,7 +47,7 @@ impl<'a, const SLOTS: usize> Stack<'a, SLOTS> {
         self.slots.get_mut(self.len.checked_sub(1)?)
     }
 
-    /// Puts a truth in the place of the last value.
+    /// Replaces the top value by a truth value.
     #[inline]
     fn change(&mut self, truth: impl FnOnce(&Operand<'a>) -> Option<bool>) {
         if let Some(last) = self.last() {
@@ -55,7 +55,7 @@ impl<'a, const SLOTS: usize> Stack<'a, SLOTS> {
         }
     }
 
-    /// Puts a truth in the place of the last two values.
+    /// Replaces the top two values by a truth value.
     #[inline]
     fn join(&mut self, truth: impl FnOnce(&Operand<'a>, &Operand<'a>) -> Option<bool>) {
         let right = self.pop();

@@ -1,40 +1,40 @@
-//! Names in a selector: which of them are headers that every message has.
+//! Names in a selector, some of which are headers common to all messages.
 
 /// A name in a selector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FieldName {
-    /// A header that the broker knows of any message.
+    /// A header that the broker knows for every message.
     Header(Header),
-    /// A header that the sender named.
+    /// A header set by the sender.
     Property(Box<[u8]>),
 }
 
-/// A header that the broker knows of any message.
+/// A header that the broker knows for every message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Header {
     /// `PERSISTENT` or `NON_PERSISTENT`.
     DeliveryMode,
     /// Whether the message is persistent.
     IsDurable,
-    /// The priority, 4 where the sender named none.
+    /// The priority; 4 if the sender set none.
     Priority,
-    /// The sender's name for the message.
+    /// The message id that the sender chose.
     MessageId,
-    /// When it was sent, in milliseconds since the UNIX epoch.
+    /// The time of sending, in milliseconds since the UNIX epoch.
     Timestamp,
     /// The identifier that a reply repeats.
     CorrelationId,
     /// The application's name for the kind of message.
     Type,
-    /// Whether somebody was given the message before.
+    /// Whether the message was delivered before.
     IsRedelivered,
-    /// How often the message is delivered, counting this time.
+    /// The number of deliveries, including this one.
     DeliveryCount,
-    /// How often its delivery failed.
+    /// The number of failed deliveries.
     Failures,
-    /// The subject that it was published to: for a queue by its own name, the name.
+    /// The subject the message was published to; for a queue addressed by name, that name.
     Destination,
-    /// Where replies go, as the sender wrote it.
+    /// The reply address, as the sender wrote it.
     ReplyTo,
     /// The user who sent it.
     UserId,
@@ -46,7 +46,7 @@ pub enum Header {
     ContentEncoding,
 }
 
-/// Names of JMS, those of Qpid's brokers that begin with `amqp.`, and those of Artemis that begin with `AMQ`.
+/// Names of JMS, names of Qpid's brokers (`amqp.`), and names of Artemis (`AMQ`).
 const HEADERS: [(&str, Header); 32] = [
     ("JMSDeliveryMode", Header::DeliveryMode),
     ("JMSPriority", Header::Priority),
@@ -82,17 +82,17 @@ const HEADERS: [(&str, Header); 32] = [
     ("AMQDurable", Header::IsDurable),
 ];
 
-/// Headers of JMS that the broker does not keep as such, and what to use instead.
+/// Headers of JMS that cannot be selected by, with the reason.
 const UNKNOWN: [(&str, &str); 2] = [
     ("JMSExpiration", "expired messages are not delivered anyway"),
     ("JMSDeliveryTime", "no message is delivered before its time anyway"),
 ];
 
 impl FieldName {
-    /// The meaning of a name, in which case counts.
+    /// Resolves a name, which is case-sensitive.
     ///
     /// # Errors
-    /// Why it can stand in no selector.
+    /// The reason why the name cannot be used in a selector.
     pub(super) fn of(name: &str) -> Result<FieldName, &'static str> {
         if let Some((_, header)) = HEADERS.iter().find(|(known, _)| *known == name) {
             return Ok(FieldName::Header(*header));

@@ -1,7 +1,7 @@
-//! Patterns of LIKE: `_` is one character, `%` any number of them.
+//! Patterns of LIKE: `_` matches one character, `%` any number of characters.
 //!
-//! Between two `%` stands a piece. One of plain text is searched for in linear time; one with `_` is short, so that
-//! trying it everywhere is linear too.
+//! The `%` split a pattern into pieces. A piece of plain text is searched for in linear time; the
+//! length of a piece with `_` is bounded, so that trying it at every position is linear too.
 
 use memchr::memmem::Finder;
 
@@ -10,15 +10,15 @@ use crate::limits::SELECTOR_WILD_PIECE_MAX;
 /// A compiled pattern.
 #[derive(Debug)]
 pub(super) struct Like {
-    /// The text begins with this piece; without `%` it is all of the text.
+    /// The piece at the start of the text; without `%` it must match the whole text.
     first: Piece,
-    /// The pieces that follow somewhere, in their order.
+    /// The pieces in between, found in order.
     middle: Box<[Middle]>,
-    /// The text ends with this piece; `None` where there is no `%`.
+    /// The piece at the end of the text; `None` if the pattern has no `%`.
     last: Option<Piece>,
 }
 
-/// Characters in a row.
+/// Consecutive characters without a `%`.
 #[derive(Debug, Default)]
 struct Piece {
     parts: Vec<Part>,
@@ -27,7 +27,7 @@ struct Piece {
 #[derive(Debug)]
 enum Part {
     Text(Vec<u8>),
-    /// Any one character.
+    /// Any single character.
     Any,
 }
 
@@ -38,10 +38,10 @@ enum Middle {
 }
 
 impl Like {
-    /// Compiles a pattern, in which `escape` takes the meaning from `%`, `_` and itself.
+    /// Compiles a pattern, in which `escape` makes the next `%`, `_` or escape character literal.
     ///
     /// # Errors
-    /// The escape character stands before what needs none, or a part between wildcards is too long.
+    /// The escape character precedes another character, or a piece with `_` is too long.
     pub(super) fn new(pattern: &str, escape: Option<char>) -> Result<Like, String> {
         let (mut pieces, mut piece) = (Vec::new(), Piece::default());
         let mut characters = pattern.chars();
@@ -68,7 +68,7 @@ impl Like {
         Ok(Like { first, middle: middle?, last: Some(piece) })
     }
 
-    /// Tells whether a text has the form of the pattern.
+    /// Whether a text matches the pattern.
     pub(super) fn is_match(&self, text: &[u8]) -> bool {
         let Some(mut at) = self.first.match_at(text, 0) else { return false };
         let Some(last) = &self.last else { return at == text.len() };
@@ -92,7 +92,7 @@ impl Middle {
         if let [Part::Text(text)] = piece.parts.as_slice() {
             return Ok(Middle::Text(Box::new(Finder::new(text).into_owned())));
         }
-        // SECURITY LIM-12: the time of a match is the length of the text, times this at most.
+        // SECURITY LIM-12: matching takes at most this times the length of the text.
         if piece.chars() > SELECTOR_WILD_PIECE_MAX {
             return Err(format!(
                 "the pattern has more than {SELECTOR_WILD_PIECE_MAX} characters with `_` between two `%`; use fewer"
@@ -120,7 +120,7 @@ impl Piece {
         self.parts.iter().map(of_part).sum()
     }
 
-    /// The end of the piece, if it stands at this byte.
+    /// The end of the piece if it matches at byte `start`.
     fn match_at(&self, text: &[u8], start: usize) -> Option<usize> {
         let mut at = start;
         for part in &self.parts {
@@ -135,7 +135,7 @@ impl Piece {
         Some(at)
     }
 
-    /// The end of the first such piece from this byte on.
+    /// The end of the first match at or after byte `start`.
     fn find(&self, text: &[u8], start: usize) -> Option<usize> {
         let mut at = start;
         loop {
@@ -146,7 +146,8 @@ impl Piece {
         }
     }
 
-    /// Where the piece begins if the text ends with it; `None` where the text is too short.
+    /// The only byte at which the piece can start if it ends the text; `None` if the text is too
+    /// short.
     fn start_before_end(&self, text: &[u8]) -> Option<usize> {
         let mut at = text.len();
         for part in self.parts.iter().rev() {
@@ -159,13 +160,13 @@ impl Piece {
     }
 }
 
-/// Tells whether a byte continues a character of UTF-8.
+/// Whether a byte continues a UTF-8 character.
 fn is_inside(byte: u8) -> bool {
     byte & 0xc0 == 0x80
 }
 
-/// The byte behind the character that begins here. In what is no UTF-8, a character is a byte with all those behind it
-/// that continue one.
+/// The end of the character at `at`. In invalid UTF-8, a character is a byte with all continuation
+/// bytes that follow it.
 fn next_boundary(text: &[u8], at: usize) -> Option<usize> {
     let (_, rest) = text.get(at..)?.split_first()?;
     let inside = rest.iter().take_while(|byte| is_inside(**byte)).count();

@@ -1,4 +1,4 @@
-//! The fields of a message, looked up in its headers as they were sent.
+//! The fields of a message, looked up in its encoded headers.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use super::number::Number;
 use super::operand::{Fields, Operand};
 use crate::message::{HeaderReader, MessageView, Property};
 
-/// The priority of a message whose sender named none, as JMS and AMQP 1.0 have it.
+/// The default priority in JMS and AMQP 1.0.
 const PRIORITY: u8 = 4;
 
 /// A message as a selector sees it.
@@ -17,11 +17,11 @@ pub struct MessageFields<'m> {
     pub message: MessageView<'m>,
     /// The reader of its header block.
     pub headers: &'m dyn HeaderReader,
-    /// The subject that it was published to.
+    /// The subject it was published to.
     pub subject: &'m [u8],
-    /// Deliveries that failed.
+    /// The number of failed deliveries.
     pub failures: u32,
-    /// Somebody was given it before.
+    /// Whether it was delivered before.
     pub is_redelivered: bool,
 }
 

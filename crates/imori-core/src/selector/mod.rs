@@ -1,8 +1,9 @@
 //! Selectors: conditions on the headers of a message, in the grammar of JMS.
 //!
-//! A text is compiled once, by one loop without recursion, into a flat list of steps (`program.rs`). Evaluating it looks
-//! up the names that it needs, one by one, in the encoded message, and builds no map. Logic has three values, numbers are
-//! compared exactly. Absent on purpose: functions, and values from the body of a message.
+//! A text is compiled once, by a loop without recursion, into a flat list of steps (`program.rs`).
+//! Evaluation looks up names in the encoded message as it needs them, without building a map. The
+//! logic is three-valued, and numbers are compared exactly. Deliberately absent: functions, and
+//! access to the message body.
 
 mod selector;
 mod parser;

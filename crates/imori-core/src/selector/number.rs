@@ -1,4 +1,5 @@
-//! Numbers of selectors: exact ones as Java's `long`, approximate ones as its `double`, and comparisons without rounding.
+//! Numbers of selectors: exact as Java's `long`, approximate as its `double`, and compared without
+//! rounding.
 
 use std::cmp::Ordering;
 use std::str;
@@ -8,13 +9,13 @@ use std::str;
 pub enum Number {
     /// An exact number.
     Int(i64),
-    /// An exact number beyond the range of `i64`, as AMQP's unsigned types have; never below that.
+    /// An exact number above the range of `i64`, as AMQP's unsigned types allow.
     Large(u64),
     /// An approximate number.
     Float(f64),
 }
 
-/// An operation on two numbers.
+/// An arithmetic operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arithmetic {
     Add,
@@ -30,7 +31,7 @@ impl From<u64> for Number {
 }
 
 impl Number {
-    /// Compares exactly, never after rounding; `None` where one is not a number.
+    /// Compares exactly, without rounding; `None` if either is NaN.
     #[inline]
     pub fn compare(self, other: Number) -> Option<Ordering> {
         match (self, other) {
@@ -42,9 +43,9 @@ impl Number {
         }
     }
 
-    /// Calculates as Java does. Exact numbers stay exact, wrap around at 64 bits and lose the fraction of a quotient;
-    /// with an approximate number, or one beyond `i64`, the result is approximate. `None`: a division of exact numbers
-    /// by zero.
+    /// Calculates as Java does. Exact numbers stay exact, wrap around at 64 bits and divide without
+    /// a fraction; if either operand is approximate or beyond `i64`, so is the result. `None` for a
+    /// division of exact numbers by zero.
     pub(super) fn calculate(self, operation: Arithmetic, other: Number) -> Option<Number> {
         if let (Number::Int(a), Number::Int(b)) = (self, other) {
             let result = match operation {
@@ -65,7 +66,7 @@ impl Number {
         }))
     }
 
-    /// The number with the other sign; that of the least exact number is itself, as in Java.
+    /// Negates the number; as in Java, the least exact number is its own negation.
     pub(super) fn negated(self) -> Number {
         match self {
             Number::Int(number) => Number::Int(number.wrapping_neg()),
@@ -74,8 +75,8 @@ impl Number {
         }
     }
 
-    /// Reads a decimal number that a header of text has: digits with a sign, a fraction and an exponent if need be.
-    /// `None` where the text is none.
+    /// Parses a decimal number in a text header, with optional sign, fraction and exponent. `None`
+    /// if the text is not a number.
     pub(super) fn read(text: &[u8]) -> Option<Number> {
         let is_number = |byte: &u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
         if text.is_empty() || !text.iter().all(is_number) {
@@ -113,12 +114,12 @@ fn approximate(number: i128) -> f64 {
     number as f64
 }
 
-/// Compares an exact number with an approximate one as mathematics does.
+/// Compares an exact number with an approximate one mathematically.
 fn compare_exact(exact: i128, float: f64) -> Option<Ordering> {
     if float.is_nan() {
         return None;
     }
-    // A conversion of a larger one ends at the bounds of `i128`, far from any exact number.
+    // A larger float converts to a bound of `i128`, which lies beyond any exact number.
     #[expect(clippy::cast_possible_truncation, reason = "the fraction is compared below")]
     let whole = float as i128;
     let fraction = || 0.0_f64.partial_cmp(&(float - float.trunc()));

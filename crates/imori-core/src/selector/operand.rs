@@ -1,4 +1,4 @@
-//! Values while a selector is evaluated, and where they come from.
+//! Values during evaluation, and the interface that looks them up.
 
 use std::borrow::Cow;
 
@@ -6,33 +6,33 @@ use super::field_name::FieldName;
 use super::number::Number;
 use crate::message::Value;
 
-/// A value while a selector is evaluated.
+/// A value during evaluation.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub enum Operand<'a> {
-    /// Not there, or unknown.
+    /// Missing or unknown.
     #[default]
     Null,
     /// True or false.
     Bool(bool),
     /// A number.
     Number(Number),
-    /// A text that is nothing else.
+    /// A text that is never converted.
     Text(Cow<'a, [u8]>),
-    /// A text of a protocol whose headers have no types: beside a number it is the number that it reads as, beside a
-    /// boolean the boolean.
+    /// A text of a protocol with untyped headers: compared with a number or a boolean, it is parsed
+    /// as one.
     Untyped(Cow<'a, [u8]>),
-    /// A value that is compared with nothing, such as bytes or a list.
+    /// A value that compares with nothing, such as bytes or a list.
     Other,
 }
 
-/// Looks up what a selector names.
+/// Looks up the names of a selector in one message.
 pub trait Fields {
-    /// The value of a name in one message; [`Operand::Null`] where the message has none.
+    /// The value of a name; [`Operand::Null`] if the message has none.
     fn field(&self, name: &FieldName) -> Operand<'_>;
 }
 
 impl<'a> Operand<'a> {
-    /// The value of a header; `is_typed` tells whether the headers of its origin have types.
+    /// The value of a header; `is_typed` is true if the origin protocol has typed headers.
     #[inline]
     pub fn of(value: Value<'a>, is_typed: bool) -> Operand<'a> {
         match value {
@@ -47,7 +47,7 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// The value as a condition: `None` where it is unknown, and where it is no condition.
+    /// The value as a condition: `None` if unknown or not a boolean.
     #[inline]
     pub(super) fn truth(&self) -> Option<bool> {
         match self {
@@ -57,7 +57,7 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// The value as a number, where it is one.
+    /// The value as a number, if it is one.
     #[inline]
     pub(super) fn number(&self) -> Option<Number> {
         match self {
@@ -67,7 +67,7 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// The value as a text, where it is one.
+    /// The value as a text, if it is one.
     #[inline]
     pub(super) fn text(&self) -> Option<&[u8]> {
         match self {

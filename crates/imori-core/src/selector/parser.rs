@@ -1,4 +1,4 @@
-//! Reads the words of a selector, one by one, into a program.
+//! Parses the words of a selector into a program, one at a time.
 //!
 //! ```text
 //!          NOT + - (                  AND OR = <> < <= > >= + - * / BETWEEN
@@ -20,13 +20,13 @@ use super::reduce::{Kind, Pending, Precedence, Reducer, place};
 use super::token::{Keyword, Literal, Symbol, Token, Tokens};
 use crate::limits::SELECTOR_WORDS_MAX;
 
-/// A word and the byte at which it begins; none at the end.
+/// A word and the byte at which it begins; `None` at the end.
 type Word<'t> = Option<(usize, Token<'t>)>;
 
-/// Reads a selector.
+/// Parses a selector.
 ///
 /// # Errors
-/// Where the text is none, and why.
+/// The first fault and its position.
 pub(super) fn parse(text: &str) -> Result<Program, SelectorError> {
     let mut parser = Parser { tokens: Tokens::new(text), words: 0, reducer: Reducer::new(text), text };
     while !parser.value()? || parser.operator()? {}
@@ -56,7 +56,7 @@ impl<'t> Parser<'t> {
         SelectorError::at(self.text, at, problem)
     }
 
-    /// The error of a word that stands where something else should.
+    /// The error for a word other than the expected one.
     fn unexpected(&self, word: &Word<'t>, expected: &str) -> SelectorError {
         match word {
             Some((at, _)) => {
@@ -66,7 +66,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Reads what may stand before a value, or a value; tells whether it was one.
+    /// Reads a value or a prefix of one; returns whether it was a value.
     fn value(&mut self) -> Result<bool, SelectorError> {
         let word = self.next()?;
         let Some((at, token)) = &word else { return Err(self.unexpected(&word, "a value")) };
@@ -111,7 +111,7 @@ impl<'t> Parser<'t> {
         Ok(false)
     }
 
-    /// The number that is meant, its sign included, so that the least one can be written.
+    /// The number with its sign applied, so that the least `i64` can be written.
     fn number(&mut self, literal: Literal, at: usize) -> Result<Number, SelectorError> {
         let is_negative = self.reducer.top() == Some(Pending::Negate);
         if is_negative {
@@ -130,7 +130,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Reads operators up to one that needs a value behind it; tells whether there was one.
+    /// Reads operators up to one that needs a value on its right; returns false at the end.
     fn operator(&mut self) -> Result<bool, SelectorError> {
         loop {
             let word = self.next()?;
@@ -175,7 +175,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// AND joins two conditions, or belongs to a BETWEEN.
+    /// Reads an AND, which joins two conditions or belongs to a BETWEEN.
     fn and(&mut self, at: usize) -> Result<(), SelectorError> {
         self.reducer.reduce(Precedence::Sum)?;
         match self.reducer.top() {
@@ -187,7 +187,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Reads NULL or NOT NULL.
+    /// Reads NULL or NOT NULL behind IS.
     fn is_null(&mut self) -> Result<(), SelectorError> {
         self.reducer.reduce(Precedence::Equality)?;
         let mut word = self.next()?;
@@ -203,7 +203,8 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Reads BETWEEN, IN or LIKE, and what follows the last two; tells whether a value has to come.
+    /// Reads BETWEEN, IN or LIKE, and the operands of the last two; returns whether a value must
+    /// follow.
     fn test(&mut self, is_not: bool, word: Option<Word<'t>>) -> Result<bool, SelectorError> {
         let word = word.map_or_else(|| self.next(), Ok)?;
         self.reducer.reduce(Precedence::Relation)?;
@@ -224,7 +225,7 @@ impl<'t> Parser<'t> {
         Ok(false)
     }
 
-    /// Reads the texts behind IN.
+    /// Reads the list of texts behind IN.
     fn list(&mut self) -> Result<Vec<Box<[u8]>>, SelectorError> {
         let word = self.next()?;
         if !matches!(word, Some((_, Token::Symbol(Symbol::Open)))) {
@@ -248,7 +249,7 @@ impl<'t> Parser<'t> {
         Ok(list)
     }
 
-    /// Reads the pattern behind LIKE, and its ESCAPE.
+    /// Reads the pattern behind LIKE, and an optional ESCAPE.
     fn like(&mut self, is_not: bool) -> Result<(), SelectorError> {
         let word = self.next()?;
         let Some((at, Token::Text(pattern))) = &word else {

@@ -1,57 +1,57 @@
-//! A selector as a list of steps on a small stack.
+//! A compiled selector: a list of steps for a small stack machine.
 
 use super::compare::Comparison;
 use super::field_name::FieldName;
 use super::like::Like;
 use super::number::{Arithmetic, Number};
 
-/// One step. Numbers in it are places in the lists of the [`Program`].
+/// A step. The numbers in it are indices into the lists of the [`Program`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Looks up a field.
+    /// Pushes the value of a field.
     Field(u16),
-    /// Takes a literal.
+    /// Pushes a literal.
     Constant(u16),
-    /// Compares a field with a literal, the most frequent of all conditions.
+    /// Compares a field with a literal, the most frequent condition.
     CompareField {
         field: u16,
         comparison: Comparison,
         constant: u16,
     },
-    /// Compares the last two values.
+    /// Compares the top two values.
     Compare(Comparison),
-    /// Calculates with the last two values.
+    /// Calculates with the top two values.
     Calculate(Arithmetic),
-    /// Turns the sign of the last value.
+    /// Negates the top value.
     Negate,
-    /// Sees that the last value is a number.
+    /// Checks that the top value is a number.
     Plus,
-    /// Compares the last value but two with both others.
+    /// Tests whether the third value from the top lies between the top two.
     Between {
         is_not: bool,
     },
-    /// Matches the last value with a pattern.
+    /// Matches the top value against a pattern.
     Like {
         pattern: u16,
         is_not: bool,
     },
-    /// Looks for the last value in a list.
+    /// Searches a list for the top value.
     In {
         list: u16,
         is_not: bool,
     },
-    /// Tells whether the last value is not there.
+    /// Tests whether the top value is missing.
     IsNull {
         is_not: bool,
     },
-    /// Turns a truth round.
+    /// Negates the top truth value.
     Not,
-    /// Goes on elsewhere, where the last value is this truth: nothing can change it.
+    /// Jumps if the top value is this truth, which then decides the result.
     JumpIf {
         truth: bool,
         to: u32,
     },
-    /// Joins the last two truths.
+    /// Joins the top two truth values.
     And,
     Or,
 }
@@ -64,15 +64,15 @@ pub(super) enum Constant {
     Text(Box<[u8]>),
 }
 
-/// Steps, and what they speak of.
+/// The steps of a selector and the data they refer to.
 #[derive(Debug, Default)]
 pub(super) struct Program {
     pub(super) steps: Vec<Step>,
     pub(super) fields: Vec<FieldName>,
     pub(super) constants: Vec<Constant>,
     pub(super) patterns: Vec<Like>,
-    /// The texts of each IN, in order.
+    /// The sorted texts of each IN.
     pub(super) lists: Vec<Vec<Box<[u8]>>>,
-    /// How many values are on the stack at most.
+    /// The maximum number of values on the stack.
     pub(super) depth: usize,
 }

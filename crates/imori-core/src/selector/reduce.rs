@@ -1,6 +1,7 @@
-//! Operators that wait for their operands, by precedence, and the steps that become of them.
+//! An operator-precedence parser: pending operators, and the steps they reduce to.
 //!
-//! Each operand is known by its kind, so that what can never be true, such as `'a' + 1`, is refused with its place.
+//! Each operand has a kind, so that conditions that can never be true, such as `'a' + 1`, are
+//! refused with their position.
 
 use super::compare::Comparison;
 use super::error::SelectorError;
@@ -8,7 +9,7 @@ use super::number::Arithmetic;
 use super::program::{Constant, Program, Step};
 use crate::limits::{SELECTOR_NESTING_MAX, SELECTOR_SLOTS_MAX};
 
-/// An operator without all of its operands. Loosest first:
+/// An operator that still lacks operands. From the loosest to the tightest:
 ///
 /// ```text
 /// ( < OR < AND < NOT < = <> IS < < <= > >= LIKE IN BETWEEN < + - < * / < signs
@@ -16,7 +17,7 @@ use crate::limits::{SELECTOR_NESTING_MAX, SELECTOR_SLOTS_MAX};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pending {
     Open,
-    /// The step that passes over the right side is `jump`.
+    /// `jump` is the step that skips the right operand.
     Or {
         jump: usize,
     },
@@ -29,7 +30,7 @@ pub(super) enum Pending {
     BetweenLow {
         is_not: bool,
     },
-    /// BETWEEN behind its AND.
+    /// BETWEEN after its AND.
     BetweenHigh {
         is_not: bool,
     },
@@ -38,7 +39,7 @@ pub(super) enum Pending {
     Plus,
 }
 
-/// How tightly an operator binds.
+/// The precedence of an operator, loosest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Precedence {
     Open,
@@ -70,10 +71,10 @@ impl Pending {
     }
 }
 
-/// The kind of values that an operand can have.
+/// The kind of value an operand has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The value of a field.
+    /// The value of a field, which may be of any kind.
     Any,
     Condition,
     Number,
@@ -91,14 +92,14 @@ impl Kind {
     }
 }
 
-/// A program in the making.
+/// A program under construction.
 #[derive(Debug)]
 pub(super) struct Reducer<'t> {
     text: &'t str,
     pub(super) program: Program,
-    /// The operands that the steps so far leave behind, each with the byte where it begins.
+    /// The operands on the stack after the steps so far, each with its byte position.
     operands: Vec<(Kind, usize)>,
-    /// Operators, each with its byte.
+    /// Pending operators, each with its byte position.
     pending: Vec<(Pending, usize)>,
 }
 
@@ -111,17 +112,17 @@ impl<'t> Reducer<'t> {
         SelectorError::at(self.text, at, problem)
     }
 
-    /// The operator that came last and has not all of its operands.
+    /// The most recent pending operator.
     pub(super) fn top(&self) -> Option<Pending> {
         self.pending.last().map(|(pending, _)| *pending)
     }
 
-    /// Notes an operator that waits for what is on its right.
+    /// Pushes an operator that waits for its right operand.
     ///
     /// # Errors
-    /// Too many wait for each other.
+    /// Operators are nested too deeply.
     pub(super) fn push(&mut self, pending: Pending, at: usize) -> Result<(), SelectorError> {
-        // SECURITY LIM-09: what is within each other is counted, and read without recursion.
+        // SECURITY LIM-09: nesting is counted, and parsed without recursion.
         if self.pending.len() >= SELECTOR_NESTING_MAX {
             return Err(
                 self.error(at, format!("is nested too deeply; use at most {SELECTOR_NESTING_MAX} levels"))
@@ -131,12 +132,12 @@ impl<'t> Reducer<'t> {
         Ok(())
     }
 
-    /// Takes the last operator back.
+    /// Pops the most recent pending operator.
     pub(super) fn pop(&mut self) -> Option<(Pending, usize)> {
         self.pending.pop()
     }
 
-    /// Notes an operand that a step leaves.
+    /// Emits a step that leaves an operand on the stack.
     pub(super) fn operand(&mut self, step: Step, kind: Kind, at: usize) -> Result<(), SelectorError> {
         self.program.steps.push(step);
         self.operands.push((kind, at));
@@ -147,7 +148,7 @@ impl<'t> Reducer<'t> {
         Ok(())
     }
 
-    /// Notes a literal.
+    /// Emits a literal.
     pub(super) fn constant(&mut self, constant: Constant, at: usize) -> Result<(), SelectorError> {
         let kind = match constant {
             Constant::Bool(_) => Kind::Condition,
@@ -159,14 +160,14 @@ impl<'t> Reducer<'t> {
         self.operand(Step::Constant(number), kind, at)
     }
 
-    /// Ends a condition on the last operand, which has to be a text or any value.
+    /// Emits a step that turns the top operand, which must be of the wanted kind, into a condition.
     pub(super) fn condition(&mut self, step: Step, wanted: Kind) -> Result<(), SelectorError> {
         let (kind, at) = self.take(wanted)?;
         debug_assert!(wanted == Kind::Any || kind == Kind::Any || kind == wanted);
         self.operand(step, Kind::Condition, at)
     }
 
-    /// Lets AND or OR wait for its right side, which is passed over where the left one decides.
+    /// Pushes AND or OR, with a jump over its right operand for when the left one decides.
     pub(super) fn join(&mut self, is_and: bool, at: usize) -> Result<(), SelectorError> {
         self.reduce(if is_and { Precedence::And } else { Precedence::Or })?;
         let operand = self.take(Kind::Condition)?;
@@ -176,7 +177,7 @@ impl<'t> Reducer<'t> {
         self.push(if is_and { Pending::And { jump } } else { Pending::Or { jump } }, at)
     }
 
-    /// Completes all waiting operators that bind at least as tightly as this.
+    /// Completes all pending operators that bind at least this tightly.
     pub(super) fn reduce(&mut self, precedence: Precedence) -> Result<(), SelectorError> {
         while let Some((pending, at)) = self.pending.pop_if(|(pending, _)| pending.precedence() >= precedence)
         {
@@ -239,7 +240,7 @@ impl<'t> Reducer<'t> {
         self.operand(step, Kind::Condition, at)
     }
 
-    /// Takes the last operand, which has to be of this kind.
+    /// Pops the top operand, which must be of this kind.
     pub(super) fn take(&mut self, wanted: Kind) -> Result<(Kind, usize), SelectorError> {
         let Some((kind, at)) = self.operands.pop() else {
             return Err(SelectorError::whole("has an operator without its values"));
@@ -251,7 +252,7 @@ impl<'t> Reducer<'t> {
     }
 }
 
-/// The place of something in a list that is as long as a selector has words at most.
+/// A list index as `u16`; no list is longer than the maximum number of words.
 pub(super) fn place(len: usize) -> u16 {
     u16::try_from(len).expect("a selector has fewer words than that")
 }

@@ -12,7 +12,7 @@ use super::parser::parse;
 use super::program::Program;
 use crate::limits::SELECTOR_BYTES_MAX;
 
-/// A condition on the headers of a message, compiled once and shared by all who evaluate it.
+/// A condition on the headers of a message, compiled once and cheap to clone.
 #[derive(Clone)]
 pub struct Selector(Arc<Compiled>);
 
@@ -25,9 +25,9 @@ impl Selector {
     /// Compiles a text in the grammar of JMS.
     ///
     /// # Errors
-    /// Where the text is no selector, and why; or it is over a limit.
+    /// The first fault and its position, or the limit that the text exceeds.
     pub fn parse(text: &str) -> Result<Selector, SelectorError> {
-        // SECURITY LIM-10: length, words and depth are bounded, and with them what a program takes.
+        // SECURITY LIM-10: length, words and depth are bounded, and so is the size of a program.
         if text.len() > SELECTOR_BYTES_MAX {
             let problem = format!("has {} bytes; use at most {SELECTOR_BYTES_MAX}", text.len());
             return Err(SelectorError::whole(problem));
@@ -36,10 +36,10 @@ impl Selector {
         Ok(Selector(Arc::new(Compiled { text: Box::from(text), program })))
     }
 
-    /// Compiles what a client sent. A blank text is no condition and gives `None`, as in JMS.
+    /// Compiles a client's selector. As in JMS, a blank text is no condition and gives `None`.
     ///
     /// # Errors
-    /// As [`Selector::parse`]; or the bytes are not UTF-8.
+    /// As [`Selector::parse`], and for bytes that are not UTF-8.
     pub fn read(text: &[u8]) -> Result<Option<Selector>, SelectorError> {
         if text.trim_ascii().is_empty() {
             return Ok(None);
@@ -54,13 +54,13 @@ impl Selector {
         }
     }
 
-    /// Tells whether a message is selected. One of which that is unknown is not.
+    /// Whether a message is selected; an unknown result counts as false.
     #[inline]
     pub fn matches(&self, fields: &dyn Fields) -> bool {
         evaluate(&self.0.program, fields) == Some(true)
     }
 
-    /// The text that was compiled.
+    /// The text it was compiled from.
     pub fn as_str(&self) -> &str {
         &self.0.text
     }
@@ -74,7 +74,7 @@ impl PartialEq for Selector {
 
 impl Eq for Selector {}
 
-// `Hash` is of the text, as `Eq` demands.
+// Hashes the text, because `Eq` compares it.
 impl Hash for Selector {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.as_str().hash(state);

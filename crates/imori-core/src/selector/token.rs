@@ -1,4 +1,4 @@
-//! Words of a selector: names, literals and symbols.
+//! Splits a selector into words: names, literals and symbols.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use super::error::{SelectorError, quoted};
 /// A word of a selector.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token<'t> {
-    /// A name, also one in double quotes.
+    /// A name, which may be in double quotes.
     Name(Cow<'t, str>),
     /// A text in single quotes.
     Text(Cow<'t, str>),
@@ -17,14 +17,14 @@ pub(super) enum Token<'t> {
     Symbol(Symbol),
 }
 
-/// A number as it is written, which has no sign.
+/// A number as written, without a sign.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Literal {
     Exact(u64),
     Approximate(f64),
 }
 
-/// A word that is no name, in upper or lower case.
+/// A reserved word, in upper or lower case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keyword {
     And,
@@ -54,7 +54,7 @@ const KEYWORDS: [(&str, Keyword); 11] = [
     ("FALSE", Keyword::False),
 ];
 
-/// A sign of punctuation.
+/// A punctuation symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Symbol {
     Open,
@@ -72,7 +72,7 @@ pub(super) enum Symbol {
     Divide,
 }
 
-/// Cuts a text into words.
+/// An iterator over the words of a text.
 #[derive(Debug, Clone)]
 pub(super) struct Tokens<'t> {
     text: &'t str,
@@ -84,7 +84,7 @@ impl<'t> Tokens<'t> {
         Tokens { text, at: 0 }
     }
 
-    /// The next word and the byte at which it begins; `None` at the end.
+    /// The next word and its byte position; `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<(usize, Token<'t>)>, SelectorError> {
         let rest = self.rest();
         self.at += rest.len() - rest.trim_start().len();
@@ -103,7 +103,7 @@ impl<'t> Tokens<'t> {
         Ok(Some((start, token)))
     }
 
-    /// The word that begins at this byte and was read last, as an error shows it.
+    /// The word last read, which begins at byte `start`, quoted for an error message.
     pub(super) fn shown(&self, start: usize) -> String {
         quoted(self.text.get(start..self.at).unwrap_or_default())
     }
@@ -125,7 +125,7 @@ impl<'t> Tokens<'t> {
         keyword.map_or(Token::Name(Cow::Borrowed(word)), |(_, keyword)| Token::Keyword(*keyword))
     }
 
-    /// Reads up to the closing quotation mark; two of them stand for one.
+    /// Reads up to the closing quotation mark; a doubled mark stands for one.
     fn quotation(&mut self, mark: char) -> Result<Cow<'t, str>, SelectorError> {
         let start = self.at;
         self.at += 1;
@@ -151,7 +151,8 @@ impl<'t> Tokens<'t> {
         }
     }
 
-    /// Takes all that could belong to a number, so that `5abc` is one bad number and not two words.
+    /// Reads all characters that could belong to a number, so that `5abc` is one bad number and not
+    /// two words.
     fn number(&mut self) -> Result<Literal, SelectorError> {
         let (start, rest) = (self.at, self.rest());
         let has_exponent = is_decimal(rest);
@@ -202,17 +203,18 @@ fn is_name_start(character: char) -> bool {
     character.is_alphabetic() || matches!(character, '_' | '$')
 }
 
-/// A dot belongs to a name, as in `amqp.subject`.
+/// A dot is part of a name, as in `amqp.subject`.
 fn is_name_part(character: char) -> bool {
     is_name_start(character) || character.is_alphanumeric() || character == '.'
 }
 
-/// Tells whether a number is decimal: an `e` in it begins an exponent.
+/// Whether a number is decimal, so that an `e` in it begins an exponent.
 fn is_decimal(written: &str) -> bool {
     !written.get(..2).is_some_and(|prefix| prefix.eq_ignore_ascii_case("0x"))
 }
 
-/// Reads a number as Java does: decimal, hexadecimal, octal or binary, with `L`, `F` or `D` behind it.
+/// Parses a number as Java does: decimal, hexadecimal, octal or binary, with a suffix `L`, `F` or
+/// `D`.
 fn read_literal(written: &str) -> Result<Literal, &'static str> {
     let plain = without_underscores(written).ok_or("has `_` where no digits are on both sides")?;
     let lower = plain.to_ascii_lowercase();
@@ -258,7 +260,7 @@ fn read_approximate(lower: &str) -> Result<f64, &'static str> {
     }
 }
 
-/// A number without the underscores between its digits; `None` where one stands elsewhere.
+/// Removes the underscores between digits; `None` if one stands elsewhere.
 fn without_underscores(written: &str) -> Option<Cow<'_, str>> {
     if !written.contains('_') {
         return Some(Cow::Borrowed(written));

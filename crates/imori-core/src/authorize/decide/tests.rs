@@ -8,7 +8,7 @@ use crate::route::Syntax;
 
 const VHOST: VhostId = VhostId(3);
 
-/// A user with such expressions for configure, write and read in one vhost.
+/// A user with these expressions for configure, write and read in one vhost.
 fn user(tags: Tags, configure: &str, write: &str, read: &str) -> Identity {
     let user = Name::from("eve");
     let grants =
@@ -52,7 +52,8 @@ fn nobody_may_do_anything() {
     assert_eq!(refusal.to_string(), "user `` may not consume from queue `q`; ask for the right to");
 }
 
-// RabbitMQ lets every user of the vhost look for a queue; here one without a right to it learns nothing.
+// RabbitMQ lets every user of the vhost look up a queue; here, a user without a right to it learns
+// nothing.
 #[test]
 fn any_right_to_a_queue_is_enough_to_look_for_it() {
     for (configure, write, read, is_allowed) in [
@@ -105,7 +106,7 @@ fn each_action_needs_the_right_that_rabbitmq_asks_for() {
                 allowed,
                 "{action} {object} with {access}"
             );
-            // SECURITY AUTH-14: whoever has no entry for a vhost does nothing in it.
+            // SECURITY AUTH-14: a user without an entry for a vhost may do nothing in it.
             assert!(authorize(&eve, action, VhostId(4), object).is_err(), "{action} {object}");
         }
     }
@@ -141,11 +142,11 @@ fn tags_imply_each_other_as_in_rabbitmq() {
     assert!(authorize(&policymaker, Action::SetPolicy, VhostId(4), Object::Vhost).is_err());
     let administrator = user(Tags::NONE.with(Administrator), "", "", "");
     assert!(authorize(&administrator, Action::SetPolicy, VhostId(4), Object::Vhost).is_ok());
-    // A tag is no right to messages.
+    // A tag gives no messaging rights.
     assert!(authorize(&administrator, Action::Consume, VHOST, Object::Queue(b"q")).is_err());
 }
 
-/// A user with all rights but those by key.
+/// A user with all rights except those by key.
 fn limited(topics: Vec<TopicGrant>, subjects: Option<SubjectGrants>) -> Identity {
     let user = Name::from("eve+1");
     let all = || String::from(".*");
@@ -185,7 +186,7 @@ fn topic_rights_limit_the_keys_of_one_topic_exchange() {
     for (exchange, syntax, key, allowed) in [
         ("t", Syntax::Amqp, "a.#", true),
         ("t", Syntax::Amqp, "a.*", false),
-        // One rule for all protocols: the key is compared as AMQP writes it.
+        // One rule for all protocols: the key is compared in AMQP's syntax.
         ("t", Syntax::Nats, "a.>", true),
         ("amq.topic", Syntax::Nats, ">", false),
         ("amq.topic", Syntax::Mqtt, "b/+", true),
@@ -202,13 +203,13 @@ fn topic_rights_limit_the_keys_of_one_topic_exchange() {
     );
     let resource = Resource::Topic { exchange: "t".into(), key: "b".into() };
     assert_eq!(*refusal.unwrap_err().cause(), Cause::Access(Access::Write, resource));
-    // Whatever is forwarded has any key.
+    // Forwarded messages may have any key.
     assert!(authorize(&eve, Action::Forward, VHOST, exchange(b"t")).is_err());
     assert!(authorize(&eve, Action::Bind, VHOST, exchange(b"t")).is_err());
     assert!(authorize(&eve, Action::Forward, VHOST, exchange(b"u")).is_ok());
 }
 
-// SECURITY AUTH-04: a name stands for itself in an expression.
+// SECURITY AUTH-04: an inserted name matches literally.
 #[test]
 fn variables_stand_for_names_as_values() {
     let pattern = "^{username}-{vhost}-{client_id}$";

@@ -1,7 +1,8 @@
-//! Random selectors over random messages, against an evaluator that is as plain as can be.
+//! Random selectors for random messages, checked against a naive evaluator.
 //!
-//! The naive one walks a tree of boxes, evaluates everything, copies each value, compares numbers as fractions and
-//! matches patterns by trying all splits. It is written without a look at the other.
+//! The naive evaluator walks a boxed tree, evaluates everything, copies each value, compares
+//! numbers digit by digit and matches patterns by trying all splits. It was written independently
+//! of the real one.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -10,10 +11,10 @@ use std::collections::BTreeMap;
 use super::Selector;
 use crate::selector::{FieldName, Fields, Number, Operand};
 
-/// Cases of one run; the variable of this name gives another number.
+/// The number of cases per run; an environment variable of this name overrides it.
 const CASES: (&str, u64) = ("IMORI_SELECTOR_CASES", 50_000);
 
-/// Names of properties; the last is in no message.
+/// Names of properties; no message has the last one.
 const NAMES: [&str; 6] = ["a", "b", "c", "$d", "e-f", "gone"];
 
 const TEXTS: [&str; 9] = ["", "a", "ab", "aab", "it's", "1", "-2.5", "true", "größe"];
@@ -84,7 +85,7 @@ fn selectors_are_evaluated_as_a_naive_evaluator_does() {
         let selector = match Selector::parse(&text) {
             Ok(selector) => selector,
             Err(error) => {
-                // Patterns are any, so that some of them end in an escape.
+                // Patterns are arbitrary, so some end in an escape character.
                 assert!(error.to_string().contains("escape character"), "case {case}: {text}: {error}");
                 refused += 1;
                 continue;
@@ -215,7 +216,7 @@ fn number(random: &mut Random, depth: usize) -> Tree {
     }
 }
 
-/// How tightly a tree binds, as SQL has it.
+/// The precedence of a tree's operator, as in SQL.
 fn precedence(tree: &Tree) -> u8 {
     match tree {
         Tree::Binary(_, "OR", _) => 1,
@@ -232,7 +233,7 @@ fn precedence(tree: &Tree) -> u8 {
     }
 }
 
-/// Writes a tree, with parentheses where they are needed, and sometimes where they are not.
+/// Writes a tree, with parentheses where they are needed and sometimes where they are not.
 fn write(tree: &Tree, least: u8, random: &mut Random, out: &mut String) {
     let own = precedence(tree);
     if own < least || random.chance(5) {
@@ -261,7 +262,7 @@ fn write_bare(tree: &Tree, random: &mut Random, out: &mut String) {
         }
         Tree::Negate(inner) | Tree::Plus(inner) => {
             out.push(if matches!(tree, Tree::Negate(_)) { '-' } else { '+' });
-            // A space, so that the sign is not that of a literal for a reader of the output.
+            // A space, so that the sign is not read as part of a literal.
             out.push(' ');
             write(inner, if matches!(**inner, Tree::Literal(_)) { 10 } else { own }, random, out);
         }
@@ -468,7 +469,7 @@ fn compare(left: &Plain, operator: &str, right: &Plain) -> Option<bool> {
     })
 }
 
-/// Compares numbers by all of their decimal digits.
+/// Compares numbers by all their decimal digits.
 fn order(a: &Plain, b: &Plain) -> Option<Ordering> {
     let digits = |value: &Plain| match value {
         Plain::Int(number) => (*number < 0, format!("{}.{:01100}", number.unsigned_abs(), 0)),

@@ -53,7 +53,7 @@ fn sample() -> Sample {
     ])
 }
 
-/// Whether a selector is true of the sample, and whether its negation is: neither is so of an unknown one.
+/// The truth value of a selector for the sample; unknown if both it and its negation do not match.
 fn truth(selector: &str) -> Option<bool> {
     let matches = |text: &str| {
         Selector::parse(text).unwrap_or_else(|error| panic!("{text}: {error}")).matches(&sample())
@@ -93,7 +93,7 @@ fn conditions_have_three_values() {
         ("age IS NULL", no),
         ("empty IS NOT NULL", yes),
         ("bytes IS NOT NULL", yes),
-        // Unlike types: false, however they are compared.
+        // Values of different types: false for every operator.
         ("age = 'blue'", no),
         ("age <> 'blue'", no),
         ("color > 1", no),
@@ -102,7 +102,7 @@ fn conditions_have_three_values() {
         ("bytes = bytes", no),
         ("yes > no", no),
         ("color < empty", no),
-        // A value that is no condition.
+        // A value that is not a condition.
         ("color AND TRUE", unknown),
         ("age OR TRUE", yes),
         ("nan = nan", no),
@@ -171,7 +171,7 @@ fn conditions_have_three_values() {
         ("age LIKE '17'", no),
         ("age NOT LIKE '17'", yes),
         ("empty LIKE ''", yes),
-        // Texts without a type take that of their neighbour.
+        // Untyped texts take the type of the other operand.
         ("u17 = 17", yes),
         ("u17 = '17'", yes),
         ("u17 = 17.0", yes),
@@ -304,7 +304,7 @@ fn an_error_says_where_and_why() {
     }
 }
 
-/// SECURITY LIM-09 and LIM-10, in a thread with little room for calls within each other.
+/// SECURITY LIM-09 and LIM-10, on a thread with a small stack.
 #[test]
 fn each_limit_of_a_selector_is_an_error_and_the_stack_stays_flat() {
     let deep = |count| format!("{}a = 1{}", "(".repeat(count), ")".repeat(count));
@@ -312,7 +312,7 @@ fn each_limit_of_a_selector_is_an_error_and_the_stack_stays_flat() {
     let signs = |count| format!("1 = {}a", "- ".repeat(count));
     let words = |count: usize| format!("a{}", " OR a".repeat((count - 1) / 2));
     let padded = |len: usize| format!("a{}", " ".repeat(len - 1));
-    // An operator that waits is a level too: here the last comparison, and the comparison before the signs.
+    // A pending operator is a level too: here the last comparison, and the one before the signs.
     let rows: Vec<(String, Option<&str>)> = vec![
         (deep(SELECTOR_NESTING_MAX - 1), None),
         (deep(SELECTOR_NESTING_MAX), Some("is nested too deeply")),
