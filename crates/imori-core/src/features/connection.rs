@@ -1,4 +1,4 @@
-//! The states of a connection that a delivery has to mind and that nearly no connection is in.
+//! Rare states of a connection that affect deliveries.
 
 /// A set of states of a connection.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -7,18 +7,18 @@ pub(crate) struct ConnectionFeatures(u8);
 impl ConnectionFeatures {
     /// The connection takes no more deliveries.
     pub(crate) const ENDED: ConnectionFeatures = ConnectionFeatures(1);
-    /// Its encoder has no form for some messages.
+    /// The encoder cannot represent some messages.
     pub(crate) const CHOOSY: ConnectionFeatures = ConnectionFeatures(1 << 1);
-    /// Its client may answer what it receives, which is noted.
+    /// The client may answer what it receives, which must be noted.
     pub(crate) const ANSWERS: ConnectionFeatures = ConnectionFeatures(1 << 2);
 
-    /// Tells whether one of these holds.
+    /// Whether any of these states holds.
     #[inline]
     pub(crate) fn any(self, of: ConnectionFeatures) -> bool {
         self.0 & of.0 != 0
     }
 
-    /// Notes whether these hold.
+    /// Sets or clears these states.
     pub(crate) fn set(&mut self, features: ConnectionFeatures, holds: bool) {
         self.0 = if holds { self.0 | features.0 } else { self.0 & !features.0 };
     }

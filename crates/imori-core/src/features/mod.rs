@@ -1,8 +1,8 @@
-//! The parts of a queue and the states of a connection that few have and that a message has to mind, as one word each.
+//! Rarely used parts of a queue and rare states of a connection, as one bit set each.
 //!
-//! The rule: a feature that a queue or a connection does not use costs a message one test of this word, together with
-//! all other features that are unused. The work for it stands out of line. A bit may stay behind where a part is empty
-//! again, but is never missing: builds that check hold a queue's word against its parts.
+//! All features that a queue or connection does not use cost a message a single test of this word;
+//! the work for a used feature stands out of line. A bit may stay set after a part has become
+//! empty, but is never missing: checking builds compare a queue's word with its parts.
 
 mod queue;
 mod connection;

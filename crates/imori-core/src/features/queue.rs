@@ -1,4 +1,4 @@
-//! The parts of a queue that most queues do not use.
+//! Rarely used parts of a queue.
 
 /// A set of parts of a queue.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -7,43 +7,43 @@ pub(crate) struct QueueFeatures(u32);
 impl QueueFeatures {
     /// Messages wait until they are due.
     pub(crate) const DELAYED: QueueFeatures = QueueFeatures(1);
-    /// The ids of messages that it took are remembered.
+    /// The ids of accepted messages are remembered.
     pub(crate) const DEDUP: QueueFeatures = QueueFeatures(1 << 1);
-    /// Dead letters wait for room on the disk.
+    /// Dead letters wait for room on disk.
     pub(crate) const PENDING_DEAD_LETTERS: QueueFeatures = QueueFeatures(1 << 2);
-    /// Messages are on disk, or on their way there or back.
+    /// Messages are on disk, or on their way to or from it.
     pub(crate) const PAGES: QueueFeatures = QueueFeatures(1 << 3);
-    /// Publishers wait for it to become shorter.
+    /// Publishers wait for the queue to become shorter.
     pub(crate) const THROTTLE: QueueFeatures = QueueFeatures(1 << 4);
-    /// Clients that asked for one message wait for the answer.
+    /// Clients that asked for one message wait for it.
     pub(crate) const ASKERS: QueueFeatures = QueueFeatures(1 << 5);
-    /// Consumers give up their credit once they have all that there is.
+    /// Consumers give up their credit once no messages are left.
     pub(crate) const DRAINING: QueueFeatures = QueueFeatures(1 << 6);
-    /// Consumers look through it on their own: they select, browse, or may not have all.
+    /// Consumers search the queue on their own: they select, browse, or may not have every message.
     pub(crate) const SEEKERS: QueueFeatures = QueueFeatures(1 << 7);
     /// Groups of messages are kept together.
     pub(crate) const GROUPS: QueueFeatures = QueueFeatures(1 << 8);
-    /// One consumer at a time gets deliveries.
+    /// A single active consumer gets all deliveries.
     pub(crate) const SINGLE_ACTIVE: QueueFeatures = QueueFeatures(1 << 9);
-    /// The queue does not take the messages of its own reader.
+    /// The queue does not take messages from its own reader.
     pub(crate) const NO_LOCAL: QueueFeatures = QueueFeatures(1 << 10);
-    /// The queue goes after some time without use.
+    /// The queue is deleted after some time without use.
     pub(crate) const EXPIRES: QueueFeatures = QueueFeatures(1 << 11);
     /// Failed deliveries are counted.
     pub(crate) const COUNTS: QueueFeatures = QueueFeatures(1 << 12);
 
-    /// Parts that a message meets on its way in.
+    /// Parts that affect publishing.
     pub(crate) const OF_PUBLISH: QueueFeatures = QueueFeatures::DELAYED
         .and(QueueFeatures::SEEKERS)
         .and(QueueFeatures::GROUPS)
         .and(QueueFeatures::SINGLE_ACTIVE)
         .and(QueueFeatures::NO_LOCAL);
-    /// Parts that have something to do when the queue changes, though no message waits.
+    /// Parts that may have work when the queue changes even though no message is ready.
     pub(crate) const OF_DELIVER: QueueFeatures = QueueFeatures::PENDING_DEAD_LETTERS
         .and(QueueFeatures::DELAYED)
         .and(QueueFeatures::SEEKERS)
         .and(QueueFeatures::DRAINING);
-    /// Parts that have to be seen to after each change.
+    /// Parts that may need follow-up work after each change.
     pub(crate) const OF_FOLLOW_UPS: QueueFeatures = QueueFeatures::DELAYED
         .and(QueueFeatures::DEDUP)
         .and(QueueFeatures::PENDING_DEAD_LETTERS)
@@ -57,26 +57,26 @@ impl QueueFeatures {
         QueueFeatures(self.0 | other.0)
     }
 
-    /// Tells whether one of these is used.
+    /// Whether any of these is used.
     #[inline]
     pub(crate) const fn any(self, of: QueueFeatures) -> bool {
         self.0 & of.0 != 0
     }
 
-    /// Notes that these are used.
+    /// Adds these parts.
     #[inline]
     pub(crate) const fn add(&mut self, used: QueueFeatures) {
         self.0 |= used.0;
     }
 
-    /// Adds these if they are used.
+    /// Adds these parts if `is_used`.
     pub(crate) const fn add_if(&mut self, used: QueueFeatures, is_used: bool) {
         if is_used {
             self.add(used);
         }
     }
 
-    /// Tells whether all of `others` are among these.
+    /// Whether all of `others` are in the set.
     pub(crate) const fn has_all(self, others: QueueFeatures) -> bool {
         others.0 & !self.0 == 0
     }

@@ -20,62 +20,63 @@ use crate::turn::SessionDetails;
 use crate::turn::{Budget, ClientFacts, Next, Notice, Peer, Received};
 use crate::world::World;
 
-/// The inbound half of a connection: bytes in, commands to the broker, answers into the outbound half.
+/// The inbound half of a connection: decodes bytes, performs commands on the broker, and puts
+/// answers into the outbound half.
 ///
-/// An implementation reads no socket and no clock. One caller feeds it, one turn at a time, and does what
-/// each [`Next`] asks for. The first group of methods is the protocol's; the second, which the caller
-/// uses, has bodies that hold for every protocol.
+/// An implementation reads no socket and no clock. One caller feeds it, one turn at a time, and
+/// carries out the returned [`Next`]. The protocol implements the first group of methods. The
+/// caller uses the second group, which has default bodies for every protocol.
 pub trait Inbound: Debug + Sized {
-    /// Settings of a listener, which its connections share.
+    /// The settings of a listener, shared by its connections.
     type Settings;
 
-    /// Memory that reading frames needs during a turn; a cell lends its own to each of its connections.
+    /// Memory for decoding frames during a turn; a cell lends its own to each of its connections.
     type Scratch: Debug + Default;
 
     /// A parked frame. Its bytes are charged to the memory gauge.
     type Parked: AsRef<[u8]> + Debug;
 
-    /// Makes the inbound half of a connection that was accepted at `now`.
+    /// Creates the inbound half of a connection that was accepted at `now`.
     fn new(settings: Arc<Self::Settings>, id: ConnectionId, peer: Peer, now: Time) -> Self;
 
-    /// Makes the encoder of a connection that has not logged in.
+    /// Creates the encoder of a connection that has not logged in.
     fn encoder(settings: &Self::Settings) -> Box<dyn Encoder>;
 
-    /// State that every protocol's connection has.
+    /// The state that connections of every protocol have.
     fn intake(&self) -> &Intake<Self::Parked>;
 
-    /// State that every protocol's connection has.
+    /// Mutable access to that state.
     fn intake_mut(&mut self) -> &mut Intake<Self::Parked>;
 
-    /// Names on whose behalf the broker acts.
+    /// The client on behalf of which the broker acts.
     fn actor(&self) -> Actor<'_>;
 
-    /// How far the conversation has come.
+    /// The phase of the conversation.
     fn phase(&self) -> Phase;
 
-    /// Ends the conversation: drops what is parked, and nothing that comes later counts.
+    /// Ends the conversation: drops parked frames and ignores further input.
     fn close(&mut self);
 
-    /// Takes another identity of the same user.
+    /// Replaces the identity by another one of the same user.
     fn set_identity(&mut self, identity: Identity);
 
-    /// Tells the client of readers that it has no longer, as its rights have changed.
+    /// Tells the client about readers that were ended because its rights changed.
     fn readers_revoked<W: World>(&mut self, world: &W, revoked: Vec<Revoked>);
 
-    /// Says that the client has logged in.
+    /// Whether the client has logged in.
     fn is_logged_in(&self) -> bool;
 
-    /// Tells the monitor about the client's program.
+    /// What the client said about its program, for monitoring.
     fn client(&self) -> ClientFacts {
         ClientFacts::default()
     }
 
-    /// Shows the sessions with their links; `None` in a protocol that has no links.
+    /// The sessions with their links, for monitoring; `None` in a protocol without links.
     fn details<W: World>(&self, _world: &W) -> Option<Vec<SessionDetails>> {
         None
     }
 
-    /// Notes that the peer has begun TLS, and the certificate that it showed.
+    /// Records that the peer has started TLS, and the certificate it presented.
     fn secured(&mut self, certificate: Option<Arc<Certificate>>) {
         let peer = &mut self.intake_mut().peer;
         peer.is_encrypted = true;
@@ -83,10 +84,11 @@ pub trait Inbound: Debug + Sized {
         peer.certificate = certificate;
     }
 
-    /// Speaks first, in a protocol where the broker does. The connection is registered by then.
+    /// Sends the broker's greeting, in a protocol where the broker speaks first. The connection is
+    /// already registered.
     fn greet<W: World>(&mut self, _world: &W) {}
 
-    /// Takes the next frame: obeys it, parks it or refuses it.
+    /// Takes the next frame: performs it, parks it or refuses it.
     fn take<W: World>(
         &mut self,
         world: &W,
@@ -95,7 +97,7 @@ pub trait Inbound: Debug + Sized {
         budget: &mut Budget,
     ) -> Taken;
 
-    /// Obeys a frame that was parked.
+    /// Performs a parked frame.
     fn replay<W: World>(
         &mut self,
         world: &W,
@@ -104,19 +106,19 @@ pub trait Inbound: Debug + Sized {
         budget: &mut Budget,
     ) -> Performed;
 
-    /// Notes that nothing of a session is parked any more.
+    /// Called when the last parked frame of a session has been replayed.
     fn replayed(&mut self, session: SessionId);
 
-    /// Does what was gathered from several frames, at the end of a turn.
+    /// Completes work collected from several frames, at the end of a turn.
     fn finish_turn<W: World>(&mut self, _world: &W) {}
 
-    /// Says that parked frames have to stay where they are.
+    /// Whether parked frames must stay parked because of an alarm.
     #[inline]
     fn must_wait<W: World>(world: &W) -> bool {
         world.is_alarmed() || world.room().is_alarmed()
     }
 
-    /// Says that reading on may free memory, as the client has more to say than publishes.
+    /// Whether reading on may free memory, because the client does more than publish.
     fn does_more_than_publish<W: World>(&self, world: &W) -> bool {
         let reads = |outbound: &mut crate::outbound::Outbound| {
             outbound.readers_len() > 0 || outbound.unsettled_len() > 0
@@ -124,32 +126,32 @@ pub trait Inbound: Debug + Sized {
         world.with_outbound(self.actor().connection, reads) == Some(true)
     }
 
-    /// Says that the client has deliveries that it may settle.
+    /// Whether the client has unsettled deliveries.
     fn has_unsettled<W: World>(&self, world: &W) -> bool {
         world.with_outbound(self.actor().connection, |outbound| outbound.unsettled_len() > 0) == Some(true)
     }
 
-    /// Ends the connection of a client that has not logged in in time.
+    /// Closes the connection of a client that has not logged in in time.
     fn login_timed_out<W: World>(&mut self, _world: &W) {
         self.close();
     }
 
-    /// When [`Inbound::keep_alive`] is to be called.
+    /// The time at which to call [`Inbound::keep_alive`].
     fn keepalive_deadline(&self) -> Option<Time>;
 
-    /// Sees to the protocol's own deadlines: shows that the broker is there, asks whether the client is.
+    /// Handles the protocol's own deadlines: sends heart-beats and detects a silent client.
     fn keep_alive<W: World>(&mut self, world: &W);
 
-    /// Tells the client that the broker begins to stop. By default the connection is cut.
+    /// Tells the client that the broker is shutting down. By default the connection is cut.
     fn stopping<W: World>(&mut self, world: &W) {
         world.with_outbound(self.actor().connection, |outbound| outbound.cut(CutReason::ShuttingDown));
     }
 
-    // From here on: the caller's side.
+    // The rest is for the caller and for protocols.
 
-    /// Works through the frames at the head of `input`, which begins where the last call's `consumed` ended.
+    /// Works through the frames in `input`, which starts where the last call's `consumed` ended.
     ///
-    /// `shared`, when given, holds exactly `input`, so that a large body can be kept without a copy.
+    /// `shared`, if given, holds exactly `input`, so that a large body can be kept without a copy.
     fn receive<W: World>(
         &mut self,
         world: &W,
@@ -170,8 +172,8 @@ pub trait Inbound: Debug + Sized {
         }
     }
 
-    /// Goes on with a login whose check took longer than a turn. After [`Next::Again`] the caller comes back with
-    /// [`Inbound::receive`] and the rest of the input.
+    /// Resumes a login with the verdict of a check that took longer than a turn. After
+    /// [`Next::Again`] the caller continues with [`Inbound::receive`] and the rest of the input.
     fn verified(&mut self, verdict: Verdict) -> Next {
         if self.phase() == Phase::Closed {
             return Next::Close;
@@ -180,10 +182,11 @@ pub trait Inbound: Debug + Sized {
         Next::Again
     }
 
-    /// Takes a change of a user, if that is the client's. Readers that are not allowed any more end, and what is parked
-    /// is decided by the new rights. The connection ends where the user may not be in its vhost any more.
+    /// Applies a change of a user, if it concerns this client. Readers that are no longer allowed
+    /// end, and parked frames are decided by the new rights. The connection ends if the user may no
+    /// longer be in its vhost.
     ///
-    /// Returns whether it has ended; [`Next::Close`] follows.
+    /// Returns whether the connection has ended; [`Next::Close`] follows.
     #[must_use]
     fn renew<W: World>(&mut self, world: &W, renewal: &Renewal) -> bool {
         self.intake_mut().renew(renewal);
@@ -198,7 +201,8 @@ pub trait Inbound: Debug + Sized {
         self.phase() == Phase::Closed
     }
 
-    /// Takes another identity of the client's user. The connection ends where that may not be in its vhost.
+    /// Switches to another identity of the same user, or ends the connection if that one may not be
+    /// in its vhost.
     fn change_identity<W: World>(&mut self, world: &W, identity: Identity) {
         let vhost = self.actor().vhost;
         if self.is_logged_in() && authorize(&identity, Action::Enter, vhost, Object::Vhost).is_err() {
@@ -211,77 +215,78 @@ pub trait Inbound: Debug + Sized {
         }
     }
 
-    /// Ends the connection, as its user was taken away or may not be in its vhost any more.
+    /// Ends the connection because its user was removed or may no longer be in its vhost.
     fn revoke<W: World>(&mut self, world: &W) {
         let user = self.actor().identity.user.clone();
         self.end_login(world, "login revoked", CutReason::Revoked { user });
     }
 
-    /// Ends the connection of a client that may not go on.
+    /// Ends the connection and logs the reason.
     fn end_login<W: World>(&mut self, world: &W, kind: &'static str, reason: CutReason) {
         self.intake_mut().notice = Some(Notice::refused(kind, reason.to_string()));
         world.with_outbound(self.actor().connection, |outbound| outbound.cut(reason));
         self.close();
     }
 
-    /// When the token of the client's login runs out, if there is one.
+    /// The expiry of the client's access token, if it logged in with one.
     fn token_ends(&self) -> Option<Time> {
         self.actor().identity.rights.valid_until()
     }
 
-    /// Gives the last notice once, for the log.
+    /// Takes the last notice, for the log.
     fn take_notice(&mut self) -> Option<Notice> {
         self.intake_mut().take_notice()
     }
 
-    /// Says that frames are parked: they were read and wait for the end of an alarm or for a queue. Reading may
-    /// go on meanwhile.
+    /// Whether frames are parked, that is, decoded but waiting for the end of an alarm or for a
+    /// queue. Reading may continue meanwhile.
     fn has_parked(&self) -> bool {
         self.intake().parking.has_parked()
     }
 
-    /// Bytes of the frames that are parked.
+    /// The size of the parked frames in bytes.
     fn parked_bytes(&self) -> usize {
         self.intake().parking.bytes()
     }
 
-    /// Says that a frame waits for a queue, parked or still in the input. The world's `unthrottle` then says when
-    /// to call [`Inbound::unthrottled`].
+    /// Whether a frame waits for a queue, parked or still in the input. The world's `unthrottle`
+    /// then tells when to call [`Inbound::unthrottled`].
     fn waits_for_queue(&self) -> bool {
         self.intake().parking.waits_for_queue()
     }
 
-    /// Says that parked frames wait for the end of an alarm. The caller then sees to it that
-    /// [`Inbound::alarm_ended`] is called.
+    /// Whether parked frames wait for the end of an alarm. The caller must then call
+    /// [`Inbound::alarm_ended`] when it is over.
     fn waits_for_alarm(&self) -> bool {
         self.intake().parking.waits_for_alarm()
     }
 
-    /// Says that a frame of so many bytes would be parked in an alarm, so that the frames behind it can be read. Those
-    /// may free memory.
+    /// Whether an alarm would park a frame of this size, so that the frames behind it, which may
+    /// free memory, can be read.
     fn has_place_to_park<W: World>(&self, world: &W, frame_bytes: usize) -> bool {
         self.intake().has_place_for(frame_bytes) && self.does_more_than_publish(world)
     }
 
-    /// Bytes that the messages will have of which the protocol has taken a part and awaits the rest. Nothing is said of
-    /// them before `free_bytes` have come.
+    /// The total size of partly received messages, once at least `free_bytes` of them have arrived;
+    /// 0 before that.
     #[inline]
     fn gathered_bytes(&self, free_bytes: usize) -> usize {
         let _ = free_bytes;
         0
     }
 
-    /// Notes that a part of a long frame came, which is not shown to [`Inbound::receive`] before it is whole.
+    /// Notes that part of a long frame has arrived, which [`Inbound::receive`] sees only when
+    /// complete.
     fn came(&mut self, now: Time) {
         self.intake_mut().reading.received(now);
     }
 
-    /// Notes that nothing is read for now, as there is no memory for a long frame.
+    /// Notes that reading is paused, for lack of memory for a long frame.
     fn pause(&mut self) {
         self.intake_mut().reading.pause();
     }
 
-    /// When [`Inbound::tick`] is to be called.
+    /// The time at which to call [`Inbound::tick`].
     fn next_deadline(&self) -> Option<Time> {
         if self.phase() == Phase::Closed {
             return None;
@@ -290,7 +295,7 @@ pub trait Inbound: Debug + Sized {
         [login_until, self.keepalive_deadline(), self.token_ends()].into_iter().flatten().min()
     }
 
-    /// Sees to the deadlines that have passed.
+    /// Handles the deadlines that have passed.
     fn tick<W: World>(&mut self, world: &W) -> Next {
         if self.phase() == Phase::Closed {
             return Next::Close;
@@ -300,7 +305,7 @@ pub trait Inbound: Debug + Sized {
             self.end_login(world, "token expired", CutReason::TokenExpired { user });
             return Next::Close;
         }
-        // SECURITY LIM-02: whoever sends a byte now and then is no exception.
+        // SECURITY LIM-02: trickling bytes does not extend the time to log in.
         match self.intake().reading.login_until() {
             Some(until) if until <= world.now() => self.login_timed_out(world),
             _ => self.keep_alive(world),
@@ -312,11 +317,11 @@ pub trait Inbound: Debug + Sized {
         }
     }
 
-    /// Replays the parked frames, as an alarm of memory or disk is over. After [`Next::Again`] the caller comes back
-    /// with [`Inbound::receive`] and the rest of the input.
+    /// Replays the parked frames after an alarm of memory or disk. After [`Next::Again`] the caller
+    /// continues with [`Inbound::receive`] and the rest of the input.
     fn alarm_ended<W: World>(&mut self, world: &W) -> Next {
         if self.waits_for_queue() && !self.waits_for_alarm() {
-            // There may be input behind what waits that need not wait.
+            // Input behind the waiting frames may be free to proceed.
             return if self.intake().reading.is_paused() { Next::Parked } else { Next::Again };
         }
         self.intake_mut().reading.received(world.now());
@@ -324,38 +329,41 @@ pub trait Inbound: Debug + Sized {
         next.unwrap_or(Next::Again)
     }
 
-    /// Replays the parked frames, as the queue that they waited for is shorter, or gone. The result means the same as
-    /// that of [`Inbound::alarm_ended`].
+    /// Replays the parked frames when the queue they waited for is shorter, or gone. Returns the
+    /// same as [`Inbound::alarm_ended`].
     fn unthrottled<W: World>(&mut self, world: &W) -> Next {
         self.intake_mut().parking.queue_is_shorter();
         self.alarm_ended(world)
     }
 
-    /// Gives back deliveries, readers and inboxes of a client whose transport is gone. Parked frames and the input
-    /// stay, and are worked off later.
+    /// Releases deliveries, readers and inboxes of a client that has lost its transport. Parked
+    /// frames and input stay, and are processed later.
     ///
-    /// Returns whether that was all. If not, the caller comes back after others had their turn.
+    /// Returns whether everything was released. If not, call again after other connections had a
+    /// turn.
     #[must_use]
     fn detach<W: World>(&mut self, world: &W) -> bool {
         broker::disconnect(world, &self.actor())
     }
 
-    /// Gives back all that the client had, as its transport is gone.
+    /// Releases everything that the client had, after its transport was lost.
     ///
-    /// Returns whether that was all. If not, the caller comes back after others had their turn.
+    /// Returns whether everything was released. If not, call again after other connections had a
+    /// turn.
     #[must_use]
     fn disconnect<W: World>(&mut self, world: &W) -> bool {
         self.close();
         broker::disconnect(world, &self.actor())
     }
 
-    // From here on: used by the protocol.
+    // For protocols.
 
-    /// Takes the successor of the token that the client logged in by; says whether that is good. Its user stays the same. A
-    /// client that did not log in by a token stays what it is, whatever it sends.
+    /// Replaces the access token that the client logged in with; returns whether the new one is
+    /// accepted. The user must stay the same. A client that did not log in with a token keeps its
+    /// identity.
     ///
-    /// `None` where the check takes longer, as of [`Intake::verify`]. With rights that end in this vhost the connection is
-    /// cut, and [`Inbound::phase`] says so.
+    /// Returns `None` if the check takes longer, as [`Intake::verify`] does. If the new rights
+    /// exclude this vhost, the connection is cut, as [`Inbound::phase`] then shows.
     fn renew_token<W: World>(&mut self, world: &W, token: &[u8]) -> Option<bool> {
         let Actor { identity, connection, .. } = self.actor();
         if identity.rights.valid_until().is_none() {
@@ -364,17 +372,17 @@ pub trait Inbound: Debug + Sized {
         let user = identity.user.clone();
         let credentials = Credentials::password(Some(user.as_bytes()), Some(token));
         match self.intake_mut().verify(world, connection, credentials)? {
-            // SECURITY AUTH-10: somebody else's token is good for a connection of its own.
+            // SECURITY AUTH-10: the token of another user needs a connection of its own.
             Verdict::Granted(identity) if identity.user == user => self.change_identity(world, identity),
             _ => return Some(false),
         }
         Some(true)
     }
 
-    /// Lets a publishing frame wait.
+    /// Makes a publishing frame wait.
     ///
-    /// The frame is parked where reading on may free memory; the frames behind it are then read. Otherwise it stays
-    /// in the input, and the next step is returned.
+    /// The frame is parked if reading on may free memory, and the frames behind it are read.
+    /// Otherwise it stays in the input, and the next step is returned.
     #[cold]
     fn park<W: World>(
         &mut self,
@@ -390,44 +398,44 @@ pub trait Inbound: Debug + Sized {
     }
 }
 
-/// How far a conversation has come.
+/// The phase of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Frames are taken.
+    /// Frames are accepted.
     Open,
-    /// The client has said goodbye, and parked frames are left. Nothing else is taken.
+    /// The client has said goodbye, and parked frames remain. Nothing else is accepted.
     Leaving,
-    /// Nothing is taken any more.
+    /// Nothing is accepted any more.
     Closed,
 }
 
-/// Result of taking the next frame of the input.
+/// The result of taking the next frame of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
-    /// So many bytes of the input are done with.
+    /// This many bytes of the input are consumed.
     Bytes(usize),
-    /// The next frame is not whole.
+    /// The next frame is incomplete.
     Incomplete {
-        /// Bytes of the whole frame, where that is known.
+        /// The size of the whole frame, if known.
         frame_bytes: Option<usize>,
     },
-    /// The next frame stays in the input, and this follows.
+    /// The next frame stays in the input, and this step follows.
     Left(Next),
 }
 
-/// Result of obeying a frame.
+/// The result of performing a frame.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Performed {
-    /// The frame is done with.
+    /// The frame is done.
     #[default]
     Done,
-    /// A part of it was done. The frame is to be obeyed again after others had their turns.
+    /// Part of the frame is done. Perform it again after other connections had a turn.
     Partly,
-    /// Nothing was done, as a queue is too long. The world's `unthrottle` says when to try again.
+    /// Nothing was done, because a queue is too long. The world's `unthrottle` tells when to retry.
     Held,
 }
 
-/// Takes frames until the turn is over, the input is, or something has to wait.
+/// Takes frames until the budget or the input is used up, or something must wait.
 fn work<I: Inbound, W: World>(
     inbound: &mut I,
     world: &W,
@@ -460,7 +468,7 @@ fn work<I: Inbound, W: World>(
     }
 }
 
-/// Obeys what is parked as far as alarms and queues allow; `None` where reading goes on.
+/// Performs parked frames as far as alarms and queues allow; `None` if reading goes on.
 fn replay_all<I: Inbound, W: World>(
     inbound: &mut I,
     world: &W,
@@ -474,7 +482,7 @@ fn replay_all<I: Inbound, W: World>(
     while !I::must_wait(world)
         && let Some((at, mut line)) = inbound.intake_mut().parking.take_line(from)
     {
-        // While it is out, what its frames are answered need not wait behind it.
+        // The line is taken out, so that answers to its own frames need not wait behind it.
         let next = replay_line(inbound, world, scratch, &mut line, budget);
         if inbound.phase() == Phase::Closed {
             return Some(Next::Close);
@@ -488,7 +496,7 @@ fn replay_all<I: Inbound, W: World>(
         match is_over {
             true => inbound.replayed(session),
             false if waits_for_queue => from = at + 1,
-            // An alarm has begun meanwhile.
+            // An alarm has started meanwhile.
             false => return Some(pause(inbound)),
         }
     }
@@ -496,7 +504,7 @@ fn replay_all<I: Inbound, W: World>(
     waits.then(|| pause(inbound))
 }
 
-/// Obeys the parked frames of a session until one has to wait.
+/// Performs the parked frames of a session until one must wait.
 fn replay_line<I: Inbound, W: World>(
     inbound: &mut I,
     world: &W,
@@ -527,7 +535,7 @@ fn replay_line<I: Inbound, W: World>(
     None
 }
 
-/// Has the connection not read for now, so that silence is not the client's.
+/// Pauses reading, so that the client is not blamed for silence.
 fn pause<I: Inbound>(inbound: &mut I) -> Next {
     inbound.intake_mut().reading.pause();
     Next::Parked

@@ -1,4 +1,4 @@
-//! State that every protocol's connection has.
+//! State that connections of every protocol have.
 
 use std::mem;
 use std::time::Duration;
@@ -11,24 +11,25 @@ use crate::time::Time;
 use crate::turn::{Notice, Peer};
 use crate::world::World;
 
-/// State of a connection's inbound half that is no protocol's own.
+/// The protocol-independent state of a connection's inbound half.
 #[derive(Debug)]
 pub struct Intake<F: AsRef<[u8]>> {
     /// The other end of the transport.
     pub peer: Peer,
     /// Frames that wait for the end of an alarm or for a queue.
     pub parking: Parking<F>,
-    /// Times of reading and of the login.
+    /// The times of reading, and the deadline of the login.
     pub reading: Reading,
     /// The last notice, until it is logged.
     pub notice: Option<Notice>,
-    /// Why a login was refused that nobody else looked at. The log has this; the client is told no more than others.
+    /// The reason for a login refused here, without asking the authenticator. Only the log shows
+    /// it.
     login_refusal: Option<Notice>,
     parked_bytes_max: usize,
     progress: LoginProgress,
 }
 
-/// How far the check of a client's credentials has come.
+/// The progress of checking a client's credentials.
 ///
 /// ```text
 ///   Idle ── verify: later ──► Asked ── decided ──► Decided ── verify, of the same frame ──► Idle
@@ -42,8 +43,8 @@ enum LoginProgress {
 }
 
 impl<F: AsRef<[u8]>> Intake<F> {
-    /// State of a connection that was accepted at `now`. More than `parked_bytes_max` bytes of parked frames: it is
-    /// not read on.
+    /// The state of a connection that was accepted at `now`. With `parked_bytes_max` bytes of
+    /// parked frames it is no longer read.
     pub fn new(peer: Peer, login_timeout: Duration, parked_bytes_max: usize, now: Time) -> Intake<F> {
         Intake {
             peer,
@@ -56,10 +57,10 @@ impl<F: AsRef<[u8]>> Intake<F> {
         }
     }
 
-    /// Finds out who the client is; `None` where the check takes longer.
+    /// Verifies the client's credentials; `None` if the check takes longer than this turn.
     ///
-    /// Then the frame that asked stays in the input with [`Next::Verify`](crate::turn::Next::Verify). It is taken
-    /// again when the verdict is there, and finds it here.
+    /// In that case the frame stays in the input, with [`Next::Verify`](crate::turn::Next::Verify).
+    /// It is taken again once the verdict is in, and this call then returns it.
     pub fn verify<W: World>(
         &mut self,
         world: &W,
@@ -92,7 +93,8 @@ impl<F: AsRef<[u8]>> Intake<F> {
         None
     }
 
-    /// A client that gives neither name nor password is the user that its certificate names, if it names one.
+    /// A client that sends neither name nor password logs in with its certificate, if that names a
+    /// user.
     fn by_certificate(&self, credentials: Credentials) -> Credentials {
         match credentials {
             Credentials::Password { user: None, password: None } if self.peer.certified_user().is_some() => {
@@ -102,7 +104,7 @@ impl<F: AsRef<[u8]>> Intake<F> {
         }
     }
 
-    /// Why credentials prove nothing on this transport, if so (SECURITY AUTH-09).
+    /// The reason why these credentials are refused on this transport, if so (SECURITY AUTH-09).
     fn refusal(&self, credentials: &Credentials) -> Option<Notice> {
         match credentials {
             Credentials::Password { .. } | Credentials::Token(_) if !self.peer.may_send_password => {
@@ -124,20 +126,20 @@ impl<F: AsRef<[u8]>> Intake<F> {
         }
     }
 
-    /// Gives the last notice once; of a login that was refused, why.
+    /// Takes the last notice; for a login refused here, the reason.
     pub(super) fn take_notice(&mut self) -> Option<Notice> {
         let notice = self.notice.take()?;
         Some(self.login_refusal.take().unwrap_or(notice))
     }
 
-    /// Notes the verdict that was asked for; any other is dropped.
+    /// Records the requested verdict; drops any other.
     pub(super) fn decided(&mut self, verdict: Verdict) {
         if matches!(self.progress, LoginProgress::Asked) {
             self.progress = LoginProgress::Decided(verdict);
         }
     }
 
-    /// Changes a verdict that has not been taken yet, as its user has changed since.
+    /// Updates a verdict that has not been used yet, after its user changed.
     pub(super) fn renew(&mut self, renewal: &Renewal) {
         if let LoginProgress::Decided(verdict) = &mut self.progress
             && matches!(verdict, Verdict::Granted(identity) if renewal.concerns(identity))
@@ -146,19 +148,19 @@ impl<F: AsRef<[u8]>> Intake<F> {
         }
     }
 
-    /// Says that a frame of so many bytes may be parked.
+    /// Whether a frame of this size may be parked.
     pub(super) fn has_place_for(&self, bytes: usize) -> bool {
         !self.is_full() && bytes <= self.parked_bytes_max
     }
 
-    /// Says that as much is parked as may be.
+    /// Whether the limit of parked bytes is reached.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.parking.bytes() >= self.parked_bytes_max
     }
 }
 
-/// When a connection was read last, whether it is read, and until when it has to log in.
+/// The time of the last read, whether reading is paused, and the deadline of the login.
 #[derive(Debug)]
 pub struct Reading {
     login_until: Option<Time>,
@@ -167,7 +169,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Times of a connection that was accepted at `now`.
+    /// The times of a connection that was accepted at `now`.
     pub fn new(login_timeout: Duration, now: Time) -> Reading {
         Reading { login_until: Some(now.after(login_timeout)), last_received: now, is_paused: false }
     }
@@ -177,29 +179,29 @@ impl Reading {
         self.login_until = None;
     }
 
-    /// Until when the client has to log in, if it has not.
+    /// The deadline for logging in, unless the client has.
     pub fn login_until(&self) -> Option<Time> {
         self.login_until
     }
 
-    /// When bytes came last, or reading went on.
+    /// The time when bytes last arrived, or reading was resumed.
     pub fn last_received(&self) -> Time {
         self.last_received
     }
 
-    /// Says that the connection is not read for now, so that silence is not the client's.
+    /// Whether reading is paused, so that the client is not blamed for silence.
     pub fn is_paused(&self) -> bool {
         self.is_paused
     }
 
-    /// Notes that bytes came, or that reading goes on.
+    /// Notes that bytes arrived, or that reading is resumed.
     #[inline]
     pub fn received(&mut self, now: Time) {
         self.last_received = now;
         self.is_paused = false;
     }
 
-    /// Notes that the connection is not read for now.
+    /// Notes that reading is paused.
     pub fn pause(&mut self) {
         self.is_paused = true;
     }

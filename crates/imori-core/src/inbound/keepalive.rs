@@ -1,51 +1,52 @@
-//! Heart-beats, both ways, of the protocols that agree on them.
+//! Heart-beats in both directions, for the protocols that negotiate them.
 
 use std::time::Duration;
 
 use super::intake::Reading;
 use crate::time::Time;
 
-/// Deadlines that have passed.
+/// The deadlines that have passed.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Due {
-    /// The client has sent nothing for too long: this long.
+    /// The client has been silent for longer than this.
     pub silence: Option<Duration>,
-    /// The time has come to see whether something was sent.
+    /// It is time to check whether anything was sent.
     pub beat: bool,
 }
 
-/// Deadlines of the heart-beats that were agreed on.
+/// The deadlines of the negotiated heart-beats.
 #[derive(Debug)]
 pub struct Keepalive {
-    /// Half of what was agreed on, so that with a look at each the pause is never longer.
+    /// Half the negotiated interval, so that checking at each deadline never leaves a longer gap.
     look_every: Option<Duration>,
     next_look: Time,
-    /// Twice what was agreed on: the margin that STOMP 1.2 asks for, and the two intervals of AMQP 0-9-1, 4.2.7.
+    /// Twice the negotiated interval: the margin that STOMP 1.2 asks for, and the two intervals of
+    /// AMQP 0-9-1, 4.2.7.
     silence_max: Option<Duration>,
-    /// The bytes that the outbound half had appended at the last look.
+    /// The total bytes appended to the outbound half as of the last check.
     appended: u64,
 }
 
 impl Keepalive {
-    /// Nothing is agreed on.
+    /// A state without negotiated heart-beats.
     pub fn new(now: Time) -> Self {
         Self { look_every: None, next_look: now, silence_max: None, appended: 0 }
     }
 
-    /// Something is to be sent at least so often, and received at least so often; none where that is not agreed on.
+    /// Sets the negotiated intervals; `None` where a direction has no heart-beats.
     pub fn agreed(&mut self, send_every: Option<Duration>, receive_every: Option<Duration>, now: Time) {
         self.look_every = send_every.map(|every| every / 2);
         self.silence_max = receive_every.map(|every| every.saturating_mul(2));
         self.look_next(now);
     }
 
-    /// When the next deadline passes, if there is one.
+    /// The next deadline, if there is one.
     pub fn next_deadline(&self, reading: &Reading) -> Option<Time> {
         let look = self.look_every.map(|_| self.next_look);
         [look, self.silent_at(reading)].into_iter().flatten().min()
     }
 
-    /// Gives the deadlines that have passed. A look is due once.
+    /// The deadlines that have passed. A check is reported once.
     pub fn due(&mut self, now: Time, reading: &Reading) -> Due {
         let beat = self.look_every.is_some() && self.next_look <= now;
         if beat {
@@ -57,7 +58,7 @@ impl Keepalive {
         }
     }
 
-    /// Notes how much was ever appended; says whether nothing was since the last look.
+    /// Records the total bytes appended; returns whether nothing was appended since the last check.
     pub fn is_idle(&mut self, appended: u64) -> bool {
         std::mem::replace(&mut self.appended, appended) == appended
     }
@@ -83,7 +84,7 @@ mod tests {
 
     #[test]
     fn looks_come_twice_an_interval_and_silence_after_two() {
-        // Seconds at which it is looked, whether a beat and a silence are due then, and when it is looked next.
+        // Seconds, whether a beat and a silence are due then, and the time of the next check.
         let apart = [
             (1, false, false, 2),
             (2, true, false, 4),

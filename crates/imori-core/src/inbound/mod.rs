@@ -1,8 +1,8 @@
 //! The contract between a protocol's connection and the task that runs it.
 //!
-//! A protocol's crate implements [`Inbound`] for its connection; the server calls nothing else of it. The work that
-//! every protocol has is done here once: the loop over frames, parking and replay, pauses, the login's time, and
-//! publishing frames whose heads repeat.
+//! A protocol crate implements [`Inbound`] for its connection; the server calls nothing else of it.
+//! Work common to all protocols is done here: the loop over frames, parking and replay, pauses, the
+//! login deadline, and publishing frames with repeated headers.
 
 mod inbound;
 mod keepalive;

@@ -1,27 +1,27 @@
-//! Frames that were read and wait for the end of an alarm or for a queue to be shorter.
+//! Parked frames: decoded, but waiting for the end of an alarm or for a queue to become shorter.
 //!
-//! Each session has a line of its own, in the order of its frames, so that one session that waits holds up no
-//! other. What waits is charged to the memory gauge.
+//! Each session has its own line, in the order of its frames, so that a waiting session does not
+//! block others. Parked frames are charged to the memory gauge.
 
 use std::collections::VecDeque;
 
 use crate::memory::Gauge;
 use crate::outbound::SessionId;
 
-/// Frames of all sessions of a connection that wait. Nearly always there are none.
+/// The parked frames of all sessions of a connection; nearly always empty.
 #[derive(Debug)]
 pub struct Parking<F: AsRef<[u8]>> {
     lines: Vec<Line<F>>,
 }
 
-/// Frames of one session that wait, in order.
+/// The parked frames of one session, in order.
 #[derive(Debug)]
 pub(super) struct Line<F: AsRef<[u8]>> {
     session: SessionId,
     waiting: VecDeque<F>,
     bytes: usize,
     gauge: Gauge,
-    /// The first of them, or the next frame of the session, waits for a queue.
+    /// Whether the first of them, or the session's next frame, waits for a queue.
     waits_for_queue: bool,
 }
 
@@ -32,35 +32,35 @@ impl<F: AsRef<[u8]>> Default for Parking<F> {
 }
 
 impl<F: AsRef<[u8]>> Parking<F> {
-    /// Says that frames wait.
+    /// Whether any frame is parked.
     #[inline]
     pub fn has_parked(&self) -> bool {
         self.lines.iter().any(|line| !line.waiting.is_empty())
     }
 
-    /// Says that frames of a session wait.
+    /// Whether frames of this session are parked.
     #[inline]
     pub fn has_parked_of(&self, session: SessionId) -> bool {
         self.line(session).is_some_and(|line| !line.waiting.is_empty())
     }
 
-    /// Says that a session waits for a queue.
+    /// Whether any session waits for a queue.
     pub fn waits_for_queue(&self) -> bool {
         self.lines.iter().any(|line| line.waits_for_queue)
     }
 
-    /// Says that frames of a session wait for the end of an alarm.
+    /// Whether frames of any session wait for the end of an alarm.
     pub fn waits_for_alarm(&self) -> bool {
         self.lines.iter().any(|line| !line.waits_for_queue && !line.waiting.is_empty())
     }
 
-    /// Bytes that all that waits takes.
+    /// The bytes charged for all parked frames.
     #[inline]
     pub fn bytes(&self) -> usize {
         self.lines.iter().map(|line| line.bytes).sum()
     }
 
-    /// Lets a frame of a session wait behind those that do.
+    /// Parks a frame behind the others of its session.
     pub fn push(&mut self, session: SessionId, frame: F, gauge: &Gauge) {
         let line = self.line_of(session, gauge);
         let charge = charge(&frame);
@@ -69,12 +69,12 @@ impl<F: AsRef<[u8]>> Parking<F> {
         line.waiting.push_back(frame);
     }
 
-    /// Notes that a session's next frame waits for a queue, here or where it came from.
+    /// Notes that a session's next frame, parked or still in the input, waits for a queue.
     pub fn wait_for_queue(&mut self, session: SessionId, gauge: &Gauge) {
         self.line_of(session, gauge).waits_for_queue = true;
     }
 
-    /// Notes that queues are shorter. A session that has to wait on says so again.
+    /// Notes that queues have become shorter. A session that must still wait will say so again.
     pub fn queue_is_shorter(&mut self) {
         self.lines.retain_mut(|line| {
             line.waits_for_queue = false;
@@ -92,14 +92,14 @@ impl<F: AsRef<[u8]>> Parking<F> {
         self.lines.clear();
     }
 
-    /// Takes out the first line, from `from` on, that does not wait for a queue; gives its place too.
+    /// Takes out the first line at or after `from` that does not wait for a queue, with its index.
     pub(super) fn take_line(&mut self, from: usize) -> Option<(usize, Line<F>)> {
         let later = self.lines.get(from..)?;
         let at = from + later.iter().position(|line| !line.waits_for_queue)?;
         Some((at, self.lines.remove(at)))
     }
 
-    /// Puts a line back to its place, unless nothing of it waits.
+    /// Puts a line back at its index, unless it is empty.
     pub(super) fn put_back(&mut self, at: usize, line: Line<F>) {
         if !line.waiting.is_empty() {
             self.lines.insert(at.min(self.lines.len()), line);
@@ -122,7 +122,7 @@ impl<F: AsRef<[u8]>> Parking<F> {
 }
 
 impl<F: AsRef<[u8]>> Line<F> {
-    /// The session whose frames wait.
+    /// The session that the frames belong to.
     pub(super) fn session(&self) -> SessionId {
         self.session
     }

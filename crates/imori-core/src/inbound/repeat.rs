@@ -1,8 +1,8 @@
-//! A publisher mostly repeats itself: frames whose heads are equal byte for byte need not be read again.
+//! Publishes frames with repeated headers without parsing them again.
 //!
-//! A head that was seen twice in a row is remembered with its meaning and its route. Measured, that halves the
-//! work for a small message. A protocol remembers only frames that do nothing but publish: no receipt, no
-//! transaction, no inbox.
+//! A frame's head that arrives twice in a row is stored with its meaning and route, which by
+//! measurement halves the work for a small message. A protocol stores only heads of frames that do
+//! nothing but publish: no receipt, no transaction, no inbox.
 
 use crate::broker::{self, Actor, PublishReport, Repetition};
 use crate::error::BrokerError;
@@ -11,7 +11,7 @@ use crate::message::{Address, Properties, Publication};
 use crate::turn::Budget;
 use crate::world::World;
 
-/// Publishing frames of a connection, as far as they repeat each other.
+/// The repeated head of a connection's publishing frames, if any.
 #[derive(Debug, Default)]
 pub struct Repeat {
     /// The last head, seen once.
@@ -19,46 +19,47 @@ pub struct Repeat {
     known: Option<Box<RepeatedHead>>,
 }
 
-/// A head that was seen again, and its meaning.
+/// A head that was seen twice, and its meaning.
 #[derive(Debug)]
 pub struct RepeatedHead {
-    /// Bytes of the frame before its body.
+    /// The bytes of the frame before its body.
     pub head: Vec<u8>,
-    /// Bytes of the body.
+    /// The length of the body.
     pub body_len: usize,
-    /// Bytes of the frame behind its body.
+    /// The bytes of the frame after its body.
     pub end: &'static [u8],
-    /// Properties of the message.
+    /// The properties of the message.
     pub properties: Properties,
-    /// Header block of the message.
+    /// The header block of the message.
     pub text: Vec<u8>,
     /// Exchange and subject.
     pub address: Address,
-    /// The connection that the message is not delivered to.
+    /// The connection that does not receive the message.
     pub not_to: Option<ConnectionId>,
-    /// A queue is declared where there is none, or the client is told so, which takes reading the frame.
+    /// Whether an unroutable message needs the frame itself, to declare the queue or to tell the
+    /// client.
     pub declares: bool,
-    /// Route and headers of the last message.
+    /// The route and headers of the last message.
     pub repetition: Repetition,
 }
 
-/// Frames that were published without being read.
+/// The result of publishing frames without parsing them.
 #[derive(Debug)]
 pub struct Repeated<R> {
-    /// Bytes of the frames.
+    /// The total length of the frames.
     pub bytes: usize,
-    /// Number of frames.
+    /// The number of frames.
     pub frames: usize,
-    /// Result of publishing them: of all together, or of each.
+    /// The report of publishing, for all together or for each.
     pub report: R,
 }
 
 impl Repeat {
-    /// Publishes the frames at the head of `input` that begin with the known head, as far as they are whole and the
-    /// turn has room.
+    /// Publishes the frames at the start of `input` that have the stored head, as far as they are
+    /// complete and the turn's budget allows.
     ///
-    /// `None` where there are no such frames, or where they have to be read after all: they have no queue, are not
-    /// allowed, or have to wait.
+    /// Returns `None` if there are none, or if they must be parsed after all: they are unroutable,
+    /// not allowed, or have to wait.
     #[inline]
     pub fn publish<W: World>(
         &mut self,
@@ -67,14 +68,14 @@ impl Repeat {
         input: &[u8],
         budget: &Budget,
     ) -> Option<Repeated<PublishReport>> {
-        // What a full queue refused was published, and is perhaps a dead letter by now.
+        // A message that a full queue refused was routed, and may be a dead letter by now.
         let reaches = |report: &PublishReport| !report.is_unroutable();
         self.publish_run((world, actor), input, budget, reaches, |address, run, repetition| {
             broker::publish_again(world, actor, address, run, repetition)
         })
     }
 
-    /// Publishes frames as [`Repeat::publish`] does, and gives the result of each.
+    /// Publishes frames as [`Repeat::publish`] does, with one report for each.
     #[inline]
     pub fn publish_each<W: World>(
         &mut self,
@@ -126,8 +127,8 @@ impl Repeat {
         }
     }
 
-    /// Notes the head of a frame that was read and published. `read` gives its meaning once it comes a second time in
-    /// a row; `None` where the frame does more than publish.
+    /// Notes the head of a frame that was parsed and published. `read` supplies its meaning when
+    /// the head repeats; `None` if the frame does more than publish.
     #[inline]
     pub fn note(&mut self, head: &[u8], read: impl FnOnce() -> Option<RepeatedHead>) {
         if self.last == head {
@@ -138,25 +139,25 @@ impl Repeat {
         }
     }
 
-    /// Tells whether a head is known, so that frames like it need not be read.
+    /// Whether a head is stored, so that frames like it need no parsing.
     #[inline]
     pub fn is_known(&self) -> bool {
         self.known.is_some()
     }
 
-    /// Forgets everything, because the client has changed its options.
+    /// Clears the state, because the client has changed its options.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
 }
 
 impl RepeatedHead {
-    /// The body of the frame at the head of `input`, and the bytes behind the frame.
+    /// The body of the frame at the start of `input`, and the bytes after the frame.
     #[inline]
     fn body<'a>(&self, input: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
         let (body, rest) = input.strip_prefix(&*self.head)?.split_at_checked(self.body_len)?;
-        // Without its end it is no frame, which the decoder says better. An end has one or two bytes, so that a match
-        // takes less than a call that compares memory.
+        // Leave a frame without its end to the decoder, which reports it better. An end has one or
+        // two bytes, so a match is cheaper than a call to compare memory.
         match (self.end, rest) {
             ([end], [byte, rest @ ..]) if end == byte => Some((body, rest)),
             ([end, last], [byte, next, rest @ ..]) if end == byte && last == next => Some((body, rest)),

@@ -1,33 +1,33 @@
-//! Input that is not worked off yet.
+//! Input that has not been processed yet.
 
 use bytes::Bytes;
 
 use crate::message::BODY_SHARED_MIN;
 
-/// The rest of a connection's input, which begins with the next frame.
+/// The rest of a connection's input, starting with the next frame.
 #[derive(Debug, Clone, Copy)]
 pub struct Unread<'a> {
     bytes: &'a [u8],
-    /// All of the input, in memory that a body can stay in.
+    /// The whole input, in shared memory that a body can keep alive.
     whole: Option<&'a Bytes>,
     consumed: usize,
 }
 
 impl<'a> Unread<'a> {
-    /// The input behind the first `consumed` bytes. `whole`, when given, holds exactly `input`.
+    /// The input after the first `consumed` bytes. `whole`, if given, holds exactly `input`.
     #[inline]
     pub(super) fn new(input: &'a [u8], whole: Option<&'a Bytes>, consumed: usize) -> Unread<'a> {
         Unread { bytes: input.get(consumed..).unwrap_or_default(), whole, consumed }
     }
 
-    /// The bytes.
+    /// The unprocessed bytes.
     #[inline]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// A body of `len` bytes that ends at byte `end`, where it can be kept without a copy and is long enough for that
-    /// to pay.
+    /// The body of `len` bytes that ends at byte `end`, without a copy; `None` if the input is not
+    /// shared or the body is too short for that to pay.
     #[inline]
     pub fn kept_body(&self, end: usize, len: usize) -> Option<Bytes> {
         let whole = self.whole?;

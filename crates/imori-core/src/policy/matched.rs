@@ -1,11 +1,11 @@
-//! The policy and the operator policy that act on one object.
+//! The policy and the operator policy in effect for one object.
 
 use std::sync::Arc;
 
 use super::policy::Policy;
 use super::settings::PolicySettings;
 
-/// The policy and the operator policy that act on an object, where there are such.
+/// The policy and the operator policy in effect for an object, if any.
 #[derive(Debug, Default, Clone)]
 pub struct Matched {
     /// The policy.
@@ -14,13 +14,13 @@ pub struct Matched {
     pub operator: Option<Arc<Policy>>,
 }
 
-/// Where a setting in effect comes from.
+/// The source of a setting in effect.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// Nobody set it.
+    /// Not set anywhere.
     #[default]
     Default,
-    /// The declaration.
+    /// An argument of the declaration.
     Argument,
     /// The policy.
     Policy,
@@ -29,13 +29,13 @@ pub enum Source {
 }
 
 impl Matched {
-    /// Tells whether no policy acts.
+    /// Whether no policy applies.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.policy.is_none() && self.operator.is_none()
     }
 
-    /// Tells whether the very same policies act.
+    /// Whether exactly the same policies apply.
     #[must_use]
     pub fn is_same(&self, other: &Matched) -> bool {
         let is_same = |one: &Option<Arc<Policy>>, other: &Option<Arc<Policy>>| match (one, other) {
@@ -46,7 +46,8 @@ impl Matched {
         is_same(&self.policy, &other.policy) && is_same(&self.operator, &other.operator)
     }
 
-    /// The lowest of what a declaration, the policy and the operator policy say; of equals the first.
+    /// The lowest value of the declaration, the policy and the operator policy; the first of equal
+    /// ones.
     pub(crate) fn lowest<T: Ord>(
         &self,
         argument: Option<T>,
@@ -64,14 +65,14 @@ impl Matched {
         lowest.map_or((None, Source::Default), |(value, source)| (Some(value), source))
     }
 
-    /// The operator policy's word, or else the policy's.
+    /// The value of the operator policy, or else of the policy.
     pub(crate) fn last_word<T>(&self, of: impl Fn(&PolicySettings) -> Option<T>) -> Option<(T, Source)> {
         let said = |policy: &Option<Arc<Policy>>| policy.as_ref().and_then(|policy| of(&policy.settings));
         let operator = said(&self.operator).map(|value| (value, Source::OperatorPolicy));
         operator.or_else(|| said(&self.policy).map(|value| (value, Source::Policy)))
     }
 
-    /// The word of a declaration, or else a policy's.
+    /// The value of the declaration, or else of a policy.
     pub(crate) fn unless_said<T>(
         &self,
         argument: Option<T>,

@@ -1,7 +1,7 @@
 //! Policies: settings that an operator gives to queues and exchanges by their names.
 //!
-//! One policy and one operator policy act on an object at a time, of each list the first that matches. They are
-//! compiled here; how they are written and kept is not known.
+//! One policy and one operator policy apply to an object at a time, the first match in each list.
+//! They are compiled here; this module does not know how they are written or stored.
 
 mod policies;
 mod matched;

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use super::matched::Matched;
 use super::policy::{Policy, QueueKind};
 
-/// The policies and operator policies of a vhost. A clone shares them.
+/// The policies and operator policies of a vhost. Clones share them.
 #[derive(Debug, Default, Clone)]
 pub struct Policies {
-    /// Each list begins with the highest priority.
+    /// Each list is sorted by descending priority.
     policies: Arc<[Arc<Policy>]>,
     operators: Arc<[Arc<Policy>]>,
 }
 
 impl Policies {
-    /// The policies of a vhost, in any order, and its operator policies. Of equal priorities the first name comes
-    /// first.
+    /// Builds the snapshot from policies and operator policies in any order. Policies of equal
+    /// priority are sorted by name.
     #[must_use]
     pub fn new(policies: Vec<Arc<Policy>>, operators: Vec<Arc<Policy>>) -> Policies {
         let sorted = |mut list: Vec<Arc<Policy>>| {
@@ -28,13 +28,13 @@ impl Policies {
         Policies { policies: sorted(policies), operators: sorted(operators) }
     }
 
-    /// Those that act on a queue of this name and kind.
+    /// The policies that apply to a queue of this name and kind.
     #[must_use]
     pub fn of_queue(&self, name: &[u8], kind: QueueKind) -> Matched {
         self.matched(|policy| policy.has_queue(name, kind))
     }
 
-    /// Those that act on an exchange of this name.
+    /// The policies that apply to an exchange of this name.
     #[must_use]
     pub fn of_exchange(&self, name: &[u8]) -> Matched {
         self.matched(|policy| policy.has_exchange(name))

@@ -1,4 +1,4 @@
-//! A policy: a pattern of names, the kinds of objects that it is for, and settings.
+//! A policy: a pattern of names, the kinds of objects it applies to, and settings.
 
 use super::settings::PolicySettings;
 use crate::expression::{Expression, ExpressionError};
@@ -10,7 +10,7 @@ pub enum QueueKind {
     /// A queue that is declared without a type, or as classic.
     #[default]
     Classic,
-    /// A queue that is declared as a quorum queue.
+    /// A queue declared as a quorum queue.
     Quorum,
 }
 
@@ -34,7 +34,7 @@ impl QueueKind {
     }
 }
 
-/// The objects that a policy is for.
+/// The objects that a policy applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AppliesTo {
     /// Queues and exchanges.
@@ -52,33 +52,33 @@ pub enum AppliesTo {
 /// A compiled policy.
 #[derive(Debug)]
 pub struct Policy {
-    /// Its name, which no other policy of its list in the vhost has.
+    /// The name, unique within the vhost's list.
     pub name: Name,
-    /// Of several that match, the one with the highest priority acts.
+    /// The priority: of several matching policies, the highest applies.
     pub priority: i64,
-    /// The settings that it gives.
+    /// The settings that the policy gives.
     pub settings: PolicySettings,
     applies_to: AppliesTo,
     pattern: Expression,
 }
 
 impl Policy {
-    /// Compiles a policy for objects in whose names `pattern` is found.
+    /// Compiles a policy for objects with names in which `pattern` is found.
     ///
     /// # Errors
-    /// The pattern is no regular expression, or too large a one.
+    /// The pattern is not a valid regular expression, or is too large.
     pub fn new(
         name: Name,
         (pattern, applies_to): (&str, AppliesTo),
         priority: i64,
         settings: PolicySettings,
     ) -> Result<Policy, ExpressionError> {
-        // RabbitMQ looks for the pattern anywhere in a name; an empty one is found in each.
+        // RabbitMQ searches for the pattern anywhere in a name; an empty one matches every name.
         let pattern = Expression::new(if pattern.is_empty() { ".*" } else { pattern })?;
         Ok(Policy { name, priority, settings, applies_to, pattern })
     }
 
-    /// Tells whether it is for a queue of this name and kind.
+    /// Whether the policy applies to a queue of this name and kind.
     pub(super) fn has_queue(&self, name: &[u8], kind: QueueKind) -> bool {
         let is_meant = match self.applies_to {
             AppliesTo::All | AppliesTo::Queues => true,
@@ -88,7 +88,7 @@ impl Policy {
         is_meant && self.pattern.is_match(name)
     }
 
-    /// Tells whether it is for an exchange of this name.
+    /// Whether the policy applies to an exchange of this name.
     pub(super) fn has_exchange(&self, name: &[u8]) -> bool {
         matches!(self.applies_to, AppliesTo::All | AppliesTo::Exchanges) && self.pattern.is_match(name)
     }

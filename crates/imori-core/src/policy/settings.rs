@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use crate::name::Name;
 
-/// The policy for a message for which a queue has no room.
+/// The treatment of a message that does not fit into a queue.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Overflow {
-    /// The oldest message leaves.
+    /// The oldest message is dropped.
     #[default]
     DropHead,
     /// The publish is refused.
@@ -31,31 +31,31 @@ impl Overflow {
 /// How many deliveries of a message may fail; fewer is less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DeliveryLimit {
-    /// So many.
+    /// This many failures.
     Failures(u32),
-    /// Any number.
+    /// No limit.
     Unlimited,
 }
 
-/// The settings of a policy. What it does not say is `None`.
+/// The settings of a policy; `None` where it sets nothing.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct PolicySettings {
-    /// A queue goes after this long without a consumer or a declaration.
+    /// The time after which a queue without consumers or declarations is deleted.
     pub expires: Option<Duration>,
-    /// How long a message may wait.
+    /// The time after which a message expires.
     pub message_ttl: Option<Duration>,
-    /// How many messages may wait.
+    /// The maximum number of ready messages.
     pub length_max: Option<u64>,
-    /// How many bytes of bodies may wait.
+    /// The maximum total size of ready message bodies.
     pub length_bytes_max: Option<u64>,
     /// The treatment of messages beyond these limits.
     pub overflow: Option<Overflow>,
-    /// The exchange to which dead letters go.
+    /// The exchange that receives dead letters.
     pub dead_letter_exchange: Option<Name>,
-    /// The routing key that dead letters get.
+    /// The routing key given to dead letters.
     pub dead_letter_routing_key: Option<Name>,
-    /// How many deliveries of a message may fail before it is dead-lettered.
+    /// The number of failed deliveries after which a message is dead-lettered.
     pub delivery_limit: Option<DeliveryLimit>,
-    /// The exchange that takes what no binding of an exchange takes.
+    /// The exchange that receives messages no binding takes.
     pub alternate_exchange: Option<Name>,
 }
