@@ -1,4 +1,4 @@
-//! Binds queues and exchanges to exchanges, and takes their bindings out.
+//! Binds queues and exchanges to exchanges, and removes their bindings.
 
 use super::declare::{check_room, define};
 use super::delete_exchange::record_auto_deleted;
@@ -16,8 +16,8 @@ use crate::route::{Arguments, BindingKey, Target};
 use crate::topology::Topology;
 use crate::world::{Change, World};
 
-/// Binds a queue to an exchange. When it returns, the next publish of every cell sees the binding. A durable queue
-/// stays bound to a durable exchange whatever happens after the confirm is reached.
+/// Binds a queue to an exchange. On return, the next publish of every cell sees the binding. Once
+/// the confirm is reached, the binding of a durable queue to a durable exchange survives a crash.
 ///
 /// # Errors
 /// [`BrokerError::Refused`], [`BrokerError::DiskFull`] or [`BrokerError::Route`].
@@ -32,8 +32,9 @@ pub fn bind_queue<W: World>(
     bind(world, actor, exchange, key, arguments, &Target::Queue(queue))
 }
 
-/// Binds an exchange to another, `exchange`, from which messages then come to it. When it returns, the next publish of
-/// every cell sees the binding. Two durable exchanges stay bound whatever happens after the confirm is reached.
+/// Binds the exchange `to` to `exchange`, so that it receives messages from there. On return, the
+/// next publish of every cell sees the binding. Once the confirm is reached, a binding between
+/// durable exchanges survives a crash.
 ///
 /// # Errors
 /// [`BrokerError::Refused`], [`BrokerError::DiskFull`] or [`BrokerError::Route`].
@@ -48,8 +49,8 @@ pub fn bind_exchange<W: World>(
     bind(world, actor, exchange, key, arguments, &Target::Exchange(Name::new(to)))
 }
 
-/// Takes a binding of a queue out; one that is not there is no error. When it returns, no message that is published
-/// later comes to the queue by it. An exchange with auto-delete goes with its last binding.
+/// Removes a binding of a queue; a missing one is no error. On return, no message published later
+/// reaches the queue through it. An auto-delete exchange is deleted with its last binding.
 ///
 /// # Errors
 /// [`BrokerError::Refused`] or [`BrokerError::Route`].
@@ -64,8 +65,8 @@ pub fn unbind_queue<W: World>(
     unbind(world, actor, exchange, key, arguments, &Target::Queue(queue))
 }
 
-/// Takes a binding between two exchanges out; one that is not there is no error. When it returns, no message that is
-/// published later takes that way. An exchange with auto-delete goes with its last binding.
+/// Removes a binding between two exchanges; a missing one is no error. On return, no message
+/// published later takes it. An auto-delete exchange is deleted with its last binding.
 ///
 /// # Errors
 /// [`BrokerError::Refused`] or [`BrokerError::Route`].
@@ -104,7 +105,7 @@ fn bind<W: World>(
         }
         Ok(match definition {
             Some(binding) if is_new => Confirm::of(Level::Disk, define(world, &Definition::Binding(binding))),
-            // It may have been bound only just.
+            // The binding may exist but not be durable yet, so wait for all records so far.
             Some(_) => Confirm::of(Level::Disk, world.appended()),
             None => Confirm::NOW,
         })
@@ -131,12 +132,12 @@ fn unbind<W: World>(
             define(world, &Definition::BindingGone(binding));
         }
         record_auto_deleted(world, actor.vhost, removal.auto_deleted);
-        // It may have been unbound only just.
+        // The binding may be gone but not durably yet, so wait for all records so far.
         Ok(if is_kept { Confirm::of(Level::Disk, world.appended()) } else { Confirm::NOW })
     })
 }
 
-/// Checks the rights to both ends of a binding: messages come from `exchange` to the target.
+/// Checks the rights to both ends of a binding; messages flow from `exchange` to the target.
 fn authorize_bind<W: World>(
     world: &W,
     actor: &Actor<'_>,
@@ -151,7 +152,7 @@ fn authorize_bind<W: World>(
             name.map_or(Ok(()), |name| bind(Object::Queue(name.as_bytes())))?;
         }
         Target::Exchange(name) => bind(Object::Exchange(name.as_bytes()))?,
-        // The subscriber itself is the other end.
+        // The other end is the subscriber itself.
         Target::Subscription(_) | Target::Member { .. } => {}
     }
     let is_topic = is_topic(world, actor, exchange);
@@ -159,7 +160,7 @@ fn authorize_bind<W: World>(
     Ok(world.authorize(actor, Action::BindTo, from)?)
 }
 
-/// Refuses to bind a subject that is a temporary topic of another connection.
+/// Refuses to bind a subject that is the temporary topic of another connection.
 ///
 /// # Errors
 /// [`BrokerError::Locked`].
@@ -181,7 +182,7 @@ pub(crate) fn check_private<W: World>(
     }
 }
 
-/// A binding in words, for the audit log.
+/// Describes a binding for the audit log.
 fn shown<W: World>(world: &W, exchange: &[u8], key: &BindingKey, target: &Target) -> String {
     let to = match target {
         Target::Queue(id) => {
@@ -194,7 +195,7 @@ fn shown<W: World>(world: &W, exchange: &[u8], key: &BindingKey, target: &Target
     format!("{} to {to}", Object::Pattern { exchange, key, group: None, is_topic: false })
 }
 
-/// The definition of a binding if both of its ends outlive the broker.
+/// The definition to record for a binding, if both of its ends outlive the broker.
 fn definition<W: World>(
     world: &W,
     topology: &Topology,

@@ -14,18 +14,19 @@ use crate::route::{ExchangeKind, Settings};
 use crate::topology::Topology;
 use crate::world::{Change, Counter, World};
 
-/// A queue that is declared.
+/// The result of declaring a queue.
 #[derive(Debug, Clone, Copy)]
 pub struct Declared {
     /// The queue.
     pub id: QueueId,
-    /// The confirm after which no crash undoes the declaration.
+    /// The confirm after which the declaration survives a crash.
     pub confirm: Confirm,
 }
 
-/// Declares a queue: makes it, or finds it as it was declared before.
+/// Declares a queue: creates it, or finds the existing one.
 ///
-/// With `must_match` an existing queue has to have the same settings; without, it is taken as it is.
+/// With `must_match` an existing queue must have the same settings; otherwise it is accepted as it
+/// is.
 ///
 /// # Errors
 /// [`BrokerError::Refused`], [`BrokerError::Locked`], [`BrokerError::Inequivalent`],
@@ -40,8 +41,8 @@ pub fn declare_queue<W: World>(
     declare_by(world, actor, (name, Action::Declare), settings, must_match)
 }
 
-/// Declares a queue under a name that the protocol made for a client which leaves it to the broker. The name begins with
-/// `amq.`, as no client's own names do, and nobody can guess it.
+/// Declares a queue under a name that the protocol generated because the client left it to the
+/// broker. The name begins with `amq.`, which clients cannot use themselves, and cannot be guessed.
 ///
 /// # Errors
 /// As [`declare_queue`].
@@ -76,7 +77,8 @@ fn declare_by<W: World>(
                 queue.touch(now);
                 Ok(queue.durability())
             });
-            // Both the table and the queues change under the topology's lock, so it is there.
+            // The table and the queues change together under the topology lock, so the queue
+            // exists.
             return checked.unwrap_or(Ok(None)).map(|durability| (id, durability, None));
         }
         authorize_new_queue(world, actor, (name, action), settings)?;
@@ -110,13 +112,13 @@ fn declare_by<W: World>(
     if let Some(at) = wake_up {
         world.wake_queue_at(id, at);
     }
-    // Who finds it declared waits for the record as well: it may be there only just.
+    // A client that finds the queue must wait for its record too, which may not be durable yet.
     let confirm =
         durability.map_or(Confirm::NOW, |Durability { id, .. }| Confirm::of(Level::Disk, Lsn(id.0)));
     Ok(Declared { id, confirm })
 }
 
-/// Checks the rights that only a queue needs which is not there.
+/// Checks the additional rights needed to create a queue.
 fn authorize_new_queue<W: World>(
     world: &W,
     actor: &Actor<'_>,
@@ -131,7 +133,7 @@ fn authorize_new_queue<W: World>(
         world.authorize(actor, Action::ForwardFrom, queue)?;
         let exchange = target.exchange.as_bytes();
         match &target.routing_key {
-            // Whatever kind the exchange is of when letters come to it.
+            // The exchange may be of any kind when dead letters arrive.
             Some(key) => {
                 let to = Object::Subject { exchange, subject: key.as_bytes(), is_topic: true };
                 world.authorize(actor, Action::Publish, to)?;
@@ -142,7 +144,7 @@ fn authorize_new_queue<W: World>(
     Ok(())
 }
 
-/// Checks that an operator lets the vhost have another queue.
+/// Checks the vhost's limit on the number of queues, if an operator set one.
 fn check_quota<W: World>(
     world: &W,
     topology: &Topology,
@@ -169,8 +171,8 @@ fn add_queue<W: World>(world: &W, topology: &mut Topology, queue: Queue) -> Resu
     Ok(id)
 }
 
-/// Declares an exchange: makes it, or finds it as it was declared before. Gives the confirm after which no crash undoes
-/// that.
+/// Declares an exchange: creates it, or finds an equal one. Returns the confirm after which the
+/// declaration survives a crash.
 ///
 /// # Errors
 /// [`BrokerError::Refused`], [`BrokerError::DiskFull`] or [`BrokerError::Route`].
@@ -205,14 +207,14 @@ pub fn declare_exchange<W: World>(
         }
         let lsn = match definition.filter(|_| is_new) {
             Some(definition) => define(world, &definition),
-            // It may have been declared only just.
+            // The exchange may exist but not be durable yet, so wait for all records so far.
             None => world.appended(),
         };
         Ok(Confirm::of(Level::Disk, lsn))
     })
 }
 
-/// Checks that the disk has room for a declaration. A deletion needs no room in the end.
+/// Checks that the disk has room for a declaration. Deletions are exempt, because they free space.
 ///
 /// # Errors
 /// [`BrokerError::DiskFull`].
@@ -220,7 +222,7 @@ pub(super) fn check_room<W: World>(world: &W, name: &Name) -> Result<(), BrokerE
     if world.room().may_declare() { Ok(()) } else { Err(BrokerError::DiskFull(name.clone())) }
 }
 
-/// Records a definition; gives the number of its record.
+/// Appends a definition to the journal; returns its log sequence number.
 pub(super) fn define<W: World>(world: &W, definition: &Definition) -> Lsn {
     world.append(vec![NewRecord::new(RecordKind::Definition, definition.encode())]).first
 }

@@ -15,27 +15,27 @@ use crate::record::Definition;
 use crate::topology::Topology;
 use crate::world::{Change, Counter, World};
 
-/// Conditions under which a queue is deleted.
+/// Conditions for deleting a queue.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct DeleteOptions {
-    /// Only if it has no consumers.
+    /// Delete it only if it has no consumers.
     pub if_unused: bool,
-    /// Only if no messages wait in it.
+    /// Delete it only if it has no ready messages.
     pub if_empty: bool,
 }
 
-/// A queue that was deleted.
+/// The result of deleting a queue.
 #[derive(Debug, Clone, Copy)]
 pub struct Deleted {
-    /// Its id, by which its readers know it.
+    /// The id of the queue, by which its readers know it.
     pub queue: QueueId,
-    /// Messages that waited in it.
+    /// The number of its ready messages.
     pub ready: usize,
-    /// The confirm after which no crash brings it back.
+    /// The confirm after which the deletion survives a crash.
     pub confirm: Confirm,
 }
 
-/// Deletes a queue with its messages, tells its consumers, and gives how many messages waited.
+/// Deletes a queue with its messages and tells its consumers; returns the number of ready messages.
 ///
 /// # Errors
 /// [`BrokerError::Refused`], [`BrokerError::Locked`] or [`BrokerError::NoQueue`].
@@ -43,8 +43,8 @@ pub fn delete_queue<W: World>(world: &W, actor: &Actor<'_>, name: &[u8]) -> Resu
     delete_queue_if(world, actor, name, DeleteOptions::default(), |_| ()).map(|deleted| deleted.ready)
 }
 
-/// Deletes a queue with its messages, if the conditions hold, and tells its consumers. Before these are told, `answer`
-/// is called.
+/// Deletes a queue with its messages, if the conditions hold, and tells its consumers. Calls
+/// `answer` before telling them.
 ///
 /// # Errors
 /// As [`delete_queue`], and [`BrokerError::InUse`] or [`BrokerError::NotEmpty`].
@@ -72,17 +72,18 @@ pub fn delete_queue_if<W: World>(
     Ok(deleted)
 }
 
-/// Takes a queue away that `may_go`, calls `answer` and tells its consumers; `None` where it is gone already.
+/// Removes a queue if `may_go` allows it, calls `answer`, and then tells its consumers; `None` if
+/// the queue is already gone.
 ///
 /// # Errors
-/// As `may_go` says.
+/// The error of `may_go`.
 pub(crate) fn remove_queue<W: World>(
     world: &W,
     id: QueueId,
     may_go: impl Fn(&Queue) -> Result<(), BrokerError>,
     answer: impl FnOnce(&Deleted),
 ) -> Result<Option<Deleted>, BrokerError> {
-    // Before it is recorded that the queue is gone, and with it all that it holds.
+    // Must precede the record of the deletion, which covers everything the queue holds.
     let Some(unsent) = world.with_queue(id, |queue| {
         may_go(queue)?;
         Ok::<_, BrokerError>(UnsentDeadLetters::of(world, queue))
@@ -93,7 +94,7 @@ pub(crate) fn remove_queue<W: World>(
     let removed = world.with_topology(|topology| {
         let checked = world.with_queue(id, |queue| {
             may_go(queue)?;
-            // Others may hold its id until it is removed.
+            // Other threads may still use the id until the queue is removed.
             queue.retire();
             Ok::<_, BrokerError>(())
         });
@@ -113,7 +114,7 @@ pub(crate) fn remove_queue<W: World>(
     Ok(Some(deleted))
 }
 
-/// Takes a queue out of the topology and out of the world, and records that it is gone, and with it all that it holds.
+/// Removes a queue from topology and world, and records its deletion, which covers its messages.
 fn forget<W: World>(world: &W, topology: &mut Topology, id: QueueId) -> Option<(Queue, Confirm)> {
     let auto_deleted = topology.forget_queue(id);
     let queue = world.remove_queue(id)?;
@@ -131,12 +132,12 @@ fn forget<W: World>(world: &W, topology: &mut Topology, id: QueueId) -> Option<(
     Some((queue, confirm))
 }
 
-/// Deletes an auto-delete queue if it still has no consumer.
+/// Deletes an auto-delete queue if it still has no consumers.
 pub(crate) fn delete_unused<W: World>(world: &W, id: QueueId) {
     delete_if(world, id, |queue| queue.consumers_len() == 0);
 }
 
-/// Deletes a queue that nobody used for longer than it may be idle.
+/// Deletes a queue that has been idle for longer than allowed.
 pub(crate) fn delete_idle<W: World>(world: &W, id: QueueId) {
     let now = world.now();
     delete_if(world, id, |queue| queue.is_idle_too_long(now));
@@ -147,7 +148,8 @@ fn delete_if<W: World>(world: &W, id: QueueId, is_due: impl FnOnce(&Queue) -> bo
         let is_due = world.with_queue(id, |queue| {
             let is_due = is_due(queue);
             if is_due {
-                // Who found it before it was forgotten may come to read it until it is removed.
+                // A thread that has already looked the queue up may try to read it until it is
+                // removed.
                 queue.retire();
             }
             is_due
@@ -157,7 +159,7 @@ fn delete_if<W: World>(world: &W, id: QueueId, is_due: impl FnOnce(&Queue) -> bo
         }
         forget(world, topology, id)
     });
-    // Its messages go after everybody else can go on.
+    // Disposes of the messages after releasing the topology lock.
     if let Some((mut queue, _)) = queue {
         UnsentDeadLetters::of(world, &mut queue).dead_letter(world);
         give_up(world, id, queue.take_pages());
@@ -166,8 +168,8 @@ fn delete_if<W: World>(world: &W, id: QueueId, is_due: impl FnOnce(&Queue) -> bo
     }
 }
 
-/// Pending dead letters of a queue which ends. They died before it, and go wherever the dead go, room or not:
-/// what else the queue has gives back more.
+/// Pending dead letters of a queue that is being deleted. They are published even without room on
+/// the disk, because deleting the rest of the queue frees more.
 struct UnsentDeadLetters {
     vhost: VhostId,
     dead: Vec<DeadLetter>,

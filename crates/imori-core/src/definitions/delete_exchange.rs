@@ -1,4 +1,4 @@
-//! Deletes exchanges, and records those that go by themselves.
+//! Deletes exchanges, and records the deletion of auto-delete exchanges.
 
 use super::declare::define;
 use crate::authorize::{Action, Actor, Object};
@@ -10,12 +10,12 @@ use crate::record::Definition;
 use crate::route::{AutoDeleted, RouteError};
 use crate::world::{Change, World};
 
-/// Deletes an exchange with the bindings from it and to it. With `if_unused` one that has bindings of its own stays.
-/// When it returns, no cell routes by it any more.
+/// Deletes an exchange with the bindings from and to it. With `if_unused`, an exchange with
+/// bindings of its own is not deleted. On return, no cell routes through it any more.
 ///
 /// # Errors
-/// [`BrokerError::Refused`], [`BrokerError::InUse`], or [`BrokerError::Route`] where there is none, or it is one of
-/// those that are always there.
+/// [`BrokerError::Refused`], [`BrokerError::InUse`], or [`BrokerError::Route`] if the exchange does
+/// not exist or is predeclared.
 pub fn delete_exchange<W: World>(
     world: &W,
     actor: &Actor<'_>,
@@ -42,7 +42,7 @@ pub fn delete_exchange<W: World>(
     })
 }
 
-/// Records exchanges that went with their last binding, for whoever has the topology locked.
+/// Records the deletion of auto-delete exchanges. Called with the topology locked.
 pub(crate) fn record_auto_deleted<W: World>(world: &W, vhost: VhostId, gone: Vec<AutoDeleted>) {
     for AutoDeleted { name, .. } in gone.into_iter().filter(|gone| gone.is_durable) {
         define(world, &Definition::ExchangeGone { vhost, name });

@@ -1,4 +1,4 @@
-//! Finds queues and exchanges and changes nothing.
+//! Finds queues and exchanges without changing anything.
 
 use crate::authorize::{Action, Actor, Object, authorize};
 use crate::error::BrokerError;
@@ -7,20 +7,20 @@ use crate::name::Name;
 use crate::route::{ExchangeKind, RouteError, Settings};
 use crate::world::World;
 
-/// A queue as somebody finds it.
+/// A queue, as a passive declaration reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueInspection {
     /// The queue.
     pub id: QueueId,
-    /// Messages that wait to be given out. The counts are 0 for an actor who may not read the queue.
+    /// The number of ready messages. All counts are 0 for an actor that may not read the queue.
     pub ready: usize,
-    /// Messages that wait for their time.
+    /// The number of delayed messages.
     pub delayed: usize,
     /// The number of its consumers.
     pub consumers: usize,
 }
 
-/// Finds a queue, for an actor who may use it.
+/// Finds a queue by name, unless it is exclusive to another connection.
 ///
 /// # Errors
 /// [`BrokerError::NoQueue`] or [`BrokerError::Locked`].
@@ -34,7 +34,8 @@ pub fn find_queue<W: World>(world: &W, actor: &Actor<'_>, name: &[u8]) -> Result
     }
 }
 
-/// Finds a queue and counts what it has: a passive declaration. The queue does not count as used by it.
+/// Finds a queue and its counts, as a passive declaration does. This does not count as use of the
+/// queue.
 ///
 /// # Errors
 /// [`BrokerError::Refused`], [`BrokerError::NoQueue`] or [`BrokerError::Locked`].
@@ -45,7 +46,8 @@ pub fn look_up_queue<W: World>(
 ) -> Result<QueueInspection, BrokerError> {
     world.authorize(actor, Action::Inspect, Object::Queue(name))?;
     let id = find_queue(world, actor, name)?;
-    // No refusal: declarations are answered with counts, also to a client that only declares or publishes.
+    // Counts are hidden, not refused: declarations report them to clients that only declare or
+    // publish.
     let is_reader = authorize(actor.identity, Action::Consume, actor.vhost, Object::Queue(name)).is_ok();
     let look = |queue: &mut crate::queue::Queue| match is_reader {
         true => QueueInspection {
@@ -59,10 +61,10 @@ pub fn look_up_queue<W: World>(
     world.with_queue(id, look).ok_or_else(|| BrokerError::NoQueue(Name::new(name)))
 }
 
-/// Finds an exchange; gives its kind and its settings.
+/// Finds an exchange; returns its kind and settings.
 ///
 /// # Errors
-/// [`BrokerError::Refused`], or [`BrokerError::Route`] where there is none of this name.
+/// [`BrokerError::Refused`], or [`BrokerError::Route`] if it does not exist.
 pub fn look_up_exchange<W: World>(
     world: &W,
     actor: &Actor<'_>,

@@ -1,7 +1,7 @@
-//! Queues, exchanges and bindings are declared, found and deleted.
+//! Declares, finds and deletes queues, exchanges and bindings.
 //!
-//! All of it happens under the lock of the topology. What outlives the broker is recorded there too, so that records of
-//! definitions are in the order in which the definitions changed.
+//! All changes happen under the topology lock. Durable ones are recorded there too, so that the
+//! order of definitions in the journal is the order of the changes.
 
 mod delete;
 mod bind;

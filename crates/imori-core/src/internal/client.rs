@@ -1,4 +1,4 @@
-//! The verbs of an internal client.
+//! The commands of an internal client.
 
 use super::encoder::{InternalEncoder, push_confirmed};
 use super::incoming::IncomingMessage;
@@ -16,63 +16,64 @@ use crate::room::Room;
 use crate::route::BindingKey;
 use crate::world::World;
 
-/// A client without a socket. Verbs that it does not have are called with its [`Client::actor`].
+/// A client without a socket. For verbs not offered here, pass [`Client::actor`] to the verb.
 #[derive(Debug)]
 pub struct Client {
     identity: Identity,
     connection: ConnectionId,
     vhost: VhostId,
-    /// Subscriptions and requests so far.
+    /// The number of subscriptions and requests so far.
     subscriptions: u64,
 }
 
-/// How a publish went.
+/// The result of a publish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Published {
-    /// Queues, subscriptions and inboxes that have the message.
+    /// The message was accepted.
     Taken {
-        /// Their number; 0 is a message that nobody gets.
+        /// The number of queues, subscriptions and inboxes that received it; 0 if it is unroutable.
         receivers: usize,
     },
-    /// The message was not published: memory or the disk is short. The end of that alarm says when to try again, to
-    /// those who have asked for it.
+    /// The message was not published because memory or disk is short. Retry when the alarm ends, of
+    /// which the caller must have itself notified.
     WaitForAlarm,
-    /// The message was not published: a queue is too long. The world unthrottles the client's connection when to try
-    /// again, as it does every publisher's.
+    /// The message was not published because a queue is too long. Retry when the world unthrottles
+    /// the client's connection, as it does for every publisher.
     WaitForQueue,
 }
 
 impl Client {
-    /// A client that acts for `identity`. Its outbound half has the id `connection` and the encoder of
-    /// [`Client::encoder`].
+    /// Creates a client that acts for `identity`. Its outbound half has the id `connection` and the
+    /// encoder of [`Client::encoder`].
     #[must_use]
     pub fn new(identity: Identity, connection: ConnectionId, vhost: VhostId) -> Client {
         Client { identity, connection, vhost, subscriptions: 0 }
     }
 
-    /// The encoder of its outbound half.
+    /// The encoder for the client's outbound half.
     #[must_use]
     pub fn encoder() -> Box<dyn Encoder> {
         Box::new(InternalEncoder)
     }
 
-    /// The names on whose behalf the broker acts.
+    /// The actor on behalf of which the broker acts.
     #[must_use]
     pub fn actor(&self) -> Actor<'_> {
         Actor { identity: &self.identity, connection: self.connection, vhost: self.vhost }
     }
 
-    /// Takes another identity of the same user. The readers that it does not allow are ended by
-    /// [`broker::recheck_readers`].
+    /// Replaces the identity by another one of the same user. Call [`broker::recheck_readers`] to
+    /// end the readers that it does not allow.
     pub fn set_identity(&mut self, identity: Identity) {
         self.identity = identity;
     }
 
-    /// Publishes a message. Where `confirm` has a number, [`Incoming::Confirmed`](super::Incoming::Confirmed) comes
-    /// with it once the message is as safe as its queues promise.
+    /// Publishes a message. If `confirm` is a number,
+    /// [`Incoming::Confirmed`](super::Incoming::Confirmed) with that number follows once the
+    /// message is as safe as its queues promise.
     ///
     /// # Errors
-    /// As [`broker::publish`]; [`BrokerError::QueueFull`] where a queue refuses the message, and
+    /// As [`broker::publish`]; [`BrokerError::QueueFull`] if a queue refuses the message, and
     /// [`BrokerError::HeadersTooLarge`].
     pub fn publish<W: World>(
         &self,
@@ -105,15 +106,15 @@ impl Client {
         Ok(Published::Taken { receivers: report.receivers })
     }
 
-    /// Has [`Incoming::Confirmed`](super::Incoming::Confirmed) come with a number once `confirm` is reached, behind all
-    /// earlier ones: for verbs that are called with [`Client::actor`].
+    /// Requests [`Incoming::Confirmed`](super::Incoming::Confirmed) with `number` once `confirm` is
+    /// reached, after all earlier ones. For verbs called with [`Client::actor`].
     pub fn confirm<W: World>(&self, world: &W, confirm: Confirm, number: u64) {
         world.with_outbound(self.connection, |outbound| {
             outbound.promise(SessionId::FIRST, confirm, confirm.level, |out| push_confirmed(out, number));
         });
     }
 
-    /// Hears what is published to an exchange; returns the number of the subscription and its reader.
+    /// Subscribes to an exchange; returns the number of the subscription and its reader.
     ///
     /// # Errors
     /// As [`broker::subscribe`].
@@ -130,8 +131,8 @@ impl Client {
         Ok((subscription, reader))
     }
 
-    /// Reads a queue with at most `credit` unsettled deliveries; returns the number of the subscription and its
-    /// reader.
+    /// Consumes from a queue with at most `credit` unsettled deliveries; returns the number of the
+    /// subscription and its reader.
     ///
     /// # Errors
     /// As [`broker::find_queue`] and [`broker::consume`].
@@ -172,11 +173,13 @@ impl Client {
         broker::settle(world, &self.actor(), SessionId::FIRST, Numbers::One(number), outcome).map(drop)
     }
 
-    /// Publishes a request; returns the number of a subscription of its own, by which its answers come, whether or not
-    /// the responder repeats a correlation id. The request has one until [`Client::forget`].
+    /// Publishes a request; returns the number of the subscription on which its answers arrive.
+    /// Every request has its own, so the responder need not repeat a correlation id. The
+    /// subscription lasts until [`Client::forget`].
     ///
     /// # Errors
-    /// As [`Client::publish`]; [`BrokerError::NoInbox`] where as many requests wait as may, or the client has ended.
+    /// As [`Client::publish`]; [`BrokerError::NoInbox`] if the limit of waiting requests is reached
+    /// or the client has ended.
     pub fn ask<W: World>(
         &mut self,
         world: &W,
@@ -201,14 +204,15 @@ impl Client {
         }
     }
 
-    /// Waits for no answer to a request any more: later ones vanish and are counted.
+    /// Stops waiting for answers to a request: later ones are dropped and counted.
     pub fn forget<W: World>(&self, world: &W, request: u64) {
         world.with_outbound(self.connection, |outbound| {
             outbound.close_inbox(SessionId::FIRST, &request.to_le_bytes());
         });
     }
 
-    /// Answers a request, repeating its correlation id. A request without a reply address is not answered.
+    /// Answers a request, repeating its correlation id. Does nothing if the request has no reply
+    /// address.
     ///
     /// # Errors
     /// As [`Client::publish`].
@@ -226,8 +230,8 @@ impl Client {
         self.publish(world, to, &answer, None)
     }
 
-    /// Gives back all that the client has, or a part of it; says whether that was all. If not, the caller comes back
-    /// after others had their turn.
+    /// Releases what the client has, or part of it; returns whether that was all. If not, call
+    /// again after others had a turn.
     #[must_use]
     pub fn disconnect<W: World>(&self, world: &W) -> bool {
         broker::disconnect(world, &self.actor())

@@ -1,6 +1,7 @@
-//! Deliveries of an internal client, as frames that never leave the process.
+//! The encoder of an internal client, with frames that never leave the process.
 //!
-//! A frame is its length as `u32`, a byte for its kind, and its fields. A message stands in it as its record does.
+//! A frame is its length as `u32`, a byte for its kind, and its fields. A message is encoded as in
+//! its journal record.
 
 use crate::delivery::Delivery;
 use crate::name::Name;
@@ -8,20 +9,20 @@ use crate::outbound::{AfterCancel, CutReason, Encoder, Recipient, SharedHeaders}
 use crate::record::push_message;
 use crate::time::Time;
 
-/// Kinds of frames.
+/// The kinds of frames.
 pub(super) mod kind {
-    /// A message: subscription `u64`, number `u64`, whether it is settled `u8`, redelivered `u8`, failures `u32`,
-    /// record.
+    /// A message: subscription `u64`, number `u64`, whether to settle it `u8`, redelivered `u8`,
+    /// failures `u32`, record.
     pub(crate) const DELIVERY: u8 = 1;
-    /// The end of a subscription: its number `u64`, the queue's name.
+    /// The end of a subscription: number `u64`, name of the queue.
     pub(crate) const CANCELLED: u8 = 2;
     /// The end of the connection: the reason as text.
     pub(crate) const CUT: u8 = 3;
-    /// A publish that is as safe as was asked for: its number `u64`.
+    /// A confirmed publish: its number `u64`.
     pub(crate) const CONFIRMED: u8 = 4;
 }
 
-/// Writes frames for [`Incoming`](super::Incoming).
+/// Writes the frames that [`Incoming`](super::Incoming) represents.
 #[derive(Debug)]
 pub struct InternalEncoder;
 

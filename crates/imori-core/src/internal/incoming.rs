@@ -1,4 +1,4 @@
-//! Frames of an internal client, read back into values.
+//! Decodes the frames of an internal client.
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -7,26 +7,27 @@ use crate::message::{Address, HeaderReader, OriginId, Property, Value};
 use crate::record::MessageRecord;
 use crate::world::World;
 
-/// A message for an internal client.
+/// A message delivered to an internal client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IncomingMessage {
-    /// The subscription, as [`Client::subscribe`](super::Client::subscribe) and its like number them.
+    /// The number of its subscription, as returned by
+    /// [`Client::subscribe`](super::Client::subscribe) and similar methods.
     pub subscription: u64,
-    /// The delivery's number, by which it is settled.
+    /// The number of the delivery, by which it is settled.
     pub number: u64,
-    /// The client has to settle the delivery.
+    /// Whether the client must settle the delivery.
     pub settles: bool,
-    /// Somebody was given the message before.
+    /// Whether the message was delivered before.
     pub is_redelivered: bool,
-    /// Deliveries of the message that failed.
+    /// The number of failed deliveries.
     pub failures: u32,
-    /// The address that the message was published to.
+    /// The address it was published to.
     pub address: Address,
-    /// The address that an answer goes to.
+    /// The address for an answer.
     pub reply_to: Option<Address>,
-    /// The text by which the requester knows an answer.
+    /// The id by which the requester recognises the answer.
     pub correlation_id: Option<Vec<u8>>,
-    /// The body's type, as MIME names it.
+    /// The MIME type of the body.
     pub content_type: Option<Vec<u8>>,
     /// User headers with text values, in order.
     pub headers: Vec<(Vec<u8>, Vec<u8>)>,
@@ -34,44 +35,47 @@ pub struct IncomingMessage {
     pub body: Bytes,
 }
 
-/// Something that an internal client is told.
+/// A notification to an internal client.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Incoming {
-    /// A message came.
+    /// A message was delivered.
     Message(IncomingMessage),
-    /// The queue of this subscription is gone.
+    /// The queue of the subscription with this number is gone.
     Cancelled(u64),
-    /// A publish with this number is as safe as was asked for.
+    /// The publish with this number is as safe as promised.
     Confirmed(u64),
     /// The broker has ended the client, for this reason.
     Cut(String),
 }
 
-/// Frames as they leave the outbound half, in pieces of any size.
+/// A buffer of frames from the outbound half, which arrive in pieces of any size.
 #[derive(Debug, Default)]
 pub struct Frames(BytesMut);
 
 impl Frames {
-    /// Takes a piece of what the encoder wrote.
+    /// Appends a piece of the encoder's output.
     pub fn push(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
 
-    /// Bytes of frames that were not read yet.
+    /// The number of bytes not yet decoded.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.0.len()
     }
 
-    /// Reads the next frame, if it is whole. `world` knows the header blocks of every protocol.
+    /// Decodes the next frame, if it is complete. `world` supplies the header readers of all
+    /// protocols.
     ///
     /// # Errors
-    /// The frame is none of [`InternalEncoder`](super::InternalEncoder), which is a fault in the broker's code.
+    /// The frame was not written by [`InternalEncoder`](super::InternalEncoder), which is a bug in
+    /// the broker.
     pub fn next<W: World>(&mut self, world: &W) -> Result<Option<Incoming>, &'static str> {
         self.next_by(|origin| world.header_reader(origin))
     }
 
-    /// Reads the next frame as [`Frames::next`] does, where no world is at hand: `reader_of` knows the header blocks.
+    /// Decodes the next frame as [`Frames::next`] does, without a world: `reader_of` supplies the
+    /// header readers.
     ///
     /// # Errors
     /// As [`Frames::next`].

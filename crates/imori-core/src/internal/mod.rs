@@ -1,8 +1,8 @@
-//! A client inside the process: the admin API, automation and the gateway publish, consume, ask and answer by it.
+//! A client inside the process, by which the admin API, automation and the gateway use the broker.
 //!
-//! It has an outbound half as every connection has, with the same limits, rights and verbs. It has no socket and
-//! no protocol: its encoder writes frames that [`Incoming`] reads. Who runs it calls [`Client`] in turns of a
-//! cell, as [`Inbound`](crate::inbound::Inbound) is called for others.
+//! It has an outbound half like every connection, with the same limits, rights and verbs, but no
+//! socket and no protocol: its encoder writes frames that [`Incoming`] represents. Its owner calls
+//! [`Client`] in turns of a cell, as it calls [`Inbound`](crate::inbound::Inbound) for connections.
 
 mod client;
 mod incoming;

@@ -1,7 +1,7 @@
-//! A message of the broker's own making, and the form of its header block.
+//! Messages created by the broker itself, and the format of their header block.
 //!
-//! The block is the number of user headers as `u16`, each header as a name and a text with their lengths as `u16`
-//! in front, and behind them the texts of the properties, which `Properties` knows by their places.
+//! The block is the number of user headers as `u16`, then each header as name and text with `u16`
+//! length prefixes, then the texts of the properties, which `Properties` locates by span.
 
 use std::borrow::Cow;
 
@@ -9,13 +9,13 @@ use bytes::Bytes;
 
 use crate::message::{HeaderReader, OriginId, Properties, Property, Publication, Span, Value};
 
-/// Header bytes that a message of the broker's own may have: places in the block are numbers of 16 bits.
+/// The maximum size of the header block, because lengths are 16-bit numbers.
 const BLOCK_BYTES_MAX: usize = u16::MAX as usize;
 
-/// A message of an internal client.
+/// A message to be published by an internal client.
 #[derive(Debug, Clone)]
 pub struct OutgoingMessage {
-    /// Properties that are no text: persistence, priority, expiration.
+    /// The properties that are not text: persistence, priority, expiration.
     pub properties: Properties,
     headers: Vec<Header>,
     texts: Vec<(Property, Box<[u8]>)>,
@@ -41,7 +41,7 @@ impl OutgoingMessage {
         }
     }
 
-    /// Adds a text property; a later one of the same kind replaces it.
+    /// Sets a text property, replacing an earlier value.
     #[must_use]
     pub fn with(mut self, property: Property, text: &[u8]) -> OutgoingMessage {
         self.texts.retain(|(other, _)| *other != property);
@@ -56,14 +56,14 @@ impl OutgoingMessage {
         self
     }
 
-    /// Bytes of the header block, or more.
+    /// An upper bound for the size of the header block.
     fn block_bytes(&self) -> usize {
         let headers: usize =
             self.headers.iter().map(|header| 4 + header.name.len() + header.text.len()).sum();
         2 + headers + self.texts.iter().map(|(_, text)| text.len()).sum::<usize>()
     }
 
-    /// Lends the message as publishers hand it over; `None` where its headers are larger than 64 KiB.
+    /// Passes the message to `f` as a publication; `None` if its headers exceed 64 KiB.
     #[must_use]
     pub fn lend<R>(&self, f: impl FnOnce(&Publication<'_>) -> R) -> Option<R> {
         if self.block_bytes() > BLOCK_BYTES_MAX {
@@ -96,7 +96,7 @@ fn push_text(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(text);
 }
 
-/// Reads the header block of [`OutgoingMessage`].
+/// Decodes the header block of an [`OutgoingMessage`].
 #[derive(Debug)]
 pub struct BrokerHeaders;
 
