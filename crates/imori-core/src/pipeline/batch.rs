@@ -1,4 +1,4 @@
-//! Messages that go the same way together.
+//! Batches: messages that take the same route together.
 
 use std::slice;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use crate::confirm::Lsn;
 use crate::id::{ConnectionId, VhostId};
 use crate::message::{AddressView, Deaths, Publication};
 
-/// Messages of one publisher to one address that differ in nothing but their bodies.
+/// Messages of one publisher to one address that differ only in their bodies.
 #[derive(Clone, Copy)]
 pub(crate) struct Batch<'a> {
     pub(crate) vhost: VhostId,
@@ -16,12 +16,13 @@ pub(crate) struct Batch<'a> {
     pub(crate) messages: &'a [Publication<'a>],
     /// The history of a dead letter.
     pub(crate) deaths: Option<&'a Arc<Deaths>>,
-    /// The record of the first message, if durable queues keep it. Those of the others follow it.
+    /// The record of the first message, if durable queues store the batch. Those of the others
+    /// follow.
     pub(crate) first: Lsn,
 }
 
 impl<'a> Batch<'a> {
-    /// A batch of a publisher, which is not recorded yet.
+    /// A publisher's batch that has not been recorded yet.
     #[inline]
     pub(crate) fn new(
         vhost: VhostId,
@@ -31,19 +32,19 @@ impl<'a> Batch<'a> {
         Batch { vhost, address, messages, deaths: None, first: Lsn::NONE }
     }
 
-    /// The connection whose own subscriptions do not get the batch.
+    /// The connection excluded from receiving the batch.
     #[inline]
     pub(crate) fn not_to(&self) -> Option<ConnectionId> {
         self.messages.first().and_then(Publication::left_out)
     }
 
-    /// Tells whether nobody is given it yet. A dead letter waited before.
+    /// Whether delivery must be delayed. A dead letter has already waited.
     pub(crate) fn is_delayed(&self) -> bool {
         !Deaths::any(self.deaths)
             && self.messages.first().is_some_and(|first| first.view().properties.delay_ms.is_some())
     }
 
-    /// Its messages, each as a batch, with their indices.
+    /// Iterates over the messages, each as a batch of its own, with their indices.
     pub(crate) fn each(&self) -> impl Iterator<Item = (usize, Batch<'a>)> {
         let Batch { messages, first, .. } = *self;
         messages.iter().enumerate().map(move |(index, message)| {

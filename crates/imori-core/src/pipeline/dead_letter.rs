@@ -1,7 +1,8 @@
-//! Dead letters go from the queue that they left to where that sends them.
+//! Publishes dead letters from the queue they left to the target that it names.
 //!
-//! One that was in a durable queue leaves that and comes to the next in one record group: it is in one of
-//! them after any crash. In a transaction that group is the transaction's own.
+//! A dead letter of a durable queue is settled there and recorded in its new queues in one record
+//! group, so that after a crash it is in one or the other. In a transaction that group is the
+//! transaction's own.
 
 use std::collections::VecDeque;
 use std::slice;
@@ -23,11 +24,12 @@ use crate::record::NewRecord;
 use crate::route::Route;
 use crate::world::{Counter, World};
 
-/// Publishes dead letters to where their queues send them.
+/// Publishes dead letters to the targets that their queues name.
 ///
-/// One can cause others, in queues that are full. They are worked off one after the other, and a circle ends where a
-/// message comes back to a queue it died in without having been rejected. Their number is limited, as one letter to
-/// many queues without room would make as many of each.
+/// A dead letter can cause others when it arrives in a full queue. They are processed iteratively,
+/// and a cycle ends where a message returns, without a rejection, to a queue in which it died.
+/// Their number is limited, because a dead letter sent to many full queues could cause as many
+/// again in each.
 pub(crate) fn publish_dead_letters<W: World>(world: &W, vhost: VhostId, dead: Vec<DeadLetter>) {
     let mut dead = VecDeque::from(dead);
     let mut left = dead.len() + DEAD_LETTERS_CAUSED_MAX;
@@ -47,11 +49,11 @@ pub(crate) fn publish_dead_letters<W: World>(world: &W, vhost: VhostId, dead: Ve
     }
 }
 
-/// Moves a dead letter from where it was to all of its route.
+/// Moves a dead letter from its queue to all targets of its route.
 ///
-/// One that the journal does not take in one piece goes in two: a crash between them leaves it in its old queue, and
-/// in some of the new ones too. One that it does not take at all, as its files are smaller than when it was published,
-/// or its deaths have made it longer, is dropped.
+/// If the journal cannot take the move as one group, it is split in two: after a crash in between,
+/// the message is in its old queue and in some of the new ones. If no part fits, because journal
+/// files became smaller or the death history longer, the message is dropped.
 fn send_and_move<W: World>(
     world: &W,
     route: &Route,
@@ -71,7 +73,7 @@ fn send_and_move<W: World>(
     }
 }
 
-/// Gives a dead letter, which is recorded, to all of its route.
+/// Delivers a recorded dead letter to all targets of its route.
 fn send_recorded<W: World>(world: &W, route: &Route, batch: &Batch<'_>, dead: &mut Vec<DeadLetter>) {
     let mut shared = SharedHeaders::for_receivers(live_receivers(route));
     let mut report = PublishReport::default();
@@ -83,17 +85,17 @@ fn send_recorded<W: World>(world: &W, route: &Route, batch: &Batch<'_>, dead: &m
     }
 }
 
-/// A dead letter that moves together with something else.
+/// A dead letter that moves as part of a larger record group.
 pub(crate) struct Move {
     dead: DeadLetter,
-    /// None where it goes nowhere.
+    /// `None` if it has no target and is dropped.
     route: Option<Route>,
-    /// The record of the message where it goes to, if that keeps it.
+    /// Its record at the target, if durable queues store it there.
     pub(crate) record: Option<NewRecord>,
 }
 
 impl Move {
-    /// Finds where a dead letter goes; nobody is told of it yet.
+    /// Prepares a move without delivering anything yet.
     pub(crate) fn of<W: World>(world: &W, vhost: VhostId, dead: DeadLetter) -> Move {
         let route = route_of(world, vhost, &dead);
         let record = route
@@ -102,12 +104,13 @@ impl Move {
         Move { dead, route, record }
     }
 
-    /// The record that says where it was.
+    /// The record that holds the message in its old queue.
     pub(crate) fn record_ref(&self) -> Option<RecordRef> {
         self.dead.record_ref
     }
 
-    /// Sends it, once its record has this number. Messages that leave full queues are added to `dead`.
+    /// Delivers the dead letter, recorded at `first`. Messages dropped from full queues are added
+    /// to `dead`.
     pub(crate) fn send<W: World>(&self, world: &W, vhost: VhostId, first: Lsn, dead: &mut Vec<DeadLetter>) {
         world.count(self.dead.counter());
         let Some(route) = &self.route else {
@@ -121,14 +124,14 @@ impl Move {
 }
 
 impl DeadLetter {
-    /// The counter of what it died of.
+    /// The counter for the reason of its death.
     fn counter(&self) -> Counter {
         let latest = self.deaths.iter().next();
         Counter::dead_lettered(latest.map_or(DeathReason::Rejected, |death| death.reason))
     }
 }
 
-/// The route of a dead letter, if its exchange is there and it has not died too often.
+/// The route of a dead letter, if its exchange exists and it has not died too often.
 fn route_of<W: World>(world: &W, vhost: VhostId, letter: &DeadLetter) -> Option<Route> {
     if letter.deaths.len() > DEATHS_MAX {
         return None;

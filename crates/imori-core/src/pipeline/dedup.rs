@@ -1,4 +1,4 @@
-//! Publishes messages with an id where a queue takes each id once.
+//! Publishes messages with ids to queues that de-duplicate.
 
 use super::batch::Batch;
 use super::enqueue::offer;
@@ -18,8 +18,8 @@ use crate::route::Route;
 use crate::time::Time;
 use crate::world::World;
 
-/// Records a batch and gives it to those queues of a route that had no message of its id. Messages that leave a full
-/// queue, or were refused by it, are added to `dead`.
+/// Records a batch and publishes it to the queues of a route that have not had its message ids.
+/// Messages that a full queue drops or refuses are added to `dead`.
 #[cold]
 pub(crate) fn enqueue_deduplicated<W: World>(
     world: &W,
@@ -72,7 +72,7 @@ fn enqueue_one<W: World>(
     let mut plan = LockedPlan::of(queues, route, message_id, arrival.now);
     plan.takers.retain(|id| {
         let Some(queue) = queues.find(*id) else { return false };
-        // What is refused has no record: after a crash its id would be taken for that of a message.
+        // A refused message has no record, so its id must not be recorded as taken.
         let is_refused = queue.dedup().is_some() && queue.refuses(1, publication.view().body.len() as u64);
         if is_refused {
             queue.refuse(publication, &arrival, effects);
@@ -95,17 +95,17 @@ fn enqueue_one<W: World>(
     plan.confirm(appended.map_or(Lsn::NONE, |appended| appended.through))
 }
 
-/// Records anew the ids of a queue that have records below `floor`. Once these records are durable, the journal needs
-/// nothing below for them. The messages of the queue are not recorded.
+/// Records again the ids of a queue that have records below `floor`. Once the new records are
+/// durable, the ids need no journal record below it. The queue's messages are not affected.
 pub fn renew_seen<W: World>(world: &W, queue: QueueId, floor: Lsn) {
     let now = world.now();
     let append = |record| world.append(vec![record]).first;
-    // Others have the queue between two records.
+    // Releases the queue's lock between two records.
     while world.with_queue(queue, |queue| renew_some_seen(queue, floor, now, append)) == Some(true) {}
 }
 
-/// Records anew as many ids as one record takes, for whoever has the queue; `append` gives the record's number. Tells
-/// whether there were any.
+/// Records as many ids again as one record holds. The caller holds the queue's lock; `append`
+/// returns the number of the record. Returns whether there were any.
 pub fn renew_some_seen(
     queue: &mut Queue,
     floor: Lsn,

@@ -1,4 +1,4 @@
-//! Puts a batch, whose records are made, into its queues: each is locked once for all that it gets.
+//! Enqueues a recorded batch; each queue is locked once for the whole batch where possible.
 
 use super::batch::Batch;
 use super::follow_ups::FollowUps;
@@ -11,8 +11,8 @@ use crate::queue::{Arrival, DeadLetter, Effects};
 use crate::room::Room;
 use crate::world::World;
 
-/// Gives a batch to its queues; `shared` serves all consumers that have it at once. Messages that leave a full queue, or
-/// were refused by it, are added to `dead`.
+/// Enqueues a batch in its queues; `shared` serves all consumers that receive it at once. Messages
+/// that a full queue drops or refuses are added to `dead`.
 #[inline]
 pub(crate) fn enqueue<W: World>(
     world: &W,
@@ -42,7 +42,8 @@ fn enqueue_in_each<W: World>(
         queues if batch.messages.len() > 1 && are_read_apart(world, queues) => {
             queues.iter().for_each(|queue| enqueue_in_one(world, *queue, batch, shared, reports, dead));
         }
-        // Message by message, as somebody may read several of them in one session (decision 0072).
+        // Message by message, because one session may consume from several of the queues (decision
+        // 0072).
         queues => {
             for (index, batch) in batch.each() {
                 let mut reports = reports.one(index);
@@ -54,8 +55,8 @@ fn enqueue_in_each<W: World>(
     }
 }
 
-/// Tells whether each of these queues has no more than one consumer, and no two of them are of one connection. One that
-/// comes meanwhile reads a queue in which messages waited already.
+/// Whether each queue has at most one consumer, and no two of them share a connection. A consumer
+/// added meanwhile finds a queue in which messages already waited.
 fn are_read_apart<W: World>(world: &W, queues: &[QueueId]) -> bool {
     let mut connections = Vec::with_capacity(queues.len());
     for queue in queues {
@@ -83,7 +84,7 @@ fn enqueue_in_one<W: World>(
     enqueue_in(world, id, batch, shared, reports, dead);
 }
 
-/// Gives a batch to one queue. It stands in line where a plain message goes to one queue, as most do.
+/// Enqueues a batch in one queue. Inlined for the usual case of a plain message to a single queue.
 #[inline(always)]
 pub(crate) fn enqueue_in<W: World>(
     world: &W,
@@ -97,7 +98,7 @@ pub(crate) fn enqueue_in<W: World>(
     let now = world.now();
     let mut effects = Effects::allowed(&world.room().allow_arrival());
     let follow_ups = world.with_queue(id, |queue| {
-        // A dead letter that came back unrejected would go round for ever.
+        // A dead letter that returns without a rejection would cycle for ever.
         if deaths.is_some_and(|deaths| deaths.is_cycle(queue.name())) {
             return None;
         }
@@ -121,7 +122,7 @@ pub(crate) fn enqueue_in<W: World>(
     record_effects(world, &mut effects, dead);
 }
 
-/// Offers a delivery of `queue` to a consumer.
+/// Offers a delivery from `queue` to a consumer.
 pub(crate) fn offer<W: World>(
     world: &W,
     queue: QueueId,

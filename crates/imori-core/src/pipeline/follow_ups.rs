@@ -1,4 +1,4 @@
-//! The work that a change of a queue leaves for others: gathered under its lock, and done when that is free.
+//! Follow-up work of a queue change: gathered under the queue's lock, performed after its release.
 
 use super::record::record_counts;
 use crate::entries::GonePage;
@@ -9,17 +9,17 @@ use crate::queue::{Effects, Queue};
 use crate::time::Time;
 use crate::world::World;
 
-/// The work that a queue leaves.
+/// The follow-up work of one queue.
 pub(crate) struct FollowUps {
     pages: Vec<PageWork>,
-    /// Publishers that waited for the queue and go on.
+    /// Publishers that waited for the queue and may continue.
     unthrottled: Vec<ConnectionId>,
     wake_up: Option<Time>,
 }
 
 impl FollowUps {
-    /// Gathers the work of a queue that has changed, and records what it counted while nobody else has it. `None` where
-    /// there is no work, as after nearly every message that did not wait.
+    /// Gathers the follow-ups of a changed queue, and records its delivery counts while it is
+    /// locked. `None` if there are none, as after nearly every message that was delivered at once.
     #[inline]
     pub(crate) fn of<W: World>(
         world: &W,
@@ -40,14 +40,14 @@ impl FollowUps {
             world.bytes_changed(queue.vhost(), change);
         }
         let share = world.queue_memory_bytes();
-        // Whether publishers wait hangs on what is being written.
+        // Page work first: whether publishers must wait depends on what is being written.
         let pages = queue.page_work(now, share);
         let (unthrottled, wake_up) = (queue.weigh(share), queue.new_wake_up());
         queue.renew_features_in_use();
         Box::new(FollowUps { pages, unthrottled, wake_up })
     }
 
-    /// Does it; nothing is locked.
+    /// Performs the follow-ups. No lock may be held.
     pub(crate) fn run<W: World>(self, world: &W, id: QueueId) {
         self.pages.into_iter().for_each(|work| world.page(id, work));
         unthrottle(world, self.unthrottled);
@@ -57,14 +57,14 @@ impl FollowUps {
     }
 }
 
-/// Lets publishers go on that waited for a queue; nothing is locked.
+/// Wakes publishers that waited for a queue. No lock may be held.
 pub(crate) fn unthrottle<W: World>(world: &W, publishers: Vec<ConnectionId>) {
     for publisher in publishers {
         world.unthrottle(publisher);
     }
 }
 
-/// Hands on that nobody needs these pages any more.
+/// Tells the pager to discard these pages.
 pub(crate) fn give_up<W: World>(world: &W, id: QueueId, pages: Vec<GonePage>) {
     if !pages.is_empty() {
         world.page(id, PageWork::Gone(pages));

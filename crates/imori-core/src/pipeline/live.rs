@@ -1,4 +1,4 @@
-//! Gives messages to live receivers: an inbox, live subscriptions, one member of each group.
+//! Delivers to live receivers: an inbox, live subscriptions, one member of each group.
 
 use std::slice;
 
@@ -11,7 +11,7 @@ use crate::outbound::{InboxAddress, Live, Outbound, Reply, SharedHeaders};
 use crate::route::Route;
 use crate::world::{Counter, World};
 
-/// Sends a message to the inbox that has this key; tells whether it is there.
+/// Sends a message to the inbox with this key; returns whether it exists.
 #[inline]
 pub(crate) fn reply<W: World>(world: &W, key: &[u8], publication: &Publication<'_>) -> bool {
     let sent = InboxAddress::from_key(key)
@@ -24,8 +24,8 @@ pub(crate) fn reply<W: World>(world: &W, key: &[u8], publication: &Publication<'
     false
 }
 
-/// Sends a message past a temporary queue to its reader; false where it has to go the way of every message, as
-/// nearly all do.
+/// Delivers a message directly to the reader of a temporary queue; false if it must take the normal
+/// way, as nearly all messages do.
 #[inline]
 pub(crate) fn pass<W: World>(
     world: &W,
@@ -35,21 +35,21 @@ pub(crate) fn pass<W: World>(
 ) -> bool {
     let to = if exchange.is_empty() { InboxAddress::from_queue_name(subject) } else { None };
     let Some(to) = to else { return false };
-    // A delayed message waits in the queue, and a trace follows the way that a message takes.
+    // A delayed message must wait in the queue, and a traced one must take the normal way.
     if publication.view().properties.delay_ms.is_some() || world.trace_from().is_some() {
         return false;
     }
     world.with_outbound(to.owner, |outbound| outbound.pass(&to, vhost, publication)) == Some(true)
 }
 
-/// How many receivers of a route may share the headers of a delivery.
+/// The number of live receivers of a route that may share a delivery's headers.
 pub(crate) fn live_receivers(route: &Route) -> usize {
     route.subscriptions.len() + route.groups.len()
 }
 
-/// Gives a batch to the live subscriptions and groups of a route: to one receiver all of it, then to the next,
-/// so that each is locked once. A session that has several readers gets it message by message, as
-/// order is kept from session to session.
+/// Sends a batch to the live subscriptions and groups of a route. Each receiver gets the whole
+/// batch at once, so that it is locked once. A session with several readers gets it message by
+/// message, because order is kept per session.
 #[inline(always)]
 pub(crate) fn send_live<W: World>(
     world: &W,
@@ -71,7 +71,7 @@ fn send_to_live<W: World>(
     shared: &mut SharedHeaders,
     reports: &mut Reports<'_>,
 ) {
-    // Nothing keeps a message for them until it is due.
+    // Live receivers have nothing that could store a delayed message.
     if batch.is_delayed() {
         return;
     }
@@ -81,7 +81,7 @@ fn send_to_live<W: World>(
     }
 }
 
-/// Gives a batch of one message to all live subscriptions, and to one member of each group.
+/// Sends a single message to all live subscriptions, and to one member of each group.
 #[inline]
 fn send_message<W: World>(
     world: &W,
@@ -96,7 +96,7 @@ fn send_message<W: World>(
     }
 }
 
-/// Gives a run of messages to live subscriptions and groups.
+/// Sends a run of messages to live subscriptions and groups.
 #[inline(never)]
 fn send_run<W: World>(
     world: &W,
@@ -111,7 +111,7 @@ fn send_run<W: World>(
         }
         return;
     }
-    // Readers of one connection stand next to each other.
+    // Readers of one connection are adjacent in a route.
     for readers in route.subscriptions.chunk_by(|a, b| a.connection == b.connection) {
         if readers.len() < 2 || batch.messages.len() < 2 || are_in_sessions_apart(world, readers) {
             send_to_each(world, readers, batch, shared, reports);
@@ -123,15 +123,15 @@ fn send_run<W: World>(
     }
 }
 
-/// Tells whether no two of a connection's readers are in one session.
+/// Whether the readers, all of one connection, are in different sessions.
 fn are_in_sessions_apart<W: World>(world: &W, readers: &[Reader]) -> bool {
     let Some(Reader { connection, .. }) = readers.first() else { return false };
     let ids = || readers.iter().map(|reader| reader.id);
     world.with_outbound(*connection, |outbound| outbound.are_in_sessions_apart(ids())).unwrap_or(false)
 }
 
-/// Gives a message to the first of a connection's own subscriptions that hear this subject; false where
-/// there is none.
+/// Sends a message to the first of a connection's own subscriptions that accepts it; false if there
+/// is none.
 pub(crate) fn send_to_own<W: World>(
     world: &W,
     route: &Route,
@@ -165,7 +165,7 @@ fn send_to_each<W: World>(
     }
 }
 
-/// Gives the message to one member of a group: the next in turn that has room, else the next in turn.
+/// Sends a message to one group member: the next in turn that has room, else the next in turn.
 fn send_to_one<W: World>(
     world: &W,
     members: &[Reader],
@@ -191,7 +191,7 @@ fn send_to_one<W: World>(
     }
 }
 
-/// Notes where the receiver of messages may send answers, which is all that it may publish to.
+/// Notes the reply addresses of messages, because the receiver may publish only to these.
 #[cold]
 fn note_requests<W: World>(world: &W, outbound: &mut Outbound, messages: &[Publication<'_>]) {
     for view in messages.iter().map(Publication::view) {
@@ -202,7 +202,7 @@ fn note_requests<W: World>(world: &W, outbound: &mut Outbound, messages: &[Publi
     }
 }
 
-/// Gives a batch to a reader; tells whether it is on its way.
+/// Sends a batch to a reader; returns whether it was taken.
 #[inline]
 fn send<W: World>(
     world: &W,
@@ -231,7 +231,7 @@ fn send<W: World>(
     }
 }
 
-/// Notes the result of a delivery that was not just taken; tells whether it is on its way.
+/// Handles any other result of a delivery than plain success; returns whether it was taken.
 #[inline(never)]
 fn note_unusual<W: World>(
     world: &W,

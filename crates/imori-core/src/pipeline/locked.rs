@@ -1,7 +1,8 @@
-//! The steps of a publish under the locks of all its queues, taken by rising id.
+//! Publishing under the locks of all its queues, taken in ascending order of id.
 //!
-//! The look at an id, the record and the place in the queue are one step there: else one of two publishers could be
-//! confirmed what the other then is refused. A transaction does all its messages so, and all of them or none.
+//! Checking the id, recording and enqueuing form one step: otherwise a duplicate could be confirmed
+//! on the strength of an original that is then refused. A transaction handles all its messages this
+//! way, as all or nothing.
 
 use super::plan::kept_by;
 use super::record::message_record;
@@ -14,46 +15,46 @@ use crate::record::NewRecord;
 use crate::route::DurabilityPlan;
 use crate::time::Time;
 
-/// Locked queues by rising id, as far as they exist.
+/// The locked queues in ascending order of id, as far as they exist.
 pub(crate) struct LockedQueues<'a, 'q> {
     ids: &'a [QueueId],
     queues: &'a mut [Option<&'q mut Queue>],
 }
 
 impl<'a, 'q> LockedQueues<'a, 'q> {
-    /// The queues of these ids, which rise.
+    /// Wraps the queues with these ids, which must be ascending.
     pub(crate) fn new(ids: &'a [QueueId], queues: &'a mut [Option<&'q mut Queue>]) -> LockedQueues<'a, 'q> {
         LockedQueues { ids, queues }
     }
 
-    /// The queue of this id, if it is one of them.
+    /// The queue with this id, if it is locked.
     pub(crate) fn find(&mut self, id: QueueId) -> Option<&mut Queue> {
         let at = self.ids.binary_search(&id).ok()?;
         self.queues.get_mut(at)?.as_deref_mut()
     }
 
-    /// The queues that exist, with their ids.
+    /// The existing queues with their ids.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (QueueId, &mut Queue)> {
         let queues = self.ids.iter().zip(&mut *self.queues);
         queues.filter_map(|(id, queue)| Some((*id, queue.as_deref_mut()?)))
     }
 }
 
-/// The plan of one message, made under the locks of its queues.
+/// The plan for one message, made while its queues are locked.
 #[derive(Default)]
 pub(crate) struct LockedPlan {
-    /// Queues that take it, or refuse it for want of room.
+    /// Queues that take the message, or refuse it because they are full.
     pub(crate) takers: Vec<QueueId>,
-    /// How many queues had a message of this id.
+    /// The number of queues that already had a message with this id.
     pub(crate) had_by: usize,
-    /// The confirm of the earlier message on their behalf.
+    /// The confirm of that earlier message.
     pub(crate) earlier: Option<Confirm>,
-    /// The takers that keep it, once [`LockedPlan::keep`] has asked them.
+    /// The takers that store it on disk, filled by [`LockedPlan::keep`].
     pub(crate) durability: DurabilityPlan,
 }
 
 impl LockedPlan {
-    /// Finds the queues of a route that had no message of this id.
+    /// Finds the queues of a route that have had no message with this id.
     pub(crate) fn of(
         queues: &mut LockedQueues<'_, '_>,
         route: &[QueueId],
@@ -76,7 +77,7 @@ impl LockedPlan {
         plan
     }
 
-    /// Asks the takers whether they keep it on disk, and makes its record if any does.
+    /// Determines which takers store the message on disk, and builds its record if any does.
     pub(crate) fn keep(
         &mut self,
         queues: &mut LockedQueues<'_, '_>,
@@ -91,8 +92,8 @@ impl LockedPlan {
         (!kept.is_empty()).then(|| message_record(publication, address, None, kept, now))
     }
 
-    /// Its confirm, if its record is durable with all up to `through`. Where all queues had it, the earlier message
-    /// decides.
+    /// The confirm once all records up to `through` are durable. If every queue already had the
+    /// message, the earlier one's confirm applies.
     pub(crate) fn confirm(&self, through: Lsn) -> Confirm {
         let DurabilityPlan { queues, level, wait, .. } = &self.durability;
         let own = if queues.is_empty() {
@@ -107,7 +108,7 @@ impl LockedPlan {
         }
     }
 
-    /// Puts the message, which has this record, into the queues that take it; those then know its id.
+    /// Enqueues the recorded message in its takers, which note its id.
     pub(crate) fn enqueue(
         &self,
         queues: &mut LockedQueues<'_, '_>,
@@ -131,7 +132,7 @@ impl LockedPlan {
         }
     }
 
-    /// Tells whether a queue stands in its record.
+    /// Whether the record names this queue.
     fn is_kept_by(&self, queue: &Queue) -> bool {
         queue.durability().is_some_and(|durability| self.durability.queues.contains(&durability.id))
     }

@@ -5,8 +5,8 @@
 //!            └──────── locked ────────┘
 //! ```
 //!
-//! Each step is a file and works on a [`Batch`]. Messages with ids that queues take once, and those of a transaction,
-//! do the three steps in the middle under the locks of all their queues. Which verbs there are is not decided here.
+//! Each step is a file and works on a [`Batch`]. For de-duplicated messages and transactions the
+//! three middle steps happen under the locks of all queues involved. The verbs are elsewhere.
 
 mod send;
 mod dedup;

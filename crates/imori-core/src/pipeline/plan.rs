@@ -1,6 +1,6 @@
-//! The plan of a batch: which queues keep it on disk, and whether they look at its id.
+//! The plan of a batch: which queues store it on disk, and which de-duplicate.
 //!
-//! A queue never changes either, so a route that is remembered knows it after the first message that asks.
+//! A queue never changes either property, so a cached route keeps the answer of the first message.
 
 use std::borrow::Cow;
 
@@ -15,17 +15,17 @@ use crate::record::message_bytes_max;
 use crate::route::{DurabilityPlan, Route};
 use crate::world::World;
 
-/// The plan of a batch that no queue has yet.
+/// The plan of a batch that is not in any queue yet.
 pub(crate) struct Plan<'r> {
-    /// The queues that keep it, if any do.
+    /// The queues that store the batch on disk, if any.
     pub(crate) durability: Option<Cow<'r, DurabilityPlan>>,
-    /// Its messages have ids, and some queue takes none twice.
+    /// Whether the messages have ids and some queue de-duplicates.
     pub(crate) is_for_dedup: bool,
 }
 
 impl<'r> Plan<'r> {
-    /// Makes the plan of a publisher's batch. The queues are asked only about messages that are persistent or have an
-    /// id.
+    /// Makes the plan of a publisher's batch. Queues are asked only if messages are persistent or
+    /// have an id.
     #[inline]
     pub(crate) fn of<W: World>(world: &W, route: &'r Route, batch: &Batch<'_>) -> Plan<'r> {
         let none = Plan { durability: None, is_for_dedup: false };
@@ -41,8 +41,8 @@ impl<'r> Plan<'r> {
         Plan { durability: is_kept.then_some(durability), is_for_dedup }
     }
 
-    /// Checks that the journal takes the record of each message. Where only some of the queues take it, its record is
-    /// shorter.
+    /// Checks that each message fits into a journal record. The size is an upper bound: the record
+    /// is shorter if some queues do not take the message.
     ///
     /// # Errors
     /// [`BrokerError::RecordTooLarge`].
@@ -61,20 +61,20 @@ impl<'r> Plan<'r> {
     }
 }
 
-/// Tells whether the queues have to be asked about a batch at all.
+/// Whether the batch depends on properties of its queues at all.
 #[inline]
 pub(crate) fn needs_plan(batch: &Batch<'_>) -> bool {
     let properties = batch.messages.first().map(|first| first.view().properties);
     properties.is_some_and(|properties| properties.is_persistent || properties.has(Property::MessageId))
 }
 
-/// The plan for a dead letter: no queue keeps one that comes back to it unrejected.
+/// The plan of a dead letter, without the queues to which it would return unrejected.
 pub(crate) fn plan_dead_letter<W: World>(world: &W, route: &Route, deaths: &Deaths) -> DurabilityPlan {
     let ask = |queue: &mut Queue| kept_by(queue).filter(|_| !deaths.is_cycle(queue.name()));
     DurabilityPlan::among(route.queues.iter().filter_map(|id| world.with_queue(*id, ask)))
 }
 
-/// The number that a queue's store knows it by, and its level, if it outlives the broker.
+/// The durable id and level of a queue, if it outlives the broker.
 pub(crate) fn kept_by(queue: &Queue) -> Option<(DurableQueueId, Level)> {
     queue.durability().map(|Durability { id, level }| (id, level))
 }
@@ -88,7 +88,7 @@ fn durability_of<'r, W: World>(world: &W, route: &'r Route) -> Cow<'r, Durabilit
     }
 }
 
-/// Asks each queue of a route, and notes the answers if all of them were there.
+/// Asks each queue of a route, and caches the answers if all queues still exist.
 #[cold]
 fn ask_queues<'r, W: World>(world: &W, route: &'r Route) -> Cow<'r, DurabilityPlan> {
     let (mut asked, mut has_dedup) = (Vec::with_capacity(route.queues.len()), false);

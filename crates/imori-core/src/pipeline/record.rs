@@ -1,5 +1,5 @@
-//! Records the messages that durable queues get and let go. A message is recorded before a queue has it, so that no
-//! queue has a message without its record.
+//! Journal records of messages that enter and leave durable queues. A message is recorded before it
+//! is enqueued, so that no queue holds a message without its record.
 
 use super::batch::Batch;
 use super::plan::{Plan, plan_dead_letter};
@@ -19,7 +19,7 @@ use crate::route::Route;
 use crate::time::Time;
 use crate::world::{Counter, Latency, World};
 
-/// Records the messages of a batch as planned, and notes their confirms. The batch then knows its first record.
+/// Records the messages of a batch as planned, and notes their confirms and the first record.
 #[inline]
 pub(crate) fn record<W: World>(world: &W, plan: &Plan<'_>, batch: &mut Batch<'_>, reports: &mut Reports<'_>) {
     let Some(durability) = &plan.durability else { return };
@@ -35,8 +35,9 @@ pub(crate) fn record<W: World>(world: &W, plan: &Plan<'_>, batch: &mut Batch<'_>
     }
 }
 
-/// Records that a dead letter leaves a queue and comes to those of its route, in one group; gives the number of its
-/// record there. `None` where the journal does not take it as one: then nothing is recorded.
+/// Records in one group that a dead letter leaves its queue and enters those of its route; returns
+/// the number of the new record. Records nothing and returns `None` if the group is too large for
+/// the journal.
 pub(crate) fn record_move<W: World>(
     world: &W,
     route: &Route,
@@ -56,7 +57,7 @@ pub(crate) fn record_move<W: World>(
     Some(appended.first)
 }
 
-/// The record of a dead letter in the durable queues of its route, if there are any.
+/// The record of a dead letter for the durable queues of its route, if there are any.
 pub(crate) fn moved_record<W: World>(world: &W, route: &Route, batch: &Batch<'_>) -> Option<NewRecord> {
     let (message, deaths) = batch.messages.first().zip(batch.deaths)?;
     if route.queues.is_empty() || !message.view().properties.is_persistent {
@@ -67,13 +68,13 @@ pub(crate) fn moved_record<W: World>(world: &W, route: &Route, batch: &Batch<'_>
     (!queues.is_empty()).then(encode)
 }
 
-/// The bytes of records that [`World::group_bytes_max`] bounds.
+/// The size of records that [`World::group_bytes_max`] limits.
 pub(crate) fn group_bytes<'a>(records: impl IntoIterator<Item = &'a NewRecord>) -> usize {
     records.into_iter().map(|record| record.payload.len() + RECORD_SLACK_BYTES).sum()
 }
 
-/// Records the effects of a change of a queue, except those of [`record_counts`], and adds its dead letters to
-/// `dead_letters`.
+/// Records the effects of a queue change, except those of [`record_counts`], and adds its dead
+/// letters to `dead_letters`.
 #[inline]
 pub(crate) fn record_effects<W: World>(world: &W, effects: &mut Effects, dead_letters: &mut Vec<DeadLetter>) {
     if !effects.are_none() {
@@ -104,8 +105,8 @@ fn record_some_effects<W: World>(world: &W, effects: &mut Effects, dead_letters:
     }
 }
 
-/// Records delivery counts. The caller has the queue locked: of two records of one message the later counts, so that
-/// they have to be in the order of the events.
+/// Records delivery counts. The caller holds the queue's lock, because the later of two records of
+/// one message counts, so that their order must be that of the events.
 #[inline]
 pub(crate) fn record_counts<W: World>(world: &W, effects: &mut Effects) {
     if effects.have_counts() {
@@ -116,27 +117,28 @@ pub(crate) fn record_counts<W: World>(world: &W, effects: &mut Effects) {
 #[inline(never)]
 fn record_some_counts<W: World>(world: &W, effects: &mut Effects) {
     let mut counted = std::mem::take(&mut effects.counted);
-    // Pending dead letters were given out before.
+    // A pending dead letter stays in the queue; its record is a delivery count too.
     counted.append(&mut effects.take_pending_dead_letters());
     if !counted.is_empty() {
         world.append(count_records(&counted));
     }
 }
 
-/// Records annotations of messages, whose queues are locked for the reason of [`record_counts`]. Where the disk has little
-/// room they are not recorded: the messages are to settle, which gives room back.
+/// Records annotations of messages. Their queues must be locked, for the same reason as in
+/// [`record_counts`]. Skipped when the disk is nearly full: the messages are about to be settled,
+/// which frees space.
 pub(crate) fn record_annotations<W: World>(world: &W, messages: &[AnnotatedMessage]) {
     if !messages.is_empty() && !is_scarce(world) {
         world.append(annotation_records(messages));
     }
 }
 
-/// Tells whether there is so little room that annotations are not recorded.
+/// Whether the disk is too full to record annotations.
 pub(crate) fn is_scarce<W: World>(world: &W) -> bool {
     world.room().state() == RoomState::Scarce
 }
 
-/// Records that queues are done with these messages; gives the number of the last record.
+/// Records that queues no longer hold these messages; returns the number of the last record.
 pub(crate) fn record_settled<W: World>(world: &W, settled: &[RecordRef]) -> Lsn {
     if settled.is_empty() {
         return Lsn::NONE;
@@ -144,7 +146,7 @@ pub(crate) fn record_settled<W: World>(world: &W, settled: &[RecordRef]) -> Lsn 
     world.append(settle_records(settled)).through
 }
 
-/// The record of a message that goes to these queues.
+/// The record of a message for these queues.
 pub(crate) fn message_record(
     publication: &Publication<'_>,
     address: &AddressView<'_>,

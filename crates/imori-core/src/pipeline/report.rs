@@ -1,39 +1,39 @@
-//! The results of a publish: one for each message, or one for all.
+//! The results of a publish: one report per message, or one for all.
 
 use crate::confirm::Confirm;
 use crate::id::ConnectionId;
 use crate::name::Name;
 
-/// The result of publishing a message, or the sum of several.
+/// The result of publishing a message, or the sum of several results.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct PublishReport {
-    /// Queues, subscriptions and inboxes that have it. With none, a publisher who asked is told so (a return).
+    /// The number of queues, subscriptions and inboxes that took it; 0 causes a return on request.
     pub receivers: usize,
     /// The confirm for the publisher.
     pub confirm: Confirm,
-    /// A queue that refused it, being full.
+    /// A full queue that refused it.
     pub refused_by: Option<Name>,
-    /// A receiver that is behind: the publisher should wait for it a moment.
+    /// A receiver that is behind; the publisher should pause for it briefly.
     pub slow_reader: Option<ConnectionId>,
 }
 
 impl PublishReport {
-    /// Tells whether there was nobody to give the message to. A queue that refused it was somebody.
+    /// Whether the message had no receiver. A queue that refused it counts as one.
     pub fn is_unroutable(&self) -> bool {
         self.receivers == 0 && self.refused_by.is_none()
     }
 }
 
-/// Where the steps of a publish note the results of a batch.
+/// The place where the steps of a publish report the results of a batch.
 pub(crate) enum Reports<'a> {
-    /// One report sums up all messages.
+    /// One report for all messages.
     Sum(&'a mut PublishReport),
-    /// Each message has a report of its own.
+    /// One report per message.
     Each(&'a mut [PublishReport]),
 }
 
 impl Reports<'_> {
-    /// The reports of the batch that has only the message at `index`.
+    /// The reports for the batch of only the message at `index`.
     #[inline]
     pub(crate) fn one(&mut self, index: usize) -> Reports<'_> {
         match self {
@@ -42,7 +42,7 @@ impl Reports<'_> {
         }
     }
 
-    /// Notes that one more receiver has the first `count` messages.
+    /// Counts one more receiver for each of the first `count` messages.
     #[inline]
     pub(crate) fn received(&mut self, count: usize) {
         match self {
@@ -51,7 +51,7 @@ impl Reports<'_> {
         }
     }
 
-    /// Notes the confirm of the message at `index`. They are noted in order.
+    /// Sets the confirm of the message at `index`. Calls come in ascending order.
     #[inline]
     pub(crate) fn confirm(&mut self, index: usize, confirm: Confirm) {
         match self {
@@ -84,7 +84,7 @@ impl Reports<'_> {
         }
     }
 
-    /// Receivers, counted for each message.
+    /// The number of receivers, summed over all messages.
     pub(crate) fn receivers(&self) -> usize {
         match self {
             Reports::Sum(report) => report.receivers,
@@ -92,7 +92,7 @@ impl Reports<'_> {
         }
     }
 
-    /// Counts the messages that nobody got, of a batch with `len` of them.
+    /// The number of unroutable messages in a batch of `len`.
     #[inline]
     pub(crate) fn unroutable(&self, len: usize) -> usize {
         match self {

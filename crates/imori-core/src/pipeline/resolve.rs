@@ -1,4 +1,4 @@
-//! Resolves an address to its receivers, for a publisher that may send there.
+//! Resolves an address to its receivers, and checks the publisher's rights to it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use crate::route::{ExchangeKind, Headers, Route, Way};
 use crate::time::Time;
 use crate::world::World;
 
-/// The receivers of a message, and where it was published to.
+/// The route of a message, and the address it was published to.
 pub(crate) struct Resolved {
     pub(crate) route: Arc<Route>,
-    /// The address that stands in the route is where it was published to.
+    /// Whether the route's address is the one published to.
     is_own: bool,
 }
 
 impl Resolved {
-    /// A route of exactly the address that stands in it.
+    /// A route that was resolved for exactly its own address.
     pub(crate) fn own(route: Arc<Route>) -> Resolved {
         Resolved { route, is_own: true }
     }
@@ -36,14 +36,14 @@ impl Resolved {
     }
 }
 
-/// Tells whether an address is that of an inbox, which has no route.
+/// Whether an address is that of an inbox, which has no route.
 #[inline]
 pub(crate) fn is_inbox(exchange: &[u8], subject: &[u8]) -> bool {
     exchange.is_empty() && subject.starts_with(INBOX_PREFIX)
 }
 
-/// Checks that a client may send a message with these properties to an inbox. The right to answer the messages that it
-/// received will do; one of these answers is then used up.
+/// Checks that a client may send a message with these properties to an inbox. The right to answer a
+/// received message suffices; one of its answers is then used up.
 #[inline]
 pub(crate) fn authorize_reply<W: World>(
     world: &W,
@@ -68,8 +68,8 @@ fn decide_reply<W: World>(world: &W, actor: &Actor<'_>, subject: &[u8]) -> Resul
     Ok(())
 }
 
-/// Checks that somebody may publish to an address. The right to answer the messages that they received will do; one of
-/// these answers is then used up.
+/// Checks that a client may publish to an address. The right to answer a received message suffices;
+/// one of its answers is then used up.
 ///
 /// # Errors
 /// [`BrokerError::Refused`].
@@ -104,7 +104,8 @@ fn decide_publish<W: World>(
     }
 }
 
-/// Checks that somebody may publish any number of messages to an address, which the right to answer does not allow.
+/// Checks that a client may publish any number of messages to an address. The right to answer is
+/// not enough.
 ///
 /// # Errors
 /// [`BrokerError::Refused`].
@@ -135,7 +136,7 @@ fn decide_run<W: World>(
     Ok(world.authorize(actor, Action::Publish, object)?)
 }
 
-/// Tells whether a message to an address that is no inbox would be refused, and uses nothing up.
+/// Whether a message to this address, which is not an inbox, would be allowed. Uses up no answer.
 pub fn may_publish<W: World>(world: &W, actor: &Actor<'_>, exchange: &[u8], subject: &[u8]) -> bool {
     let object = subject_of(world, actor, exchange, subject);
     authorize(actor.identity, Action::Publish, actor.vhost, object).is_ok()
@@ -151,8 +152,8 @@ fn subject_of<'a, W: World>(
     Object::Subject { exchange, subject, is_topic: is_topic(world, actor, exchange) }
 }
 
-/// Tells whether this is the address for answers to a message that the actor's connection received, and the actor may
-/// answer.
+/// Whether the actor may answer, and this is the reply address of a message that its connection
+/// received.
 #[cold]
 fn answers<W: World>(
     world: &W,
@@ -165,7 +166,7 @@ fn answers<W: World>(
         && world.with_outbound(actor.connection, |outbound| look(outbound, to, world.now())) == Some(true)
 }
 
-/// Tells whether an exchange is of the kind topic, for [`authorize`] and only as far as the actor's rights ask.
+/// Whether an exchange is a topic exchange. Looked up only if the actor's rights depend on it.
 #[inline]
 pub(crate) fn is_topic<W: World>(world: &W, actor: &Actor<'_>, exchange: &[u8]) -> bool {
     if !actor.identity.is_limited_by_key(actor.vhost, exchange) {
@@ -175,7 +176,7 @@ pub(crate) fn is_topic<W: World>(world: &W, actor: &Actor<'_>, exchange: &[u8]) 
     kind == Some(ExchangeKind::Topic)
 }
 
-/// Checks that a delayed message has a queue to wait in: nobody else keeps it until it is due.
+/// Checks that a delayed message has a queue to wait in, because nothing else stores it.
 ///
 /// # Errors
 /// [`BrokerError::NotKept`].
@@ -191,7 +192,8 @@ pub(crate) fn check_kept(
     Ok(())
 }
 
-/// Finds the receivers of an address. The route may be that of an address that goes the same way.
+/// Finds the receivers of an address. The route may belong to another address with the same
+/// targets.
 ///
 /// # Errors
 /// [`BrokerError::Route`].
@@ -210,7 +212,7 @@ pub(crate) fn resolve<W: World>(
     })
 }
 
-/// Finds the route of exactly this address, as somebody keeps it.
+/// Finds the route of exactly this address, for callers that store it.
 ///
 /// # Errors
 /// [`BrokerError::Route`].
@@ -226,8 +228,8 @@ pub(crate) fn resolve_own<W: World>(
         .with_router(|router, table| Ok(Arc::clone(router.route(table, vhost, exchange, subject, &headers)?)))
 }
 
-/// Finds the receivers of several subjects of an exchange together, for an actor who may publish to all of them. The
-/// message is published to the first.
+/// Finds the combined receivers of several subjects of an exchange, and checks the actor's right to
+/// publish to each. The message counts as published to the first.
 ///
 /// # Errors
 /// [`BrokerError::Refused`] or [`BrokerError::Route`].
@@ -257,8 +259,8 @@ pub(crate) fn resolve_all<W: World>(
     Ok(Arc::new(Route::together(address, &routes)))
 }
 
-/// The route without live readers that do not get what has one of these subjects: that by which it comes to them, and
-/// that which they see.
+/// The route without live readers that are denied one of these subjects: the one that routes the
+/// message to them and the one that they would see.
 fn without_denied<W: World>(world: &W, route: Arc<Route>, subjects: [&[u8]; 2]) -> Arc<Route> {
     let hears = |reader: &Reader| {
         let denies =
@@ -272,7 +274,7 @@ fn without_denied<W: World>(world: &W, route: Arc<Route>, subjects: [&[u8]; 2]) 
     Arc::new(route.only_to(hears))
 }
 
-/// Finds the receivers of a dead letter, which also reaches internal exchanges.
+/// Finds the receivers of a dead letter, which may go to internal exchanges too.
 ///
 /// # Errors
 /// [`BrokerError::Route`].
@@ -288,7 +290,7 @@ pub(crate) fn resolve_from_broker<W: World>(
     world.with_router(|_, table| Ok(table.route_from_broker(vhost, exchange, subject, &headers)?))
 }
 
-/// The headers of a message, read only when an exchange asks for them.
+/// The headers of a message, decoded only if an exchange needs them.
 struct ViewHeaders<'a> {
     readers: HeaderReaders,
     view: &'a MessageView<'a>,

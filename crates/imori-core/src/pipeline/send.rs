@@ -1,4 +1,4 @@
-//! The steps of a publish in their order, for one batch to one route.
+//! Runs the steps of a publish in order, for one batch and one route.
 
 use super::batch::Batch;
 use super::dead_letter::publish_dead_letters;
@@ -19,7 +19,7 @@ use crate::world::{Counter, Sent, World};
 /// Publishes a batch to a route that its publisher may use.
 ///
 /// # Errors
-/// [`BrokerError::RecordTooLarge`] or [`BrokerError::Quota`], and then nobody has any of it.
+/// [`BrokerError::RecordTooLarge`] or [`BrokerError::Quota`]; then no receiver has any of it.
 #[inline]
 pub(crate) fn send<W: World>(
     world: &W,
@@ -47,7 +47,7 @@ pub(crate) fn send<W: World>(
     Ok(())
 }
 
-/// Publishes a batch to the queues of a route. A message that is neither persistent nor has an id needs no plan.
+/// Publishes a batch to the queues of a route. A transient message without an id needs no plan.
 #[inline]
 fn send_to_queues<W: World>(
     world: &W,
@@ -89,7 +89,7 @@ fn send_planned<W: World>(
     Ok(())
 }
 
-/// Refuses what queues would keep of a vhost whose messages have as many bytes as they may have.
+/// Refuses messages for queues of a vhost that has reached its limit of bytes.
 ///
 /// # Errors
 /// [`BrokerError::Quota`].
@@ -104,7 +104,7 @@ pub(crate) fn check_bytes<W: World>(world: &W, vhost: VhostId) -> Result<(), Bro
     })
 }
 
-/// Tells a trace of a batch.
+/// Reports a batch to the tracer.
 #[cold]
 fn trace<W: World>(world: &W, from: Time, batch: &Batch<'_>, receivers: usize) {
     if let Some(first) = batch.messages.first() {
