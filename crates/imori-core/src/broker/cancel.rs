@@ -1,4 +1,4 @@
-//! A publisher takes back what is not due yet.
+//! Cancels delayed messages on behalf of their publisher.
 
 use super::deliver::change_and_deliver;
 use crate::authorize::{Action, Actor, Object};
@@ -9,12 +9,13 @@ use crate::message::DEFAULT_EXCHANGE;
 use crate::name::Name;
 use crate::world::World;
 
-/// Cancels the delayed messages of a queue that have this message id, unless they are due.
+/// Cancels the delayed messages of a queue with this message id, unless they are already due.
 ///
-/// Returns how many these were, and the confirm after which no crash brings them back.
+/// Returns their number, and the confirm after which the cancellation survives a crash.
 ///
 /// # Errors
-/// [`BrokerError::Refused`] for a client that may not send to the queue, [`BrokerError::Locked`] or
+/// [`BrokerError::Refused`] for a client that may not publish to the queue, [`BrokerError::Locked`]
+/// or
 /// [`BrokerError::NoQueue`].
 pub fn cancel_delayed<W: World>(
     world: &W,
@@ -33,6 +34,6 @@ pub fn cancel_delayed<W: World>(
         (count, durability.map_or(Level::Memory, |durability| durability.level))
     });
     let (count, level) = cancelled.ok_or_else(|| BrokerError::NoQueue(Name::new(queue)))?;
-    // The records of this verb are among those up to now.
+    // The records of this change are among those appended so far.
     Ok((count, Confirm::of(level, world.appended())))
 }

@@ -1,4 +1,4 @@
-//! Commits a transaction: several steps become one, all of them or none.
+//! Commits transactions: several steps take effect as one, all or none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
@@ -28,21 +28,21 @@ use crate::world::{Counter, World};
 /// The result of a transaction.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct CommitReport {
-    /// The result of each message that it published, in their order.
+    /// The result of each published message, in order.
     pub messages: Vec<PublishReport>,
-    /// The receivers of all of them together.
+    /// The sum of their receivers.
     pub receivers: usize,
     /// The confirm of the whole transaction.
     pub confirm: Confirm,
-    /// A receiver who is behind: the publisher should wait for it a moment.
+    /// A receiver that is behind; the publisher should pause for it briefly.
     pub slow_reader: Option<ConnectionId>,
 }
 
-/// Commits a transaction (ARCHITECTURE, transactions): checks everything, then applies all of it to the
-/// queues, locked together, then delivers. Readers may see one queue's part before another's.
+/// Commits a transaction: checks all steps, applies them to all queues under their locks, then
+/// delivers. Readers may see the effect on one queue before that on another.
 ///
 /// # Errors
-/// What the first step that is not possible would have met; then nothing was done.
+/// The error of the first step that is impossible; then nothing was done.
 pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<CommitReport, BrokerError> {
     let now = world.now();
     let (publishes, settles) = check(world, actor, steps)?;
@@ -83,7 +83,7 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
     publish_dead_letters(world, actor.vhost, dead);
     let mut confirm = applied.confirm;
     if let Some(level) = applied.settle_level {
-        // What it caused has moved by records of its own, which are among those up to now.
+        // Moves caused by settling have their own records, which are among those appended so far.
         confirm = confirm.after(Confirm::of(level, world.appended()));
     }
     let messages = applied.reports;
@@ -92,7 +92,7 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
     Ok(CommitReport { messages, receivers, confirm, slow_reader })
 }
 
-/// All queues of a transaction, by rising id.
+/// All queues of a transaction, in ascending order of id.
 fn queues_of(publishes: &[Publish<'_>], settles: &[Settle<'_>]) -> Vec<QueueId> {
     let mut ids: Vec<QueueId> = publishes.iter().flat_map(Publish::queues).copied().collect();
     ids.extend(settles.iter().map(|settle| settle.place.queue));
@@ -101,7 +101,7 @@ fn queues_of(publishes: &[Publish<'_>], settles: &[Settle<'_>]) -> Vec<QueueId> 
     ids
 }
 
-/// Finds for each message which queues take it. Of those with one id in one transaction the first counts.
+/// Finds the queues that take each message. Of messages with the same id the first counts.
 fn plan_all(queues: &mut LockedQueues<'_, '_>, publishes: &[Publish<'_>], now: Time) -> Vec<LockedPlan> {
     let mut noted = BTreeSet::new();
     let plan_one = |publish| {
@@ -119,7 +119,7 @@ fn plan_all(queues: &mut LockedQueues<'_, '_>, publishes: &[Publish<'_>], now: T
     publishes.iter().map(plan_one).collect()
 }
 
-/// Refuses a transaction of which a queue would not take all that it publishes.
+/// Refuses a transaction if a queue has no room for all its messages.
 fn refuse_full(
     queues: &mut LockedQueues<'_, '_>,
     publishes: &[Publish<'_>],
@@ -143,7 +143,7 @@ fn refuse_full(
     Ok(())
 }
 
-/// Makes the records of all messages that are kept.
+/// Builds the records of all messages to be stored.
 fn keep_all(
     queues: &mut LockedQueues<'_, '_>,
     publishes: &[Publish<'_>],
@@ -157,7 +157,7 @@ fn keep_all(
     publishes.iter().zip(plans).map(&mut keep_one).collect()
 }
 
-/// Refuses a transaction whose records are more than can be written as one.
+/// Refuses a transaction if its records exceed the size of one group.
 fn refuse_large<'r, W: World>(
     world: &W,
     queues: &mut LockedQueues<'_, '_>,
@@ -169,7 +169,7 @@ fn refuse_large<'r, W: World>(
     let (mut kept, mut dying) = (0, 0);
     for Settle { outcome, .. } in settles.iter().filter(|settle| is_kept(&settle.place)) {
         kept += 1;
-        // Each message that may die may get a record as a pending dead letter.
+        // A message that dies may need a record as a pending dead letter.
         dying += usize::from(*outcome != Outcome::Accept);
     }
     let mut annotations_bytes = |settle: &Settle<'_>| {
@@ -183,7 +183,7 @@ fn refuse_large<'r, W: World>(
     if bytes > bytes_max { Err(BrokerError::TransactionTooLarge { bytes, bytes_max }) } else { Ok(()) }
 }
 
-/// Gives a message of a transaction to whoever hears it now.
+/// Delivers a message of a transaction to its inbox or live receivers.
 fn publish_live<W: World>(world: &W, actor: &Actor<'_>, publish: &Publish<'_>, report: &mut PublishReport) {
     world.published(actor, 1, publish.publication.view().bytes());
     let Some(route) = &publish.route else {
@@ -199,19 +199,19 @@ fn publish_live<W: World>(world: &W, actor: &Actor<'_>, publish: &Publish<'_>, r
     }
 }
 
-/// A transaction that is applied to its queues, and what follows from it.
+/// The state of a transaction while it is applied to its queues.
 struct Applied {
     /// The results of its messages.
     reports: Vec<PublishReport>,
     confirm: Confirm,
     effects: Effects,
-    /// Messages that come back with annotations which are to be recorded.
+    /// Messages that are returned with annotations to record.
     annotated: Vec<AnnotatedMessage>,
     wakes: Vec<Wake>,
-    /// Dead letters that move by the records of the transaction, and the numbers of these.
+    /// Dead letters that move by records of the transaction, and the numbers of those records.
     moved: Vec<Move>,
     lsns_of_moved: Vec<Lsn>,
-    /// The highest level of those durable queues in which it settles something.
+    /// The highest level of the durable queues in which it settles deliveries.
     settle_level: Option<Level>,
 }
 
@@ -229,7 +229,7 @@ impl Applied {
         }
     }
 
-    /// Settles all that is to be settled; what dies of it moves as was found before.
+    /// Settles the deliveries of all steps; dead letters move as prepared in `moves`.
     fn settle<W: World>(
         &mut self,
         world: &W,
@@ -241,7 +241,7 @@ impl Applied {
     ) {
         for step in steps {
             let Step::Settle { session, numbers, outcome, annotations } = step else { continue };
-            // A transaction is done at once, and no larger than one may be.
+            // No limit: a transaction is applied as a whole, and its size is bounded.
             let settled = world
                 .with_outbound(actor.connection, |outbound| {
                     outbound.settle(*session, *numbers, usize::MAX, *outcome)
@@ -257,7 +257,7 @@ impl Applied {
                 let died = self.effects.dead().len();
                 let reader = Reader { connection: actor.connection, id: unsettled.reader };
                 queue.settle_by(reader, unsettled.place.sequence, *outcome, now, &mut self.effects);
-                // What dies moves by the records of the transaction.
+                // A dead letter moves by the records of the transaction.
                 if self.effects.dead().len() > died
                     && let Some(prepared) = moves.remove(&unsettled.place)
                 {
@@ -269,7 +269,7 @@ impl Applied {
         }
     }
 
-    /// Records all of it as one group; gives the numbers of the messages.
+    /// Records everything as one group; returns the numbers of the messages' records.
     fn record<W: World>(
         &mut self,
         world: &W,
@@ -285,7 +285,7 @@ impl Applied {
         if !is_scarce(world) {
             group.records.extend(annotation_records(&self.annotated));
         }
-        // Pending dead letters are settled too.
+        // Settling may leave dead letters pending, which are recorded as delivery counts.
         group.records.extend(count_records(&self.effects.take_pending_dead_letters()));
         let (first, through) = group.append(world);
         let lsn = |place: Option<usize>| place.map_or(Lsn::NONE, |place| first.plus(place));
@@ -297,7 +297,7 @@ impl Applied {
         places.into_iter().map(lsn).collect()
     }
 
-    /// Puts each message into the queues that take it.
+    /// Enqueues each message in the queues that take it.
     fn enqueue(
         &mut self,
         queues: &mut LockedQueues<'_, '_>,
@@ -319,20 +319,21 @@ impl Applied {
     }
 }
 
-/// The records of a transaction, of which after a crash all are there or none.
+/// The records of a transaction, which survive a crash together or not at all.
 #[derive(Default)]
 struct Group {
     records: Vec<NewRecord>,
 }
 
 impl Group {
-    /// Adds a record, if there is one; gives its place.
+    /// Adds a record, if there is one; returns its index.
     fn add(&mut self, record: Option<NewRecord>) -> Option<usize> {
         self.records.push(record?);
         Some(self.records.len() - 1)
     }
 
-    /// Hands them to the journal; gives the numbers of the first and of what makes all of them durable.
+    /// Appends the group to the journal; returns the number of its first record and the number up
+    /// to which the journal must be durable.
     fn append<W: World>(self, world: &W) -> (Lsn, Lsn) {
         if self.records.is_empty() {
             return (Lsn::NONE, Lsn::NONE);
@@ -342,10 +343,10 @@ impl Group {
     }
 }
 
-/// The confirm of a transaction with all its records: it promises the lowest level of its messages, or that of what it
-/// settles where it publishes nothing.
+/// The confirm of a whole transaction. It promises the lowest level of its messages, or, if it
+/// publishes none, the level of what it settles.
 fn confirm_of_all(plans: &[LockedPlan], settle_level: Option<Level>, through: Lsn) -> Confirm {
-    // For a message that all queues had, what was said of the earlier one counts.
+    // For a message that every queue already had, the earlier confirm counts instead.
     let is_new = |plan: &&LockedPlan| !plan.takers.is_empty() || plan.had_by == 0;
     let new = plans.iter().filter(is_new).map(|plan| plan.durability.level).min();
     let wait = plans.iter().map(|plan| plan.durability.wait).max().max(settle_level);
@@ -356,13 +357,13 @@ fn confirm_of_all(plans: &[LockedPlan], settle_level: Option<Level>, through: Ls
     };
     match plans.iter().filter_map(|plan| plan.earlier).reduce(Confirm::and) {
         Some(earlier) if new.is_some() => confirm.and(earlier),
-        // What it settles waits too, and has no level of its own.
+        // Settling is waited for too, but does not affect the level.
         Some(earlier) => earlier.after(confirm),
         None => confirm,
     }
 }
 
-/// Finds where those go that die by being settled so.
+/// Prepares the moves of messages that die by being settled.
 fn moves<W: World>(
     world: &W,
     actor: &Actor<'_>,

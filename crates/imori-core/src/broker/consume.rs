@@ -1,4 +1,4 @@
-//! Readers come and go.
+//! Adds and ends readers.
 
 use std::num::NonZeroU32;
 
@@ -15,46 +15,48 @@ use crate::route::{BindingKey, RouteError};
 use crate::selector::Selector;
 use crate::world::World;
 
-/// How somebody wants to read a queue.
+/// Options of a consumer.
 #[derive(Debug, Clone)]
 pub struct ConsumeOptions {
     /// The session that numbers the deliveries.
     pub session: SessionId,
-    /// The label that the protocol writes at the head of each delivery.
+    /// The label that the protocol writes at the start of each delivery.
     pub label: Box<[u8]>,
-    /// The consumer settles what it gets.
+    /// Whether the consumer settles its deliveries.
     pub settles: bool,
-    /// How much it may have.
+    /// The consumer's credit.
     pub credit: Credit,
-    /// Consumers of a higher priority are served first.
+    /// The priority; consumers with a higher one are served first.
     pub priority: i32,
-    /// The consumer wants the queue for itself.
+    /// Whether the queue must have no other consumer.
     pub is_exclusive: bool,
-    /// The consumer wants messages of which this is true, and no others.
+    /// A condition on messages; others are not delivered to this consumer.
     pub selector: Option<Selector>,
-    /// Messages that the selector does not take are dropped: the queue is there for this selector alone.
+    /// Whether messages that the selector rejects are dropped. For queues that serve this selector
+    /// only.
     pub drops_unwanted: bool,
-    /// The consumer sees all messages that wait, and takes none: each is settled for it.
+    /// Whether the consumer is a browser: it sees all ready messages, which stay in the queue.
     pub is_browser: bool,
-    /// The name under which its client finds it again, if it has one: [`take_over`](super::take_over) ends the consumer of
-    /// that name.
+    /// A name by which the client can reclaim the consumer: [`take_over`](super::take_over) ends
+    /// the consumer with this name.
     pub name: Option<Name>,
 }
 
-/// How somebody wants to hear what is published.
+/// Options of a live subscription.
 #[derive(Debug, Clone)]
 pub struct SubscribeOptions {
     /// The session that numbers the deliveries.
     pub session: SessionId,
-    /// The label that the protocol writes at the head of each delivery.
+    /// The label that the protocol writes at the start of each delivery.
     pub label: Box<[u8]>,
-    /// The group of which one member gets each message.
+    /// The group, of which one member receives each message.
     pub group: Option<Name>,
-    /// The subscription wants messages of which this is true, and no others.
+    /// A condition on messages; others are not delivered to this subscription.
     pub selector: Option<Selector>,
 }
 
-/// Adds a consumer to a queue. `answer` is called under the connection's lock before the first delivery.
+/// Adds a consumer to a queue. Calls `answer` under the connection's lock before the first
+/// delivery.
 ///
 /// # Errors
 /// [`BrokerError::Refused`], [`BrokerError::NoQueue`], [`BrokerError::Locked`],
@@ -98,7 +100,7 @@ pub fn consume<W: World>(
             Some(reader)
         });
         let Some(reader) = reader.flatten() else {
-            // Or the connection is gone, and nobody will read this answer.
+            // Or the connection is gone, and the error reaches no client.
             return Err(BrokerError::NoSession(session));
         };
         let consumer = Reader { connection: actor.connection, id: reader };
@@ -123,7 +125,7 @@ pub fn consume<W: World>(
     added.unwrap_or_else(|| Err(BrokerError::NoQueue(Name::new(name))))
 }
 
-/// Adds a live subscription to an exchange. When it returns, the next publish of every cell sees it.
+/// Adds a live subscription to an exchange. On return, the next publish of every cell sees it.
 ///
 /// # Errors
 /// [`BrokerError::Refused`] or [`BrokerError::Route`].
@@ -139,8 +141,8 @@ pub fn subscribe<W: World>(
     added.into_iter().next().unwrap_or(Err(RouteError::NoExchange(exchange).into()))
 }
 
-/// Adds live subscriptions to an exchange, and makes one new routing table for all of them, which is most
-/// of what a subscription costs. When it returns, the next publish of every cell sees those that it added.
+/// Adds several live subscriptions to an exchange with one change of the routing table, which is
+/// most of the cost of a subscription. On return, the next publish of every cell sees them.
 pub fn subscribe_all<W: World>(
     world: &W,
     actor: &Actor<'_>,
@@ -184,7 +186,7 @@ pub fn subscribe_all<W: World>(
         }
     }
     if is_there.is_none() {
-        // The connection is gone; nobody will read this answer.
+        // The connection is gone, and so is the recipient of any answer.
         return Vec::new();
     }
     let mut failed = Vec::new();
@@ -207,20 +209,20 @@ pub fn subscribe_all<W: World>(
     ids
 }
 
-/// Lets a live subscription end by itself after this many deliveries, counting those that it already had. Returns
-/// whether it goes on. If not, the caller cancels it, together with others if need be.
+/// Ends a live subscription automatically after `max` deliveries, including past ones. Returns
+/// whether it continues. If not, the caller must cancel it, which may be done for several together.
 #[must_use]
 pub fn limit_deliveries<W: World>(world: &W, actor: &Actor<'_>, id: ReaderId, max: NonZeroU32) -> bool {
     world.with_outbound(actor.connection, |outbound| outbound.limit_deliveries(id, max)) == Some(true)
 }
 
-/// Ends a reader. Its unsettled deliveries stay with its session. A queue that goes with its
-/// last consumer goes.
+/// Ends a reader. Its unsettled deliveries stay with its session. An auto-delete queue is deleted
+/// with its last consumer.
 pub fn cancel<W: World>(world: &W, actor: &Actor<'_>, id: ReaderId) {
     cancel_all(world, actor, &[id]);
 }
 
-/// Ends readers, and makes one new routing table for all of them. Those that are gone already count for nothing.
+/// Ends readers with one change of the routing table. Readers that have already ended are ignored.
 pub fn cancel_all<W: World>(world: &W, actor: &Actor<'_>, ids: &[ReaderId]) {
     let removed = world.with_outbound(actor.connection, |outbound| {
         let removed = ids.iter().filter_map(|id| Some((*id, outbound.remove_reader(*id)?)));
@@ -229,8 +231,9 @@ pub fn cancel_all<W: World>(world: &W, actor: &Actor<'_>, ids: &[ReaderId]) {
     forget_readers(world, actor, &removed.unwrap_or_default());
 }
 
-/// Ends a consumer of a queue for an operator. Its protocol tells the client, or ends the connection; deliveries that are
-/// not settled stay with their session. False where the connection has no such consumer of this queue any more.
+/// Ends a consumer of a queue on an operator's behalf. Its protocol tells the client or closes the
+/// connection; unsettled deliveries stay with their session. False if the connection no longer has
+/// this consumer.
 pub fn end_consumer<W: World>(world: &W, reader: Reader, queue: QueueId) -> bool {
     let Some(name) = world.with_queue(queue, |queue| queue.name().clone()) else { return false };
     let ended = world.with_outbound(reader.connection, |outbound| {
@@ -248,7 +251,7 @@ pub fn end_consumer<W: World>(world: &W, reader: Reader, queue: QueueId) -> bool
     true
 }
 
-/// Takes readers away from what they read: the live subscriptions together, as the table is published for each change.
+/// Detaches readers from their sources; live subscriptions in one change of the routing table.
 pub(super) fn forget_readers<W: World>(world: &W, actor: &Actor<'_>, readers: &[(ReaderId, Source)]) {
     if readers.iter().any(|(_, source)| matches!(source, Source::Live(_))) {
         world.with_topology(|topology| {
@@ -268,10 +271,10 @@ pub(super) fn forget_readers<W: World>(world: &W, actor: &Actor<'_>, readers: &[
     }
 }
 
-/// Takes a consumer away from its queue, which goes with the last one where it is made so.
+/// Removes a consumer from its queue. An auto-delete queue is deleted with its last consumer.
 pub(super) fn leave_queue<W: World>(world: &W, id: QueueId, reader: Reader) {
     let now = world.now();
-    // Another consumer may take its place.
+    // Removing it may let another consumer receive messages.
     let is_last = change_and_deliver(world, id, |queue, _| queue.remove_consumer(reader, now));
     if is_last == Some(true) {
         delete_unused(world, id);

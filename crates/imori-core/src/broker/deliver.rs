@@ -1,4 +1,4 @@
-//! A queue changes, and what it then can give out goes out.
+//! Changes a queue and delivers the messages that this makes deliverable.
 
 use crate::delivery::Delivery;
 use crate::id::{ConnectionId, QueueId, Reader};
@@ -8,8 +8,8 @@ use crate::queue::{Effects, Queue};
 use crate::room::Room;
 use crate::world::World;
 
-/// Changes a queue, gives out what then can be given out, and sees to the consequences.
-/// `None` where the queue is gone.
+/// Changes a queue, delivers what has become deliverable, and performs the follow-ups. `None` if
+/// the queue is gone.
 pub(super) fn change_and_deliver<W: World, R>(
     world: &W,
     id: QueueId,
@@ -41,22 +41,23 @@ pub(super) fn change_and_deliver<W: World, R>(
     Some(result)
 }
 
-/// Lets publishers go on who waited for the room of a connection, as
-/// [`Outbound::written`](crate::outbound::Outbound::written) tells.
+/// Resumes publishers that waited for a connection to catch up, as
+/// [`Outbound::written`](crate::outbound::Outbound::written) reports them.
 pub fn resume_publishers<W: World>(world: &W, publishers: &[ConnectionId]) {
     for publisher in publishers {
         world.resume(*publisher);
     }
 }
 
-/// Lets consumers of a connection take more, as [`Outbound::written`](crate::outbound::Outbound::written) tells.
+/// Offers more messages to consumers of a connection that have room again, as
+/// [`Outbound::written`](crate::outbound::Outbound::written) reports them.
 pub fn wake_consumers<W: World>(world: &W, connection: ConnectionId, wakes: &[Wake]) {
     for wake in wakes {
         let mut next = Some(*wake);
         while let Some(Wake { queue, reader, line }) = next {
             let reader = Reader { connection, id: reader };
             change_and_deliver(world, queue, |queue, _| queue.wake(reader));
-            // The one woken may not have needed the window, which is then the next one's.
+            // The consumer may not have used the session's window; offer it to the next in line.
             let others = |session| world.with_outbound(connection, |outbound| outbound.next_in_line(session));
             next = line.and_then(others).flatten();
         }

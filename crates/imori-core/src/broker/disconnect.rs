@@ -1,5 +1,4 @@
-//! A connection ends, its sessions begin and end, or its client goes on elsewhere: deliveries go back, readers and
-//! inboxes go.
+//! Ends connections, opens and ends sessions, and takes over consumers of a client that reconnects.
 
 use super::consume::{forget_readers, leave_queue};
 use super::deliver::{resume_publishers, wake_consumers};
@@ -14,9 +13,9 @@ use crate::name::Name;
 use crate::outbound::{HeldAnswers, Numbers, SessionId, SessionRefusal, Settled};
 use crate::world::World;
 
-/// Ends a connection for the broker, or does a part of it: readers and inboxes vanish, unsettled deliveries
-/// are released as failed, exclusive queues are deleted. Late replies to its inboxes find nothing. Says
-/// whether that was all; if not, the caller comes back after others had their turn.
+/// Ends a connection, or part of it: readers and inboxes are removed, unsettled deliveries are
+/// released as failed, exclusive queues are deleted. Late replies to its inboxes are dropped.
+/// Returns whether everything was done. If not, call again after others had a turn.
 #[must_use]
 pub fn disconnect<W: World>(world: &W, actor: &Actor<'_>) -> bool {
     let closed =
@@ -24,7 +23,7 @@ pub fn disconnect<W: World>(world: &W, actor: &Actor<'_>) -> bool {
     let Some(remains) = closed else {
         return true;
     };
-    // The readers go first, so that nothing released is offered to them again.
+    // Readers go first, so that nothing released is offered to them again.
     forget_readers(world, actor, &remains.readers);
     resume_publishers(world, &remains.throttled);
     let outcome = Outcome::Release { failed: true };
@@ -32,26 +31,26 @@ pub fn disconnect<W: World>(world: &W, actor: &Actor<'_>) -> bool {
     remains.is_all && delete_exclusive(world, actor)
 }
 
-/// Deletes the queues that belong to the actor's connection alone, as its end does. A client that says goodbye and is
-/// answered may take them for gone.
+/// Deletes the queues that are exclusive to the actor's connection, as its end does. A client that
+/// gets an answer to its goodbye may rely on their deletion.
 ///
-/// Returns whether those were all. If not, the caller comes back after others had their turn.
+/// Returns whether all were deleted. If not, call again after others had a turn.
 #[must_use]
 pub fn delete_exclusive<W: World>(world: &W, actor: &Actor<'_>) -> bool {
     let exclusive = world.with_topology(|topology| topology.exclusive_to(actor.connection));
     let (now, later) = exclusive.split_at(exclusive.len().min(READERS_AT_ONCE));
     for queue in now {
-        // It has no conditions.
+        // There are no conditions, so this cannot fail.
         let _ = remove_queue(world, *queue, |_| Ok(()), |_| ());
     }
     later.is_empty()
 }
 
-/// Opens a session of the actor's connection. The first is open from the start.
+/// Opens a session of the actor's connection. The first session is always open.
 ///
 /// # Errors
-/// [`BrokerError::Refused`], [`BrokerError::SessionOpen`], [`BrokerError::TooManySessions`], [`BrokerError::Quota`], or
-/// [`BrokerError::NoSession`] where the connection is gone.
+/// [`BrokerError::Refused`], [`BrokerError::SessionOpen`], [`BrokerError::TooManySessions`],
+/// [`BrokerError::Quota`], or [`BrokerError::NoSession`] if the connection is gone.
 pub fn open_session<W: World>(world: &W, actor: &Actor<'_>, session: SessionId) -> Result<(), BrokerError> {
     world.authorize(actor, Action::Enter, Object::Vhost)?;
     let opened = world.open_session(actor, || {
@@ -65,10 +64,10 @@ pub fn open_session<W: World>(world: &W, actor: &Actor<'_>, session: SessionId) 
     }
 }
 
-/// Ends a session, or does a part of it. Its readers and inboxes vanish, and its unsettled deliveries are released as
-/// failed. Its waiting answers are treated as `held` says. No other session notices.
+/// Ends a session, or part of it: readers and inboxes are removed, and unsettled deliveries are
+/// released as failed. `held` decides about its held answers. Other sessions are not affected.
 ///
-/// Returns whether that was all. If not, the caller comes back after others had their turn.
+/// Returns whether everything was done. If not, call again after others had a turn.
 #[must_use]
 pub fn end_session<W: World>(world: &W, actor: &Actor<'_>, session: SessionId, held: HeldAnswers) -> bool {
     let ended = world.with_outbound(actor.connection, |outbound| {
@@ -77,24 +76,26 @@ pub fn end_session<W: World>(world: &W, actor: &Actor<'_>, session: SessionId, h
     let Some(remains) = ended else {
         return true;
     };
-    // The readers go first, so that nothing released is offered to them again.
+    // Readers go first, so that nothing released is offered to them again.
     forget_readers(world, actor, &remains.readers);
     let outcome = Outcome::Release { failed: true };
     settle_in_queues(world, actor.connection, remains.unsettled, Vec::new(), outcome);
     remains.is_all
 }
 
-/// Lets so many deliveries of a session be unsettled at once, or any number, beside the credit of each reader.
+/// Limits the unsettled deliveries of a session, in addition to the credit of each reader; `None`
+/// is unlimited.
 pub fn set_window<W: World>(world: &W, actor: &Actor<'_>, session: SessionId, window: Option<u32>) {
     let wake = world.with_outbound(actor.connection, |outbound| outbound.set_window(session, window));
     wake_consumers(world, actor.connection, wake.flatten().as_slice());
 }
 
-/// Ends the consumers of a queue that have this name, on whatever connection, so that the actor can be the next one.
+/// Ends the consumers of a queue with this name, on any connection, so that the actor can consume
+/// in their place.
 ///
-/// Their connections are told by [`taken_over`](crate::outbound::Encoder::taken_over). Deliveries that they have not
-/// settled are released as failed. The name says whose the consumer is: callers put into it the user, and all else by
-/// which clients are told apart.
+/// Their connections are told through [`taken_over`](crate::outbound::Encoder::taken_over). Their
+/// unsettled deliveries are released as failed. Callers must put the user, and anything else that
+/// tells clients apart, into the name, because it alone decides which consumer is ended.
 ///
 /// # Errors
 /// [`BrokerError::Refused`].

@@ -1,4 +1,4 @@
-//! Time passes over a queue.
+//! Handles timers of queues, and the time that passed before a restart.
 
 use super::deliver::change_and_deliver;
 use crate::definitions::delete_idle;
@@ -7,8 +7,8 @@ use crate::id::QueueId;
 use crate::restore::Awakening;
 use crate::world::World;
 
-/// Handles a wake-up of a queue that is due: dead-letters expired messages, moves delayed ones that are due, and
-/// delivers. Deletes the queue if it was idle for too long.
+/// Handles a due wake-up of a queue: dead-letters expired messages, moves delayed messages that are
+/// due, and delivers. Deletes the queue if it has been idle for too long.
 pub fn queue_woken<W: World>(world: &W, id: QueueId) {
     let now = world.now();
     let is_idle = change_and_deliver(world, id, |queue, _| {
@@ -20,7 +20,8 @@ pub fn queue_woken<W: World>(world: &W, id: QueueId) {
     }
 }
 
-/// To be called once for each queue that was restored: sees to what died while the broker was away.
+/// Called once for each restored queue: settles messages that failed too often before the restart,
+/// and delivers.
 pub fn queue_restored<W: World>(world: &W, awakening: &Awakening) {
     let now = world.now();
     change_and_deliver(world, awakening.id, |queue, effects| {

@@ -1,4 +1,4 @@
-//! Gives out messages of a queue to somebody who asks for them.
+//! Gets single messages of a queue on request.
 
 use super::deliver::change_and_deliver;
 use crate::authorize::{Action, Actor, Object};
@@ -13,19 +13,20 @@ use crate::outbound::Outbound;
 use crate::queue::Got;
 use crate::world::World;
 
-/// Options of a command that asks for one message.
+/// Options of a get.
 pub struct GetOptions<'a> {
     /// The session that numbers the delivery.
     pub session: SessionId,
-    /// Makes what the protocol writes at the head of the delivery; it is given how many messages wait behind it.
+    /// Makes the label that the protocol writes at the start of the delivery, from the number of
+    /// messages left.
     pub label: &'a dyn Fn(usize) -> Box<[u8]>,
-    /// The asker settles the message; otherwise the queue is done with it at once.
+    /// Whether the client settles the message; otherwise it is accepted at once.
     pub settles: bool,
 }
 
-/// Gives out the first message of a queue. The delivery is written at once; an empty queue says so. On
-/// [`Got::Pending`] the connection is [unthrottled](World::unthrottle) when the answer is known, and the command is
-/// to be repeated then.
+/// Delivers the first message of a queue at once, or reports an empty queue. After [`Got::Pending`]
+/// the connection is [unthrottled](World::unthrottle) when the answer is known, and the command
+/// must be repeated.
 ///
 /// # Errors
 /// [`BrokerError::Refused`], [`BrokerError::Locked`] or [`BrokerError::NoQueue`].
@@ -55,19 +56,19 @@ pub fn get<W: World>(
     got.ok_or_else(|| BrokerError::NoQueue(Name::new(name)))
 }
 
-/// Messages that an operator took.
+/// The result of [`take`].
 #[derive(Debug)]
 pub struct TakeReport {
-    /// Each, and how many waited behind it.
+    /// Each message, with the number of ready messages behind it.
     pub messages: Vec<(Entry, usize)>,
-    /// Messages wait that have to be read from disk first; they come into memory by and by.
+    /// Whether more messages are on disk, to be read into memory soon.
     pub is_on_disk: bool,
-    /// The confirm after which no crash undoes it.
+    /// The confirm after which the change survives a crash.
     pub confirm: Confirm,
 }
 
-/// Gives up to `count` messages of a queue, of at most `bytes_max` bytes but for the first, to an operator who settles
-/// all of them so at once.
+/// Takes up to `count` messages of a queue for an operator, and settles them with `outcome`. Stops
+/// before exceeding `bytes_max` bytes, except for the first message.
 ///
 /// # Errors
 /// [`BrokerError::Refused`], [`BrokerError::Locked`] or [`BrokerError::NoQueue`].

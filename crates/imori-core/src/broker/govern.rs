@@ -1,12 +1,12 @@
-//! Policies of a vhost change, and act at once on what is there.
+//! Changes the policies of a vhost and applies them to existing queues.
 
 use super::deliver::change_and_deliver;
 use crate::id::{QueueId, VhostId};
 use crate::policy::Policies;
 use crate::world::World;
 
-/// Sets the policies of a vhost, which act at once on its exchanges and on all that is declared from now on. Gives the
-/// queues that are there, for [`apply_policies`].
+/// Sets the policies of a vhost, in effect at once for its exchanges and for everything declared
+/// from now on. Returns the existing queues, for [`apply_policies`].
 pub fn set_policies<W: World>(world: &W, vhost: VhostId, policies: Policies) -> Vec<QueueId> {
     world.with_topology(|topology| {
         topology.set_policies(vhost, policies);
@@ -14,8 +14,8 @@ pub fn set_policies<W: World>(world: &W, vhost: VhostId, policies: Policies) -> 
     })
 }
 
-/// Lets the policies of their vhost, as they are now, act on these queues: what the settings in effect do not let wait
-/// is dropped or dead-lettered. A queue on which the same policies act as before is left alone.
+/// Applies the vhost's current policies to these queues. Messages beyond the new limits are dropped
+/// or dead-lettered. A queue with unchanged policies is skipped.
 pub fn apply_policies<W: World>(world: &W, vhost: VhostId, queues: &[QueueId]) {
     let now = world.now();
     let policies = world.with_router(|_, table| table.policies(vhost));

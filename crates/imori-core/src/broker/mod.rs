@@ -1,8 +1,9 @@
-//! The broker's verbs, a file each, in the order in which a message meets them.
+//! The broker's verbs, one file each, in the order in which a message meets them.
 //!
-//! The verbs reach queues and connections through [`World`](crate::world::World), which lends them one at a time under
-//! its lock: topology before queue, queue before outbound. Two queues are locked together only by a commit, and by a
-//! message with an id that queues take once. These lock their queues by rising id.
+//! The verbs reach queues and connections through [`World`](crate::world::World), which lends them
+//! one at a time under its lock: topology before queue, queue before outbound. Several queues are
+//! locked together only by a commit, a relocation, and a message with an id that queues
+//! de-duplicate; these lock their queues in ascending order of id.
 
 mod publish;
 mod throttle;

@@ -1,4 +1,4 @@
-//! Looks at messages that wait, for somebody who may read the queue, and changes nothing.
+//! Inspects ready messages of a queue without changing it.
 
 use crate::authorize::{Action, Actor, Object};
 use crate::definitions::find_queue;
@@ -8,8 +8,8 @@ use crate::name::Name;
 use crate::queue::Peek;
 use crate::world::World;
 
-/// Looks at up to `count` messages that wait in a queue, behind the first `skip`, in the order in which it would give
-/// them out. Gives the queue too, which recalls what failed of messages that are read from disk.
+/// Returns up to `count` ready messages of a queue, after the first `skip`, in delivery order. Also
+/// returns the queue's id, for messages that must still be read from disk.
 ///
 /// # Errors
 /// [`BrokerError::Refused`], [`BrokerError::Locked`] or [`BrokerError::NoQueue`].

@@ -1,4 +1,5 @@
-//! Publishes messages: to an inbox, or past a temporary queue, at once, else through an exchange to queues and live subscriptions.
+//! Publishes messages: directly to an inbox or the reader of a temporary queue, else through an
+//! exchange to queues and live subscriptions.
 
 use std::slice;
 use std::sync::Arc;
@@ -18,8 +19,9 @@ use crate::world::World;
 /// Publishes a message to a subject of an exchange.
 ///
 /// # Errors
-/// [`BrokerError::Refused`], [`BrokerError::Route`], [`BrokerError::NotKept`], [`BrokerError::RecordTooLarge`] or
-/// [`BrokerError::Quota`], and then nobody has it; a message that nobody gets is not an error.
+/// [`BrokerError::Refused`], [`BrokerError::Route`], [`BrokerError::NotKept`],
+/// [`BrokerError::RecordTooLarge`] or [`BrokerError::Quota`]; then no receiver has it. An
+/// unroutable message is not an error.
 pub fn publish<W: World>(
     world: &W,
     actor: &Actor<'_>,
@@ -42,8 +44,8 @@ pub fn publish<W: World>(
     publish_to(world, actor, subject, &found, publication)
 }
 
-/// Publishes a message to a subject of an exchange and to further ones of it, `copies`. Each receiver gets it once, as
-/// published to `subject`. A reply goes to its inbox alone.
+/// Publishes a message to a subject of an exchange and to the further subjects `copies`. Each
+/// receiver gets it once, as published to `subject`. A reply goes to its inbox only.
 ///
 /// # Errors
 /// As [`publish`].
@@ -86,7 +88,8 @@ pub fn publish_to_queue<W: World>(
     publish_to(world, actor, subject, &found, publication).map(Some)
 }
 
-/// Publishes a message past a temporary queue to its reader; `None` where it has to go the way of every message.
+/// Delivers a message directly to the reader of a temporary queue; `None` if it must take the
+/// normal way.
 #[inline]
 fn publish_past_queue<W: World>(
     world: &W,
@@ -119,8 +122,8 @@ fn publish_to<W: World>(
     Ok(report)
 }
 
-/// Gives a message of the broker's own to one subscription of the actor's connection that hears this
-/// subject, and to nobody else; false where there is none.
+/// Sends a message of the broker's own to one subscription of the actor's connection that matches
+/// the subject, and to no other receiver; false if there is none.
 ///
 /// # Errors
 /// [`BrokerError::Route`].
@@ -137,26 +140,26 @@ pub fn notify<W: World>(
     Ok(send_to_own(world, &found.route, &batch, actor.connection))
 }
 
-/// The findings of a publisher that repeats itself: they need not be found and written again.
+/// Results cached for a publisher that repeats itself.
 #[derive(Debug, Default)]
 pub struct Repetition {
-    /// The table's version that the route holds for.
+    /// The table version for which the route is valid.
     version: Option<u64>,
     route: Option<Arc<Route>>,
     shared: SharedHeaders,
-    /// Where no queue gets it, one is made and it is published to that.
+    /// Whether the publisher declares a queue if no queue would receive the message.
     makes_queue: bool,
 }
 
 impl Repetition {
-    /// Nothing is found yet. For a publisher that makes its queue where there is none, [`publish_again`] publishes
-    /// nothing that no queue would get.
+    /// An empty cache. With `makes_queue`, [`publish_again`] publishes nothing that no queue would
+    /// receive.
     pub fn new(makes_queue: bool) -> Repetition {
         Repetition { makes_queue, ..Repetition::default() }
     }
 
-    /// Tells whether a queue that got the last run throttles, or there is a rate to be kept. Then the next message is to
-    /// be published by [`publish`], for which the protocol asks first.
+    /// Whether a queue of the last run throttles publishers, or a rate limit applies. Then the next
+    /// message must go through [`publish`], before which the protocol asks whether to wait.
     #[inline]
     pub fn is_throttled<W: World>(&self, world: &W, actor: &Actor<'_>) -> bool {
         world.gauge().may_have_to_wait()
@@ -174,16 +177,17 @@ impl Repetition {
             })
     }
 
-    /// How many live receivers each message had last, if that is known.
+    /// The number of live receivers of each message in the last run, if known.
     pub fn live_receivers(&self) -> Option<usize> {
         self.route.as_deref().map(live_receivers)
     }
 }
 
-/// Publishes a run of messages like the one before, and returns the sum of their results.
+/// Publishes a run of messages like the previous one; returns the sum of their results.
 ///
-/// All have the subject, exchange, headers and body length of that message, and are hidden from the same connection,
-/// if any. Only then may `repetition` be used again. If a queue is gone, either all or none of the messages miss it.
+/// All must have the subject, exchange, headers and body length of that message, and be hidden from
+/// the same connection, if any. Only then may `repetition` be reused. If a queue is gone, either
+/// all or none of the messages miss it.
 ///
 /// # Errors
 /// As [`publish`]; then none of them was published.
@@ -200,7 +204,7 @@ pub fn publish_again<W: World>(
     Ok(report)
 }
 
-/// Publishes a run of messages as [`publish_again`] does, and gives the result of each.
+/// Publishes a run of messages as [`publish_again`] does; returns the result of each.
 ///
 /// # Errors
 /// As [`publish`]; then none of them was published.

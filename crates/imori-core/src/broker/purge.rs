@@ -1,4 +1,4 @@
-//! Drops what waits in a queue.
+//! Purges the ready messages of a queue.
 
 use super::deliver::change_and_deliver;
 use crate::authorize::{Action, Actor, Object};
@@ -8,9 +8,8 @@ use crate::error::BrokerError;
 use crate::name::Name;
 use crate::world::{Change, World};
 
-/// Drops the messages of a queue that wait to be given out; gives how many they were, and the confirm after which no
-/// crash brings them back. Deliveries that are not settled stay, and so do messages that are not due. Nothing is
-/// dead-lettered.
+/// Drops the ready messages of a queue; returns their number, and the confirm after which the purge
+/// survives a crash. Unsettled deliveries and delayed messages stay. Nothing is dead-lettered.
 ///
 /// # Errors
 /// [`BrokerError::Refused`], [`BrokerError::Locked`] or [`BrokerError::NoQueue`].
@@ -24,6 +23,6 @@ pub fn purge<W: World>(world: &W, actor: &Actor<'_>, name: &[u8]) -> Result<(usi
     });
     let (count, level) = purged.ok_or_else(|| BrokerError::NoQueue(Name::new(name)))?;
     world.changed(actor, Change::Purge, &Object::Queue(name));
-    // The records of this verb are among those up to now.
+    // The records of this change are among those appended so far.
     Ok((count, Confirm::of(level, world.appended())))
 }

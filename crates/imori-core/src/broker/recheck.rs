@@ -1,4 +1,4 @@
-//! A user's rights change, and a live connection keeps what they still allow.
+//! Re-checks the readers of a connection after its user's rights have changed.
 
 use crate::authorize::{Action, Actor, Object, Refusal, authorize, filter, responses};
 use crate::id::{ReaderId, SessionId};
@@ -9,23 +9,24 @@ use crate::world::World;
 
 use super::consume::cancel_all;
 
-/// A reader that its connection has no longer, as its user may not have it.
+/// A reader that was ended because its user may no longer have it.
 #[derive(Debug)]
 pub struct Revoked {
-    /// Which it was.
+    /// The reader.
     pub reader: ReaderId,
     /// The session that numbered its deliveries.
     pub session: SessionId,
-    /// The label that the protocol gave it.
+    /// Its protocol label.
     pub label: Box<[u8]>,
     /// The source of its messages.
     pub source: Source,
-    /// Why.
+    /// The reason.
     pub refusal: Refusal,
 }
 
-/// Checks the readers of the actor's connection against the actor's rights, which have changed. Ends those that are not
-/// allowed, and filters the others anew. Unsettled deliveries stay with their sessions.
+/// Checks the readers of the actor's connection against the actor's changed rights. Ends those that
+/// are no longer allowed, and renews the filters of the others. Unsettled deliveries stay with
+/// their sessions.
 pub fn recheck_readers<W: World>(world: &W, actor: &Actor<'_>) -> Vec<Revoked> {
     let responses = responses(actor.identity, actor.vhost);
     let readers = world.with_outbound(actor.connection, |outbound| {
@@ -67,7 +68,7 @@ fn check<W: World>(world: &W, actor: &Actor<'_>, source: &Source) -> Result<(), 
             authorize(actor.identity, Action::Subscribe, actor.vhost, object)
         }
         Source::Queue(id) => {
-            // Of a queue that is gone its consumers are told.
+            // The consumers of a deleted queue are told by its deletion.
             let Some(name) = world.with_queue(*id, |queue| queue.name().clone()) else { return Ok(()) };
             authorize(actor.identity, Action::Consume, actor.vhost, Object::Queue(name.as_bytes()))
         }

@@ -1,8 +1,8 @@
-//! Moves a message that waits from one queue to others, for an operator.
+//! Moves a ready message from one queue to others, on an operator's behalf.
 //!
-//! The message comes to its new queues and leaves the old one under the locks of all of them, and by one group of
-//! records: after any crash it is in the old queue or in the new ones. Nothing is pushed out where it goes: a queue that
-//! is at its limit refuses it, whatever its policy, and it stays where it is.
+//! The message enters its new queues and leaves the old one under the locks of all of them and in
+//! one record group, so that after a crash it is in the old queue or in the new ones. It displaces
+//! no other message: a queue at its limit refuses it, whatever its overflow policy, and it stays.
 
 use std::slice;
 use std::sync::Arc;
@@ -26,23 +26,25 @@ use crate::room::Room;
 use crate::route::{DurabilityPlan, Route};
 use crate::world::World;
 
-/// A message that waits, by which [`relocate`] finds it.
+/// Identifies a ready message for [`relocate`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waiting {
-    /// Its priority in the queue.
+    /// The priority within its queue.
     pub priority: u8,
-    /// Its number in the queue.
+    /// The sequence number within its queue.
     pub sequence: u64,
 }
 
-/// Moves a message that waits in the queue `from`, in memory, to where `to` leads; gives the confirm after which no
-/// crash undoes that. `None` where the message does not wait there any more, or stands on disk alone.
+/// Moves a ready message of the queue `from`, which must be in memory, to the targets of `to`;
+/// returns the confirm after which the move survives a crash. `None` if the message is no longer
+/// ready, or is only on disk.
 ///
 /// # Errors
-/// [`BrokerError::Refused`], [`BrokerError::Locked`] or [`BrokerError::NoQueue`] for the queue, as of one who reads it;
-/// [`BrokerError::Refused`] or [`BrokerError::Route`] for the address, as of one who publishes to it.
-/// [`BrokerError::Nowhere`], [`BrokerError::ToItself`], [`BrokerError::QueueFull`], [`BrokerError::DiskFull`] or
-/// [`BrokerError::RecordTooLarge`] where it would be lost. The message then stays where it is.
+/// For the queue, the errors of a consumer: [`BrokerError::Refused`], [`BrokerError::Locked`] or
+/// [`BrokerError::NoQueue`]. For the address, those of a publisher: [`BrokerError::Refused`] or
+/// [`BrokerError::Route`]. [`BrokerError::Nowhere`], [`BrokerError::ToItself`],
+/// [`BrokerError::QueueFull`], [`BrokerError::DiskFull`] or [`BrokerError::RecordTooLarge`] if the
+/// message would be lost. It then stays where it is.
 pub fn relocate<W: World>(
     world: &W,
     actor: &Actor<'_>,
@@ -76,7 +78,7 @@ pub fn relocate<W: World>(
     Ok(Some(Confirm::of(Level::Disk, world.appended())))
 }
 
-/// A message on its way from one queue to others.
+/// A message that moves from one queue to others.
 struct Relocation<'a> {
     source: QueueId,
     waiting: Waiting,
@@ -86,7 +88,8 @@ struct Relocation<'a> {
 }
 
 impl Relocation<'_> {
-    /// Moves it under the locks of all queues; gives the number of its record. `None` where it is gone meanwhile.
+    /// Moves the message under the locks of all queues; returns the number of its record. `None` if
+    /// the message has left its queue meanwhile.
     fn apply<W: World>(&self, world: &W) -> Result<Option<(Lsn, Effects)>, BrokerError> {
         let now = world.now();
         let mut ids = self.route.queues.clone();
@@ -154,7 +157,7 @@ impl Relocation<'_> {
             .map(|lsn: Option<Lsn>| lsn.map(|lsn| (lsn, effects)))
     }
 
-    /// Tells readers of the message, whose queues are unlocked.
+    /// Delivers the message to live receivers and consumers, after the queues are unlocked.
     fn tell<W: World>(&self, world: &W, actor: &Actor<'_>, lsn: Lsn, mut effects: Effects) {
         let publication = Publication::of_stored(self.message);
         let address = AddressView::new(&self.route.address);
@@ -169,7 +172,7 @@ impl Relocation<'_> {
         for id in self.route.queues.iter().chain([&self.source]) {
             change_and_deliver(world, *id, |_, _| ());
         }
-        // Nothing is pushed out, so that nothing dies of it.
+        // Nothing is displaced, so there are no dead letters.
         record_effects(world, &mut effects, &mut Vec::new());
     }
 }

@@ -1,4 +1,4 @@
-//! A consumer says how much it takes, and what became of its deliveries.
+//! Settles deliveries and grants credit to consumers.
 
 use super::deliver::{change_and_deliver, wake_consumers};
 use crate::authorize::{Action, Actor, Object};
@@ -11,9 +11,9 @@ use crate::outbound::{Grant, Numbers, SessionId, Settled, SettledOnly, Source, U
 use crate::pipeline::record_annotations;
 use crate::world::World;
 
-/// Gives a consumer credit. One that drains gets what there is, from disk too, and then gives up the rest of its credit:
-/// its encoder says so by [`drained`](crate::outbound::Encoder::drained), which nearly always is written when this
-/// returns.
+/// Grants credit to a consumer. A draining consumer gets all ready messages, including those on
+/// disk, and then gives up its remaining credit, which its encoder announces through
+/// [`drained`](crate::outbound::Encoder::drained), nearly always before this returns.
 pub fn grant<W: World>(world: &W, actor: &Actor<'_>, id: ReaderId, grant: &Grant) {
     let granted = world.with_outbound(actor.connection, |outbound| {
         let wake = outbound.grant(id, grant);
@@ -34,7 +34,7 @@ pub fn grant<W: World>(world: &W, actor: &Actor<'_>, id: ReaderId, grant: &Grant
     }
 }
 
-/// Lets the peer's window of a session end before the frame of this serial number.
+/// Extends a session's window of frames up to, but excluding, serial number `end`.
 pub fn grant_frames<W: World>(world: &W, actor: &Actor<'_>, session: SessionId, end: u32) {
     let wake = world.with_outbound(actor.connection, |outbound| outbound.grant_frames(session, end));
     wake_consumers(world, actor.connection, wake.flatten().as_slice());
@@ -43,19 +43,20 @@ pub fn grant_frames<W: World>(world: &W, actor: &Actor<'_>, session: SessionId, 
 /// The result of settling deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SettleReport {
-    /// How many are settled.
+    /// The number of settled deliveries.
     pub settled: usize,
-    /// As many were meant as one command does not settle at once: the caller comes back with the rest, after others had
-    /// their turns. Where one was named, that is not settled yet.
+    /// Whether there is more than one command may settle at once. The caller must settle the rest
+    /// after others had a turn. A delivery named by its number is then still unsettled.
     pub has_more: bool,
-    /// The confirm to wait for until no crash undoes it.
+    /// The confirm after which the settlement survives a crash.
     pub confirm: Confirm,
 }
 
-/// Settles deliveries of a session, no more than [`SETTLES_AT_ONCE`].
+/// Settles deliveries of a session, at most [`SETTLES_AT_ONCE`].
 ///
 /// # Errors
-/// [`BrokerError::NoDelivery`] where one is named that is not unsettled; then none is settled.
+/// [`BrokerError::NoDelivery`] if a delivery named by number is not unsettled; then none is
+/// settled.
 pub fn settle<W: World>(
     world: &W,
     actor: &Actor<'_>,
@@ -81,13 +82,13 @@ pub fn settle<W: World>(
     }
     let settled = deliveries.len();
     let level = settle_in_queues(world, actor.connection, deliveries, wakes, outcome);
-    // Its own record, and those of the moves that it caused, are among those up to now.
+    // The records of this change, and of moves that it caused, are among those appended so far.
     Ok(SettleReport { settled, has_more, confirm: Confirm::of(level, world.appended()) })
 }
 
-/// Gives unsettled messages other annotations, before they are settled: those that [`settle`] settles at once.
-/// `annotate` makes the annotations of a message of those that it has, in the form of the one protocol that has such;
-/// where it gives none the message keeps what it has.
+/// Replaces the annotations of unsettled messages before they are settled, for the deliveries that
+/// [`settle`] would settle at once. `annotate` derives them from the present ones, in the format of
+/// the one protocol that has annotations; `None` leaves a message as it is.
 ///
 /// # Errors
 /// [`BrokerError::Refused`].
@@ -103,14 +104,14 @@ pub fn annotate<W: World>(
     for unsettled in meant.unwrap_or_default().into_iter().take(SETTLES_AT_ONCE) {
         world.with_queue(unsettled.place.queue, |queue| {
             let annotated = queue.annotate(unsettled.place.sequence, &annotate);
-            // Under the lock: of two records of one message the later counts.
+            // Under the lock, because the later of two records of one message counts.
             record_annotations(world, annotated.as_slice());
         });
     }
     Ok(())
 }
 
-/// Calls `visit` with the annotations of each unsettled message among these, as [`annotate`] would.
+/// Calls `visit` with the annotations of each unsettled message that [`annotate`] would change.
 ///
 /// # Errors
 /// [`BrokerError::Refused`].
@@ -131,7 +132,8 @@ pub fn visit_annotations<W: World>(
     Ok(())
 }
 
-/// Tells a queue what became of its message, and lets the consumers take more. Gives the level of the queue.
+/// Settles a delivery in its queue and wakes consumers that may take more. Returns the queue's
+/// level.
 #[inline]
 fn settle_in_queue<W: World>(
     world: &W,
@@ -155,8 +157,8 @@ fn settle_in_queue<W: World>(
     level.unwrap_or_default()
 }
 
-/// Tells the queues what became of their messages, and lets the consumers take more. Gives the highest level
-/// among the queues.
+/// Settles deliveries in their queues and wakes consumers that may take more. Returns the highest
+/// level among the queues.
 pub(super) fn settle_in_queues<W: World>(
     world: &W,
     connection: ConnectionId,
@@ -166,10 +168,10 @@ pub(super) fn settle_in_queues<W: World>(
 ) -> Level {
     let now = world.now();
     let mut level = Level::Memory;
-    // Readers that wait for the session's window have their turns once all is settled.
+    // Readers waiting for the session's window have their turn once everything is settled.
     let line: Vec<Wake> = wakes.extract_if(.., |wake| wake.line.is_some()).collect();
     wakes.sort_by_key(|wake| wake.queue);
-    // No two have one place, and sorting them so needs no memory.
+    // Places are unique, and an unstable sort allocates no memory.
     settled.sort_unstable_by_key(|unsettled| unsettled.place);
     for of_queue in settled.chunk_by(|a, b| a.place.queue == b.place.queue) {
         let Some(first) = of_queue.first() else {

@@ -1,4 +1,4 @@
-//! The steps of a transaction, each checked before any of them is done.
+//! The steps of a transaction, all of which are checked before any is done.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,48 +19,47 @@ use crate::world::World;
 pub enum Step {
     /// Publish a message.
     Publish {
-        /// Where to.
+        /// The address.
         address: Address,
-        /// Further subjects of its exchange; each receiver gets it once.
+        /// Further subjects of the exchange; each receiver gets the message once.
         copies: Vec<Name>,
         /// The message.
         message: Arc<Message>,
     },
     /// Settle deliveries.
     Settle {
-        /// In this session.
+        /// The session of the deliveries.
         session: SessionId,
-        /// Only these numbers.
+        /// The numbers of the deliveries.
         numbers: Numbers,
-        /// In this way.
+        /// The outcome.
         outcome: Outcome,
-        /// The messages come back with these annotations more.
+        /// Annotations to add to the messages.
         annotations: Option<Annotations>,
     },
 }
 
-/// Makes the annotations of a message of those that it has and of those that are added. Where it gives none the message
-/// keeps what it has.
+/// Merges a message's annotations with added ones; `None` leaves them unchanged.
 pub type MergeAnnotations = fn(Option<&[u8]>, &[u8]) -> Option<Box<[u8]>>;
 
-/// Annotations that a consumer adds to messages which it gives back, in the form of its protocol.
+/// Annotations that a consumer adds to messages it returns, in the format of its protocol.
 #[derive(Debug, Clone)]
 pub struct Annotations {
-    /// The annotations that it adds.
+    /// The added annotations.
     pub added: Box<[u8]>,
     /// Merges them with those of a message.
     pub merge: MergeAnnotations,
 }
 
-/// A message that a transaction publishes, and its receivers.
+/// A message to be published, with its receivers.
 pub(super) struct Publish<'a> {
     pub(super) publication: Publication<'a>,
     pub(super) subject: &'a [u8],
-    /// `None` for an inbox.
+    /// The route; `None` for an inbox.
     pub(super) route: Option<Arc<Route>>,
 }
 
-/// A delivery that is to be settled, and how.
+/// A delivery to be settled, with its outcome.
 pub(super) struct Settle<'a> {
     pub(super) place: QueuePosition,
     pub(super) outcome: Outcome,
@@ -68,33 +67,33 @@ pub(super) struct Settle<'a> {
 }
 
 impl Annotations {
-    /// The annotations of a message that has those `before`, with these.
+    /// The merged annotations of a message with annotations `before`.
     pub(super) fn merged(&self, before: Option<&[u8]>) -> Option<Box<[u8]>> {
         (self.merge)(before, &self.added)
     }
 }
 
 impl Publish<'_> {
-    /// The publisher's name for it.
+    /// The message id, if the publisher set one.
     pub(super) fn id(&self) -> Option<&[u8]> {
         self.publication.view().property(Property::MessageId)
     }
 
-    /// The queues that it goes to.
+    /// The queues of its route.
     pub(super) fn queues(&self) -> &[QueueId] {
         self.route.as_ref().map_or(&[], |route| &route.queues)
     }
 }
 
-/// Checks every step: rights, exchanges, deliveries. Gives the publishes with their receivers, and the
-/// deliveries that are to be settled, and how.
+/// Checks the rights, exchanges and deliveries of every step. Returns the messages to publish with
+/// their receivers, and the deliveries to settle with their outcomes.
 pub(super) fn check<'a, W: World>(
     world: &W,
     actor: &Actor<'_>,
     steps: &'a [Step],
 ) -> Result<(Vec<Publish<'a>>, Vec<Settle<'a>>), BrokerError> {
     let (mut publishes, mut settles) = (Vec::new(), Vec::new());
-    // What an earlier step settles is not there for a later one.
+    // A delivery settled by an earlier step is no longer available to a later one.
     let mut settled = BTreeSet::<(SessionId, u64)>::new();
     let mut through = Through::default();
     for step in steps {
@@ -140,13 +139,13 @@ pub(super) fn check<'a, W: World>(
     Ok((publishes, settles))
 }
 
-/// Up to where earlier steps settle all, of a session and of single readers in it: what each of many ACKs means is
-/// looked at once.
+/// The number up to which earlier steps settle everything, per session and per reader in it, so
+/// that a run of cumulative ACKs examines each delivery only once.
 #[derive(Default)]
 struct Through(BTreeMap<(SessionId, Option<ReaderId>), u64>);
 
 impl Through {
-    /// The number up to which all that this would settle is settled.
+    /// The number up to which everything this step would settle is already settled.
     fn all_of(&self, session: SessionId, numbers: Numbers) -> u64 {
         let up_to = |reader| self.0.get(&(session, reader)).copied().unwrap_or(0);
         match numbers {
@@ -156,7 +155,7 @@ impl Through {
         }
     }
 
-    /// Notes a step that settles what is meant up to the number `last`.
+    /// Records a step that settles everything it means up to the number `last`.
     fn note(&mut self, session: SessionId, numbers: Numbers, last: u64) {
         let reader = match numbers {
             Numbers::One(_) | Numbers::InRow(..) | Numbers::Range(..) => return,

@@ -1,8 +1,8 @@
-//! Publishers wait for a queue that grows faster than the disk takes its pages, and for the rate that an operator set for
-//! their user or vhost.
+//! Makes publishers wait for queues that grow faster than the disk takes their pages, and for the
+//! rate limits that an operator set for their user or vhost.
 //!
-//! A protocol asks before it publishes, as it asks for the alarms. Messages that the broker publishes by itself, such
-//! as dead letters, do not wait.
+//! A protocol asks before it publishes, as it does for alarms. Messages that the broker publishes
+//! itself, such as dead letters, do not wait.
 
 use super::steps::Step;
 use crate::authorize::Actor;
@@ -12,11 +12,11 @@ use crate::name::Name;
 use crate::pipeline::{is_inbox, may_publish, resolve};
 use crate::world::{Counter, World};
 
-/// Tells whether a message that is about to be published has to wait: a queue is too long that would get it, or its
-/// user or vhost has published more than its rate. The publisher is told when to ask again, by [`World::unthrottle`]
-/// or at the time that the world noted by itself.
+/// Whether a message must wait before it is published, because a queue of its route is too long, or
+/// its user or vhost has exceeded its rate. The publisher is told when to ask again, through
+/// [`World::unthrottle`] or at a time noted by the world.
 ///
-/// Where there is neither, which is nearly always, this is one look at two numbers.
+/// Usually neither applies, and this only reads two numbers.
 #[inline]
 pub fn must_wait_to_publish<W: World>(
     world: &W,
@@ -28,7 +28,7 @@ pub fn must_wait_to_publish<W: World>(
     world.gauge().may_have_to_wait() && has_to_wait(world, actor, exchange, subject, view)
 }
 
-/// Tells whether a transaction has to wait because of any message that it publishes. See [`must_wait_to_publish`].
+/// Whether a transaction must wait because of any message in it. See [`must_wait_to_publish`].
 pub fn must_wait_to_commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> bool {
     world.gauge().may_have_to_wait()
         && steps.iter().any(|step| match step {
@@ -54,8 +54,8 @@ fn has_to_wait<W: World>(
         || gauge.throttling() > 0 && is_throttled(world, actor, exchange, subject, view)
 }
 
-/// Tells whether a queue of the message's route throttles; the publisher then waits for that queue. A message that
-/// cannot be published at all does not wait, so that its publisher hears why.
+/// Whether a queue of the message's route throttles, in which case the publisher waits for it. A
+/// message that cannot be published at all does not wait, so that its publisher gets the error.
 fn is_throttled<W: World>(
     world: &W,
     actor: &Actor<'_>,
@@ -73,7 +73,7 @@ fn is_throttled<W: World>(
     let Ok(found) = resolve(world, actor.vhost, exchange, subject, view) else { return false };
     let throttle =
         |id: &QueueId| world.with_queue(*id, |queue| queue.throttle(actor.connection)) == Some(true);
-    // One queue at a time: a publisher that goes on asks for the next queue.
+    // One queue at a time: a publisher that is resumed asks for the next.
     let is_throttled = found.route.queues.iter().any(throttle);
     if is_throttled {
         world.count(Counter::Throttled);
