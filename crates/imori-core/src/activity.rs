@@ -1,6 +1,6 @@
-//! Counts that a connection and a queue keep of themselves.
+//! Statistics that each connection and each queue keeps of itself.
 //!
-//! Each is changed under the lock of what it counts for, by plain additions. Readers take a copy under that lock too.
+//! They are plain counters, changed and copied under the lock of their owner.
 
 use std::time::Duration;
 
@@ -8,30 +8,30 @@ use crate::confirm::Level;
 use crate::delivery::{Outcome, Taken};
 use crate::time::Time;
 
-/// Counts of one connection since it began.
+/// Statistics of one connection since it was opened.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionActivity {
     /// Deliveries to consumers that settle them.
     pub delivered_unsettled: u64,
-    /// Messages for a client that asked for one at a time and settles it.
+    /// Messages delivered by a get with settlement.
     pub got_unsettled: u64,
-    /// Messages for a client that asked for one at a time and does not settle it.
+    /// Messages delivered by a get without settlement.
     pub got_settled: u64,
-    /// Times that such a client found its queue empty.
+    /// Gets that found the queue empty.
     pub got_nothing: u64,
-    /// Those deliveries of queues that had been given out before.
+    /// Deliveries from queues of messages that had been delivered before.
     pub redelivered: u64,
     /// Deliveries that the client accepted.
     pub accepted: u64,
-    /// Deliveries that the client gave back.
+    /// Deliveries that the client released.
     pub released: u64,
     /// Deliveries that the client rejected.
     pub rejected: u64,
-    /// Confirms that left, by [`Level::ALL`].
+    /// Confirms sent, indexed as [`Level::ALL`].
     pub confirmed: [u64; Level::ALL.len()],
-    /// Sessions that were opened, without the first.
+    /// Sessions opened, not counting the first.
     pub sessions_opened: u64,
-    /// Those of them that have ended.
+    /// Sessions ended, of those.
     pub sessions_ended: u64,
 }
 
@@ -46,20 +46,20 @@ impl ConnectionActivity {
         *count += deliveries as u64;
     }
 
-    /// Counts confirms that left.
+    /// Counts confirms that were sent.
     pub(crate) fn confirmed(&mut self, level: Level, confirms: usize) {
         if let Some(count) = self.confirmed.get_mut(level as usize) {
             *count += confirms as u64;
         }
     }
 
-    /// Adds the counts of another connection.
+    /// Adds the statistics of another connection.
     pub fn add(&mut self, other: &ConnectionActivity) {
         let mut other = *other;
         self.each().into_iter().zip(other.each()).for_each(|(sum, more)| *sum += *more);
     }
 
-    /// Raises each count to that of `other` where this is more.
+    /// Raises each counter to at least its value in `other`.
     pub fn raise_to(&mut self, other: &ConnectionActivity) {
         let mut other = *other;
         self.each().into_iter().zip(other.each()).for_each(|(count, least)| *count = (*count).max(*least));
@@ -85,20 +85,20 @@ impl ConnectionActivity {
     }
 }
 
-/// Counts of one queue since the broker began, or the queue did.
+/// Statistics of one queue since the broker was started or the queue was declared.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct QueueActivity {
-    /// Messages that the queue took.
+    /// Messages that the queue accepted.
     pub published: u64,
     /// Deliveries to consumers that settle them.
     pub delivered_unsettled: u64,
-    /// Deliveries to consumers that do not.
+    /// Deliveries to consumers that do not settle them.
     pub delivered_settled: u64,
-    /// Messages for a client that asked for one at a time and settles it.
+    /// Messages delivered by a get with settlement.
     pub got_unsettled: u64,
-    /// Messages for a client that asked for one at a time and does not settle it.
+    /// Messages delivered by a get without settlement.
     pub got_settled: u64,
-    /// Those of all deliveries that had been given out before.
+    /// Deliveries of any kind of messages that had been delivered before.
     pub redelivered: u64,
     /// Deliveries that were accepted.
     pub accepted: u64,
@@ -115,7 +115,7 @@ impl QueueActivity {
         self.redelivered += u64::from(is_redelivered);
     }
 
-    /// Counts a message that a client asked for and took.
+    /// Counts a message that a client got on request.
     pub(crate) fn got(&mut self, taken: Taken, is_redelivered: bool) {
         match taken {
             Taken::Unsettled => self.got_unsettled += 1,
@@ -125,19 +125,19 @@ impl QueueActivity {
         self.redelivered += u64::from(is_redelivered);
     }
 
-    /// All deliveries, of whatever kind.
+    /// The number of deliveries of every kind.
     #[must_use]
     pub fn deliveries(&self) -> u64 {
         self.delivered_unsettled + self.delivered_settled + self.got_unsettled + self.got_settled
     }
 }
 
-/// Follows one waiting message of a queue at a time, to tell how long messages wait.
+/// Samples the waiting time of messages in a queue, by following one at a time.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WaitSample(Option<(u64, Time)>);
 
 impl WaitSample {
-    /// A message begins to wait; it is followed if no other is.
+    /// Notes that a message starts to wait; it is followed if no other is.
     #[inline]
     pub(crate) fn begin(&mut self, sequence: u64, now: Time, is_only_one: bool) {
         if self.0.is_none() || is_only_one {
@@ -145,8 +145,9 @@ impl WaitSample {
         }
     }
 
-    /// A message is given out; the time that it waited, if it was followed. One that came later ends the sample, as the
-    /// followed one is gone, or will be given out again.
+    /// Notes that a message is delivered; returns its waiting time if it was followed. A message
+    /// that arrived later than the followed one ends the sample, because the followed one has left
+    /// or will be redelivered.
     #[inline]
     pub(crate) fn end(&mut self, sequence: u64, now: Time) -> Option<Duration> {
         let (followed, since) = self.0?;

@@ -1,9 +1,10 @@
-//! The certificate that a client showed, as far as a user can be found by it.
+//! The certificate of a client, reduced to the fields that can identify a user.
 
-/// A client's certificate, whose chain and validity were verified when the connection began.
+/// A client certificate with a chain and validity that were verified during the handshake.
 ///
-/// Each text is what the certificate says, undone of its encoding and nothing else: no case is folded, no part is cut
-/// out. A field that is there more than once names nobody (SECURITY AUTH-11), so all of its values are kept.
+/// Texts are decoded but otherwise unchanged: no case folding, no shortening. All values of a
+/// repeated field are kept, because a field that occurs more than once identifies no user (SECURITY
+/// AUTH-11).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Certificate {
     /// The whole subject, as RFC 4514 writes it: most specific part first.
@@ -16,6 +17,6 @@ pub struct Certificate {
     pub emails: Vec<String>,
     /// RFC 5280, 4.2.1.6: every `uniformResourceIdentifier`.
     pub uris: Vec<String>,
-    /// The name of the user that it is for, where the operator chose a field that names one and it is there once.
+    /// The user named by the field that the operator chose, if it occurs exactly once.
     pub user: Option<String>,
 }

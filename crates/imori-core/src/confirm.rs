@@ -1,41 +1,43 @@
-//! When the broker may say that it has taken responsibility, and how far that goes.
+//! Confirms: the point at which the broker takes responsibility, and the level of safety promised.
 
 use std::fmt;
 
-/// The number of a record in the journal; it rises by one for each for the life of a store.
+/// Log sequence number: the number of a journal record, which rises by one throughout a store's
+/// life.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lsn(pub u64);
 
 impl Lsn {
-    /// The number of a message without a record.
+    /// The number of a message that has no record.
     pub const NONE: Lsn = Lsn(0);
-    /// A number that no journal reaches: whoever waits for it waits until the broker ends.
+    /// A number that is never reached, so that a wait for it lasts until the broker ends.
     pub const NEVER: Lsn = Lsn(u64::MAX);
 
-    /// The number `count` records later; what has no record has none there either.
+    /// The number `count` records later; [`Lsn::NONE`] stays as it is.
     #[must_use]
     pub fn plus(self, count: usize) -> Lsn {
         if self == Lsn::NONE { Lsn::NONE } else { Lsn(self.0.saturating_add(count as u64)) }
     }
 }
 
-/// How much a confirm promises; each level includes those before it.
+/// The level of safety that a confirm promises; each includes the ones before it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// The broker has the message: it is lost with the broker.
+    /// The broker has the message in memory; it is lost if the broker ends.
     #[default]
     Memory,
-    /// The operating system has its record: it outlives the broker, not the system.
+    /// The operating system has its record; it survives the end of the broker, but not of the
+    /// system.
     Os,
-    /// The device has its record: it outlives a power cut.
+    /// The device has its record; it survives a power cut.
     Disk,
 }
 
 impl Level {
-    /// Every level, the least first.
+    /// Every level, lowest first.
     pub const ALL: [Level; 3] = [Level::Memory, Level::Os, Level::Disk];
 
-    /// The level's name, as configuration, headers and metrics have it.
+    /// The name of the level in configuration, headers and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -45,7 +47,7 @@ impl Level {
         }
     }
 
-    /// The level of this name.
+    /// The level with this name.
     #[must_use]
     pub fn parse(name: &[u8]) -> Option<Level> {
         Level::ALL.into_iter().find(|level| level.as_str().as_bytes() == name)
@@ -58,40 +60,40 @@ impl fmt::Display for Level {
     }
 }
 
-/// How far the journal has come: all records up to these.
+/// The progress of the journal.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// The operating system has them.
+    /// All records up to this one have been written to the operating system.
     pub written: Lsn,
-    /// The device has them.
+    /// All records up to this one are durable on the device.
     pub synced: Lsn,
 }
 
 impl Progress {
-    /// The further of both.
+    /// The further progress in each field.
     #[must_use]
     pub fn max(self, other: Progress) -> Progress {
         Progress { written: self.written.max(other.written), synced: self.synced.max(other.synced) }
     }
 }
 
-/// The journal positions that a confirm waits for, and the level that it then promises. The default waits for
-/// nothing.
+/// The journal positions that a confirm waits for, and the level that it then promises. The default
+/// waits for nothing.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Confirm {
-    /// The journal has to be written up to here.
+    /// The journal must be written up to here.
     pub written: Lsn,
-    /// The journal has to be durable up to here.
+    /// The journal must be durable up to here.
     pub synced: Lsn,
     /// The lowest level among the queues that have the message.
     pub level: Level,
 }
 
 impl Confirm {
-    /// Waits for nothing and promises the broker's memory.
+    /// A confirm that waits for nothing and promises memory only.
     pub const NOW: Confirm = Confirm { written: Lsn::NONE, synced: Lsn::NONE, level: Level::Memory };
 
-    /// The confirm of what has to reach `level` and has this record.
+    /// The confirm for reaching `level` with this record.
     #[must_use]
     pub fn of(level: Level, lsn: Lsn) -> Confirm {
         let (written, synced) = match level {
@@ -102,13 +104,13 @@ impl Confirm {
         Confirm { written, synced, level }
     }
 
-    /// Waits for both and promises the lower level: of one message in several queues.
+    /// Waits for both and promises the lower level, for one message in several queues.
     #[must_use]
     pub fn and(self, other: Confirm) -> Confirm {
         Confirm { level: self.level.min(other.level), ..self.after(other) }
     }
 
-    /// Waits for what came before too, and promises the same: of answers that leave in their order.
+    /// Also waits for `earlier`, but promises the same level, for answers that are sent in order.
     #[must_use]
     pub fn after(self, earlier: Confirm) -> Confirm {
         Confirm {
@@ -118,7 +120,7 @@ impl Confirm {
         }
     }
 
-    /// Tells whether the journal has come far enough.
+    /// Whether the journal has reached both positions.
     #[must_use]
     pub fn is_reached(&self, progress: Progress) -> bool {
         self.written <= progress.written && self.synced <= progress.synced

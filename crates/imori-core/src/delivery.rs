@@ -1,4 +1,4 @@
-//! A message on its way to a reader, and the outcome of that.
+//! Deliveries of messages to readers, and their outcomes.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,39 +8,39 @@ use crate::id::{DurableQueueId, QueueId};
 use crate::message::{AddressView, Deaths, Envelope, HeaderReaders, MessageView, Origins};
 use crate::time::Time;
 
-/// The facts that all deliveries of a message share, besides the message itself.
+/// The facts, besides the message itself, that all its deliveries share.
 #[derive(Debug, Clone, Copy)]
 pub struct About<'a> {
-    /// Where it was published to.
+    /// The address it was published to.
     pub address: &'a AddressView<'a>,
-    /// Its history of deaths, if it was dead-lettered.
+    /// Its history, if it was dead-lettered.
     pub deaths: Option<&'a Arc<Deaths>>,
 }
 
 impl<'a> About<'a> {
-    /// The delivery of a message that nobody was given before.
+    /// A first delivery of a message to a live receiver.
     pub fn fresh(self, message: MessageView<'a>) -> Delivery<'a> {
         let About { address, deaths } = self;
         Delivery { message, address, deaths, sequence: 0, failures: 0, is_redelivered: false, is_last: true }
     }
 }
 
-/// One message for one reader.
+/// A message for one reader.
 #[derive(Debug, Clone, Copy)]
 pub struct Delivery<'a> {
     /// The message.
     pub message: MessageView<'a>,
-    /// Where it was published to.
+    /// The address it was published to.
     pub address: &'a AddressView<'a>,
-    /// Its history, if it has any: deaths, and annotations of consumers.
+    /// Its history, if any: deaths, and annotations of consumers.
     pub deaths: Option<&'a Arc<Deaths>>,
-    /// The sequence number in the source queue, rising from 1; 0 where the message comes from no queue.
+    /// Its sequence number in the source queue, rising from 1; 0 if it does not come from a queue.
     pub sequence: u64,
-    /// Deliveries that failed before.
+    /// The number of failed deliveries.
     pub failures: u32,
-    /// The message was given out before.
+    /// Whether it was delivered before.
     pub is_redelivered: bool,
-    /// No other message waits where it comes from.
+    /// Whether no other message is ready at its source.
     pub is_last: bool,
 }
 
@@ -51,14 +51,15 @@ impl<'a> Delivery<'a> {
         self.deaths.filter(|deaths| !deaths.is_empty())
     }
 
-    /// The annotations that consumers added, in the form of the protocol that has such annotations.
+    /// The annotations that consumers added, in the format of the protocol that supports them.
     #[inline]
     pub fn annotations(&self) -> Option<&'a [u8]> {
         self.deaths.and_then(|deaths| deaths.annotations())
     }
 
-    /// The body as a receiver gets it whose protocol has `own` origins, where that is not the message's as it is: some
-    /// protocols encode bodies.
+    /// The decoded body, if the receiver's protocol, which has `own` origins, needs one that
+    /// differs from the stored bytes: some protocols encode bodies. `None` if the body can be sent
+    /// as it is.
     #[inline]
     pub fn decoded_body(&self, own: Origins, readers: HeaderReaders) -> Option<Vec<u8>> {
         let origin = self.message.properties.origin;
@@ -71,7 +72,7 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// The delivery with another body.
+    /// The same delivery with another body.
     #[inline]
     pub fn with_body<'b>(&self, body: &'b [u8]) -> Delivery<'b>
     where
@@ -81,16 +82,16 @@ impl<'a> Delivery<'a> {
     }
 }
 
-/// The place of a message in a queue.
+/// The position of a message in a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QueuePosition {
     /// The queue.
     pub queue: QueueId,
-    /// Its sequence number there.
+    /// The message's sequence number in it.
     pub sequence: u64,
 }
 
-/// A message in a durable queue, by the record that brought it there.
+/// A message in a durable queue, identified by the record that put it there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordRef {
     /// The queue.
@@ -99,22 +100,23 @@ pub struct RecordRef {
     pub lsn: Lsn,
 }
 
-/// The deliveries of a message that is in a durable queue, as its records tell of them.
+/// What the journal knows about deliveries of a message in a durable queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeliveryCount {
     /// The message.
     pub record_ref: RecordRef,
-    /// Deliveries that failed, or will have failed if nothing else is heard.
+    /// The number of failed deliveries, including those unsettled, which fail unless the journal
+    /// says otherwise.
     pub failures: u32,
-    /// The message was given out before.
+    /// Whether the message was delivered before.
     pub is_redelivered: bool,
-    /// A consumer or a full queue rejected the message. It stays in its queue, given to nobody, until the disk has
-    /// room for the dead letter.
+    /// Whether a consumer or a full queue rejected the message. It stays in its queue,
+    /// undeliverable, until the disk has room for the dead letter.
     pub is_rejected: bool,
 }
 
 impl DeliveryCount {
-    /// Writes it into the envelope of its message.
+    /// Copies these values into the envelope of the message.
     pub(crate) fn apply_to(&self, envelope: &mut Envelope) {
         envelope.failures = self.failures;
         envelope.is_redelivered |= self.is_redelivered;
@@ -122,25 +124,25 @@ impl DeliveryCount {
     }
 }
 
-/// A message that is in a durable queue, and the annotations that consumers have added to it.
+/// A message in a durable queue, with the annotations that consumers have added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnnotatedMessage {
     /// The message.
     pub record_ref: RecordRef,
-    /// All annotations that it got, in the form of the protocol that has such.
+    /// All its annotations, in the format of the protocol that supports them.
     pub annotations: Box<[u8]>,
 }
 
-/// The deliveries of a message before the start, until it is read from its page.
+/// The deliveries of a message before a restart, kept until the message is read from its page.
 #[derive(Debug)]
 pub(crate) struct EarlierDeliveries {
     pub(crate) count: DeliveryCount,
-    /// The annotations that it got, if it got any.
+    /// Its annotations, if any.
     pub(crate) annotations: Option<Box<[u8]>>,
 }
 
 impl EarlierDeliveries {
-    /// Writes them into the envelope of the message.
+    /// Copies these values into the envelope of the message.
     pub(crate) fn apply_to(&self, envelope: &mut Envelope) {
         self.count.apply_to(envelope);
         if let Some(annotations) = &self.annotations {
@@ -149,43 +151,43 @@ impl EarlierDeliveries {
     }
 }
 
-/// The id of a message that a queue took, within a window of time in which it takes none of that id again.
+/// The id of a message that a queue accepted, and refuses to accept again within a window of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DedupEntry {
     /// The message id that the publisher chose.
     pub id: Arc<[u8]>,
-    /// When it was accepted.
+    /// The time of acceptance.
     pub time: Time,
 }
 
-/// A reader's answer to a delivery from a queue.
+/// A reader's response to an offered delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
-    /// The reader has the message, and the queue may forget it.
+    /// The reader has the message and will not settle it; the queue forgets it.
     Settled,
     /// The reader has the message and will settle it.
     Unsettled,
-    /// The reader has no credit or no room; it wakes the queue when it has.
+    /// The reader has no credit or no room; it wakes the queue later.
     Full,
-    /// There is no such reader any more.
+    /// The reader no longer exists.
     Gone,
 }
 
-/// The outcome of a delivery, as its consumer settles it.
+/// The outcome with which a consumer settles a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// The queue forgets the message, as its work is done.
+    /// The message is done, and the queue forgets it.
     Accept,
-    /// The message goes back to its place in the queue.
+    /// The message returns to its position in the queue.
     Release {
-        /// The delivery counts as a failed one.
+        /// Whether the delivery counts as failed.
         failed: bool,
     },
-    /// The message goes back to its place in the queue, and its consumer does not get it again.
+    /// The message returns to its position in the queue, but not to the same consumer.
     Refuse {
-        /// The delivery counts as a failed one.
+        /// Whether the delivery counts as failed.
         failed: bool,
     },
-    /// The message is dead-lettered, or dropped where the queue has no dead-letter exchange.
+    /// The message is dead-lettered, or dropped if the queue has no dead-letter exchange.
     Reject,
 }

@@ -1,4 +1,4 @@
-//! Why the broker did not do what it was asked.
+//! The errors of the broker's verbs.
 
 use std::fmt;
 
@@ -9,26 +9,27 @@ use crate::outbound::SessionId;
 use crate::quota::QuotaReached;
 use crate::route::RouteError;
 
-/// Why a command was refused. Nothing was changed.
+/// The reason why a command was refused. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BrokerError {
-    /// The identity has no right to it.
+    /// The identity lacks a right.
     Refused(Refusal),
-    /// The routing table has no such exchange, does not take such a pattern, or is full.
+    /// The routing table has no such exchange, refuses the pattern, or is full.
     Route(RouteError),
-    /// There is no such queue.
+    /// The queue does not exist.
     NoQueue(Name),
-    /// There is no such inbox; whoever waited for replies is gone.
+    /// The inbox does not exist, because its owner has gone.
     NoInbox,
-    /// The queue belongs to another connection.
+    /// The queue is exclusive to another connection.
     Locked(Name),
-    /// A consumer has the queue for itself, or wants it for itself and others read it.
+    /// The queue has an exclusive consumer, or the new consumer is exclusive and the queue has
+    /// others.
     ConsumedExclusively(Name),
-    /// A consumer wants a queue for itself that gives to one consumer at a time anyway.
+    /// An exclusive consumer is not allowed on a queue with a single active consumer.
     SingleActive(Name),
-    /// An exchange that has bindings, or a queue that has consumers, was to be deleted only if it is unused.
+    /// The exchange or queue should be deleted only if unused, but has bindings or consumers.
     InUse(Name),
-    /// A queue that has messages was to be deleted only if it is empty.
+    /// The queue should be deleted only if empty, but has messages.
     NotEmpty(Name),
     /// The queue exists with another value of a property.
     Inequivalent {
@@ -37,49 +38,49 @@ pub enum BrokerError {
         /// The property and both values.
         difference: Box<Difference>,
     },
-    /// A queue of the message is full and its policy is to refuse.
+    /// A queue of the message's route is full, and its policy is to refuse.
     QueueFull(Name),
-    /// A delayed message goes to no queue, and nobody else keeps it until it is due: where it was sent to.
+    /// The address of a delayed message reaches no queue that could hold it until it is due.
     NotKept(Name),
-    /// A message that an operator moves would come to no queue: the subject.
+    /// An operator's move would take a message to no queue; the subject is given.
     Nowhere(Name),
-    /// A message that an operator moves would come back to the queue that it leaves.
+    /// An operator's move would take a message back to the queue it leaves.
     ToItself(Name),
-    /// There is no unsettled delivery of this number.
+    /// There is no unsettled delivery with this number.
     NoDelivery(u64),
-    /// The connection has no session of this id that is open.
+    /// The connection has no open session with this id.
     NoSession(SessionId),
-    /// The connection has a session of this id already.
+    /// The connection already has a session with this id.
     SessionOpen(SessionId),
-    /// The connection has as many sessions as it may have.
+    /// The connection has reached its limit of sessions.
     TooManySessions {
-        /// How many that is.
+        /// The limit.
         max: u16,
     },
-    /// A persistent message, with the numbers of the durable queues that it goes to, has more bytes than the journal
-    /// takes as one record.
+    /// The record of a persistent message, with the ids of its durable queues, is larger than the
+    /// journal accepts.
     RecordTooLarge {
-        /// How many it has.
+        /// Its size.
         bytes: usize,
-        /// How many it may have.
+        /// The limit.
         bytes_max: usize,
-        /// The queues.
+        /// The number of durable queues.
         queues: usize,
     },
-    /// The messages and settlements of a transaction have more bytes than the journal takes as one group.
+    /// The records of a transaction are larger than the journal accepts as one group.
     TransactionTooLarge {
-        /// How many it has.
+        /// Their size.
         bytes: usize,
-        /// How many it may have.
+        /// The limit.
         bytes_max: usize,
     },
-    /// The headers of an internal client's message are larger than 64 KiB.
+    /// The headers of an internal client's message exceed 64 KiB.
     HeadersTooLarge,
-    /// The broker has as many queues as it may have.
+    /// The broker has reached its limit of queues.
     TooManyQueues,
     /// A limit of the user or the vhost is reached.
     Quota(QuotaReached),
-    /// The disk is so full that nothing more is declared there.
+    /// The disk is too full for the declaration of this queue or exchange.
     DiskFull(Name),
 }
 

@@ -1,15 +1,15 @@
-//! Identities of live things: small numbers with a generation, so that a stale one finds nothing.
+//! Ids of live objects: small numbers with a generation, so that a stale id finds nothing.
 
 /// A namespace with its own exchanges, queues and rights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VhostId(pub u32);
 
-/// A queue; the generation tells a re-used slot from the queue it held before.
+/// A queue; the generation distinguishes it from earlier queues in the same slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueId {
-    /// Slot in the runtime's table of queues.
+    /// The slot in the runtime's table of queues.
     pub slot: u32,
-    /// How often the slot was used before.
+    /// The number of earlier uses of the slot.
     pub generation: u32,
 }
 
@@ -17,40 +17,40 @@ pub struct QueueId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DurableQueueId(pub u64);
 
-/// A connection, and with it the cell that owns it.
+/// A connection, including the cell that owns it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId {
     /// The cell that owns the connection.
     pub cell: u16,
-    /// Slot in that cell's table of connections.
+    /// The slot in that cell's table of connections.
     pub slot: u32,
-    /// How often the slot was used before.
+    /// The number of earlier uses of the slot.
     pub generation: u32,
 }
 
-/// A session of a connection: STOMP and NATS have one, AMQP has many.
+/// A session of a connection; STOMP and NATS have one, AMQP has many.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u16);
 
 impl SessionId {
-    /// The session that every connection has from its start to its end.
+    /// The session that every connection has for its whole life.
     pub const FIRST: SessionId = SessionId(0);
 }
 
 /// A consumer or a live subscription within a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReaderId {
-    /// Slot in the connection's table of readers.
+    /// The slot in the connection's table of readers.
     pub slot: u32,
-    /// How often the slot was used before.
+    /// The number of earlier uses of the slot.
     pub generation: u32,
 }
 
-/// A reader and the connection it belongs to: where a delivery goes.
+/// A reader with its connection, to which deliveries are addressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reader {
-    /// Whose reader it is.
+    /// The connection.
     pub connection: ConnectionId,
-    /// Which of that connection's readers.
+    /// The reader within the connection.
     pub id: ReaderId,
 }

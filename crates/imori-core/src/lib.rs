@@ -1,7 +1,8 @@
 //! Routing, queues, subscriptions and inboxes as plain, deterministic values.
 //!
-//! Reading down follows a message. What is absent: no protocol, no socket, no clock, no
-//! lock, no log; whoever runs the core lends it those through [`world::World`].
+//! The modules below are listed in the order in which a message meets them. Deliberately absent:
+//! protocols, sockets, clocks, locks and logs; the program that runs the core lends it these
+//! through [`world::World`].
 
 pub mod inbound;
 pub mod turn;

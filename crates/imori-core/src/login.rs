@@ -1,7 +1,7 @@
-//! Identifies a client: the proof that it gives, and the verdict.
+//! Logins: the credentials of a client, and the verdict on them.
 //!
-//! The core decides nothing here. The program that runs it answers by [`World::verify`](crate::world::World::verify),
-//! at once or later.
+//! The core decides nothing here. The program that runs it answers in
+//! [`World::verify`](crate::world::World::verify), at once or later.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,69 +11,70 @@ use crate::authorize::Identity;
 use crate::certificate::Certificate;
 use crate::id::ConnectionId;
 
-/// Name and password of the only user until users are configured, as in RabbitMQ; a client that names none means it.
+/// Name and password of the only user until users are configured, as in RabbitMQ; also the default
+/// for clients that send none.
 pub const BUILT_IN_USER: &[u8] = b"guest";
 
-/// A client that wants to log in.
+/// A request to log in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login {
-    /// The client's connection. No other connection ever has the same id.
+    /// The client's connection. Ids of connections are never reused.
     pub connection: ConnectionId,
-    /// The client is on this machine.
+    /// Whether the client is on this machine.
     pub is_local: bool,
-    /// The client's address, where it has one.
+    /// The client's IP address, if it has one.
     pub source: Option<IpAddr>,
-    /// Nobody on the way can read what the client sends: its connection is one of TLS.
+    /// Whether the connection uses TLS, so that credentials cannot be read on the way.
     pub is_encrypted: bool,
-    /// The certificate that the client showed and that its connection's listener verified, if any.
+    /// The client's certificate, if it presented one that the listener verified.
     pub certificate: Option<Arc<Certificate>>,
-    /// The client's proof of who it is.
+    /// The client's credentials.
     pub credentials: Credentials,
 }
 
-/// A client's proof of who it is.
+/// The credentials of a client.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Credentials {
-    /// A user's name and password. A part that the client left out stands for that of the built-in user.
+    /// A user's name and password. A missing part defaults to that of the built-in user.
     Password {
         /// The user's name.
         user: Option<Box<[u8]>>,
         /// The user's password.
         password: Option<Box<[u8]>>,
     },
-    /// The certificate of its connection, which names a user.
+    /// The certificate of the connection, which names a user.
     Certificate {
         /// The user that the client asks to be, if it names one.
         user: Option<Box<[u8]>>,
     },
-    /// A secret that stands for a user without naming one.
+    /// A secret that identifies a user without naming one.
     Token(Box<[u8]>),
-    /// A signature by a key of NATS, of something that the broker said to this connection alone.
+    /// A signature by a NATS key of a nonce that the broker sent on this connection only.
     Nkey {
-        /// The public key, as NATS writes it.
+        /// The public key in NATS's encoding.
         key: Box<[u8]>,
-        /// The signature, of Ed25519.
+        /// The Ed25519 signature.
         signature: Box<[u8]>,
-        /// The text that is signed.
+        /// The signed text.
         nonce: Box<[u8]>,
     },
     /// A proof of knowing a password, without the password (RFC 5802, with SHA-256 by RFC 7677).
     Scram {
         /// The user's name.
         user: Box<[u8]>,
-        /// The messages of both sides that the proof is about: `AuthMessage` of RFC 5802, 3.
+        /// The signed messages of both sides: `AuthMessage` of RFC 5802, 3.
         messages: Box<[u8]>,
         /// The `ClientProof`.
         proof: [u8; SCRAM_BYTES],
     },
-    /// A claim of a kind that no protocol here understands.
+    /// A mechanism that no protocol here supports.
     Unsupported,
 }
 
-/// Bytes of each key, proof and signature of SCRAM-SHA-256.
+/// The size in bytes of each key, proof and signature of SCRAM-SHA-256.
 pub const SCRAM_BYTES: usize = 32;
 
-/// The parameters by which a client makes keys of its password (RFC 5802, 2.2).
+/// The parameters with which a client derives keys from its password (RFC 5802, 2.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScramParameters {
     /// The salt.
@@ -83,7 +84,7 @@ pub struct ScramParameters {
 }
 
 impl fmt::Debug for Credentials {
-    /// A password never gets into a log.
+    /// Omits all secrets, so that none gets into a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Credentials::Password { .. } => f.write_str("Password"),
@@ -97,28 +98,28 @@ impl fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// A user's name and password, as far as the client gave them.
+    /// A user's name and password, as far as the client sent them.
     pub fn password(user: Option<&[u8]>, password: Option<&[u8]>) -> Credentials {
         Credentials::Password { user: user.map(Into::into), password: password.map(Into::into) }
     }
 }
 
-/// Outcome of a login.
+/// The outcome of a login.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The client is this user.
     Granted(Identity),
-    /// The credentials are not good. Which part of them is not told (SECURITY AUTH-09).
+    /// The credentials are wrong; which part is not disclosed (SECURITY AUTH-09).
     Refused,
-    /// Too many logins wait to be checked. The client may try again later.
+    /// Too many logins are waiting to be checked. The client may retry later.
     Busy,
 }
 
-/// When the outcome of a login is known.
+/// The result of starting a verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verification {
-    /// Now.
+    /// The verdict, at once.
     Done(Verdict),
-    /// Later: the connection is told by [`Inbound::verified`](crate::inbound::Inbound::verified).
+    /// The verdict follows in [`Inbound::verified`](crate::inbound::Inbound::verified).
     Pending,
 }

@@ -1,10 +1,10 @@
-//! How much memory the messages that wait take, and whether publishes have to ask for more than room: how many queues
-//! have too much of it, and how many limits of an operator's there are to look at.
+//! The memory gauge of waiting messages, and the counters by which a publish decides whether it
+//! must look at throttling queues, rate limits or full vhosts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A count of bytes that many share. What it says may be a moment old.
+/// A shared gauge of bytes. Its readings may be slightly outdated.
 #[derive(Debug, Default, Clone)]
 pub struct Gauge(Arc<Counts>);
 
@@ -14,16 +14,16 @@ struct Counts {
     apart: Apart,
 }
 
-/// Counts that every publish looks at and nearly nobody changes: they are not to go from cell to cell with the bytes,
-/// which everybody changes.
+/// Counters that every publish reads and that rarely change. They have a cache line apart from the
+/// byte count, which all cells change.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Apart {
-    /// Queues that have their publishers wait.
+    /// Queues that throttle their publishers.
     throttling: AtomicUsize,
-    /// Users and vhosts with a limit on how much is published a second.
+    /// Users and vhosts with a rate limit for publishing.
     rates: AtomicUsize,
-    /// Vhosts whose messages take as many bytes as they may.
+    /// Vhosts that have reached their limit of bytes.
     full: AtomicUsize,
 }
 
@@ -33,48 +33,48 @@ impl Gauge {
         self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Gives back `bytes` that were charged before.
+    /// Releases `bytes` that were charged before.
     pub fn sub(&self, bytes: usize) {
         self.0.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes charged now.
+    /// The number of bytes charged.
     pub fn bytes(&self) -> usize {
         self.0.bytes.load(Ordering::Relaxed)
     }
 
-    /// How many queues have their publishers wait.
+    /// The number of queues that throttle their publishers.
     pub fn throttling(&self) -> usize {
         self.0.apart.throttling.load(Ordering::Relaxed)
     }
 
-    /// How many users and vhosts have a limit on how much is published a second.
+    /// The number of users and vhosts with a rate limit for publishing.
     pub fn rates(&self) -> usize {
         self.0.apart.rates.load(Ordering::Relaxed)
     }
 
-    /// Notes how many users and vhosts have such a limit from now on.
+    /// Sets the number of users and vhosts with a rate limit.
     pub fn note_rates(&self, count: usize) {
         self.0.apart.rates.store(count, Ordering::Relaxed);
     }
 
-    /// Tells whether a publish may have to wait for a queue or a rate. Whether it does is asked only then.
+    /// Whether a publish may have to wait for a queue or a rate, so that a closer look is needed.
     #[inline]
     pub fn may_have_to_wait(&self) -> bool {
         self.throttling() + self.rates() > 0
     }
 
-    /// How many vhosts have messages of as many bytes as they may.
+    /// The number of vhosts that have reached their limit of bytes.
     pub fn full_vhosts(&self) -> usize {
         self.0.apart.full.load(Ordering::Relaxed)
     }
 
-    /// Notes how many vhosts are so from now on.
+    /// Sets the number of vhosts that have reached their limit of bytes.
     pub fn note_full_vhosts(&self, count: usize) {
         self.0.apart.full.store(count, Ordering::Relaxed);
     }
 
-    /// Notes that a queue has its publishers wait from now on, or not any more.
+    /// Notes that a queue starts or stops throttling its publishers.
     pub(crate) fn note_throttle(&self, is_on: bool) {
         let count = &self.0.apart.throttling;
         if is_on {

@@ -4,18 +4,18 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
-/// A name: any bytes, compared as bytes, cheap to clone.
+/// A name: arbitrary bytes, compared bytewise, cheap to clone.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Arc<[u8]>);
 
 impl Name {
-    /// Makes a name of these bytes.
+    /// Creates a name from these bytes.
     pub fn new(bytes: &[u8]) -> Name {
         Name(Arc::from(bytes))
     }
 
-    /// Joins parts by slashes behind a prefix. A slash within a part is `%2F` and a percent sign `%25`, so that different
-    /// parts never make the same name.
+    /// Joins parts with slashes, after a prefix. Slashes and percent signs within a part are
+    /// escaped as `%2F` and `%25`, so that different parts never give the same name.
     pub fn joined<'p>(prefix: &[u8], parts: impl IntoIterator<Item = &'p [u8]>) -> Name {
         let mut name = prefix.to_vec();
         for (index, part) in parts.into_iter().enumerate() {
@@ -70,7 +70,7 @@ impl fmt::Debug for Name {
     }
 }
 
-/// Shows bytes from outside on one line: control characters and bytes that are not UTF-8 are escaped.
+/// Displays foreign bytes on one line, with control characters and invalid UTF-8 escaped.
 #[derive(Debug, Clone, Copy)]
 pub struct Printable<'a>(pub &'a [u8]);
 

@@ -4,46 +4,46 @@ use std::fmt;
 
 use crate::name::Name;
 
-/// A limit that is reached. Nothing was changed.
+/// A limit that has been reached. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QuotaReached {
-    /// The vhost has as many connections as it may have.
+    /// The vhost has reached its limit of connections.
     VhostConnections {
         /// The vhost.
         vhost: Name,
-        /// The user who wanted in.
+        /// The user who tried to enter.
         user: Name,
-        /// How many it may have.
+        /// The limit.
         max: usize,
     },
-    /// The user has as many connections as it may have.
+    /// The user has reached the limit of connections.
     UserConnections {
         /// The user.
         user: Name,
-        /// How many it may have.
+        /// The limit.
         max: usize,
     },
-    /// The connections of the user have as many sessions as they may have.
+    /// The user's connections together have reached the limit of sessions.
     Sessions {
         /// The user.
         user: Name,
-        /// How many they may have together.
+        /// The limit.
         max: usize,
     },
-    /// The vhost has as many queues as it may have.
+    /// The vhost has reached its limit of queues.
     Queues {
-        /// The queue that was to be made.
+        /// The queue that was to be declared.
         queue: Name,
         /// The vhost.
         vhost: Name,
-        /// How many it may have.
+        /// The limit.
         max: usize,
     },
-    /// The messages of the vhost have as many bytes as they may have.
+    /// The messages of the vhost have reached the limit of bytes.
     Bytes {
         /// The vhost.
         vhost: Name,
-        /// How many they may have.
+        /// The limit.
         max: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! Answers that a client may publish because it received the message that asks for them.
+//! Tracks the reply addresses to which a client may publish because it received a request.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -6,28 +6,28 @@ use std::time::Duration;
 use crate::limits::OPEN_ANSWERS_MAX;
 use crate::time::Time;
 
-/// How a user may answer messages that have a reply subject.
+/// The right of a user to answer messages that have a reply subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Responses {
-    /// Answers to one message; 0 for any number.
+    /// The number of answers allowed per message; 0 for any number.
     pub count: u32,
-    /// Time in which the answers are due; zero for any time.
+    /// The time within which answers must be sent; zero for no limit.
     pub expires: Duration,
 }
 
-/// The addresses to which one connection may publish answers.
+/// The reply addresses to which one connection may publish.
 #[derive(Debug)]
 pub(crate) struct OpenAnswers {
     responses: Responses,
     open: BTreeMap<Box<[u8]>, Open>,
-    /// In the order in which they were noted; a key that was noted again is there twice.
+    /// Keys in the order of their requests; a key that was requested again occurs twice.
     noted: VecDeque<(u64, Box<[u8]>)>,
     serial: u64,
 }
 
 #[derive(Debug)]
 struct Open {
-    /// When it was noted.
+    /// The number of the latest request.
     serial: u64,
     since: Time,
     answers: u32,
@@ -38,12 +38,12 @@ impl OpenAnswers {
         OpenAnswers { responses, open: BTreeMap::new(), noted: VecDeque::new(), serial: 0 }
     }
 
-    /// Changes what holds for all of them.
+    /// Changes the limits, for open requests too.
     pub(crate) fn set(&mut self, responses: Responses) {
         self.responses = responses;
     }
 
-    /// Notes that a message came that is to be answered to this exchange and subject.
+    /// Notes that a received message may be answered to this exchange and subject.
     pub(crate) fn note(&mut self, to: (&[u8], &[u8]), now: Time) {
         // SECURITY LIM-10.
         while self.noted.len() >= OPEN_ANSWERS_MAX
@@ -59,14 +59,14 @@ impl OpenAnswers {
         self.open.insert(key, Open { serial: self.serial, since: now, answers: 0 });
     }
 
-    /// Tells whether there is an answer left that is not late.
+    /// Whether an answer to this address is still allowed.
     pub(crate) fn is_open(&self, to: (&[u8], &[u8]), now: Time) -> bool {
         let expires = self.responses.expires;
         let open = self.open.get(&key(to));
         open.is_some_and(|open| expires.is_zero() || now <= open.since.after(expires))
     }
 
-    /// Uses up one answer; false where there is none, or it comes too late.
+    /// Uses up one answer; false if none is allowed, or it is too late.
     pub(crate) fn spend(&mut self, to: (&[u8], &[u8]), now: Time) -> bool {
         let Responses { count, expires } = self.responses;
         let key = key(to);
@@ -80,7 +80,7 @@ impl OpenAnswers {
     }
 }
 
-/// Exchange and subject as one key; no two pairs have the same.
+/// Encodes exchange and subject as one key, unambiguously.
 fn key((exchange, subject): (&[u8], &[u8])) -> Box<[u8]> {
     [&exchange.len().to_be_bytes(), exchange, subject].concat().into()
 }

@@ -1,4 +1,4 @@
-//! Room on the disk: who may still write when it gets less, and who waits.
+//! Room on the disk: which writes may proceed when space becomes scarce, and which must wait.
 //!
 //! ```text
 //!              little is free, or much waits for the disk          a command takes the reserve
@@ -11,55 +11,56 @@
 //! | who writes | ample | scarce | taken |
 //! |---|---|---|---|
 //! | checkpoints | at once | at once | at once |
-//! | settles | at once | a part of what is left before each look for a checkpoint | as where it is scarce |
-//! | dead letters, ids recorded again | a bounded number a command | with the reserve alone | wait |
-//! | dead letters of a message that arrives | a bounded number | wait | wait |
+//! | settles | at once | part of the remaining space before each attempt at a checkpoint | as when scarce |
+//! | dead letters, ids recorded again | a bounded number per command | only with the reserve | wait |
+//! | dead letters caused by an arriving message | a bounded number | wait | wait |
 //! | persistent publishes | at once, once the alarm is over | wait | wait |
 //!
-//! The alarm of publishers begins with the first shortage and ends later: when all has caught up. What is declared
-//! stays for good, so that each declaration asks whether there is room for it.
+//! The publishers' alarm starts with the first shortage and ends only when everything has caught
+//! up. Declarations are permanent, so each one asks whether there is room for it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The state of the room, as the [module](self) draws it. Who has the reserve is told by [`Reserve`].
+/// The state of the room, as drawn in the [module](self). [`Reserve`] tells whether it is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoomState {
-    /// There is enough.
+    /// There is enough room.
     Ample {
-        /// Bytes that the dead letters of one command may fill. The rest goes by and by: it is seen in time that there
-        /// is no room any more.
+        /// The bytes that dead letters of one command may fill. The rest moves gradually, so that a
+        /// shortage is noticed in time.
         command_bytes_max: usize,
     },
-    /// There is so little that only what gives some back may write freely.
+    /// There is so little room that only writes that free some are unrestricted.
     Scarce,
 }
 
 /// The room on the disk of a world.
 pub trait Room {
-    /// The state it is in now.
+    /// The current state.
     fn state(&self) -> RoomState;
 
-    /// The right to the room that is kept for dead letters.
+    /// The exclusive right to the space reserved for dead letters.
     fn reserve(&self) -> &Reserve;
 
-    /// Bytes of the reserve that may be written now; asked by who has the reserve.
+    /// The bytes of the reserve that its holder may write now.
     fn reserve_bytes(&self) -> usize;
 
-    /// Tells whether publishes of messages that are to be kept on disk have to wait: the disk is nearly full, or does
-    /// not take what is there already.
+    /// Whether persistent publishes must wait, because the disk is nearly full or does not keep up.
     fn is_alarmed(&self) -> bool;
 
-    /// Tells whether clients have to wait with what they settle: little is left of the last file, which a checkpoint
-    /// needs. Nobody waits for longer than the next look whether one frees something. By default nobody waits.
+    /// Whether clients must wait before settling, because the rest of the last file is needed for a
+    /// checkpoint. The wait ends at the latest with the next check for files to free. By default
+    /// clients never wait.
     fn must_settle_wait(&self) -> bool {
         false
     }
 
-    /// Tells whether more may be declared: definitions stay, and a deletion needs room too.
+    /// Whether more may be declared. Definitions are permanent, and even a deletion needs room
+    /// first.
     fn may_declare(&self) -> bool;
 
-    /// Allows a command to write what moves or repeats something. Where room is scarce it takes the reserve, unless
-    /// somebody has it, and gives it back when the allowance is dropped.
+    /// Allows a command to write records that move or repeat something. If room is scarce, this
+    /// takes the reserve, unless it is taken, and dropping the allowance returns it.
     #[inline]
     fn allow(&self) -> Allowance<'_> {
         let RoomState::Scarce = self.state() else { return self.allow_arrival() };
@@ -68,8 +69,8 @@ pub trait Room {
         Allowance { bytes, is_scarce: true, reserve }
     }
 
-    /// Allows the arrival of a message to write what it pushes out. Where room is scarce that is nothing: it moves as
-    /// soon as its queue is woken.
+    /// Allows an arriving message to write records of the messages that it displaces. If room is
+    /// scarce it may write nothing: they move when their queue is woken.
     #[inline]
     fn allow_arrival(&self) -> Allowance<'_> {
         match self.state() {
@@ -81,19 +82,19 @@ pub trait Room {
     }
 }
 
-/// The right to the room that is kept for dead letters, which one command has at a time.
+/// The right to the space reserved for dead letters, held by one command at a time.
 #[derive(Debug, Default)]
 pub struct Reserve {
     is_taken: AtomicBool,
 }
 
 impl Reserve {
-    /// Tells whether somebody has it.
+    /// Whether the reserve is taken.
     pub fn is_taken(&self) -> bool {
         self.is_taken.load(Ordering::Relaxed)
     }
 
-    /// Takes it; false where somebody has it.
+    /// Takes the reserve; false if it is already taken.
     fn take(&self) -> bool {
         !self.is_taken.swap(true, Ordering::Acquire)
     }
@@ -103,22 +104,22 @@ impl Reserve {
     }
 }
 
-/// Bytes of the disk that one command may fill with what frees nothing by itself.
+/// The bytes on disk that one command may fill with records that free nothing by themselves.
 #[derive(Debug)]
 pub struct Allowance<'r> {
     bytes: usize,
     is_scarce: bool,
-    /// Given back once the records that took room are appended.
+    /// Returned once the records have been appended.
     reserve: Option<&'r Reserve>,
 }
 
 impl Allowance<'_> {
-    /// The bytes that may be written.
+    /// The number of bytes that may be written.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Tells whether nothing may be written beyond them. Where room is ample, the first in any case may.
+    /// Whether the limit is strict. With ample room, the first record may exceed it.
     pub fn is_scarce(&self) -> bool {
         self.is_scarce
     }

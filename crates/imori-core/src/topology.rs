@@ -1,4 +1,4 @@
-//! The topology: the routing table that readers see, and what only its writer has to know.
+//! The topology: the routing table, and the data that only its writer needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,32 +27,32 @@ struct QueueName {
 }
 
 impl Topology {
-    /// A topology with a table that has its vhosts.
+    /// A topology with a table that already has its vhosts.
     pub fn new(table: Table) -> Topology {
         Topology { table, names: BTreeMap::new(), exclusive: BTreeSet::new() }
     }
 
-    /// The table as it is now; a clone of it is a snapshot.
+    /// The current table; a clone of it is a snapshot.
     pub fn table(&self) -> &Table {
         &self.table
     }
 
-    /// Sets how many things a vhost may have; one that has more keeps it.
+    /// Changes the limits; a vhost that is above them keeps what it has.
     pub fn limit(&mut self, limits: TableLimits) {
         self.table.limit(limits);
     }
 
-    /// Adds an empty vhost of this name; says whether it is new.
+    /// Adds an empty vhost of this name; returns whether it is new.
     pub fn add_vhost(&mut self, vhost: VhostId, name: Name) -> bool {
         self.table.add_vhost(vhost, name)
     }
 
-    /// Takes out a vhost that has no queues, with its exchanges and their bindings; says whether it did.
+    /// Removes a vhost that has no queues, with its exchanges and bindings; returns whether it did.
     pub fn remove_vhost(&mut self, vhost: VhostId) -> bool {
         self.table.queues(vhost).next().is_none() && self.table.remove_vhost(vhost)
     }
 
-    /// Sets the policies of a vhost, as [`Table::set_policies`].
+    /// Replaces the policies of a vhost, as [`Table::set_policies`] does.
     pub fn set_policies(&mut self, vhost: VhostId, policies: Policies) -> bool {
         self.table.set_policies(vhost, policies)
     }
@@ -72,7 +72,8 @@ impl Topology {
         Ok(())
     }
 
-    /// Takes a queue and its bindings out of the table; gives the exchanges that went with its last binding.
+    /// Removes a queue and its bindings from the table; returns the exchanges that were
+    /// auto-deleted.
     pub(crate) fn forget_queue(&mut self, id: QueueId) -> Vec<AutoDeleted> {
         let Some(QueueName { vhost, name, exclusive_to }) = self.names.remove(&id) else {
             return Vec::new();
@@ -80,7 +81,7 @@ impl Topology {
         if let Some(owner) = exclusive_to {
             self.exclusive.remove(&(owner, id));
         }
-        // It is there: names and table change together.
+        // Names and table change together, so the queue is in the table.
         let removal = self.table.remove_queue(vhost, name.as_bytes());
         removal.map(|removal| removal.auto_deleted).unwrap_or_default()
     }
@@ -106,7 +107,7 @@ impl Topology {
         self.table.delete_exchange(vhost, name)
     }
 
-    /// Binds a queue or an exchange; tells whether that is new.
+    /// Binds a queue or an exchange; returns whether the binding is new.
     pub(crate) fn bind(
         &mut self,
         vhost: VhostId,
@@ -115,7 +116,7 @@ impl Topology {
         arguments: &Arguments,
         target: &Target,
     ) -> Result<bool, RouteError> {
-        // Nothing would ever unbind a queue that was deleted since its binder found it.
+        // A binding to a queue that was deleted after its look-up would never be removed.
         if let Target::Queue(queue) = target
             && !self.names.contains_key(queue)
         {
@@ -124,7 +125,7 @@ impl Topology {
         self.table.bind(vhost, exchange, key, arguments, target)
     }
 
-    /// Takes a binding of a queue or an exchange out.
+    /// Removes a binding of a queue or an exchange.
     pub(crate) fn unbind(
         &mut self,
         vhost: VhostId,
@@ -147,7 +148,7 @@ impl Topology {
         self.table.bind(vhost, exchange, &subscription.key, &Arguments::NONE, &target)
     }
 
-    /// Ends a live subscription; gives the exchanges that went with it.
+    /// Ends a live subscription; returns the exchanges that were auto-deleted.
     pub(crate) fn unsubscribe(
         &mut self,
         vhost: VhostId,
@@ -156,7 +157,7 @@ impl Topology {
     ) -> Vec<AutoDeleted> {
         let target = target(subscription, reader);
         let exchange = subscription.exchange.as_bytes();
-        // The exchange may be gone, and the binding with it.
+        // The exchange may already be gone, and the binding with it.
         let removal = self.table.unbind(vhost, exchange, &subscription.key, &Arguments::NONE, &target);
         removal.map(|removal| removal.auto_deleted).unwrap_or_default()
     }

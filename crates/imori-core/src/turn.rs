@@ -1,5 +1,5 @@
-//! The contract between a protocol's connection and the cell that runs it: the peer, the budget of a turn, and the
-//! next step.
+//! The contract between a protocol's connection and the cell that runs it: the peer, the budget of
+//! a turn, and the next step.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -14,24 +14,25 @@ use crate::name::Name;
 /// The peer at the other end of a transport.
 #[derive(Debug, Clone)]
 pub struct Peer {
-    /// The number of its connection, which no other has as long as the broker runs.
+    /// The number of its connection, unique while the broker runs.
     pub number: u64,
-    /// The peer is on this machine.
+    /// Whether the peer is on this machine.
     pub is_loopback: bool,
-    /// Its address, as people write it.
+    /// Its address in text form.
     pub address: String,
-    /// The transport is one of TLS.
+    /// Whether the transport uses TLS.
     pub is_encrypted: bool,
-    /// The certificate that the peer showed and that was verified, if any.
+    /// The certificate that the peer presented, if it was verified.
     pub certificate: Option<Arc<Certificate>>,
-    /// Whether it may begin TLS in the course of its protocol.
+    /// Whether TLS can be started within the protocol.
     pub start_tls: StartTls,
-    /// A password may come by this transport: nobody on the way reads it, or the operator accepts that.
+    /// Whether passwords are accepted: the transport cannot be overheard, or the operator allows
+    /// it.
     pub may_send_password: bool,
 }
 
 impl Peer {
-    /// A peer without TLS. From elsewhere it may send no password.
+    /// A peer without TLS. It may send a password only if it is local.
     pub fn plain(number: u64, is_loopback: bool, address: String) -> Peer {
         Peer {
             number,
@@ -44,123 +45,123 @@ impl Peer {
         }
     }
 
-    /// The host of its address, where that is one of the network.
+    /// The IP address of the peer, if its address is a network address.
     pub fn source(&self) -> Option<IpAddr> {
         self.address.parse().ok().map(|address: SocketAddr| address.ip().to_canonical())
     }
 
-    /// The user that its certificate names, if it showed one that names one.
+    /// The user that its certificate names, if any.
     pub fn certified_user(&self) -> Option<&str> {
         self.certificate.as_ref()?.user.as_deref()
     }
 }
 
-/// TLS that begins in the course of a protocol.
+/// Whether and when TLS can be started within a protocol.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum StartTls {
-    /// There is none.
+    /// TLS cannot be started.
     #[default]
     No,
-    /// The peer may begin it.
+    /// The peer may start TLS.
     Offered,
-    /// The peer has to begin it before it logs in.
+    /// The peer must start TLS before it logs in.
     Demanded,
 }
 
-/// The facts that a client tells about itself when it logs in; empty where it tells none.
+/// What a client says about itself when it logs in; fields are empty where it says nothing.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct ClientFacts {
-    /// The name that the client gives itself.
+    /// The client's chosen name.
     pub name: String,
-    /// The language of its library.
+    /// The programming language of its library.
     pub language: String,
-    /// The version of its library, or of the protocol where clients tell no other.
+    /// The version of its library, or of the protocol if clients do not send one.
     pub version: String,
     /// The user it logged in as.
     pub user: String,
     /// The vhost it entered.
     pub vhost: Option<VhostId>,
-    /// The protocol that it speaks, with its version.
+    /// The protocol with its version.
     pub protocol: String,
-    /// The mechanism by which it logged in, where its protocol knows several.
+    /// The login mechanism, if the protocol has several.
     pub mechanism: String,
-    /// Sessions that it may open, where its protocol agrees on a number.
+    /// The negotiated number of sessions, if the protocol negotiates one.
     pub sessions_max: Option<u16>,
-    /// Bytes of a frame, where its protocol agrees on a number.
+    /// The negotiated frame size in bytes, if the protocol negotiates one.
     pub frame_bytes_max: Option<u32>,
-    /// Seconds between heart-beats, where its protocol agrees on a number.
+    /// The negotiated heart-beat interval in seconds, if the protocol negotiates one.
     pub heartbeat_s: Option<u16>,
-    /// Everything else that it tells of its program, as a JSON object.
+    /// All other client properties, as a JSON object.
     pub properties: String,
 }
 
-/// A session, and its links.
+/// A session and its links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionDetails {
-    /// The channel that it is on.
+    /// Its channel.
     pub channel: u16,
-    /// The highest number of a link.
+    /// The highest link handle.
     pub handle_max: u32,
-    /// The serial number of the client's next frame of a delivery.
+    /// The serial number of the next transfer frame from the client.
     pub next_incoming_id: u32,
-    /// Frames of deliveries that the client may send.
+    /// The number of transfer frames that the client may send.
     pub incoming_window: u32,
-    /// The serial number of the broker's next frame of a delivery.
+    /// The serial number of the next transfer frame from the broker.
     pub next_outgoing_id: u32,
-    /// Frames of deliveries that the client takes.
+    /// The number of transfer frames that the client accepts.
     pub remote_incoming_window: u32,
-    /// Deliveries to the client that are not settled.
+    /// The number of unsettled deliveries to the client.
     pub unsettled: usize,
-    /// Answers to the client that wait for the journal.
+    /// The number of answers to the client that wait for the journal.
     pub held_answers: usize,
-    /// The links, by their numbers.
+    /// The links, in order of their handles.
     pub links: Vec<LinkDetails>,
 }
 
-/// The way that messages take on a link.
+/// The direction of messages on a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkDirection {
-    /// The client sends.
+    /// From the client to the broker.
     Incoming,
-    /// The broker sends.
+    /// From the broker to the client.
     Outgoing,
 }
 
 /// A link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkDetails {
-    /// Its number in the session.
+    /// Its handle in the session.
     pub handle: u32,
-    /// The name that the client gave it.
+    /// The name that the client chose.
     pub name: String,
-    /// The way that messages take.
+    /// The direction of messages.
     pub direction: LinkDirection,
-    /// The node as the client names it; `None` where each message names its own.
+    /// The node address as the client wrote it; `None` if each message has its own.
     pub address: Option<String>,
-    /// The queue that an outgoing link reads.
+    /// The queue that an outgoing link consumes from.
     pub queue: Option<Name>,
     /// `settled`, `unsettled` or `mixed`.
     pub snd_settle_mode: &'static str,
     /// `first` or `second`.
     pub rcv_settle_mode: &'static str,
-    /// Bytes of a message, where that is limited.
+    /// The maximum size of a message in bytes, if limited.
     pub message_bytes_max: Option<u64>,
-    /// Deliveries so far, as a serial number.
+    /// The number of deliveries so far, as a serial number.
     pub delivery_count: u32,
-    /// Deliveries that may follow.
+    /// The remaining credit.
     pub credit: u32,
-    /// Deliveries of an outgoing link that are not settled.
+    /// The number of unsettled deliveries on an outgoing link.
     pub unsettled: usize,
 }
 
-/// How much a turn may still do.
+/// The remaining budget of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     commands: usize,
     receivers: usize,
     /// Changes of the routing table.
     changes: usize,
-    /// A receiver who is behind.
+    /// A receiver that is behind.
     slow_reader: Option<ConnectionId>,
 }
 
@@ -176,23 +177,24 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// The budget of a turn while other connections wait for its end.
+    /// The budget of a turn while other connections wait.
     pub fn beside_others() -> Self {
         Self { changes: TURN_CHANGES_BESIDE_OTHERS_MAX, ..Self::default() }
     }
 
-    /// Says that the turn is over.
+    /// Whether the turn must end.
     pub fn is_spent(&self) -> bool {
         self.commands == 0 || self.receivers == 0 || self.changes == 0
     }
 
-    /// Ends the turn, and gives the next step. A publisher that met a slow reader waits for that reader now. It waits
-    /// once a turn and not at each message, so that a reader that stopped cannot hold it up for long.
+    /// Ends the turn and returns the next step. A publisher that met a slow reader now waits for
+    /// it. It waits once per turn, not per message, so that a stuck reader cannot delay it for
+    /// long.
     pub fn close(&mut self, next: Next) -> Next {
         self.slow_reader.take().map_or(next, Next::SlowReader)
     }
 
-    /// Charges the turn with commands and the deliveries that they caused, and notes a slow reader among the
+    /// Charges commands and the deliveries that they caused, and notes a slow reader among the
     /// receivers.
     pub fn spend(&mut self, commands: usize, receivers: usize, slow_reader: Option<ConnectionId>) {
         self.commands = self.commands.saturating_sub(commands);
@@ -200,83 +202,84 @@ impl Budget {
         self.slow_reader = slow_reader.or(self.slow_reader);
     }
 
-    /// Notes a command that changes the routing table.
+    /// Charges a command that changes the routing table.
     pub fn spend_change(&mut self) {
         self.spend(1, 0, None);
         self.changes = self.changes.saturating_sub(1);
     }
 
-    /// How many commands it allows, at least one.
+    /// The number of commands left, at least one.
     pub fn commands(&self) -> usize {
         self.commands.max(1)
     }
 
-    /// How many messages of a publisher that repeats itself it allows, each going to so many; where that is
-    /// not known, one.
+    /// The number of repeated messages that fit into the turn, if each goes to `receivers`
+    /// receivers; one if that is unknown.
     pub fn messages_to(&self, receivers: Option<usize>) -> usize {
         receivers.map_or(1, |receivers| self.commands.min((self.receivers / receivers.max(1)).max(1)))
     }
 }
 
-/// The result of a turn.
+/// The result of processing input in a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
-    /// Bytes of the input that are done with.
+    /// The number of bytes consumed.
     pub consumed: usize,
     /// The next step.
     pub next: Next,
 }
 
-/// The next step, which the caller has to take.
+/// The next step for the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// Read more.
+    /// Read more input.
     More {
-        /// Bytes of the whole frame whose beginning is left, when that is known.
+        /// The size of the incomplete frame in bytes, if known.
         frame_bytes: Option<usize>,
     },
-    /// Give others a turn, then come back with what is left of the input.
+    /// Give others a turn, then continue with the rest of the input.
     Again,
-    /// Wait until this connection has room, but a few milliseconds at most, then come back.
+    /// Wait until this connection has room, a few milliseconds at most, then continue.
     SlowReader(ConnectionId),
-    /// Come back after a few milliseconds with what is left of the input: what it settles has no room yet.
+    /// Wait a few milliseconds, then continue with the rest of the input: the disk has no room yet
+    /// for what it settles.
     Later,
     /// Read nothing until the memory alarm ends.
     Parked,
-    /// Read nothing until the verdict of a login is known, and tell it by
+    /// Read nothing until the verdict of a login is known, and pass it to
     /// [`Inbound::verified`](crate::inbound::Inbound::verified).
     Verify,
-    /// Write what is unsent, then close.
+    /// Write the unsent output, then close.
     Close,
 }
 
-/// Something about a client for the broker's log: protocols do not log.
+/// A notice about a client for the broker's log; protocols do not log themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// Whether the client knows of it.
+    /// The kind, which tells whether the client was informed.
     pub kind: NoticeKind,
-    /// A few words that programs may compare.
+    /// A short fixed text that programs may compare.
     pub message: &'static str,
-    /// The fault, and how to mend it.
+    /// The problem, and how to fix it.
     pub text: String,
 }
 
 /// The kinds of notices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoticeKind {
-    /// The client was refused something and told so in the same words, or it is cut.
+    /// The client was refused something and told so in the same words, or cut.
     Refused,
-    /// The client asked for something that has no effect, and was not told.
+    /// The client asked for something without effect, and was not told.
     Ignored,
 }
 
 impl Notice {
-    /// A refusal, as the client was told.
+    /// A notice of a refusal, in the words that the client was told.
     pub fn refused(message: &'static str, text: String) -> Notice {
         Notice { kind: NoticeKind::Refused, message, text }
     }
 
-    /// Something without effect.
+    /// A notice of something without effect.
     pub fn ignored(message: &'static str, text: String) -> Notice {
         Notice { kind: NoticeKind::Ignored, message, text }
     }

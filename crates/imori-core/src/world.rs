@@ -19,57 +19,59 @@ use crate::route::{Router, Table};
 use crate::time::Time;
 use crate::topology::Topology;
 
-/// Something worth counting.
+/// An event that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Counter {
-    /// A message was handed in.
+    /// A message was published.
     Published,
-    /// A message found nobody.
+    /// A message had no receiver.
     Unroutable,
-    /// A reply found its inbox gone.
+    /// A reply was dropped because its inbox no longer exists.
     ReplyDropped,
-    /// A connection was cut because too much waited for it.
+    /// A connection was cut because too much output waited for it.
     CutTooSlow,
-    /// A connection was cut because it did not finish a large message while others waited for its memory.
+    /// A connection was cut because it did not finish a large message while others needed its
+    /// memory.
     CutUnfinished,
     /// A queue dropped or dead-lettered a message that a consumer rejected.
     DiedRejected,
-    /// A queue dropped or dead-lettered a message whose time was over.
+    /// A queue dropped or dead-lettered a message that had expired.
     DiedExpired,
-    /// A queue dropped or dead-lettered a message for which it had no room.
+    /// A queue dropped or dead-lettered a message because it was full.
     DiedOverflow,
-    /// A queue dropped or dead-lettered a message that failed too often.
+    /// A queue dropped or dead-lettered a message that had failed too often.
     DiedDeliveryLimit,
-    /// A message was dead-lettered, as a consumer rejected it.
+    /// A message was dead-lettered because a consumer rejected it.
     DeadLetteredRejected,
-    /// A message was dead-lettered, as its time was over.
+    /// A message was dead-lettered because it had expired.
     DeadLetteredExpired,
-    /// A message was dead-lettered, as its queue had no room.
+    /// A message was dead-lettered because its queue was full.
     DeadLetteredOverflow,
-    /// A message was dead-lettered, as it failed too often.
+    /// A message was dead-lettered because it had failed too often.
     DeadLetteredDeliveryLimit,
-    /// A dead letter found no exchange, or went in a circle.
+    /// A dead letter was dropped because its exchange does not exist, or because it cycled.
     DeadLetterDropped,
-    /// A message did not go to a subscription whose protocol has no form for its subject, or for so many bytes.
+    /// A message was withheld from a subscription with a protocol that cannot represent its subject
+    /// or size.
     NoForm,
-    /// A fault in the broker's own code ended a connection.
+    /// A connection was ended by a bug in the broker.
     Fault,
-    /// A publisher began to wait until a queue is shorter.
+    /// A publisher started to wait for a queue to become shorter.
     Throttled,
-    /// A publisher began to wait, as its user or vhost had published more than its rate.
+    /// A publisher started to wait because its user or vhost exceeded its rate.
     RateLimited,
-    /// A publish was refused, as the messages of its vhost take as many bytes as they may.
+    /// A publish was refused because its vhost has reached its limit of bytes.
     BytesRefused,
-    /// A queue was declared, whether it was there or not.
+    /// A queue was declared, whether or not it existed.
     QueueDeclared,
-    /// A queue was made.
+    /// A queue was created.
     QueueCreated,
     /// A queue was deleted.
     QueueDeleted,
 }
 
 impl Counter {
-    /// Every event.
+    /// Every counter.
     pub const ALL: [Counter; 22] = [
         Counter::Published,
         Counter::Unroutable,
@@ -95,7 +97,7 @@ impl Counter {
         Counter::QueueDeleted,
     ];
 
-    /// The counter of messages that died in a queue for this reason.
+    /// The counter for messages that died in a queue for this reason.
     #[must_use]
     pub fn died(reason: DeathReason) -> Counter {
         match reason {
@@ -106,7 +108,7 @@ impl Counter {
         }
     }
 
-    /// The counter of dead letters that were sent for this reason.
+    /// The counter for messages dead-lettered for this reason.
     #[must_use]
     pub fn dead_lettered(reason: DeathReason) -> Counter {
         match reason {
@@ -118,38 +120,38 @@ impl Counter {
     }
 }
 
-/// Messages that were published, as a trace tells of them.
+/// Published messages, as reported to a trace.
 #[derive(Debug)]
 pub struct Sent<'a> {
     /// The vhost.
     pub vhost: VhostId,
-    /// Where they were published to.
+    /// The address they were published to.
     pub address: &'a AddressView<'a>,
-    /// The first of them; the others differ in their bodies alone.
+    /// The first message; the others differ only in their bodies.
     pub first: MessageView<'a>,
-    /// How many there are.
+    /// The number of messages.
     pub messages: usize,
-    /// Queues, subscriptions and inboxes that have one, counted for each of them.
+    /// The number of receivers, summed over all messages.
     pub receivers: usize,
 }
 
-/// A change that a client makes to more than messages.
+/// A change by a client that is audited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// A queue or an exchange was made.
+    /// A queue or an exchange was created.
     Declare,
     /// A queue or an exchange was deleted.
     Delete,
-    /// A binding was made.
+    /// A binding was added.
     Bind,
-    /// A binding was taken out.
+    /// A binding was removed.
     Unbind,
-    /// The messages that waited in a queue were dropped.
+    /// The ready messages of a queue were purged.
     Purge,
 }
 
 impl Change {
-    /// The word for it.
+    /// The word for it in the audit log.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -162,59 +164,61 @@ impl Change {
     }
 }
 
-/// A time that is worth a histogram. Of both a sample is taken.
+/// A latency that is measured by sampling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Latency {
-    /// From the turn in which a publish came to the one in which its confirm left, where that waited for the journal.
+    /// From the turn that received a publish to the turn that sent its confirm, if it waited for
+    /// the journal.
     Confirm,
-    /// From the coming of a message that had to wait to the time when its queue first gave it out.
+    /// From the arrival of a message that had to wait to its first delivery.
     QueueWait,
 }
 
 impl Latency {
-    /// Every one.
+    /// Every latency.
     pub const ALL: [Latency; 2] = [Latency::Confirm, Latency::QueueWait];
 }
 
-/// The world in which the broker's verbs run.
+/// The environment in which the broker's verbs run.
 ///
-/// The server's has a mutex for each queue and connection; the simulator's has a scheduler that decides at each lock
-/// who goes on. A closure must not call back for a lock of the same or an earlier kind in the order topology, queue,
+/// The server's has a mutex for each queue and connection; the simulator's has a scheduler that
+/// decides at each lock who continues. A closure must not call back for a lock of the same or an
+/// earlier kind in the order topology, queue, outbound.
 /// outbound.
 pub trait World {
-    /// Tells of the room on the disk.
+    /// The state of the disk.
     type Room: Room;
 
-    /// The time.
+    /// The current time.
     fn now(&self) -> Time;
 
-    /// 128 bits that nobody can guess.
+    /// 128 unpredictable bits.
     fn secret(&self) -> [u8; 16];
 
-    /// Finds out who a client is, now or later. Whoever knows no user refuses everybody.
+    /// Verifies a login, now or later. By default every login is refused.
     fn verify(&self, _login: Login) -> Verification {
         Verification::Done(Verdict::Refused)
     }
 
-    /// The parameters by which a user proves to know a password. A name that is nobody's has some too, always equal
-    /// ones (SECURITY AUTH-09). `None` where no user may log in that way.
+    /// The SCRAM parameters of a user. An unknown user gets some too, always the same ones
+    /// (SECURITY AUTH-09). `None` if no user can log in that way.
     fn scram_parameters(&self, _user: &[u8]) -> Option<ScramParameters> {
         None
     }
 
-    /// Tells whether all users who log in by a password or a token have keys of SCRAM. A client that is offered SCRAM
-    /// uses it before it says which user it is.
+    /// Whether all users with a password or a token have SCRAM keys. If SCRAM is offered, a client
+    /// uses it before it has named its user.
     fn all_have_scram_keys(&self) -> bool {
         true
     }
 
-    /// The `ServerSignature` (RFC 5802, 3), by which the broker proves that it knows the keys of a user who has logged
-    /// in. `None` where the user has none.
+    /// The `ServerSignature` (RFC 5802, 3), by which the broker proves that it knows the keys of a
+    /// user who has logged in. `None` if the user has none.
     fn scram_signature(&self, _user: &[u8], _messages: &[u8]) -> Option<[u8; SCRAM_BYTES]> {
         None
     }
 
-    /// Tells whether so much memory is used that publishes have to wait.
+    /// Whether memory is so short that publishes must wait.
     fn is_alarmed(&self) -> bool;
 
     /// The room on the disk.
@@ -223,16 +227,16 @@ pub trait World {
     /// The gauge that is charged with the memory of waiting messages.
     fn gauge(&self) -> &Gauge;
 
-    /// Counts.
+    /// Counts an event.
     fn count(&self, counter: Counter) {
         self.count_many(counter, 1);
     }
 
-    /// Counts something that happened so many times.
+    /// Counts an event that happened `times` times.
     fn count_many(&self, counter: Counter, times: usize);
 
-    /// Decides whether an actor may do something, as [`authorize`] does, and has a refusal noted. No outbound half is
-    /// locked.
+    /// Decides about an action as [`authorize`] does, and reports a refusal to [`World::refused`].
+    /// Must not be called with an outbound half locked.
     ///
     /// # Errors
     /// The reason, in words for the client.
@@ -242,145 +246,146 @@ pub trait World {
             .inspect_err(|refusal| self.refused(actor, refusal))
     }
 
-    /// Takes an actor's connection in as one of its user and vhost, in place of those that it had before. No outbound
-    /// half is locked. Whoever knows no limits takes everybody in.
+    /// Counts a connection towards its user and vhost, replacing those it counted towards before.
+    /// Must not be called with an outbound half locked. By default there are no limits.
     ///
     /// # Errors
-    /// The vhost or the user has as many as it may have.
+    /// The limit of the vhost or the user is reached.
     fn enter(&self, _actor: &Actor<'_>) -> Result<(), QuotaReached> {
         Ok(())
     }
 
-    /// Claims a client's id for a connection, as long as it is there; false where another connection of the user has it in
-    /// this vhost. SECURITY AUTH-07: an id of another user's is another one.
+    /// Claims a client id for the life of a connection; false if another connection of the same
+    /// user holds it in this vhost. SECURITY AUTH-07: equal ids of different users are different.
     fn claim_client_id(&self, _actor: &Actor<'_>, _id: &[u8]) -> bool {
         true
     }
 
-    /// Gives up the client's id that a connection has claimed, if it has.
+    /// Releases the client id claimed by a connection, if any.
     fn release_client_id(&self, _actor: &Actor<'_>) {}
 
-    /// Opens a session by `open`, unless the connections of the actor's user have as many as they may have. No outbound
-    /// half is locked.
+    /// Opens a session through `open`, unless the user's connections have reached their limit. Must
+    /// not be called with an outbound half locked.
     ///
     /// # Errors
-    /// They have as many, and `open` was not called.
+    /// The limit is reached, and `open` was not called.
     fn open_session<R>(&self, _actor: &Actor<'_>, open: impl FnOnce() -> R) -> Result<R, QuotaReached> {
         Ok(open())
     }
 
-    /// How many queues an operator lets a vhost have; `None` where no operator said.
+    /// An operator's limit on the number of queues in a vhost, if set.
     fn queues_max(&self, _vhost: VhostId) -> Option<usize> {
         None
     }
 
-    /// Takes note of messages that an actor published, with the bytes of their headers and bodies together.
+    /// Reports messages that an actor published, with the total size of headers and bodies.
     #[inline]
     fn published(&self, _actor: &Actor<'_>, messages: usize, _bytes: usize) {
         self.count_many(Counter::Published, messages);
     }
 
-    /// Tells whether there is a limit on how much an actor publishes a second. Asked only where there are rates, as
-    /// [`Gauge::rates`] tells.
+    /// Whether a rate limit applies to an actor's publishes. Called only if [`Gauge::rates`] is not
+    /// zero.
     fn has_rate(&self, _actor: &Actor<'_>) -> bool {
         false
     }
 
-    /// Tells whether an actor's publishes have to wait, as its user or vhost has published more than its rate. The
-    /// world sees to it that the connection asks again when that is over.
+    /// Whether an actor's publishes must wait because its user or vhost exceeded its rate. The
+    /// world makes the connection ask again when the wait is over.
     fn must_wait_for_rate(&self, _actor: &Actor<'_>) -> bool {
         false
     }
 
-    /// Takes note that the messages in the queues of a vhost have so many bytes more, or fewer. A queue is locked.
+    /// Reports a change of the total bytes of messages in a vhost's queues. Called with a queue
+    /// locked.
     fn bytes_changed(&self, _vhost: VhostId, _change: i64) {}
 
-    /// How many bytes the messages of a vhost may have, if they have as many. Asked only where there are such vhosts, as
-    /// [`Gauge::full_vhosts`] tells.
+    /// The limit on a vhost's message bytes, if it has been reached. Called only if
+    /// [`Gauge::full_vhosts`] is not zero.
     fn bytes_max_reached(&self, _vhost: VhostId) -> Option<QuotaReached> {
         None
     }
 
-    /// Takes note that an actor was refused something. No outbound half is locked.
+    /// Reports that an actor was refused. Must not be called with an outbound half locked.
     fn refused(&self, _actor: &Actor<'_>, _refusal: &Refusal) {}
 
-    /// Takes note of a change that an actor made, to an object that the action names: for the audit log. No outbound
-    /// half is locked.
+    /// Reports a change to an object by an actor, for the audit log. Must not be called with an
+    /// outbound half locked.
     fn changed(&self, _actor: &Actor<'_>, _change: Change, _object: &dyn fmt::Display) {}
 
-    /// Takes note of a time. Few are told, so that this may cost a little.
+    /// Reports a sampled latency. Samples are rare, so this may be somewhat costly.
     fn observe(&self, _latency: Latency, _took: Duration) {}
 
-    /// The time at which a publish begins, where the world traces those.
+    /// The start time of a publish if the world traces publishes, else `None`.
     #[inline]
     fn trace_from(&self) -> Option<Time> {
         None
     }
 
-    /// Takes note of a publish that began at this time. No queue and no outbound half is locked.
+    /// Reports a publish that started at `from`. No queue or outbound half is locked.
     fn trace(&self, _from: Time, _sent: &Sent<'_>) {}
 
-    /// Lends this cell's router, and the routing table as it is now.
+    /// Lends this cell's router and the current routing table.
     fn with_router<R>(&self, f: impl FnOnce(&mut Router, &Table) -> R) -> R;
 
-    /// Lends the topology. A change of its table is published before this returns, so that
-    /// the next publish of every cell sees it.
+    /// Lends the topology. A change of its table is published before this returns, so that the next
+    /// publish of every cell sees it.
     fn with_topology<R>(&self, f: impl FnOnce(&mut Topology) -> R) -> R;
 
-    /// Hands records to the journal in this order, which it keeps; each is there after a crash or not. They
-    /// are taken in any case, as each has no more bytes than [`World::group_bytes_max`]: a disk that fails ends the
-    /// broker, and until then is never done.
+    /// Appends records to the journal in this order. After a crash each may be present or not. They
+    /// are always accepted, because none exceeds [`World::group_bytes_max`]; if the disk fails the
+    /// broker ends, without having reported them as durable.
     fn append(&self, records: Vec<NewRecord>) -> Appended;
 
-    /// Appends records as [`World::append`] does, but after a crash all of them are there or none. Together they have
-    /// no more bytes than [`World::group_bytes_max`].
+    /// Appends records as [`World::append`] does, but after a crash either all are present or none.
+    /// Together they must not exceed [`World::group_bytes_max`].
     fn append_group(&self, records: Vec<NewRecord>) -> Appended;
 
-    /// The number of the last record that anybody handed to the journal: whoever waits for all of them waits for it.
+    /// The number of the last record appended by any caller, to wait for all records so far.
     /// [`Lsn::NEVER`](crate::confirm::Lsn::NEVER) once the journal has refused one.
     fn appended(&self) -> Lsn;
 
-    /// Bytes that the payload of a record, or those of a group together, may have, each with [`RECORD_SLACK_BYTES`]
-    /// more.
+    /// The maximum size of a record's payload, or of all payloads in a group, counting
+    /// [`RECORD_SLACK_BYTES`] more for each.
     ///
     /// [`RECORD_SLACK_BYTES`]: crate::limits::RECORD_SLACK_BYTES
     fn group_bytes_max(&self) -> usize;
 
-    /// Takes in a queue; `None` where there are as many as there may be.
+    /// Registers a queue; `None` if the limit of queues is reached.
     fn add_queue(&self, queue: Queue) -> Option<QueueId>;
 
-    /// Gives a queue back for good.
+    /// Removes a queue for good and returns it.
     fn remove_queue(&self, id: QueueId) -> Option<Queue>;
 
-    /// Lends a queue, if it is there.
+    /// Lends a queue, if it exists.
     fn with_queue<R>(&self, id: QueueId, f: impl FnOnce(&mut Queue) -> R) -> Option<R>;
 
-    /// Lends several queues at once; `ids` rise. Those that are not there are `None`.
+    /// Lends several queues at once; `ids` must be ascending. Missing queues are `None`.
     fn with_queues<R>(&self, ids: &[QueueId], f: impl FnOnce(&mut [Option<&mut Queue>]) -> R) -> R;
 
-    /// Lends a connection's outbound half, if it is there, and sees to it that what is
-    /// unsent in it then gets written.
+    /// Lends a connection's outbound half, if it exists, and afterwards arranges for its unsent
+    /// output to be written.
     fn with_outbound<R>(&self, id: ConnectionId, f: impl FnOnce(&mut Outbound) -> R) -> Option<R>;
 
-    /// Asks for a call of [`queue_woken`](crate::broker::queue_woken) at this time.
+    /// Requests a call of [`queue_woken`](crate::broker::queue_woken) at this time.
     fn wake_queue_at(&self, id: QueueId, at: Time);
 
-    /// Bytes of memory that the waiting messages of a queue may keep before the rest goes to disk.
+    /// The bytes of waiting messages that a queue may keep in memory before the rest goes to disk.
     fn queue_memory_bytes(&self) -> usize {
         usize::MAX
     }
 
-    /// Carries out a request of a queue to the disk. The result is told later by
-    /// [`page_written`](crate::broker::page_written) or one of its siblings.
+    /// Carries out a queue's request to the disk. The result is reported later through
+    /// [`page_written`](crate::broker::page_written) or a similar verb.
     fn page(&self, _queue: QueueId, _work: PageWork) {}
 
-    /// Lets a publisher go on that waited for the room of a slow reader.
+    /// Resumes a publisher that waited for a slow reader.
     fn resume(&self, publisher: ConnectionId);
 
-    /// Lets a publisher go on that waited until a queue is shorter.
+    /// Resumes a publisher that waited for a queue to become shorter.
     fn unthrottle(&self, publisher: ConnectionId);
 
-    /// The reader of header blocks of this origin.
+    /// The header readers of all origins.
     fn header_readers(&self) -> HeaderReaders;
 
     /// The reader of header blocks of this origin.
