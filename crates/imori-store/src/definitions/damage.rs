@@ -1,10 +1,10 @@
-//! The tables of the definitions, and their damage in words.
+//! The tables of the definitions, and reports of their damage.
 
 use std::fmt;
 
 use crate::limits::REPORTED_RANGES_MAX;
 
-/// How many tables there are.
+/// The number of tables.
 pub(crate) const TABLES: usize = Table::ALL.len();
 
 /// A table of definitions.
@@ -46,31 +46,31 @@ impl Table {
 /// The damage of a definitions file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DefinitionsDamage {
-    /// Everything is lost, and why: the file is missing or unreadable.
+    /// The reason why everything is lost: the file is missing or unreadable.
     pub all: Option<String>,
-    /// Damaged pages, in the words of redb.
+    /// Damaged pages, as reported by redb.
     pub pages: Option<String>,
-    /// Rows whose value or key does not verify, by the stored key.
+    /// Rows with a value or key that does not verify, by the stored key.
     pub rows: Vec<(Table, Vec<u8>)>,
-    /// Number of rows that are missing without a trace.
+    /// The number of rows that are missing without a trace.
     pub missing: Vec<(Table, u64)>,
 }
 
 impl DefinitionsDamage {
-    /// Tells whether there is none.
+    /// Whether there is no damage.
     #[must_use]
     pub fn is_none(&self) -> bool {
         *self == DefinitionsDamage::default()
     }
 
-    /// Tells whether rows are lost; damaged pages alone may have held none.
+    /// Whether rows are lost. Damaged pages alone may have held none.
     #[must_use]
     pub fn has_lost_rows(&self) -> bool {
         self.all.is_some() || !self.rows.is_empty() || !self.missing.is_empty()
     }
 
-    /// Tells whether users, permissions or policies may be lost: their rows, vhosts that they name by number,
-    /// or the notes that would say so.
+    /// Whether users, permissions or policies may be lost: their rows, the vhosts that they refer
+    /// to by number, or the notes that would tell of the loss.
     #[must_use]
     pub fn has_lost_objects(&self) -> bool {
         let is_of_objects = |table: Table| matches!(table, Table::Objects | Table::Vhosts | Table::Meta);
@@ -122,7 +122,7 @@ mod tests {
         };
         let none = DefinitionsDamage::default;
         let max = REPORTED_RANGES_MAX;
-        // What is damaged; the first line of it, how many lines it has, and the last.
+        // The damage; the first line of its report, the number of lines, and the last line.
         for (damage, first, lines, last) in [
             (none(), "no damage in the definitions", 1, "no damage in the definitions"),
             (

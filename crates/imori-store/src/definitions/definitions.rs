@@ -1,8 +1,8 @@
-//! The store of definitions: vhosts, exchanges, queues and bindings as bytes, in a file of redb.
+//! The store of definitions: vhosts, exchanges, queues and bindings as bytes, in a redb file.
 //!
-//! The file is a checkpoint. A definition is a journal record first, and is applied here after its release.
-//! So the file may lag behind, by a known number that never falls, and never returns a byte that was not
-//! stored.
+//! The file is a checkpoint. A definition is a journal record first, and is applied here after its
+//! release. So the file may lag behind the journal, but it records by how much, never goes back,
+//! and never returns a byte that was not stored.
 
 use std::fmt;
 use std::io;
@@ -22,10 +22,10 @@ use crate::lsn::Lsn;
 use crate::seal::StoreId;
 use crate::settings::OnDamage;
 
-/// Name of a new file that is not complete yet.
+/// The name of a new file that is not complete yet.
 const NEW: &str = "definitions.redb.new";
 
-/// Name of the repaired copy, until the damaged file is set aside.
+/// The name of the repaired copy until the damaged file is set aside.
 const REPAIRED: &str = "definitions.redb.repaired";
 
 /// The expected content of a store that is opened.
@@ -40,9 +40,9 @@ pub enum PriorContent {
 /// The findings of an inspection, which changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefinitionsInspection {
-    /// The last journal number that is applied.
+    /// The last journal number that was applied.
     pub applied: Lsn,
-    /// Number of rows that verify, by table.
+    /// The number of rows that verify, by table.
     pub rows: Vec<(Table, usize)>,
     /// The rows of the queues.
     pub queues: Vec<Row>,
@@ -59,14 +59,14 @@ pub struct Definitions {
     damage: DefinitionsDamage,
 }
 
-/// The file, once it can be changed.
+/// The file, or its content until the file can be opened for writing.
 enum OpenState {
     Open(Database),
-    /// Rows read at an opening for which the disk had no space: redb writes when it opens a file.
+    /// Rows read when the disk was too full to open the file, which redb writes to.
     Seen(Vec<(Table, Vec<Row>)>),
 }
 
-/// Opens the file to change it.
+/// Opens the file for writing.
 type Opens = Box<dyn Fn() -> Result<Database, DefinitionsError> + Send>;
 
 impl fmt::Debug for Definitions {
@@ -78,7 +78,7 @@ impl fmt::Debug for Definitions {
 /// Inspects a file without changing it; `None` if there is no file.
 pub fn inspect<D: Disk>(disk: &D, store: StoreId) -> Result<Option<DefinitionsInspection>, DefinitionsError> {
     let names = disk.list()?;
-    // What a set-aside was cut off from is not lost.
+    // A file that was being set aside when the process ended is not lost.
     let name = [NAME, REPAIRED].into_iter().find(|name| names.iter().any(|there| there == name));
     let Some(name) = name else { return Ok(None) };
     let Content { head, tables, damage } = read_whole(disk, name, store)?;
@@ -88,8 +88,8 @@ pub fn inspect<D: Disk>(disk: &D, store: StoreId) -> Result<Option<DefinitionsIn
 }
 
 impl Definitions {
-    /// Opens the file, or creates it for a new store. A damaged file is set aside unchanged, if the settings
-    /// allow, and a copy of the rows that verify goes on.
+    /// Opens the file, or creates it for a new store. If the settings allow, a damaged file is set
+    /// aside unchanged and replaced by a copy of the rows that verify.
     pub fn open<D: Disk + Clone>(
         disk: &D,
         store: StoreId,
@@ -120,29 +120,29 @@ impl Definitions {
         let opens: Opens = Box::new(move || redb_on(of_file.open(NAME)?));
         let database = match opens() {
             Ok(database) => OpenState::Open(database),
-            // What it has is known, and nothing has to be changed yet.
+            // Its content is known, and nothing must be changed yet.
             Err(error) if error.is_out_of_space() && is_there && damage.is_none() => OpenState::Seen(tables),
             Err(error) => return Err(error),
         };
         if let OpenState::Open(database) = &database
             && (!is_there || !damage.is_none())
         {
-            // The rows that are gone are not counted any more.
+            // The header of the new copy does not count the lost rows.
             head = contained("reading it", || rows::head(&database.begin_read()?, store))?;
         }
         Ok(Definitions { database, opens, store, head, damage })
     }
 
-    /// Opens the file again after an error that [is a lack of space](DefinitionsError::is_out_of_space). A
-    /// started change is undone, as after the end of a process. Without space for that, the store stays as it
-    /// is.
+    /// Opens the file again after an error that [is a lack of
+    /// space](DefinitionsError::is_out_of_space). A started change is undone, as after the end of a
+    /// process. If there is still no space, the store stays read-only.
     ///
     /// # Errors
     ///
     /// As [`Definitions::open`].
     pub fn reopened(self) -> Result<Definitions, DefinitionsError> {
         let Definitions { database, opens, store, head, damage } = self;
-        // First, as two would change one file.
+        // Close it first, so that the file is never open twice.
         let before = match database {
             OpenState::Open(database) => {
                 contained("closing it", || {
@@ -165,7 +165,7 @@ impl Definitions {
         }
     }
 
-    /// Tells whether lost rows still await [`Definitions::repair`], from this opening or an earlier one.
+    /// Whether lost rows, from this opening or an earlier one, still await [`Definitions::repair`].
     ///
     /// # Errors
     ///
@@ -174,7 +174,7 @@ impl Definitions {
         Ok(self.all(Table::Meta)?.iter().any(|(key, _)| key == ROWS_LOST))
     }
 
-    /// Tells whether objects of operators are lost, since this opening or an earlier one, until
+    /// Whether objects of operators were lost at this opening or an earlier one, until
     /// [`Change::objects_recovered`] is applied.
     ///
     /// # Errors
@@ -184,7 +184,7 @@ impl Definitions {
         Ok(self.all(Table::Meta)?.iter().any(|(key, _)| key == OBJECTS_LOST))
     }
 
-    /// Applies these changes in place of lost rows; [`Definitions::lacks_rows`] is false afterwards.
+    /// Applies changes that replace lost rows; [`Definitions::lacks_rows`] is false afterwards.
     ///
     /// # Errors
     ///
@@ -194,19 +194,19 @@ impl Definitions {
         self.apply(self.applied(), &changes)
     }
 
-    /// The last journal number that is applied; 0 if none is.
+    /// The last journal number that was applied; 0 if none was.
     #[must_use]
     pub fn applied(&self) -> Lsn {
         self.head.applied
     }
 
-    /// The damage that was found at the opening.
+    /// The damage found at the opening.
     #[must_use]
     pub fn damage(&self) -> &DefinitionsDamage {
         &self.damage
     }
 
-    /// All rows of a table by rising key.
+    /// All rows of a table in ascending order of key.
     pub fn all(&self, table: Table) -> Result<Vec<Row>, DefinitionsError> {
         let database = match &self.database {
             OpenState::Open(database) => database,
@@ -226,8 +226,8 @@ impl Definitions {
 
     /// Applies these changes and the journal number `through` durably, all or none.
     ///
-    /// After an error the content of the device is unknown, so that every later call fails too. After a lack
-    /// of space the file can be [opened again](Definitions::reopened).
+    /// After an error the content on the device is unknown, so every later call fails too. After a
+    /// lack of space the file can be [opened again](Definitions::reopened).
     pub fn apply(&mut self, through: Lsn, changes: &[Change]) -> Result<(), DefinitionsError> {
         let OpenState::Open(database) = &self.database else {
             return Err(DefinitionsError::Disk(io::ErrorKind::StorageFull.into()));
@@ -252,17 +252,17 @@ impl Definitions {
     }
 }
 
-/// Begins a transaction that is durable when its commit returns, at the price of two syncs: pages first, then
-/// the root. So an existing root with pages that do not verify is damage, and redb never falls back to an
-/// older root.
+/// Begins a transaction that is durable when its commit returns, at the price of two syncs: first
+/// the pages, then the root. If pages below the root do not verify, that is damage: redb never
+/// falls back to an older root.
 fn begin(database: &Database) -> Result<WriteTransaction, DefinitionsError> {
     let mut transaction = database.begin_write()?;
-    // It commits in two phases, and keeps what redb otherwise has to read all pages for.
+    // Commits in two phases, and stores what redb otherwise reads all pages for when opening.
     transaction.set_quick_repair(true);
     Ok(transaction)
 }
 
-/// Removes incomplete files, and completes the setting aside of a damaged file.
+/// Removes incomplete files, and completes an interrupted set-aside of a damaged file.
 fn clear<D: Disk>(disk: &D) -> Result<(), DefinitionsError> {
     let names = disk.list()?;
     let has = |wanted: &str| names.iter().any(|name| name == wanted);
@@ -271,7 +271,7 @@ fn clear<D: Disk>(disk: &D) -> Result<(), DefinitionsError> {
     }
     match (has(NAME), has(REPAIRED)) {
         (true, true) => disk.remove(REPAIRED)?,
-        // The damaged one was moved away, which is done after the repaired one is whole.
+        // The damaged file is moved away only once the repaired one is complete.
         (false, true) => {
             disk.rename(REPAIRED, NAME)?;
             disk.sync_folder()?;
@@ -311,7 +311,8 @@ fn set_aside<D: Disk>(disk: &D, store: StoreId, content: &Content) -> Result<(),
     Ok(())
 }
 
-/// Reads the rows that verify; an unreadable file counts as empty, unless the settings refuse damage.
+/// Reads the rows that verify. An unreadable file counts as empty, unless the settings refuse
+/// damage.
 fn read_what_verifies<D: Disk>(
     disk: &D,
     name: &str,
@@ -326,7 +327,7 @@ fn read_what_verifies<D: Disk>(
     }
 }
 
-/// Reads a whole file and checks each page and each row. A failed check is damage.
+/// Reads a whole file and checks each page and each row. A failed check is damage, not an error.
 fn read_whole<D: Disk>(disk: &D, name: &str, store: StoreId) -> Result<Content, DefinitionsError> {
     if disk.open(name)?.size()? == 0 {
         return Err(DefinitionsError::Unreadable("it is empty".to_string()));
@@ -336,11 +337,12 @@ fn read_whole<D: Disk>(disk: &D, name: &str, store: StoreId) -> Result<Content, 
         let seen = SeenFile::new(file, DEFINITIONS_READS_MAX);
         contained("reading it", || {
             let mut builder = Builder::new();
-            // Without a cache each step is a read, so that pages in a circle are noticed.
+            // Without a cache each step is a read, so that a cycle of pages is noticed.
             let cache_bytes = if is_strict { DEFINITIONS_CACHE_BYTES } else { 0 };
             builder.set_cache_size(cache_bytes).set_check_integrity_on_open(is_strict);
-            // Closing it, redb writes to what it opened: where that is damaged it may panic, and if that is while a
-            // panic is under way already the process ends. So one that is not known to be well is left open.
+            // When redb closes a database, it writes to it. On a damaged file that may panic, and a
+            // second panic during unwinding aborts the process. So a database not known to be sound
+            // is leaked.
             let database = ManuallyDrop::new(builder.create_with_backend(seen)?);
             let content = rows::content(&database.begin_read()?, store)?;
             if is_strict {
@@ -366,7 +368,7 @@ fn redb_on<F: DiskFile>(file: F) -> Result<Database, DefinitionsError> {
     })
 }
 
-/// Turns a panic of redb, which a damaged file may cause, into an error. The panic is not printed.
+/// Turns a panic of redb, which a damaged file may cause, into an error without printing it.
 fn contained<T>(
     doing: &str,
     call: impl FnOnce() -> Result<T, DefinitionsError>,

@@ -1,4 +1,4 @@
-//! Why the definitions cannot be opened, in words.
+//! The errors of opening and changing the definitions.
 
 use std::fmt;
 use std::io;
@@ -7,10 +7,10 @@ use super::damage::DefinitionsDamage;
 use crate::disk;
 use crate::settings::OnDamage;
 
-/// Name of the file.
+/// The name of the file.
 pub const NAME: &str = "definitions.redb";
 
-/// Why the definitions cannot be opened.
+/// The reason why the definitions cannot be opened or changed.
 #[derive(Debug)]
 pub enum DefinitionsError {
     /// The disk returned an error; nothing is applied after it.
@@ -21,24 +21,24 @@ pub enum DefinitionsError {
     Version(u32),
     /// Nothing can be read from the file.
     Unreadable(String),
-    /// There is damage, and the settings refuse to open the file then.
+    /// The file is damaged, and the settings refuse to open it.
     Damaged(Box<DefinitionsDamage>),
 }
 
 impl DefinitionsError {
-    /// Tells whether only space is lacking, which can come back.
+    /// Whether the error is only a lack of space, which may come back.
     #[must_use]
     pub fn is_out_of_space(&self) -> bool {
         matches!(self, DefinitionsError::Disk(error) if disk::is_out_of_resources(error))
     }
 }
 
-/// A failed sync, for whatever reason: never a lack of space that comes back.
+/// A failed sync, which never counts as a mere lack of space, whatever its cause.
 #[derive(Debug)]
 pub(crate) struct SyncFailed(io::Error);
 
 impl SyncFailed {
-    /// Wraps the error for redb with the same message.
+    /// Wraps the error for redb, keeping its message.
     pub(crate) fn told(error: io::Error) -> io::Error {
         io::Error::other(SyncFailed(error))
     }

@@ -1,4 +1,5 @@
-//! The file below redb: a [`DiskFile`] that is changed in whole sectors, or one under inspection.
+//! The storage backend of redb: a [`DiskFile`] that is written in whole sectors, or one that is
+//! only inspected.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,13 +37,13 @@ impl<F: DiskFile> StorageBackend for ChangedFile<F> {
         self.0.set_len(len)
     }
 
-    /// Reports a failed sync as final: the unsynced content may be gone, even if space comes back.
+    /// Reports a failed sync as final: unsynced content may be gone, even if space comes back.
     fn sync_data(&self) -> io::Result<()> {
         self.0.sync_data().map_err(SyncFailed::told)
     }
 
-    /// Writes, and extends a write of the 320-byte file header to its whole sector. Redb writes all else in
-    /// pages, and a device writes a sector at once.
+    /// Writes data, and extends a write of the 320-byte file header to a whole sector, which a
+    /// device writes atomically. Redb writes everything else in pages.
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let (first, end) = (offset / SECTOR * SECTOR, (offset + data.len() as u64).next_multiple_of(SECTOR));
         if (first, end) == (offset, offset + data.len() as u64) {
@@ -58,10 +59,10 @@ impl<F: DiskFile> StorageBackend for ChangedFile<F> {
     }
 }
 
-/// A file that stays unchanged: writes of redb stay in memory and are seen by redb alone.
+/// A file that is not changed: redb's writes stay in memory, visible to redb only.
 pub(crate) struct SeenFile<F> {
     file: F,
-    /// Number of reads left: a cycle of pages comes to an end.
+    /// The number of reads left, so that a cycle of pages comes to an end.
     reads_left: AtomicU64,
     changed: Mutex<Changed>,
 }
@@ -79,13 +80,13 @@ impl<F> fmt::Debug for SeenFile<F> {
 }
 
 impl<F: DiskFile> SeenFile<F> {
-    /// An unchanged file that allows `reads_max` reads.
+    /// An unchanged view of `file` that allows `reads_max` reads.
     pub(crate) fn new(file: F, reads_max: u64) -> SeenFile<F> {
         SeenFile { file, reads_left: AtomicU64::new(reads_max), changed: Mutex::default() }
     }
 
     fn changed(&self) -> MutexGuard<'_, Changed> {
-        // A panic of redb leaves nothing half done here.
+        // A panic of redb leaves no half-done change here.
         self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -172,7 +173,7 @@ mod tests {
 
     const LEN: usize = 3 * SECTOR_BYTES;
 
-    /// A disk with a file of three sectors in which neighbouring bytes differ, and their content.
+    /// A disk with a file of three sectors in which neighbouring bytes differ, and its content.
     fn disk() -> (SimDisk, Vec<u8>) {
         let bytes: Vec<u8> = (0..LEN).map(|at| (at % 251) as u8).collect();
         let disk = SimDisk::default();
@@ -192,7 +193,7 @@ mod tests {
         all
     }
 
-    /// Where redb could write, and how much.
+    /// Offsets and lengths of writes that redb might do.
     const WRITES: [(usize, usize); 9] = [
         (0, SECTOR_BYTES),
         (0, 320),
@@ -218,7 +219,7 @@ mod tests {
                 look.read(from as u64, &mut part).expect("it is there");
                 assert!(part == expected[from..from + count], "{count} at {from} of {len} at {at}");
             }
-            // Another write to the same sector keeps what the first one made of it.
+            // A second write to the same sector keeps the effect of the first.
             look.write(at as u64, &[0xdd]).expect("it is memory");
             expected[at] = 0xdd;
             assert!(content(&look) == expected, "{len} bytes at {at}, and one more");

@@ -1,6 +1,6 @@
 //! The store of definitions: declared vhosts, exchanges, queues and bindings, as of a checkpoint.
 //!
-//! Rows of bytes in tables of `redb`, which are not interpreted.
+//! They are rows of bytes in tables of `redb`, which are not interpreted here.
 
 mod definitions;
 mod rows;

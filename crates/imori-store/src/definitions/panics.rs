@@ -1,17 +1,17 @@
-//! Panics of redb on a damaged file: caught, and kept from the panic hook of the process.
+//! Catches panics of redb on a damaged file, and hides them from the process's panic hook.
 //!
-//! A damaged file is an outcome that the caller reports in one line; a backtrace of a library is not.
+//! The caller reports a damaged file in one line; a library's backtrace would only confuse.
 
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::Once;
 
 thread_local! {
-    /// Calls of [`quietly`] that this thread is in.
+    /// The depth of nested [`quietly`] calls on this thread.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Calls `call`; `None` if it panics. The panic hook of the process hears nothing of that.
+/// Calls `call`; `None` if it panics. The process's panic hook is not called.
 pub(super) fn quietly<T>(call: impl FnOnce() -> T) -> Option<T> {
     silence_hook();
     DEPTH.with(|depth| depth.set(depth.get() + 1));
@@ -20,16 +20,16 @@ pub(super) fn quietly<T>(call: impl FnOnce() -> T) -> Option<T> {
     outcome.ok()
 }
 
-/// A panic hook, as the standard library keeps it.
+/// The type of a panic hook in the standard library.
 type Hook = Box<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>;
 
-/// Puts [`silencing`] before the hook of the process, once.
+/// Installs [`silencing`] in front of the process's panic hook, once.
 fn silence_hook() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| panic::set_hook(silencing(panic::take_hook())));
 }
 
-/// A hook that passes on all panics but those within [`quietly`].
+/// A hook that passes on all panics except those within [`quietly`].
 fn silencing(next: Hook) -> Hook {
     Box::new(move |panic| {
         if DEPTH.with(Cell::get) == 0 {
@@ -49,7 +49,7 @@ mod tests {
     fn a_caught_panic_is_told_to_nobody_and_any_other_is() {
         static HEARD: AtomicUsize = AtomicUsize::new(0);
         const REASON: &str = "a panic of this test";
-        // The one of the process first, as another test may put it there at any time.
+        // Install the real one first, because another test may do so at any time.
         silence_hook();
         let before = panic::take_hook();
         panic::set_hook(silencing(Box::new(move |panic| match panic.payload_as_str() {

@@ -1,7 +1,8 @@
-//! The rows in the tables of redb: each value behind a checksum of its table, its key and itself.
+//! The rows in redb's tables; each value is preceded by a checksum of its table, its key and
+//! itself.
 //!
-//! Redb has checksums of pages, and checks them only on demand. These travel with the value, so that no
-//! change below them, and no mistake with pages, is ever served.
+//! Redb's checksums cover pages and are verified only on demand. These travel with the value, so
+//! that no corruption below redb, and no mix-up of pages, is ever served.
 
 use bytes::Bytes;
 use redb::{ReadTransaction, ReadableTable as _, TableDefinition, TableError, WriteTransaction};
@@ -25,10 +26,10 @@ pub struct Change {
 /// A key and its value.
 pub type Row = (Vec<u8>, Vec<u8>);
 
-/// The version of the tables and their content, the values left out.
+/// The version of the tables and their layout, not counting the values.
 pub(crate) const VERSION: u32 = 1;
 
-/// The table of the file's own header; its checksums belong to no store.
+/// The table of the file's own header, with checksums that are independent of the store.
 const HEAD: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("head");
 const NOBODY: StoreId = StoreId([0; 16]);
 
@@ -37,14 +38,14 @@ const STORE_KEY: &[u8] = b"store";
 const APPLIED_KEY: &[u8] = b"applied";
 const ROWS_KEY: &[u8] = b"rows";
 
-/// Key in the table of notes: rows were lost and not replaced yet.
+/// A key in the notes table: rows were lost and have not been replaced yet.
 pub(crate) const ROWS_LOST: &[u8] = b"rows lost";
 
-/// Key in the table of notes: objects of operators were lost, and no operator has recovered them yet.
+/// A key in the notes table: objects of operators were lost and not recovered by an operator yet.
 pub(crate) const OBJECTS_LOST: &[u8] = b"objects lost";
 
 impl Change {
-    /// Takes the note away that objects of operators are lost; see [`Definitions::lacks_objects`].
+    /// Removes the note that objects of operators are lost; see [`Definitions::lacks_objects`].
     ///
     /// [`Definitions::lacks_objects`]: super::Definitions::lacks_objects
     #[must_use]
@@ -57,7 +58,7 @@ impl Change {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) applied: Lsn,
-    /// Number of rows in each table, so that missing ones are noticed.
+    /// The number of rows in each table, so that missing ones are noticed.
     pub(crate) rows: [u64; TABLES],
 }
 
@@ -82,7 +83,8 @@ impl Content {
         Content { damage: DefinitionsDamage { all: Some(why), ..Default::default() }, ..Content::default() }
     }
 
-    /// The changes that give an empty file this content, with notes that rows, and objects among them, were lost.
+    /// The changes that give an empty file this content, including notes about lost rows and
+    /// objects.
     pub(crate) fn changes(&self) -> Vec<Change> {
         let notes =
             [(ROWS_LOST, self.damage.has_lost_rows()), (OBJECTS_LOST, self.damage.has_lost_objects())];
@@ -120,7 +122,7 @@ pub(crate) fn content(transaction: &ReadTransaction, store: StoreId) -> Result<C
     Ok(content)
 }
 
-/// Reads the header of the file, without which nothing else can be believed.
+/// Reads the header, without which the rest of the file cannot be trusted.
 pub(crate) fn head(transaction: &ReadTransaction, store: StoreId) -> Result<Header, DefinitionsError> {
     let table = transaction.open_table(HEAD)?;
     let field = |key: &[u8]| {
@@ -148,7 +150,7 @@ pub(crate) fn head(transaction: &ReadTransaction, store: StoreId) -> Result<Head
 
 /// Reads a table: the rows that verify, and the keys of the others.
 ///
-/// Behind an unreadable page, rows are read from the other end.
+/// Rows behind an unreadable page are read from the other end.
 pub(crate) fn rows(
     transaction: &ReadTransaction,
     table: Table,
@@ -171,7 +173,8 @@ pub(crate) fn rows(
                     error => return Err(error),
                 },
             };
-            // Pages that lead back to where one was are as bad as none; from the other end, all is read.
+            // A cycle of pages is treated as an unreadable page. From the other end, everything was
+            // read.
             if !keys.insert(key.clone()) {
                 break is_backwards;
             }
@@ -188,7 +191,7 @@ pub(crate) fn rows(
     Ok((rows, damaged))
 }
 
-/// Applies the changes, counts the rows, and writes the header.
+/// Applies the changes, updates the row counts, and writes the header.
 pub(crate) fn write(
     transaction: &WriteTransaction,
     store: StoreId,
@@ -229,7 +232,7 @@ fn definition(table: Table) -> TableDefinition<'static, &'static [u8], &'static 
     TableDefinition::new(table.name())
 }
 
-/// A value behind its checksum.
+/// A value preceded by its checksum.
 fn sealed(store: StoreId, table: &str, key: &[u8], value: &[u8]) -> Vec<u8> {
     let sum = sum(store, table, key, value).to_le_bytes();
     [&sum, value].concat()
@@ -242,7 +245,7 @@ fn opened<'a>(store: StoreId, table: &str, key: &[u8], sealed: &'a [u8]) -> Opti
 }
 
 fn sum(store: StoreId, table: &str, key: &[u8], value: &[u8]) -> u32 {
-    // The lengths keep the end of a key from being the beginning of a value.
+    // The lengths keep the end of a key from being taken for the beginning of a value.
     let lens = [table.len() as u64, key.len() as u64].map(u64::to_le_bytes);
     Seal::new(store).sum(&[lens.as_flattened(), table.as_bytes(), key, value])
 }

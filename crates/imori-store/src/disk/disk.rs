@@ -1,6 +1,7 @@
-//! The operations that the store needs of a disk, and the real disk.
+//! The disk operations that the store needs, and their implementation on the real disk.
 //!
-//! Every access names its offset, nothing is buffered, and a name is durable only after `sync_folder`.
+//! Every access names its offset, nothing is buffered, and a name is durable only after
+//! `sync_folder`.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -27,7 +28,8 @@ pub trait Disk: Send + Sync + 'static {
     /// Opens a file to read and write it.
     fn open(&self, name: &str) -> io::Result<Self::File>;
 
-    /// Opens a file to read from the device or through the cache. A disk without a cache ignores the choice.
+    /// Opens a file for reading from the device or through the cache. A disk without a cache
+    /// ignores the choice.
     fn open_to_read(&self, name: &str, _from: ReadFrom) -> io::Result<Self::File> {
         self.open(name)
     }
@@ -39,7 +41,7 @@ pub trait Disk: Send + Sync + 'static {
         Ok(Bytes::from(bytes))
     }
 
-    /// Free bytes of the disk.
+    /// The number of free bytes on the disk.
     fn free_bytes(&self) -> io::Result<u64> {
         Ok(u64::MAX)
     }
@@ -53,28 +55,28 @@ pub trait Disk: Send + Sync + 'static {
     /// The names of all files, sorted.
     fn list(&self) -> io::Result<Vec<String>>;
 
-    /// Makes all changes of names durable: new, changed and removed ones.
+    /// Makes all creations, renames and removals of files durable.
     fn sync_folder(&self) -> io::Result<()>;
 }
 
-/// An open file; its calls may come from several threads.
+/// An open file, which may be used from several threads.
 pub trait DiskFile: Send + Sync + 'static {
-    /// Reads at `offset`, perhaps fewer bytes than `bytes` holds; 0 at the end.
+    /// Reads at `offset`, possibly fewer bytes than `bytes` holds; returns 0 at the end.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Writes at `offset`, perhaps not all, and returns the number of bytes.
+    /// Writes at `offset`, possibly only part of `bytes`; returns the number of bytes written.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
-    /// Returns when all written bytes are on the device (`fdatasync`).
+    /// Makes all written bytes durable on the device (`fdatasync`).
     fn sync_data(&self) -> io::Result<()>;
 
     /// The length in bytes.
     fn size(&self) -> io::Result<u64>;
 
-    /// Sets the length: cuts the file, or adds zeros.
+    /// Sets the length: truncates the file, or appends zeros.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
-    /// Punches a hole, which reads as zeros; false where the disk has no holes.
+    /// Punches a hole, which reads as zeros; false if the disk does not support holes.
     fn punch_holes(&self, _part: Range<u64>) -> io::Result<bool> {
         Ok(false)
     }
@@ -84,12 +86,13 @@ pub trait DiskFile: Send + Sync + 'static {
 #[derive(Debug, Clone)]
 pub struct RealDisk {
     folder: PathBuf,
-    /// The folder itself, opened once, so that it can be synced when the process has no descriptors left.
+    /// The opened folder itself, kept so that it can be synced when the process has no descriptors
+    /// left.
     handle: Arc<OnceLock<File>>,
 }
 
 impl RealDisk {
-    /// The files in `folder`, which exists.
+    /// The disk for the files in `folder`, which must exist.
     #[must_use]
     pub fn new(folder: PathBuf) -> RealDisk {
         RealDisk { folder, handle: Arc::default() }
@@ -100,7 +103,7 @@ impl Disk for RealDisk {
     type File = File;
 
     fn create(&self, name: &str) -> io::Result<File> {
-        // The data folder may be of an earlier build, or of an operator, and open to others.
+        // The folder may come from an earlier build or an operator, and be open to others.
         OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(self.folder.join(name))
     }
 
@@ -132,7 +135,7 @@ impl Disk for RealDisk {
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.folder)? {
-            // The store's own names are plain; what is not UTF-8 is none of them.
+            // The store's own names are ASCII, so any other name is not one of them.
             names.extend(entry?.file_name().into_string());
         }
         names.sort_unstable();
@@ -189,7 +192,7 @@ pub fn is_out_of_resources(error: &io::Error) -> bool {
         || descriptors.contains(&error.raw_os_error())
 }
 
-/// Writes all of `bytes`. A write of zero bytes is an error, an interrupted one is repeated.
+/// Writes all of `bytes`. Interrupted writes are repeated; a write of zero bytes is an error.
 pub(crate) fn write_all(file: &impl DiskFile, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write_at(bytes, offset) {
@@ -214,7 +217,7 @@ pub(crate) fn read_all(file: &impl DiskFile) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads until `bytes` is full or the file ends, and returns the number of bytes.
+/// Reads until `bytes` is full or the file ends; returns the number of bytes read.
 pub(crate) fn read_up_to(file: &impl DiskFile, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut at = 0;
     while let Some(rest) = bytes.get_mut(at..).filter(|rest| !rest.is_empty()) {

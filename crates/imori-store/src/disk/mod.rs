@@ -1,4 +1,5 @@
-//! The disk below this crate: the real one, a read-only view, and one in memory that fails on demand.
+//! The disk below this crate: the real one, a read-only view, and a simulated one that fails on
+//! demand.
 
 pub mod sim_disk;
 mod read_only_disk;

@@ -1,4 +1,4 @@
-//! A folder that can be read and not changed.
+//! A view of a folder that can only be read.
 
 use std::fs::File;
 use std::io;
@@ -9,14 +9,14 @@ use bytes::Bytes;
 use super::disk::{Disk, RealDisk};
 use super::whole_file::ReadFrom;
 
-/// The files of a folder, opened to be read.
+/// The files of a folder, opened read-only.
 #[derive(Debug, Clone)]
 pub struct ReadOnlyDisk {
     folder: PathBuf,
 }
 
 impl ReadOnlyDisk {
-    /// The files in `folder`, which exists.
+    /// The disk for the files in `folder`, which must exist.
     #[must_use]
     pub fn new(folder: PathBuf) -> ReadOnlyDisk {
         ReadOnlyDisk { folder }

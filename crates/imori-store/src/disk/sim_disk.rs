@@ -1,8 +1,10 @@
-//! A disk in memory, for tests and the simulator: unsynced content may be lost, in part, in any order.
+//! A disk in memory, for tests and the simulator: unsynced content may be lost, in part, in any
+//! order.
 //!
-//! Each sector of 512 bytes keeps every version since the last sync; a crash chooses one by the seed. Names
-//! are kept up to some operation since the last `sync_folder`. A fault hits the n-th call of a kind. A failed
-//! sync drops the dirty sectors, as Linux may.
+//! Each sector of 512 bytes keeps every version since the last sync; a crash picks one at random. A
+//! crash also keeps changes of names up to a random one since the last `sync_folder`. A fault hits
+//! the n-th call of a kind. A failed sync drops the dirty sectors, as Linux may do.
+//! the n-th call of a kind. As on Linux, a failed sync may drop the dirty sectors.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,10 +19,10 @@ use super::whole_file::ReadFrom;
 
 const SECTOR: usize = 512;
 
-/// Random numbers by SplitMix64.
+/// A random number generator, SplitMix64.
 #[derive(Debug, Clone)]
 pub struct Random(
-    /// The state: at first the seed.
+    /// The state; initially the seed.
     pub u64,
 );
 
@@ -40,14 +42,14 @@ impl Random {
     }
 }
 
-/// A kind of call.
+/// A kind of disk call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// Writes bytes.
+    /// A write of bytes.
     Write,
-    /// Syncs a file.
+    /// A sync of a file.
     Sync,
-    /// Syncs names.
+    /// A sync of the folder.
     SyncFolder,
 }
 
@@ -56,11 +58,11 @@ pub enum Call {
 pub enum DiskFault {
     /// The call fails with this errno.
     Error(i32),
-    /// The call writes about half, and says so.
+    /// The call writes about half of the bytes and returns their number.
     Short,
 }
 
-/// The device does not answer.
+/// The device does not respond.
 pub const EIO: i32 = 5;
 /// The disk is full.
 pub const ENOSPC: i32 = 28;
@@ -72,18 +74,18 @@ struct Inode {
     now: Arc<Vec<u8>>,
     durable: Arc<Vec<u8>>,
     dirty: Arc<BTreeMap<usize, Vec<Sector>>>,
-    /// Lengths set since the last sync; a crash keeps those up to one of them.
+    /// Lengths set since the last sync; a crash keeps them up to a random one.
     lens: Arc<Vec<usize>>,
-    /// A sync failed: `now` shows content that will never be durable.
+    /// Whether a sync has failed, so that `now` shows content that will never be durable.
     has_lost: bool,
 }
 
-/// The highest numbers that were promised to survive an event.
+/// The highest numbers that were promised to survive.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Promised {
-    /// The end of the process.
+    /// Promised to survive the end of the process.
     pub os: u64,
-    /// A power cut.
+    /// Promised to survive a power cut.
     pub disk: u64,
 }
 
@@ -93,7 +95,7 @@ enum NameChange {
     Unset(String),
 }
 
-/// The whole state of a disk, to which a crash can be applied.
+/// The complete state of a disk, to which a crash can be applied.
 #[derive(Debug, Clone, Default)]
 pub struct State {
     inodes: BTreeMap<usize, Inode>,
@@ -101,9 +103,9 @@ pub struct State {
     durable_names: BTreeMap<String, usize>,
     changes: Vec<Vec<NameChange>>,
     next_inode: usize,
-    /// The answer of `free_bytes`.
+    /// The result of `free_bytes`.
     pub(crate) free_bytes: u64,
-    /// The promises of the disk's owner so far.
+    /// The promises made so far by the owner of the disk.
     pub promised: Promised,
 }
 
@@ -112,7 +114,7 @@ struct Shared {
     state: State,
     snapshots: Option<Vec<State>>,
     fault: Option<(Call, usize, DiskFault)>,
-    /// A sync succeeds and does nothing.
+    /// Whether syncs succeed without doing anything.
     lies: bool,
     calls: usize,
     trace: Vec<(Call, usize, u64, usize)>,
@@ -131,7 +133,7 @@ pub struct SimFile {
 }
 
 impl State {
-    /// Applies a power cut, with the outcome chosen by `random`.
+    /// The state after a power cut with an outcome chosen by `random`.
     #[must_use]
     pub fn crash(&self, random: &mut Random) -> State {
         let next_inode = self.next_inode;
@@ -151,13 +153,13 @@ impl State {
         state
     }
 
-    /// Tells whether a sync failed, so that the cache shows content that will never be durable.
+    /// Whether a sync has failed, so that the cache shows content that will never be durable.
     #[must_use]
     pub fn has_lost(&self) -> bool {
         self.inodes.values().any(|inode| inode.has_lost)
     }
 
-    /// Damages a file as the medium might.
+    /// Corrupts a file as the medium might.
     pub fn damage(&mut self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
         let inode = self.inodes.get_mut(&self.names[name]).expect("the file is there");
         change(Arc::make_mut(&mut inode.now));
@@ -177,8 +179,8 @@ impl State {
     }
 }
 
-/// The content after a power cut: one version of each dirty sector, chosen independently, up to the last one
-/// that exists.
+/// The content after a power cut: for each dirty sector an independently chosen version, possibly
+/// the durable one.
 fn torn(inode: &Inode, random: &mut Random) -> Vec<u8> {
     let mut bytes = inode.durable.to_vec();
     if !inode.lens.is_empty() {
@@ -201,7 +203,7 @@ fn shown(inode: &Inode, from: ReadFrom) -> Cow<'_, [u8]> {
     }
 }
 
-/// The device's bytes with the last version of each dirty sector.
+/// The content on the device after the last version of each dirty sector is written back.
 fn written_back(inode: &Inode) -> Vec<u8> {
     let mut bytes = inode.durable.to_vec();
     inode.lens.iter().for_each(|len| bytes.resize(*len, 0));
@@ -239,7 +241,7 @@ impl SimDisk {
         self.lock().state.clone()
     }
 
-    /// Records the state after each later call that changes something.
+    /// Starts recording the state after each call that changes something.
     pub fn watch(&self) {
         self.lock().snapshots = Some(Vec::new());
     }
@@ -257,34 +259,34 @@ impl SimDisk {
         shared.snapshot();
     }
 
-    /// Sets the answer of `free_bytes`, from which nothing is subtracted.
+    /// Sets the result of `free_bytes`; writes do not reduce it.
     #[cfg(test)]
     pub(crate) fn set_free_bytes(&self, bytes: u64) {
         self.lock().state.free_bytes = bytes;
     }
 
-    /// Makes the `nth` later call of this kind fail, counted from 0.
+    /// Makes the `nth` next call of this kind fail, counted from 0.
     pub fn inject(&self, call: Call, nth: usize, fault: DiskFault) {
         self.lock().fault = Some((call, nth, fault));
     }
 
-    /// Makes later syncs of files succeed without effect, as bad devices do.
+    /// Makes later syncs of files succeed without effect, as on faulty devices.
     pub fn drop_syncs(&self) {
         self.lock().lies = true;
     }
 
-    /// Removes the fault that `inject` planned.
+    /// Removes the fault planned by `inject`.
     pub fn clear_faults(&self) {
         self.lock().fault = None;
     }
 
-    /// Every call so far: kind, number of the file, offset and length.
+    /// Every call so far: kind, file number, offset and length.
     #[must_use]
     pub fn trace(&self) -> Vec<(Call, usize, u64, usize)> {
         self.lock().trace.clone()
     }
 
-    /// Takes the calls since the last request.
+    /// Takes the calls recorded since the last `take_trace`.
     #[must_use]
     pub fn take_trace(&self) -> Vec<(Call, usize, u64, usize)> {
         std::mem::take(&mut self.lock().trace)
@@ -351,7 +353,7 @@ impl Disk for SimDisk {
         Ok(SimFile { from, ..self.open(name)? })
     }
 
-    /// Reads from the cache, or from the device after the cache was written back.
+    /// Reads from the cache, or from the device after the cache has been written back.
     fn read(&self, name: &str, from: ReadFrom, bytes_max: usize) -> io::Result<Bytes> {
         let shared = self.lock();
         let inode = shared.state.names.get(name).and_then(|inode| shared.state.inodes.get(inode));
@@ -448,7 +450,7 @@ impl DiskFile for SimFile {
     }
 
     fn punch_holes(&self, part: Range<u64>) -> io::Result<bool> {
-        // As Linux does where there is nothing to be given back.
+        // Linux does the same for an empty range.
         if part.is_empty() {
             return Err(io::ErrorKind::InvalidInput.into());
         }

@@ -1,7 +1,7 @@
-//! Reads a file past the page cache or through it.
+//! Reads files directly from the device or through the page cache.
 //!
-//! The page cache may show content that never reached the device: after a failed sync the kernel shows pages
-//! that it dropped. Unless that is excluded, the device is read.
+//! The page cache may show content that never reached the device: after a failed sync the kernel
+//! drops the dirty state of pages but still shows them. Unless that is excluded, read the device.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,17 +14,18 @@ use rustix::io::Errno;
 
 use crate::limits::{BLOCK_BYTES, READ_BYTES};
 
-/// The place to read bytes from.
+/// The source of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReadFrom {
     /// The device, whatever the page cache shows.
     #[default]
     Device,
-    /// The page cache, for callers who know that no write and no sync failed since the system started.
+    /// The page cache, if the caller knows that no write or sync has failed since the system
+    /// started.
     Cache,
 }
 
-/// Opens a file for reads of whole blocks into memory that begins at one.
+/// Opens a file for reads of whole blocks into block-aligned memory.
 pub(crate) fn open(path: &Path, from: ReadFrom) -> io::Result<File> {
     if from == ReadFrom::Cache {
         return File::open(path);
@@ -36,18 +37,18 @@ pub(crate) fn open(path: &Path, from: ReadFrom) -> io::Result<File> {
     }
 }
 
-/// Reads a file, or the first `bytes_max` of it.
+/// Reads a file, or its first `bytes_max` bytes.
 pub(crate) fn read(path: &Path, from: ReadFrom, bytes_max: usize) -> io::Result<Bytes> {
     read_aligned(&open(path, from)?, bytes_max)
 }
 
-/// Tells whether a file system refuses direct reads, at the opening or at a read.
+/// Whether the error means that the file system does not support direct reads.
 fn is_refusal(error: &io::Error) -> bool {
     let code = error.raw_os_error();
     [Errno::INVAL, Errno::NOTSUP].iter().any(|errno| code == Some(errno.raw_os_error()))
 }
 
-/// Opens a file after the page cache wrote its pages to the device and forgot them.
+/// Opens a file for buffered reads after flushing and dropping its pages from the page cache.
 fn open_uncached(path: &Path) -> io::Result<File> {
     let file = File::open(path)?;
     file.sync_data()?;
@@ -60,7 +61,7 @@ fn read_aligned(file: &File, bytes_max: usize) -> io::Result<Bytes> {
     read_with(len, |bytes, at| file.read_at(bytes, at))
 }
 
-/// Reads into block-aligned memory, as a direct read needs it, until `len` bytes or the end of the file.
+/// Reads up to `len` bytes into block-aligned memory, as direct reads require.
 pub(crate) fn read_with(
     len: usize,
     read_at: impl Fn(&mut [u8], u64) -> io::Result<usize>,
@@ -71,7 +72,7 @@ pub(crate) fn read_with(
     let aligned = bytes.get_mut(start..).and_then(|bytes| bytes.get_mut(..room));
     let aligned = aligned.ok_or(io::ErrorKind::OutOfMemory)?;
     let mut at = 0;
-    // A read that is no multiple of a block is the last.
+    // A read that is not a multiple of a block must be the last.
     while at < len && at.is_multiple_of(BLOCK_BYTES) {
         let end = room.min(at + READ_BYTES);
         match read_at(aligned.get_mut(at..end).unwrap_or_default(), at as u64) {

@@ -1,6 +1,6 @@
 //! The file `damage`: findings of damage in a store, until an operator acknowledges them.
 //!
-//! Text for people, a line for each finding. Only the existence of the file is ever decided on, so it needs
+//! It is text for people, one line per finding. Decisions depend only on its existence, so it needs
 //! no checksum and may be removed by hand.
 
 use std::fs::{self, File, OpenOptions};
@@ -10,16 +10,16 @@ use std::path::Path;
 
 use crate::limits::DAMAGE_NOTE_BYTES_MAX;
 
-/// Name of the file.
+/// The name of the file.
 pub const NAME: &str = "damage";
 
-/// Tells whether there is a note in this data folder.
+/// Whether this data folder has a note.
 #[must_use]
 pub fn is_there(folder: &Path) -> bool {
     folder.join(NAME).exists()
 }
 
-/// Reads the lines of the note; none if there is no note.
+/// Reads the lines of the note; empty if there is no note.
 ///
 /// # Errors
 ///
@@ -34,7 +34,7 @@ pub fn read(folder: &Path) -> io::Result<Vec<String>> {
     Ok(String::from_utf8_lossy(&bytes).lines().map(String::from).collect())
 }
 
-/// Adds new findings to the note, as far as there is room; durable on return.
+/// Adds new findings to the note, up to its maximum size; durable on return.
 ///
 /// # Errors
 ///
@@ -59,7 +59,7 @@ pub fn add(folder: &Path, findings: &[String]) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Removes the note on behalf of an operator, and returns its lines.
+/// Removes the note on an operator's behalf, and returns its lines.
 ///
 /// # Errors
 ///

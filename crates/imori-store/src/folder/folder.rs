@@ -1,7 +1,7 @@
 //! The data folder of a store.
 //!
-//! It holds `lock`, `store` (the store's id), `run` (how the last process ended), `damage` (findings that
-//! nobody acknowledged), `definitions.redb`, and the folders `journal/` and `segments/`.
+//! It holds `lock`, `store` (the store's id), `run` (how the last process ended), `damage`
+//! (unacknowledged findings), `definitions.redb`, and the folders `journal/` and `segments/`.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File};
@@ -27,10 +27,10 @@ pub const SEGMENTS: &str = "segments";
 /// The file in which the kernel identifies this boot.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// Mode bits that let others than the owner into a folder.
+/// The mode bits that give others access to a folder.
 const OTHERS: u32 = 0o077;
 
-/// Why a folder cannot be used as a store.
+/// The reason why a folder cannot be used as a store.
 #[derive(Debug)]
 pub enum FolderError {
     /// The operating system returned an error.
@@ -40,40 +40,41 @@ pub enum FolderError {
         /// The error.
         error: io::Error,
     },
-    /// Another process has the folder.
+    /// Another process uses the folder.
     Held {
         /// The folder.
         path: PathBuf,
         /// The id of that process, if known.
         process: Option<u32>,
     },
-    /// The folder does not say which store it holds.
+    /// The id of the store cannot be read.
     Identity {
         /// The folder.
         path: PathBuf,
         /// The cause.
         error: IdentityError,
     },
-    /// Files of a store exist, and its id is missing.
+    /// The folder has files of a store, but its id is missing.
     NoIdentity {
         /// The folder.
         path: PathBuf,
-        /// A file that exists.
+        /// One of those files.
         found: String,
     },
-    /// A folder of the store is missing, and the settings refuse to open the store then. Nothing was changed.
+    /// Folders of the store are missing, and the settings refuse to open it then. Nothing was
+    /// changed.
     Missing {
         /// The folder.
         path: PathBuf,
         /// The missing folders.
         names: Vec<&'static str>,
     },
-    /// There is no store.
+    /// The folder contains no store.
     Absent {
         /// The folder.
         path: PathBuf,
     },
-    /// The disk failed in this run, so that the run cannot end cleanly.
+    /// The disk has failed in this run, so that the run cannot be marked as ended cleanly.
     DiskFailed,
 }
 
@@ -131,7 +132,7 @@ impl std::error::Error for FolderError {
     }
 }
 
-/// The folder of a store, held by this process alone.
+/// The folder of a store, locked by this process.
 #[derive(Debug)]
 pub struct StoreFolder {
     path: PathBuf,
@@ -147,10 +148,10 @@ pub struct StoreFolder {
 }
 
 impl StoreFolder {
-    /// Takes the folder, creates it if necessary, and marks durably that it is in use.
+    /// Locks the folder, creates it if necessary, and marks durably that it is in use.
     ///
-    /// A process that ends without [`StoreFolder::end_clean`] counts as killed. Missing folders of an
-    /// existing store are created only if the settings allow to go on after damage.
+    /// A process that ends without [`StoreFolder::end_clean`] counts as killed. Missing folders of
+    /// an existing store are created only if the settings allow to continue after damage.
     pub fn open(path: &Path, on_damage: OnDamage) -> Result<StoreFolder, FolderError> {
         let disk = |error| FolderError::Disk { path: path.to_owned(), error };
         make(path).map_err(disk)?;
@@ -164,7 +165,7 @@ impl StoreFolder {
         } else if !missing.is_empty() && on_damage == OnDamage::Refuse {
             return Err(FolderError::Missing { path: path.to_owned(), names: missing });
         }
-        // Before the identity, so that a store that has one has had its folders.
+        // Create them before the identity, so that a store with an id has had its folders.
         for name in [JOURNAL, SEGMENTS] {
             make(&path.join(name)).map_err(disk)?;
         }
@@ -184,7 +185,7 @@ impl StoreFolder {
         };
         let mark = run_mark::begin(&root, boot).map_err(disk)?;
         let [journal, segments] = [JOURNAL, SEGMENTS].map(|name| RealDisk::new(path.join(name)));
-        // So that their folders are open from now on.
+        // This opens both folders, so that they can be synced without a new descriptor.
         journal.sync_folder().and_then(|()| segments.sync_folder()).map_err(disk)?;
         let (path, has_failed) = (path.to_owned(), AtomicBool::new(false));
         Ok(StoreFolder {
@@ -207,19 +208,19 @@ impl StoreFolder {
         &self.path
     }
 
-    /// The files in the folder itself, the definitions among them.
+    /// The disk for the files in the folder itself, such as the definitions.
     #[must_use]
     pub fn root(&self) -> RealDisk {
         RealDisk::new(self.path.clone())
     }
 
-    /// The files of the journal.
+    /// The disk for the journal files.
     #[must_use]
     pub fn journal(&self) -> RealDisk {
         self.journal.clone()
     }
 
-    /// The segments.
+    /// The disk for the segments.
     #[must_use]
     pub fn segments(&self) -> RealDisk {
         self.segments.clone()
@@ -231,25 +232,26 @@ impl StoreFolder {
         self.store
     }
 
-    /// How the process before this one ended.
+    /// The way in which the previous process ended.
     #[must_use]
     pub fn last_end(&self) -> LastEnd {
         self.last_end
     }
 
-    /// Folders that were missing at the opening; they are empty now.
+    /// Folders that were missing at the opening and have been created empty.
     #[must_use]
     pub fn missing(&self) -> &[&'static str] {
         &self.missing
     }
 
-    /// Tells whether others than the owner may read the folder, which deserves a warning.
+    /// Whether others than the owner may read the folder, which deserves a warning.
     #[must_use]
     pub fn is_open_to_others(&self) -> bool {
         self.is_open_to_others
     }
 
-    /// Marks durably that all is written, as the last step before the process gives the folder back.
+    /// Marks durably that everything is written. Must be the last step before the folder is
+    /// released.
     pub fn end_clean(&self) -> Result<(), FolderError> {
         if self.has_failed.load(Ordering::Acquire) {
             return Err(FolderError::DiskFailed);
@@ -258,22 +260,25 @@ impl StoreFolder {
         marked.map_err(|error| FolderError::Disk { path: self.path.clone(), error })
     }
 
-    /// Marks, as far as possible, that a write or a sync failed. The call may take as long as the disk does.
+    /// Marks, as far as possible, that a write or a sync failed. May take as long as the disk does.
     ///
     /// Safety must not depend on a mark that a failing disk has to store, and it does not:
     ///
-    /// - The page cache lives as long as the boot. In another boot only a clean mark is believed, and
-    ///   after this call no clean mark is written.
-    /// - In this boot the next process reads the mark through the same page cache, so that the write is
-    ///   enough. The sync only keeps the mark when the cache drops it.
-    /// - If the sector cannot be written, the mark is removed; a missing mark counts as a power loss.
-    /// - If that fails too, the file system refuses every change. The next process cannot take the
-    ///   folder before a new mount, which drops the cache. A file system that was only made writable
-    ///   again keeps the cache, and only there [`LastEnd::Killed`] follows a failed sync.
+    /// - The page cache lives as long as the boot. In another boot only a clean mark is believed,
+    ///   and after this call no clean mark is written.
+    /// - In this boot the next process reads the mark through the same page cache, so the write
+    ///   suffices. The sync only matters if the cache drops the mark.
+    /// - If the sector cannot be written, the mark is removed; a missing mark counts as a power
+    ///   loss.
+    /// - If that fails too, the file system refuses every change. The next process cannot lock the
+    ///   folder before a new mount, which drops the cache. Only a file system that was merely
+    ///   remounted writable keeps its cache, and only there [`LastEnd::Killed`] can follow a failed
+    ///   sync.
     ///
-    /// Therefore that end allows to read through the page cache, and never to trust the last writes. An
-    /// opening writes and syncs the last journal file and the ready ones again. A segment gets its name after
-    /// its sync. The definitions change their root after a sync of the pages below.
+    /// Therefore [`LastEnd::Killed`] permits reads through the page cache, but never trust in the
+    /// last writes: opening writes and syncs the last journal file and the ready ones again. A
+    /// segment gets its name only after its sync. The definitions change their root after a sync of
+    /// the pages below.
     pub fn disk_failed(&self) -> io::Result<()> {
         self.has_failed.store(true, Ordering::Release);
         let marked = self.mark.disk_failed();
@@ -284,22 +289,22 @@ impl StoreFolder {
     }
 }
 
-/// A folder under inspection: unchanged, and held by no other process.
+/// A folder under inspection: not changed, and locked against other processes.
 #[derive(Debug)]
 pub struct FolderInspection {
     /// The id of the store.
     pub store: StoreId,
-    /// How the last process ended.
+    /// The way in which the last process ended.
     pub last_end: LastEnd,
-    /// Folders of the store that are missing.
+    /// The missing folders of the store.
     pub missing: Vec<&'static str>,
-    /// Others than the owner may read the folder.
+    /// Whether others than the owner may read the folder.
     pub is_open_to_others: bool,
     _lock: Option<FolderLock>,
 }
 
 impl FolderInspection {
-    /// Keeps other processes out of the folder and reads its id.
+    /// Locks the folder against other processes and reads its id.
     pub fn open(path: &Path) -> Result<FolderInspection, FolderError> {
         let disk = |error| FolderError::Disk { path: path.to_owned(), error };
         if !path.is_dir() {
@@ -315,14 +320,14 @@ impl FolderInspection {
     }
 }
 
-/// The id of a folder, which must exist if there are files of a store.
+/// The id of a folder, which must exist if the folder has files of a store.
 fn identity_in(path: &Path) -> Result<Option<StoreId>, FolderError> {
     let identity = identity::read(&ReadOnlyDisk::new(path.to_owned()));
     let identity = identity.map_err(|error| FolderError::Identity { path: path.to_owned(), error })?;
     if identity.is_some() {
         return Ok(identity);
     }
-    // A new number would make what is there that of a stranger.
+    // With a new id, existing files would look like those of another store.
     match leftover(path).map_err(|error| FolderError::Disk { path: path.to_owned(), error })? {
         Some(found) => Err(FolderError::NoIdentity { path: path.to_owned(), found }),
         None => Ok(None),
@@ -344,12 +349,12 @@ fn leftover(path: &Path) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-/// The folders of a store that are not there.
+/// The folders of a store that do not exist.
 fn missing(path: &Path) -> Vec<&'static str> {
     [JOURNAL, SEGMENTS].into_iter().filter(|name| !path.join(name).is_dir()).collect()
 }
 
-/// Creates a folder for its owner alone, and its parents; their names are durable.
+/// Creates a folder for its owner only, and its parents, with durable names.
 fn make(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -374,7 +379,7 @@ fn boot() -> Option<BootId> {
     boot_id(&fs::read_to_string(BOOT_ID).ok()?)
 }
 
-/// Reads a number such as `6b0f1d0c-5f0e-4f3a-9d3b-0d7a5c2f1e11`.
+/// Parses a UUID such as `6b0f1d0c-5f0e-4f3a-9d3b-0d7a5c2f1e11`.
 fn boot_id(text: &str) -> Option<BootId> {
     let digits: String = text.trim().chars().filter(|char| *char != '-').collect();
     let number =

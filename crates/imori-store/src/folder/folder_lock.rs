@@ -1,4 +1,5 @@
-//! One process at a time has a store: a lock that ends with the process, however it ends.
+//! The lock that gives a store to one process at a time, and ends with the process, however it
+//! ends.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
@@ -8,7 +9,7 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-/// Name of the lock file, which stays when nobody holds the lock.
+/// The name of the lock file, which stays when the lock is released.
 pub(crate) const NAME: &str = "lock";
 
 /// The lock of a folder, held until this value is dropped.
@@ -17,7 +18,7 @@ pub(crate) struct FolderLock {
     file: File,
 }
 
-/// Why the lock cannot be taken.
+/// The reason why the lock cannot be taken.
 #[derive(Debug)]
 pub(crate) enum LockError {
     Disk(io::Error),
@@ -26,7 +27,7 @@ pub(crate) enum LockError {
 }
 
 impl FolderLock {
-    /// Takes the lock of an existing folder and writes the id of this process into it.
+    /// Locks an existing folder and writes the id of this process into the lock file.
     pub(crate) fn take(folder: &Path) -> Result<FolderLock, LockError> {
         let path = folder.join(NAME);
         let options =
@@ -39,8 +40,8 @@ impl FolderLock {
         Ok(FolderLock { file })
     }
 
-    /// Takes the lock without changing anything; `None` if there is no lock file, so that no process can hold
-    /// it.
+    /// Locks the folder without changing anything; `None` if there is no lock file, so that no
+    /// process can hold it.
     pub(crate) fn take_to_inspect(folder: &Path) -> Result<Option<FolderLock>, LockError> {
         let path = folder.join(NAME);
         match open(OpenOptions::new().read(true).clone(), &path) {
@@ -53,12 +54,13 @@ impl FolderLock {
 
 impl Drop for FolderLock {
     fn drop(&mut self) {
-        // A process that is being started may still have this file, and would keep the lock with it.
+        // A child process being started may have inherited the file, and would otherwise keep the
+        // lock.
         let _ = self.file.unlock();
     }
 }
 
-/// Opens the lock file itself: behind a symbolic link there may be a file that is not the broker's to change.
+/// Opens the lock file without following a symbolic link, which could lead to a foreign file.
 fn open(mut options: OpenOptions, path: &Path) -> io::Result<File> {
     let opened = options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(path);
     opened.map_err(|error| match error.raw_os_error() {

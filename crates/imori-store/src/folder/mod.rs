@@ -1,4 +1,4 @@
-//! The data folder: its id, its lock, the end of the last process, and the damage that was found.
+//! The data folder: its id, its lock, the end of the last process, and reported damage.
 
 mod folder;
 mod folder_lock;

@@ -1,4 +1,4 @@
-//! Small files that are replaced whole: a crash leaves the old one or the new one.
+//! Small files that are replaced as a whole: a crash leaves the old content or the new.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use crate::limits::SECTOR_BYTES;
 /// Replaces the content of the file `name` durably, and returns the file.
 pub(crate) fn replace<D: Disk>(disk: &D, name: &str, content: &[u8; SECTOR_BYTES]) -> io::Result<D::File> {
     let new = format!("{name}.new");
-    // One that was never whole is left from an earlier end.
+    // An incomplete file is left from an interrupted replacement.
     if disk.list()?.contains(&new) {
         disk.remove(&new)?;
     }

@@ -1,8 +1,9 @@
 //! The file `run`: how the last process with this store ended.
 //!
-//! The mark answers whether the page cache may be trusted. After a kill it may, for the kernel still writes
-//! it. After a power loss there is no cache. After a failed sync it may not: the kernel dropped the pages and
-//! shows them still. [`RunMark::disk_failed`] and `folder.rs` say why safety does not depend on this file.
+//! The mark tells whether the page cache may be trusted. After a kill it may: the kernel still
+//! writes it back. After a power loss there is no cache. After a failed sync it may not: the kernel
+//! dropped the pages' dirty state but still shows them. [`RunMark::disk_failed`] and `folder.rs`
+//! explain why safety does not depend on this file.
 
 use std::fmt;
 use std::io;
@@ -11,23 +12,23 @@ use super::replace;
 use crate::disk::{self, Disk, DiskFile};
 use crate::limits::SECTOR_BYTES;
 
-/// Name of the file.
+/// The name of the file.
 pub const NAME: &str = "run";
 
 const MAGIC: [u8; 8] = *b"imorirun";
 const VERSION: u32 = 1;
 const USED_BYTES: usize = 36;
 
-/// How the last process that had the store ended.
+/// The way in which the last process with the store ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LastEnd {
-    /// No process before: the store is new.
+    /// There was none: the store is new.
     First,
-    /// Cleanly, after all was written.
+    /// Cleanly, after everything was written.
     Clean,
-    /// Killed, while the operating system went on and the disk was well.
+    /// Killed, while the operating system continued and the disk was fine.
     Killed,
-    /// With the operating system, or in an unknown way.
+    /// Together with the operating system, or in an unknown way.
     PowerLost,
     /// After a failed write or sync: files may show content that the device does not hold.
     DiskFailed,
@@ -64,7 +65,7 @@ pub struct RunMark<F> {
     boot: Option<BootId>,
 }
 
-/// Reads how the last process ended, seen from this boot.
+/// Reads how the last process ended, as seen from this boot.
 pub fn read<D: Disk>(disk: &D, boot: Option<BootId>) -> io::Result<LastEnd> {
     let Some(bytes) = replace::content(disk, NAME)? else { return Ok(LastEnd::PowerLost) };
     Ok(match decode(&bytes) {
@@ -75,9 +76,9 @@ pub fn read<D: Disk>(disk: &D, boot: Option<BootId>) -> io::Result<LastEnd> {
     })
 }
 
-/// Marks durably that a process has the store.
+/// Marks durably that a process uses the store.
 ///
-/// A failed disk of this boot stays marked meanwhile. The page cache is still the same one, and a kill now
+/// A disk failure in this boot stays marked meanwhile: the page cache is still the same, and a kill
 /// would otherwise leave a mark that trusts it.
 pub fn begin<D: Disk>(disk: &D, boot: Option<BootId>) -> io::Result<RunMark<D::File>> {
     let before = replace::content(disk, NAME)?.as_deref().and_then(decode);
@@ -93,7 +94,7 @@ pub fn begin<D: Disk>(disk: &D, boot: Option<BootId>) -> io::Result<RunMark<D::F
 }
 
 impl<F: DiskFile> RunMark<F> {
-    /// Marks, durably, that all is written and nobody has the store.
+    /// Marks durably that everything is written and the store is no longer in use.
     pub fn end_clean(&self) -> io::Result<()> {
         overwrite(&self.file, &encode(Word::Clean, self.boot))
     }
@@ -104,8 +105,8 @@ impl<F: DiskFile> RunMark<F> {
     }
 }
 
-/// Overwrites the existing sector, which needs no name and no space: a store on a full disk can be opened. A
-/// crash leaves the old mark, the new one, or an unreadable one.
+/// Overwrites the existing sector, which needs no new name and no space, so that a store on a full
+/// disk can be opened. A crash leaves the old mark, the new one, or an unreadable one.
 fn overwrite(file: &impl DiskFile, content: &[u8; SECTOR_BYTES]) -> io::Result<()> {
     disk::write_all(file, content, 0)?;
     file.sync_data()
@@ -123,7 +124,7 @@ fn encode(word: Word, boot: Option<BootId>) -> [u8; SECTOR_BYTES] {
     sector
 }
 
-/// A mark that does not verify, or that a later release wrote, says nothing.
+/// Decodes a mark; `None` if it does not verify or was written by a later release.
 fn decode(bytes: &[u8]) -> Option<(Word, Option<BootId>)> {
     let (covered, rest) = bytes.split_at_checked(USED_BYTES - 4)?;
     if u32::from_le_bytes(*rest.first_chunk()?) != crc32c::crc32c(covered) {
@@ -176,7 +177,7 @@ mod tests {
             ("begin-elsewhere clean", LastEnd::Clean),
             ("begin failed", LastEnd::DiskFailed),
             ("begin clean begin", LastEnd::Killed),
-            // Killed in the run after the failure: the page cache is still the one that lied.
+            // Killed in the run after the failure: the untrustworthy page cache is still the same.
             ("begin failed begin", LastEnd::DiskFailed),
             ("begin failed begin begin", LastEnd::DiskFailed),
             ("begin failed begin clean", LastEnd::Clean),

@@ -1,7 +1,7 @@
 //! Lives of definitions on the simulated disk, with a crash after every call that changes it.
 //!
-//! The ledger knows what each number of the journal stands for. After any crash, also one while opening,
-//! the definitions are as of a number that was applied, not before the last that was promised.
+//! The ledger knows the content as of each journal number. After any crash, even while opening, the
+//! definitions must be as of a number that was applied, and not before the last one promised.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::disk::sim_disk::{Call, DiskFault, EIO, ENOSPC, Random, SimDisk, State
 const STORE: StoreId = StoreId([5; 16]);
 const APPLIES: usize = 36;
 const LIVES: usize = 3;
-/// Ways in which each state is left by a crash.
+/// The number of random crashes tried for each state.
 const CRASHES: usize = 3;
 
 type Rows = BTreeMap<(Table, Vec<u8>), Vec<u8>>;
@@ -30,7 +30,7 @@ impl Ledger {
         Ledger { by_number: BTreeMap::from([(0, Rows::new())]), ..Ledger::default() }
     }
 
-    /// Changes that follow from the seed; it knows what they will have made.
+    /// Makes random changes, and notes their expected effect.
     fn changes(&mut self, random: &mut Random) -> (Lsn, Vec<Change>) {
         let changes: Vec<Change> = (0..random.below(5)).map(|_| self.change(random)).collect();
         for Change { table, key, value } in &changes {
@@ -91,7 +91,7 @@ impl Run {
         Run { random: Random(seed), ledger: Ledger::new(), points: 0 }
     }
 
-    /// Lives one after the other, each ended by a crash; the error says what a crash left that may not be.
+    /// Runs consecutive lives, each ended by a crash; the error describes an illegal outcome.
     fn run(mut self, has_lies: bool) -> Result<usize, String> {
         let mut state = State::default();
         for _ in 0..LIVES {
@@ -108,7 +108,7 @@ impl Run {
                 disk.promise(|promised| promised.disk = number.0);
                 self.crash_everywhere(&disk)?;
             }
-            // Both ways: it is closed, or the process is gone.
+            // Either way: a clean close, or the end of the process.
             match self.random.below(2) {
                 0 => drop(definitions),
                 _ => std::mem::forget(definitions),
@@ -126,7 +126,7 @@ impl Run {
                 let left = SimDisk::new(state.crash(&mut self.random));
                 left.watch();
                 self.check(&left, state.promised.disk)?;
-                // A crash while opening what a crash left.
+                // A crash while opening the result of a crash.
                 let states = left.take_snapshots();
                 if let Some(again) = states.get(self.random.below(states.len() * 4)) {
                     let again = SimDisk::new(again.crash(&mut self.random));
@@ -199,7 +199,7 @@ fn after_an_error_nothing_reaches_the_disk() {
             let calls = disk.trace().len();
             drop(definitions);
             assert_eq!(disk.trace().len(), calls, "{call:?} {nth}: it writes when it is closed");
-            // As the next process finds it: in this boot, and in the next.
+            // As the next process finds it, in this boot and in the next.
             run.check(&SimDisk::new(disk.state()), disk.state().promised.disk)
                 .expect("nothing that was promised is lost");
             for _ in 0..20 {
@@ -210,7 +210,7 @@ fn after_an_error_nothing_reaches_the_disk() {
     }
 }
 
-/// Definitions with enough rows that there are several levels of pages, closed.
+/// Definitions with enough rows for several levels of pages, closed.
 fn sample(is_closed: bool) -> (SimDisk, Rows) {
     let disk = SimDisk::default();
     let mut definitions = open(&disk).expect("the disk is well");
@@ -231,7 +231,7 @@ fn sample(is_closed: bool) -> (SimDisk, Rows) {
     (SimDisk::new(disk.state().crash(&mut Random(1))), rows)
 }
 
-/// A damaged file serves no wrong byte, and reports all that is missing.
+/// Checks that a damaged file never yields a wrong byte, and reports everything that is missing.
 fn check_damaged(state: &State, expected: &Rows, what: &str) -> &'static str {
     let disk = SimDisk::new(state.clone());
     let looked = inspect(&disk, STORE);
@@ -337,7 +337,7 @@ fn no_damage_is_served() {
 fn setting_a_damaged_file_aside_can_be_cut_off_anywhere() {
     let (disk, expected) = sample(true);
     let mut hurt = disk.state();
-    // In the keys wherever they stand: rows are lost, and the pages around them are whole.
+    // Damage in the keys themselves: rows are lost, but the pages around them verify.
     hurt.damage(NAME, |bytes| {
         for at in 0..bytes.len() {
             if bytes[at..].starts_with(b"queue-00123") {
@@ -360,7 +360,7 @@ fn setting_a_damaged_file_aside_can_be_cut_off_anywhere() {
     assert!(points > 20, "{points} crashes");
 }
 
-/// Finds writes, and syncs, that find no space, at any place of an apply.
+/// Runs an apply in which the nth write or sync finds no space, then applies again.
 fn applied_in_the_end(call: Call, nth: usize) -> Result<bool, DefinitionsError> {
     let (disk, mut expected) = sample(true);
     let mut definitions = open(&disk)?;
@@ -386,7 +386,7 @@ fn applied_in_the_end(call: Call, nth: usize) -> Result<bool, DefinitionsError> 
 fn what_a_full_disk_does_not_take_is_applied_once_there_is_space() {
     let full = (0..64).filter(|nth| applied_in_the_end(Call::Write, *nth).expect("there is space again"));
     assert!(full.count() > 3, "there are several writes");
-    // What a sync was to make durable may be gone, whatever it lacked.
+    // After a failed sync the content may be gone, so it never counts as a mere lack of space.
     assert!(!applied_in_the_end(Call::Sync, 0).expect_err("it is no lack of space").is_out_of_space());
 }
 
@@ -476,7 +476,7 @@ fn that_objects_were_lost_is_known_until_an_operator_recovers_them() {
         assert!(definitions.lacks_objects().expect("it is whole"), "start {start}");
         definitions.repair(Vec::new()).expect("the disk is well");
     }
-    // A copy without the file lacks them too, and so does one that loses it again.
+    // A copy without the file lacks them too, and so does a store that loses the file again.
     let disk = lose_all(&disk);
     let mut definitions = open(&disk).expect("it is set aside");
     assert!(definitions.lacks_objects().expect("it is whole"));
@@ -548,13 +548,13 @@ fn rows_that_a_file_counts_and_does_not_have_are_gone_without_a_trace() {
         value: Some(vec![number; 9].into()),
     };
     definitions.apply(Lsn(7), &[row(1), row(2), row(3)]).expect("the disk is well");
-    // It believes that it has five more.
+    // Pretend that five more rows existed.
     definitions.head.rows = [0, 0, 7, 0, 0, 0];
     definitions.apply(Lsn(8), &[row(4)]).expect("the disk is well");
     drop(definitions);
     let look = inspect(&disk, STORE).expect("it opens").expect("it is there");
     assert_eq!((look.damage.missing, look.damage.rows), (vec![(Table::Queues, 4)], Vec::new()));
-    // They are told of once: what goes on knows how many it has.
+    // The loss is reported once: afterwards the row count is right again.
     let again = open(&disk).expect("it is mended");
     assert_eq!(again.damage().missing, [(Table::Queues, 4)]);
     assert_eq!(again.head.rows[2], 4);
@@ -572,7 +572,7 @@ fn a_file_that_cannot_be_written_for_another_reason_is_not_opened() {
     let seen = open(&disk).expect("nothing has to be changed yet");
     disk.inject(Call::Write, 0, DiskFault::Error(EIO));
     assert!(seen.reopened().is_err(), "the disk is not well");
-    // Where there is no file there is nothing to be seen.
+    // Without a file there is nothing to read instead.
     let disk = SimDisk::default();
     disk.inject(Call::Write, 0, DiskFault::Error(ENOSPC));
     assert!(Definitions::open(&disk, STORE, PriorContent::Nothing, OnDamage::Refuse).is_err());

@@ -3,7 +3,7 @@ use std::process::{Command, Stdio};
 
 use super::*;
 
-/// A place for a folder of this test, where there is none.
+/// A path for a folder of this test; nothing exists there.
 fn place(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("imori-folder-{}-{name}", std::process::id()));
     let _ = fs::remove_dir_all(&path);
@@ -74,7 +74,7 @@ fn a_folder_that_others_may_enter_is_told() {
     let _ = fs::remove_dir_all(path);
 }
 
-/// Says in the environment of a process that it is to hold this folder until its input ends.
+/// The environment variable that makes a process hold this folder until its input ends.
 const HOLDS: &str = "IMORI_STORE_HOLDS";
 
 #[test]
@@ -104,7 +104,7 @@ fn who_has_the_folder_is_told_and_a_kill_gives_it_back() {
     let _ = fs::remove_dir_all(path);
 }
 
-/// The process that is killed.
+/// The process that is killed by the test above.
 #[test]
 fn holds_a_folder() {
     let Some(path) = std::env::var_os(HOLDS) else { return };
@@ -188,7 +188,7 @@ fn a_file_that_cannot_be_read_is_not_taken_for_one_that_is_not_there() {
         let path = place(&format!("unreadable-{name}"));
         drop(opened(&path));
         fs::remove_file(path.join(name)).expect("it is there");
-        // It leads to itself.
+        // It links to itself.
         std::os::unix::fs::symlink(name, path.join(name)).expect("the folder is ours");
         let told = FolderInspection::open(&path).expect_err("it is refused").to_string();
         assert!(told.contains(expected), "{name}: {told}");
