@@ -4,7 +4,6 @@
 //! Each sector of 512 bytes keeps every version since the last sync; a crash picks one at random. A
 //! crash also keeps changes of names up to a random one since the last `sync_folder`. A fault hits
 //! the n-th call of a kind. A failed sync drops the dirty sectors, as Linux may do.
-//! the n-th call of a kind. As on Linux, a failed sync may drop the dirty sectors.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
 //! The threads of a journal: one commits, one keeps files ready.
 //!
-//! The committer takes everything queued, writes it by one call, syncs once and releases it. There is no
-//! timer: records that arrive meanwhile are the next batch. After a failed write or sync nothing is ever
-//! released again, and that file is not synced again; the listener ends the process. A disk without space for
-//! a new file is no failure: the committer waits for one.
+//! The committer takes everything queued, writes it in one call, syncs once and releases it. There
+//! is no timer: records that arrive meanwhile form the next batch. After a failed write or sync
+//! nothing is ever released again and the file is not synced again; the listener ends the process.
+//! A disk without space for a new file is not a failure: the committer waits for space.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -25,9 +25,9 @@ use crate::lsn::{Lsn, LsnRange};
 use crate::planted::Fault;
 use crate::records::RecordType;
 
-/// Receives the fate of records. The store's threads call it, so it must not block.
+/// Receives the progress of records. The store's threads call it, so it must not block.
 pub trait Listener: Send + Sync + 'static {
-    /// The write of all records up to `through` returned: they survive the end of this process.
+    /// All records up to `through` have been written: they survive the end of this process.
     fn written(&self, through: Lsn);
 
     /// All records up to `through` are durable.
@@ -40,12 +40,12 @@ pub trait Listener: Send + Sync + 'static {
     fn poisoned(&self, cause: &io::Error);
 }
 
-/// Size and duration of one committed batch.
+/// The size and duration of one committed batch.
 #[derive(Debug, Clone, Copy)]
 pub struct Commit {
-    /// Number of records in the batch.
+    /// The number of records.
     pub records: usize,
-    /// Bytes of those records.
+    /// The bytes of the records.
     pub bytes: usize,
     /// Duration of the write.
     pub write: Duration,
@@ -79,18 +79,18 @@ struct State<F> {
     pool: Pool<F>,
     live_files: usize,
     oldest_sealed: Option<Lsn>,
-    /// Bytes left in the active file.
+    /// The bytes left in the active file.
     room: usize,
-    /// The committer waits for `work`, and nobody has woken it yet.
+    /// Whether the committer waits for `work` and has not been woken yet.
     is_waiting: bool,
     is_ending: bool,
-    /// The last batch is committed, and no further file is needed.
+    /// Whether the last batch is committed, so that no further file is needed.
     is_committed: bool,
     is_poisoned: bool,
 }
 
 impl<D: Disk> Committer<D> {
-    /// Starts the threads of a journal, `journal` and `journal-pool`.
+    /// Starts the journal's threads, `journal` and `journal-pool`.
     pub fn start(disk: D, opened: Opened<D::File>, listener: Box<dyn Listener>) -> io::Result<Committer<D>> {
         let Opened { intake, journal, pool, recovered } = opened;
         let released = recovered.next.0.saturating_sub(1);
@@ -138,7 +138,7 @@ impl<D: Disk> Committer<D> {
         self.shared.append(Admitted::each(records, self.shared.file_bytes)?)
     }
 
-    /// Queues an atomic group: after a crash all of its records are there or none.
+    /// Queues an atomic group: after a crash all of its records are present or none.
     pub fn append_group<R>(&self, records: R) -> Result<LsnRange, AppendError>
     where
         R: AsRef<[NewRecord]> + IntoIterator<Item = NewRecord>,
@@ -155,8 +155,8 @@ impl<D: Disk> Committer<D> {
         self.append([record]).map(|range| range.last)
     }
 
-    /// Bytes of records that are not released yet. The journal refuses no record for want of room: its owner
-    /// stops publishers while this number is above a mark.
+    /// The bytes of records that are not released yet. The journal never refuses a record for lack
+    /// of room: its owner must stop publishers while this number is above a mark.
     #[must_use]
     pub fn queued_bytes(&self) -> usize {
         self.shared.queued_bytes.load(Ordering::Relaxed)
@@ -168,26 +168,27 @@ impl<D: Disk> Committer<D> {
         self.shared.lock().intake.next_lsn()
     }
 
-    /// Returns the last durable record: this one and all before it are on disk.
+    /// The last durable record; all records before it are durable too.
     #[must_use]
     pub fn released_through(&self) -> Lsn {
         Lsn(self.shared.released.load(Ordering::Acquire))
     }
 
-    /// When the write or sync under way began, if there is one; the watch for stalls asks.
+    /// The start of the current write or sync, if any, for detecting stalls.
     #[must_use]
     pub fn flush_since(&self) -> Option<Instant> {
         *self.shared.flush_since.lock().expect("nothing panics while it holds this")
     }
 
-    /// Tells whether a file could not be created for want of space.
+    /// Whether a file could not be created for lack of space.
     #[must_use]
     pub fn is_out_of_space(&self) -> bool {
         self.shared.is_stalled.load(Ordering::Relaxed)
     }
 
-    /// Measures free space, and creates files again if that failed before and there is space now. When the
-    /// watermark turns high, less than one file should be queued: the file behind it is reserved for settles.
+    /// Measures the free space, and resumes creating files if that failed before and there is space
+    /// now. When the watermark turns high, less than one file should be queued: the file behind it
+    /// is reserved for settles.
     pub fn check_space(&self, space: &mut Space) -> io::Result<Watermark> {
         let free_bytes = self.shared.disk.free_bytes()?;
         let mut state = self.shared.lock();
@@ -199,13 +200,14 @@ impl<D: Disk> Committer<D> {
             self.shared.note_stall(&state);
         }
         state.pool.retry_urgently();
-        // What is ready beyond the reserve may go now.
+        // The pool may now give up ready files beyond the reserve.
         self.shared.room.notify_one();
         Ok(watermark)
     }
 
-    /// Bytes of records that move messages, as dead letters do, that may be appended now. The rest of the
-    /// disk stays reserved for settles and for the checkpoint, which stands behind all that is queued.
+    /// The bytes of records that move messages, such as dead letters, which may be appended now.
+    /// The rest of the disk stays reserved for settles and for the checkpoint, which is queued
+    /// behind all else.
     pub fn room_for_moves(&self) -> io::Result<usize> {
         let free_bytes = self.shared.disk.free_bytes()?;
         let (ready, room) = {
@@ -215,8 +217,8 @@ impl<D: Disk> Committer<D> {
         Ok(room_for_moves(self.shared.file_bytes, (ready, free_bytes), room, self.queued_bytes()))
     }
 
-    /// Bytes of records that may still be appended to the files that are there, behind all that is queued. What is left
-    /// of the disk beside them is not counted.
+    /// The bytes of records that still fit into existing files, behind everything queued. Free
+    /// space on the disk is not counted.
     #[must_use]
     pub fn room_for_settles(&self) -> usize {
         let (ready, room) = {
@@ -226,14 +228,14 @@ impl<D: Disk> Committer<D> {
         (room + ready).saturating_sub(self.queued_bytes())
     }
 
-    /// Number of files that hold a needed record, the active file included.
+    /// The number of files that hold a needed record, including the active file.
     #[must_use]
     pub fn live_files(&self) -> usize {
         self.shared.lock().live_files
     }
 
-    /// The highest number in the oldest sealed file, which nobody writes to any more. A checkpoint with a
-    /// floor above this number frees that file.
+    /// The highest number in the oldest sealed file, that is, one no longer written to. A
+    /// checkpoint with a floor above this number frees that file.
     #[must_use]
     pub fn oldest_sealed(&self) -> Option<Lsn> {
         self.shared.lock().oldest_sealed
@@ -241,7 +243,8 @@ impl<D: Disk> Committer<D> {
 }
 
 impl<F: DiskFile> State<F> {
-    /// Copies the figures that other threads ask for: the journal itself belongs to the committer's thread.
+    /// Copies the figures that other threads ask for, because the journal belongs to the
+    /// committer's thread.
     fn note(&mut self, journal: &Journal<F>) {
         (self.live_files, self.oldest_sealed) = (journal.live_files(), journal.oldest_sealed());
         self.room = journal.room();
@@ -249,7 +252,7 @@ impl<F: DiskFile> State<F> {
 }
 
 impl<D: Disk> Committer<D> {
-    /// Commits all queued records, unless there is no space for them, and ends the threads. Records that are
+    /// Commits all queued records, unless there is no space for them, and ends the threads. Records
     /// appended later are never released.
     pub fn finish(&self) {
         self.shared.lock().is_ending = true;
@@ -257,7 +260,7 @@ impl<D: Disk> Committer<D> {
         self.shared.room.notify_all();
         let threads = std::mem::take(&mut *self.threads.lock().expect("nothing panics while it holds them"));
         for thread in threads {
-            // A thread that panicked has nothing left to say.
+            // The result of a panicked thread is of no use here.
             let _ = thread.join();
         }
     }
@@ -280,7 +283,7 @@ impl<D: Disk> Shared<D> {
         R: AsRef<[NewRecord]> + IntoIterator<Item = NewRecord>,
     {
         let bytes = admitted.bytes();
-        // Before they can be released, or the sum would pass below zero.
+        // Count before appending: a release in between would make the sum underflow.
         self.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
         let mut state = self.lock();
         let appended = state.intake.append(admitted);
@@ -323,7 +326,8 @@ impl<D: Disk> Shared<D> {
                 let is_hopeless = state.is_ending && state.pool.is_hopeless();
                 let has_rolled = journal.roll_for(&mut state.intake, &mut state.pool);
                 if !has_rolled {
-                    // None is being made perhaps, for want of space that this one may have.
+                    // The pool may have stopped making files for lack of space, which a smaller
+                    // request may find.
                     self.room.notify_one();
                 }
                 state.note(journal);
@@ -408,7 +412,8 @@ impl<D: Disk> Shared<D> {
                 continue;
             };
             drop(guard);
-            // At the end whoever waits for it would wait for a whole file that nobody needs.
+            // Once everything is committed, do not delay the end by filling a file that is not
+            // needed.
             let is_wanted = || !self.lock().is_committed;
             let made = match job.run(&self.disk, &is_wanted) {
                 Ok(made) => made,
@@ -455,17 +460,17 @@ pub(crate) fn commit<F: DiskFile>(
     Ok(())
 }
 
-/// Computes [`Committer::room_for_moves`] from the ready files, free space, the `room` of the active file and
-/// the bytes queued before the move.
+/// Computes [`Committer::room_for_moves`] from the ready files, free space, the `room` in the
+/// active file and the bytes queued ahead.
 fn room_for_moves(file_bytes: usize, (ready, free_bytes): (usize, u64), room: usize, queued: usize) -> usize {
     let more_files = free_bytes / file_bytes as u64;
     let may_begin = ready >= SHORT_FILES_MAX || ready as u64 + more_files >= MOVE_FILES_MIN;
-    // The last file is not theirs.
+    // The last file is reserved.
     let may_go_on = ready > 0 || more_files >= MOVE_FILES_MIN - 1;
     let here = if may_go_on { room.saturating_sub(queued) } else { 0 };
     let next = (file_bytes - BLOCK_BYTES).saturating_sub(queued.saturating_sub(room));
     let bytes = if may_begin { here.max(next) } else { here };
-    // What fills batches up.
+    // Subtract the padding of batches.
     bytes.saturating_sub(2 * BLOCK_BYTES)
 }
 

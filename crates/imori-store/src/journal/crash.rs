@@ -1,8 +1,9 @@
-//! Random lives of a journal on the simulated disk, with a crash after every call that changes the disk.
+//! Random lives of a journal on the simulated disk, with a crash after every call that changes the
+//! disk.
 //!
-//! A ledger knows which records were appended and promised. After each crash, also one during an opening:
-//! nothing promised is lost, nothing else appears, no byte is changed. Numbers rise, groups are whole, no
-//! damage is reported. Each planted fault has to be caught.
+//! A ledger records which records were appended and promised. After each crash, even during an
+//! opening: nothing promised is lost, nothing else appears, no byte is changed, numbers rise,
+//! groups are whole, and no damage is reported. Each planted fault has to be caught.
 
 use std::collections::BTreeMap;
 
@@ -85,7 +86,7 @@ impl Ledger {
         }
     }
 
-    /// Forgets records that were lost: none of them may come back.
+    /// Forgets lost records: none of them may reappear.
     fn adopt(&mut self, recovered: &Recovered) {
         self.appended = recovered.records.iter().map(|record| (record.lsn.0, record.clone())).collect();
         let appended = &self.appended;
@@ -102,7 +103,8 @@ struct Life {
     job: Option<Job<SimFile>>,
 }
 
-/// Where to read after a kill: the cache holds all that was written, unless the disk failed.
+/// The source to read from after a kill: the cache holds everything written, unless the disk
+/// failed.
 fn trusted(left: &State) -> ReadFrom {
     if left.has_lost() { ReadFrom::Device } else { ReadFrom::Cache }
 }
@@ -111,12 +113,12 @@ struct Run {
     random: Random,
     ledger: Ledger,
     points: u64,
-    /// A state of the last step that changed the disk: a process is killed at any of its calls.
+    /// A state during the last step that changed the disk, as a kill at one of its calls leaves it.
     left: Option<State>,
 }
 
 impl Run {
-    /// Runs lives one after the other, each ended by a crash; returns how many crashes were checked.
+    /// Runs consecutive lives, each ended by a crash; returns the number of crashes checked.
     fn run(seed: u64, fault: Option<Fault>) -> Result<u64, String> {
         let mut run = Run { random: Random(seed), ledger: Ledger::default(), points: 0, left: None };
         let mut settings = settings(fault);
@@ -142,7 +144,7 @@ impl Run {
                     break;
                 }
             }
-            // After a kill the cache is as it was, and what it alone holds has to become durable.
+            // After a kill the cache is intact, and what only it holds has to become durable.
             let left = run.left.take().unwrap_or_else(|| life.disk.state());
             (state, settings.read_from) = match run.random.below(2) {
                 0 => (left.clone(), trusted(&left)),
@@ -165,7 +167,7 @@ impl Run {
                 let recovered = recovery::recover(&left, &after_a_cut).map_err(|error| error.to_string())?;
                 self.ledger.check(&recovered, state.promised.disk)?;
             }
-            // A disk that failed keeps no more than what it synced, and the cache shows more than that.
+            // A failed disk keeps only what was synced, although the cache shows more.
             let promised = if state.has_lost() { state.promised.disk } else { state.promised.os };
             self.points += 1;
             let read_from = trusted(&state);
@@ -227,7 +229,7 @@ impl Run {
     }
 }
 
-/// `None` when the disk failed, which is allowed; the violation when a property broke.
+/// `None` if the disk failed, which is allowed; the violation if a property was broken.
 type End = Option<String>;
 
 impl Life {
@@ -253,7 +255,7 @@ impl Life {
         Ok(true)
     }
 
-    /// Begins a job of the pool, or completes the one under way.
+    /// Starts a job of the pool, or completes the current one.
     fn work(&mut self) -> Result<bool, End> {
         let Some(job) = self.job.take() else {
             self.job = self.pool.next_job();

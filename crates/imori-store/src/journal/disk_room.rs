@@ -1,4 +1,4 @@
-//! Measures whether a disk has room for a journal with given settings, beside its segments.
+//! Measures whether a disk has room for a journal of given settings, besides its segments.
 
 use std::io;
 
@@ -6,22 +6,22 @@ use crate::disk::{Disk, DiskFile};
 use crate::limits::{READY_FILES, SPACE_HIGH_FILES};
 use crate::records::journal_file;
 
-/// Journal files beyond the live ones: one more while the oldest is freed, the ready ones, and the space
-/// without which publishers are stopped.
+/// Journal files needed besides the live ones: one while the oldest is being freed, the ready ones,
+/// and the free space below which publishers are stopped.
 const FILES_BESIDE: u64 = 1 + READY_FILES as u64 + SPACE_HIGH_FILES;
 
 /// The bytes that a journal needs of a disk, and the bytes available to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskRoom {
-    /// Bytes of all journal files, and the reserve left to others.
+    /// The bytes of all journal files, plus the reserve left to others.
     pub needed_bytes: u64,
-    /// Bytes that are free or belong to the journal already.
+    /// The bytes that are free or already belong to the journal.
     pub available_bytes: u64,
 }
 
 impl DiskRoom {
-    /// Measures the disk of a journal with at most `files_max` live files of `file_bytes` each, which leaves
-    /// `reserve_bytes` to others.
+    /// Measures the disk for a journal of at most `files_max` live files with `file_bytes` each,
+    /// leaving `reserve_bytes` to others.
     ///
     /// # Errors
     ///
@@ -43,13 +43,13 @@ impl DiskRoom {
         Ok(DiskRoom { needed_bytes, available_bytes })
     }
 
-    /// Tells whether the disk has room for the journal.
+    /// Whether the disk has room for the journal.
     #[must_use]
     pub fn is_enough(&self) -> bool {
         self.available_bytes >= self.needed_bytes
     }
 
-    /// The largest size of a journal file, in bytes, for which the disk would have room.
+    /// The largest journal file size, in bytes, for which the disk would have room.
     #[must_use]
     pub fn file_bytes_max(&self, files_max: u64, reserve_bytes: u64) -> u64 {
         self.available_bytes.saturating_sub(reserve_bytes) / files_max.saturating_add(FILES_BESIDE)
@@ -68,7 +68,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("imori-room-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("there is a folder for temporary files");
         let disk = RealDisk::new(folder.clone());
-        // Without space of their own: others use the disk too.
+        // Sparse files, because the disk is shared.
         for (name, len) in [
             ("journal-0000000001", TIB),
             ("journal-0000000002", 2 * TIB),

@@ -13,7 +13,7 @@ use crate::limits::READY_FILES;
 const EMFILE: i32 = 24;
 const ENOENT: i32 = 2;
 
-/// A disk that refuses to create or remove files with these error codes.
+/// A disk that fails to create or remove files with these error codes.
 #[derive(Clone)]
 struct FullDisk {
     disk: SimDisk,
@@ -57,7 +57,7 @@ impl Disk for FullDisk {
     }
 }
 
-/// Makes the first file of a pool: false for want of space, or the code of another error.
+/// Creates the first file of a pool: false for lack of space, or the code of another error.
 fn first(disk: &FullDisk) -> Result<bool, Option<i32>> {
     let job = Pool::new(settings(None), 1, 1).next_job().expect("there is none yet");
     let made = job.run(disk, &|| true).map_err(|error| error.raw_os_error())?;
@@ -72,7 +72,7 @@ fn a_file_that_cannot_be_made_for_want_of_something_is_waited_for_and_else_is_a_
         (None, Some(EIO), None, Err(Some(EIO))),
         (Some(EMFILE), None, None, Ok(false)),
         (Some(EIO), None, None, Err(Some(EIO))),
-        // What is not there need not be taken away, and what stays there is not forgotten.
+        // A missing file need not be removed, but one that cannot be removed is a failure.
         (Some(EMFILE), None, Some(ENOENT), Ok(false)),
         (None, Some(ENOSPC), Some(ENOENT), Ok(false)),
         (None, Some(ENOSPC), Some(EIO), Err(Some(EIO))),
@@ -113,7 +113,7 @@ fn what_is_freed_is_made_ready_while_there_is_no_space_and_publishers_wait_for_t
     assert!(!pool.has_ready());
     pool.next_job().expect("none is ready");
     pool.done(JobOutcome::NoSpace);
-    // What was in use is free by and by, and made ready without space.
+    // Used files become free one by one, and are made ready without new space.
     for ready in 1..=READY_FILES {
         assert!(pool.is_stalled(), "{} are ready", ready - 1);
         pool.free(used.pop().expect("it was in use"));

@@ -1,9 +1,9 @@
-//! The queue of appended records that no batch has taken yet. Numbers are given here; nothing is encoded or
-//! checked.
+//! The queue of appended records that are not in a batch yet. It assigns their numbers, but neither
+//! encodes nor checks them.
 //!
-//! The intake refuses nothing because it is long: a record that arrived has to go somewhere. The owner
-//! watches `queued_bytes` and stops publishers above a mark. Settles and checkpoints, which free space, go
-//! on.
+//! The intake never refuses a record because it is full: a received record has to go somewhere. The
+//! owner watches `queued_bytes` and stops publishers above a mark. Settles and checkpoints, which
+//! free space, continue.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::lsn::{Lsn, LsnRange};
 use crate::records::batch;
 use crate::records::record::{self, FLAG_IN_GROUP, Record, RecordType};
 
-/// A record that has no number yet.
+/// A record without a number yet.
 #[derive(Debug, Clone)]
 pub struct NewRecord {
     /// The kind of the record.
@@ -24,16 +24,16 @@ pub struct NewRecord {
     pub payload: Bytes,
 }
 
-/// Why records are refused.
+/// The reason why records are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AppendError {
     /// No record was given.
     Nothing,
     /// The records are larger than a journal file.
     TooLarge {
-        /// Bytes that they would take.
+        /// The bytes they would take.
         bytes: usize,
-        /// Bytes that a file has room for.
+        /// The bytes that a file has room for.
         bytes_max: usize,
     },
     /// A write or sync failed; this journal never promises anything again.
@@ -56,7 +56,7 @@ impl fmt::Display for AppendError {
 
 impl std::error::Error for AppendError {}
 
-/// Records whose size was checked before any lock was taken: each fits into a file.
+/// Records that fit into a file; their size was checked without holding a lock.
 #[derive(Debug)]
 pub struct Admitted<R> {
     records: R,
@@ -73,7 +73,7 @@ impl<R: AsRef<[NewRecord]> + IntoIterator<Item = NewRecord>> Admitted<R> {
         Ok(Admitted { records, is_group: false, bytes })
     }
 
-    /// An atomic group: after a crash all of its records are there or none.
+    /// An atomic group: after a crash all of its records are present or none.
     pub fn group(records: R, file_bytes: usize) -> Result<Admitted<R>, AppendError> {
         let inner: usize = records.as_ref().iter().map(encoded_bytes).sum();
         let ends = if inner > 0 { 2 * record::encoded_bytes(0) } else { 0 };
@@ -81,14 +81,14 @@ impl<R: AsRef<[NewRecord]> + IntoIterator<Item = NewRecord>> Admitted<R> {
         Ok(Admitted { records, is_group: true, bytes: inner + ends })
     }
 
-    /// Encoded bytes of the records.
+    /// The encoded size of the records.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 }
 
-/// A waiting record, and the first number it accounts for: a pad stands for a range of lost numbers.
+/// A waiting record, and the first number it accounts for: a pad covers a range of lost numbers.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) first: Lsn,
@@ -104,12 +104,12 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// An empty intake whose next record gets this number.
+    /// An empty intake that gives the next record this number.
     pub(crate) fn new(next: Lsn) -> Intake {
         Intake { next, entries: VecDeque::new(), is_poisoned: false }
     }
 
-    /// Appends records and returns their numbers, those of a group's begin and end included.
+    /// Appends records and returns their numbers, including those of a group's begin and end.
     pub fn append<R>(&mut self, admitted: Admitted<R>) -> Result<LsnRange, AppendError>
     where
         R: AsRef<[NewRecord]> + IntoIterator<Item = NewRecord>,
@@ -137,13 +137,13 @@ impl Intake {
         self.next
     }
 
-    /// Refuses every record from now on, and drops the waiting ones.
+    /// Refuses all records from now on, and drops the waiting ones.
     pub fn poison(&mut self) {
         self.is_poisoned = true;
         self.entries.clear();
     }
 
-    /// Hands all waiting records over in exchange for an empty queue.
+    /// Swaps all waiting records for an empty queue.
     pub(crate) fn hand_over(&mut self, empty: &mut VecDeque<Entry>) {
         debug_assert!(empty.is_empty(), "what was handed over before is taken first");
         std::mem::swap(&mut self.entries, empty);

@@ -1,9 +1,10 @@
-//! The committing side of the journal, without threads: batches out, releases once they are synced.
+//! The committing side of the journal, without threads: produces batches, and releases them when
+//! synced.
 //!
 //! ```text
 //! intake -> staged -> take_batch -> taken -> batch_written -> written -> batch_synced -> released
 //! ```
-//! One batch is under way at a time, so that a crash leaves at most one unsynced.
+//! Only one batch is under way at a time, so that a crash leaves at most one unsynced.
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,7 +22,7 @@ use crate::records::record::{self, Record, RecordType};
 use crate::seal::Seal;
 use crate::settings::Settings;
 
-/// The outcome of a synced batch.
+/// The result of syncing a batch.
 #[derive(Debug)]
 pub struct Released<F> {
     /// All records up to this one are durable.
@@ -30,7 +31,7 @@ pub struct Released<F> {
     pub freed: Vec<JournalFile<F>>,
 }
 
-/// Records that one write stores and one sync makes durable.
+/// Records that are stored by one write and made durable by one sync.
 #[derive(Debug)]
 pub struct Batch<F> {
     file: Arc<F>,
@@ -38,12 +39,12 @@ pub struct Batch<F> {
     lsns: LsnRange,
     record_count: usize,
     record_bytes: usize,
-    /// The bytes to write: the records, and before the first batch of a file its header.
+    /// The bytes to write: the records, preceded by the file header in the first batch of a file.
     bytes: Vec<u8>,
     seal: Seal,
 }
 
-/// The state of one shard's journal.
+/// The state of the journal's committing side.
 #[derive(Debug)]
 pub struct Journal<F> {
     settings: Settings,
@@ -52,9 +53,9 @@ pub struct Journal<F> {
     /// Live files, oldest first; the last one is the active file.
     live: VecDeque<Live<F>>,
     has_active: bool,
-    /// True until recovered records are written again: no file can be freed before that.
+    /// Whether recovered records are still being rewritten: until then no file can be freed.
     is_opening: bool,
-    /// The buffer of the last batch, reused by the next.
+    /// The buffer of the last batch, to be reused.
     buffer: Vec<u8>,
 }
 
@@ -86,20 +87,20 @@ impl<F: DiskFile> Journal<F> {
         Journal { settings, staged, under_way, live, has_active: false, is_opening: true, buffer }
     }
 
-    /// Stages all appended records, unless staged ones are left from before.
+    /// Stages all appended records, unless some are still staged.
     pub fn stage(&mut self, intake: &mut Intake) {
         if self.staged.is_empty() {
             intake.hand_over(&mut self.staged);
         }
     }
 
-    /// Rolls as [`Journal::roll`] does. If no file is available, newly appended records are staged too: a
-    /// checkpoint among them may get one.
+    /// Rolls as [`Journal::roll`] does. If no file is available, newly appended records are staged
+    /// too: a checkpoint among them may justify one.
     pub fn roll_for(&mut self, intake: &mut Intake, pool: &mut Pool<F>) -> bool {
         self.roll(pool) || self.stage_more(intake) && self.roll(pool)
     }
 
-    /// Stages newly appended records behind those that are left; tells whether there were any.
+    /// Stages newly appended records behind the present ones; returns whether there were any.
     fn stage_more(&mut self, intake: &mut Intake) -> bool {
         let mut more = VecDeque::new();
         intake.hand_over(&mut more);
@@ -108,18 +109,18 @@ impl<F: DiskFile> Journal<F> {
         has_more
     }
 
-    /// Stages a recovered record; `first` is below its own number where the numbers between are lost.
+    /// Stages a recovered record; `first` is below its own number if the numbers between are lost.
     pub(crate) fn stage_again(&mut self, first: Lsn, record: Record) {
         self.staged.push_back(Entry { first, record });
     }
 
-    /// Tells whether a staged record waits to be written.
+    /// Whether staged records wait to be written.
     #[must_use]
     pub fn has_staged(&self) -> bool {
         !self.staged.is_empty()
     }
 
-    /// Tells whether the active file has no room for the next record.
+    /// Whether the active file has no room for the next record.
     #[must_use]
     pub fn needs_file(&self) -> bool {
         self.has_staged() && self.fit(self.room(), 0).0 == 0
@@ -176,14 +177,14 @@ impl<F: DiskFile> Journal<F> {
         Some(Batch { file, at, lsns, record_count: count, record_bytes, bytes, seal })
     }
 
-    /// Notes that the batch under way is written, which frees no file.
+    /// Notes that the current batch has been written. This frees no file.
     pub fn batch_written(&mut self) {
         if let UnderWay::Taken(flight) = self.under_way {
             self.under_way = UnderWay::Written(flight);
         }
     }
 
-    /// Releases the batch under way after its sync; `None` if no batch was written.
+    /// Releases the current batch after its sync; `None` if no batch was written.
     pub fn batch_synced(&mut self) -> Option<Released<F>> {
         let UnderWay::Written(flight) = self.under_way else { return None };
         self.under_way = UnderWay::Nothing;
@@ -191,15 +192,15 @@ impl<F: DiskFile> Journal<F> {
         Some(Released { through: flight.last, freed })
     }
 
-    /// Takes back the buffer of a batch, for the next.
+    /// Takes back the buffer of a batch, to reuse it.
     pub fn recycle(&mut self, batch: Batch<F>) {
         self.buffer = batch.bytes;
-        // One record that was larger than all others does not hold its memory for ever.
+        // A single huge record must not hold its memory for ever.
         self.buffer.clear();
         self.buffer.shrink_to(2 * BATCH_BYTES_GOAL);
     }
 
-    /// Number of files that hold a needed record, the active file included.
+    /// The number of files that hold a needed record, including the active file.
     #[must_use]
     pub fn live_files(&self) -> usize {
         self.live.len()
@@ -216,7 +217,7 @@ impl<F: DiskFile> Journal<F> {
         self.settings.file_bytes
     }
 
-    /// Bytes left in the active file.
+    /// The number of bytes left in the active file.
     pub(crate) fn room(&self) -> usize {
         let active = self.live.back().filter(|_| self.has_active);
         active.map_or(0, |live| live.file.bytes.saturating_sub(live.end))
@@ -230,19 +231,20 @@ impl<F: DiskFile> Journal<F> {
         let through = self.staged.iter().rposition(is_last).map(|last| {
             let records = self.staged.iter().take(last + 1).map(|entry| &entry.record);
             let bytes: usize = records.map(|record| record::encoded_bytes(record.payload.len())).sum();
-            // Numbers with a gap between them do not share a batch, and others come to their ends.
+            // Slack: a gap in the numbers ends a batch, and each batch is padded to whole blocks.
             batch_bytes(bytes) + 4 * BLOCK_BYTES
         });
         FileRequest { unit_bytes, freeing_bytes: through.map(|bytes| bytes.max(unit_bytes)) }
     }
 
-    /// Marks the journal as open: all recovered records are staged.
+    /// Notes that all recovered records are staged.
     pub(crate) fn opened(&mut self) {
         self.is_opening = false;
     }
 
-    /// Counts the records that fit into `room` bytes of a file, and their bytes. Groups stay whole and
-    /// numbers have no gap. Beyond `goal` bytes at most one record or group is taken.
+    /// The number of records that fit into `room` bytes of a file, and their size. Groups stay
+    /// whole, and numbers have no gaps. Beyond `goal` bytes at most one more record or group is
+    /// taken.
     fn fit(&self, room: usize, goal: usize) -> (usize, usize) {
         let (mut count, mut bytes) = (0, 0);
         let (mut unit, mut all) = (0, 0);
@@ -285,13 +287,13 @@ impl<F: DiskFile> Batch<F> {
         self.lsns
     }
 
-    /// Number of records in the batch.
+    /// The number of records in the batch.
     #[must_use]
     pub fn record_count(&self) -> usize {
         self.record_count
     }
 
-    /// Bytes of those records.
+    /// The bytes of those records.
     #[must_use]
     pub fn record_bytes(&self) -> usize {
         self.record_bytes
@@ -305,8 +307,8 @@ impl<F: DiskFile> Batch<F> {
         disk::write_all(&*self.file, &self.bytes, self.at as u64)
     }
 
-    /// Makes the batch durable. After an error there is no second try: the kernel may have dropped the pages,
-    /// and a later success would prove nothing.
+    /// Makes the batch durable. There is no retry after an error: the kernel may have dropped the
+    /// pages, so a later success would prove nothing.
     pub fn sync(&self) -> io::Result<()> {
         let synced = match self.seal.planted.has(Fault::SkipSync) {
             true => Ok(()),

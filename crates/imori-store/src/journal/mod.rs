@@ -1,7 +1,7 @@
 //! The writing side of the journal, from an appended record to the device.
 //!
-//! Only the committer has threads. All other types are values that name the next step, so that the simulator
-//! can take steps in any order. Reading a journal back is `recovery/`.
+//! Only the committer has threads. All other types are values that tell the next step, so that the
+//! simulator can take steps in any order. `recovery/` reads a journal back.
 
 mod committer;
 mod open;

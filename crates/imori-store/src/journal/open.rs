@@ -1,7 +1,8 @@
-//! Opens a journal after any end, so that it can be written to again.
+//! Opens a journal for writing, however the last process ended.
 //!
-//! Needed records of the last file and of damaged files are first written anew and synced. Only then are the
-//! old files reused or set aside. So an opening can be cut off at any point and repeated.
+//! Needed records of the last file and of damaged files are first rewritten and synced. Only then
+//! are the old files reused or set aside, so that an opening can be interrupted at any point and
+//! repeated.
 
 use std::fmt;
 use std::io;
@@ -17,14 +18,14 @@ use crate::recovery::recover::{self, FileAction};
 use crate::recovery::{Messages, RecoverError, Recovered};
 use crate::settings::Settings;
 
-/// Why a journal cannot be opened.
+/// The reason why a journal cannot be opened.
 #[derive(Debug)]
 pub enum OpenError {
     /// The journal cannot be read.
     Recover(RecoverError),
-    /// The journal was read and cannot be written.
+    /// The journal was read but cannot be written.
     Disk(io::Error),
-    /// A record does not fit into files as small as the settings have them.
+    /// A record does not fit into files of the size in the settings.
     FilesTooSmall,
 }
 
@@ -62,12 +63,12 @@ impl From<io::Error> for OpenError {
     }
 }
 
-/// A journal that is ready to go on.
+/// A journal that is ready for use.
 #[derive(Debug)]
 pub struct Opened<F> {
     /// The end to which records are appended.
     pub intake: Intake,
-    /// The side that makes batches of records.
+    /// The side that forms batches of records.
     pub journal: Journal<F>,
     /// The files for those batches.
     pub pool: Pool<F>,
@@ -75,7 +76,7 @@ pub struct Opened<F> {
     pub recovered: Recovered,
 }
 
-/// A journal that is ready to go on, and the messages that stayed in its files.
+/// A journal that is ready for use, and the messages that stayed in its files.
 pub type OpenedApart<F> = (Opened<F>, Messages<F>);
 
 /// Opens a journal with all of its records in memory, or creates one in an empty folder.
@@ -84,7 +85,7 @@ pub fn open<D: Disk>(disk: &D, settings: &Settings) -> Result<Opened<D::File>, O
     Ok(Opened { recovered: opened.recovered.with(&messages).map_err(RecoverError::Disk)?, ..opened })
 }
 
-/// Opens a journal and leaves messages in its files: there may be more of them than memory.
+/// Opens a journal but leaves messages in its files, because they may exceed memory.
 pub fn open_apart<D: Disk>(disk: &D, settings: &Settings) -> Result<OpenedApart<D::File>, OpenError> {
     for name in disk.list()?.iter().filter(|name| journal_file::is_unfinished(name)) {
         disk.remove(name)?;
@@ -105,7 +106,7 @@ pub fn open_apart<D: Disk>(disk: &D, settings: &Settings) -> Result<OpenedApart<
         }
     }
     live.sort_by_key(|(_, last): &(JournalFile<D::File>, Lsn)| *last);
-    // Also of a file that seems untouched a part of a batch may have reached the device.
+    // Part of a batch may have reached the device even in a file that looks untouched.
     ready.into_iter().for_each(|file| pool.free(file));
     if settings.seal.planted.has(Fault::DiscardBeforeSync) {
         used.drain(..).for_each(|file| pool.free(file));
@@ -133,12 +134,12 @@ pub fn open_apart<D: Disk>(disk: &D, settings: &Settings) -> Result<OpenedApart<
     }
     disk.sync_folder()?;
     used.into_iter().for_each(|file| pool.free(file));
-    // What is used again must not be found again: all of it has its new header before this returns.
+    // Reused files must not be found again, so all of them get a new header before this returns.
     work(disk, &mut pool)?;
     Ok((Opened { intake, journal, pool, recovered }, findings.messages))
 }
 
-/// Writes all queued records.
+/// Writes all staged records.
 fn write<D: Disk>(
     disk: &D,
     journal: &mut Journal<D::File>,
@@ -164,7 +165,7 @@ fn write<D: Disk>(
     Ok(())
 }
 
-/// Renews all files that are free, without making any.
+/// Renews all free files, without creating any.
 fn work<D: Disk>(disk: &D, pool: &mut Pool<D::File>) -> io::Result<()> {
     while pool.has_free() {
         let Some(job) = pool.next_job() else { break };

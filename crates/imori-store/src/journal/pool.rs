@@ -1,7 +1,8 @@
-//! The pool of journal files that are ready: allocated in full, written once, and synced.
+//! The pool of ready journal files: fully allocated, written once, and synced.
 //!
-//! A value without threads: [`Job`] names the next step, its owner performs that without a lock and hands the
-//! file back. One job at a time, so that generations rise in the order of use.
+//! A value without threads: [`Job`] is the next step, which the owner performs without a lock
+//! before it returns the file. There is one job at a time, so that generations rise in the order of
+//! use.
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,27 +27,28 @@ pub struct Pool<F> {
     next_generation: u32,
     next_number: u32,
     is_working: bool,
-    /// The job under way makes a file that the journal waits for.
+    /// Whether the current job creates a file that the journal waits for.
     is_working_urgently: bool,
-    /// The disk was full when a file was to be created; no file is created until space is reported.
+    /// Whether the disk was too full to create a file; none is created until space is reported.
     is_stalled: bool,
-    /// Space is short: only as many files are kept as settles need.
+    /// Whether space is short, so that only as many files are kept as settles need.
     is_short_of_space: bool,
-    /// The file that the journal waits for, if none is ready.
+    /// The request of the journal while no file is ready.
     wanted: Option<FileRequest>,
-    /// One small file may be created without a checkpoint between two checks of the space. More of them would
-    /// take all space before the checkpointer frees some.
+    /// Whether one small file may be created without a checkpoint before the next check of the
+    /// space. More of them would take all space before the checkpointer frees some.
     may_be_small: bool,
-    /// There was no space even for the file that the journal waits for.
+    /// Whether there was no space even for the file that the journal waits for.
     is_hopeless: bool,
 }
 
 /// The size that a requested file must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileRequest {
-    /// Bytes of the next record or group, without the file's header.
+    /// The bytes of the next record or group, without the file's header.
     pub(crate) unit_bytes: usize,
-    /// Bytes up to the end of a waiting checkpoint, if there is one: once written, it frees other files.
+    /// The bytes up to the end of a waiting checkpoint, if there is one, which frees other files
+    /// once written.
     pub(crate) freeing_bytes: Option<usize>,
 }
 
@@ -70,14 +72,14 @@ enum JobKind<F> {
 pub enum JobOutcome<F> {
     /// The file is ready.
     Ready(JournalFile<F>),
-    /// A file was removed: surplus, or of another length than the settings ask for.
+    /// A file was removed, because it was surplus or had another size than the settings ask for.
     Removed,
-    /// No file was created: there is no space, or it is no longer wanted.
+    /// No file was created: there is no space, or it is no longer needed.
     NoSpace,
 }
 
 impl<F: DiskFile> Pool<F> {
-    /// An empty pool that continues these generations and file numbers.
+    /// An empty pool that continues with these generations and file numbers.
     pub(crate) fn new(settings: Settings, next_generation: u32, next_number: u32) -> Pool<F> {
         let (ready, free) = (VecDeque::new(), VecDeque::new());
         Pool {
@@ -96,12 +98,12 @@ impl<F: DiskFile> Pool<F> {
         }
     }
 
-    /// Adds a file that nothing needs any more.
+    /// Adds a file that is no longer needed.
     pub fn free(&mut self, file: JournalFile<F>) {
         self.free.push_back(file);
     }
 
-    /// Takes a ready file that is large enough; without one the request stays noted.
+    /// Takes a ready file that is large enough; without one, remembers the request.
     pub(crate) fn take(&mut self, wanted: impl Fn() -> FileRequest) -> Option<JournalFile<F>> {
         let is_whole = |file: &JournalFile<F>| file.bytes >= self.settings.file_bytes;
         let is_enough = |file: &JournalFile<F>| file.bytes >= wanted().unit_bytes + BLOCK_BYTES;
@@ -111,17 +113,17 @@ impl<F: DiskFile> Pool<F> {
         let file = self.ready.pop_front();
         let before = std::mem::replace(&mut self.wanted, file.is_none().then(wanted));
         let frees = |wanted: Option<FileRequest>| wanted.is_some_and(|wanted| wanted.freeing_bytes.is_some());
-        // For a checkpoint there may be the space that there was not for what is before it.
+        // A checkpoint may find space that an earlier request without one did not.
         self.is_hopeless &= self.wanted.is_some() && frees(before) == frees(self.wanted);
         file
     }
 
-    /// Number of ready files.
+    /// The number of ready files.
     pub(crate) fn ready(&self) -> usize {
         self.ready.len()
     }
 
-    /// Bytes of batches that the ready files take.
+    /// The bytes of batches that fit into the ready files.
     pub(crate) fn ready_bytes(&self) -> usize {
         self.ready.iter().map(|file| file.bytes.saturating_sub(BLOCK_BYTES)).sum()
     }
@@ -130,20 +132,20 @@ impl<F: DiskFile> Pool<F> {
         !self.free.is_empty()
     }
 
-    /// Tells whether a file is ready.
+    /// Whether a file is ready.
     #[must_use]
     pub fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// Tells whether there was no space for a file. Files freed meanwhile are reserved for settles: if
-    /// publishers went on, copies into segments would fill the disk.
+    /// Whether there was no space for a file. Files freed meanwhile are reserved for settles: if
+    /// publishers continued, copies into segments would fill the disk.
     #[must_use]
     pub fn is_stalled(&self) -> bool {
         self.is_stalled
     }
 
-    /// Tells whether there is no space even for the file that the journal waits for.
+    /// Whether there is no space even for the file that the journal waits for.
     #[must_use]
     pub fn is_hopeless(&self) -> bool {
         self.is_stalled() && self.is_hopeless
@@ -159,12 +161,12 @@ impl<F: DiskFile> Pool<F> {
         (self.is_hopeless, self.may_be_small) = (false, true);
     }
 
-    /// Sets whether space is short: ready files beyond those that settles need are then given up.
+    /// Sets whether space is short: ready files beyond those needed by settles are then given up.
     pub fn set_short_of_space(&mut self, is_short_of_space: bool) {
         self.is_short_of_space = is_short_of_space;
     }
 
-    /// Returns the next step: free files are renewed, or removed if there are enough; if too few are ready,
+    /// The next step: free files are renewed, or removed if there are enough; if too few are ready,
     /// one is created.
     pub fn next_job(&mut self) -> Option<Job<F>> {
         if self.is_working {
@@ -212,8 +214,8 @@ impl<F: DiskFile> Pool<F> {
 }
 
 impl<F: DiskFile> Job<F> {
-    /// Performs the job. A full disk or a lack of descriptors is no failure, as nothing was promised about a
-    /// missing file. Creation stops as soon as `is_wanted` is false.
+    /// Performs the job. A full disk or a lack of descriptors is no failure, because nothing was
+    /// promised about a missing file. Creation stops as soon as `is_wanted` is false.
     pub fn run<D: Disk<File = F>>(self, disk: &D, is_wanted: &dyn Fn() -> bool) -> io::Result<JobOutcome<F>> {
         if self.generation == u32::MAX {
             return Err(io::Error::other(
@@ -268,7 +270,7 @@ fn make<D: Disk>(
         }
         let piece = zeros.get(..bytes - at).unwrap_or(&zeros);
         disk::write_all(&file, piece, at as u64)?;
-        // A sync of a whole file at once would be in the way of every commit beside it.
+        // Syncing a whole file at once would delay every commit meanwhile.
         file.sync_data()?;
         at += piece.len();
     }
@@ -281,9 +283,9 @@ fn make<D: Disk>(
     Ok(Some(JournalFile { file: Arc::new(file), number, generation, bytes }))
 }
 
-/// Decides how long a new file may be. An ordinary file leaves the reserve alone. A requested file leaves
-/// room for one copy by the checkpointer, or else is small and leaves room for a checkpoint. A request with a
-/// checkpoint may take all, as the checkpoint gives space back.
+/// Decides the length of a new file. An ordinary file leaves the reserve alone. A requested file
+/// leaves room for one copy by the checkpointer, or else is small and leaves room for a checkpoint.
+/// A request with a checkpoint may take everything, because the checkpoint frees space.
 fn length(
     free_bytes: u64,
     settings: &Settings,
@@ -307,7 +309,7 @@ fn length(
     freeing_bytes.map(whole).filter(|bytes| free_bytes >= *bytes as u64)
 }
 
-/// Removes the rest of a file for which there was no space.
+/// Removes an incomplete file for which there was no space.
 fn give_up<D: Disk>(disk: &D, number: u32) -> io::Result<()> {
     match disk.remove(&format!("{}{NEW}", name(number))) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

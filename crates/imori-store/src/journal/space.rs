@@ -1,20 +1,20 @@
-//! Whether there is space to go on: above the high watermark publishers to durable queues wait.
+//! The space watermark: while it is high, publishers to durable queues wait.
 //!
-//! A value without a thread; its owner asks. Between the two marks the answer stays as it was, so that
-//! publishers are not stopped and released by every file.
+//! A value without a thread, which its owner updates. Between the two marks the watermark keeps its
+//! state, so that publishers are not stopped and released by every file.
 
 use crate::limits::{SPACE_HIGH_FILES, SPACE_LOW_FILES};
 
-/// Whether publishers go on.
+/// Whether publishers may continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Watermark {
-    /// Publishers go on.
+    /// Publishers continue.
     Low,
-    /// Publishers wait; settles, checkpoints and transient traffic go on.
+    /// Publishers wait; settles, checkpoints and transient traffic continue.
     High,
 }
 
-/// Free space of a store, with its watermark.
+/// The free space of a store, with its watermark.
 #[derive(Debug, Clone, Copy)]
 pub struct Space {
     reserve_bytes: u64,
@@ -23,14 +23,14 @@ pub struct Space {
 }
 
 impl Space {
-    /// Space with `reserve_bytes` left to others, for journal files of `file_bytes`.
+    /// Leaves `reserve_bytes` to others, for journal files of `file_bytes`.
     #[must_use]
     pub fn new(reserve_bytes: u64, file_bytes: u64) -> Space {
         Space { reserve_bytes, file_bytes, watermark: Watermark::Low }
     }
 
-    /// Updates the watermark from the free bytes; `is_stalled` means that a journal file could not be
-    /// created.
+    /// Updates the watermark from the free bytes; `is_stalled` means that a journal file could not
+    /// be created.
     pub fn update(&mut self, free_bytes: u64, is_stalled: bool) -> Watermark {
         if is_stalled || free_bytes < self.mark(SPACE_HIGH_FILES) {
             self.watermark = Watermark::High;
@@ -40,13 +40,13 @@ impl Space {
         self.watermark
     }
 
-    /// Tells whether there is space for one more file, and for segments of the file it replaces.
+    /// Whether there is space for one more file, and for segments of the file it replaces.
     #[must_use]
     pub fn has_room(&self, free_bytes: u64) -> bool {
         free_bytes >= self.mark(SPACE_HIGH_FILES)
     }
 
-    /// Free bytes at which so many files find room, the reserve included.
+    /// The free bytes needed for `files` journal files plus the reserve.
     #[must_use]
     pub fn mark(&self, files: u64) -> u64 {
         self.reserve_bytes.saturating_add(self.file_bytes.saturating_mul(files))

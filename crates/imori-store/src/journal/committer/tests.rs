@@ -35,7 +35,7 @@ impl Listener for Teller {
     }
 }
 
-/// Holds each batch between its write and its sync until it is told to go on.
+/// Holds each batch between its write and its sync until it is told to continue.
 struct Gate(Teller, Mutex<Receiver<()>>);
 
 impl Listener for Gate {
@@ -120,7 +120,7 @@ fn after_a_failure_nothing_is_released_and_nothing_synced() {
         let disk = SimDisk::default();
         let opened = open(&disk, &settings(None)).expect("the disk is well");
         let Opened { intake, mut journal, mut pool, recovered } = opened;
-        // With a file to write to and others ready, the thread that makes them has nothing to do.
+        // With an active file and others ready, the pool's thread has nothing to do.
         make_ready(&mut pool, &disk);
         assert!(journal.roll(&mut pool), "files are ready");
         make_ready(&mut pool, &disk);
@@ -163,7 +163,7 @@ fn a_flush_is_seen_while_it_is_under_way_and_not_after() {
     let ((sender, told), (opener, gate)) = (channel(), channel());
     let listener = Gate(Teller(sender), Mutex::new(gate));
     let committer = Committer::start(disk, opened, Box::new(listener)).expect("a thread can be made");
-    // Dropped before the committer, which waits for its thread, if something is wrong here.
+    // Dropped before the committer, so that a failed assertion does not leave its thread waiting.
     let go_on = opener;
     let mut before = Instant::now();
     for number in 1..=3 {
@@ -188,14 +188,14 @@ fn a_checkpoint_frees_the_files_below_its_floor() {
         committer.append([message(1500)]).expect("it fits");
         while told.recv() != Ok(Told::Released(number)) {}
     }
-    // Three batches fill a file here, and the first checkpoint stands in the eleventh.
+    // Three batches fill a file here, and the first checkpoint is in the eleventh.
     assert_eq!((committer.live_files(), committer.oldest_sealed()), (10, Some(Lsn(3))));
     for (floor, files, oldest) in [(3, 11, Some(Lsn(3))), (4, 10, Some(Lsn(6))), (31, 1, None)] {
         let lsn = committer.append_checkpoint(Lsn(floor), b"what there is").expect("it fits");
         while told.recv() != Ok(Told::Released(lsn.0)) {}
         assert_eq!((committer.live_files(), committer.oldest_sealed()), (files, oldest), "floor {floor}");
     }
-    // They are made ready, and those beyond enough removed, without anything else that happens.
+    // Freed files are made ready, and surplus ones removed, without any other trigger.
     while disk.state().names().len() > 1 + SPARE_FILES_MAX {
         std::thread::yield_now();
     }
@@ -233,7 +233,7 @@ fn a_file_that_somebody_waits_for_may_have_what_is_left_to_others() {
     let (committer, told) = start_with(&disk, &settings(None).keeping_free(1 << 20));
     committer.append([message(100)]).expect("it fits");
     assert_eq!((told.recv(), told.recv()), (Ok(Told::Written(1)), Ok(Told::Released(1))));
-    // Those that nobody waits for are not made.
+    // Files beyond the needed ones are not created.
     while !committer.is_out_of_space() {
         std::thread::yield_now();
     }
@@ -261,7 +261,7 @@ fn what_is_left_of_a_full_disk_is_for_a_checkpoint_and_what_is_before_it() {
 #[test]
 fn moves_leave_a_file_to_what_settles() {
     let usable = 4 * 4096 - 3 * 4096;
-    // Files of free space, and what moves have: at first nothing is written to.
+    // Files of free space, and the room for moves, before and after the first file is in use.
     for (reserve, free_files, first, then) in [(0, 9, usable, usable), (1 << 20, 2, 0, 0)] {
         let disk = SimDisk::default();
         disk.set_free_bytes(free_files * 4 * 4096);
@@ -269,7 +269,7 @@ fn moves_leave_a_file_to_what_settles() {
         assert_eq!(committer.room_for_moves().expect("it has an end"), first, "{free_files} files");
         committer.append([message(100)]).expect("it fits");
         assert_eq!((told.recv(), told.recv()), (Ok(Told::Written(1)), Ok(Told::Released(1))));
-        // It is released before all that counts it as queued has gone.
+        // The listener hears of the release before the bytes are subtracted.
         while committer.queued_bytes() > 0 {
             std::thread::yield_now();
         }
@@ -292,7 +292,7 @@ fn settles_have_the_rest_of_the_files_that_are_there() {
     while !settled() {
         std::thread::yield_now();
     }
-    // Of each file a block is its header, and of the active one another the message.
+    // Each file has a header block, and the message takes another block of the active file.
     assert_eq!(committer.room_for_settles(), (3 * READY_FILES + 2) * 4096);
 }
 
@@ -317,12 +317,12 @@ fn a_full_broker_can_be_drained() {
         }
         true
     };
-    // Three batches fill a file here. The disk becomes full while the first is written to.
+    // Three batches fill a file here. The disk becomes full while the first file is in use.
     assert!(append(vec![message(3000)], &mut pool));
     disk.inject(Call::Write, 0, DiskFault::Error(ENOSPC));
     make_ready(&mut pool, &disk);
     assert!(pool.is_stalled(), "publishers stop");
-    // What was queued is less than a file, and each settle has a batch of its own.
+    // Less than a file was queued, and each settle gets a batch of its own.
     for _ in 0..3 {
         assert!(append(vec![message(3000)], &mut pool));
     }
@@ -340,22 +340,22 @@ fn a_full_broker_can_be_drained() {
 #[test]
 fn what_moves_leaves_files_to_settles_and_to_the_checkpoint() {
     let file_bytes = 16 * BLOCK_BYTES;
-    // In blocks: what is left of the file, what is queued, and what may be moved.
+    // In blocks: room in the file, queued bytes, and what may be moved.
     for (ready, free_files, room, queued, expected) in [
-        // They may begin a file.
+        // Moves may start a file.
         (2, 0, 1, 0, 13),
         (2, 0, 15, 0, 13),
         (1, 2, 1, 0, 13),
         (0, 3, 1, 0, 13),
         (3, 9, 1, 4, 10),
         (2, 0, 1, 20, 0),
-        // They may fill the one that is written to.
+        // Moves may fill the active file.
         (1, 1, 10, 0, 8),
         (1, 0, 10, 3, 5),
         (0, 2, 10, 0, 8),
         (1, 0, 2, 0, 0),
         (1, 0, 10, 11, 0),
-        // The last is not theirs.
+        // The last file is reserved.
         (0, 1, 10, 0, 0),
         (0, 0, 10, 0, 0),
     ] {

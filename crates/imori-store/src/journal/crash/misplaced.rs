@@ -1,4 +1,4 @@
-//! A device that wrote a sector to a wrong place: what it wrote there is whole, and of this very journal.
+//! Misplaced writes: sectors that are intact and of this very journal, but in the wrong place.
 
 use super::recoveries::message;
 use super::*;
@@ -6,8 +6,8 @@ use crate::limits::BLOCK_BYTES;
 
 const SECTOR: usize = 512;
 
-/// Replaces every sector at which a record or batch begins by each other one and by zeros. A lost record is
-/// reported, unless it is at the torn end, and no record turns into another.
+/// Replaces every sector at which a record or batch begins by each other one and by zeros. A lost
+/// record is reported, unless it is at the torn end, and no record turns into another.
 #[test]
 fn no_sector_of_a_journal_stands_for_another_in_silence() {
     let settings = Settings { file_bytes: 32 * BLOCK_BYTES, ..settings(None) };
@@ -42,7 +42,7 @@ fn no_sector_of_a_journal_stands_for_another_in_silence() {
             let is_there = |record: &&Record| found.records.contains(record);
             let gone = whole.records.iter().filter(|record| !is_there(record)).count();
             let which = format!("sector {from} at {to}: {}", found.report);
-            // Without the checkpoint there is what it freed, too.
+            // Without the checkpoint, records that it freed reappear.
             let below = |record: &Record| whole.report.floor.is_some_and(|floor| record.lsn < floor);
             let is_one = |record: &Record| below(record) || whole.records.contains(record);
             assert!(found.records.iter().all(is_one), "{which}");

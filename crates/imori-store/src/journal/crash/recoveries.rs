@@ -1,4 +1,4 @@
-//! Recoveries that are cut off, and recoveries of what was damaged: lives that are told, not drawn.
+//! Interrupted recoveries and recoveries of damage: fixed scenarios instead of random ones.
 
 use super::*;
 
@@ -20,7 +20,7 @@ impl Life {
         }
     }
 
-    /// Writes what waits and does not sync it.
+    /// Writes the staged records without syncing them.
     fn write(&mut self) {
         while self.journal.needs_file() && !self.journal.roll(&mut self.pool) {
             self.work().expect("the disk is well");
@@ -33,8 +33,8 @@ pub(super) fn message(byte: u8, len: usize) -> NewRecord {
     NewRecord { kind: RecordType::Message, payload: Bytes::from(vec![byte; len]) }
 }
 
-/// After a kill, unsynced writes are there for the next process. A power cut may interrupt that process while
-/// it writes them anew, and then both copies are torn.
+/// After a kill, the next process sees unsynced writes. A power cut may interrupt that process
+/// while it rewrites them, and then both copies are torn.
 #[test]
 fn a_power_cut_in_a_recovery_after_a_kill_looks_like_no_damage() {
     let settings = settings(None);
@@ -96,12 +96,12 @@ fn damage_is_told_and_the_rest_is_served() {
     }
 }
 
-/// A file whose end is torn is written anew in several batches. Where that is cut off behind the checkpoint, the
-/// new file has a part of what is needed and begins at the floor.
+/// A file with a torn end is rewritten in several batches. If that is interrupted behind the
+/// checkpoint, the new file holds only some of the needed records and begins at the floor.
 #[test]
 fn a_file_is_passed_over_only_where_the_next_begins_at_its_end() {
     for fault in [None, Some(Fault::NextNotCompared)] {
-        // Two such files are read one after the other.
+        // Two such files, read one after the other.
         let settings = Settings { file_bytes: 7 << 20, ..settings(fault) };
         let mut life = Life::new(SimDisk::default(), settings);
         for number in 1..=60u8 {
@@ -132,8 +132,9 @@ fn a_file_is_passed_over_only_where_the_next_begins_at_its_end() {
     }
 }
 
-/// A page of a segment is written once its records are durable. Records that the journal lacks look like its
-/// torn end. If their numbers were given again, the new records would be taken for the old ones.
+/// A page of a segment is written once its records are durable. If the journal has lost them, that
+/// looks like its torn end. If their numbers were reused, new records would be taken for the old
+/// ones.
 #[test]
 fn numbers_that_others_have_are_not_given_again() {
     let all = settings(None);
@@ -168,7 +169,7 @@ fn numbers_that_others_have_are_not_given_again() {
         let refusing = Settings { on_damage: OnDamage::Refuse, ..settings };
         let is_refused = recovery::recover(&SimDisk::new(state.clone()), &refusing).is_err();
         assert_eq!(is_refused, is_damaged, "{known:?}");
-        // The second start knows the same, and finds nothing more.
+        // The second start is given the same floor, and finds no further damage.
         let again = open::open(&hurt, &settings).expect("the disk is well");
         assert_eq!(
             (again.intake.next_lsn(), again.recovered.report.is_damaged()),

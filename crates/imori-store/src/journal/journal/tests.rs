@@ -6,7 +6,7 @@ use crate::disk::sim_disk::{SimDisk, SimFile};
 use crate::journal::crash;
 use crate::journal::intake::{Admitted, NewRecord};
 
-/// A journal with a file to write to, of which nothing is on disk: no batch is written here.
+/// A journal with an active file and nothing on disk, because no batch is ever written.
 struct Sample {
     intake: Intake,
     journal: Journal<SimFile>,
@@ -28,7 +28,7 @@ impl Sample {
         self.intake.append(admitted).expect("the disk is well");
     }
 
-    /// Says of each batch how many records it has, until nothing is staged.
+    /// The record count of each batch until nothing is staged.
     fn batches(&mut self) -> Vec<usize> {
         self.journal.stage(&mut self.intake);
         let mut counts = Vec::new();
@@ -118,7 +118,7 @@ fn of_the_next_file_is_wanted_what_is_next_and_what_frees_others() {
         NewRecord { kind: RecordType::Checkpoint, payload: payload.freeze() }
     };
     let taken = |lengths: &[usize]| batch_bytes(lengths.iter().map(|len| record::encoded_bytes(*len)).sum());
-    // Payloads, and how many records there are up to the last checkpoint.
+    // Lengths of payloads, and the number of records up to the last checkpoint.
     for (lengths, through) in [
         (&[100][..], 0),
         (&[100, 5000, 300], 0),

@@ -1,4 +1,4 @@
-//! Files are made ready, taken, freed and given up, with space and without.
+//! Files are made ready, taken, freed and removed, with and without space.
 
 use super::*;
 use crate::disk::sim_disk::{Call, DiskFault, ENOSPC, Random, SimDisk, SimFile};
@@ -206,13 +206,13 @@ fn a_file_for_which_there_is_no_space_is_hopeless_until_something_else_is_wanted
     let mut pool = stalled();
     pool.retry();
     assert!(!pool.is_stalled() && !pool.is_hopeless(), "there is space");
-    // Somebody who got a file waits for none.
+    // A request that was served is no longer waiting.
     let mut pool = stalled();
     pool.done(
         with_ready(&[settings(None).file_bytes]).take(|| plain).map(JobOutcome::Ready).expect("it is ready"),
     );
     assert!(pool.take(|| plain).is_some() && !pool.is_hopeless());
-    // Where nobody waits the lack is none of anybody's.
+    // Without a waiting request, a lack of space is not hopeless.
     let mut pool = with_ready(&[]);
     pool.next_job().expect("none is ready");
     pool.done(JobOutcome::NoSpace);
