@@ -1,7 +1,8 @@
-//! A batch: the records that one write and one sync make durable, behind a header, in multiples of 4 KiB.
+//! A batch: records made durable by one write and one sync, after a header, padded to 4 KiB blocks.
 //!
-//! The header is `magic u32, crc32c u32, generation u32, records u32, first u64, last u64, bytes u32, 0 u32`.
-//! Its numbers reach from `first` to `last`; those without a record are known to be lost.
+//! The header is `magic u32, crc32c u32, generation u32, records u32, first u64, last u64, bytes
+//! u32, 0 u32`. The batch accounts for the numbers `first` to `last`; those without a record are
+//! known to be lost.
 
 use super::record::{self, ALIGN_BYTES, HEADER_BYTES as RECORD_HEADER_BYTES, Record, RecordType, RecordView};
 use crate::limits::BLOCK_BYTES;
@@ -9,7 +10,7 @@ use crate::lsn::{Lsn, LsnRange};
 use crate::planted::Fault;
 use crate::seal::Seal;
 
-/// Bytes of a batch before its first record.
+/// The size in bytes of the batch header.
 pub const HEADER_BYTES: usize = 40;
 
 const MAGIC: [u8; 4] = *b"imba";
@@ -21,30 +22,30 @@ pub struct BatchHeader {
     pub generation: u32,
     /// The numbers that the batch accounts for.
     pub lsns: LsnRange,
-    /// Length in bytes, this header and the pad included.
+    /// The length in bytes, including this header and the pad.
     pub batch_bytes: usize,
-    /// Number of records, the pad left out.
+    /// The number of records, not counting the pad.
     pub record_count: u32,
 }
 
-/// Why bytes are not a batch.
+/// The reason why bytes are not a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchError {
     /// No batch header verifies here.
     Header,
-    /// The header verifies and belongs to another use of the file.
+    /// The header verifies but belongs to another use of the file.
     Generation(u32),
-    /// The header verifies, and some of the announced records do not.
+    /// The header verifies, but not all of the announced records do.
     Records(BatchHeader),
 }
 
-/// Length of a batch, in bytes, whose records take `record_bytes`.
+/// The length in bytes of a batch with records of `record_bytes` in total.
 #[must_use]
 pub fn batch_bytes(record_bytes: usize) -> usize {
     (HEADER_BYTES + record_bytes).next_multiple_of(BLOCK_BYTES)
 }
 
-/// Appends a batch that accounts for `lsns` to `out`, which is aligned.
+/// Appends a batch that accounts for `lsns` to `out`, which must be aligned.
 pub fn push<'a>(
     out: &mut Vec<u8>,
     seal: Seal,
@@ -85,7 +86,7 @@ pub fn push<'a>(
     out[start..start + HEADER_BYTES].copy_from_slice(&head);
 }
 
-/// Reads the header of a batch.
+/// Decodes a batch header; `None` if it does not verify.
 #[must_use]
 pub fn decode_header(bytes: &[u8], seal: Seal) -> Option<BatchHeader> {
     let head = bytes.first_chunk::<HEADER_BYTES>()?;
@@ -108,7 +109,7 @@ pub fn decode_header(bytes: &[u8], seal: Seal) -> Option<BatchHeader> {
     is_sound.then_some(BatchHeader { generation: word(8)?, lsns, batch_bytes, record_count })
 }
 
-/// Decodes a batch of this generation at the beginning of `bytes`, with its records if all verify.
+/// Decodes a batch of this generation at the start of `bytes`; all its records must verify.
 pub fn decode(
     bytes: &[u8],
     seal: Seal,
@@ -121,7 +122,7 @@ pub fn decode(
     }
     let broken = BatchError::Records(header);
     let mut rest = bytes.get(HEADER_BYTES..header.batch_bytes).ok_or(broken)?;
-    // What a header announces is believed only as far as there are bytes for it.
+    // Do not trust the announced count beyond what the bytes could hold.
     let count_max = rest.len() / RECORD_HEADER_BYTES.next_multiple_of(ALIGN_BYTES);
     let mut records: Vec<RecordView<'_>> = Vec::with_capacity(count_max.min(header.record_count as usize));
     for _ in 0..header.record_count {
@@ -207,13 +208,13 @@ mod tests {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             let is_same = read(&flipped).is_some_and(|found| found == sample);
-            // What fills up to the alignment and to the block is nobody's.
+            // Padding up to the alignment and to the block is not covered.
             let is_covered = bit / 8 < used && !(162..168).contains(&(bit / 8));
             assert_eq!(is_same, !is_covered, "bit {bit}");
         }
     }
 
-    /// The header of a whole batch, with other fields and a checksum that is right for them.
+    /// A batch with changed header fields and a matching header checksum.
     fn resealed(change: impl FnOnce(&mut [u8])) -> Vec<u8> {
         let mut bytes = encoded(&records(&[100, 3]));
         change(&mut bytes[..HEADER_BYTES]);

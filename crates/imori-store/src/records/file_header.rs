@@ -1,7 +1,7 @@
-//! The first 4 KiB of a journal file.
+//! The header of a journal file, in its first 4 KiB.
 //!
-//! All fields stand in the first 512 bytes and the rest stays zero. A header that is rewritten is therefore
-//! the old or the new one after a crash, and never a mixture.
+//! All fields are within the first 512 bytes, and the rest is zero. After a crash, a rewritten
+//! header is therefore either the old one or the new one, never a mixture.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::limits::BLOCK_BYTES;
 use crate::lsn::Lsn;
 use crate::seal::StoreId;
 
-/// The version of everything in a journal file.
+/// The format version of everything in a journal file.
 pub const VERSION: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"imorijnl";
@@ -22,20 +22,20 @@ pub struct FileHeader {
     pub store: StoreId,
     /// The shard of that store.
     pub shard: u32,
-    /// Counts the uses of files: bytes with another generation are of an earlier use. Never 0.
+    /// A count of file uses: bytes with another generation are from an earlier use. Never 0.
     pub generation: u32,
-    /// The number of the file's first record, once there is one.
+    /// The number of the file's first record, once it has one.
     pub first: Option<Lsn>,
-    /// Length of the file in bytes; a shorter file was cut off, which its end alone does not tell.
+    /// The length of the file in bytes, because a truncated file does not show that by itself.
     pub file_bytes: u64,
 }
 
-/// Why 4 KiB are not a header.
+/// The reason why a block is not a valid header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeaderError {
     /// The checksum does not match.
     Damaged,
-    /// The header verifies and has an unknown version.
+    /// The header verifies but has an unknown version.
     Version(u32),
 }
 
@@ -73,7 +73,7 @@ impl FileHeader {
         block
     }
 
-    /// Reads a header from the beginning of a file.
+    /// Decodes the header at the start of a file.
     pub fn decode(bytes: &[u8]) -> Result<FileHeader, HeaderError> {
         let block = bytes.first_chunk::<BLOCK_BYTES>().ok_or(HeaderError::Damaged)?;
         let (magic, rest) = take::<8>(block)?;
@@ -103,7 +103,7 @@ impl FileHeader {
     }
 }
 
-/// The checksum of a block, its own field left out.
+/// The checksum of a block, excluding the checksum field.
 fn sum(block: &[u8; BLOCK_BYTES]) -> u32 {
     let (fields, rest) = block.split_at(USED_BYTES - 4);
     let zeros = rest.split_at(4).1;

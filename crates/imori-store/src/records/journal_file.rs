@@ -1,18 +1,18 @@
-//! One file of the journal: its names, and the last content of its header.
+//! A journal file: its names, and the last content of its header.
 
 use std::sync::Arc;
 
-/// Suffix of a file that is not complete yet.
+/// The suffix of a file that is not complete yet.
 pub(crate) const NEW: &str = ".new";
 
-/// A file of the journal, whatever it holds.
+/// A file of the journal, whatever it contains.
 #[derive(Debug)]
 pub struct JournalFile<F> {
     pub(crate) file: Arc<F>,
     pub(crate) number: u32,
-    /// The generation that its header has.
+    /// The generation in its header.
     pub(crate) generation: u32,
-    /// Length in bytes.
+    /// The length in bytes.
     pub(crate) bytes: usize,
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn parse_name(name: &str) -> Option<(u32, bool)> {
     Some((digits.parse().ok()?, suffix.is_empty()))
 }
 
-/// Tells whether the name is of a file that was never complete.
+/// Whether the name is that of a file that was never completed.
 pub(crate) fn is_unfinished(file_name: &str) -> bool {
     parse_name(file_name).is_some() && file_name.ends_with(NEW)
 }

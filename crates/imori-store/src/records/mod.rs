@@ -1,6 +1,6 @@
 //! Records, batches and journal files as bytes.
 //!
-//! Encoding and decoding only: `recovery/` reads files and judges them, `journal/` writes them.
+//! Encoding and decoding only: `recovery/` reads and judges files, `journal/` writes them.
 
 pub(crate) mod journal_file;
 mod file_header;

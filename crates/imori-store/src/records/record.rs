@@ -1,8 +1,8 @@
-//! One record: a header, the payload, and zeros up to a multiple of 8, all little endian.
+//! A record: a header, the payload, and zeros up to a multiple of 8, all little endian.
 //!
-//! The header is `len u32, crc32c u32, type u8, flags u8, generation u32, lsn u64`. The checksum covers the
-//! length and everything behind the checksum. Generation and number are included, so that bytes of an earlier
-//! use of a file do not verify.
+//! The header is `len u32, crc32c u32, type u8, flags u8, generation u32, lsn u64`. The checksum
+//! covers the length and everything behind the checksum, so that bytes of an earlier use of a file,
+//! with another generation or number, do not verify.
 
 use bytes::Bytes;
 
@@ -10,13 +10,13 @@ use crate::lsn::Lsn;
 use crate::planted::Fault;
 use crate::seal::Seal;
 
-/// Bytes of a record before its payload.
+/// The size in bytes of the record header.
 pub const HEADER_BYTES: usize = 22;
 
-/// Bytes to which records are aligned.
+/// The alignment of records in bytes.
 pub const ALIGN_BYTES: usize = 8;
 
-/// Set on every record of an atomic group, its begin and its end included.
+/// Set on every record of an atomic group, including its begin and end.
 pub const FLAG_IN_GROUP: u8 = 1;
 
 /// The kind of a record.
@@ -26,25 +26,25 @@ pub enum RecordType {
     Message = 1,
     /// The queues that a message went to.
     Enqueue = 2,
-    /// Messages that are settled.
+    /// The settlement of messages.
     Settle = 3,
-    /// A delivery that was returned to its queue.
+    /// A delivery count of a message returned to its queue.
     Count = 4,
-    /// An atomic group begins.
+    /// The begin of an atomic group.
     GroupBegin = 5,
-    /// An atomic group ends.
+    /// The end of an atomic group.
     GroupEnd = 6,
-    /// The payload begins with the number, `u64`, below which no record is needed any more.
+    /// A checkpoint. The payload starts with the floor, a `u64`, below which no record is needed.
     Checkpoint = 7,
-    /// The beginning of a stream is gone.
+    /// The removal of the beginning of a stream.
     StreamTrim = 8,
-    /// No content: fills a batch, or stands for numbers that are known to be lost.
+    /// Padding: fills a batch, or accounts for numbers that are known to be lost.
     Pad = 9,
     /// A declaration, a binding or a deletion.
     Definition = 10,
-    /// Message ids that a queue took, written again so that the records of those messages may be freed.
+    /// Message ids accepted by a queue, recorded again so that older records can be freed.
     Seen = 11,
-    /// Pages whose messages were purged.
+    /// The purge of pages.
     Purge = 12,
     /// The annotations that consumers have added to a message.
     Annotations = 13,
@@ -74,49 +74,49 @@ impl RecordType {
 /// A record that owns its payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Number of the record.
+    /// The number of the record.
     pub lsn: Lsn,
-    /// Kind of the record.
+    /// The kind of the record.
     pub kind: RecordType,
     /// [`FLAG_IN_GROUP`] or 0.
     pub flags: u8,
-    /// Payload, which the journal does not interpret.
+    /// The payload, which the journal does not interpret.
     pub payload: Bytes,
 }
 
 impl Record {
-    /// Tells whether the record belongs to an atomic group.
+    /// Whether the record belongs to an atomic group.
     #[must_use]
     pub fn is_in_group(&self) -> bool {
         self.flags & FLAG_IN_GROUP != 0
     }
 
-    /// The number below which no record is needed, if this is a checkpoint.
+    /// The floor, below which no record is needed, if this is a checkpoint.
     #[must_use]
     pub fn floor(&self) -> Option<Lsn> {
         floor(self.lsn, self.kind, &self.payload)
     }
 }
 
-/// The number below which no record is needed, if the record with this number says one.
+/// The floor of a record with this number, if it is a checkpoint.
 pub(crate) fn floor(lsn: Lsn, kind: RecordType, payload: &[u8]) -> Option<Lsn> {
     let floor = payload.first_chunk().filter(|_| kind == RecordType::Checkpoint)?;
-    // A checkpoint that freed itself would be gone with what it says.
+    // A checkpoint must not free itself, because its content would be lost.
     Some(Lsn(u64::from_le_bytes(*floor)).min(lsn))
 }
 
-/// A record in the buffer that it was read into.
+/// A record in the buffer it was read into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordView<'a> {
-    /// Number of the record.
+    /// The number of the record.
     pub lsn: Lsn,
-    /// Kind of the record.
+    /// The kind of the record.
     pub kind: RecordType,
     /// [`FLAG_IN_GROUP`] or 0.
     pub flags: u8,
-    /// Generation of the file that the record was written for.
+    /// The generation of the file that the record was written for.
     pub generation: u32,
-    /// Payload, which the journal does not interpret.
+    /// The payload, which the journal does not interpret.
     pub payload: &'a [u8],
 }
 
@@ -129,24 +129,24 @@ impl RecordView<'_> {
     }
 }
 
-/// Why bytes are not a record.
+/// The reason why bytes are not a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordError {
     /// The bytes end before the record does.
     Truncated,
     /// The checksum does not match.
     Checksum,
-    /// The checksum matches, and the type, flag or number is unknown.
+    /// The checksum matches, but the type, flags or number is invalid.
     Unknown,
 }
 
-/// Encoded length, in bytes, of a record with a payload of `len` bytes.
+/// The encoded length in bytes of a record with a payload of `len` bytes.
 #[must_use]
 pub fn encoded_bytes(len: usize) -> usize {
     (HEADER_BYTES + len).next_multiple_of(ALIGN_BYTES)
 }
 
-/// Appends a record to `out`, which is aligned; the payload is below 4 GiB.
+/// Appends a record to `out`, which must be aligned; the payload must be below 4 GiB.
 pub fn push(out: &mut Vec<u8>, seal: Seal, record: &RecordView<'_>) {
     let start = out.len();
     let len =
@@ -166,7 +166,7 @@ pub fn push(out: &mut Vec<u8>, seal: Seal, record: &RecordView<'_>) {
     out.resize(start + encoded_bytes(record.payload.len()), 0);
 }
 
-/// Decodes the record at the beginning of `bytes`, and returns how many bytes it takes.
+/// Decodes the record at the start of `bytes`; also returns its encoded length.
 pub fn decode(bytes: &[u8], seal: Seal) -> Result<(RecordView<'_>, usize), RecordError> {
     let (len, behind) = bytes.split_first_chunk::<4>().ok_or(RecordError::Truncated)?;
     let (expected, behind) = behind.split_first_chunk::<4>().ok_or(RecordError::Truncated)?;
@@ -195,7 +195,7 @@ fn sum(seal: Seal, len: &[u8; 4], covered: &[u8; HEADER_BYTES - 8], payload: &[u
     if seal.planted.has(Fault::ChecksumWithoutLength) {
         return seal.sum(&[covered, payload]);
     }
-    // One piece less to begin and end, for each record that is written or read.
+    // One piece fewer per record, which is measurable when writing and reading.
     let mut head = [0; HEADER_BYTES - 4];
     let (start, end) = head.split_at_mut(4);
     start.copy_from_slice(len);
@@ -252,7 +252,8 @@ mod tests {
         }
     }
 
-    /// Once the state of a checksum is zero, further zeros do not change it: only the length can tell.
+    /// When the checksum state is zero, further zeros do not change it, so only the length can
+    /// tell.
     #[test]
     fn the_checksum_covers_the_length() {
         for (fault, is_caught) in [(None, true), (Some(Fault::ChecksumWithoutLength), false)] {

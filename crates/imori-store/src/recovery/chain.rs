@@ -1,4 +1,5 @@
-//! The numbers in a file, read from batch headers alone: enough to know that no record of the file is needed.
+//! Reads the numbers of a file from its batch headers alone, enough to prove that the file is not
+//! needed.
 
 use std::io;
 
@@ -8,8 +9,8 @@ use crate::lsn::LsnRange;
 use crate::records::batch::{self, BatchHeader};
 use crate::seal::Seal;
 
-/// Reads the numbers of all batches of this generation. `None` if the batches do not follow each other from
-/// the first block on: then only a scan can judge the file.
+/// Reads the numbers of all batches of this generation. `None` if the batches are not consecutive
+/// from the first block on: then only a scan can judge the file.
 pub(crate) fn numbers<F: DiskFile>(
     file: &F,
     bytes: u64,
@@ -41,7 +42,7 @@ fn read_header<F: DiskFile>(file: &F, at: u64, seal: Seal) -> io::Result<Option<
     loop {
         match file.read_at(&mut bytes, at) {
             Ok(read) if read == bytes.len() => return Ok(batch::decode_header(&bytes, seal)),
-            // A header is within a block: less of it is no header.
+            // A header lies within a block, so a shorter read cannot hold one.
             Ok(_) => return Ok(None),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),

@@ -1,7 +1,7 @@
-//! Tells damage from the torn end of a journal, and finds missing numbers.
+//! Distinguishes damage from the torn end of a journal, and finds missing numbers.
 //!
-//! Numbers are consecutive from the floor, or from the first of the store; a missing one is lost. Behind the
-//! last number the length in a file's header shows whether the file was cut off.
+//! Numbers are consecutive from the floor, or from the store's first number; a missing one is lost.
+//! Behind the last number, the length in a file's header shows whether the file was truncated.
 
 use super::read_files::ScannedFile;
 use super::report::DamagedFile;
@@ -12,17 +12,17 @@ use crate::settings::Settings;
 
 /// The verdict on a journal.
 pub(crate) struct Verdict {
-    /// Numbers that were being written at the end and are not there.
+    /// Numbers that were being written at the end and are missing.
     pub(crate) torn: Vec<LsnRange>,
     pub(crate) damaged: Vec<DamagedFile>,
-    /// Lost numbers that belong to no file.
+    /// Lost numbers that were in no existing file.
     pub(crate) absent: Vec<LsnRange>,
-    /// The first number that was never given to a record that is kept, nor to one that may be lost.
+    /// The first number that was never used for a record that is kept or may be lost.
     pub(crate) next: Lsn,
 }
 
-/// Judges files, given by rising generation. `whole` holds the numbers of whole batches; `accounted` adds
-/// those of single records.
+/// Judges files, given in ascending order of generation. `whole` holds the numbers of whole
+/// batches; `accounted` adds those of single records.
 pub(crate) fn judge<F>(
     found: &[ScannedFile<F>],
     whole: &[LsnRange],
@@ -46,7 +46,7 @@ pub(crate) fn judge<F>(
     let open: Vec<usize> = (0..found.len()).filter(|index| is_open(*index)).collect();
     let lost_from = (!open.is_empty()).then(|| first_unknown(acknowledged, accounted));
     if lost_from.is_some() {
-        // What stood there has its number for ever, and there were no more than have room in so many bytes.
+        // Numbers of records that may have been in the missing bytes must not be reused.
         let announced = torn.last().map_or(next, |range| range.last.next());
         let gone: u64 = open.iter().filter_map(|index| short.get(*index)).sum();
         next = Lsn(next.max(announced).0 + gone / record::encoded_bytes(0) as u64 + 2);
@@ -61,8 +61,8 @@ pub(crate) fn judge<F>(
             None => absent.push(range),
         }
     }
-    // What a batch announces behind all that was durable was its torn end, also where its beginning was saved
-    // and written anew, and the power went before the old was gone. Below the floor nothing is needed.
+    // A batch announced behind everything durable is a torn end, even if its beginning was salvaged
+    // and rewritten before power was lost. Numbers below the floor are not needed.
     let needed = |range: LsnRange| {
         let first = floor.map_or(range.first, |floor| range.first.max(floor));
         let last = range.last.min(last_durable?);
@@ -86,19 +86,19 @@ pub(crate) fn judge<F>(
     Verdict { torn, damaged, absent, next }
 }
 
-/// The highest number known to be durable, from whole batches or from segments. Later numbers were being
-/// written at the end.
+/// The highest number known to be durable, from whole batches or from segments. Later numbers were
+/// still being written.
 pub(crate) fn last_durable(whole: &[LsnRange], settings: &Settings) -> Option<Lsn> {
     whole.last().map(|range| range.last).max(settings.durable_through)
 }
 
-/// The highest number known to be acknowledged. A header names the first number of its file, and numbers
-/// before that were durable. The header counts only where its file was cut off behind it. Otherwise it may
-/// belong to an opening that was interrupted, with a floor that was torn away.
+/// The highest number known to be acknowledged. A header names the first number of its file, and
+/// the numbers before it were durable. The header counts only if its file was truncated behind it:
+/// otherwise it may come from an interrupted opening, and its floor may be torn away.
 fn acknowledged<F>(found: &[ScannedFile<F>], short: &[u64], last_durable: Option<Lsn>) -> Option<Lsn> {
     let cut = found.iter().zip(short).filter(|(_, by)| **by > 0);
     let firsts = cut.filter_map(|(found, _)| found.scan.header.ok()?.first);
-    // Before the first number of all stands 0, which is as good as none.
+    // Before the first number of all comes 0, which is the same as none.
     let before = firsts.max().map(|first| Lsn(first.0.saturating_sub(1)));
     last_durable.max(before)
 }
@@ -109,7 +109,7 @@ fn lost(accounted: &[LsnRange], floor: Option<Lsn>, acknowledged: Option<Lsn>) -
     acknowledged.map_or(Vec::new(), |last| lsn::holes(LsnRange { first, last }, accounted))
 }
 
-/// Splits lost ranges where a file begins: the two parts stood in two files.
+/// Splits lost ranges where a file begins, because the parts were in different files.
 fn parted<F>(found: &[ScannedFile<F>], lost: Vec<LsnRange>) -> Vec<LsnRange> {
     let mut begins: Vec<Lsn> = found.iter().filter_map(|found| found.scan.lowest()).collect();
     begins.sort_unstable();
@@ -126,7 +126,7 @@ fn parted<F>(found: &[ScannedFile<F>], lost: Vec<LsnRange>) -> Vec<LsnRange> {
     parts
 }
 
-/// Numbers of the torn end, as far as batch headers announce them.
+/// The numbers of the torn end that batch headers announce.
 fn torn<F>(found: &[ScannedFile<F>], accounted: &[LsnRange], last_durable: Option<Lsn>) -> Vec<LsnRange> {
     let first = last_durable.map_or(Lsn::FIRST, Lsn::next);
     let announced = found.iter().flat_map(|found| &found.scan.broken).filter(|range| range.last >= first);
@@ -135,8 +135,9 @@ fn torn<F>(found: &[ScannedFile<F>], accounted: &[LsnRange], last_durable: Optio
     lsn::join(holes.collect())
 }
 
-/// Missing bytes of a file that may have held acknowledged records. A header without a first number is of a
-/// file that was never written to. A file without a header is assumed to be as long as the others.
+/// The number of missing bytes of a file that may have held acknowledged records. A header without
+/// a first number belongs to a file that was never written to. A file without a header is assumed
+/// to be as long as the others.
 fn shortened_by<F>(found: &ScannedFile<F>, file_bytes: u64) -> u64 {
     match found.scan.header {
         Ok(header) if header.first.is_none() => 0,
@@ -145,33 +146,33 @@ fn shortened_by<F>(found: &ScannedFile<F>, file_bytes: u64) -> u64 {
     }
 }
 
-/// Tells whether this file is the last, so that no other file shows where it ended.
+/// Whether this is the last file, so that no other file shows where it ended.
 fn is_last<F>(found: &[ScannedFile<F>], index: usize) -> bool {
     let lowest = found.get(index).and_then(|found| found.scan.lowest());
     lowest.is_none() || found.iter().all(|other| other.scan.lowest() <= lowest)
 }
 
-/// The lowest number behind the acknowledged ones that no batch or record accounts for.
+/// The lowest number after the acknowledged ones that no batch or record accounts for.
 fn first_unknown(acknowledged: Option<Lsn>, accounted: &[LsnRange]) -> Lsn {
     let next = acknowledged.map_or(Lsn::FIRST, Lsn::next);
     let around = accounted.iter().find(|range| (range.first..=range.last).contains(&next));
     around.map_or(next, |range| range.last.next())
 }
 
-/// The file in which a lost range stood: the one that begins closest before it. `None` if that file is
+/// The file that held a lost range: the one that begins closest before it. `None` if that file is
 /// missing.
 fn owner<F>(found: &[ScannedFile<F>], range: &LsnRange, short: &[u64]) -> Option<usize> {
     let begins = found.iter().enumerate().filter_map(|(index, found)| Some((found.scan.lowest()?, index)));
     let before = begins.filter(|(lowest, _)| *lowest <= range.first).max().map(|(_, index)| index);
     let owner = before
         .filter(|index| short.get(*index).is_some_and(|by| *by > 0) || !is_between(found, *index, range));
-    // Nothing tells what stood in a file that has no header and no batch.
+    // Otherwise assume a file without header and batches, which may have held anything.
     owner.or_else(|| {
         found.iter().position(|found| found.scan.header.is_err() && found.scan.lowest().is_none())
     })
 }
 
-/// Tells whether a range lies between this file and the next, with a missing file in between.
+/// Whether a range lies between this file and the next, with a file missing in between.
 fn is_between<F>(found: &[ScannedFile<F>], index: usize, range: &LsnRange) -> bool {
     let Some(before) = found.get(index) else { return false };
     let scan = &before.scan;
@@ -179,7 +180,7 @@ fn is_between<F>(found: &[ScannedFile<F>], index: usize, range: &LsnRange) -> bo
     let ends = scan.whole.iter().chain(&scan.broken).map(|range| range.last).chain(salvaged);
     let behind = found.iter().find(|found| found.scan.lowest() == Some(range.last.next()));
     let generations = scan.generation.zip(behind.and_then(|behind| behind.scan.generation));
-    // Generations rise by one from file to file, but where one of them was not used.
+    // Generations rise by one per file, except when a generation was not used.
     ends.max().is_some_and(|highest| highest < range.first)
         && generations.is_some_and(|(before, behind)| behind > before.saturating_add(1))
 }

@@ -1,4 +1,5 @@
-//! Tests of readers with a file that gives one block at a time, is interrupted before each, and ends early.
+//! Tests of readers with a file that returns one block per call, interrupts every other call, and
+//! may end early.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,11 +16,11 @@ use crate::records::{Record, RecordType, batch};
 
 struct InterruptedFile {
     bytes: Vec<u8>,
-    /// The length that the file claims.
+    /// The length that the file claims to have.
     size: usize,
     /// Reads from this offset on fail.
     broken_at: usize,
-    /// Only whole blocks are read, into memory aligned like them.
+    /// Whether reads must be of whole blocks into block-aligned memory.
     is_direct: bool,
     calls: AtomicUsize,
 }
@@ -113,7 +114,7 @@ fn nothing_is_read_twice() {
     for at in (0..file.size).step_by(100) {
         window.get(at, 100).expect("it can be read");
     }
-    // Each is interrupted once, and two stand across the end of what is in memory.
+    // Each block is interrupted once, and two blocks straddle the end of the window.
     assert_eq!(file.calls.load(Ordering::Relaxed), 2 * (blocks + 2));
 
     for len in [0, 100, 2 * BLOCK_BYTES, file.size] {

@@ -1,4 +1,4 @@
-//! Messages that recovery left in their files: there may be more of them than memory.
+//! Messages that recovery leaves in their files, because they may exceed memory.
 
 use std::fmt;
 use std::io;
@@ -11,28 +11,28 @@ use crate::lsn::Lsn;
 use crate::records::record::{self, HEADER_BYTES, Record, RecordType, RecordView};
 use crate::seal::Seal;
 
-/// Locations of the needed messages of a journal, by rising number. Readable until the journal is written to;
-/// in files that stay, until those are reused.
+/// The locations of a journal's needed messages, in ascending order of number. They can be read
+/// until the journal is written to, or, in files that stay, until those are reused.
 pub struct Messages<F> {
-    /// Files with messages. Others are closed, as an open file keeps its room on the disk after it is
-    /// removed.
+    /// Files with messages. Others are closed, because an open file keeps its disk space after it
+    /// is removed.
     files: Vec<Option<Arc<F>>>,
-    /// Tells for each file whether it stays, or is written anew.
+    /// Whether each file stays, rather than being rewritten.
     staying: Vec<bool>,
     places: Vec<RecordLocation>,
     seal: Seal,
 }
 
-/// Where a record stands.
+/// The location of a record.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RecordLocation {
     pub(crate) lsn: Lsn,
-    /// Index of the file.
+    /// The index of the file.
     pub(crate) file: u32,
     pub(crate) at: usize,
 }
 
-/// Why reading messages ended early.
+/// The reason why reading messages ended early.
 #[derive(Debug)]
 pub enum ReadError<E> {
     /// The disk returned an error.
@@ -70,7 +70,7 @@ impl<F: DiskFile> Messages<F> {
         Messages { files, staying: Vec::new(), places, seal }
     }
 
-    /// Sets for each file whether it stays.
+    /// Sets whether each file stays.
     pub(crate) fn stay(&mut self, staying: impl Iterator<Item = bool>) {
         self.staying = staying.collect();
     }
@@ -79,17 +79,18 @@ impl<F: DiskFile> Messages<F> {
         &self.places
     }
 
-    /// Passes each message to `take` by rising number, in memory that the next one reuses.
+    /// Passes each message to `take` in ascending order of number. The memory is reused for the
+    /// next one.
     ///
     /// # Errors
     ///
-    /// The error of `take`; or the file cannot be read, or changed since recovery.
+    /// The error of `take`; or the file cannot be read, or has changed since recovery.
     pub fn each<E>(&self, take: impl FnMut(&RecordView<'_>) -> Result<(), E>) -> Result<(), ReadError<E>> {
         self.read(self.places.iter().copied(), WINDOW_BYTES, take)
     }
 
-    /// Passes each message to `take`, with its file if that stays. Messages for which `take` returns false
-    /// are forgotten.
+    /// Passes each message to `take`, along with its file if that stays. Messages for which `take`
+    /// returns false are forgotten.
     ///
     /// # Errors
     ///
@@ -132,7 +133,8 @@ impl<F: DiskFile> Messages<F> {
     ///
     /// # Errors
     ///
-    /// As [`Messages::each`]; a missing message, whose file was reused, counts as a changed file.
+    /// As [`Messages::each`]; a message missing because its file was reused counts as a changed
+    /// file.
     pub fn read_records<E>(
         &self,
         lsns: impl Iterator<Item = Lsn>,

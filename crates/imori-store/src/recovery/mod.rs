@@ -1,7 +1,7 @@
-//! Reading a journal back: at a start, for an operator, and while messages stay in its files.
+//! Reads a journal back: at a start, for an operator, and while messages stay in its files.
 //!
-//! Records are held against the numbers that must be there; damage is reported and set aside. Recovery itself
-//! writes nothing: `journal/open.rs` does.
+//! Records are checked against the numbers that must exist; damage is reported and set aside.
+//! Recovery itself writes nothing: `journal/open.rs` does.
 
 pub(crate) mod recover;
 mod messages;

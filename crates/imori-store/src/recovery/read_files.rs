@@ -1,7 +1,7 @@
 //! Reads and scans the files of a journal, several at a time and the latest first.
 //!
-//! The latest file holds the last checkpoint. The records of a file below its floor are dropped right after
-//! the scan. Where batch headers prove that early, the file is not read at all.
+//! The latest file holds the last checkpoint. Records below its floor are dropped right after their
+//! file's scan. A file that batch headers prove to be below the floor is not read at all.
 
 use std::io;
 use std::sync::Arc;
@@ -18,17 +18,17 @@ use crate::records::{FileHeader, HeaderError, batch};
 use crate::seal::Seal;
 use crate::settings::Settings;
 
-/// The header of a file and of its first batch.
+/// The size of the headers of a file and of its first batch.
 const FIRST_BYTES: usize = 2 * BLOCK_BYTES;
 
 /// A file and the result of its scan.
 pub(crate) struct ScannedFile<F> {
     pub(crate) file: Arc<F>,
-    /// The file, opened to read from where the settings say.
+    /// The file, opened for reading from the source in the settings.
     pub(crate) reading: Arc<F>,
     pub(crate) name: String,
     pub(crate) number: u32,
-    /// Length in bytes.
+    /// The length in bytes.
     pub(crate) bytes: u64,
     pub(crate) scan: FileScan,
 }
@@ -40,20 +40,20 @@ struct Unread<F> {
     number: u32,
     bytes: u64,
     header: Result<FileHeader, HeaderError>,
-    /// The first number of the file that was written next.
+    /// The first number of the file written after this one.
     next: Option<Lsn>,
-    /// No record of the file was ever acknowledged.
+    /// Whether no record of the file was ever acknowledged.
     is_untouched: bool,
 }
 
 impl<F> Unread<F> {
-    /// The generation in the header, or 0 if that is unreadable; only the order depends on it.
+    /// The generation in the header, or 0 if it is unreadable; only the order depends on it.
     fn generation(&self) -> u32 {
         self.header.map_or(0, |header| header.generation)
     }
 }
 
-/// Reads files by name and number.
+/// Reads the files with these names and numbers.
 pub(crate) fn read_files<D: Disk>(
     folder: &D,
     settings: &Settings,
@@ -113,16 +113,18 @@ pub(crate) fn read_files<D: Disk>(
     Ok(found.collect())
 }
 
-/// Tells whether no batch of a file was ever synced. The header is written together with the first batch. So
-/// an unsynced first batch was never acknowledged, and the file is used again under another generation.
+/// Whether no batch of a file was ever synced. The header names the first record once the first
+/// batch is written. Until then no batch was acknowledged, and the file is reused with another
+/// generation.
 fn is_untouched(header: &Result<FileHeader, HeaderError>, start: &[u8], seal: Seal) -> bool {
     let is_ready = header.as_ref().is_ok_and(|header| header.first.is_none());
     let first = start.get(BLOCK_BYTES..).and_then(|block| batch::decode_header(block, seal));
     is_ready && header.as_ref().ok().map(|header| header.generation) != first.map(|batch| batch.generation)
 }
 
-/// Skips a file whose batches are all below the floor and end where the next file begins. An interrupted
-/// opening may have begun the next file earlier, with records of this one; then both are read.
+/// Skips a file with batches that are all below the floor and end where the next file begins. After
+/// an interrupted opening, the next file may begin earlier, with records of this one; then both are
+/// read.
 fn passed_over<F: DiskFile>(
     unread: &Unread<F>,
     settings: &Settings,
@@ -130,7 +132,7 @@ fn passed_over<F: DiskFile>(
 ) -> io::Result<Option<FileScan>> {
     let Unread { file, bytes, header: Ok(header), next: Some(next), .. } = unread else { return Ok(None) };
     let is_needed = next.0 > floor.load(Ordering::Relaxed) || *bytes < header.file_bytes;
-    // The headers come through the page cache.
+    // The headers are read through the page cache.
     if is_needed || unread.is_untouched || settings.read_from == ReadFrom::Device {
         return Ok(None);
     }

@@ -1,7 +1,9 @@
-//! Recovers the records of a journal after any end: reads everything and changes nothing.
+//! Recovers the records of a journal, however the last process ended: reads everything, changes
+//! nothing.
 //!
-//! A batch header names the numbers of its batch. Numbers without a whole batch are the torn end if they lie
-//! behind all whole batches, as one batch is under way at a time. Otherwise they are damage.
+//! A batch header names the numbers of its batch. Only one batch is under way at a time, so numbers
+//! without a whole batch are the torn end if they lie behind all whole batches. Otherwise they are
+//! damage.
 
 use std::fmt;
 use std::io;
@@ -22,24 +24,24 @@ use crate::records::journal_file::{self, JournalFile};
 use crate::records::{HeaderError, Record, RecordType};
 use crate::settings::{OnDamage, Settings};
 
-/// Why a journal cannot be read.
+/// The reason why a journal cannot be read.
 #[derive(Debug)]
 pub enum RecoverError {
     /// The disk returned an error.
     Disk(io::Error),
     /// A file belongs to another store or shard.
     Foreign {
-        /// Name of the file.
+        /// The name of the file.
         name: String,
     },
     /// A file has an unknown version.
     Version {
-        /// Name of the file.
+        /// The name of the file.
         name: String,
-        /// Version of the file.
+        /// The version of the file.
         version: u32,
     },
-    /// There is damage, and the settings refuse to open the journal then.
+    /// The journal is damaged, and the settings refuse to open it then.
     Damaged(Box<Report>),
 }
 
@@ -82,48 +84,49 @@ impl From<io::Error> for RecoverError {
 /// The content of a journal.
 #[derive(Debug)]
 pub struct Recovered {
-    /// All records that are needed, by rising number.
+    /// All needed records, in ascending order of number.
     pub records: Vec<Record>,
     /// The report for people.
     pub report: Report,
-    /// The first number that was never given to a record that is kept.
+    /// The first number that was never used for a record that is kept.
     pub next: Lsn,
 }
 
 /// The action that an opening takes on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileAction {
-    /// The file is clean and stays; its highest number.
+    /// The file is clean and stays; its highest number is given.
     Stay(Lsn),
-    /// The file is clean and stays after a sync, as its end may be in the page cache alone.
+    /// The file is clean and stays, but must be synced, because its end may be in the page cache
+    /// only.
     Sync(Lsn),
-    /// Needed records are written anew, and the file is reused.
+    /// Needed records are rewritten, and the file is reused.
     Rewrite,
-    /// Needed records are written anew, and the file is set aside.
+    /// Needed records are rewritten, and the file is set aside.
     SetAside,
     /// The file was never written to.
     Ready,
 }
 
-/// Everything that an opening needs to go on.
+/// Everything that an opening needs to continue.
 pub(crate) struct RecoveryPlan<F> {
-    /// The recovered records, messages left out.
+    /// The recovered records, without messages.
     pub(crate) recovered: Recovered,
     pub(crate) messages: Messages<F>,
     pub(crate) files: Vec<(JournalFile<F>, FileAction)>,
-    /// Records to write anew, each with the first number that it accounts for.
+    /// Records to rewrite, each with the first number that it accounts for.
     pub(crate) rewrites: Vec<(Lsn, Record)>,
     pub(crate) next_generation: u32,
     pub(crate) next_number: u32,
 }
 
-/// Reads a journal into memory and changes nothing, for an operator who inspects it.
+/// Reads a journal into memory without changing it, for inspection.
 pub fn recover<D: Disk>(disk: &D, settings: &Settings) -> Result<Recovered, RecoverError> {
     let (recovered, messages) = recover_apart(disk, settings)?;
     Ok(recovered.with(&messages)?)
 }
 
-/// Recovers a journal and leaves messages in its files: there may be more of them than memory.
+/// Recovers a journal but leaves messages in its files, because they may exceed memory.
 pub fn recover_apart<D: Disk>(
     disk: &D,
     settings: &Settings,
@@ -132,7 +135,7 @@ pub fn recover_apart<D: Disk>(
 }
 
 impl Recovered {
-    /// Adds the messages, read into memory.
+    /// Adds the messages, loaded into memory.
     pub(crate) fn with<F: DiskFile>(mut self, messages: &Messages<F>) -> io::Result<Recovered> {
         self.records.extend(messages.load(messages.places().iter().copied())?);
         self.records.sort_by_key(|record| record.lsn);
@@ -161,8 +164,8 @@ pub(crate) fn find<D: Disk>(disk: &D, settings: &Settings) -> Result<RecoveryPla
     let mut records = merged(&mut found);
     let whole = lsn::join(found.iter().flat_map(|found| found.scan.whole.iter().copied()).collect());
     let last_durable = damage::last_durable(&whole, settings);
-    // One that was saved from the torn end freed nothing yet, and what it counts on, such as a move just
-    // before it, may be torn away.
+    // A checkpoint salvaged from the torn end has freed nothing yet, and records that it relies on,
+    // such as a move just before it, may be torn away.
     let is_torn = |lsn: Lsn| last_durable.is_none_or(|last| lsn > last);
     records.retain(|(_, record)| {
         record.kind != RecordType::Checkpoint || record.is_in_group() || !is_torn(record.lsn)
@@ -192,7 +195,7 @@ pub(crate) fn find<D: Disk>(disk: &D, settings: &Settings) -> Result<RecoveryPla
     let rewrites = rewrites(&found, &fates, (&records, &messages), (floor, next))?;
     let files = found.into_iter().zip(fates).map(|(found, fate)| {
         let generation = found.scan.generation.unwrap_or(0);
-        // Nothing is written to it before it is renewed, which looks.
+        // The length is not used before the file is renewed, which measures it.
         (JournalFile { file: found.file, number: found.number, generation, bytes: 0 }, fate)
     });
     let files = files.collect();
@@ -211,15 +214,15 @@ fn check_owner<F>(found: &ScannedFile<F>, settings: &Settings) -> Result<(), Rec
     }
 }
 
-/// The records of all files by rising number, each with its file. If two files have the same record, the
-/// later copy counts.
+/// The records of all files in ascending order of number, each with its file. If two files have the
+/// same record, the later copy counts.
 fn merged<F>(found: &mut [ScannedFile<F>]) -> Vec<(u32, Scanned)> {
     let mut records: Vec<(u32, Scanned)> = Vec::new();
     for (file, found) in (0..).zip(found) {
         records.extend(found.scan.salvaged.iter().map(|record| (file, record.clone())));
         records.extend(found.scan.records.drain(..).map(|record| (file, record)));
     }
-    // Files follow each other but for few, which the sort makes use of; equals keep their order.
+    // Files are mostly in order already, which the sort exploits; it is stable.
     records.sort_by_key(|(_, record)| record.lsn);
     records.dedup_by(|later, kept| {
         let is_same = later.1.lsn == kept.1.lsn;
@@ -248,7 +251,7 @@ fn parted<F: DiskFile>(
     (records, Messages::new(files, places, settings.seal))
 }
 
-/// The numbers of whole batches and of single records that verify.
+/// The numbers of whole batches and of single verified records.
 fn accounted<F>(whole: &[LsnRange], found: &[ScannedFile<F>]) -> Vec<LsnRange> {
     let salvaged = found.iter().flat_map(|found| &found.scan.salvaged);
     lsn::join(whole.iter().copied().chain(salvaged.map(|record| LsnRange::one(record.lsn))).collect())
@@ -264,14 +267,15 @@ fn fate<F>(found: &ScannedFile<F>, report: &Report, next: Lsn, settings: &Settin
         None if scan.lowest().is_none() => FileAction::Ready,
         Some(highest) if is_clean && highest.next() < next => FileAction::Stay(highest),
         Some(highest) if is_clean && settings.seal.planted.has(Fault::TailStays) => FileAction::Stay(highest),
-        // What a device that failed or lost its power shows is written anew, not trusted once more.
+        // After a failure or power loss, what the device shows at the end is rewritten rather than
+        // trusted.
         Some(highest) if is_clean && settings.read_from == ReadFrom::Cache => FileAction::Sync(highest),
         _ => FileAction::Rewrite,
     }
 }
 
-/// The records of files that do not stay, and a pad for each range of lost numbers. A pad prevents that the
-/// numbers are missed or given again.
+/// The records of files that do not stay, and a pad for each range of lost numbers. A pad keeps the
+/// numbers from being reported as missing again, and from being reused.
 fn rewrites<F: DiskFile>(
     found: &[ScannedFile<F>],
     fates: &[FileAction],

@@ -1,4 +1,4 @@
-//! The findings of recovery, in words.
+//! The findings of recovery, and their text for people.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,49 +9,50 @@ use crate::lsn::{Lsn, LsnRange};
 /// A file with damage among acknowledged records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedFile {
-    /// Name of the file before it is set aside.
+    /// The name of the file before it is set aside.
     pub name: String,
-    /// Lost numbers.
+    /// The lost numbers.
     pub missing: Vec<LsnRange>,
-    /// The header does not verify.
+    /// Whether the header does not verify.
     pub has_lost_header: bool,
-    /// Missing bytes at the end of the file.
+    /// The number of bytes missing at the end of the file.
     pub shortened_by: u64,
-    /// Set for the last file, whose end no other file shows: numbers from this one on may be lost.
+    /// For the last file, with an end that no other file shows: numbers from this one on may be
+    /// lost.
     pub lost_from: Option<Lsn>,
 }
 
 /// The findings in a journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Files of the journal.
+    /// The number of journal files.
     pub file_count: usize,
-    /// Records that are served.
+    /// The number of records that are served.
     pub record_count: usize,
-    /// The numbers of the first and last of those.
+    /// The range of their numbers.
     pub records: Option<LsnRange>,
-    /// Records below this one were not needed any more.
+    /// The floor: records below it were not needed any more.
     pub floor: Option<Lsn>,
-    /// Numbers of the torn end: never confirmed, unless the medium is damaged.
+    /// The numbers of the torn end, which were never confirmed unless the medium is damaged.
     pub torn: Vec<LsnRange>,
     /// Files with damage inside.
     pub damaged: Vec<DamagedFile>,
-    /// Numbers that stood in files that are not there.
+    /// Numbers that were in files which are missing.
     pub absent: Vec<LsnRange>,
-    /// Files that were set aside by an earlier recovery and are still there.
+    /// Files set aside by an earlier recovery and still present.
     pub set_aside: Vec<String>,
-    /// Duration of the reading.
+    /// The duration of reading.
     pub took: Duration,
 }
 
 impl Report {
-    /// Tells whether acknowledged records are damaged or missing.
+    /// Whether acknowledged records are damaged or missing.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         !self.damaged.is_empty() || !self.absent.is_empty()
     }
 
-    /// Each damage in words.
+    /// A sentence for each finding of damage.
     #[must_use]
     pub fn findings(&self) -> Vec<String> {
         let absent = || format!("damage: no file has numbers {}, which are lost", Ranges(&self.absent));

@@ -1,6 +1,6 @@
-//! Scans one journal file: batches that verify, and single records between them.
+//! Scans one journal file for batches that verify, and for single records between them.
 //!
-//! Payloads of messages are left in the file: there may be more of them than memory.
+//! Payloads of messages stay in the file, because they may exceed memory.
 
 use std::io;
 
@@ -21,13 +21,13 @@ pub(crate) struct FileScan {
     pub(crate) header: Result<FileHeader, HeaderError>,
     /// The generation that was searched for, if known.
     pub(crate) generation: Option<u32>,
-    /// Numbers of whole batches.
+    /// The numbers of whole batches.
     pub(crate) whole: Vec<LsnRange>,
-    /// Records of whole batches.
+    /// The records of whole batches.
     pub(crate) records: Vec<Scanned>,
-    /// Records that verify in batches that do not.
+    /// Records that verify, from batches that do not.
     pub(crate) salvaged: Vec<Scanned>,
-    /// Numbers of batches of which the header alone verifies.
+    /// The numbers of batches of which only the header verifies.
     pub(crate) broken: Vec<LsnRange>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Scanned {
     pub(crate) lsn: Lsn,
     pub(crate) kind: RecordType,
     pub(crate) flags: u8,
-    /// Offset in the file.
+    /// The offset in the file.
     pub(crate) at: usize,
     /// The payload; empty for messages.
     pub(crate) payload: Box<[u8]>,
@@ -53,13 +53,13 @@ impl Scanned {
         self.flags & FLAG_IN_GROUP != 0
     }
 
-    /// The number below which no record is needed, if this is a checkpoint.
+    /// The floor, below which no record is needed, if this is a checkpoint.
     pub(crate) fn floor(&self) -> Option<Lsn> {
         record::floor(self.lsn, self.kind, &self.payload)
     }
 }
 
-/// Scans a whole file. Without a header the latest generation with a batch is assumed.
+/// Scans a whole file. Without a header, the latest generation found in a batch is assumed.
 pub(crate) fn scan<F: DiskFile>(window: &mut Window<'_, F>, seal: Seal) -> io::Result<FileScan> {
     let header = FileHeader::decode(window.get(0, BLOCK_BYTES)?);
     let generation = match &header {
@@ -71,7 +71,7 @@ pub(crate) fn scan<F: DiskFile>(window: &mut Window<'_, F>, seal: Seal) -> io::R
     let Some(generation) = generation else { return Ok(scan) };
     let (mut at, mut unverified) = (BLOCK_BYTES, None);
     while at + BLOCK_BYTES <= window.size() {
-        // Only what has such a header is looked at as a whole.
+        // Read a whole batch only if a header announces one.
         let announced = batch::decode_header(window.get(at, BLOCK_BYTES)?, seal);
         let bytes = window.get(at, announced.map_or(BLOCK_BYTES, |header| header.batch_bytes))?;
         match batch::decode(bytes, seal, generation) {
@@ -110,14 +110,14 @@ impl FileScan {
         }
     }
 
-    /// The lowest number that the header, a batch or a record of the file names.
+    /// The lowest number named by the header, a batch or a record of the file.
     pub(crate) fn lowest(&self) -> Option<Lsn> {
         let header = self.header.as_ref().ok().and_then(|header| header.first);
         let ranges = self.whole.iter().chain(&self.broken).map(|range| range.first);
         ranges.chain(self.salvaged.iter().map(|record| record.lsn)).chain(header).min()
     }
 
-    /// Searches for records where no batch verifies, and keeps atomic groups that are whole.
+    /// Searches for records where no batch verifies, and keeps only complete atomic groups.
     fn salvage<F: DiskFile>(
         &mut self,
         window: &mut Window<'_, F>,
@@ -131,7 +131,7 @@ impl FileScan {
         while at + HEADER_BYTES <= end {
             let bytes = window.get_more(at, HEADER_BYTES)?;
             let bytes = bytes.get(..end - at).unwrap_or(bytes);
-            // Most places are none: the generation tells that before a checksum is made.
+            // The generation rules out most positions before a checksum is computed.
             let last = bytes.len().saturating_sub(HEADER_BYTES);
             let mut places = (0..=last).step_by(ALIGN_BYTES);
             let Some(place) = places.find(|place| bytes.get(place + 10..place + 14) == Some(&mark)) else {
@@ -165,7 +165,7 @@ fn latest_generation<F: DiskFile>(window: &mut Window<'_, F>, seal: Seal) -> io:
     Ok(latest)
 }
 
-/// Drops records of a group whose begin, end or some part is missing.
+/// Drops records of a group if its begin, its end or a part is missing.
 fn whole_groups(found: Vec<Scanned>, seal: Seal) -> Vec<Scanned> {
     if seal.planted.has(Fault::KeepPartOfGroup) {
         return found;

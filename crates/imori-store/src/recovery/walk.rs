@@ -1,6 +1,6 @@
 //! Visits every piece of one journal file, for an operator.
 //!
-//! Nothing is judged: whether a record is needed, or damage matters, depends on all files together.
+//! It judges nothing: whether a record is needed, or damage matters, depends on all files together.
 
 use std::io;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::seal::{Seal, StoreId};
 /// One piece of a journal file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JournalPiece<'a> {
-    /// A file header that does not verify, or of another version.
+    /// A file header that does not verify, or has another version.
     Header(HeaderError),
     /// A file header of another store; its records are not read.
     Foreign,
@@ -24,31 +24,31 @@ pub enum JournalPiece<'a> {
     Record {
         /// The record.
         record: RecordView<'a>,
-        /// No batch around the record verifies.
+        /// Whether no batch around the record verifies.
         is_alone: bool,
     },
-    /// A batch whose header verifies and whose records do not all.
+    /// A batch of which the header verifies, but not all records do.
     Broken {
-        /// Numbers of the batch.
+        /// The numbers of the batch.
         lsns: LsnRange,
-        /// Length of the batch in bytes.
+        /// The length of the batch in bytes.
         bytes: usize,
     },
     /// Bytes of a broken batch in which no record verifies.
     Unverified {
-        /// Number of bytes.
+        /// The number of bytes.
         bytes: usize,
     },
 }
 
-/// The names of all journal files, those set aside included.
+/// The names of all journal files, including those set aside.
 pub fn files<D: Disk>(disk: &D) -> io::Result<Vec<String>> {
     let mut names = disk.list()?;
     names.retain(|name| journal_file::parse_name(name).is_some() && !journal_file::is_unfinished(name));
     Ok(names)
 }
 
-/// Reads a whole file; a journal file fits into memory.
+/// Reads a whole file; any journal file fits into memory.
 pub fn read<D: Disk>(disk: &D, name: &str) -> io::Result<Vec<u8>> {
     let file = disk.open(name)?;
     match file.size()? {
@@ -59,7 +59,7 @@ pub fn read<D: Disk>(disk: &D, name: &str) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Passes each piece and its offset to `visit`, in the order of the file, until that returns an error.
+/// Passes each piece and its offset to `visit`, in file order, until it returns an error.
 pub fn walk<E>(
     bytes: &[u8],
     store: StoreId,
@@ -76,7 +76,7 @@ pub fn walk<E>(
     };
     let Some(generation) = generation else { return Ok(()) };
     let search = Search { bytes, seal, generation };
-    // What no batch verifies around is searched for records up to the next whole or broken one.
+    // Bytes in no verified batch are searched for records, up to the next whole or broken batch.
     let (mut at, mut unverified, mut broken_until) = (BLOCK_BYTES, None, 0);
     while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= BLOCK_BYTES) {
         let begin = unverified.unwrap_or(at);
@@ -123,14 +123,14 @@ impl Search<'_> {
         let Range { start: mut at, end } = piece;
         let mut gap = at;
         while let Some(rest) = self.bytes.get(at..end).filter(|rest| rest.len() >= HEADER_BYTES) {
-            // Most places are none: the generation tells that before a checksum is made.
+            // The generation rules out most positions before a checksum is computed.
             let is_candidate = rest.get(10..14) == Some(&mark);
             let Some(Ok((record, consumed))) = is_candidate.then(|| record::decode(rest, self.seal)) else {
                 at += ALIGN_BYTES;
                 continue;
             };
             self.gap(gap..at, broken_until, visit)?;
-            // What fills a batch up to its end says nothing.
+            // Padding carries no information.
             if record.kind != RecordType::Pad {
                 visit(at as u64, JournalPiece::Record { record, is_alone: true })?;
             }
@@ -232,7 +232,8 @@ mod tests {
                 |bytes| bytes[8192] ^= 1,
                 vec!["4136 1", "8232 2 alone", "8360 3 alone", "8488 4 alone", "12328 5"],
             ),
-            // Zeros say nothing, and what stands behind a broken batch is of an earlier use of the file.
+            // Zeros mean nothing, and bytes behind a broken batch are from an earlier use of the
+            // file.
             (
                 |bytes| bytes[8360..8488].fill(0),
                 vec!["4136 1", "8192 broken 2-4 4096", "8232 2 alone", "8488 4 alone", "12328 5"],

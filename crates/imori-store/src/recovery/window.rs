@@ -9,15 +9,15 @@ use crate::limits::{BLOCK_BYTES, WINDOW_BYTES};
 #[derive(Debug)]
 pub(crate) struct Window<'a, F> {
     file: &'a F,
-    /// Bytes of the file that may be read.
+    /// The number of bytes of the file that may be read.
     size: usize,
-    /// Offset in the file of the bytes in memory, a multiple of a block, and their number.
+    /// The range in memory: its offset in the file, a multiple of a block, and its length.
     begin: usize,
     len: usize,
-    /// The buffer, one block longer than needed, as a direct read goes to an aligned address.
+    /// The buffer, one block longer than needed, because direct reads need an aligned address.
     memory: Vec<u8>,
     align: usize,
-    /// Bytes of one read, at least.
+    /// The minimum size of a read in bytes.
     bytes: usize,
 }
 
@@ -39,24 +39,24 @@ impl<'a, F: DiskFile> Window<'a, F> {
         Ok(Window { memory, align, ..Window::of_bytes(file, usize::MAX, bytes)? })
     }
 
-    /// Number of bytes that can be read.
+    /// The number of bytes that can be read.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
 
-    /// The bytes from `at` on: `len` of them, or up to the end.
+    /// The bytes from `at` on: `len` of them, or fewer at the end.
     pub(crate) fn get(&mut self, at: usize, len: usize) -> io::Result<&[u8]> {
         let end = at.saturating_add(len).min(self.size);
         if at < self.begin || end > self.begin + self.len {
             self.fill(at, end)?;
         }
-        // Behind what was read the memory shows what stood in it before.
+        // Beyond the bytes read, the memory holds leftovers of earlier reads.
         let end = end.min(self.begin + self.len);
         let there = self.align + at.saturating_sub(self.begin)..self.align + end.saturating_sub(self.begin);
         Ok(self.memory.get(there).unwrap_or_default())
     }
 
-    /// The bytes from `at` on: at least `least` of them, and all that are in memory anyway.
+    /// The bytes from `at` on: at least `least` of them, plus everything already in memory.
     pub(crate) fn get_more(&mut self, at: usize, least: usize) -> io::Result<&[u8]> {
         let least = self.get(at, least)?.len();
         let there = self.begin + self.len;
@@ -72,7 +72,7 @@ impl<'a, F: DiskFile> Window<'a, F> {
         self.memory.resize(self.memory.len().max(room + BLOCK_BYTES), 0);
         self.align = self.memory.as_ptr().align_offset(BLOCK_BYTES);
         let room = self.memory.get_mut(self.align..self.align + room).ok_or(io::ErrorKind::OutOfMemory)?;
-        // A direct read that is no multiple of a block is the last.
+        // A direct read that is not a multiple of a block must be the last.
         while self.len < wanted && self.len.is_multiple_of(BLOCK_BYTES) {
             let at = (self.begin + self.len) as u64;
             match self.file.read_at(room.get_mut(self.len..).unwrap_or_default(), at) {
@@ -82,7 +82,7 @@ impl<'a, F: DiskFile> Window<'a, F> {
                 Err(error) => return Err(error),
             }
         }
-        // What somebody cut off meanwhile is not there.
+        // The file may have been truncated meanwhile.
         if self.len < wanted {
             self.size = self.begin + self.len;
         }

@@ -1,4 +1,4 @@
-//! Journals for tests: which records stand in which batch, and which are damaged.
+//! Builds journals for tests, with chosen batches and damage.
 
 use bytes::Bytes;
 
@@ -10,7 +10,7 @@ use crate::journal::crash::settings;
 use crate::journal::{self, Admitted, NewRecord, Opened};
 use crate::records::RecordType;
 
-/// A message whose bytes are its mark.
+/// A message with all bytes equal to its mark.
 pub(crate) fn message(mark: u8, len: usize) -> NewRecord {
     NewRecord { kind: RecordType::Message, payload: Bytes::from(vec![mark; len]) }
 }
@@ -25,7 +25,7 @@ pub(crate) enum Unit {
     Group(Vec<NewRecord>),
 }
 
-/// A disk on which each unit is a batch, with three small batches a file.
+/// A disk on which each unit is a batch, with three small batches per file.
 pub(crate) fn written(units: Vec<Unit>) -> State {
     let (disk, file_bytes) = (SimDisk::default(), settings(None).file_bytes);
     let opened = journal::open(&disk, &settings(None)).expect("the disk is well");

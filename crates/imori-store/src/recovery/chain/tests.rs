@@ -9,7 +9,7 @@ use crate::records::{Record, RecordType};
 
 const GENERATION: u32 = 7;
 
-/// A file of ten blocks with a batch of each of these: at which block, of which use, which numbers, how long a payload.
+/// Builds a file of ten blocks with these batches: block, generation, numbers, payload length.
 fn check(batches: &[(usize, u32, (u64, u64), usize)]) -> Option<(u64, u64)> {
     let seal = settings(None).seal;
     let mut bytes = vec![0; 10 * BLOCK_BYTES];

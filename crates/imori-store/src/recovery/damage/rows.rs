@@ -1,4 +1,4 @@
-//! Rows of files with damage in several places, and the verdict on each.
+//! A table of files with damage in several places, and the verdict on each.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::recovery::scan::{FileScan, Scanned};
 
 const FILE_BYTES: u64 = 4 * BLOCK_BYTES as u64;
 
-/// A file of this number and generation, as long as it was made, whose header says where it begins.
+/// A complete file with this number and generation, and a header that names its first record.
 fn file(number: u32, first: u64) -> ScannedFile<()> {
     let settings = settings(None);
     let (store, shard, first) = (settings.store, settings.shard, Some(Lsn(first)));
@@ -39,7 +39,7 @@ impl ScannedFile<()> {
         self
     }
 
-    /// Adds a batch whose header alone verifies, with these verified records.
+    /// Adds a batch of which only the header verifies, with these verified records.
     fn broken<const N: usize>(mut self, lsns: (u64, u64), saved: [u64; N]) -> Self {
         self.scan.broken.push(range(lsns));
         self.saved(saved)
@@ -53,20 +53,20 @@ impl ScannedFile<()> {
         self
     }
 
-    /// Cuts the file off behind so many blocks.
+    /// Truncates the file to this many blocks.
     fn cut(mut self, blocks: u64) -> Self {
         self.bytes = blocks * BLOCK_BYTES as u64;
         self
     }
 
-    /// Its header does not verify; its use is known from its batches, if it has any.
+    /// Damages the header; the generation is then known only from batches, if any.
     fn without_header(mut self) -> Self {
         self.scan.header = Err(HeaderError::Damaged);
         self.scan.generation = self.scan.generation.filter(|_| !self.scan.whole.is_empty());
         self
     }
 
-    /// Nothing was written to it.
+    /// Makes it a ready file, to which nothing was written.
     fn ready(mut self) -> Self {
         self.scan.header = self.scan.header.map(|header| FileHeader { first: None, ..header });
         self
@@ -75,7 +75,7 @@ impl ScannedFile<()> {
 
 /// The verdict in one line: `2 without header short 1 lost 4-5; torn 9; absent 1-3; next 10`.
 ///
-/// The first number is the file's, and a file is short by blocks.
+/// The first number is the file's, and `short` counts blocks.
 fn told(judged: &Verdict) -> String {
     let ranges = |ranges: &[LsnRange]| ranges.iter().map(|range| format!(" {range}")).collect::<String>();
     let mut told: Vec<String> = Vec::new();
@@ -105,7 +105,7 @@ fn told(judged: &Verdict) -> String {
     told.join("; ")
 }
 
-/// Judges files above a floor: what they are, the files, and what is told of them.
+/// Judges files above a floor; each row has a name, the files, and the expected verdict.
 fn check(floor: Option<u64>, rows: Vec<(&str, Vec<ScannedFile<()>>, &str)>) {
     check_with(floor, &settings(None), rows);
 }
@@ -191,7 +191,7 @@ fn what_was_being_written_at_the_end_is_torn_and_not_lost() {
     );
 }
 
-/// Behind a cut 170 numbers a block are kept free, as many as there were records at most, and two.
+/// For each truncated block, 170 numbers are kept unused, the maximum number of records, plus two.
 #[test]
 fn a_file_that_is_cut_off_tells_what_may_have_stood_there() {
     let first = || file(1, 1).whole([(1, 3)]);

@@ -1,4 +1,4 @@
-//! Files that are cut off, and files that are gone.
+//! Truncated and missing files.
 
 use bytes::Bytes;
 
@@ -14,7 +14,7 @@ use crate::recovery::recover::{self, Recovered};
 use crate::recovery::window::Window;
 use crate::settings::{OnDamage, Settings};
 
-/// Records of a block each, three a file: there are seven files, and the last is not full.
+/// Records of one block each, three per file: seven files, the last of which is not full.
 const RECORDS: u64 = 20;
 
 fn append(opened: &mut Opened<SimFile>, disk: &SimDisk, record: NewRecord) {
@@ -37,7 +37,7 @@ fn message(number: u64) -> NewRecord {
     NewRecord { kind: RecordType::Message, payload: Bytes::from(vec![number as u8; 1500]) }
 }
 
-/// A journal, and which file has which numbers.
+/// A journal, with the numbers in each file.
 fn journal() -> (State, Vec<(String, Vec<u64>)>) {
     let disk = SimDisk::default();
     let mut opened = journal::open(&disk, &settings(None)).expect("the disk is well");
@@ -69,7 +69,7 @@ fn numbers(recovered: &Recovered) -> Vec<u64> {
     recovered.records.iter().map(|record| record.lsn.0).collect()
 }
 
-/// Opens what is left; gives what is found, and an error if what is lost is not told or is used again.
+/// Opens what is left; an error if a loss is not reported or a lost number is reused.
 fn check(state: State, settings: &Settings, whose: &str) -> Result<String, String> {
     let hurt = SimDisk::new(state);
     let recovered = recover::recover(&hurt, settings).map_err(|error| error.to_string())?;
@@ -186,7 +186,7 @@ fn below_a_checkpoint_nothing_is_missed() {
     }
 }
 
-/// As many records as have room in a block may have stood in each that is cut off.
+/// Each truncated block may have held as many records as fit into it.
 #[test]
 fn no_number_that_a_cut_took_is_given_again_however_small_the_records_were() {
     use crate::recovery::written::{Unit, message, written};

@@ -1,4 +1,4 @@
-//! Which files are read at all, and which of them whole.
+//! Tests which files are read at all, and which of them completely.
 
 use bytes::Bytes;
 
@@ -8,7 +8,7 @@ use crate::journal::crash::settings;
 use crate::records::{Record, RecordType};
 use crate::recovery::written::{Unit, checkpoint, message, written};
 
-/// Three files: numbers 1 to 3, 4 to 6, and 7 with a checkpoint that needs nothing below a number.
+/// Three files: numbers 1 to 3, 4 to 6, and 7, a checkpoint with this floor.
 fn journal(floor: u64) -> State {
     let mut units: Vec<Unit> = (1..=6).map(|mark| Unit::Each(vec![message(mark, 100)])).collect();
     units.push(Unit::Each(vec![checkpoint(floor)]));
@@ -19,7 +19,7 @@ fn cached() -> Settings {
     settings(None).reading_from(ReadFrom::Cache)
 }
 
-/// How many ranges are told of each file, which for one that is passed over is one, and its records that are kept.
+/// For each file, the number of ranges found, one for a skipped file, and of records kept.
 fn read(state: State, settings: &Settings) -> Vec<(usize, usize)> {
     let names = state.names().into_iter().zip(1..).take(3).collect();
     let found = read_files(&SimDisk::new(state), settings, names).expect("the disk is well");
@@ -40,7 +40,7 @@ fn a_file_is_read_only_where_something_of_it_is_needed() {
     assert_eq!(read(journal(7), &settings(None)), [(3, 0), (3, 0), (1, 1)], "the device is asked for all");
 }
 
-/// The first of these files, as it is before it is read.
+/// The first of these files, before it is read.
 fn first() -> Unread<SimFile> {
     let (disk, name) = (SimDisk::new(journal(7)), "journal-0000000001");
     let file = Arc::new(disk.open(name).expect("it is there"));

@@ -1,4 +1,4 @@
-//! The action on each file, and the records that are kept of a damaged batch.
+//! Tests the action on each file, and the records kept from a damaged batch.
 
 use crate::disk::sim_disk::{SimDisk, State};
 use crate::journal;
@@ -37,7 +37,7 @@ fn a_file_stays_that_is_clean_and_not_the_last() {
         of_use,
         [(1, FileAction::Stay(Lsn(3))), (2, FileAction::Stay(Lsn(6))), (3, FileAction::Rewrite)]
     );
-    // Of the last what is not durable yet for sure, and nothing else.
+    // Of the last file, only records that may not be durable yet.
     let rewrites: Vec<Record> = found(&state).rewrites.into_iter().map(|(_, record)| record).collect();
     assert_eq!(numbers(&rewrites), [7, 8]);
 }
@@ -48,7 +48,7 @@ fn a_damaged_file_is_set_aside_and_the_rest_of_it_written_anew() {
     hurt(&mut state, 5);
     let of_use: Vec<_> = fates(&state).into_iter().filter(|(_, fate)| *fate != FileAction::Ready).collect();
     assert_eq!(of_use, [(1, FileAction::Stay(Lsn(3))), (2, FileAction::SetAside), (3, FileAction::Rewrite)]);
-    // A pad stands for the number that is lost, so that it is not missed again.
+    // A pad accounts for the lost number, so that it is not reported again.
     let rewrites: Vec<_> =
         found(&state).rewrites.iter().map(|(first, record)| (first.0, record.lsn.0, record.kind)).collect();
     let (message, pad) = (RecordType::Message, RecordType::Pad);
@@ -85,7 +85,7 @@ fn a_checkpoint_that_was_saved_from_the_torn_end_frees_nothing() {
     hurt(&mut state, 4);
     let recovered = read(&state);
     assert_eq!((numbers(&recovered.records), recovered.report.floor), (vec![1, 2, 3], None));
-    // One that is in a group came with what it counts on, and one in a whole batch was durable.
+    // A checkpoint in a group came with what it relies on, and one in a whole batch was durable.
     for state in [written(torn(false)), written(torn(true))] {
         assert_eq!(found(&state).recovered.report.floor, Some(Lsn(2)));
     }
@@ -154,7 +154,7 @@ fn messages_are_read_where_they_are_and_are_no_others_than_were_found() {
     });
     assert_eq!((stopped.map_err(|error| error.to_string()), count), (Err("enough".to_string()), 3));
 
-    // The file is used again for another record, which verifies.
+    // The file is reused for another record, which verifies.
     let bytes = disk.state().bytes("journal-0000000001").to_vec();
     let (first, second) = (crate::limits::BLOCK_BYTES, 2 * crate::limits::BLOCK_BYTES);
     let file = disk.open("journal-0000000001").expect("it is there");
@@ -173,7 +173,7 @@ fn messages_are_read_where_they_are_and_are_no_others_than_were_found() {
 fn messages_that_stay_are_read_by_their_numbers_until_they_are_forgotten() {
     use crate::recovery::messages::ReadError;
 
-    // What a device shows at its end is written anew: the last file, which has the last two.
+    // When reading from the device, the last file, which has the last two records, is rewritten.
     for (read_from, last_staying) in [(ReadFrom::Cache, 8), (ReadFrom::Device, 6)] {
         let disk = SimDisk::new(written((1..=8).map(one).collect()));
         let settings = settings(None).reading_from(read_from);
@@ -203,7 +203,7 @@ fn messages_that_stay_are_read_by_their_numbers_until_they_are_forgotten() {
         assert!(matches!(read(&messages, &[2, 3]), Err(ReadError::Disk(_))), "3 was not to be read again");
         for (floor, is_there) in [(3, true), (last_staying, true), (last_staying + 1, false)] {
             messages.forget_below(Lsn(floor));
-            // The last of each file.
+            // The last number of each file.
             let there = [2, 6, 8].into_iter().filter(|last| (floor..=last_staying).contains(last));
             assert_eq!(messages.open_files(), there.count(), "below {floor}");
             assert_eq!(read(&messages, &[last_staying]).is_ok(), is_there, "below {floor}");

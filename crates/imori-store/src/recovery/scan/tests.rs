@@ -1,4 +1,4 @@
-//! Which records are kept of what does not verify as a whole.
+//! Tests which records are salvaged from batches that do not verify.
 
 use bytes::Bytes;
 
@@ -10,7 +10,7 @@ use crate::recovery::written::{Unit, hurt, message, scan, written};
 
 use super::{ALIGN_BYTES, BLOCK_BYTES, Lsn, LsnRange, RecordType, Scanned, batch, record};
 
-/// Numbers of the first file: those in whole batches, those saved, and what broken batches account for.
+/// Numbers of the first file: in whole batches, salvaged, and announced by broken batches.
 type Seen = (Vec<u64>, Vec<u64>, Vec<(u64, u64)>);
 
 fn seen(state: &State) -> Seen {
@@ -45,7 +45,7 @@ fn a_damaged_record_takes_no_other_of_its_batch_with_it() {
 
 #[test]
 fn a_group_of_which_something_is_missing_is_kept_in_no_part() {
-    // A group has a number for its begin and one for its end: 1, then 2 to 5, 6 to 10, and 11.
+    // A group also uses a number each for its begin and end: 1, then 2 to 5, 6 to 10, and 11.
     let units = || vec![each([1]), group([2, 3]), group([4, 5, 6]), each([7])];
     for (joined, hurts, saved) in [
         (false, vec![3], vec![]),
@@ -91,7 +91,7 @@ fn in_one_batch(units: Vec<Unit>) -> State {
     state
 }
 
-/// A file so long that it is read in pieces, in which each of these records stands at its place and no batch.
+/// A file long enough to be read in pieces, with these records at these offsets and no batch.
 fn long(places: &[(u64, usize, usize)]) -> Seen {
     let mut state = written(vec![each([1])]);
     state.damage("journal-0000000001", |file| {
@@ -111,7 +111,7 @@ fn long(places: &[(u64, usize, usize)]) -> Seen {
 #[test]
 fn a_record_is_found_wherever_it_stands() {
     let end = 2 * WINDOW_BYTES + 3 * BLOCK_BYTES;
-    // The search reads a window's bytes from the first block on.
+    // The search reads one window of bytes at a time, from the first block on.
     for edge in [BLOCK_BYTES, BLOCK_BYTES + WINDOW_BYTES, 2 * WINDOW_BYTES, end] {
         for len in [0, 10, 100] {
             let bytes = record::encoded_bytes(len);
