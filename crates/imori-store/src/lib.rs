@@ -1,8 +1,9 @@
-//! The store: a journal of records that are on disk before anybody is told so, and its checkpoints.
+//! The store: a journal that makes records durable before they are confirmed, and its checkpoints.
 //!
-//! Reading down follows a record from the appender to the device, and back after a crash. Segments keep pages
-//! of entries longer than journal files. The folder holds one store. Definitions are a checkpoint of declared
-//! names. Absent: queues, which stand on the store, and the decision who waits for a record.
+//! The modules below follow a record from the appender to the device, and back after a crash.
+//! Segments keep pages of entries for longer than journal files. The folder holds one store.
+//! Definitions are a checkpoint of declared names. Deliberately absent: queues, which build on the
+//! store, and the decision which clients wait for a record.
 
 pub mod journal;
 pub mod recovery;

@@ -1,4 +1,4 @@
-//! Log sequence numbers: numbers of records, which rise by one for the life of a store.
+//! Log sequence numbers: the numbers of records, which rise by one throughout a store's life.
 
 use std::fmt;
 
@@ -23,17 +23,17 @@ impl fmt::Display for Lsn {
     }
 }
 
-/// A range of consecutive numbers, both ends included.
+/// A range of consecutive numbers, including both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LsnRange {
-    /// The lowest.
+    /// The lowest number.
     pub first: Lsn,
-    /// The highest.
+    /// The highest number.
     pub last: Lsn,
 }
 
 impl LsnRange {
-    /// The range that holds one number.
+    /// The range of a single number.
     #[must_use]
     pub fn one(lsn: Lsn) -> LsnRange {
         LsnRange { first: lsn, last: lsn }
@@ -49,7 +49,7 @@ impl fmt::Display for LsnRange {
     }
 }
 
-/// Sorts ranges and joins those that touch.
+/// Sorts ranges and joins those that touch or overlap.
 pub(crate) fn join(mut ranges: Vec<LsnRange>) -> Vec<LsnRange> {
     ranges.sort_unstable();
     let mut joined: Vec<LsnRange> = Vec::new();
@@ -62,7 +62,7 @@ pub(crate) fn join(mut ranges: Vec<LsnRange>) -> Vec<LsnRange> {
     joined
 }
 
-/// The parts of `whole` that are in none of `joined`, which [`join`] made.
+/// The parts of `whole` that are in none of the ranges `joined`, which must come from [`join`].
 pub(crate) fn holes(whole: LsnRange, joined: &[LsnRange]) -> Vec<LsnRange> {
     let mut holes = Vec::new();
     let mut next = whole.first;

@@ -1,49 +1,50 @@
-//! Faults that tests plant, to prove that the crash tests find each. Outside tests there are none.
+//! Faults that tests plant, to prove that the crash tests find each of them. None exist outside
+//! tests.
 
 /// A fault that can be planted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Records are released when they are written, and synced after that.
+    /// Records are released when they are written, before they are synced.
     ConfirmBeforeSync,
-    /// Records are said to be written before they are.
+    /// Records are reported as written before they are.
     WrittenBeforeWrite,
     /// A file is freed by a checkpoint that is not durable yet.
     FreeBeforeDurable,
-    /// A file is taken for ready although the disk was full before it was complete.
+    /// A file counts as ready although the disk became full before it was complete.
     UseUnfinishedFile,
-    /// Recovery drops the record at the floor with those below it.
+    /// Recovery drops the record at the floor together with those below it.
     FloorOffByOne,
-    /// Recovery leaves the last file as it is, although its end may be in the cache alone.
+    /// Recovery leaves the last file as it is, although its end may be in the page cache only.
     TailStays,
-    /// A file is passed over though the next does not begin where it ends.
+    /// A file is skipped although the next one does not begin where it ends.
     NextNotCompared,
     /// A batch is not synced at all.
     SkipSync,
-    /// After a failed sync there is another, and its success is believed.
+    /// A failed sync is repeated, and the second result is believed.
     RetrySync,
-    /// A short write is taken for a whole one.
+    /// A short write counts as complete.
     ShortWriteIgnored,
-    /// Bytes of an earlier use of a file are taken for those of this one.
+    /// Bytes from an earlier use of a file count as current.
     StaleGeneration,
-    /// A file is re-used under the generation that it had.
+    /// A file is reused with its old generation.
     RenewWithoutGeneration,
-    /// The checksum of a record leaves its payload out.
+    /// The checksum of a record does not cover its payload.
     ChecksumWithoutPayload,
-    /// The checksum of a record leaves its length out.
+    /// The checksum of a record does not cover its length.
     ChecksumWithoutLength,
-    /// The oldest file is reused whatever it holds.
+    /// The oldest file is reused although it is still needed.
     ReuseNotFree,
-    /// The last record of the last file is cut off with the torn tail.
+    /// The last record of the last file is cut off together with the torn tail.
     TruncateOffByOne,
     /// Part of an atomic group is kept.
     KeepPartOfGroup,
     /// The old tail is discarded before the new one is synced.
     DiscardBeforeSync,
-    /// Nobody compares how long a file is with what its header says.
+    /// The length of a file is not compared with its header.
     LengthNotCompared,
     /// The folder is not synced after a new file got its name.
     SkipFolderSync,
-    /// Numbers begin anew below those that were found.
+    /// New numbers start below those that were found.
     NumberUsedTwice,
     /// A segment gets its name before it is synced.
     RenameBeforeSync,
@@ -51,35 +52,35 @@ pub(crate) enum Fault {
     SegmentWithoutFolderSync,
     /// A segment is not synced at all.
     SegmentWithoutSync,
-    /// The numbers of segments begin above those that exist, whatever the checkpoint says.
+    /// The numbers of segments start above the existing ones, whatever the checkpoint says.
     SegmentNumberUsedTwice,
-    /// A segment that is gone comes back with a file that does.
+    /// A removed segment reappears when its file does.
     SegmentComesBack,
-    /// A segment goes with the first of its pages.
+    /// A segment is removed with the first of its pages.
     RemoveWithFirstPage,
-    /// A hole also takes the blocks that needed pages share with it.
+    /// A hole also covers blocks that are shared with needed pages.
     GiveBackNeighbours,
-    /// The manifest counts a segment as past while it is being written.
+    /// The manifest counts a segment as finished while it is being written.
     ManifestSkipsUnderWay,
-    /// A segment that could not be written keeps its file.
+    /// The file of a segment that could not be written is kept.
     FailedSegmentStays,
-    /// Transient segments are kept.
+    /// Transient segments are kept after a restart.
     TransientStays,
-    /// The checksum of a row of the table is not compared.
+    /// The checksum of a table row is not compared.
     TableWithoutChecksum,
-    /// A page is not looked for where its row in the table is lost.
+    /// Pages with a lost table row are not searched for.
     TableNotSalvaged,
-    /// The checksum of an entry leaves its number out.
+    /// The checksum of an entry does not cover its number.
     EntryWithoutLsn,
-    /// The checksum of an entry leaves out where it stands.
+    /// The checksum of an entry does not cover its position.
     EntryWithoutPlace,
-    /// The checksum of an entry leaves its payload out.
+    /// The checksum of an entry does not cover its payload.
     EntryWithoutPayload,
-    /// A page ends with the first entry that does not verify.
+    /// Reading a page stops at the first entry that does not verify.
     PageEndsAtDamage,
 }
 
-/// The fault that is planted, if there is one.
+/// The planted fault, if any.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Planted(#[cfg(test)] pub(crate) Option<Fault>);
 

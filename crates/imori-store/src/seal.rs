@@ -1,15 +1,15 @@
-//! Checksums that hold for one store alone.
+//! Checksums that are valid for one store only.
 
 use crate::planted::Planted;
 
-/// The id of a store: 128 random bits that no client is told.
+/// The id of a store: 128 random bits that are never disclosed to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreId(pub [u8; 16]);
 
-/// The start value of all checksums of a store's batches and records.
+/// The initial value of all checksums of a store's batches and records.
 ///
-/// Derived from the store's id. A client cannot put bytes into a body that verify as a record when recovery
-/// searches for undamaged ones.
+/// It is derived from the store's id, so that a client cannot craft a message body that verifies as
+/// a record when recovery searches for undamaged ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seal {
     start: u32,
@@ -23,7 +23,7 @@ impl Seal {
         Seal { start: crc32c::crc32c(&store.0), planted: Planted::default() }
     }
 
-    /// The checksum of pieces that follow each other.
+    /// The checksum of consecutive pieces.
     #[must_use]
     pub fn sum(self, pieces: &[&[u8]]) -> u32 {
         pieces.iter().fold(self.start, |sum, piece| crc32c::crc32c_append(sum, piece))

@@ -1,4 +1,4 @@
-//! Settings of a journal, chosen by its owner.
+//! The settings of a journal, chosen by its owner.
 
 use std::fmt;
 
@@ -14,12 +14,13 @@ pub enum OnDamage {
     /// Sets the file aside unchanged, serves the records that verify, and reports the missing ones.
     #[default]
     Quarantine,
-    /// Changes nothing and does not open.
+    /// Refuses to open the store, and changes nothing.
     Refuse,
 }
 
 impl OnDamage {
-    /// The advice to an operator whose store is refused: how to go on without the damaged part.
+    /// The advice to an operator whose store was refused, on how to continue without the damaged
+    /// part.
     pub const TO_GO_ON: &str =
         "set `journal.on_damage` to `quarantine`, which sets the files aside and serves what verifies";
 }
@@ -32,14 +33,14 @@ pub struct Settings {
     pub(crate) file_bytes: usize,
     pub(crate) on_damage: OnDamage,
     pub(crate) read_from: ReadFrom,
-    /// Bytes of the disk that no new file takes.
+    /// The bytes on the disk that new files must leave free.
     pub(crate) reserve_bytes: u64,
-    /// The last record that segments prove durable, whatever the journal shows.
+    /// The last record that segments prove durable, whatever the journal contains.
     pub(crate) durable_through: Option<Lsn>,
     pub(crate) seal: Seal,
 }
 
-/// A refused size of journal files, in bytes.
+/// A journal file size, in bytes, that is out of range or not a multiple of a block.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FileBytesError(u64);
 
@@ -79,7 +80,8 @@ impl Settings {
         Settings { read_from, ..self }
     }
 
-    /// Settings with files of a few blocks, smaller than a broker may have: for simulations, which roll often.
+    /// Settings with files of a few blocks, smaller than a broker allows, for simulations that roll
+    /// often.
     #[must_use]
     pub fn with_few_blocks(store: StoreId, blocks: usize) -> Settings {
         let (file_bytes, on_damage) = (blocks * BLOCK_BYTES, OnDamage::Quarantine);
@@ -88,14 +90,14 @@ impl Settings {
         Settings { store, shard, file_bytes, on_damage, read_from, reserve_bytes, durable_through, seal }
     }
 
-    /// Leaves `reserve_bytes` of the disk to others: no new file is made of them.
+    /// Leaves `reserve_bytes` of the disk free: new files do not use them.
     #[must_use]
     pub fn keeping_free(self, reserve_bytes: u64) -> Settings {
         Settings { reserve_bytes, ..self }
     }
 
-    /// Notes that all records up to `last` were durable, as segments hold pages of them. Missing ones among
-    /// them are damage, and their numbers are not given again.
+    /// States that all records up to `last` were durable, because segments hold pages of them. If
+    /// any are missing, that is damage, and their numbers are not reused.
     #[must_use]
     pub fn durable_through(self, last: Option<Lsn>) -> Settings {
         Settings { durable_through: last, ..self }

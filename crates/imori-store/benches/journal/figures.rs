@@ -1,14 +1,14 @@
-//! Times, sorted.
+//! Sorted measurements of time.
 
 use std::time::Duration;
 
-/// Times of one kind.
+/// A series of measured times.
 pub(crate) struct Figures {
     micros: Vec<u32>,
 }
 
 impl Figures {
-    /// Sorts them; there is at least one.
+    /// Sorts the times; there must be at least one.
     pub(crate) fn new(times: &[Duration]) -> Figures {
         let micros = times.iter().map(|time| u32::try_from(time.as_micros()).unwrap_or(u32::MAX));
         let mut micros: Vec<u32> = micros.collect();
@@ -16,7 +16,7 @@ impl Figures {
         Figures { micros }
     }
 
-    /// The time below which this share of them is, in microseconds.
+    /// The quantile `share` of the times, in microseconds.
     pub(crate) fn at(&self, share: f64) -> i64 {
         let last = self.micros.len().saturating_sub(1);
         let index = (share * last as f64) as usize;

@@ -1,4 +1,5 @@
-//! A closed loop: one thread keeps so many records of 1 KB under way, and frees files as a checkpointer does.
+//! A closed loop: one thread keeps a fixed number of 1 KB records in flight, and frees files as a
+//! checkpointer does.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -23,14 +24,14 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::figures::Figures;
 
-/// Bytes of what a record says.
+/// The size of a record's payload in bytes.
 pub(crate) const RECORD_BYTES: usize = 1024;
 const BLOCK_BYTES: usize = 4096;
 
-/// Files beyond which a checkpointer frees some.
+/// The number of live files above which a checkpoint is written.
 const LIVE_FILES: usize = 4;
 
-/// Bytes that may be queued while a journal is filled.
+/// The maximum number of bytes queued while a journal is filled.
 const QUEUED_BYTES: usize = 8 << 20;
 
 type Started = (Committer<RealDisk>, Receiver<Lsn>, Arc<AtomicU64>);
@@ -53,13 +54,13 @@ impl Load {
         self.records / self.batches
     }
 
-    /// The bytes of a write of the mean batch.
+    /// The bytes written for a batch of mean size.
     pub(crate) fn batch_bytes(&self) -> usize {
         let bytes = self.batch_records() * (RECORD_BYTES + 24) as f64;
         (bytes as usize).next_multiple_of(BLOCK_BYTES)
     }
 
-    /// Processor time of the whole process, the appending thread included.
+    /// The processor time per million records, of the whole process including the appending thread.
     pub(crate) fn cpu_per_million(&self) -> f64 {
         self.cpu_seconds / self.records * 1e6
     }
@@ -86,7 +87,7 @@ impl Listener for Teller {
     }
 }
 
-/// The settings of the journals here.
+/// The settings of the journals measured here.
 pub(crate) fn settings() -> Result<Settings, Box<dyn Error>> {
     Ok(Settings::new(StoreId(*b"of this bench..!"), 0, FILE_BYTES_DEFAULT, OnDamage::Quarantine)?)
 }
@@ -98,7 +99,7 @@ pub(crate) fn record(number: u64) -> NewRecord {
     NewRecord { kind: RecordType::Message, payload: Bytes::copy_from_slice(&payload) }
 }
 
-/// Makes a journal with so many records of 1 KB.
+/// Creates a journal with this many 1 KB records.
 pub(crate) fn fill(folder: &Path, records: u64) -> Result<(), Box<dyn Error>> {
     let (committer, told, _) = start(folder)?;
     for number in 0..records {
@@ -110,7 +111,7 @@ pub(crate) fn fill(folder: &Path, records: u64) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// An empty journal.
+/// Creates an empty journal.
 fn start(folder: &Path) -> Result<Started, Box<dyn Error>> {
     let _ = fs::remove_dir_all(folder);
     fs::create_dir_all(folder)?;
@@ -122,7 +123,7 @@ fn start(folder: &Path) -> Result<Started, Box<dyn Error>> {
     Ok((Committer::start(disk, opened, Box::new(teller))?, told, batches))
 }
 
-/// Keeps `in_flight` records under way for so long, after a while of the same that does not count.
+/// Keeps `in_flight` records in flight for `time`, after a warm-up that does not count.
 pub(crate) fn run(folder: &Path, in_flight: usize, time: Duration) -> Result<Load, Box<dyn Error>> {
     let folder = folder.join("journal");
     let (committer, told, batches) = start(&folder)?;
@@ -130,7 +131,7 @@ pub(crate) fn run(folder: &Path, in_flight: usize, time: Duration) -> Result<Loa
     for _ in 0..in_flight {
         client.append()?;
     }
-    // The first files are filled with zeros meanwhile, and a checkpointer's have come round once.
+    // Warm up until the first files are filled with zeros and freed files have been reused.
     client.go_on(time.max(Duration::from_secs(1)))?;
     client.times.clear();
     let (begin, cpu, before) = (Instant::now(), cpu_seconds(), batches.load(Ordering::Relaxed));
@@ -185,7 +186,7 @@ impl Client {
     }
 }
 
-/// The processor time of this process so far.
+/// The processor time used by this process so far.
 pub(crate) fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

@@ -1,11 +1,11 @@
-//! Measures commits on a real disk, beside bare writes of the same disk.
+//! Measures commits on a real disk, in comparison with bare writes to the same disk.
 //!
 //! `cargo bench -p imori-store --bench journal -- [FOLDER] [--seconds S] [--rounds N] [--direct]
 //! [--recovery]`.
 //!
-//! The journal and a bare write with `fdatasync` take turns, so that other work on the machine is in both.
-//! `--direct` makes the bare write go past the page cache. FOLDER chooses the disk and is emptied of all
-//! files made here.
+//! The journal and a bare write with `fdatasync` take turns, so that other load on the machine
+//! affects both. `--direct` makes the bare write bypass the page cache. FOLDER chooses the disk;
+//! all files created there are removed.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its results")]
 
@@ -20,7 +20,7 @@ mod load;
 mod probe;
 mod recovery;
 
-/// Records that are under way at once.
+/// The numbers of records in flight.
 const IN_FLIGHT: [usize; 4] = [1, 16, 128, 1024];
 
 struct Choice {
@@ -57,7 +57,7 @@ fn choice() -> Result<Choice, Box<dyn Error>> {
     Ok(choice)
 }
 
-/// Rounds of the journal and the probe in turns, and their medians.
+/// Runs the journal and the probe in turns, and prints medians of the rounds.
 fn commits(choice: &Choice) -> Result<(), Box<dyn Error>> {
     let seconds = Duration::from_secs_f64(choice.seconds);
     println!(
@@ -99,7 +99,7 @@ fn commits(choice: &Choice) -> Result<(), Box<dyn Error>> {
             bare.at(1.0),
             ours.at(0.5) - bare.at(0.5),
             ours.at(0.99) - bare.at(0.99),
-            // What the device alone would do with batches of this size, one after the other.
+            // The share of what the device alone would achieve with such batches in sequence.
             100.0 * load.per_second() * bare.mean_seconds() / load.batch_records(),
         );
     }

@@ -1,4 +1,4 @@
-//! The disk alone: writes into a file all of which was written before, each followed by `fdatasync`.
+//! The disk alone: overwrites parts of an already written file, each followed by `fdatasync`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -14,22 +14,22 @@ use crate::figures::Figures;
 
 const FILE_BYTES: usize = 64 << 20;
 
-/// Bytes of one write before anything is measured.
+/// The size of each write while the file is filled, before measuring.
 const FILL_BYTES: usize = 1 << 20;
 
-/// The durations that the disk took.
+/// The latencies of the disk.
 pub(crate) struct Device {
     pub(crate) latency: Figures,
 }
 
-/// Writes pieces of this size for so long, through the page cache or past it.
+/// Writes pieces of `bytes` for `time`, through the page cache or directly.
 pub(crate) fn run(folder: &Path, bytes: usize, time: Duration, is_direct: bool) -> io::Result<Device> {
     let path = folder.join("probe");
     let flags = if is_direct { OFlags::DIRECT } else { OFlags::empty() };
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).custom_flags(flags.bits().cast_signed());
     let file = options.open(&path)?;
-    // What goes past the cache begins at a block, in memory too.
+    // Direct writes must come from block-aligned memory.
     let room = vec![0x5a; bytes.max(FILL_BYTES) + BLOCK_BYTES];
     let start = room.as_ptr().align_offset(BLOCK_BYTES);
     let times = write(&file, &room[start..], bytes, time)?;
@@ -37,7 +37,7 @@ pub(crate) fn run(folder: &Path, bytes: usize, time: Duration, is_direct: bool) 
     Ok(Device { latency: Figures::new(&times) })
 }
 
-/// Reads all files of a folder past the page cache, and says how long it took.
+/// Reads all files of a folder, bypassing the page cache; returns the time taken.
 pub(crate) fn read(folder: &Path) -> io::Result<Duration> {
     let disk = RealDisk::new(folder.to_owned());
     let begin = Instant::now();

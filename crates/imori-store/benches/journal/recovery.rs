@@ -1,4 +1,4 @@
-//! How long it takes to read a journal of 256 MiB and of 1 GiB, all of it needed.
+//! Measures reading a journal of 256 MiB and one of 1 GiB, with all records needed.
 
 use std::error::Error;
 use std::fs;
@@ -13,10 +13,10 @@ use crate::figures::Figures;
 use crate::load;
 use crate::probe;
 
-/// Records of 1 KB in a quarter of a gigabyte.
+/// The number of 1 KB records in a quarter of a gigabyte.
 const QUARTER: u64 = 250_000;
 
-/// Reads by direct reads and through the page cache in turns, beside reads alone.
+/// Alternates direct reads and reads through the page cache, and compares them with plain reads.
 pub(crate) fn measure(folder: &Path, rounds: usize) -> Result<(), Box<dyn Error>> {
     println!(
         "{:>7} {:>9} {:>10} {:>10} {:>10} {:>12}",
@@ -30,7 +30,7 @@ pub(crate) fn measure(folder: &Path, rounds: usize) -> Result<(), Box<dyn Error>
         for _ in 0..rounds {
             bare.push(probe::read(&folder)?);
             device.push(recover(&disk, ReadFrom::Device, records)?);
-            // What is read past the cache does not fill it.
+            // Direct reads do not fill the page cache, so read once more to fill it.
             recover(&disk, ReadFrom::Cache, records)?;
             let before = load::cpu_seconds();
             cache.push(recover(&disk, ReadFrom::Cache, records)?);

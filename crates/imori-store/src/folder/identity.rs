@@ -20,7 +20,7 @@ pub const VERSION: u32 = 1;
 const MAGIC: [u8; 8] = *b"imoristo";
 const USED_BYTES: usize = 36;
 
-/// Why the id of a folder cannot be read.
+/// The reason why the id of a folder cannot be read.
 #[derive(Debug)]
 pub enum IdentityError {
     /// The disk returned an error.
@@ -65,7 +65,7 @@ impl From<io::Error> for IdentityError {
     }
 }
 
-/// Reads the id of the store; `None` if the file is missing.
+/// Reads the id of the store; `None` if the file does not exist.
 pub fn read<D: Disk>(disk: &D) -> Result<Option<StoreId>, IdentityError> {
     replace::content(disk, NAME)?.map(|bytes| decode(&bytes)).transpose()
 }

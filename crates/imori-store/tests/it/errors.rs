@@ -1,4 +1,4 @@
-//! Refusals of the store: each says what is wrong and what to do.
+//! Error texts of the store: each says what is wrong and how to fix it.
 
 use std::error::Error;
 use std::io;
@@ -11,7 +11,7 @@ use imori_store::journal::{AppendError, OpenError};
 use imori_store::recovery::{RecoverError, Report};
 use imori_store::segment::{PageError, PageRef, SegmentOpenError, SegmentReport};
 
-/// The text, and that of what is behind it.
+/// The text of an error, and that of its source.
 type Told = (String, Option<String>);
 
 fn told(error: &dyn Error) -> Told {

@@ -1,4 +1,4 @@
-//! Looking at a store without changing it, as `imori verify` and `imori recover` do.
+//! Inspects a store without changing it, as `imori verify` and `imori recover` do.
 
 use std::fs;
 use std::io;
@@ -62,7 +62,8 @@ fn flip(path: &Path, at: usize) {
     fs::write(path, bytes).unwrap();
 }
 
-/// The second of three segments, with a page of ten entries and one of seven.
+/// Checks each position in the second of three segments, with a page of ten entries and one of
+/// seven.
 fn each_place_is_told(folder: &Path) {
     let disk = ReadOnlyDisk::new(folder.to_owned());
     let names = segment::files(&disk).unwrap();
@@ -101,7 +102,7 @@ fn segments_are_counted_and_each_place_that_is_damaged_is_told() {
         let written = segments.write(&pages, Durability::Durable).unwrap();
         assert_eq!(segments.file_name(written[1].page), format!("segment-{round:010}"));
     }
-    // What is of one run alone, or was never whole, is nobody's to verify.
+    // Transient and unfinished segments are not verified.
     segments.write(&[page(9, 900, 3)], Durability::Transient).unwrap();
     fs::write(folder.join("segment-0000000009.new"), b"half").unwrap();
     let tables = Tables::read(&RealDisk::new(folder.clone()), &settings).unwrap();
@@ -112,9 +113,10 @@ fn segments_are_counted_and_each_place_that_is_damaged_is_told() {
     assert_eq!((seen.segment_count, seen.page_count, seen.entry_count, seen.damage_count()), (3, 6, 51, 0));
     assert_eq!(seen.to_string(), "51 entries in 6 pages in 3 segments");
 
-    // The table of the first: its page is found by the copy of its row.
+    // Damage the table of the first segment: its page is found by the copy of its row.
     flip(&folder.join("segment-0000000000"), 100);
-    // The head of an entry in the second page of the second: its neighbours tell its number.
+    // Damage the header of an entry in the second segment's second page: its neighbours reveal its
+    // number.
     let path = folder.join("segment-0000000001");
     let bytes = fs::read(&path).unwrap();
     let number = 153u64.to_le_bytes();
@@ -151,16 +153,17 @@ fn an_opening_says_what_it_took_away_and_what_is_not_there() {
     }
     let mut manifest = segments.manifest();
     drop(segments);
-    // What the checkpoint does not list is gone, though the files are there; of what was set aside they stay.
+    // Segments missing from the checkpoint are gone although their files exist; set-aside files
+    // stay.
     manifest.segments.retain(|segment| segment.segment > 2);
     fs::rename(folder.join("segment-0000000002"), folder.join("segment-0000000002.damaged")).unwrap();
-    // Every page of these is gone.
+    // Every page of these segments is gone.
     for segment in &mut manifest.segments {
         if matches!(segment.segment, 3 | 4 | 6) {
             segment.gone = vec![0, 1];
         }
     }
-    // Of one that is not there something was needed, of another nothing.
+    // Of the two missing files, one was still needed and one was not.
     fs::remove_file(folder.join("segment-0000000005")).unwrap();
     fs::remove_file(folder.join("segment-0000000006")).unwrap();
     for name in ["11.new", "12.new", "13.transient", "14.transient", "15.transient"] {

@@ -39,7 +39,7 @@ fn settings() -> Settings {
     Settings::new(StoreId(*b"of this test ..."), 0, FILE_BYTES, OnDamage::Quarantine).unwrap()
 }
 
-/// An empty folder of this test.
+/// An empty folder for this test.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("store-{name}"));
     let _ = fs::remove_dir_all(&folder);
@@ -54,13 +54,14 @@ fn start(folder: &Path) -> (Committer<RealDisk>, Receiver<u64>) {
     (Committer::start(disk, opened, Box::new(Teller(sender))).unwrap(), told)
 }
 
-/// A record that tells its number apart from all others.
+/// A record with a payload that is unique to its number.
 fn message(number: u64) -> NewRecord {
     let payload = number.to_le_bytes().repeat(1 + number as usize % 200);
     NewRecord { kind: RecordType::Message, payload: Bytes::from(payload) }
 }
 
-/// The numbers in a folder; each record must be as it was appended, from wherever it is read.
+/// The message numbers in a folder; each record must be as it was appended, whatever it is read
+/// from.
 fn numbers(folder: &Path) -> Vec<u64> {
     let disk = RealDisk::new(folder.to_owned());
     let recovered = recovery::recover(&disk, &settings()).unwrap();
@@ -105,7 +106,8 @@ fn files_read_side_by_side_are_one_journal() {
     assert!(files > 20, "several threads read {files} files");
     drop(committer);
     assert_eq!(numbers(&folder), (0..40_000).collect::<Vec<_>>());
-    // Most of it is not needed any more, and what is does not depend on which file was read first.
+    // Most of it is not needed any more, and the result does not depend on which file is read
+    // first.
     let (committer, told) = start(&folder);
     let lsn = committer.append_checkpoint(Lsn(39_001), &[]).unwrap();
     while committer.released_through() < lsn {
@@ -116,7 +118,7 @@ fn files_read_side_by_side_are_one_journal() {
     assert_eq!(numbers(&folder), (39_000..40_000).collect::<Vec<_>>());
 }
 
-/// Says in the environment of a process that it is to write to this folder until it is killed.
+/// The environment variable that makes a process write to this folder until it is killed.
 const WRITES_TO: &str = "IMORI_STORE_WRITES_TO";
 
 #[test]
@@ -143,13 +145,13 @@ fn what_was_released_survives_a_kill() {
     }
 }
 
-/// The process that is killed: it appends without an end and says what was released.
+/// The process that is killed: it appends endlessly and reports what was released.
 #[test]
 fn writes_until_it_is_killed() {
     let Some(folder) = std::env::var_os(WRITES_TO) else { return };
     let mut next = numbers(Path::new(&folder)).len() as u64;
     let (committer, told) = start(Path::new(&folder));
-    // Records have numbers of the journal, messages those of this test, and some are told apart only by it.
+    // Pairs of journal number and message number, which differ.
     let mut appended = Vec::new();
     loop {
         for _ in 0..20 {

@@ -47,7 +47,7 @@ fn pages_are_there_when_segments_are_opened_again() {
         let written = segments.write(&pages, Durability::Durable).unwrap();
         segments.write(&pages[..2], Durability::Transient).unwrap();
         expected.extend(written.iter().map(|facts| facts.owner));
-        // Of each segment the first half goes, and of an older one the rest.
+        // Half of the new segment's pages are discarded, and the rest of an older one's.
         let all: Vec<_> = facts.iter().chain(&written[..4]).collect();
         all.iter().for_each(|facts| segments.discard(facts.page).unwrap());
         expected.retain(|owner| all.iter().all(|facts| facts.owner != *owner));
