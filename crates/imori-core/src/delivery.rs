@@ -100,7 +100,7 @@ pub struct RecordRef {
     pub lsn: Lsn,
 }
 
-/// What the journal knows about deliveries of a message in a durable queue.
+/// Past deliveries of a message in a durable queue, as recorded in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeliveryCount {
     /// The message.

@@ -68,7 +68,7 @@ pub enum StartTls {
     Demanded,
 }
 
-/// What a client says about itself when it logs in; fields are empty where it says nothing.
+/// Facts that a client states about itself when it logs in; empty fields where it states none.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct ClientFacts {
     /// The client's chosen name.

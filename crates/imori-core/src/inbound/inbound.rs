@@ -66,7 +66,7 @@ pub trait Inbound: Debug + Sized {
     /// Whether the client has logged in.
     fn is_logged_in(&self) -> bool;
 
-    /// What the client said about its program, for monitoring.
+    /// Facts that the client stated about its program, for monitoring.
     fn client(&self) -> ClientFacts {
         ClientFacts::default()
     }

@@ -15,13 +15,13 @@ use crate::policy::Matched;
 /// The rule by which an exchange chooses among its bindings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ExchangeKind {
-    /// Bindings whose key is the subject.
+    /// Bindings with the subject as key.
     Direct,
     /// All bindings.
     Fanout,
     /// Bindings with a pattern as key that matches the subject.
     Topic,
-    /// Bindings whose arguments match the headers of the message.
+    /// Bindings with arguments that match the headers of the message.
     Headers,
 }
 

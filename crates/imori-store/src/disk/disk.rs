@@ -184,7 +184,7 @@ impl DiskFile for File {
     }
 }
 
-/// Tells whether a resource is exhausted that can come back: space, or descriptors of the process.
+/// Whether the error is a lack of a resource that can come back: disk space or file descriptors.
 #[must_use]
 pub fn is_out_of_resources(error: &io::Error) -> bool {
     let descriptors = [Errno::MFILE, Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
