@@ -48,8 +48,8 @@ pub struct Settings {
     pub is_internal: bool,
     /// The exchange that receives messages which no binding takes.
     pub alternate: Option<Name>,
-    /// Whether messages may ask to be delayed before they are routed; the publish verbs read the
-    /// delay.
+    /// Whether messages sent to it may ask for a delay before delivery. The publishing protocol
+    /// reads the delay from the message and checks this flag.
     pub is_delayed: bool,
 }
 
