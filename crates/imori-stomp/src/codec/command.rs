@@ -1,4 +1,4 @@
-//! The commands of STOMP, those of clients and those of the broker.
+//! The commands of STOMP, sent by clients or by the broker.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Holds every command, those of clients first.
+    /// Every command, those of clients first.
     pub const ALL: [Self; 15] = [
         Self::Connect,
         Self::Stomp,
@@ -43,10 +43,10 @@ impl Command {
         Self::Error,
     ];
 
-    /// Bytes of the longest command.
+    /// Length of the longest command in bytes.
     pub const BYTES_MAX: usize = "UNSUBSCRIBE".len();
 
-    /// Reads the first line of a frame, without its line end.
+    /// Parses the first line of a frame, without its line end.
     pub fn from_bytes(line: &[u8]) -> Option<Self> {
         let command = match line {
             b"SEND" => Self::Send,
@@ -69,7 +69,7 @@ impl Command {
         Some(command)
     }
 
-    /// Returns the command as frames write it.
+    /// Returns the command as written in frames.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Connect => "CONNECT",

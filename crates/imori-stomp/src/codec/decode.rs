@@ -1,8 +1,8 @@
-//! Bytes to frames, without copying and without looking at a byte again and again.
+//! Decodes bytes into frames, without copying and without scanning a byte repeatedly.
 //!
-//! The caller shows the bytes it has not yet consumed, from the start of a frame. The decoder
-//! answers with a frame, with what stands between frames, or that more is needed; for that it
-//! remembers how far it looked. It does not know which command is allowed when.
+//! The caller passes the bytes not yet consumed, from the start of a frame. The decoder returns a
+//! frame, the noise between frames, or a request for more bytes; in that case it remembers how far
+//! it scanned. It does not know which command is allowed when.
 
 use memchr::{memchr, memchr2_iter};
 
@@ -14,11 +14,11 @@ use crate::codec::scan::{HeadLimits, scan};
 use crate::codec::version::Version;
 use crate::limits::Limits;
 
-/// Heads up to this many bytes are decoded afresh when more bytes come. To look for their end first would
-/// cost more, and an unknown command is refused as soon as it is one.
+/// Heads up to this length are decoded again whenever bytes arrive. Searching for their end first
+/// would cost more, and decoding refuses an unknown command as early as possible.
 const SHORT_HEAD_BYTES: usize = 64;
 
-/// The beginning of the input.
+/// The result of decoding the start of the input.
 #[derive(Debug)]
 pub enum Step<'a> {
     /// A whole frame.
@@ -28,19 +28,19 @@ pub enum Step<'a> {
         /// Bytes to consume.
         consumed: usize,
     },
-    /// Line ends and NULs between frames: heart-beats, or the careless end of a frame.
+    /// Line ends and NULs between frames: heart-beats, or extra bytes after a frame.
     Noise {
         /// Bytes to consume, at least one.
         consumed: usize,
     },
-    /// The beginning of a frame.
+    /// An incomplete frame.
     Incomplete {
-        /// Bytes of the whole frame, when that is known.
+        /// Length of the whole frame in bytes, if known.
         needed: Option<usize>,
     },
 }
 
-/// Takes one connection's bytes apart into frames.
+/// Splits the bytes of one connection into frames.
 #[derive(Debug)]
 pub struct Decoder {
     version: Version,
@@ -49,16 +49,16 @@ pub struct Decoder {
     progress: Progress,
 }
 
-/// How far a frame was looked at.
+/// How far the current frame has been scanned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
-    /// Not at all.
+    /// Nothing has been scanned.
     Start,
-    /// No end of the headers begins before this byte.
+    /// The end of the headers does not start before this byte.
     Head { scanned: usize },
-    /// The whole frame has this many bytes.
+    /// The length of the whole frame in bytes.
     Body { needed: usize },
-    /// No NUL after the headers is before this byte; past `max` it is too late.
+    /// There is no NUL in the body before this byte. A body that passes `max` is too long.
     BodyUntilNul { scanned: usize, max: usize },
 }
 
@@ -72,35 +72,35 @@ impl Progress {
 }
 
 impl Decoder {
-    /// Starts before login, with the limits that hold then.
+    /// Creates a decoder before login, with the limits of that phase.
     pub fn new(limits: Limits) -> Self {
         Self { version: Version::V10, limits, is_connected: false, progress: Progress::Start }
     }
 
-    /// Lets the limit before login fall and reads what follows in the agreed version.
+    /// Lifts the limit before login and decodes later frames in `version`.
     ///
-    /// A client calls it at once, with 1.2, since it does not know when CONNECTED will come,
-    /// and again with the version that CONNECTED names.
+    /// A client calls this at once with 1.2, since CONNECTED may arrive any time, and again with
+    /// the version in CONNECTED.
     pub fn connected(&mut self, version: Version) {
         self.version = version;
         self.is_connected = true;
     }
 
-    /// Returns the version that frames are read in.
+    /// Returns the version in which frames are decoded.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// The caller took the next frame by itself.
+    /// Resets the progress after the caller has consumed a frame itself.
     #[inline]
     pub(crate) fn pass_over(&mut self) {
         self.progress = Progress::Start;
     }
 
-    /// Takes what the input begins with.
+    /// Decodes the start of the input.
     ///
-    /// After `Incomplete` the next input must begin with the same bytes. After an error there is
-    /// no next frame: where it would begin is not known.
+    /// After `Incomplete`, the next input must begin with the same bytes. After an error the
+    /// decoder cannot continue: the start of the next frame is unknown.
     pub fn decode<'a>(
         &mut self,
         input: &'a [u8],
@@ -118,7 +118,7 @@ impl Decoder {
         self.frame(input, table)
     }
 
-    /// Tells whether the new bytes can change the answer, looking only at them.
+    /// Whether the new bytes can complete a step; scans only those.
     #[inline]
     fn is_worth_decoding(&mut self, input: &[u8]) -> bool {
         match self.progress {
@@ -131,11 +131,12 @@ impl Decoder {
                 is_over
             }
             Progress::Head { scanned } => {
-                // A NUL or too many bytes are an error, which decoding finds.
+                // A NUL or too many bytes are errors, which decoding reports.
                 let max = self.head_bytes_max() + Command::BYTES_MAX + 2;
                 let is_over =
                     input.len() <= SHORT_HEAD_BYTES || input.len() > max || ends_head(input, scanned);
-                // An empty line is at most three bytes, of which two may have been there.
+                // The empty line is at most three bytes long, and two of them may have been scanned
+                // already.
                 self.progress = Progress::Head { scanned: input.len().saturating_sub(2) };
                 is_over
             }
@@ -166,7 +167,8 @@ impl Decoder {
         let block = lines.get(..head.block_len).unwrap_or_default();
         let spans = spans.get(..head.count).unwrap_or_default();
         let is_utf8 = block.is_ascii() || std::str::from_utf8(block).is_ok();
-        // STOMP 1.1 and 1.2, Header Encoding: UTF-8. What is not would end many a client that reads it.
+        // STOMP 1.1 and 1.2, Header Encoding: UTF-8. Invalid UTF-8 would make many receiving
+        // clients fail.
         if !is_utf8 && self.version != Version::V10 {
             return Err(not_utf8(block, spans));
         }
@@ -178,16 +180,16 @@ impl Decoder {
             block,
             spans,
             is_escaped,
-            // Before a version is agreed on, a CONNECT may come from a client of any version.
+            // CONNECT precedes negotiation, so its sender may use any version.
             is_trimmed: is_trimmed && self.is_connected,
-            // A space that is no part of the value here would be one in another version.
+            // 1.0 drops spaces before a value; other versions would take them for part of it.
             is_plain: head.is_plain && is_utf8 && !(is_trimmed && has_space_before_value(block, spans)),
         };
         let body = input.get(body_start..body_start + body_len).unwrap_or_default();
         Ok(Step::Frame { frame: Frame { command, headers, body }, consumed: body_start + body_len + 1 })
     }
 
-    /// Finds the end of the body, without waiting for one that is too long.
+    /// Finds the end of the body. Refuses a body that is too long without waiting for it.
     #[inline]
     fn body_len(&self, input: &[u8], start: usize, content_length: Option<u64>) -> Result<Body, DecodeError> {
         let Some(max) = self.body_bytes_max(start) else { return Err(self.body_too_long()) };
@@ -222,14 +224,14 @@ impl Decoder {
         if self.is_connected { max } else { max.min(self.limits.login_frame_bytes_max) }
     }
 
-    /// Returns how long a body may be that starts at this byte of its frame. `None` means that the frame is
-    /// over the limit before login even without a body.
+    /// Returns the maximum length of a body that starts at byte `start` of its frame. `None` if the
+    /// frame exceeds the limit before login even without a body.
     fn body_bytes_max(&self, start: usize) -> Option<usize> {
         let max = self.limits.body_bytes_max;
         if self.is_connected {
             return Some(max);
         }
-        // The frame's NUL counts too.
+        // The NUL at the end of the frame counts too.
         self.limits.login_frame_bytes_max.checked_sub(start + 1).map(|room| room.min(max))
     }
 
@@ -238,7 +240,7 @@ impl Decoder {
         self.before_login(DecodeError::BodyTooLong { max: self.limits.body_bytes_max })
     }
 
-    /// Names the limit that a client that has not logged in has met.
+    /// Replaces the error by the limit before login if the client has not logged in.
     #[cold]
     fn before_login(&self, error: DecodeError) -> DecodeError {
         match error {
@@ -255,14 +257,14 @@ enum Body {
     Incomplete(Progress),
 }
 
-/// Reads the first line; returns the command and the bytes of the line.
+/// Reads the first line; returns the command and the length of the line.
 #[inline]
 fn command(input: &[u8]) -> Result<Option<(Command, usize)>, DecodeError> {
-    // Most frames by far.
+    // Fast path: most frames are SENDs.
     if input.starts_with(b"SEND\n") {
         return Ok(Some((Command::Send, 5)));
     }
-    // The longest command and CR LF.
+    // Length of the longest command plus CR LF.
     let start = input.get(..Command::BYTES_MAX + 2).unwrap_or(input);
     let Some(len) = start.iter().position(|byte| *byte == b'\n') else {
         if start.len() < Command::BYTES_MAX + 2 && !start.contains(&b'\0') {
@@ -277,10 +279,10 @@ fn command(input: &[u8]) -> Result<Option<(Command, usize)>, DecodeError> {
     }
 }
 
-/// Counts the line ends and NULs that the input begins with.
+/// Consumes the line ends and NULs at the start of the input.
 ///
-/// STOMP 1.2, Augmented BNF: a frame may be followed by line ends. Clients that end a frame with two NULs, as those
-/// that write a C string do, are understood by RabbitMQ and ActiveMQ.
+/// STOMP 1.2, Augmented BNF: a frame may be followed by line ends. Some clients end a frame with
+/// two NULs because they write a C string; RabbitMQ and ActiveMQ accept that.
 fn noise(input: &[u8]) -> Result<Step<'static>, DecodeError> {
     let mut consumed = 0;
     loop {
@@ -294,7 +296,7 @@ fn noise(input: &[u8]) -> Result<Step<'static>, DecodeError> {
     }
 }
 
-/// Tells whether an empty line, or a NUL, is in the input from this byte on.
+/// Whether the input has an empty line or a NUL at or after `from`.
 fn ends_head(input: &[u8], from: usize) -> bool {
     let new = input.get(from..).unwrap_or_default();
     memchr2_iter(b'\n', b'\0', new)
@@ -305,7 +307,7 @@ fn has_space_before_value(block: &[u8], spans: &[Span]) -> bool {
     spans.iter().any(|span| block.get(span.colon.wrapping_add(1)) == Some(&b' '))
 }
 
-/// Names the first line that is not UTF-8.
+/// Returns the error for the first line that is not UTF-8.
 #[cold]
 fn not_utf8(block: &[u8], spans: &[Span]) -> DecodeError {
     let is_utf8 =
@@ -317,7 +319,7 @@ fn not_utf8(block: &[u8], spans: &[Span]) -> DecodeError {
 fn check_escapes(block: &[u8], spans: &[Span], escaping: Escaping) -> Result<(), DecodeError> {
     for (index, span) in spans.iter().enumerate() {
         let line = block.get(span.start..span.end).unwrap_or_default();
-        // A colon ends an escape that the name has begun.
+        // The colon ends the name, so an escape cannot span it.
         let (name, value) = line.split_at_checked(span.colon - span.start).unwrap_or_default();
         if let Some(escape) = escaping.undefined(name).or_else(|| escaping.undefined(value)) {
             return Err(DecodeError::UndefinedEscape { line: index + 1, escape: Excerpt::new(escape) });

@@ -1,11 +1,11 @@
-//! Frames to bytes, appended to a buffer: those of the broker and those of a client.
+//! Encodes frames of the broker and of clients into a buffer.
 
 use crate::codec::command::Command;
 use crate::codec::escape::Escaping;
 use crate::codec::number::push_u64;
 use crate::codec::version::Version;
 
-/// Writes one frame: its headers one by one, then its body. The frame is whole only after
+/// Writes one frame: its headers one by one, then its body. The frame is complete only after
 /// [`FrameWriter::body`] or [`FrameWriter::end`].
 #[derive(Debug)]
 #[must_use = "a frame ends with its body"]
@@ -15,7 +15,7 @@ pub struct FrameWriter<'a> {
 }
 
 impl<'a> FrameWriter<'a> {
-    /// Begins a frame in a version.
+    /// Starts a frame in `version`.
     #[inline]
     pub fn new(out: &'a mut Vec<u8>, command: Command, version: Version) -> Self {
         out.extend_from_slice(command.as_str().as_bytes());
@@ -23,9 +23,9 @@ impl<'a> FrameWriter<'a> {
         Self { out, escaping: Escaping::of(command, version) }
     }
 
-    /// Writes a header whose name comes from the program and needs no escape.
+    /// Writes a header whose name is a constant that needs no escape.
     ///
-    /// A value that the version cannot write is left out with its header, which returns false.
+    /// Returns false and omits the header if the version cannot express its value.
     #[inline]
     pub fn header(&mut self, name: &'static str, value: &[u8]) -> bool {
         let len = self.out.len();
@@ -36,7 +36,7 @@ impl<'a> FrameWriter<'a> {
 
     /// Writes a header whose name comes from outside.
     ///
-    /// One that the version cannot write is left out, which returns false.
+    /// Returns false and omits the header if the version cannot express it.
     pub fn user_header(&mut self, name: &[u8], value: &[u8]) -> bool {
         let len = self.out.len();
         self.end_line(len, |escaping, out| {
@@ -48,7 +48,7 @@ impl<'a> FrameWriter<'a> {
         })
     }
 
-    /// Writes a header whose value is a number.
+    /// Writes a header with a numeric value.
     #[inline]
     pub fn header_u64(&mut self, name: &'static str, value: u64) {
         self.out.extend_from_slice(name.as_bytes());
@@ -57,9 +57,9 @@ impl<'a> FrameWriter<'a> {
         self.out.push(b'\n');
     }
 
-    /// Writes a header whose value is appended by a function that knows the escaping.
+    /// Writes a header whose value `push` appends with the given escaping.
     ///
-    /// The function returns false when the value has no form; then the header is left out.
+    /// If `push` returns false because the value cannot be expressed, the header is omitted.
     #[inline]
     pub fn header_with(
         &mut self,
@@ -72,15 +72,15 @@ impl<'a> FrameWriter<'a> {
         self.end_line(len, push)
     }
 
-    /// Writes whole header lines as they are, each with its line end.
+    /// Copies whole header lines, each with its line end.
     ///
-    /// They come from a frame whose headers are plain.
+    /// The lines must come from a frame whose headers are plain.
     #[inline]
     pub fn lines(&mut self, lines: &[u8]) {
         self.out.extend_from_slice(lines);
     }
 
-    /// Ends the frame with a body and the content-length that goes with it.
+    /// Ends the frame with `content-length` and the body.
     #[inline]
     pub fn body(mut self, body: &[u8]) {
         self.header_u64("content-length", body.len() as u64);
@@ -89,7 +89,7 @@ impl<'a> FrameWriter<'a> {
         self.out.push(b'\0');
     }
 
-    /// Ends a frame that has no body.
+    /// Ends a frame without a body.
     #[inline]
     pub fn end(self) {
         self.out.extend_from_slice(b"\n\0");

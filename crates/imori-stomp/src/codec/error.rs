@@ -1,18 +1,18 @@
-//! Why bytes are not a STOMP frame, in sentences for the person who wrote the client.
+//! Errors of decoding STOMP frames, worded for the author of the client.
 
 use std::fmt;
 
-/// Bytes of a client's text that an error repeats. More would make the log grow at its will.
+/// Bytes of a client's text that an error quotes. Bounds what a client can add to the log.
 const EXCERPT_BYTES_MAX: usize = 64;
 
-/// Why bytes are not a frame. The connection cannot go on after any of these.
+/// The reason why bytes are not a frame. The connection cannot continue after any of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecodeError {
-    /// A frame begins with a carriage return that ends no line.
+    /// A frame begins with a carriage return that is not followed by a line feed.
     CarriageReturnBeforeFrame,
-    /// The first line of a frame is no command.
+    /// The first line of a frame is not a command.
     UnknownCommand {
-        /// The line, or as much of it as has come.
+        /// The line, or the part received so far.
         line: Excerpt,
     },
     /// A header line has no colon.
@@ -27,12 +27,12 @@ pub enum DecodeError {
         /// The number of the header line, from 1.
         line: usize,
     },
-    /// A header line holds a NUL, or the empty line after the headers is missing.
+    /// A header line contains a NUL, or the empty line after the headers is missing.
     NulInHeader {
         /// The number of the header line, from 1.
         line: usize,
     },
-    /// A carriage return stands elsewhere than before a line feed.
+    /// A carriage return is not followed by a line feed.
     CarriageReturnInHeader {
         /// The number of the header line, from 1.
         line: usize,
@@ -42,7 +42,7 @@ pub enum DecodeError {
         /// The number of the header line, from 1.
         line: usize,
     },
-    /// A backslash is followed by something that the version does not define.
+    /// A backslash starts an escape that the version does not define.
     UndefinedEscape {
         /// The number of the header line, from 1.
         line: usize,
@@ -51,12 +51,12 @@ pub enum DecodeError {
     },
     /// A frame has more header lines than allowed.
     TooManyHeaders {
-        /// How many are allowed.
+        /// The limit.
         max: usize,
     },
     /// The header lines of a frame are longer than allowed.
     HeadersTooLong {
-        /// How many bytes are allowed.
+        /// The limit in bytes.
         max: usize,
     },
     /// The content-length is not a number.
@@ -64,26 +64,26 @@ pub enum DecodeError {
         /// The value.
         value: Excerpt,
     },
-    /// A frame has two content-lengths that differ.
+    /// A frame has two different content-lengths.
     ContradictingContentLength {
-        /// The first one.
+        /// The first value.
         first: u64,
-        /// The one that differs.
+        /// The conflicting value.
         second: u64,
     },
-    /// A body is longer than allowed, or is declared to be.
+    /// A body is, or claims to be, longer than allowed.
     BodyTooLong {
-        /// How many bytes are allowed.
+        /// The limit in bytes.
         max: usize,
     },
-    /// The byte after a body of declared length is not NUL.
+    /// The byte after the declared length of the body is not NUL.
     BodyNotTerminated {
         /// The declared length.
         content_length: usize,
     },
-    /// A frame before login is longer than allowed, or is declared to be.
+    /// A frame before login is, or claims to be, longer than allowed.
     LoginFrameTooLong {
-        /// How many bytes are allowed.
+        /// The limit in bytes.
         max: usize,
     },
 }
@@ -153,12 +153,12 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// The beginning of a text from outside, safe to print: control characters are written as escapes.
+/// The start of a text from outside, with control characters escaped so that it is safe to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt(String);
 
 impl Excerpt {
-    /// Copies the beginning of a text.
+    /// Copies the start of a text.
     pub fn new(text: &[u8]) -> Self {
         let head = text.get(..EXCERPT_BYTES_MAX).unwrap_or(text);
         let mut excerpt = String::with_capacity(head.len());

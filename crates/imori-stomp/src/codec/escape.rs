@@ -1,7 +1,7 @@
-//! The escapes of header names and values, which differ between versions.
+//! Escapes of header names and values, which differ between versions.
 //!
-//! Some bytes have no form in a version: NUL nowhere, a carriage return only in 1.2, a line feed not
-//! in 1.0. The encoder leaves out a header without a form.
+//! Some bytes cannot be expressed: NUL in no version, a carriage return only in 1.2, a line feed
+//! not in 1.0. The encoder omits a header that contains one.
 
 use std::borrow::Cow;
 
@@ -10,22 +10,22 @@ use memchr::memchr;
 use crate::codec::command::Command;
 use crate::codec::version::Version;
 
-/// How the header lines of a frame write their names and values.
+/// The escaping of names and values in a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Escaping {
-    /// As they are: STOMP 1.0, and CONNECT and CONNECTED of every version.
+    /// No escapes: STOMP 1.0, and CONNECT and CONNECTED in every version.
     None,
     /// `\n`, `\c` and `\\`: STOMP 1.1.
     V11,
-    /// `\r` as well: STOMP 1.2.
+    /// As `V11`, and `\r`: STOMP 1.2.
     V12,
 }
 
 impl Escaping {
-    /// Returns how the frames of a command are escaped in a version.
+    /// Returns the escaping of `command` in `version`.
     pub fn of(command: Command, version: Version) -> Self {
         // STOMP 1.2, Value Encoding: all frames except CONNECT and CONNECTED. STOMP is CONNECT by
-        // another name, and no version is agreed on yet when it is sent.
+        // another name, and is sent before a version is negotiated.
         match (command, version) {
             (Command::Connect | Command::Stomp | Command::Connected, _) | (_, Version::V10) => Self::None,
             (_, Version::V11) => Self::V11,
@@ -33,7 +33,7 @@ impl Escaping {
         }
     }
 
-    /// Finds the first escape that is not defined, as the bytes that stand for it.
+    /// Returns the bytes of the first undefined escape, if any.
     pub fn undefined(self, text: &[u8]) -> Option<&[u8]> {
         if self == Self::None {
             return None;
@@ -53,7 +53,7 @@ impl Escaping {
         None
     }
 
-    /// Appends a value; returns false and appends nothing when it has no form.
+    /// Appends a value; returns false and appends nothing if the value cannot be expressed.
     pub fn push_value(self, out: &mut Vec<u8>, value: &[u8]) -> bool {
         if is_plain(value) {
             out.extend_from_slice(value);
@@ -62,7 +62,8 @@ impl Escaping {
         self.push_unusual(out, value, false)
     }
 
-    /// Appends a name; returns false and appends nothing when it is empty or has no form.
+    /// Appends a name; returns false and appends nothing if the name is empty or cannot be
+    /// expressed.
     pub fn push_name(self, out: &mut Vec<u8>, name: &[u8]) -> bool {
         if name.is_empty() {
             return false;
@@ -95,9 +96,9 @@ impl Escaping {
     }
 }
 
-/// Replaces the escapes of a name or value by what they stand for.
+/// Replaces the escapes of a name or value by the characters they stand for.
 ///
-/// The decoder has refused undefined escapes; here they would stay as they are.
+/// Undefined escapes, which the decoder refuses, are kept unchanged.
 pub fn unescape(text: &[u8]) -> Cow<'_, [u8]> {
     if memchr(b'\\', text).is_none() {
         return Cow::Borrowed(text);
@@ -120,8 +121,8 @@ pub fn unescape(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// Cuts the spaces before a value, which are no part of it in STOMP 1.0: its clients write
-/// `name: value`, as its specification does.
+/// Removes spaces before a value. In STOMP 1.0 they are not part of it, since clients write `name:
+/// value`, as its specification does.
 pub(crate) fn trim_spaces(mut value: &[u8]) -> &[u8] {
     while let [b' ', after @ ..] = value {
         value = after;
@@ -129,9 +130,9 @@ pub(crate) fn trim_spaces(mut value: &[u8]) -> &[u8] {
     value
 }
 
-/// Tells whether a text is written alike in every version.
+/// Whether the text is written the same way in every version.
 fn is_plain(text: &[u8]) -> bool {
-    // Without an early exit the loop compares many bytes at once.
+    // The fold has no early exit so that the compiler can vectorize the loop.
     let special = text.iter().fold(false, |special, byte| {
         special | (*byte == b':') | (*byte == b'\\') | (*byte == b'\n') | (*byte == b'\r') | (*byte == b'\0')
     });
@@ -144,7 +145,7 @@ mod tests {
 
     #[test]
     fn each_version_writes_what_it_can() {
-        // Value, then its form without escapes, in 1.1 and in 1.2.
+        // The value, then its form without escapes, in 1.1 and in 1.2.
         for (value, none, v11, v12) in [
             ("", Some(""), Some(""), Some("")),
             ("plain", Some("plain"), Some("plain"), Some("plain")),

@@ -1,4 +1,4 @@
-//! A frame as a view of the bytes it came in.
+//! A frame as a view of the input.
 
 use std::borrow::Cow;
 
@@ -12,19 +12,19 @@ pub struct Frame<'a> {
     pub command: Command,
     /// The header lines.
     pub headers: Headers<'a>,
-    /// The body; empty when there is none.
+    /// The body; empty if there is none.
     pub body: &'a [u8],
 }
 
-/// Where the header lines of the current frame are. It is kept between frames so that decoding
-/// allocates nothing; one table serves all connections of a thread.
+/// Positions of the current frame's header lines. Reused between frames so that decoding does not
+/// allocate; one table serves all connections of a thread.
 #[derive(Debug, Default)]
 pub struct HeaderTable {
     spans: Vec<Span>,
 }
 
 impl HeaderTable {
-    /// Returns this many spans to fill.
+    /// Returns `count_max` spans to fill.
     #[inline]
     pub(crate) fn spans(&mut self, count_max: usize) -> &mut [Span] {
         if self.spans.len() < count_max {
@@ -34,7 +34,7 @@ impl HeaderTable {
     }
 }
 
-/// The places of one header line, as offsets into the block.
+/// Position of one header line, as offsets into the block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Span {
     pub(crate) start: usize,
@@ -53,30 +53,30 @@ pub struct Headers<'a> {
 }
 
 impl<'a> Headers<'a> {
-    /// Returns the lines as they came, each with its line end, without the empty line.
+    /// Returns the lines as received, with line ends but without the empty line.
     pub fn block(&self) -> &'a [u8] {
         self.block
     }
 
-    /// Tells whether the block means the same in every version, so that it can be passed on as it is.
+    /// Whether the block means the same in every version, so that it can be forwarded unchanged.
     ///
-    /// Then no line has a backslash, a carriage return or a second colon, nor, in 1.0, a space
-    /// after its colon.
+    /// A plain block has no backslash, no carriage return and no second colon in a line; in 1.0 it
+    /// also has no space after a colon.
     pub fn is_plain(&self) -> bool {
         self.is_plain
     }
 
-    /// Counts the lines, repeated ones too.
+    /// Number of lines, including repeated headers.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Tells whether there are no header lines.
+    /// Whether there are no header lines.
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
-    /// Goes through the lines in order, repeated ones too: the first of a name is the one that counts.
+    /// Iterates over the lines in order, including repeated headers; the first of a name counts.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = Header<'a>> + use<'a> {
         let Self { block, spans, is_escaped, is_trimmed, .. } = *self;
@@ -88,24 +88,24 @@ impl<'a> Headers<'a> {
         })
     }
 
-    /// Returns the value of a header as it came, escapes included.
+    /// Returns the value of a header as received, with its escapes.
     ///
-    /// The name must have no character that is escaped, which is so for all names of STOMP.
+    /// `name` must not contain characters that need escapes; no name of STOMP does.
     pub fn raw(&self, name: &str) -> Option<&'a [u8]> {
         // STOMP 1.2, Repeated Header Entries: only the first counts.
         self.iter().find(|header| header.name == name.as_bytes()).map(|header| header.value)
     }
 
-    /// Returns the value of a header.
+    /// Returns the unescaped value of a header.
     ///
-    /// The name must have no character that is escaped, which is so for all names of STOMP.
+    /// `name` must not contain characters that need escapes; no name of STOMP does.
     pub fn value(&self, name: &str) -> Option<Cow<'a, [u8]>> {
         self.iter().find(|header| header.name == name.as_bytes()).map(|header| header.value())
     }
 
-    /// Reads the same lines as STOMP 1.0 does: spaces before a value are no part of it.
+    /// Reads the same lines as STOMP 1.0, which drops spaces before a value.
     ///
-    /// The decoder does this itself once 1.0 is agreed on; a CONNECT is older than the agreement.
+    /// The decoder does this itself after 1.0 is negotiated; CONNECT arrives before that.
     #[must_use]
     pub fn trimmed(self) -> Self {
         Self { is_trimmed: true, ..self }
@@ -115,21 +115,21 @@ impl<'a> Headers<'a> {
 /// One header line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header<'a> {
-    /// The name as it came, escapes included.
+    /// The name as received, with its escapes.
     pub name: &'a [u8],
-    /// The value as it came, escapes included.
+    /// The value as received, with its escapes.
     pub value: &'a [u8],
-    /// Tells whether some line of the frame has an escape.
+    /// Some line of the frame contains an escape.
     pub is_escaped: bool,
 }
 
 impl<'a> Header<'a> {
-    /// Returns the name that is meant.
+    /// Returns the unescaped name.
     pub fn name(&self) -> Cow<'a, [u8]> {
         if self.is_escaped { unescape(self.name) } else { Cow::Borrowed(self.name) }
     }
 
-    /// Returns the value that is meant.
+    /// Returns the unescaped value.
     pub fn value(&self) -> Cow<'a, [u8]> {
         if self.is_escaped { unescape(self.value) } else { Cow::Borrowed(self.value) }
     }

@@ -1,6 +1,7 @@
-//! STOMP's bytes: frames of both ends, their commands, headers, escapes, numbers and versions.
+//! Encodes and decodes STOMP frames: commands, headers, escapes, numbers and versions, for both
+//! ends.
 //!
-//! The codec has no state of a client, and copies nothing that it can lend.
+//! The codec keeps no client state and borrows rather than copies where it can.
 
 pub mod decode;
 pub mod encode;

@@ -1,6 +1,6 @@
-//! Decimal numbers of headers: digits and nothing else, in both directions. Booleans, as clients write them.
+//! Numbers and booleans in headers. Decimal numbers are digits only, in both directions.
 
-/// Reads a number that is digits only: no sign, no space, no overflow.
+/// Parses a number that consists of digits only: no sign, no space, no overflow.
 ///
 /// Leading zeros are allowed, up to 20 digits in all.
 pub fn parse_u64(digits: &[u8]) -> Option<u64> {
@@ -19,7 +19,7 @@ pub fn parse_u64(digits: &[u8]) -> Option<u64> {
     Some(number)
 }
 
-/// Reads the whole part of a number that may have a fraction, as clocks in seconds have.
+/// Parses the whole part of a number with an optional fraction, such as a clock in seconds.
 pub fn parse_whole(number: &[u8]) -> Option<u64> {
     let mut parts = number.splitn(2, |byte| *byte == b'.');
     let whole = parts.next().unwrap_or_default();
@@ -27,7 +27,7 @@ pub fn parse_whole(number: &[u8]) -> Option<u64> {
     if parts.next().is_none_or(is_fraction) { parse_u64(whole) } else { None }
 }
 
-/// Reads `true` or `false` in any case: Python writes `True`.
+/// Parses `true` or `false` in any case; Python writes `True`.
 #[inline]
 pub fn parse_bool(text: &[u8]) -> Option<bool> {
     match text {
@@ -45,12 +45,12 @@ pub fn push_u64(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// A number in decimal that mostly rises by one: then its last digit changes and no division is made.
+/// The decimal digits of a number that usually rises by one, in which case no division is needed.
 #[derive(Debug, Clone, Copy)]
 pub struct Counter {
     value: u64,
     digits: [u8; 20],
-    /// Digits before this place are not used.
+    /// Index of the first digit.
     start: usize,
 }
 
@@ -61,7 +61,7 @@ impl Default for Counter {
 }
 
 impl Counter {
-    /// Returns the number in decimal.
+    /// Returns the digits of `number`.
     #[inline]
     pub fn digits(&mut self, number: u64) -> &[u8] {
         if number != self.value {

@@ -1,11 +1,11 @@
-//! The three versions of STOMP and how one of them is agreed on.
+//! The three versions of STOMP and their negotiation.
 
 use std::fmt;
 
 /// A version of STOMP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
-    /// STOMP 1.0, which a client that names no version speaks.
+    /// STOMP 1.0, the default for a client that names no version.
     V10,
     /// STOMP 1.1.
     V11,
@@ -14,15 +14,15 @@ pub enum Version {
 }
 
 impl Version {
-    /// Holds every version, lowest first.
+    /// Every version, lowest first.
     pub const ALL: [Self; 3] = [Self::V10, Self::V11, Self::V12];
 
-    /// Lists every version as the body of the ERROR that refuses a CONNECT.
+    /// List of versions for the ERROR that refuses a CONNECT.
     pub const SUPPORTED: &'static str = "1.0,1.1,1.2";
 
-    /// Picks the highest version that an `accept-version` header names.
+    /// Picks the highest version in an `accept-version` header.
     ///
-    /// Without the header it is 1.0. Spaces around an entry are no part of it.
+    /// An absent header means 1.0. Spaces around an entry are ignored.
     pub fn negotiate(accept_version: Option<&[u8]>) -> Result<Self, VersionMismatch> {
         let Some(list) = accept_version else { return Ok(Self::V10) };
         let common =
@@ -30,7 +30,7 @@ impl Version {
         common.max().ok_or_else(|| VersionMismatch { accepted: String::from_utf8_lossy(list).into_owned() })
     }
 
-    /// Returns the version as headers write it.
+    /// Returns the version as written in headers.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::V10 => "1.0",
@@ -50,7 +50,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// A client and this broker have no version in common.
+/// A client that accepts none of the broker's versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VersionMismatch {
     /// The versions that the client accepts, as it wrote them.

@@ -5,7 +5,8 @@ use crate::codec::encode::FrameWriter;
 use crate::codec::escape::trim_spaces;
 use crate::limits::{BODY_BYTES_MAX, HEADER_BYTES_MAX, HEADER_COUNT_MAX, LOGIN_FRAME_BYTES_MAX};
 
-/// Describes the decoder's steps through all bytes, one line a step; an error or the rest is the last line.
+/// Describes each step of the decoder in a line; the last line is an error or the remaining bytes,
+/// if any.
 fn described(version: Option<Version>, chunks: &[&[u8]]) -> Vec<String> {
     let mut decoder = Decoder::new(Limits::default());
     if let Some(version) = version {
@@ -68,9 +69,9 @@ fn frames_are_read_alike_in_every_version() {
             "SEND\ncontent-length:2\ncontent-length:2\n\nhi\0",
             &["SEND content-length=2 content-length=2 | hi"],
         ),
-        // CR LF ends lines in every version.
+        // CR LF ends a line in every version.
         ("SEND\r\na:b\r\nc:d\n\r\nhi\r\n\0", &["SEND a=b c=d | hi\\r\\n"]),
-        // Unescaped colons within a value are what clients write.
+        // Clients write unescaped colons within values.
         ("SEND\na:b:c::\n\n\0", &["SEND a=b:c:: | "]),
         ("SEND\na:\n\n\0", &["SEND a= | "]),
         ("SEND\nk:1\nk:2\n\n\0", &["SEND k=1 k=2 | "]),
@@ -149,7 +150,7 @@ fn wrong_frames_are_refused_with_a_reason() {
             for lines in [whole, described(Some(version), &bytes)] {
                 let Some(last) = lines.last() else { panic!("{input:?} is refused") };
                 assert!(last.starts_with("error: "), "{input:?}: {last}");
-                // Byte by byte an unknown command is refused before its line ends.
+                // Byte by byte, an unknown command is refused before its line ends.
                 let is_expected = last.contains(expected) || last.contains("unknown command");
                 assert!(is_expected, "{input:?}: {last}");
             }
@@ -157,7 +158,7 @@ fn wrong_frames_are_refused_with_a_reason() {
     }
 }
 
-/// SECURITY LIM-07 and LIM-08: lengths that are no length are refused as soon as the headers end.
+/// SECURITY LIM-07 and LIM-08: an invalid length is refused as soon as the headers end.
 #[test]
 fn wrong_content_length_is_refused_before_the_body() {
     let invalid = |value: &str| {
@@ -177,7 +178,7 @@ fn wrong_content_length_is_refused_before_the_body() {
         ("1e1", invalid("1e1")),
         ("1.0", invalid("1.0")),
         ("\u{661}", invalid("\u{661}")),
-        // 20 digits, over and under 2^64.
+        // 20 digits, above and below 2^64.
         ("99999999999999999999", invalid("99999999999999999999")),
         ("18446744073709551616", invalid("18446744073709551616")),
         ("18446744073709551615", too_long.clone()),
@@ -196,7 +197,7 @@ fn wrong_content_length_is_refused_before_the_body() {
     }
 }
 
-/// SECURITY LIM-10: one more of each than allowed.
+/// SECURITY LIM-10: each limit, and one more.
 #[test]
 fn limits_are_reached_but_not_passed() {
     let headers = |count: usize| format!("SEND\n{}\n\0", "a:b\n".repeat(count));
@@ -211,7 +212,7 @@ fn limits_are_reached_but_not_passed() {
         (body(1000), false, "bytes"),
         (body(1001), true, "bytes"),
     ] {
-        // At once, and as it trickles in: then nothing past the limit is waited for.
+        // In one piece, and in small pieces: the decoder must not wait for bytes past the limit.
         for step in [input.len(), 997] {
             let mut decoder = Decoder::new(limits.clone());
             decoder.connected(Version::V12);
@@ -236,7 +237,7 @@ fn limits_are_reached_but_not_passed() {
     }
 }
 
-/// SECURITY LIM-01: whatever is half-finished before login, it is cut at the limit.
+/// SECURITY LIM-01: an unfinished frame before login is refused at the limit.
 #[test]
 fn endless_first_frame_is_refused_at_its_limit() {
     let max = LOGIN_FRAME_BYTES_MAX;
@@ -261,7 +262,7 @@ fn endless_first_frame_is_refused_at_its_limit() {
         };
         assert_eq!(refused.to_string(), error, "{start:?}");
     }
-    // A frame of just the limit is taken; with one byte more it is not.
+    // A frame at the limit is accepted; one byte more is not.
     for (body_len, is_refused) in [(max - 10, false), (max - 9, true)] {
         let input = format!("CONNECT\n\n{}\0", "x".repeat(body_len));
         let mut table = HeaderTable::default();
@@ -367,7 +368,7 @@ fn connect_is_trimmed_only_when_it_is_asked_for() {
     assert_eq!(frame.headers.trimmed().raw("login"), Some(&b"guest"[..]));
 }
 
-/// A frame in the form that the encoder takes.
+/// A frame as the encoder takes it.
 #[derive(Debug, Clone)]
 struct Written {
     command: Command,
@@ -380,7 +381,7 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(byte, 0..20)
 }
 
-/// Generates names and values of headers: all versions but 1.0 demand UTF-8.
+/// Generates UTF-8 header names and values, since all versions but 1.0 demand UTF-8.
 fn header_text() -> impl Strategy<Value = Vec<u8>> {
     let special: Vec<char> = ":\\\r\n\0 abcnrc".chars().collect();
     let character = prop_oneof![any::<char>(), prop::sample::select(special)];
@@ -393,7 +394,8 @@ fn written() -> impl Strategy<Value = Written> {
         .prop_map(|(command, headers, body)| Written { command, headers, body })
 }
 
-/// Encodes frames; returns what is to be read, where a header that has no form is absent.
+/// Encodes frames; returns the bytes and the expected descriptions, without headers that the
+/// version cannot express.
 fn encoded(frames: &[Written], version: Version) -> (Vec<u8>, Vec<String>) {
     let mut out = Vec::new();
     let mut lines = Vec::new();
