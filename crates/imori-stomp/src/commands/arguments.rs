@@ -1,4 +1,4 @@
-//! The headers of SUBSCRIBE and SEND that say how a queue is declared.
+//! Reads the headers of SUBSCRIBE and SEND that declare a queue.
 
 use imori_core::arguments::{
     ArgumentError, Fault, QUEUE_ARGUMENTS, Takes, check_kind, find_argument, read_arguments,
@@ -11,22 +11,22 @@ use crate::codec::frame::Headers;
 use crate::codec::number::{parse_bool, parse_u64};
 use crate::protocol_error::{PRECONDITION_FAILED, PROCESSING_ERROR, ProtocolError};
 
-/// The properties that the headers of a frame ask of a queue.
+/// The queue that the headers of a frame ask for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Arguments {
-    /// Settings, with the defaults of `/queue/` where nothing is said.
+    /// Settings of the queue; defaults are those of `/queue/`.
     pub(crate) settings: QueueSettings,
-    /// Something is said, so that a queue that exists has to agree.
+    /// At least one argument was given, so an existing queue must agree with the settings.
     pub(crate) are_explicit: bool,
-    /// `durable` or `persistent` is true, which makes a durable subscription.
+    /// `durable` or `persistent` is true, which makes the subscription durable.
     pub(crate) asks_durable: bool,
-    /// `auto-delete`, where it is said.
+    /// The `auto-delete` header, if given.
     pub(crate) auto_delete: Option<bool>,
 }
 
 const INVALID_HEADER: &str = "Invalid header";
 
-/// Tells whether a header of this name is about the declaration of a queue.
+/// Whether the header `name` is an argument of a queue.
 #[inline]
 pub(crate) fn is_argument(name: &[u8]) -> bool {
     match name.first() {
@@ -39,7 +39,8 @@ pub(crate) fn is_argument(name: &[u8]) -> bool {
 }
 
 impl Arguments {
-    /// Reads the arguments among headers. On a SUBSCRIBE `persistent` means the same as `durable`.
+    /// Reads the arguments among the headers. On a SUBSCRIBE, `persistent` is a synonym of
+    /// `durable`.
     pub(crate) fn read(
         headers: &Headers<'_>,
         connection: ConnectionId,
@@ -49,7 +50,8 @@ impl Arguments {
         let persistent = if is_subscribe { flag(headers, "persistent")? } else { None };
         let auto_delete = flag(headers, "auto-delete")?;
         let exclusive = flag(headers, "exclusive")?;
-        // ActiveMQ's consumers say of themselves what here is said of the queue.
+        // ActiveMQ makes an exclusive consumer; here it is the queue that has a single active
+        // consumer.
         let alone = if is_subscribe { flag(headers, "activemq.exclusive")? } else { None };
         let declared = QueueSettings {
             is_durable: durable.unwrap_or(true),
@@ -74,7 +76,7 @@ impl Arguments {
     }
 }
 
-/// Reads a number between two bounds; none where the header is not there.
+/// Reads a number within `min` and `max`; `None` if the header is absent.
 ///
 /// SECURITY LIM-16: no sign, no overflow, no clamping.
 pub(crate) fn number(
@@ -95,7 +97,7 @@ pub(crate) fn bad_number(name: &str, value: &[u8], min: u64, max: u64) -> Protoc
     bad_number_as(PROCESSING_ERROR, name, value, min, max)
 }
 
-/// Refuses a number, under the title that RabbitMQ has for one that it cannot read.
+/// Refuses a number, with the title that RabbitMQ uses for an unreadable one.
 #[cold]
 pub(crate) fn bad_number_as(
     message: &'static str,
@@ -111,7 +113,7 @@ pub(crate) fn bad_number_as(
     ProtocolError::new(message, text)
 }
 
-/// Reads `true` or `false`, in any case; none where the header is not there.
+/// Reads `true` or `false` in any case; `None` if the header is absent.
 pub(crate) fn flag(headers: &Headers<'_>, name: &'static str) -> Result<Option<bool>, ProtocolError> {
     let Some(value) = headers.raw(name) else { return Ok(None) };
     parse_bool(value).map(Some).ok_or_else(|| bad_bool(name, value))

@@ -29,9 +29,9 @@ pub(crate) fn begin<'a>(
     Ok(FrameOutcome::with_receipt(receipt))
 }
 
-/// Does all that a transaction holds, or nothing of it. It is closed either way.
+/// Performs all steps of a transaction, or none, and closes it in either case.
 ///
-/// Gives the receipts of its frames too, which leave before that of the COMMIT itself.
+/// Returns the receipts of its frames too, to be sent before that of COMMIT.
 pub(crate) fn commit<'a, W: World>(
     client: &mut Client,
     world: &W,
@@ -69,7 +69,7 @@ pub(crate) fn commit<'a, W: World>(
     Ok((outcome, transaction.receipts))
 }
 
-/// How the ACK or NACK was written that names this number.
+/// Returns the span of the ACK or NACK that names `number`.
 fn span(steps: &[Step], number: u64) -> AckSpan {
     let is_cumulative = |step: &Step| match step {
         Step::Settle { numbers: Numbers::UpToOf(last, _), .. } => *last == number,
@@ -78,7 +78,7 @@ fn span(steps: &[Step], number: u64) -> AckSpan {
     if steps.iter().any(is_cumulative) { AckSpan::UpTo } else { AckSpan::One }
 }
 
-/// Forgets what a transaction holds, receipts too: what they would speak of is not done.
+/// Drops a transaction with its steps and receipts, as none of the steps will be done.
 pub(crate) fn abort<'a>(
     client: &mut Client,
     frame: &Frame<'a>,

@@ -1,8 +1,9 @@
-//! Headers and destinations to which RabbitMQ, ActiveMQ or Artemis give a meaning that this broker has not.
+//! Refuses headers and destinations to which RabbitMQ, ActiveMQ or Artemis give a meaning that
+//! Imori lacks.
 //!
-//! One that is ignored would hand out messages that its writer did not ask for, keep back others, or send one at
-//! another time. So each is refused with the way to the same end, where there is one. One that only tunes those
-//! brokers passes.
+//! Ignoring one would deliver messages that the client did not ask for, withhold others, or send
+//! them at another time. The error says how to reach the same end, if there is a way. Headers that
+//! only tune those brokers are accepted.
 
 use std::fmt::Write;
 
@@ -15,14 +16,14 @@ use crate::codec::number::{parse_bool, parse_u64};
 use crate::commands::arguments::is_argument;
 use crate::protocol_error::{PRECONDITION_FAILED, ProtocolError};
 
-/// The values of a header that are refused.
+/// The refused values of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refused {
-    /// All of them.
+    /// Every value.
     Any,
-    /// `true`, and whatever is no boolean.
+    /// `true`, and any value that is not a boolean.
     True,
-    /// All but 0, which asks for nothing.
+    /// Every value but 0, which has no effect.
     NotZero,
 }
 
@@ -36,10 +37,10 @@ impl Refused {
     }
 }
 
-/// The header, the refused values, and the way out.
+/// The header, its refused values, and the alternative to name in the error.
 type Foreign = (&'static str, Refused, &'static str);
 
-/// Headers of a SUBSCRIBE.
+/// Unsupported headers of SUBSCRIBE.
 const ON_SUBSCRIBE: [Foreign; 11] = [
     ("activemq.retroactive", Refused::True, "a new subscription gets no messages of the past; leave it out"),
     ("activemq.noLocal", Refused::True, NO_LOCAL),
@@ -58,7 +59,7 @@ const ON_SUBSCRIBE: [Foreign; 11] = [
     ("x-max-age", Refused::Any, STREAM),
 ];
 
-/// Headers of a SEND.
+/// Unsupported headers of SEND.
 const ON_SEND: [Foreign; 11] = [
     ("AMQ_SCHEDULED_PERIOD", Refused::NotZero, REPEATED),
     ("AMQ_SCHEDULED_REPEAT", Refused::NotZero, REPEATED),
@@ -82,7 +83,8 @@ const STREAM: &str = "there are no streams, only queues, which have no offsets; 
 const REPEATED: &str = "a message is delivered once; send it again each time, with `x-delay` in milliseconds";
 const AT_A_TIME: &str = "write `x-delay`, the milliseconds from now on";
 
-/// Headers of a SUBSCRIBE that begin with `x-` or `activemq.` and only tune other brokers, or are honoured elsewhere.
+/// Headers of SUBSCRIBE starting with `x-` or `activemq.` that only tune other brokers or are read
+/// elsewhere.
 const KNOWN: [&str; 17] = [
     "x-queue-name",
     "x-priority",
@@ -103,13 +105,13 @@ const KNOWN: [&str; 17] = [
     "activemq.subscriptionName",
 ];
 
-/// Names of headers that the log repeats of one SUBSCRIBE.
+/// Maximum number of unknown headers logged for one SUBSCRIBE.
 const UNKNOWN_NAMES_MAX: usize = 8;
 
-/// Refuses the first header of a SUBSCRIBE that means more elsewhere than here.
+/// Refuses the first header of a SUBSCRIBE that Imori does not support.
 ///
 /// # Errors
-/// There is one; the text names it and says what to write instead.
+/// An error that names the header and the alternative.
 pub(crate) fn refuse_foreign(headers: &Headers<'_>) -> Result<(), ProtocolError> {
     for (name, refused, way_out) in ON_SUBSCRIBE {
         if headers.raw(name).is_some_and(|value| refused.refuses(value)) {
@@ -119,16 +121,16 @@ pub(crate) fn refuse_foreign(headers: &Headers<'_>) -> Result<(), ProtocolError>
     Ok(())
 }
 
-/// Tells whether a header of a SEND of this name may mean more elsewhere than here.
+/// Whether Imori may have to refuse the header `name` of a SEND.
 #[cold]
 pub(crate) fn is_foreign_on_send(name: &[u8]) -> bool {
     ON_SEND.iter().any(|(foreign, ..)| foreign.as_bytes() == name)
 }
 
-/// Refuses a header of a SEND that [`is_foreign_on_send`].
+/// Refuses a header of a SEND for which [`is_foreign_on_send`] is true.
 ///
 /// # Errors
-/// Its value asks for something; the text says what to write instead.
+/// An error that names the alternative, if the value asks for something unsupported.
 #[cold]
 pub(crate) fn refuse_foreign_on_send(name: &[u8], value: &[u8]) -> Result<(), ProtocolError> {
     match ON_SEND.iter().find(|(foreign, ..)| foreign.as_bytes() == name) {
@@ -141,16 +143,16 @@ pub(crate) fn refuse_foreign_on_send(name: &[u8], value: &[u8]) -> Result<(), Pr
 fn unsupported(name: &str, way_out: &str) -> ProtocolError {
     let text = format_args!("header `{name}` has no effect here: {way_out}");
     match way_out {
-        // RabbitMQ refuses arguments of streams for queues that are none.
+        // RabbitMQ refuses stream arguments for queues that are not streams.
         STREAM => ProtocolError::last(PRECONDITION_FAILED, text),
         _ => ProtocolError::new("Unsupported header", text),
     }
 }
 
-/// Refuses a kind of destination, as Artemis knows it, that is not the one of the destination.
+/// Refuses an Artemis routing type that does not match the destination.
 ///
 /// # Errors
-/// They differ, or it is no kind.
+/// The types differ, or `kind` is no routing type.
 pub(crate) fn check_kind(
     name: &str,
     kind: &[u8],
@@ -169,10 +171,11 @@ pub(crate) fn check_kind(
     Err(ProtocolError::new("Unsupported header", text))
 }
 
-/// Refuses a SUBSCRIBE to what only ActiveMQ takes for more than a name; `written` is the destination.
+/// Refuses a SUBSCRIBE to a destination with a special meaning in ActiveMQ; `written` is the
+/// header's value.
 ///
 /// # Errors
-/// The destination is such; the text says what to write instead, and how the name is written where it is one.
+/// An error that names the alternative, and how to write the text if it is meant as a plain name.
 pub(crate) fn refuse_foreign_destination(
     written: &[u8],
     destination: &Destination<'_>,
@@ -210,7 +213,8 @@ pub(crate) fn refuse_foreign_destination(
     Err(ProtocolError::new("Invalid destination", text))
 }
 
-/// Names the headers of a SUBSCRIBE that look like a broker's and that no broker knows, as text for the log.
+/// Returns the unknown headers of a SUBSCRIBE that start with `x-` or `activemq.`, as text for the
+/// log.
 pub(crate) fn unknown_headers(headers: &Headers<'_>) -> Option<String> {
     let looks_like_one = |name: &[u8]| name.starts_with(b"x-") || name.starts_with(b"activemq.");
     let is_known = |name: &[u8]| {

@@ -1,4 +1,4 @@
-//! CONNECT: version, user, vhost and heart-beats are agreed on.
+//! CONNECT: negotiates version and heart-beats, authenticates the user and selects the vhost.
 
 use std::net::IpAddr;
 use std::str;
@@ -20,8 +20,8 @@ use crate::heart_beat::{Agreed, HeartBeat};
 use crate::protocol_error::{PROCESSING_ERROR, ProtocolError};
 use crate::settings::Settings;
 
-/// Logs a client in and answers CONNECTED; tells which heart-beats are agreed on. `None` where `verify` gives no
-/// verdict yet.
+/// Logs the client in, answers CONNECTED and returns the agreed heart-beats. `None` if `verify` has
+/// no verdict yet.
 pub(crate) fn log_in<W: World>(
     client: &mut Client,
     world: &W,
@@ -71,7 +71,8 @@ fn push_connected(out: &mut Vec<u8>, client: &Client, agreed: Agreed) {
     frame.end();
 }
 
-/// The answer is the same for an unknown user, a wrong password and a guest from elsewhere (SECURITY AUTH-09).
+/// The text is the same for an unknown user, a wrong password and a guest from another machine
+/// (SECURITY AUTH-09).
 #[cold]
 fn refused(login: &[u8]) -> ProtocolError {
     let text = format_args!(
@@ -82,8 +83,8 @@ fn refused(login: &[u8]) -> ProtocolError {
     ProtocolError::last("Bad CONNECT", text)
 }
 
-/// Finds the vhost that `host` means (ARCHITECTURE, vhost selection). The answer is the same for one that is not there
-/// and for one that is closed to the user (SECURITY AUTH-14).
+/// Finds the vhost that the `host` header selects. A vhost that does not exist and one that is
+/// closed to the user give the same answer (SECURITY AUTH-14).
 fn vhost<W: World>(
     settings: &Settings,
     world: &W,
@@ -99,7 +100,7 @@ fn vhost<W: World>(
         None => named(host).or_else(|| if is_own_name(settings, host) { named(b"/") } else { None }),
     };
     let may_enter = |id: &VhostId| authorize(identity, Action::Enter, *id, Object::Vhost).is_ok();
-    // SECURITY AUTH-14: one that the user may not enter is answered as one that is not there.
+    // SECURITY AUTH-14: a vhost that the user may not enter is reported as missing.
     found.filter(may_enter).ok_or_else(|| {
         let text = format_args!(
             "there is no vhost `{}` that user `{}` may enter; send another in `host`, or leave it out for `/`",
@@ -110,7 +111,7 @@ fn vhost<W: World>(
     })
 }
 
-/// Tells whether a host name is that of this host, whatever vhosts there are.
+/// Whether `host` is an address or a name of this machine.
 fn is_own_name(settings: &Settings, host: &[u8]) -> bool {
     let is_address = str::from_utf8(host).is_ok_and(|text| {
         let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
@@ -127,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// ARCHITECTURE, vhost selection.
+    /// The table of `host` values in docs/reference/stomp.md.
     #[test]
     fn host_selects_a_vhost() {
         let settings = Settings { host_names: vec![Name::from("mq.example.org")], ..Settings::default() };

@@ -1,4 +1,4 @@
-//! SENDs that repeat each other: which heads may be published again without being read.
+//! Recognizes SENDs that repeat a known head, so that they are published without parsing it again.
 
 use std::mem;
 
@@ -13,10 +13,10 @@ use crate::codec::frame::Frame;
 use crate::codec::number::parse_u64;
 use crate::commands::send_headers::SendHeaders;
 
-/// Bytes of a head that is remembered. A longer one is read each time.
+/// Longest head that is remembered, in bytes. Longer ones are parsed each time.
 const HEAD_BYTES_MAX: usize = 1024;
 
-/// Notes a SEND that was read and published; `bytes` are the whole frame.
+/// Notes the head of a SEND that was parsed and published; `bytes` is the whole frame.
 #[inline]
 pub(crate) fn note<W: World>(
     repeat: &mut Repeat,
@@ -31,8 +31,8 @@ pub(crate) fn note<W: World>(
     }
 }
 
-/// Reads a head that came again. `None` where the frame does more than publish: receipts, transactions, arguments,
-/// inboxes, cancels.
+/// Parses a head that occurred again. `None` if its frame does more than publish, such as a
+/// receipt, a transaction, a declaration, an inbox or a cancel.
 #[cold]
 fn read<W: World>(client: &mut Client, world: &W, frame: &Frame<'_>, head: &[u8]) -> Option<RepeatedHead> {
     let headers = &frame.headers;

@@ -1,4 +1,4 @@
-//! SEND: a message comes in.
+//! SEND: publishes a message, adds it to a transaction, or cancels a delayed one.
 
 use std::borrow::Cow;
 use std::mem;
@@ -26,9 +26,9 @@ use crate::limits::DECLARED_QUEUES_MAX;
 use crate::outcome::{FrameOutcome, ReceiptKind};
 use crate::protocol_error::ProtocolError;
 
-/// Publishes the message of a SEND, or lets it wait for its transaction.
+/// Publishes the message of a SEND, or adds it to its transaction.
 ///
-/// `shared` is the body in a buffer of its own, if it is large enough to be kept without a copy.
+/// `shared` is the body in its own buffer, if it is large enough to be kept without a copy.
 #[inline]
 pub(crate) fn send<'a, W: World>(
     client: &mut Client,
@@ -88,7 +88,7 @@ pub(crate) fn send<'a, W: World>(
     })
 }
 
-/// Tells whether it has to wait for a queue that would get it, or for a rate.
+/// Whether the publish must wait for a target queue or for a rate limit.
 #[cold]
 #[inline(never)]
 fn must_wait<W: World>(
@@ -112,8 +112,8 @@ fn publish<W: World>(
     let Some((exchange, subject)) = destination.address() else { return Err(temp_queue(destination)) };
     let actor = client.actor();
     let Destination::Queue(name) = destination else {
-        // As in RabbitMQ a message vanishes that is sent to a queue which somebody else should have made, or
-        // to an inbox that is gone. The sender is not to blame.
+        // As in RabbitMQ, a message to a missing queue or a closed inbox is dropped without an
+        // error: the sender could not know.
         return Ok(broker::publish(world, &actor, exchange, subject, publication)?);
     };
     if !declares(name) {
@@ -121,13 +121,15 @@ fn publish<W: World>(
     }
     match broker::publish_to_queue(world, &actor, exchange, subject, publication)? {
         Some(report) if report.receivers > 0 || report.refused_by.is_some() => Ok(report),
-        // None was there, or it is being deleted.
+        // The queue does not exist, or is being deleted.
         Some(_) | None => make_and_send(client, world, name, publication),
     }
 }
 
-/// A queue that SEND declares is made only when the message finds none, and then the message is sent again. A
-/// queue that is there, as nearly always, costs no look-up of its own; a deleted one comes back.
+/// Declares the queue of a SEND and publishes the message again.
+///
+/// This happens only if the message found no queue, so that a SEND to an existing queue needs no
+/// extra look-up. A deleted queue is created anew.
 #[cold]
 fn make_and_send<W: World>(
     client: &Client,
@@ -140,25 +142,24 @@ fn make_and_send<W: World>(
     Ok(PublishReport { confirm: report.confirm.after(declared), ..report })
 }
 
-/// Tells whether SEND declares a queue of this name: not an inbox, which nobody declares.
+/// Whether a SEND to `name` declares a queue. Inboxes are never declared.
 fn declares(name: &[u8]) -> bool {
     !name.starts_with(INBOX_PREFIX)
 }
 
-/// Makes the queue of a `/queue/` destination if it is not there.
-/// Gives what has to be waited for until no crash undoes that.
+/// Declares the queue of a `/queue/` destination if it does not exist. Returns the confirm after
+/// which the declaration survives a crash.
 pub(crate) fn make_sure<W: World>(client: &Client, world: &W, name: &[u8]) -> Result<Confirm, ProtocolError> {
     let settings = imori_core::queue::QueueSettings { is_durable: true, ..Default::default() };
     match broker::declare_queue(world, &client.actor(), name, &settings, false) {
-        // It is there; whoever may read it, anybody may send to it.
+        // The queue exists. Even if it is exclusive to another connection, anyone may send to it.
         Ok(declared) => Ok(declared.confirm),
         Err(BrokerError::Locked(_)) => Ok(Confirm::NOW),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Takes a delayed message back. What is not there any more is no mistake of the client's: it was perhaps due
-/// just before.
+/// Cancels a delayed message. A missing message is no error, as it may have become due just before.
 #[cold]
 fn cancel<'a, W: World>(
     client: &Client,
@@ -178,7 +179,7 @@ fn cancel<'a, W: World>(
     }
     let message = if frame.headers.is_escaped { unescape(message) } else { Cow::Borrowed(message) };
     let (count, confirm) = match broker::cancel_delayed(world, &client.actor(), queue, &message) {
-        // Nothing waits in a queue that nobody has made.
+        // A queue that does not exist has no delayed messages.
         Err(BrokerError::NoQueue(_)) => (0, Confirm::NOW),
         cancelled => cancelled?,
     };
@@ -186,7 +187,7 @@ fn cancel<'a, W: World>(
     Ok(FrameOutcome { receipt: read.receipt, confirm, receipt_kind, commands: 1, ..FrameOutcome::default() })
 }
 
-/// Declares the queue with what the headers ask for, once a connection.
+/// Declares the queue with the arguments of the SEND, once per connection.
 #[cold]
 fn declare_requested_queue<W: World>(
     client: &mut Client,
@@ -245,7 +246,8 @@ pub(crate) fn invalid(error: &InvalidDestination) -> ProtocolError {
     ProtocolError::new(message, error)
 }
 
-/// SECURITY AUTH-05: a `/temp-queue/` name means something to its own connection only, in `reply-to`.
+/// SECURITY AUTH-05: a `/temp-queue/` name is valid only in `reply-to`, and only on its own
+/// connection.
 #[cold]
 pub(crate) fn temp_queue(destination: &Destination<'_>) -> ProtocolError {
     let name = match destination {

@@ -1,7 +1,8 @@
-//! The headers of a SEND in one pass: where it goes, what the broker reads of it, what travels on.
+//! Reads the headers of a SEND in one pass: routing, instructions to the broker, and the header
+//! text that travels with the message.
 //!
-//! Lines that travel are borrowed where they are one run; else the runs are copied, once, into
-//! a buffer that is used again.
+//! The text borrows the input if it is one contiguous run of lines; else its runs are copied once,
+//! into a reused buffer.
 
 use std::borrow::Cow;
 use std::num::NonZeroU32;
@@ -21,23 +22,23 @@ use crate::commands::foreign::{is_foreign_on_send, refuse_foreign_on_send};
 use crate::header_block::{BlockForm, PROPERTIES};
 use crate::protocol_error::{PRECONDITION_FAILED, ProtocolError};
 
-/// Bytes of a header text: places in it are numbers of 16 bits.
+/// Maximum length of a header text, since positions in it have 16 bits.
 const TEXT_BYTES_MAX: usize = u16::MAX as usize;
 
-/// The headers of a SEND, as they came.
+/// The headers of a SEND, with their escapes.
 #[derive(Debug)]
 pub(crate) struct SendHeaders<'a> {
     pub(crate) destination: Option<&'a [u8]>,
     pub(crate) receipt: Option<&'a [u8]>,
     pub(crate) transaction: Option<&'a [u8]>,
-    /// The name of the delayed message that is taken back; then none is sent.
+    /// The id of the delayed message to cancel; such a SEND publishes nothing.
     pub(crate) cancels: Option<&'a [u8]>,
-    /// The kind of the destination, `ANYCAST` or `MULTICAST`.
+    /// Artemis' type of the destination: `ANYCAST` or `MULTICAST`.
     pub(crate) kind: Option<&'a [u8]>,
     pub(crate) properties: Properties,
-    /// Some header says how the queue is declared.
+    /// Some header is an argument of a queue.
     pub(crate) has_arguments: bool,
-    /// The header text where it is one run of the block; else it is in the scratch buffer.
+    /// The header text if it is one run of the block; `None` if it is in the scratch buffer.
     run: Option<&'a [u8]>,
 }
 
@@ -57,23 +58,23 @@ enum Field {
     Delay,
     Cancel,
     Text(Property),
-    /// The header goes no further than this broker.
+    /// The header is for this broker only and is not forwarded.
     Dropped,
     Argument,
-    /// The kind of the destination, in Artemis.
+    /// The type of the destination, in Artemis.
     Kind,
-    /// The number of the message in its group: a user header for all receivers.
+    /// The message's number in its group, which receivers get as a user header.
     GroupSequence,
-    /// A header to which only other brokers give a meaning.
+    /// A header that has a meaning only in other brokers.
     Foreign,
     User,
 }
 
-/// Gives the role of a header by its name. Names hold nothing that is escaped, so they are compared as they
-/// came.
+/// Returns the role of the header `name`. Known names contain nothing that needs escapes, so `name`
+/// is compared as received.
 #[inline]
 fn field(name: &[u8]) -> Field {
-    // By length first, so that most names meet one comparison or none.
+    // By length first, so that most names need at most one comparison.
     match name.len() {
         3 if name == b"ack" => Field::Dropped,
         4 if name == b"type" => Field::Text(Property::Type),
@@ -92,7 +93,7 @@ fn field(name: &[u8]) -> Field {
         11 if name == b"destination" => Field::Destination,
         11 if name == b"transaction" => Field::Transaction,
         11 if name == b"redelivered" => Field::Dropped,
-        // As in JMS; for all receivers it is a user header.
+        // The group of JMS; receivers get it as a user header.
         11 if name == b"JMSXGroupID" => Field::Text(Property::GroupId),
         12 if name == b"content-type" => Field::Text(Property::ContentType),
         12 if name == b"JMSXGroupSeq" => Field::GroupSequence,
@@ -102,7 +103,7 @@ fn field(name: &[u8]) -> Field {
         15 if name == b"amqp-message-id" => Field::Text(Property::MessageId),
         16 if name == b"destination-type" => Field::Kind,
         16 if name == b"content-encoding" => Field::Text(Property::ContentEncoding),
-        // As ActiveMQ's users and those of AMQP 1.0 say it.
+        // The names in ActiveMQ and in AMQP 1.0.
         19 if name == b"AMQ_SCHEDULED_DELAY" => Field::Delay,
         20 if name == b"x-opt-delivery-delay" => Field::Delay,
         _ => match name.first() {
@@ -115,7 +116,7 @@ fn field(name: &[u8]) -> Field {
 }
 
 fn x_field(name: &[u8]) -> Field {
-    // SECURITY AUTH-08: the broker alone tells of deaths.
+    // SECURITY AUTH-08: only the broker may write headers about deaths.
     let forged = [&b"x-death"[..], b"x-first-death-", b"x-last-death-"];
     match name {
         _ if forged.iter().any(|prefix| name.starts_with(prefix)) => Field::Dropped,
@@ -125,32 +126,32 @@ fn x_field(name: &[u8]) -> Field {
     }
 }
 
-/// The header text while it is put together.
+/// The header text under construction.
 struct Text<'a, 's> {
     block: &'a [u8],
     scratch: &'s mut Vec<u8>,
-    /// The first run, until there is a second.
+    /// The first run, as long as it is the only one.
     first: Option<&'a [u8]>,
-    /// Where the run began that is still open.
+    /// Start of the open run.
     open: Option<usize>,
-    /// Bytes of the text before the open run.
+    /// Length of the text before the open run.
     len: usize,
 }
 
 impl<'a> Text<'a, '_> {
-    /// The line that begins here travels.
+    /// Keeps the line that starts at `start`.
     #[inline]
     fn keep(&mut self, start: usize) {
         self.open.get_or_insert(start);
     }
 
-    /// Where in the text a place of the open run will be.
+    /// Returns the position in the text of byte `at` of the open run.
     #[inline]
     fn place(&self, at: usize) -> usize {
         self.len + (at - self.open.unwrap_or(at))
     }
 
-    /// The line that begins here does not travel.
+    /// Drops the line that starts at `start`.
     #[inline]
     fn cut(&mut self, start: usize) {
         let Some(open) = self.open.take() else { return };
@@ -164,7 +165,8 @@ impl<'a> Text<'a, '_> {
         self.len += run.len();
     }
 
-    /// A line of ours takes the place of the one that begins here; tells where it is in the text.
+    /// Replaces the line that starts at `start` by `line`; returns the position of `line` in the
+    /// text.
     #[inline]
     fn replace(&mut self, start: usize, line: &[u8]) -> usize {
         self.cut(start);
@@ -184,7 +186,7 @@ impl<'a> Text<'a, '_> {
 }
 
 impl<'a> SendHeaders<'a> {
-    /// Nothing read yet.
+    /// Creates an empty value.
     #[inline]
     pub(crate) fn new() -> Self {
         SendHeaders {
@@ -199,7 +201,7 @@ impl<'a> SendHeaders<'a> {
         }
     }
 
-    /// Reads the headers of a SEND; `scratch` is empty.
+    /// Reads the headers of a SEND. `scratch` must be empty.
     #[inline]
     pub(crate) fn read<W: World>(
         &mut self,
@@ -222,8 +224,8 @@ impl<'a> SendHeaders<'a> {
                 text.keep(span.start);
                 continue;
             }
-            // STOMP 1.2, Repeated Header Entries: only the first counts. What others could take for
-            // a property does not travel a second time.
+            // STOMP 1.2, Repeated Header Entries: only the first counts. A repeated property is not
+            // forwarded, as receivers might read it instead.
             if seen.again(field) {
                 text.cut(span.start);
                 continue;
@@ -233,10 +235,10 @@ impl<'a> SendHeaders<'a> {
                 Field::Receipt => self.receipt = Some(value),
                 Field::Transaction => self.transaction = Some(value),
                 Field::Cancel => self.cancels = Some(value),
-                // It would delay the message again where somebody sends it on.
+                // Not forwarded: a client that sends the message on would delay it again.
                 Field::Delay => self.properties.delay_ms = delay(name, value)?,
                 Field::Dropped => {}
-                // It tells other brokers where the message goes, as the destination does here.
+                // Not forwarded: the destination already says where the message goes.
                 Field::Kind => self.kind = Some(value),
                 Field::GroupSequence => {
                     ends_group = value == b"-1";
@@ -281,7 +283,7 @@ impl<'a> SendHeaders<'a> {
         Ok(())
     }
 
-    /// The header text; `scratch` is what it was read with.
+    /// Returns the header text; `scratch` is the buffer that was passed to `read`.
     #[inline]
     pub(crate) fn text<'t>(&self, scratch: &'t [u8]) -> &'t [u8]
     where
@@ -290,7 +292,7 @@ impl<'a> SendHeaders<'a> {
         self.run.unwrap_or(scratch)
     }
 
-    /// Notes a property that travels as the line it came in.
+    /// Reads a property whose line is also forwarded.
     #[inline]
     fn property(
         &mut self,
@@ -312,7 +314,8 @@ impl<'a> SendHeaders<'a> {
                 check_user(client, headers, value)?;
                 return self.set(Property::UserId, at, value.len());
             }
-            // Anything else would publish with less safety than was asked for, and nobody would know.
+            // An unreadable value is refused: ignoring it would silently publish with less safety
+            // than requested.
             Field::Persistent => {
                 properties.is_persistent = parse_bool(value).ok_or_else(|| bad_bool("persistent", value))?;
             }
@@ -336,7 +339,7 @@ impl<'a> SendHeaders<'a> {
         Ok(())
     }
 
-    /// Puts the values of properties that hold escapes, without these, behind the lines.
+    /// Appends the unescaped values of properties with escapes after the lines.
     #[cold]
     fn unescape_properties(&mut self, scratch: &mut Vec<u8>) -> Result<(), ProtocolError> {
         if let Some(run) = self.run.take() {
@@ -359,12 +362,12 @@ impl<'a> SendHeaders<'a> {
     }
 }
 
-/// Which headers were met before.
+/// Bit set of the headers read so far.
 #[derive(Debug, Default)]
 struct Seen(u32);
 
 impl Seen {
-    /// Tells whether it was met before; notes it.
+    /// Adds `field`; returns whether it was present already.
     #[inline]
     fn again(&mut self, field: Field) -> bool {
         let bit = match field {
@@ -392,7 +395,7 @@ impl Seen {
     }
 }
 
-/// The line by which others answer to an inbox of this connection.
+/// Returns the `reply-to` line by which other clients answer to an inbox of this connection.
 #[inline]
 fn inbox_line<'s, W: World>(
     client: &'s mut Client,
@@ -411,14 +414,14 @@ fn inbox_line<'s, W: World>(
     Ok(client.inboxes.known(written).unwrap_or_default())
 }
 
-/// The time to live of a message, in milliseconds.
+/// Parses the time to live of a message in milliseconds.
 fn expiration(value: &[u8]) -> Result<u32, ProtocolError> {
     parse_u64(value)
         .and_then(|number| u32::try_from(number).ok())
         .ok_or_else(|| bad_number_as(PRECONDITION_FAILED, "expiration", value, 0, u64::from(u32::MAX)))
 }
 
-/// How long a message is delayed; not at all by 0.
+/// Parses the delay of a message in milliseconds; 0 means none.
 fn delay(name: &[u8], value: &[u8]) -> Result<Option<NonZeroU32>, ProtocolError> {
     let milliseconds = parse_u64(value).filter(|number| *number <= DELAY_MS_MAX);
     let Some(milliseconds) = milliseconds.and_then(|number| u32::try_from(number).ok()) else {
@@ -427,7 +430,7 @@ fn delay(name: &[u8], value: &[u8]) -> Result<Option<NonZeroU32>, ProtocolError>
     Ok(NonZeroU32::new(milliseconds))
 }
 
-/// SECURITY AUTH-08: nobody speaks for another.
+/// SECURITY AUTH-08: a client may name only its own user.
 fn check_user(client: &Client, headers: &Headers<'_>, value: &[u8]) -> Result<(), ProtocolError> {
     let value = if headers.is_escaped { unescape(value) } else { Cow::Borrowed(value) };
     if *value == *client.identity.user.as_bytes() {

@@ -18,7 +18,7 @@ use crate::delivery::{AckSpan, parse_message_id};
 use crate::outcome::{FrameOutcome, ReceiptKind};
 use crate::protocol_error::ProtocolError;
 
-/// Settles what an ACK or NACK means, or lets it wait for its transaction.
+/// Settles the deliveries of an ACK or NACK, or adds the settle to its transaction.
 pub(crate) fn settle<'a, W: World>(
     client: &mut Client,
     world: &W,
@@ -29,7 +29,7 @@ pub(crate) fn settle<'a, W: World>(
     let numbers = numbers(client, world, frame)?;
     let outcome = match frame.command {
         Command::Ack => Outcome::Accept,
-        // As in RabbitMQ a NACK puts the message back where it does not say otherwise.
+        // As in RabbitMQ, a NACK requeues the message unless it says `requeue:false`.
         _ if flag(headers, "requeue")? == Some(false) => Outcome::Reject,
         _ => Outcome::Release { failed: true },
     };
@@ -42,13 +42,14 @@ pub(crate) fn settle<'a, W: World>(
     let SettleReport { settled, has_more, confirm } =
         broker::settle(world, &client.actor(), SESSION, numbers, outcome)?;
     let performed = if has_more { Performed::Partly } else { Performed::Done };
-    // Each of them may be followed by another delivery.
+    // Each settled delivery may make room for a new one.
     Ok(FrameOutcome { confirm, performed, receivers: settled, ..FrameOutcome::with_receipt(receipt) })
 }
 
-/// Finds out which deliveries are meant.
+/// Returns the delivery numbers that an ACK or NACK covers.
 fn numbers<W: World>(client: &Client, world: &W, frame: &Frame<'_>) -> Result<Numbers, ProtocolError> {
-    // STOMP 1.2, ACK: `id` matches the `ack` header of the MESSAGE. Before, `message-id` did it.
+    // STOMP 1.2, ACK: `id` matches the `ack` header of the MESSAGE. Earlier versions use
+    // `message-id`.
     let name = if client.version == Version::V12 { "id" } else { "message-id" };
     let Some(id) = frame.headers.value(name) else {
         return Err(ProtocolError::missing_header(frame.command, name));
@@ -65,7 +66,7 @@ fn numbers<W: World>(client: &Client, world: &W, frame: &Frame<'_>) -> Result<Nu
             outbound.find_unsettled(SESSION, number).map(|unsettled| unsettled.reader)
         })
         .flatten();
-    // A number never given, one settled already and one of an `auto` subscription are told alike.
+    // Numbers never used, already settled or of an `auto` subscription give the same error.
     let Some(reader) = reader else { return Err(unknown_delivery(&id)) };
     if let Some(named) = named_subscription(client, &frame.headers)
         && named != reader
@@ -78,7 +79,7 @@ fn numbers<W: World>(client: &Client, world: &W, frame: &Frame<'_>) -> Result<Nu
     })
 }
 
-/// No delivery is unsettled that has this id.
+/// The error for an id without an unsettled delivery.
 #[cold]
 pub(crate) fn unknown_delivery(id: &[u8]) -> ProtocolError {
     let text = format_args!(
@@ -88,7 +89,7 @@ pub(crate) fn unknown_delivery(id: &[u8]) -> ProtocolError {
     ProtocolError::new("Message not found", text)
 }
 
-/// The reader of the subscription that an ACK names beside the message (STOMP 1.1), if it still exists.
+/// Returns the reader of the subscription that an ACK of STOMP 1.1 names, if it still exists.
 fn named_subscription(client: &Client, headers: &Headers<'_>) -> Option<imori_core::id::ReaderId> {
     let id: Cow<'_, [u8]> = headers.value("subscription")?;
     let subscription = client.subscriptions.get(&SubscriptionKey::Id((*id).into()))?;

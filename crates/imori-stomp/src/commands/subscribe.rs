@@ -1,7 +1,7 @@
 //! SUBSCRIBE and UNSUBSCRIBE.
 //!
-//! A subscription is live where nobody can tell it from a queue: to an exchange, with ack `auto`,
-//! not durable and without arguments. All others read a queue.
+//! A subscription is live if it behaves just like one that reads a queue: to an exchange, with ack
+//! `auto`, not durable and without arguments. All others read a queue.
 
 use std::borrow::Cow;
 use std::iter;
@@ -33,7 +33,7 @@ use crate::limits::{PREFETCH_MAX, SUBJECT_BYTES_MAX};
 use crate::outcome::{FrameOutcome, ReceiptKind};
 use crate::protocol_error::{PROCESSING_ERROR, ProtocolError, RESOURCE_ERROR, push_receipt};
 
-/// The headers of a SUBSCRIBE beside its destination, parsed.
+/// The headers of a SUBSCRIBE besides its destination.
 struct SubscribeRequest {
     label: Box<[u8]>,
     settles: bool,
@@ -43,20 +43,20 @@ struct SubscribeRequest {
     /// `x-queue-name`.
     queue_name: Option<Name>,
     selector: Option<Selector>,
-    /// `browser:true`: what waits is shown and stays.
+    /// `browser:true`: shows the messages of the queue without taking them.
     is_browser: bool,
 }
 
-/// A queue to read.
+/// The queue that a subscription reads.
 struct Source {
     id: QueueId,
     name: Name,
     is_durable_subscription: bool,
-    /// Nobody else is meant to read it, so that what the selector does not take is dropped.
+    /// The queue serves this subscription alone, so messages that its selector refuses are dropped.
     is_own: bool,
 }
 
-/// Subscribes. The receipt of a subscription to a queue is given before its first delivery.
+/// Subscribes. The receipt of a subscription to a queue is sent before its first delivery.
 pub(crate) fn subscribe<'a, W: World>(
     client: &mut Client,
     world: &W,
@@ -102,7 +102,7 @@ pub(crate) fn subscribe<'a, W: World>(
     };
     let durable_queue = source.is_durable_subscription.then(|| source.name.clone());
     let reader = match consume(client, world, &source, &request, receipt) {
-        // It was there when it was declared, and went with its last consumer since.
+        // The queue existed when it was declared, but was deleted with its last consumer since.
         Err(BrokerError::NoQueue(name)) if matches!(destination, Destination::Queue(_)) => {
             let source = queue(client, world, name.as_bytes(), &request, false)?;
             consume(client, world, &source, &request, receipt)?
@@ -110,7 +110,7 @@ pub(crate) fn subscribe<'a, W: World>(
         consumed => consumed?,
     };
     if request.is_browser {
-        // It gets all that there is, and then hears that this was all.
+        // The browser gets all current messages, and then a frame that marks the end.
         let grant = Grant { used: 0, credit: u32::MAX, drains: true };
         broker::grant(world, &client.actor(), reader, &grant);
     }
@@ -118,7 +118,7 @@ pub(crate) fn subscribe<'a, W: World>(
     Ok(FrameOutcome::with_receipt(None))
 }
 
-/// Ends a subscription; with `durable:true` its queue goes too.
+/// Ends a subscription; with `durable:true` it also deletes its queue.
 pub(crate) fn unsubscribe<'a, W: World>(
     client: &mut Client,
     world: &W,
@@ -136,7 +136,7 @@ pub(crate) fn unsubscribe<'a, W: World>(
     broker::cancel(world, &client.actor(), subscription.reader);
     if let Some(name) = subscription.durable_queue.filter(|_| deletes) {
         match broker::delete_queue(world, &client.actor(), name.as_bytes()) {
-            // Somebody else was faster.
+            // Another client deleted the queue first.
             Ok(_) | Err(BrokerError::NoQueue(_)) => {}
             Err(error) => return Err(error.into()),
         }
@@ -145,7 +145,7 @@ pub(crate) fn unsubscribe<'a, W: World>(
     Ok(FrameOutcome::with_receipt(receipt))
 }
 
-/// Reads the client's own name of the subscription.
+/// Reads the client's name of the subscription.
 fn key(client: &Client, headers: &Headers<'_>, command: Command) -> Result<SubscriptionKey, ProtocolError> {
     match headers.value("id") {
         Some(id) if id.starts_with(b"/temp-queue/") => {
@@ -154,7 +154,8 @@ fn key(client: &Client, headers: &Headers<'_>, command: Command) -> Result<Subsc
             Err(ProtocolError::new(message, text))
         }
         Some(id) => Ok(SubscriptionKey::Id((*id).into())),
-        // STOMP 1.1 and 1.2, SUBSCRIBE: an `id` header MUST be included. In 1.0 the destination will do.
+        // STOMP 1.1 and 1.2, SUBSCRIBE: an `id` header MUST be included. In 1.0 the destination
+        // suffices.
         None if client.version != Version::V10 => Err(ProtocolError::missing_header(command, "id")),
         None => match headers.value("destination") {
             Some(destination) => Ok(SubscriptionKey::Destination((*destination).into())),
@@ -212,7 +213,7 @@ fn request(client: &Client, headers: &Headers<'_>) -> Result<SubscribeRequest, P
         arguments.asks_durable = true;
     } else if arguments.asks_durable && headers.raw("id").is_none() {
         let text = "a durable subscription is found again by its `id`; add that header";
-        // RabbitMQ spells this one with two capitals.
+        // RabbitMQ capitalizes both words here.
         return Err(ProtocolError::new("Missing Header", text));
     }
     let queue_name = match headers.value("x-queue-name") {
@@ -239,13 +240,13 @@ fn request(client: &Client, headers: &Headers<'_>) -> Result<SubscribeRequest, P
     })
 }
 
-/// Reads `selector`, as ActiveMQ's and Artemis' clients write it.
+/// Reads `selector`, a header of ActiveMQ and Artemis.
 fn selector(headers: &Headers<'_>) -> Result<Option<Selector>, ProtocolError> {
     let Some(text) = headers.value("selector") else { return Ok(None) };
     Selector::read(&text).map_err(|error| ProtocolError::new("Invalid selector", error))
 }
 
-/// Reads `x-priority`, which may be negative, or what ActiveMQ calls so.
+/// Reads `x-priority`, which may be negative, or ActiveMQ's header for it.
 fn priority(headers: &Headers<'_>) -> Result<i32, ProtocolError> {
     let names = ["x-priority", "activemq.priority"];
     let Some((name, value)) = names.iter().find_map(|name| Some((*name, headers.raw(name)?))) else {
@@ -266,7 +267,7 @@ fn priority(headers: &Headers<'_>) -> Result<i32, ProtocolError> {
     }
 }
 
-/// The queue of a destination that names it: declared, or one that has to be there.
+/// Returns the queue that a destination names. Declares it unless it must exist.
 fn queue<W: World>(
     client: &mut Client,
     world: &W,
@@ -274,7 +275,7 @@ fn queue<W: World>(
     request: &SubscribeRequest,
     must_exist: bool,
 ) -> Result<Source, ProtocolError> {
-    // SECURITY AUTH-06: nobody reads another's inbox, and its owner needs no SUBSCRIBE.
+    // SECURITY AUTH-06: a client must not read another's inbox, and its owner needs no SUBSCRIBE.
     if name.starts_with(INBOX_PREFIX) {
         return Err(BrokerError::Locked(Name::new(name)).into());
     }
@@ -289,7 +290,8 @@ fn queue<W: World>(
     Ok(Source { id, name: Name::new(name), is_durable_subscription: false, is_own: false })
 }
 
-/// The queue that stands between an exchange and a subscription; none where it can be live.
+/// Declares and binds the queue between an exchange and a subscription; `None` if the subscription
+/// can be live.
 fn exchange_queue<W: World>(
     client: &mut Client,
     world: &W,
@@ -316,7 +318,7 @@ fn exchange_queue<W: World>(
         false => QueueSettings {
             is_durable: false,
             is_auto_delete: auto_delete.unwrap_or(true),
-            // A queue that has a name is for whoever knows it; one without is for this connection.
+            // A queue with a name can be shared; one without belongs to this connection.
             exclusive_to: match request.queue_name {
                 Some(_) => settings.exclusive_to,
                 None => Some(client.connection),
@@ -332,7 +334,7 @@ fn exchange_queue<W: World>(
         Ok(bound) => bound,
         Err(error) => {
             if !asks_durable {
-                // What there was is the error to tell.
+                // Report the error of binding, not one of cleaning up.
                 let _ = broker::delete_queue(world, &actor, name.as_bytes());
             }
             return Err(error.into());
@@ -343,19 +345,19 @@ fn exchange_queue<W: World>(
     Ok(Some(Source { id, name, is_durable_subscription: *asks_durable, is_own }))
 }
 
-/// How the queues of subscriptions to exchanges are called.
+/// Prefix of the queues of subscriptions to exchanges.
 const QUEUE_PREFIX: &[u8] = b"stomp-subscription-";
 
-/// The name that ActiveMQ's and Artemis' clients give to a durable subscription, and the header that has it.
+/// Returns the name of a durable subscription in ActiveMQ or Artemis, with its header.
 fn subscription_name<'a>(headers: &Headers<'a>) -> Option<(&'static str, Cow<'a, [u8]>)> {
     let names = ["activemq.subscriptionName", "durable-subscription-name", "durable-subscriber-name"];
     names.into_iter().find_map(|name| Some((name, headers.value(name)?)))
 }
 
-/// The queue of a durable subscription: found again by user, id and destination. One that has a name is found by
-/// user, the client's id, that name and destination.
+/// Builds the queue name of a durable subscription from user, `id` and destination. For a named
+/// subscription it is built from user, `client-id`, name and destination.
 ///
-/// SECURITY AUTH-07: with the user in it nobody takes over another's.
+/// SECURITY AUTH-07: the user in the name keeps others from taking the subscription over.
 fn durable_name(client: &Client, headers: &Headers<'_>) -> Result<Name, ProtocolError> {
     let (id, destination) = (headers.value("id"), headers.value("destination"));
     let named = subscription_name(headers);
@@ -373,7 +375,7 @@ fn durable_name(client: &Client, headers: &Headers<'_>) -> Result<Name, Protocol
     Ok(name)
 }
 
-/// Writes random bytes as letters and digits.
+/// Encodes random bytes as letters and digits.
 pub(crate) fn token(bytes: &[u8]) -> Vec<u8> {
     const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let digit = |byte: &u8| DIGITS.get(usize::from(byte & 31)).copied().unwrap_or_default();
@@ -410,7 +412,7 @@ fn consume<W: World>(
         settles: request.settles,
         credit: request.credit,
         priority: request.priority,
-        // In STOMP `exclusive` is about the queue.
+        // In STOMP, `exclusive` is an argument of the queue.
         is_exclusive: false,
         selector: request.selector.clone(),
         drops_unwanted: source.is_own,
@@ -423,7 +425,7 @@ fn consume<W: World>(
             outbound.answer(SESSION, confirm, |out| {
                 push_receipt(out, receipt, ReceiptKind::Plain, confirm.level);
             });
-            // Whoever asks for a receipt waits for it first.
+            // The client waits for its receipt before it expects deliveries.
             outbound.start_after_answers(reader);
         }
     })
