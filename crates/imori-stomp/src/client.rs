@@ -1,4 +1,4 @@
-//! The state of a logged-in client: its rights, its subscriptions, its transactions, its inboxes.
+//! State of a logged-in client: rights, subscriptions, transactions and inboxes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::protocol_error::{ProtocolError, RESOURCE_ERROR};
 use crate::settings::Settings;
 use crate::transactions::Transactions;
 
-/// STOMP has one session a connection.
+/// A STOMP connection has exactly one session.
 pub(crate) const SESSION: SessionId = SessionId::FIRST;
 
-/// The state of a client. Before login it has no rights at all.
+/// State of a client. Before login it has no rights.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) settings: Arc<Settings>,
@@ -30,27 +30,27 @@ pub(crate) struct Client {
     pub(crate) identity: Identity,
     pub(crate) vhost: VhostId,
     pub(crate) version: Version,
-    /// `client-id` of CONNECT, by which durable subscriptions that have a name are found again.
+    /// `client-id` of CONNECT; it scopes the names of durable subscriptions.
     pub(crate) client_id: Option<Box<[u8]>>,
-    /// The random name of the session, which makes its message ids differ from those of others.
+    /// The random session name, which keeps its message ids apart from other sessions'.
     pub(crate) name: Box<[u8]>,
     pub(crate) subscriptions: BTreeMap<SubscriptionKey, Subscription>,
     pub(crate) transactions: Transactions,
     pub(crate) inboxes: InboxLines,
-    /// Queues that were declared with the arguments of a SEND.
+    /// Queues already declared with the arguments of a SEND.
     pub(crate) declared: Vec<Name>,
-    /// The confirm that all receipts wait for: one speaks for the frames before it too.
+    /// The confirm that the next receipt waits for; a receipt also covers all earlier frames.
     pub(crate) unconfirmed: Confirm,
-    /// Where header lines are put together, kept between frames.
+    /// Buffer for assembling header lines, reused between frames.
     pub(crate) scratch: Vec<u8>,
 }
 
-/// The client's own name of a subscription.
+/// The client's name for a subscription.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SubscriptionKey {
     /// By its `id`.
     Id(Box<[u8]>),
-    /// STOMP 1.0 without `id`: by its destination.
+    /// The destination, for a STOMP 1.0 subscription without `id`.
     Destination(Box<[u8]>),
 }
 
@@ -58,7 +58,7 @@ pub(crate) enum SubscriptionKey {
 #[derive(Debug)]
 pub(crate) struct Subscription {
     pub(crate) reader: ReaderId,
-    /// The queue of a durable subscription, which UNSUBSCRIBE may delete.
+    /// The queue of a durable subscription, so that UNSUBSCRIBE can delete it.
     pub(crate) durable_queue: Option<Name>,
 }
 
@@ -81,26 +81,27 @@ impl Client {
         }
     }
 
-    /// Takes an identity, and the `client-id` of the client into it.
+    /// Sets the identity, adding the client's `client-id` to it.
     pub(crate) fn set_identity(&mut self, identity: Identity) {
         self.identity = identity.with_client_id(self.client_id.as_deref().unwrap_or_default());
     }
 
-    /// Notes what a frame's receipt would wait for; gives what it does wait for, those before it included.
+    /// Records the confirm of a frame and returns the one its receipt waits for, which also covers
+    /// all earlier frames.
     #[inline]
     pub(crate) fn confirm(&mut self, confirm: Confirm) -> Confirm {
         self.unconfirmed = confirm.after(self.unconfirmed);
         self.unconfirmed
     }
 
-    /// On whose behalf the broker acts.
+    /// The actor on whose behalf the broker performs this client's commands.
     #[inline]
     pub(crate) fn actor(&self) -> Actor<'_> {
         Actor { identity: &self.identity, connection: self.connection, vhost: self.vhost }
     }
 }
 
-/// The `reply-to` lines that inboxes of a connection are given out as, by what the client wrote.
+/// Cache of `reply-to` header lines by the value that the client wrote.
 #[derive(Debug, Default)]
 pub(crate) struct InboxLines {
     lines: Vec<InboxLine>,
@@ -108,16 +109,17 @@ pub(crate) struct InboxLines {
 
 #[derive(Debug)]
 struct InboxLine {
-    /// The value of `reply-to` as the client wrote it.
+    /// The client's value of `reply-to`.
     written: Box<[u8]>,
     line: Box<[u8]>,
 }
 
-/// How a `reply-to` line begins that names an inbox; after it comes the key.
+/// Start of a `reply-to` line that names an inbox; the inbox key follows.
 pub(crate) const REPLY_LINE_START: &[u8] = b"reply-to:/reply-queue/";
 
 impl InboxLines {
-    /// The line that stands for a `reply-to` already met. The one used last is found first.
+    /// Returns the cached line for a `reply-to` value. Moves the hit to the front, as clients
+    /// repeat one value.
     #[inline]
     pub(crate) fn known(&mut self, written: &[u8]) -> Option<&[u8]> {
         let index = self.lines.iter().position(|line| *line.written == *written)?;
@@ -136,10 +138,10 @@ impl InboxLines {
 }
 
 impl Client {
-    /// Makes sure that the inbox of this name exists and that its line is known.
+    /// Opens the inbox `name` if needed and caches its `reply-to` line.
     ///
-    /// SECURITY AUTH-06: others see only an address with 128 random bits. Nobody but this connection receives
-    /// there, and the address dies with it.
+    /// SECURITY AUTH-06: other clients see only an address with 128 random bits. Only this
+    /// connection receives on it, and the address ends with the connection.
     #[cold]
     pub(crate) fn open_inbox<W: World>(
         &mut self,
@@ -149,7 +151,7 @@ impl Client {
     ) -> Result<(), ProtocolError> {
         let refused = authorize(&self.identity, Action::Receive, self.vhost, Object::Inbox);
         refused.map_err(BrokerError::from)?;
-        // Clients of 1.0 know no `subscription` header that they did not ask for.
+        // STOMP 1.0 has no `subscription` header unless the client gave an id.
         let id = (self.version != Version::V10).then_some(written);
         let label = label(id, &self.name, AckSpan::One);
         let opened = world.with_outbound(self.connection, |outbound| {

@@ -1,7 +1,8 @@
-//! The inbound half of a connection: bytes in, commands to the broker, answers into the outbound half.
+//! The inbound half of a connection: turns bytes into broker commands and queues the answers on the
+//! outbound half.
 //!
-//! Nothing here reads a socket or a clock. One caller feeds one connection; the other direction is written by
-//! every cell with something for the client.
+//! Reads no socket and no clock. One caller feeds a connection; any cell with deliveries for its
+//! client writes to the outbound half.
 
 use std::sync::Arc;
 
@@ -45,15 +46,15 @@ pub struct Connection {
     intake: Intake<Parked>,
     client: Client,
     decoder: Decoder,
-    /// Transactions and settles among the parked frames.
+    /// Transactions and settles among the parked frames, which hold up later frames.
     marks: ParkedMarks,
     keepalive: Keepalive,
     repeat: Repeat,
-    /// A SUBSCRIBE had a header that no broker knows, which the log has.
+    /// An unknown header of SUBSCRIBE was already logged for this connection.
     has_unknown: bool,
 }
 
-/// Where a connection stands.
+/// State of a connection.
 ///
 /// ```text
 ///          CONNECT      SEND in a memory alarm, or to a queue   alarm over
@@ -66,42 +67,44 @@ pub struct Connection {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The client has not logged in. Its CONNECT is taken again when the verdict of its credentials is there.
+    /// Before login. CONNECT stays in the input until the credentials are checked, then is read
+    /// again.
     Greeting,
-    /// All frames are worked off as they come.
+    /// Every frame is performed on arrival.
     Open,
-    /// Publishes wait for the end of a memory alarm or for a queue; all else is worked off as it comes.
+    /// Publishes wait for the end of a memory alarm or for a queue to shrink; other frames are
+    /// performed on arrival.
     Parking,
-    /// As before, and the client has said goodbye.
+    /// As `Parking`, after the client has sent DISCONNECT.
     Leaving,
-    /// Nothing counts any more.
+    /// Every frame is ignored.
     Closed,
 }
 
-/// The treatment of a frame.
+/// How a frame is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     /// Log in.
     LogIn,
-    /// Do what it asks for.
+    /// Perform the frame.
     Perform,
-    /// Do what it asks for, but let it wait if there is a memory alarm, or a queue is too long that gets it.
+    /// Perform the frame, or park it during a memory alarm or if a target queue is too long.
     Publish,
-    /// Let it wait.
+    /// Park the frame.
     Park,
-    /// Let it wait if its transaction does, else do what it asks for.
+    /// Park the frame if it must stay behind parked frames, else perform it.
     ParkWithTransaction,
-    /// Nothing.
+    /// Drop the frame.
     Ignore,
-    /// Refuse it: the client has to log in first.
+    /// Refuse the frame: the client must log in first.
     RefuseBeforeLogin,
-    /// Refuse it: the client is logged in.
+    /// Refuse the frame: the client is already logged in.
     RefuseSecondLogin,
-    /// Refuse it: only the broker sends such.
+    /// Refuse the frame: only brokers send it.
     RefuseServerFrame,
 }
 
-/// The whole state machine: every state and every command (SECURITY LIM-11).
+/// The whole state machine: an action for every state and command (SECURITY LIM-11).
 #[inline]
 fn action(state: State, command: Command) -> Action {
     use Command as C;
@@ -138,7 +141,7 @@ impl Inbound for Connection {
         }
     }
 
-    /// The version is not agreed on yet.
+    /// Starts with STOMP 1.0, as the version is negotiated at login.
     fn encoder(settings: &Settings) -> Box<dyn Encoder> {
         Box::new(DeliveryEncoder::new(Version::V10, settings))
     }
@@ -176,7 +179,7 @@ impl Inbound for Connection {
         self.repeat.clear();
     }
 
-    /// As whatever is refused, this ends the connection.
+    /// Ends the connection, like any other refusal.
     fn readers_revoked<W: World>(&mut self, world: &W, revoked: Vec<Revoked>) {
         let is_gone = |reader| revoked.iter().any(|revoked| revoked.reader == reader);
         self.client.subscriptions.retain(|_, subscription| !is_gone(subscription.reader));
@@ -191,7 +194,7 @@ impl Inbound for Connection {
         self.state != State::Greeting && !self.client.name.is_empty()
     }
 
-    /// STOMP clients tell no more than the version that was agreed on.
+    /// Reports only the version; STOMP clients do not identify their software.
     fn client(&self) -> ClientFacts {
         let version = self.client.version.as_str();
         ClientFacts {
@@ -224,7 +227,7 @@ impl Inbound for Connection {
                 return Taken::Bytes(0);
             }
         };
-        // Behind the body there is a NUL.
+        // The frame ends with a NUL after the body.
         let body = unread.kept_body(len - 1, frame.body.len());
         self.take_frame(world, &frame, input.get(..len).unwrap_or_default(), body.as_ref(), budget)
     }
@@ -246,7 +249,7 @@ impl Inbound for Connection {
                 decoder.connected(self.client.version);
                 match decoder.decode(bytes, table) {
                     Ok(Step::Frame { frame, .. }) => self.perform(world, &frame, None, budget),
-                    // It was a frame before.
+                    // Unreachable: the same bytes decoded as a frame before they were parked.
                     _ => Performed::Done,
                 }
             }
@@ -258,7 +261,8 @@ impl Inbound for Connection {
         self.marks = ParkedMarks::default();
     }
 
-    /// The log has it: a client of another protocol may wait for the broker to begin.
+    /// Logs the timeout but sends no ERROR: the client may speak another protocol and wait for the
+    /// broker to start.
     fn login_timed_out<W: World>(&mut self, _: &W) {
         let text = String::from("no CONNECT came in time; send it at once");
         self.intake.notice = Some(Notice::refused("no login in time", text));
@@ -269,7 +273,8 @@ impl Inbound for Connection {
         self.keepalive.next_deadline(&self.intake.reading)
     }
 
-    /// Sends a heart-beat where nothing else was sent, and ends a connection that has fallen silent.
+    /// Sends a heart-beat if the connection is idle; ends the connection if the client has been
+    /// silent too long.
     fn keep_alive<W: World>(&mut self, world: &W) {
         let due = self.keepalive.due(world.now(), &self.intake.reading);
         if let Some(max) = due.silence {
@@ -291,7 +296,7 @@ impl Inbound for Connection {
 }
 
 impl Connection {
-    /// Does with a frame what its state asks for.
+    /// Treats a frame as the state machine says.
     #[inline]
     fn take_frame<W: World>(
         &mut self,
@@ -316,7 +321,7 @@ impl Connection {
             Action::ParkWithTransaction if self.must_stay_behind(frame) => {
                 self.park_frame(world, frame, bytes);
             }
-            // No queue holds up a frame that publishes nothing.
+            // `Held` cannot occur here: a long queue holds up only frames that publish.
             Action::Perform | Action::ParkWithTransaction => {
                 if self.perform_at_once(world, frame, budget) == Performed::Partly {
                     return Taken::Left(Next::Again);
@@ -341,7 +346,8 @@ impl Connection {
         Taken::Bytes(bytes.len())
     }
 
-    /// Publishes the frames that the input begins with, if their heads are one seen before; gives their bytes.
+    /// Publishes the leading frames of the input that repeat a known header block; returns their
+    /// length in bytes.
     #[inline]
     fn send_again<W: World>(&mut self, world: &W, input: &[u8], budget: &mut Budget) -> Option<usize> {
         if self.state != State::Open || Self::must_wait(world) {
@@ -355,7 +361,7 @@ impl Connection {
         Some(bytes)
     }
 
-    /// Does what a frame asks for and gives its receipt.
+    /// Performs a frame and sends its receipt.
     #[inline]
     fn perform<W: World>(
         &mut self,
@@ -392,7 +398,7 @@ impl Connection {
         Performed::Done
     }
 
-    /// Performs a frame that is no SEND, in a function of its own: the way of a SEND stays short.
+    /// Performs a frame other than SEND. Kept out of line so that the path of a SEND stays short.
     #[inline(never)]
     fn perform_at_once<W: World>(&mut self, world: &W, frame: &Frame<'_>, budget: &mut Budget) -> Performed {
         self.perform(world, frame, None, budget)
@@ -410,7 +416,7 @@ impl Connection {
         let client = &mut self.client;
         match frame.command {
             Command::Ack | Command::Nack => settle(client, world, frame, receipt),
-            // While frames are parked the receipt has to wait behind them.
+            // While frames are parked, the receipt is queued behind them.
             Command::Subscribe if self.intake.parking.has_parked() => {
                 subscribe(client, world, frame, None).map(|outcome| FrameOutcome { receipt, ..outcome })
             }
@@ -427,14 +433,14 @@ impl Connection {
             }
             Command::Abort => abort(client, frame, receipt),
             _ => {
-                // DISCONNECT: nothing else gets here.
+                // DISCONNECT: the state machine lets no other command get here.
                 self.state = State::Closed;
                 Ok(FrameOutcome::with_receipt(receipt))
             }
         }
     }
 
-    /// Lets the log have the headers that no broker knows, once a connection.
+    /// Logs unknown headers of SUBSCRIBE, once per connection.
     fn notice_unknown(&mut self, frame: &Frame<'_>) {
         let Some(names) = unknown_headers(&frame.headers) else { return };
         self.has_unknown = true;
@@ -442,7 +448,7 @@ impl Connection {
         self.intake.notice.get_or_insert(Notice::ignored("unknown header of SUBSCRIBE", text));
     }
 
-    /// Logs the client in, unless its credentials take longer to check.
+    /// Logs the client in, or leaves CONNECT in the input while the credentials are checked.
     fn log_in<W: World>(&mut self, world: &W, frame: &Frame<'_>, len: usize) -> Taken {
         let (intake, connection) = (&mut self.intake, self.client.connection);
         let verify = |credentials| intake.verify(world, connection, credentials);
@@ -459,7 +465,7 @@ impl Connection {
         Taken::Bytes(len)
     }
 
-    /// Gives a receipt, behind those that wait.
+    /// Sends a receipt, or queues it behind parked frames.
     #[inline]
     fn give_receipt<W: World>(&mut self, world: &W, receipt: &[u8], confirm: Confirm, kind: ReceiptKind) {
         if !self.has_parked() {
@@ -473,7 +479,8 @@ impl Connection {
         }
     }
 
-    /// Tells whether a frame would publish while memory is short, or to the disk while that takes nothing.
+    /// Whether a frame must wait: it publishes during a memory alarm, or publishes a persistent
+    /// message while the disk is full.
     #[inline]
     fn must_park<W: World>(&self, world: &W, frame: &Frame<'_>) -> bool {
         let is_kept = || {
@@ -483,7 +490,7 @@ impl Connection {
         (world.is_alarmed() || world.room().is_alarmed() && is_kept()) && self.publishes(frame)
     }
 
-    /// Tells whether a frame publishes.
+    /// Whether a frame publishes.
     #[inline]
     fn publishes(&self, frame: &Frame<'_>) -> bool {
         match frame.command {
@@ -496,23 +503,23 @@ impl Connection {
         }
     }
 
-    /// Tells whether a frame waits behind those that are parked.
+    /// Whether a frame must wait behind the parked frames.
     fn must_stay_behind(&self, frame: &Frame<'_>) -> bool {
         match frame.headers.value("transaction") {
-            // Frames are parked also where the alarm is over by now, since parked ones come first. With a
-            // COMMIT among them there is room for another transaction again.
+            // Parked frames go first even if the alarm is over by now. BEGIN waits at the
+            // transaction limit because a parked COMMIT may make room.
             Some(name) => {
                 let is_full = self.client.transactions.is_full(&self.client.settings.limits);
                 self.marks.has_transaction(&name)
                     || self.publishes(frame)
                     || frame.command == Command::Begin && is_full
             }
-            // A later ACK of all before it would settle what a transaction that waits names.
+            // A cumulative ACK would settle deliveries that a parked transaction names.
             None => self.marks.has_settles() && matches!(frame.command, Command::Ack | Command::Nack),
         }
     }
 
-    /// Lets a frame wait that publishes, and what comes behind it that has to.
+    /// Parks a frame that publishes and starts parking the frames that depend on it.
     #[cold]
     fn begin_to_park<W: World>(&mut self, world: &W, frame: &Frame<'_>, bytes: &[u8]) -> Taken {
         if let Some(next) = self.park(world, SESSION, || Parked::Frame(bytes.into())) {
@@ -531,7 +538,7 @@ impl Connection {
         }
     }
 
-    /// Notes what later frames have to stay behind a parked frame.
+    /// Records the properties of a parked frame that hold up later frames.
     fn mark(&mut self, frame: &Frame<'_>) {
         let transaction = frame.headers.value("transaction");
         let settles = match frame.command {
@@ -553,10 +560,11 @@ impl Connection {
         });
     }
 
-    /// Bytes are no frame: where the next one would begin is not known (SECURITY XPI-03).
+    /// Refuses undecodable input and closes: the start of the next frame is unknown (SECURITY
+    /// XPI-03).
     #[cold]
     fn refuse_bytes<W: World>(&mut self, world: &W, error: &DecodeError) {
-        // Whoever has not logged in need not be told more.
+        // A client that has not logged in learns no details.
         let stranger = "what came is no STOMP frame; send CONNECT first";
         let error = match (self.state, error) {
             (State::Greeting, DecodeError::UnknownCommand { .. }) => {
@@ -569,7 +577,7 @@ impl Connection {
         self.refuse(world, &error, None);
     }
 
-    /// Sends an ERROR, and ends the connection unless it may stay open.
+    /// Sends an ERROR and closes the connection, unless the settings keep it open.
     #[cold]
     fn refuse<W: World>(&mut self, world: &W, error: &ProtocolError, frame: Option<&Frame<'_>>) {
         let receipt = frame.and_then(|frame| frame.headers.raw("receipt"));
@@ -578,7 +586,7 @@ impl Connection {
         let is_last = error.is_final() || !self.client.settings.keeps_open_after_error;
         world.with_outbound(self.client.connection, |outbound| {
             if is_last {
-                // First, so that this answer, should it be one too many, is not followed by another ERROR.
+                // Before the ERROR, so that an overflow caused by it does not append another one.
                 outbound.finish();
             }
             outbound.answer(SESSION, Confirm::NOW, |out| push_error(out, version, error, receipt, b""));

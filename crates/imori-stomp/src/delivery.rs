@@ -1,7 +1,7 @@
-//! MESSAGE: how deliveries are written.
+//! Encodes deliveries as MESSAGE frames.
 //!
-//! A STOMP message travels with the header lines that its sender wrote. Of one that came by another
-//! protocol the properties are written, and its user headers as far as they have a form.
+//! A message from a STOMP client keeps the header lines of its sender. For a message from another
+//! protocol, the encoder writes its properties and those user headers that STOMP can express.
 
 use imori_core::delivery::Delivery;
 use imori_core::message::{DEFAULT_EXCHANGE, Deaths, HeaderReaders, MessageView, Origins, Property};
@@ -18,10 +18,10 @@ use crate::header_block::{BlockForm, Form, PROPERTIES, headers, is_property, lin
 use crate::protocol_error::{ACCESS_REFUSED, ProtocolError, push_error};
 use crate::settings::Settings;
 
-/// Bytes of the name of a session.
+/// Length of a session name in bytes.
 pub(crate) const SESSION_BYTES: usize = 12;
 
-/// Writes the deliveries of a connection.
+/// Encodes the deliveries of a connection.
 #[derive(Debug, Clone, Copy)]
 pub struct DeliveryEncoder {
     version: Version,
@@ -30,12 +30,12 @@ pub struct DeliveryEncoder {
     keeps_open_after_error: bool,
     origins: Origins,
     header_readers: HeaderReaders,
-    /// The number of the latest delivery.
+    /// Decimal digits of the latest delivery number.
     counter: Counter,
 }
 
 impl DeliveryEncoder {
-    /// An encoder of a version.
+    /// Creates an encoder for `version`.
     pub fn new(version: Version, settings: &Settings) -> Self {
         let Settings { keeps_open_after_error, origins, encoder_kinds, header_readers, .. } = *settings;
         let kind = encoder_kinds.kind(match version {
@@ -48,11 +48,12 @@ impl DeliveryEncoder {
         Self { version, kind, escaping, keeps_open_after_error, origins, header_readers, counter }
     }
 
-    /// Writes the headers after the number, which are the same for all receivers of this version.
+    /// Writes the headers after the delivery number, which are equal for all receivers of this
+    /// version.
     #[inline]
     fn push_shared(&self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
         let message = &delivery.message;
-        // Most of what follows, so that it is appended without growing again and again.
+        // Covers most of the frame, so that `out` rarely grows again.
         out.reserve(message.text.len() + message.body.len() + 128);
         out.extend_from_slice(if delivery.is_redelivered {
             b"\nredelivered:true\ndestination:"
@@ -78,7 +79,7 @@ impl DeliveryEncoder {
     }
 }
 
-/// The reach of an ACK: only the delivery that it names, or all of the subscription before it too.
+/// The reach of an ACK: one delivery, or it and all earlier ones of its subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AckSpan {
     One,
@@ -86,9 +87,10 @@ pub(crate) enum AckSpan {
 }
 
 impl AckSpan {
-    /// Gives the byte between session and number in a `message-id`.
+    /// Returns the byte between session and number in a `message-id`.
     ///
-    /// With it an ACK needs no table of subscriptions, and is understood after the subscription ended.
+    /// It encodes the span in the id, so an ACK needs no lookup of its subscription and works after
+    /// UNSUBSCRIBE.
     fn separator(self) -> u8 {
         match self {
             Self::One => b'-',
@@ -97,7 +99,7 @@ impl AckSpan {
     }
 }
 
-/// Makes what stands before the number in each MESSAGE of a subscription.
+/// Builds the part before the number that every MESSAGE of a subscription starts with.
 ///
 /// `id` is the value of `subscription` as the client wrote it.
 pub(crate) fn label(id: Option<&[u8]>, session: &[u8], span: AckSpan) -> Box<[u8]> {
@@ -113,12 +115,12 @@ pub(crate) fn label(id: Option<&[u8]>, session: &[u8], span: AckSpan) -> Box<[u8
     label.into_boxed_slice()
 }
 
-/// The `message-id` of a delivery, which is its `ack` too.
+/// Returns the `message-id` of a delivery, which is also its `ack`.
 pub(crate) fn message_id(session: &[u8], number: u64, span: AckSpan) -> Vec<u8> {
     [session, &[span.separator()], number.to_string().as_bytes()].concat()
 }
 
-/// Reads a `message-id` or `ack` that this session gave out: the number, and what an ACK of it means.
+/// Parses a `message-id` or `ack` of this session into the delivery number and the span of an ACK.
 pub(crate) fn parse_message_id(id: &[u8], session: &[u8]) -> Option<(u64, AckSpan)> {
     let (separator, digits) = id.strip_prefix(session)?.split_first()?;
     let span = [AckSpan::One, AckSpan::UpTo].into_iter().find(|span| span.separator() == *separator)?;
@@ -149,14 +151,15 @@ impl Encoder for DeliveryEncoder {
     fn renumber(&mut self, headers: &mut [u8], recipient: &Recipient<'_>) -> bool {
         let (number, start) = (self.counter.digits(recipient.number), recipient.label.len());
         let end = start + number.len();
-        // The number before has as many digits where a line ends behind them. An `ack` has it once more.
+        // Patch in place only if the digits end where the line ends, that is, the length is
+        // unchanged. An `ack` header repeats the number, so such headers are written anew.
         if recipient.settles || headers.get(end) != Some(&b'\n') {
             return false;
         }
         headers.get_mut(start..end).map(|place| place.copy_from_slice(number)).is_some()
     }
 
-    // As ActiveMQ tells a browser that it has seen all.
+    // ActiveMQ ends a browse with this frame.
     fn drained(&mut self, out: &mut Vec<u8>, drained: &Drained<'_>) {
         out.extend_from_slice(drained.label);
         out.extend_from_slice(b"0\nbrowser:end\ndestination:");
@@ -201,7 +204,7 @@ impl DeliveryEncoder {
         out.extend_from_slice(label);
         out.extend_from_slice(number);
         if recipient.settles && self.version == Version::V12 {
-            // The same text as the message-id, which many clients send back instead.
+            // Same value as `message-id`, because many clients send that back instead.
             let id_start = label.len().saturating_sub(SESSION_BYTES + 1);
             out.extend_from_slice(b"\nack:");
             out.extend_from_slice(label.get(id_start..).unwrap_or_default());
@@ -212,17 +215,17 @@ impl DeliveryEncoder {
         out.push(b'\0');
     }
 
-    /// Writes the headers of a message whose header block cannot be passed on as it is.
+    /// Writes the headers of a message that cannot reuse its header block unchanged.
     ///
-    /// A message that died does not expire again, so that its `expiration` is left out.
+    /// Omits `expiration` for a dead letter, as it no longer expires.
     #[cold]
     fn push_lines(&self, out: &mut Vec<u8>, message: &MessageView<'_>, is_dead: bool) {
         let Some(form) = self.origins.form(message.properties.origin).and_then(Form::of) else {
             self.push_foreign(out, message, is_dead);
             return;
         };
-        // A client of 1.2 reads what one of 1.1 or 1.2 writes. The text has carriage returns as ends of
-        // lines only, which many clients would take for a part of the value.
+        // A 1.2 client can read 1.1 and 1.2 lines unchanged. The exception is a carriage return at
+        // a line end, which many clients would take for part of the value.
         let lines = lines_of(message.text);
         if form == Form::Escaped && self.version == Version::V12 && !is_dead && memchr(b'\r', lines).is_none()
         {
@@ -236,8 +239,8 @@ impl DeliveryEncoder {
         }
     }
 
-    /// Writes a header, or leaves it out where this version has no form for it (SECURITY XPI-01, XPI-04):
-    /// all but 1.0 demand UTF-8.
+    /// Writes a header, or omits it if this version cannot express it (SECURITY XPI-01, XPI-04):
+    /// all versions but 1.0 demand UTF-8. Returns whether it was written.
     fn push_header(&self, out: &mut Vec<u8>, name: &[u8], value: &[u8]) -> bool {
         let len = out.len();
         let is_utf8 = |text: &[u8]| text.is_ascii() || std::str::from_utf8(text).is_ok();
@@ -254,7 +257,7 @@ impl DeliveryEncoder {
         is_written
     }
 
-    /// Writes properties and user headers of a message that came by another protocol.
+    /// Writes properties and user headers of a message from another protocol.
     #[cold]
     fn push_foreign(&self, out: &mut Vec<u8>, message: &MessageView<'_>, is_dead: bool) {
         let reader = (self.header_readers)(message.properties.origin);
@@ -269,14 +272,15 @@ impl DeliveryEncoder {
         }
         self.push_numbers(out, message, is_dead);
         reader.visit_headers(message.text, &mut |name, value| {
-            // SECURITY XPI-01: what STOMP itself gives a meaning is not for others to say.
+            // SECURITY XPI-01: another protocol's header must not forge one that STOMP gives a
+            // meaning.
             if !is_taken(&name) {
                 self.push_header(out, &name, &value.to_text());
             }
         });
     }
 
-    /// Writes where replies go, so that a SEND there arrives.
+    /// Writes `reply-to` as a destination that a SEND can use.
     fn push_reply_to(&self, out: &mut Vec<u8>, exchange: &[u8], key: &[u8]) {
         if exchange == DEFAULT_EXCHANGE {
             self.push_header(out, b"reply-to", &[b"/reply-queue/", key].concat());
@@ -287,7 +291,7 @@ impl DeliveryEncoder {
         out.push(b'\n');
     }
 
-    /// Writes the properties that are no text.
+    /// Writes the properties that are not text.
     fn push_numbers(&self, out: &mut Vec<u8>, message: &MessageView<'_>, is_dead: bool) {
         let properties = message.properties;
         if properties.is_persistent {
@@ -304,7 +308,7 @@ impl DeliveryEncoder {
         }
     }
 
-    /// Writes the history of a dead letter: its first and latest death, and how many there were.
+    /// Writes the history of a dead letter: its first and latest death and the total count.
     #[cold]
     fn push_deaths(&self, out: &mut Vec<u8>, deaths: &Deaths) {
         if let Some(first) = deaths.first() {
@@ -328,7 +332,7 @@ fn push_number_header(out: &mut Vec<u8>, name: &str, number: u64) {
     out.push(b'\n');
 }
 
-/// The headers of a MESSAGE that say how it is to be read and answered, or that a client sends.
+/// Headers that control how a MESSAGE is read or answered, and headers that only clients send.
 const OWN_HEADERS: [&str; 8] = [
     "destination",
     "message-id",
@@ -340,7 +344,7 @@ const OWN_HEADERS: [&str; 8] = [
     "transaction",
 ];
 
-/// Tells whether a header of this name is no user header.
+/// Whether the name is reserved, that is, not a user header.
 fn is_taken(name: &[u8]) -> bool {
     is_property(name) || OWN_HEADERS.iter().any(|own| own.as_bytes() == name)
 }
@@ -459,7 +463,8 @@ mod tests {
         }
     }
 
-    /// A protocol whose header text is the exchange and the key of its reply address.
+    /// A protocol whose header text holds the exchange and key of the reply address, separated by
+    /// `|`.
     struct Foreign;
 
     impl HeaderReader for Foreign {
@@ -485,7 +490,8 @@ mod tests {
         }
     }
 
-    /// SECURITY XPI-01: no byte of another protocol's header changes the framing, and none stands for STOMP's own.
+    /// SECURITY XPI-01: headers of another protocol can neither change the framing nor forge
+    /// STOMP's own headers.
     #[test]
     fn headers_of_another_protocol_become_lines() {
         for (version, text, expected) in [

@@ -1,7 +1,7 @@
-//! The header text of a message that a STOMP client sent: what its lines are, and how others read them.
+//! Reads the header block of a message from a STOMP client, also on behalf of other protocols.
 //!
-//! The text holds the header lines as their sender wrote them. Where properties had to be unescaped, a
-//! NUL follows the lines, and after it their values.
+//! A block holds the header lines as the sender wrote them. If properties had to be unescaped, a
+//! NUL follows the lines, and then the unescaped values.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::address::Destination;
 use crate::codec::escape::{trim_spaces, unescape};
 use crate::codec::version::Version;
 
-/// The names of the text properties as STOMP headers.
+/// The text properties and their STOMP header names.
 pub(crate) const PROPERTIES: [(Property, &str); 8] = [
     (Property::ContentType, "content-type"),
     (Property::ContentEncoding, "content-encoding"),
@@ -26,10 +26,10 @@ pub(crate) const PROPERTIES: [(Property, &str); 8] = [
     (Property::AppId, "app-id"),
 ];
 
-/// The headers that are properties and not text.
+/// Headers stored as properties that are not text.
 const OTHER_PROPERTIES: [&str; 4] = ["persistent", "priority", "expiration", "timestamp"];
 
-/// The forms of a header block. The number of a form within STOMP's origins is kept in records and does not change.
+/// The form of a header block. Stored records contain these numbers, so they must not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum BlockForm {
@@ -43,14 +43,14 @@ pub(crate) enum BlockForm {
     V12 = 3,
 }
 
-/// How many forms a header block can have: the origins that STOMP needs.
+/// Number of header block forms, and so of the origins that STOMP needs.
 pub const FORMS: u8 = 4;
 
-/// STOMP's origins in a broker that speaks nothing else.
+/// STOMP's origins in a broker without other protocols.
 pub const SOLE_ORIGINS: Origins = Origins::new(1, FORMS);
 
 impl BlockForm {
-    /// The form of a block by the version in which it was sent.
+    /// Returns the form of a block sent in `version`.
     pub(crate) fn sent_in(version: Version, is_plain: bool) -> Self {
         match version {
             _ if is_plain => Self::Plain,
@@ -61,25 +61,25 @@ impl BlockForm {
     }
 }
 
-/// Tells whether a header of this name is a property.
+/// Whether the header `name` is stored as a property.
 pub(crate) fn is_property(name: &[u8]) -> bool {
     let mut properties = PROPERTIES.iter().map(|(_, name)| name).chain(&OTHER_PROPERTIES);
     properties.any(|property| property.as_bytes() == name)
 }
 
-/// How the lines of a header block are read.
+/// How to parse the lines of a header block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// The value is what stands after the colon.
+    /// The value is the text after the colon, unchanged.
     Plain,
-    /// As in STOMP 1.0: without the spaces before it.
+    /// STOMP 1.0: spaces around the value are dropped.
     Trimmed,
-    /// With escapes.
+    /// Names and values contain escapes.
     Escaped,
 }
 
 impl Form {
-    /// How a block of this form is read; `None` where STOMP has no such form.
+    /// Returns how to parse a block of this form; `None` if STOMP has no such form.
     pub(crate) fn of(block_form: u8) -> Option<Self> {
         match block_form {
             0 => Some(Self::Plain),
@@ -90,12 +90,12 @@ impl Form {
     }
 }
 
-/// The lines of a header text, without the values that may stand behind them.
+/// Returns the lines of a header text, without the unescaped values after them.
 pub(crate) fn lines_of(text: &[u8]) -> &[u8] {
     memchr(b'\0', text).and_then(|at| text.get(..at)).unwrap_or(text)
 }
 
-/// Goes through the headers of a header text.
+/// Iterates over the headers of a header text.
 pub(crate) fn headers(text: &[u8], form: Form) -> impl Iterator<Item = (Cow<'_, [u8]>, Cow<'_, [u8]>)> {
     let lines = lines_of(text);
     let mut start = 0;
@@ -113,12 +113,12 @@ pub(crate) fn headers(text: &[u8], form: Form) -> impl Iterator<Item = (Cow<'_, 
     })
 }
 
-/// The reader of header blocks of [`SOLE_ORIGINS`]. In a block of another origin it finds nothing.
+/// Returns the reader for an origin of [`SOLE_ORIGINS`]; for any other origin it finds no headers.
 pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
     SOLE_ORIGINS.form(origin).map_or(&NoHeaders, reader_of_form)
 }
 
-/// The reader of header blocks of this form. In a block of a form that STOMP does not have it finds nothing.
+/// Returns the reader for a form of header block; for an unknown form it finds no headers.
 pub fn reader_of_form(block_form: u8) -> &'static dyn HeaderReader {
     match Form::of(block_form) {
         Some(Form::Plain) => &StompHeaders { form: Form::Plain },
@@ -128,7 +128,7 @@ pub fn reader_of_form(block_form: u8) -> &'static dyn HeaderReader {
     }
 }
 
-/// Reads the user headers that a STOMP client sent, all of them text.
+/// Reads the user headers of a STOMP message; all of them are text.
 #[derive(Debug)]
 struct StompHeaders {
     form: Form,
@@ -199,7 +199,7 @@ mod tests {
             (V10, "/exchange/x/k", Some(("x", "k"))),
             (V12, "/reply-queue/a/b", Some(("", "a/b"))),
             (V12, "mailto:nobody/at/all", None),
-            // Not of STOMP: the name of a queue.
+            // Not a STOMP origin: `reply-to` is the name of a queue.
             (OriginId::BROKER, "/queue/a", Some(("", "/queue/a"))),
         ] {
             let mut properties = Properties::new(origin);

@@ -1,4 +1,4 @@
-//! The `heart-beat` header and what two ends agree on by it.
+//! The `heart-beat` header and its negotiation.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use crate::codec::error::Excerpt;
 use crate::codec::number::parse_u64;
 use crate::limits::HEART_BEAT_MIN;
 
-/// The offer of one end: the header's two numbers. Zero time stands for never.
+/// The offer of one end: the two numbers of the header. Zero means never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HeartBeat {
-    /// The shortest time between heart-beats that it can keep up.
+    /// The shortest interval at which this end can send heart-beats.
     pub sends: Duration,
-    /// The time between heart-beats that it would like to receive.
+    /// The interval at which this end would like to receive heart-beats.
     pub wants: Duration,
 }
 
 impl HeartBeat {
-    /// Reads the value of a `heart-beat` header: two numbers of milliseconds, `0,0` when absent.
+    /// Parses a `heart-beat` header: two numbers of milliseconds. An absent header means `0,0`.
     pub fn parse(value: Option<&[u8]>) -> Result<Self, InvalidHeartBeat> {
         let Some(value) = value else { return Ok(Self::default()) };
         let error = || InvalidHeartBeat { value: Excerpt::new(value) };
@@ -28,26 +28,26 @@ impl HeartBeat {
         Ok(Self { sends, wants })
     }
 
-    /// Finds what this end does when the other one offers `peer`.
+    /// Computes this end's heart-beats when the other end offers `peer`.
     ///
-    /// STOMP 1.2, Heart-beating: none in a direction when either end says zero, else the longer
-    /// of what one can send and the other wants. Nothing shorter than [`HEART_BEAT_MIN`].
+    /// STOMP 1.2, Heart-beating: none in a direction if either end says zero, else the longer of
+    /// what one end can send and the other wants. Never shorter than [`HEART_BEAT_MIN`].
     pub fn agree(self, peer: Self) -> Agreed {
         Agreed { send_every: longer(self.sends, peer.wants), receive_every: longer(peer.sends, self.wants) }
     }
 }
 
-/// How often heart-beats go which way, seen from one end.
+/// The agreed heart-beat intervals, seen from one end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Agreed {
-    /// Something is sent at least so often.
+    /// The longest this end may stay silent.
     pub send_every: Option<Duration>,
-    /// Something is received at least so often, apart from a margin that the reader allows.
+    /// The longest the peer may stay silent, without the reader's tolerance.
     pub receive_every: Option<Duration>,
 }
 
 impl Agreed {
-    /// Returns what to answer in CONNECTED: the peer agrees on the same values by it.
+    /// Returns the `heart-beat` of CONNECTED, from which the peer computes the same agreement.
     pub fn answer(self) -> HeartBeat {
         HeartBeat {
             sends: self.send_every.unwrap_or_default(),
@@ -62,7 +62,7 @@ impl fmt::Display for HeartBeat {
     }
 }
 
-/// A `heart-beat` header is not two numbers.
+/// A `heart-beat` header that is not two numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidHeartBeat {
     /// The value.
@@ -78,7 +78,7 @@ impl fmt::Display for InvalidHeartBeat {
 
 impl std::error::Error for InvalidHeartBeat {}
 
-/// Reads a time; over 49 days is no heart-beat but a mistake.
+/// Parses a time. Rejects more than 49 days (`u32::MAX` ms), which can only be a mistake.
 fn milliseconds(text: &[u8]) -> Option<Duration> {
     // Some clients write a space after the comma.
     let number = parse_u64(text.trim_ascii())?;

@@ -1,8 +1,8 @@
 //! STOMP 1.0, 1.1 and 1.2 as a state machine: bytes in, bytes and commands out.
 //!
-//! The codec serves both ends: the broker decodes what clients send, and the benchmark and the
-//! command line decode what a broker sends. The files stand in reading order; every protocol crate
-//! has the same ones where it has the same jobs.
+//! The codec serves both ends: the broker decodes client frames, the benchmark and the command line
+//! decode broker frames. Modules are listed in reading order; protocol crates share module names
+//! where they share jobs.
 
 pub mod connection;
 mod parked;

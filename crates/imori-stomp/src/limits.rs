@@ -2,61 +2,62 @@
 
 use std::time::Duration;
 
-/// Bytes of a frame before login. A CONNECT with a token fits in 16 KiB; an unknown peer holds
-/// no more memory than this. Longer: ERROR and close.
+/// Bytes of a frame before login. A CONNECT with a token fits in 16 KiB, and an unknown peer can
+/// claim no more memory than this. Longer: ERROR and close.
 pub const LOGIN_FRAME_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes of a message body. Larger ones hold up all others of the connection. A declared length
-/// over it is refused before a byte of the body is awaited: ERROR and close.
+/// Bytes of a message body. A larger one would delay everything else on the connection. A greater
+/// `content-length` is refused before the body is read: ERROR and close.
 pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Header lines of a frame. It bounds the work of one pass over them. More: ERROR and close.
+/// Header lines of a frame. Bounds the work of scanning them. More: ERROR and close.
 pub const HEADER_COUNT_MAX: usize = 128;
 
-/// Bytes of all header lines of a frame with their line ends. Every copy of a message carries
-/// them. More: ERROR and close.
+/// Bytes of all header lines of a frame, line ends included. Every delivery repeats them. More:
+/// ERROR and close.
 pub const HEADER_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes of one part of a destination, decoded: a queue's or exchange's name, a subject. It is
-/// what the core takes for a subject. Longer: ERROR and close.
+/// Bytes of one decoded part of a destination: a queue name, an exchange name or a subject. Equals
+/// the core's limit on subjects. Longer: ERROR and close.
 pub const SUBJECT_BYTES_MAX: usize = 1024;
 
 /// Open transactions of a connection. Each holds its messages until COMMIT. More: ERROR and close.
 pub const TRANSACTION_COUNT_MAX: usize = 16;
 
-/// SEND, ACK and NACK frames within one transaction, which are applied while their queues are
+/// SEND, ACK and NACK frames within one transaction. COMMIT applies them while their queues are
 /// locked. More: ERROR and close.
 pub const TRANSACTION_ACTION_COUNT_MAX: usize = 1024;
 
-/// Shortest time between heart-beats. Shorter ones cost wake-ups and find nothing sooner.
-/// Shorter: this one is agreed on. It is what the broker proposes, so that the client decides.
+/// Shortest time between heart-beats. Shorter ones cost wake-ups and detect failures no sooner. A
+/// shorter offer is raised to this. The broker offers it too, which leaves the choice to the
+/// client.
 pub const HEART_BEAT_MIN: Duration = Duration::from_secs(1);
 
-/// Subscriptions of a connection. One frame a delivery carries the id; a client with more needs
-/// patterns. More: ERROR.
+/// Subscriptions of a connection. A client that needs more should use patterns. More: ERROR.
 pub const SUBSCRIPTION_COUNT_MAX: usize = 65_536;
 
-/// Deliveries that a subscription may leave unsettled where it does not say. It is the largest
-/// that `prefetch-count` can ask for, which 0 means too.
+/// Deliveries that a subscription without `prefetch-count` may leave unsettled. Equals the largest
+/// `prefetch-count`, which a count of 0 means too.
 pub const PREFETCH_DEFAULT: u32 = PREFETCH_MAX;
 
 /// The largest `prefetch-count`: AMQP's has 16 bits. More: ERROR.
 pub const PREFETCH_MAX: u32 = 65_535;
 
-/// Bytes of frames that wait on one connection for the end of a memory alarm, while its ACKs
-/// are still read. More: nothing is read from it until then.
+/// Bytes of frames that one connection may park during a memory alarm, while its ACKs are still
+/// read. More: reading pauses until the alarm ends.
 pub const PARKED_BYTES_MAX: usize = 1024 * 1024;
 
-/// From accepting a connection to its login, whatever comes in between. Longer: it is closed.
+/// From accepting a connection to its login, whatever arrives in between. Longer: it is closed.
 pub const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Queues a connection remembers as declared with the arguments of its SENDs. More: it begins anew.
+/// Queues that a connection remembers as declared by the arguments of its SENDs. More: the list is
+/// cleared.
 pub const DECLARED_QUEUES_MAX: usize = 64;
 
-/// Spellings of `/temp-queue/` addresses a connection remembers. More: it begins anew.
+/// Spellings of `/temp-queue/` addresses that a connection caches. More: the cache is cleared.
 pub const INBOX_LINES_MAX: usize = 64;
 
-/// The limits that a configuration may set.
+/// The configurable limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a frame before login.

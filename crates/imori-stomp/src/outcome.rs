@@ -4,51 +4,52 @@ use imori_core::confirm::Confirm;
 use imori_core::id::ConnectionId;
 use imori_core::inbound::Performed;
 
-/// The contents of a receipt besides the id.
+/// The contents of a receipt besides its id.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReceiptKind {
-    /// Only that the frame was worked off.
+    /// No contents: the frame was performed.
     #[default]
     Plain,
-    /// How safe the message is.
+    /// The level of safety of the message.
     Level,
-    /// How many delayed messages were taken back, and how safely, if any.
+    /// The number of delayed messages that were cancelled, and the level of safety if there were
+    /// any.
     Cancelled(usize),
 }
 
 impl ReceiptKind {
-    /// Tells whether it says how safe something is.
+    /// Whether the receipt states a level of safety.
     pub(crate) fn promises(self) -> bool {
         !matches!(self, ReceiptKind::Plain | ReceiptKind::Cancelled(0))
     }
 }
 
-/// The outcome of one frame, by which its receipt is written and the turn's budget is charged.
+/// The outcome of one frame, used to write its receipt and charge the turn's budget.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct FrameOutcome<'a> {
-    /// The receipt that is still to be given, as it came.
+    /// The value of `receipt` as the client wrote it, if a receipt is still due.
     pub(crate) receipt: Option<&'a [u8]>,
-    /// The confirm that the receipt waits for, besides those of the frames before.
+    /// The confirm that the receipt waits for, besides those of earlier frames.
     pub(crate) confirm: Confirm,
-    /// The contents of the receipt besides the id.
+    /// The contents of the receipt besides its id.
     pub(crate) receipt_kind: ReceiptKind,
-    /// Commands that it stands for.
+    /// Commands to charge to the budget.
     pub(crate) commands: usize,
-    /// Deliveries that it caused, or may have.
+    /// Deliveries that the frame caused or may have caused.
     pub(crate) receivers: usize,
-    /// A receiver that is behind.
+    /// A receiver that has fallen behind.
     pub(crate) slow_reader: Option<ConnectionId>,
-    /// How much of it is done.
+    /// Whether the frame is done, done in part or held up.
     pub(crate) performed: Performed,
 }
 
 impl<'a> FrameOutcome<'a> {
-    /// One command, whose receipt has nothing to wait for.
+    /// One command with a receipt that waits for no confirm.
     pub(crate) fn with_receipt(receipt: Option<&'a [u8]>) -> Self {
         Self { receipt, commands: 1, ..Self::default() }
     }
 
-    /// Nothing, until a queue is shorter.
+    /// A frame held up by a queue that is too long.
     #[cold]
     pub(crate) fn held() -> Self {
         Self { performed: Performed::Held, ..Self::default() }

@@ -1,4 +1,5 @@
-//! Frames that wait for the end of an alarm or for a queue, and receipts that wait behind them.
+//! Parked frames, which wait for the end of an alarm or for a queue, and the receipts queued behind
+//! them.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +8,7 @@ use std::collections::BTreeSet;
 pub enum Parked {
     /// A whole frame.
     Frame(Box<[u8]>),
-    /// The receipt of a frame whose work is done, so that receipts stay in frame order.
+    /// The receipt of a frame already performed, queued to keep receipts in frame order.
     Receipt(Box<[u8]>),
 }
 
@@ -18,17 +19,17 @@ impl AsRef<[u8]> for Parked {
     }
 }
 
-/// Facts about the parked frames, by which others have to stay behind them.
+/// Properties of the parked frames that hold up later frames.
 #[derive(Debug, Default)]
 pub(crate) struct ParkedMarks {
-    /// Transactions of which a frame is parked: their later frames are too.
+    /// Transactions with a parked frame; their later frames must be parked too.
     transactions: BTreeSet<Box<[u8]>>,
-    /// A parked frame settles deliveries: later settles must not come before it.
+    /// A parked frame settles deliveries; later settles must not overtake it.
     has_settles: bool,
 }
 
 impl ParkedMarks {
-    /// Notes a parked frame, which may belong to a transaction and may settle deliveries.
+    /// Records a parked frame.
     pub(crate) fn note(&mut self, transaction: Option<&[u8]>, settles: bool) {
         self.has_settles |= settles;
         if let Some(name) = transaction {
@@ -36,12 +37,12 @@ impl ParkedMarks {
         }
     }
 
-    /// Tells whether a frame of this transaction is parked.
+    /// Whether a frame of the transaction `name` is parked.
     pub(crate) fn has_transaction(&self, name: &[u8]) -> bool {
         self.transactions.contains(name)
     }
 
-    /// Tells whether a parked frame settles deliveries.
+    /// Whether a parked frame settles deliveries.
     pub(crate) fn has_settles(&self) -> bool {
         self.has_settles
     }

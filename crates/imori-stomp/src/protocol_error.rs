@@ -1,4 +1,4 @@
-//! Why a frame is refused, and the ERROR that says so.
+//! The reasons for refusing a frame, and the ERROR frame that reports them.
 
 use std::fmt::Display;
 
@@ -12,14 +12,14 @@ use crate::codec::number::push_u64;
 use crate::codec::version::Version;
 use crate::outcome::ReceiptKind;
 
-// The words for errors of the broker, and for values that RabbitMQ cannot read, which its users know.
+// RabbitMQ's words for errors of the broker and for unreadable values.
 pub(crate) const ACCESS_REFUSED: &str = "access_refused";
 pub(crate) const NOT_FOUND: &str = "not_found";
 pub(crate) const PRECONDITION_FAILED: &str = "precondition_failed";
 pub(crate) const RESOURCE_ERROR: &str = "resource_error";
 pub(crate) const PROCESSING_ERROR: &str = "Processing error";
 
-/// The contents of an ERROR. The type is one word large, so that results without an error cost nothing.
+/// The contents of an ERROR. Boxed, so that a `Result` without an error stays small.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProtocolError(Box<Words>);
 
@@ -31,34 +31,34 @@ struct Words {
 }
 
 impl ProtocolError {
-    /// A complaint about one frame.
+    /// An error about one frame.
     #[cold]
     pub(crate) fn new(message: &'static str, text: impl Display) -> Self {
         Self(Box::new(Words { message, text: text.to_string(), is_final: false }))
     }
 
-    /// A complaint after which the connection ends.
+    /// An error that ends the connection.
     #[cold]
     pub(crate) fn last(message: &'static str, text: impl Display) -> Self {
         Self(Box::new(Words { message, text: text.to_string(), is_final: true }))
     }
 
-    /// The header `message`: a few words that programs may compare.
+    /// The header `message`: a few words that programs may match.
     pub(crate) fn message(&self) -> &'static str {
         self.0.message
     }
 
-    /// The body: what is wrong, where, and how to mend it.
+    /// The body: what is wrong, where, and how to fix it.
     pub(crate) fn text(&self) -> &str {
         &self.0.text
     }
 
-    /// Nothing after the frame makes sense, so the connection ends in any case.
+    /// Whether the error ends the connection regardless of the settings.
     pub(crate) fn is_final(&self) -> bool {
         self.0.is_final
     }
 
-    /// A header is missing that the command needs.
+    /// The error for a missing header that `command` requires.
     #[cold]
     pub(crate) fn missing_header(command: Command, header: &str) -> Self {
         let message = match (command, header) {
@@ -72,7 +72,7 @@ impl ProtocolError {
 }
 
 impl From<BrokerError> for ProtocolError {
-    /// As in RabbitMQ what the broker refuses ends the connection.
+    /// Makes most of the broker's errors end the connection, as RabbitMQ does.
     #[cold]
     fn from(error: BrokerError) -> Self {
         let message = match &error {
@@ -112,7 +112,8 @@ impl From<BrokerError> for ProtocolError {
     }
 }
 
-/// Appends an ERROR. `receipt` and `lines` are as they came from this client, `lines` with their line ends.
+/// Appends an ERROR. `receipt` and `lines` are copied as the client wrote them; `lines` includes
+/// line ends.
 pub(crate) fn push_error(
     out: &mut Vec<u8>,
     version: Version,
@@ -133,8 +134,9 @@ pub(crate) fn push_error(
     frame.body(error.text().as_bytes());
 }
 
-/// Appends a RECEIPT for a receipt header as it came: in the same version, so it needs no escape anew. That of a
-/// message says how safe the message is, that of a cancel what it found.
+/// Appends a RECEIPT. `receipt` is copied as the client wrote it, since it is already escaped for
+/// the same version. The receipt of a message states its level of safety, that of a cancel the
+/// number of messages cancelled.
 #[inline]
 pub(crate) fn push_receipt(out: &mut Vec<u8>, receipt: &[u8], kind: ReceiptKind, level: Level) {
     out.extend_from_slice(b"RECEIPT\nreceipt-id:");

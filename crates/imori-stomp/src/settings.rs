@@ -1,4 +1,4 @@
-//! The settings that a STOMP connection needs before it begins.
+//! Settings of STOMP connections.
 
 use std::time::Duration;
 
@@ -12,32 +12,32 @@ use crate::limits::{
     HEART_BEAT_MIN, LOGIN_TIMEOUT, Limits, PARKED_BYTES_MAX, PREFETCH_DEFAULT, SUBSCRIPTION_COUNT_MAX,
 };
 
-/// The settings of all connections of a listener.
+/// Settings shared by all connections of a listener.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Limits of frames and transactions.
     pub limits: Limits,
-    /// Names of this host, by which a client that names no vhost means `/`.
+    /// Names of this host; a `host` header with one of them means the vhost `/`.
     pub host_names: Vec<Name>,
-    /// The heart-beats that the broker offers and would like.
+    /// The heart-beats that the broker offers and asks for.
     pub heart_beat: HeartBeat,
-    /// An ERROR that concerns one frame does not end the connection, as in RabbitMQ.
+    /// Keep the connection open after an ERROR about one frame, as RabbitMQ does.
     pub keeps_open_after_error: bool,
     /// Deliveries that a subscription without `prefetch-count` may leave unsettled.
     pub prefetch_default: u32,
-    /// Subscriptions of a connection.
+    /// Limit on the subscriptions of a connection.
     pub subscription_count_max: usize,
-    /// Bytes of frames that wait for the end of a memory alarm.
+    /// Bytes of frames that a connection may park.
     pub parked_bytes_max: usize,
-    /// From accepting a connection to its login.
+    /// Time from accepting a connection to its login.
     pub login_timeout: Duration,
-    /// The header `server` of CONNECTED.
+    /// The `server` header of CONNECTED.
     pub server: String,
-    /// The origins of header blocks that STOMP clients send, [`FORMS`](crate::FORMS) of them.
+    /// The origins of header blocks from STOMP clients, [`FORMS`](crate::FORMS) in number.
     pub origins: Origins,
-    /// The kinds of STOMP's encoders.
+    /// The encoder kinds of STOMP.
     pub encoder_kinds: EncoderKinds,
-    /// How headers of other protocols are read.
+    /// Reads header blocks of other protocols.
     pub header_readers: HeaderReaders,
 }
 

@@ -11,23 +11,23 @@ use crate::limits::Limits;
 use crate::outcome::ReceiptKind;
 use crate::protocol_error::ProtocolError;
 
-/// Steps that wait for COMMIT.
+/// A transaction whose steps wait for COMMIT.
 #[derive(Debug, Default)]
 pub(crate) struct Transaction {
     pub(crate) steps: Vec<Step>,
-    /// Queues that its SENDs declared, which may be gone when it is committed.
+    /// Queues declared by its SENDs; they may be deleted before COMMIT.
     pub(crate) queues: Vec<Name>,
-    /// Receipts of its frames, which leave with that of COMMIT, and never after ABORT.
+    /// Receipts of its frames, sent with that of COMMIT and dropped by ABORT.
     pub(crate) receipts: Vec<PendingReceipt>,
 }
 
-/// A receipt that COMMIT gives.
+/// A receipt to send at COMMIT.
 #[derive(Debug)]
 pub(crate) struct PendingReceipt {
-    /// The header as it came.
+    /// The value of `receipt` as the client wrote it.
     pub(crate) id: Box<[u8]>,
     pub(crate) kind: ReceiptKind,
-    /// Bytes wait for COMMIT here as those of messages do, and are charged likewise.
+    /// The memory gauge charged for `id`, as for messages that wait for COMMIT.
     gauge: Gauge,
 }
 
@@ -38,7 +38,7 @@ impl Drop for PendingReceipt {
 }
 
 impl Transaction {
-    /// Notes the receipt that a frame of it asks for.
+    /// Records the receipt that a frame of the transaction asks for.
     pub(crate) fn promise(&mut self, receipt: Option<&[u8]>, kind: ReceiptKind, gauge: &Gauge) {
         if let Some(id) = receipt {
             gauge.add(id.len());
@@ -46,12 +46,12 @@ impl Transaction {
         }
     }
 
-    /// Tells whether it publishes something.
+    /// Whether the transaction publishes.
     pub(crate) fn publishes(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Publish { .. }))
     }
 
-    /// Tells whether it settles something.
+    /// Whether the transaction settles deliveries.
     pub(crate) fn settles(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Settle { .. }))
     }
@@ -79,12 +79,12 @@ impl Transactions {
         Ok(())
     }
 
-    /// Tells whether no other can be begun before one of those that are open ends.
+    /// Whether BEGIN must wait until an open transaction ends.
     pub(crate) fn is_full(&self, limits: &Limits) -> bool {
         self.open.len() >= limits.transaction_count_max
     }
 
-    /// The transaction of this name, with room for one more step.
+    /// Returns the transaction `name`, or an error if it is not open or is full.
     pub(crate) fn extend(&mut self, name: &[u8], limits: &Limits) -> Result<&mut Transaction, ProtocolError> {
         let max = limits.transaction_action_count_max;
         let transaction = self.open.get_mut(name).ok_or_else(|| unknown(name))?;
@@ -98,22 +98,22 @@ impl Transactions {
         Ok(transaction)
     }
 
-    /// Takes a transaction out, to commit or abort it.
+    /// Removes the transaction `name`, to commit or abort it.
     pub(crate) fn take(&mut self, name: &[u8]) -> Result<Transaction, ProtocolError> {
         self.open.remove(name).ok_or_else(|| unknown(name))
     }
 
-    /// The steps of the transaction of this name, if it is open.
+    /// The steps of the transaction `name`; empty if it is not open.
     pub(crate) fn steps(&self, name: &[u8]) -> &[Step] {
         self.open.get(name).map_or(&[], |transaction| &transaction.steps)
     }
 
-    /// Tells whether the transaction of this name is open and publishes something.
+    /// Whether the transaction `name` is open and publishes.
     pub(crate) fn publishes(&self, name: &[u8]) -> bool {
         self.open.get(name).is_some_and(Transaction::publishes)
     }
 
-    /// Tells whether the transaction of this name is open and settles something.
+    /// Whether the transaction `name` is open and settles deliveries.
     pub(crate) fn settles(&self, name: &[u8]) -> bool {
         self.open.get(name).is_some_and(Transaction::settles)
     }

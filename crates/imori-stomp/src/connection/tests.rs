@@ -1,10 +1,10 @@
-//! The whole state machine, written out.
+//! Compares the state machine with the table in `table.txt`.
 
 use super::*;
 
 const STATES: [State; 5] = [State::Greeting, State::Open, State::Parking, State::Leaving, State::Closed];
 
-/// SECURITY LIM-11: no pair of state and command is without an answer.
+/// SECURITY LIM-11: every pair of state and command has an answer.
 #[test]
 fn every_command_has_an_answer_in_every_state() {
     let mut table = row("", &STATES.map(|state| format!("{state:?}")));
