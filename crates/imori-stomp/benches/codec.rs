@@ -1,7 +1,7 @@
-//! Nanoseconds of decoding and encoding one frame, as plain loops.
+//! Measures nanoseconds to decode or encode one frame.
 //!
-//! `cargo bench -p imori-stomp`; with an argument only the rows that contain it. With
-//! `--rounds=N`, so many rounds of 64 are run and nothing is timed: for counting instructions.
+//! `cargo bench -p imori-stomp`; an argument selects the rows that contain it. `--rounds=N` runs N
+//! rounds of 64 frames without timing, for counting instructions.
 
 #![allow(clippy::print_stdout, reason = "it is a program that prints its result")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
@@ -17,7 +17,7 @@ use imori_stomp::codec::frame::{Frame, HeaderTable};
 use imori_stomp::codec::version::Version;
 use imori_stomp::limits::Limits;
 
-/// Frames of one round; together they stay in the second-level cache.
+/// Frames of one round; all of them fit in the second-level cache.
 const FRAMES: usize = 64;
 
 fn main() {
@@ -43,7 +43,7 @@ fn main() {
     }
 }
 
-/// Runs a few rounds again and again and prints the best time, which is one without interruption.
+/// Prints the best of many repetitions, which is one that nothing interrupted.
 fn report(name: &str, mut round: impl FnMut() -> usize) {
     if let Some(rounds) = rounds_asked() {
         for _ in 0..rounds {
@@ -102,7 +102,7 @@ fn decode(input: &[u8], table: &mut HeaderTable, mut read: impl FnMut(&Frame<'_>
     sum
 }
 
-/// Looks at every header once, as a broker does with a SEND.
+/// Reads every header once, as the broker does for a SEND.
 fn read(frame: &Frame<'_>) -> usize {
     let (mut destination, mut reply_to, mut others) = (None, None, 0);
     for header in frame.headers.iter() {

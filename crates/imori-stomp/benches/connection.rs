@@ -1,9 +1,8 @@
-//! Nanoseconds from the bytes of a SEND to the bytes of its MESSAGE, through the real core in a
-//! world without locks, as plain loops.
+//! Measures nanoseconds from the bytes of a SEND to the bytes of its MESSAGE, through the real core
+//! in a world without locks.
 //!
-//! `cargo bench -p imori-stomp --bench connection`; with an argument only the rows that
-//! contain it. With `--rounds=N`, so many rounds of 64 are run and nothing is timed: for
-//! counting instructions.
+//! `cargo bench -p imori-stomp --bench connection`; an argument selects the rows that contain it.
+//! `--rounds=N` runs N rounds of 64 frames without timing, for counting instructions.
 
 #![allow(clippy::print_stdout, reason = "it is a program that prints its result")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
@@ -84,7 +83,7 @@ fn measure(name: &str, destination: &str, headers: &str, subscribe: &str) {
     let mut number = 1_u64;
     let acks = subscribe.contains("client-individual");
     let asked = std::env::args().find_map(|argument| argument.strip_prefix("--rounds=")?.parse().ok());
-    // Short, so that some repetitions meet nothing else that runs on the machine.
+    // Short rounds, so that some of them run without interruption.
     let (repetitions, rounds) = asked.map_or((500, 20), |rounds| (1, rounds));
     let mut best = f64::INFINITY;
     let mut written = 0;
@@ -128,7 +127,7 @@ impl Bench {
         assert_eq!(received.consumed, input.len(), "{:?}", received.next);
     }
 
-    /// Takes what is unsent, as a writer does.
+    /// Drains the unsent bytes, as a writer does.
     fn drain(&mut self, id: ConnectionId) -> usize {
         let mut bytes = 0;
         while let Some((piece, _)) = self.world.with_outbound(id, Outbound::take_unsent).flatten() {
@@ -143,7 +142,7 @@ impl Bench {
         bytes
     }
 
-    /// The address of an inbox, as somebody who is asked sees it.
+    /// Returns the address of an inbox as the receiver of a request sees it.
     fn inbox_of(&mut self, receiver: &mut Connection, id: ConnectionId) -> String {
         let call = b"SUBSCRIBE\nid:0\ndestination:/queue/q\n\n\0SEND\ndestination:/queue/q\nreply-to:/temp-queue/r\n\n\0";
         self.feed(receiver, call);

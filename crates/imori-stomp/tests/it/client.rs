@@ -1,4 +1,4 @@
-//! STOMP in the world of the test kit.
+//! STOMP clients in the test kit's world.
 
 use imori_stomp::connection::Connection;
 use imori_stomp::header_reader;
@@ -6,7 +6,7 @@ use imori_testkit::TestWorld;
 
 pub(crate) type Client = imori_testkit::Client<Connection>;
 
-/// A world in which the clients can talk.
+/// Creates a world that reads STOMP headers.
 pub(crate) fn world() -> TestWorld {
     TestWorld::reading(header_reader)
 }

@@ -1,4 +1,4 @@
-//! Logins whose check takes longer than a turn.
+//! Logins that take longer to check than a turn.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn connecting(world: &TestWorld) -> Client {
     client
 }
 
-/// The only login that is being checked.
+/// Returns the only login under verification.
 fn asked(world: &TestWorld) -> Login {
     let logins = world.logins.take();
     assert_eq!(logins.len(), 1, "it is checked once");
@@ -133,7 +133,7 @@ fn a_client_without_a_login_is_the_user_of_its_certificate() {
     }
 }
 
-/// SECURITY AUTH-09: whoever is on the way may have read it.
+/// SECURITY AUTH-09: a password sent without TLS may have been intercepted.
 #[test]
 fn a_password_from_elsewhere_without_tls_is_refused_and_looked_at_by_nobody() {
     let world = slow_world();

@@ -1,4 +1,4 @@
-//! However the bytes of a conversation are cut, the answers are the same.
+//! The answers do not depend on how the input is split.
 
 use imori_stomp::connection::Connection;
 use imori_testkit::answers;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::client::world;
 
-/// A frame of a conversation that makes no mistake; of some, which one it is depends on a number.
+/// Returns a valid frame of the given kind; `number` varies its contents.
 fn frame(kind: u8, number: u8) -> String {
     let queue = number % 3;
     match kind % 10 {

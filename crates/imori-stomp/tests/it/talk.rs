@@ -1,6 +1,6 @@
-//! Conversations written down; `^@` is NUL and ends its line, `^M` is CR.
+//! Runs the conversations in `tests/talk`; `^@` is NUL and ends its line, `^M` is CR.
 //!
-//! `TALK=write cargo test -p imori-stomp talk` writes what clients get anew.
+//! `TALK=write cargo test -p imori-stomp talk` rewrites the expected output.
 
 use std::path::Path;
 

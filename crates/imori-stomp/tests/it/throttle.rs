@@ -1,4 +1,4 @@
-//! A queue that grows faster than the disk takes its pages: who publishes to it waits.
+//! Publishers wait while a queue grows faster than the disk takes its pages.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::client::{self, Client};
 
 const SEND: &str = "SEND\ndestination:/queue/long\n\nx\0";
 
-/// As many as make the queue throttle, and more.
+/// More SENDs than the queue takes before it throttles.
 const ENOUGH: usize = 60;
 
 fn connected(world: &TestWorld, subscription: &str) -> Client {
@@ -32,10 +32,11 @@ fn world() -> TestWorld {
     world
 }
 
-/// Fills the queue until it throttles, by SENDs that are read one by one, or of which the heads repeat themselves.
+/// Fills the queue until it throttles, with SENDs that are parsed one by one or repeat a known
+/// head.
 fn throttle(world: &TestWorld, send: &str) -> Client {
     let mut filler = connected(world, "");
-    // One by one: a run of them is published as a whole.
+    // One at a time, since a run would be published as a whole.
     (0..ENOUGH).for_each(|_| filler.send(world, send.as_bytes()));
     assert_eq!(filler.next, Next::Parked, "it has filled the queue");
     assert!(filler.connection.waits_for_queue() && !filler.connection.has_parked());
@@ -46,7 +47,7 @@ fn text(client: &mut Client, world: &TestWorld) -> String {
     String::from_utf8(client.output(world)).unwrap()
 }
 
-/// How many messages wait in the queue, told by who gets them.
+/// Counts the messages in the queue by consuming them.
 fn count(world: &TestWorld) -> usize {
     let mut reader = connected(world, "");
     reader.send(world, b"SUBSCRIBE\nid:1\ndestination:/queue/long\nack:auto\n\n\0");
@@ -58,7 +59,7 @@ fn who_only_publishes_is_read_no_further_and_goes_on_with_what_it_sent() {
     for send in [SEND, "SEND\ndestination:/queue/long\ncontent-length:1\n\nx\0"] {
         let world = world();
         let mut filler = throttle(&world, send);
-        // An alarm that ends meanwhile is not what it waits for.
+        // The end of an alarm does not wake a publisher that waits for a queue.
         filler.alarm_ended(&world);
         assert_eq!(filler.next, Next::Parked);
         assert_eq!(world.end_pages(), [filler.id]);
@@ -99,7 +100,7 @@ fn who_reads_too_is_heard_and_its_receipts_keep_their_order() {
     assert!(!client.connection.has_parked() && !client.connection.waits_for_queue());
 }
 
-/// The turn that tells of the end is the one that would have read what came meanwhile.
+/// The turn that reports the end of the alarm also has to read input that arrived meanwhile.
 #[test]
 fn what_comes_while_an_alarm_ends_is_read_though_a_queue_is_waited_for() {
     let world = world();

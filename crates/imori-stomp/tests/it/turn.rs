@@ -1,4 +1,4 @@
-//! How much one turn does, and when a connection has to wait.
+//! Limits of a turn, and when a connection has to wait.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ fn a_turn_ends_after_its_budget() {
     assert_eq!((received.consumed, received.next), (rest.len(), Next::More { frame_bytes: None }));
 }
 
-/// A change of the routing table takes as long as several messages, and those of other protocols wait for it too.
+/// Changing the routing table takes as long as several messages and holds up other connections.
 #[test]
 fn a_turn_changes_the_table_less_often_than_it_sends() {
     let subscribe = "SUBSCRIBE\nid:1\ndestination:/topic/t\n\n\0";
@@ -84,7 +84,8 @@ fn a_reader_that_is_behind_throttles_its_publisher_once_a_turn() {
     let body = vec![b'x'; ROOMY_LIMITS.feed_bytes / 4];
     let frame = [b"SEND\ndestination:/topic/t\n\n", &body[..], b"\0"].concat();
     let input = frame.repeat(8);
-    // SECURITY LIM-13: were it throttled at each message, a reader that stopped could hold it up for hours.
+    // SECURITY LIM-13: throttling at every message would let a stalled reader hold the publisher up
+    // for hours.
     let received = connection.receive(&world, &mut table, &input, None, &mut Budget::default());
     assert_eq!((received.consumed, received.next), (frame.len() * 8, Next::SlowReader(reader.id)));
     let received = connection.receive(&world, &mut table, b"", None, &mut Budget::default());
@@ -113,7 +114,7 @@ fn deliveries_of_a_run_count_towards_the_budget() {
     assert_eq!((received.consumed, received.next), (frame.len() * 11, Next::Again));
 }
 
-/// Whether frames are read one by one or in a run makes no difference that anybody sees.
+/// A run of frames has the same effects as the same frames one by one.
 #[test]
 fn frames_that_come_together_reach_everybody_as_those_that_come_alone() {
     let frame = |destination: &str, body: &str| {
@@ -174,7 +175,7 @@ fn the_bytes_of_a_long_frame_are_known_early() {
     assert_eq!((received.consumed, received.next), (0, Next::More { frame_bytes: Some(whole) }));
 }
 
-/// ARCHITECTURE 8.6: another cell may end the alarm between any two frames.
+/// Another cell may end the alarm between any two frames.
 #[test]
 fn order_is_kept_wherever_in_a_turn_the_alarm_ends() {
     let mut was_parked = false;
@@ -203,7 +204,7 @@ fn order_is_kept_wherever_in_a_turn_the_alarm_ends() {
     assert!(was_parked);
 }
 
-/// One frame that settles much keeps others from their turn no longer than many small ones, and its receipt comes once.
+/// An ACK of many deliveries is split over turns, to let others have theirs, and gets one receipt.
 #[test]
 fn an_ack_of_many_deliveries_takes_several_turns() {
     let world = world();
@@ -232,7 +233,8 @@ fn an_ack_of_many_deliveries_takes_several_turns() {
     assert_eq!(written(&world, id), "RECEIPT\nreceipt-id:all\n\n\0RECEIPT\nreceipt-id:next\n\n\0");
 }
 
-/// A checkpoint needs the room that settles would take; who settles nothing goes on.
+/// Settles wait while a checkpoint needs their room in the journal; a client without deliveries
+/// goes on.
 #[test]
 fn a_client_with_deliveries_is_read_later_while_settles_wait() {
     let world = world();
@@ -257,7 +259,7 @@ fn a_client_with_deliveries_is_read_later_while_settles_wait() {
     }
 }
 
-/// Takes the text that a connection is to be sent.
+/// Takes the unsent text of a connection.
 fn written(world: &TestWorld, id: ConnectionId) -> String {
     let mut bytes = Vec::new();
     while let Some((piece, from)) = world.with_outbound(id, Outbound::take_unsent).flatten() {
