@@ -72,7 +72,7 @@ pub(crate) fn is_property(name: &[u8]) -> bool {
 pub(crate) enum Form {
     /// The value is the text after the colon, unchanged.
     Plain,
-    /// STOMP 1.0: spaces around the value are dropped.
+    /// STOMP 1.0: spaces before the value are dropped.
     Trimmed,
     /// Names and values contain escapes.
     Escaped,
