@@ -1,4 +1,4 @@
-//! The options of a CONNECT, read from its JSON and written as JSON.
+//! The options of a CONNECT, read from and written as JSON.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -6,25 +6,25 @@ use serde_json::{Map, Value};
 /// The options of a CONNECT.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ConnectOptions {
-    /// Each operation is answered by +OK.
+    /// The client expects +OK for each operation.
     pub verbose: bool,
-    /// Subjects of publishes are checked.
+    /// The broker checks the subjects of publishes.
     pub pedantic: bool,
-    /// The client wants to hear its own messages.
+    /// The client receives its own messages.
     pub echo: bool,
     /// The client reads and writes header blocks.
     pub headers: bool,
-    /// The client wants to be told when nobody hears a request.
+    /// The client wants a 503 for a request without subscribers.
     pub no_responders: bool,
-    /// 1: an INFO may come at any time.
+    /// 1: the client accepts INFO at any time.
     pub protocol: i64,
     /// The name of the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The language it is written in.
+    /// The programming language of the client library.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lang: Option<String>,
-    /// The version of its library.
+    /// The version of the client library.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The user.
@@ -33,7 +33,7 @@ pub struct ConnectOptions {
     /// The user's password.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pass: Option<String>,
-    /// A secret instead of user and password.
+    /// A token instead of user and password.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_token: Option<String>,
     /// The public key of the user.
@@ -42,13 +42,13 @@ pub struct ConnectOptions {
     /// The signature of INFO's nonce by that key, in base64 for URLs without padding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sig: Option<String>,
-    /// A claim or an account: credentials of a kind that is not known here.
+    /// The client sent a JWT or an account, which are not supported.
     #[serde(skip)]
     pub has_other_credentials: bool,
 }
 
-/// The options of a client that sends no CONNECT, and those that a CONNECT leaves out. As in nats-server,
-/// such a client is taken for a person at a terminal.
+/// Options without a CONNECT, and defaults for those that a CONNECT omits. Like nats-server, this
+/// assumes a person at a terminal.
 impl Default for ConnectOptions {
     fn default() -> Self {
         Self {
@@ -72,7 +72,7 @@ impl Default for ConnectOptions {
 }
 
 impl ConnectOptions {
-    /// The options of a program that can do all that the protocol has.
+    /// The options of a program that supports every feature of the protocol.
     pub fn of_client(name: &str) -> Self {
         Self {
             verbose: false,
@@ -87,11 +87,11 @@ impl ConnectOptions {
         }
     }
 
-    /// These options with what the JSON of a CONNECT says of them; `None` where it is not JSON, or
-    /// says things of another type. Names count in either case, and what is not known is passed over.
+    /// Merges the JSON of a CONNECT into these options. Returns `None` if it is not a JSON object
+    /// or a value has the wrong type. Names are case-insensitive; unknown ones are ignored.
     pub fn with(&self, json: &[u8]) -> Option<Self> {
         let written: Map<String, Value> = serde_json::from_slice(json).ok()?;
-        // Credentials do not outlast their CONNECT.
+        // Credentials hold for one CONNECT only.
         let mut options = Self {
             user: None,
             pass: None,
@@ -136,7 +136,7 @@ impl ConnectOptions {
     }
 }
 
-/// A text that is not empty; an outer `None` where it is no text.
+/// Reads a text; the inner `None` is an empty or null one, the outer `None` a wrong type.
 #[allow(clippy::option_option, reason = "absent and wrong are two things")]
 fn text(value: Value) -> Option<Option<String>> {
     match value {
@@ -174,7 +174,7 @@ mod tests {
         for text in ["", "{", "[]", "1", r#"{"verbose":1}"#, r#"{"user":{}}"#, "{} {}", "\u{feff}{}"] {
             assert_eq!(ConnectOptions::default().with(text.as_bytes()), None, "{text:?}");
         }
-        // SECURITY LIM-16: depth costs no stack.
+        // SECURITY LIM-16: nesting does not use up the stack.
         assert_eq!(ConnectOptions::default().with(&b"[".repeat(4096)), None);
     }
 

@@ -1,8 +1,8 @@
-//! Bytes to operations, without copying; the same decoder reads either direction.
+//! Decodes bytes into operations without copying; one decoder type serves both directions.
 //!
-//! The caller shows the bytes it has not yet consumed, from the start of an operation. The decoder
-//! answers with an operation or that more is needed, and once the control line of a message is
-//! there it knows how much. It does not know which operation is allowed when.
+//! The caller passes the bytes not yet consumed, from the start of an operation. The decoder
+//! returns an operation or asks for more bytes; once it has the control line of a message, it says
+//! how many. It does not know which operation is allowed when.
 
 use memchr::memchr;
 
@@ -14,7 +14,7 @@ use crate::limits::Limits;
 
 const CR_LF_LEN: usize = 2;
 
-/// The beginning of the input.
+/// The result of decoding the start of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step<T> {
     /// A whole operation.
@@ -24,22 +24,22 @@ pub enum Step<T> {
         /// Bytes to consume.
         consumed: usize,
     },
-    /// The beginning of an operation.
+    /// An incomplete operation.
     Incomplete {
-        /// Bytes of the whole operation, when that is known.
+        /// Length of the whole operation in bytes, if known.
         needed: Option<usize>,
     },
 }
 
-/// Takes one connection's bytes apart into operations.
+/// Splits the bytes of one connection into operations.
 #[derive(Debug)]
 pub struct Decoder {
     limits: Limits,
-    /// Bytes of the whole operation that the input begins with; 0 while that is not known.
+    /// Length in bytes of the operation at the start of the input; 0 if not known yet.
     needed: usize,
 }
 
-/// The names of operations; each is found by its letters in either case.
+/// Operation names, matched case-insensitively.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Name {
     Connect,
@@ -78,7 +78,7 @@ const SERVER_NAMES: [(&[u8], Name); 7] = [
     (b"INFO", Name::Info),
 ];
 
-/// A control line: its operation and what stands after it, and the bytes of all of it.
+/// A control line: its operation, its arguments and its length in bytes.
 struct Line<'a> {
     name: Name,
     arguments: &'a [u8],
@@ -86,30 +86,31 @@ struct Line<'a> {
 }
 
 impl Decoder {
-    /// A decoder with these limits.
+    /// Creates a decoder with these limits.
     pub fn new(limits: Limits) -> Self {
         Self { limits, needed: 0 }
     }
 
-    /// The caller took the next operation by itself.
+    /// Resets the progress after the caller has consumed an operation itself.
     #[inline]
     pub(crate) fn pass_over(&mut self) {
         self.needed = 0;
     }
 
-    /// Takes what the input of a client begins with.
+    /// Decodes the start of a client's input.
     ///
-    /// After `Incomplete` the next input must begin with the same bytes. After an error there is no
-    /// next operation: where it would begin is not known.
+    /// After `Incomplete`, the next input must begin with the same bytes. After an error the
+    /// decoder cannot continue: the start of the next operation is unknown.
     #[inline]
     pub fn client_op<'a>(&mut self, input: &'a [u8]) -> Result<Step<ClientOp<'a>>, DecodeError> {
-        // The last byte but one may be wrong already.
+        // One byte short is enough to decode: if that byte is not the expected CR, the message is
+        // refused early.
         if input.len() + 1 < self.needed {
             return Ok(Step::Incomplete { needed: Some(self.needed) });
         }
         self.needed = 0;
         let line = if input.starts_with(b"PUB ") {
-            // Most operations by far.
+            // Fast path: most operations are PUBs.
             self.arguments(input, Name::Pub, 4)?
         } else {
             self.line(input, &CLIENT_NAMES)?
@@ -129,10 +130,10 @@ impl Decoder {
         Ok(Step::Op { op, consumed: len })
     }
 
-    /// Takes what the input of a server begins with; for the rest as [`Decoder::client_op`].
+    /// Decodes the start of a server's output; otherwise like [`Decoder::client_op`].
     #[inline]
     pub fn server_op<'a>(&mut self, input: &'a [u8]) -> Result<Step<ServerOp<'a>>, DecodeError> {
-        // The last byte but one may be wrong already.
+        // As in `client_op`.
         if input.len() + 1 < self.needed {
             return Ok(Step::Incomplete { needed: Some(self.needed) });
         }
@@ -156,8 +157,8 @@ impl Decoder {
         Ok(Step::Op { op, consumed: len })
     }
 
-    /// Finds the operation that the input begins with, and the end of its line; refuses what is
-    /// none as soon as that is certain.
+    /// Finds the operation at the start of the input and the end of its line. Refuses an unknown
+    /// operation as early as possible.
     fn line<'a>(
         &self,
         input: &'a [u8],
@@ -173,7 +174,8 @@ impl Decoder {
             }
             return match (name, input.get(text.len())) {
                 (_, None) => Ok(None),
-                // Others end at a blank; after these anything stands up to the line's end.
+                // Other names must be followed by a blank; these may be followed by anything up to
+                // the line end.
                 (Name::Connect | Name::Info | Name::Ping | Name::Pong | Name::Ok, _)
                 | (_, Some(b' ' | b'\t')) => self.arguments(input, *name, text.len()),
                 _ => Err(unknown(input)),
@@ -182,7 +184,7 @@ impl Decoder {
         Err(unknown(input))
     }
 
-    /// The line of an operation, whose arguments begin at this byte.
+    /// Returns the control line of an operation whose arguments start at `start`.
     #[inline]
     fn arguments<'a>(
         &self,
@@ -192,7 +194,7 @@ impl Decoder {
     ) -> Result<Option<Line<'a>>, DecodeError> {
         let max = self.limits.control_line_bytes_max;
         let rest = input.get(start..).unwrap_or_default();
-        // The blank after the operation, and the line's end.
+        // The arguments plus the blank after the name and the line end.
         let window = rest.get(..max.saturating_add(1 + CR_LF_LEN)).unwrap_or(rest);
         let Some(end) = memchr(b'\n', window) else {
             return if window.len() > max.saturating_add(CR_LF_LEN) {
@@ -254,7 +256,7 @@ impl Decoder {
         Ok(Step::Op { op, consumed: line_len + size + CR_LF_LEN })
     }
 
-    /// The bytes that follow a control line, without waiting for too many.
+    /// Returns the body after a control line. Refuses one that is too long without waiting for it.
     #[inline]
     fn body<'a>(
         &mut self,
@@ -281,20 +283,20 @@ impl Decoder {
 const HPUB_USAGE: &str = "HPUB subject [reply] header-bytes bytes";
 const HMSG_USAGE: &str = "HMSG subject sid [reply] header-bytes bytes";
 
-/// The arguments that end the control lines of all messages.
+/// The last arguments of the control line of a message.
 struct Tail<'a> {
     reply: Option<&'a [u8]>,
     headers_len: Option<usize>,
     size: usize,
 }
 
-/// The fields of a control line, between blanks.
+/// Iterates over the fields of a control line, separated by blanks.
 struct Fields<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Fields<'a> {
-    /// The next field; none at the end, and where a carriage return stands.
+    /// Returns the next field; `None` at the end or if the field ends at a carriage return.
     #[inline(always)]
     fn next(&mut self) -> Option<&'a [u8]> {
         let mut rest = self.rest;
@@ -314,7 +316,8 @@ impl<'a> Fields<'a> {
         self.rest.iter().all(|byte| matches!(byte, b' ' | b'\t'))
     }
 
-    /// A reply or none, then the size of the headers where there are two numbers, then that of all.
+    /// Reads an optional reply, the size of the headers if there are two numbers, and the total
+    /// size.
     #[inline]
     fn tail(&mut self, numbers: usize) -> Option<Tail<'a>> {
         let mut fields = [self.next()?, &[], &[]];
@@ -339,7 +342,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The bytes of a field that has control characters in it, if it does not end at a carriage return.
+/// Returns the length of a field that contains control characters, unless it ends at a carriage
+/// return.
 #[cold]
 fn len_with_controls(rest: &[u8]) -> Option<usize> {
     let len = rest.iter().position(|byte| matches!(byte, b' ' | b'\t' | b'\r')).unwrap_or(rest.len());
@@ -373,7 +377,8 @@ fn unsubscribe(arguments: &[u8]) -> Result<ClientOp<'_>, DecodeError> {
     let (sid, max) = (fields.next(), fields.next());
     match sid {
         Some(sid) if fields.is_over() => {
-            // What is no number ends it at once, as in nats-server.
+            // A `max` that is not a number counts as absent, which ends the subscription at once,
+            // as in nats-server.
             let max = max.and_then(parse_size);
             Ok(ClientOp::Unsubscribe(Unsubscribe { sid, max }))
         }
@@ -381,7 +386,7 @@ fn unsubscribe(arguments: &[u8]) -> Result<ClientOp<'_>, DecodeError> {
     }
 }
 
-/// The text of a -ERR without its quotes.
+/// Strips the quotes from the text of a -ERR.
 fn unquoted(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"'").and_then(|text| text.strip_suffix(b"'")).unwrap_or(text)
 }

@@ -1,6 +1,6 @@
-//! Operations to bytes: what a client says, and what a server says beside its messages.
+//! Encodes the operations of a client, and of a server.
 //!
-//! The caller has checked subjects, groups and sids: they hold no white space.
+//! Subjects, groups and sids must not contain white space; the caller has checked that.
 
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ use crate::codec::operation::{Message, Publish, Subscribe, Unsubscribe};
 pub const PING: &[u8] = b"PING\r\n";
 /// PONG, from either end.
 pub const PONG: &[u8] = b"PONG\r\n";
-/// The answer to an operation in `verbose` mode.
+/// The answer to an operation of a verbose client.
 pub const OK: &[u8] = b"+OK\r\n";
 
 /// Appends a CONNECT.
@@ -25,11 +25,11 @@ pub fn push_connect(out: &mut Vec<u8>, options: &ConnectOptions) {
 /// Appends an INFO.
 pub fn push_info(out: &mut Vec<u8>, info: &Info) {
     push_json(out, b"INFO ", info);
-    // Some clients look for the blank.
+    // Some clients look for the blank before the line end.
     out.extend_from_slice(b" \r\n");
 }
 
-/// Appends a PUB, or an HPUB where there are headers.
+/// Appends a PUB, or an HPUB if there are headers.
 #[inline]
 pub fn push_publish(out: &mut Vec<u8>, publish: &Publish<'_>) {
     out.extend_from_slice(if publish.headers.is_some() { b"HPUB " } else { b"PUB " });
@@ -59,7 +59,7 @@ pub fn push_unsubscribe(out: &mut Vec<u8>, unsubscribe: &Unsubscribe<'_>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends a MSG, or an HMSG where there are headers.
+/// Appends a MSG, or an HMSG if there are headers.
 #[inline]
 pub fn push_message(out: &mut Vec<u8>, message: &Message<'_>) {
     out.extend_from_slice(if message.headers.is_some() { b"HMSG " } else { b"MSG " });
@@ -68,7 +68,7 @@ pub fn push_message(out: &mut Vec<u8>, message: &Message<'_>) {
     push_message_end(out, message.reply, message.headers, message.payload);
 }
 
-/// Appends a -ERR. A text from outside cannot end the line.
+/// Appends a -ERR. Control characters become blanks, so `text` cannot end the line.
 pub fn push_error(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(b"-ERR '");
     out.extend(text.bytes().map(|byte| if byte.is_ascii_control() { b' ' } else { byte }));

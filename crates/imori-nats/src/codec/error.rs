@@ -1,42 +1,42 @@
-//! Why bytes are no NATS protocol, in sentences for the person who wrote the client.
+//! Errors of decoding NATS operations, worded for the author of the client.
 
 use std::fmt;
 
 use imori_core::name::Printable;
 
-/// Bytes of a client's text that an error repeats. More would make the log grow at its will.
+/// Bytes of a client's text that an error quotes. Bounds what a client can add to the log.
 const EXCERPT_BYTES_MAX: usize = 64;
 
-/// Why bytes are no operation. The connection cannot go on after any of these.
+/// The reason why bytes are not an operation. The connection cannot continue after any of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecodeError {
-    /// The bytes begin no operation of this direction.
+    /// The bytes do not start an operation of this direction.
     UnknownOperation {
-        /// The bytes, or as many of them as have come.
+        /// The bytes, or those received so far.
         bytes: Excerpt,
     },
     /// A control line is longer than allowed.
     ControlLineTooLong {
-        /// How many bytes are allowed.
+        /// The limit in bytes.
         max: usize,
     },
-    /// The arguments of an operation are too few, too many, or no numbers where there should be some.
+    /// An operation has too few or too many arguments, or one that should be a number is not.
     BadArguments {
-        /// How the operation is written.
+        /// The syntax of the operation.
         usage: &'static str,
-        /// The control line without its operation.
+        /// The arguments of the control line.
         line: Excerpt,
     },
-    /// A message declares more bytes than allowed.
+    /// The declared size of a message exceeds the limit.
     PayloadTooLong {
-        /// How many bytes it declares.
+        /// The declared size in bytes.
         bytes: usize,
-        /// How many are allowed.
+        /// The limit in bytes.
         max: usize,
     },
     /// The payload is not followed by CR LF.
     PayloadNotTerminated {
-        /// The bytes that it declares.
+        /// The declared size in bytes.
         bytes: usize,
     },
 }
@@ -63,12 +63,12 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// A few bytes from outside, shown on one line.
+/// A few bytes from outside, displayed on one line.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Excerpt(Box<[u8]>);
 
 impl Excerpt {
-    /// Keeps the beginning of these bytes.
+    /// Copies the start of `bytes`.
     pub fn new(bytes: &[u8]) -> Self {
         Self(bytes.get(..EXCERPT_BYTES_MAX).unwrap_or(bytes).into())
     }

@@ -1,26 +1,27 @@
-//! The header block of HPUB and HMSG: a version line, lines of name and value, an empty line.
+//! Header blocks of HPUB and HMSG: a version line, lines of name and value, an empty line.
 //!
-//! Reading is lenient, as clients are; what is written here every client can read.
+//! Reading is lenient, as in the client libraries; writing produces blocks that every client can
+//! read.
 
 use memchr::memchr;
 
-/// The line that a header block begins with.
+/// The first line of a header block.
 pub const VERSION_LINE: &[u8] = b"NATS/1.0\r\n";
 
 /// The end of a header block.
 pub const BLOCK_END: &[u8] = b"\r\n";
 
-/// The block of a status that says that nobody listens to a request.
+/// The header block of the status for a request without subscribers.
 pub const NO_RESPONDERS: &[u8] = b"NATS/1.0 503\r\n\r\n";
 
-/// The names and values of a header block, in order. Lines without a colon are passed over.
+/// Iterator over the headers of a block, in order. Lines without a colon are skipped.
 #[derive(Debug, Clone)]
 pub struct Headers<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Headers<'a> {
-    /// The headers of a block.
+    /// Iterates over the headers of `block`.
     #[inline]
     pub fn new(block: &'a [u8]) -> Self {
         let after = memchr(b'\n', block).and_then(|end| block.get(end + 1..));
@@ -51,14 +52,14 @@ impl<'a> Iterator for Headers<'a> {
     }
 }
 
-/// The status of a header block, such as `503`, if it carries one.
+/// Returns the status of a header block, such as `503`, if it has one.
 pub fn status(block: &[u8]) -> Option<&[u8]> {
     let line = block.strip_prefix(b"NATS/1.0 ")?;
     let end = line.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(line.len());
     line.get(..end).filter(|digits| !digits.is_empty())
 }
 
-/// Appends a header, or nothing where it has no form that every client reads: then it returns false.
+/// Appends a header. Returns false and appends nothing if not every client could read it.
 ///
 /// SECURITY XPI-01: no byte of a name or a value ends the line or the block.
 pub fn push_header(out: &mut Vec<u8>, name: &[u8], value: &[u8]) -> bool {

@@ -1,66 +1,66 @@
-//! INFO: what a server says of itself, as JSON.
+//! INFO: the server's description of itself, as JSON.
 
 use serde::{Deserialize, Serialize};
 
-/// The version of nats-server whose protocol is spoken here: clients decide by it what they may use.
+/// The version of nats-server to report; clients infer from it which features they may use.
 pub const NATS_VERSION: &str = "2.11.0";
 
-/// The facts that a server tells of itself in INFO.
+/// The contents of INFO.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Info {
-    /// A name of the server that holds for as long as it runs.
+    /// An id of the server that stays the same while it runs.
     pub server_id: String,
-    /// The name that people gave to the server.
+    /// The configured name of the server.
     pub server_name: String,
-    /// The abilities of the server, as a version of nats-server.
+    /// The features of the server, as a version of nats-server.
     pub version: String,
-    /// 1: it understands the `protocol` of CONNECT.
+    /// 1: the server understands `protocol` in CONNECT.
     pub proto: u32,
-    /// Where it listens.
+    /// The address it listens on.
     pub host: String,
-    /// Where it listens.
+    /// The port it listens on.
     pub port: u16,
-    /// The server passes header blocks on.
+    /// The server supports header blocks.
     pub headers: bool,
-    /// Clients have to log in.
+    /// Clients must log in.
     #[serde(skip_serializing_if = "is_false")]
     pub auth_required: bool,
-    /// Clients have to begin TLS.
+    /// Clients must begin TLS.
     #[serde(skip_serializing_if = "is_false")]
     pub tls_required: bool,
     /// Clients may begin TLS.
     #[serde(skip_serializing_if = "is_false")]
     pub tls_available: bool,
-    /// Bytes of headers and payload of a message.
+    /// Maximum bytes of headers and payload of a message.
     pub max_payload: usize,
-    /// The number of the client's connection.
+    /// The number of the connection.
     pub client_id: u64,
-    /// The client's address as the server sees it.
+    /// The client's address as seen by the server.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub client_ip: String,
-    /// A text that clients sign who log in by a key.
+    /// The text to sign for a login with a key.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub nonce: String,
     /// Other addresses to connect to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub connect_urls: Vec<String>,
-    /// The INFO follows a CONNECT, and the server knows of it.
+    /// This INFO follows a CONNECT.
     #[serde(skip_serializing_if = "is_false")]
     pub connect_info: bool,
-    /// The server is going to stop: clients should go elsewhere.
+    /// The server is about to stop ("lame duck mode"); clients should reconnect elsewhere.
     #[serde(skip_serializing_if = "is_false")]
     pub ldm: bool,
 }
 
 impl Info {
-    /// Reads the JSON of an INFO; what is absent is empty. `None` where it is not JSON.
+    /// Parses the JSON of an INFO; absent fields are empty. `None` if it is not valid JSON.
     pub fn parse(json: &[u8]) -> Option<Self> {
         serde_json::from_slice(json).ok()
     }
 }
 
-// The signature is what serde asks for.
+// serde demands this signature.
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde lends the field")]
 fn is_false(value: &bool) -> bool {
     !value

@@ -1,6 +1,7 @@
-//! NATS's bytes: operations of both ends, header blocks, the JSON of CONNECT and INFO, numbers.
+//! Encodes and decodes NATS: operations of both ends, header blocks, the JSON of CONNECT and INFO,
+//! numbers.
 //!
-//! The codec has no state of a client, and copies nothing that it can lend.
+//! The codec keeps no client state and borrows rather than copies where it can.
 
 pub mod decode;
 pub mod encode;

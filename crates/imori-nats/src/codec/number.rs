@@ -1,8 +1,8 @@
-//! Decimal numbers of control lines: digits and nothing else, in both directions.
+//! Decimal numbers of control lines and headers: digits only, in both directions.
 
 use crate::limits::SIZE_DIGITS_MAX;
 
-/// Reads a size: up to nine digits, no sign, no space.
+/// Parses a size: up to nine digits, no sign, no space.
 #[inline]
 pub fn parse_size(digits: &[u8]) -> Option<usize> {
     if digits.is_empty() || digits.len() > SIZE_DIGITS_MAX {
@@ -19,7 +19,7 @@ pub fn parse_size(digits: &[u8]) -> Option<usize> {
     Some(number)
 }
 
-/// Reads a number of a header: digits only, no overflow.
+/// Parses the number of a header: digits only, no overflow.
 pub fn parse_u64(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;

@@ -1,9 +1,9 @@
-//! The operations of both directions, as views of the bytes they came in.
+//! The operations of both directions, as views of the input.
 
 /// An operation of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientOp<'a> {
-    /// CONNECT: its options as JSON text.
+    /// CONNECT, with its options as JSON text.
     Connect(&'a [u8]),
     /// PUB or HPUB.
     Publish(Publish<'a>),
@@ -15,53 +15,53 @@ pub enum ClientOp<'a> {
     Ping,
     /// PONG.
     Pong,
-    /// +OK or INFO, which mean nothing from a client.
+    /// +OK or INFO, which are ignored from a client.
     Nothing,
 }
 
 /// PUB or HPUB: a message for a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Publish<'a> {
-    /// Where it goes.
+    /// The subject to publish to.
     pub subject: &'a [u8],
-    /// Where replies to it go.
+    /// The subject for replies.
     pub reply: Option<&'a [u8]>,
-    /// The header block of an HPUB with its version line and its empty line; `None` for a PUB.
+    /// The header block of an HPUB, from its version line to its empty line; `None` for a PUB.
     pub headers: Option<&'a [u8]>,
-    /// The message.
+    /// The payload.
     pub payload: &'a [u8],
 }
 
-/// SUB: asks for messages.
+/// SUB: a subscription to a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subscribe<'a> {
-    /// The subject to hear, with or without wildcards.
+    /// The subject to subscribe to, which may have wildcards.
     pub subject: &'a [u8],
-    /// The queue group of which one member gets each message.
+    /// The queue group, in which one member gets each message.
     pub group: Option<&'a [u8]>,
-    /// The client's own name of the subscription.
+    /// The client's name for the subscription.
     pub sid: &'a [u8],
 }
 
-/// UNSUB: the end of a subscription, at once or after a number of messages.
+/// UNSUB: ends a subscription, at once or after a number of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unsubscribe<'a> {
-    /// The client's own name of the subscription.
+    /// The client's name for the subscription.
     pub sid: &'a [u8],
-    /// The messages after which it ends, those already delivered included.
+    /// The number of messages after which to end, including those already delivered.
     pub max: Option<usize>,
 }
 
 /// An operation of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerOp<'a> {
-    /// INFO: JSON text.
+    /// INFO, as JSON text.
     Info(&'a [u8]),
     /// MSG or HMSG.
     Message(Message<'a>),
     /// +OK.
     Ok,
-    /// -ERR: its text, without the quotes.
+    /// -ERR, with its text without quotes.
     Err(&'a [u8]),
     /// PING.
     Ping,
@@ -72,14 +72,14 @@ pub enum ServerOp<'a> {
 /// MSG or HMSG: a message for a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// Where it was sent to.
+    /// The subject that the message was sent to.
     pub subject: &'a [u8],
-    /// The client's own name of the subscription.
+    /// The client's name for the subscription.
     pub sid: &'a [u8],
-    /// Where replies to it go.
+    /// The subject for replies.
     pub reply: Option<&'a [u8]>,
     /// The header block of an HMSG; `None` for a MSG.
     pub headers: Option<&'a [u8]>,
-    /// The message.
+    /// The payload.
     pub payload: &'a [u8],
 }

@@ -1,12 +1,12 @@
-//! Searches of eight bytes at a time. The fields of a control line are too short for a search by vectors,
-//! which takes longer to begin.
+//! Searches eight bytes at a time. The fields of a control line are too short for vector
+//! instructions, which take longer to start.
 
 const LOW_BITS: u64 = u64::MAX / 255;
 const HIGH_BITS: u64 = LOW_BITS << 7;
 const DOTS: u64 = LOW_BITS * b'.' as u64;
 const AFTER_BLANK: u64 = LOW_BITS * (b' ' + 1) as u64;
 
-/// Where the first blank or control character stands; the length where there is none.
+/// Returns the position of the first blank or control character, or the length if there is none.
 #[inline(always)]
 pub(crate) fn blank_at(bytes: &[u8]) -> usize {
     let Some(last) = bytes.last_chunk::<8>() else {
@@ -23,19 +23,19 @@ pub(crate) fn blank_at(bytes: &[u8]) -> usize {
             return index * 8 + found.trailing_zeros() as usize / 8;
         }
     }
-    // What is left, and some that was looked at.
+    // The remainder, overlapping bytes already searched.
     let found = blanks(*last);
     bytes.len() - if found == 0 { 0 } else { 8 - found.trailing_zeros() as usize / 8 }
 }
 
-/// Whether two dots follow each other, or one stands at an end, or there is nothing.
+/// Whether the subject is empty, starts or ends with a dot, or has two dots in a row.
 #[inline]
 pub(crate) fn has_gap(subject: &[u8]) -> bool {
     let Some(last) = subject.last_chunk::<8>() else {
         return has_gap_bytewise(subject);
     };
     let (words, _) = subject.as_chunks::<8>();
-    // Before the first byte there is as good as a dot.
+    // The start counts as a dot.
     let mut before = 0x80;
     for word in words {
         let dots = dots(*word);
@@ -44,7 +44,7 @@ pub(crate) fn has_gap(subject: &[u8]) -> bool {
         }
         before = dots >> 56;
     }
-    // What is left, and some that was looked at.
+    // The remainder, overlapping bytes already searched; a dot at the end is a gap too.
     let dots = dots(*last);
     (dots & dots << 8) | dots >> 63 != 0
 }
@@ -61,19 +61,19 @@ fn has_gap_bytewise(subject: &[u8]) -> bool {
     is_after_dot
 }
 
-/// Not zero if a byte is a blank or a control character, and the lowest bit is that of the first of them. Bytes
-/// behind it can have theirs wrongly.
+/// Returns non-zero if a byte is a blank or a control character. The lowest bit set is that of the
+/// first such byte; bits above it may be wrong.
 #[inline]
 fn blanks(word: [u8; 8]) -> u64 {
     let word = u64::from_le_bytes(word);
     word.wrapping_sub(AFTER_BLANK) & !word & HIGH_BITS
 }
 
-/// The highest bit of each byte that is a dot.
+/// Sets the highest bit of each byte that is a dot.
 #[inline]
 fn dots(word: [u8; 8]) -> u64 {
     let other = u64::from_le_bytes(word) ^ DOTS;
-    // No sum of seven bits reaches the next byte.
+    // The sum of seven bits cannot carry into the next byte.
     !(((other & !HIGH_BITS) + !HIGH_BITS) | other) & HIGH_BITS
 }
 
@@ -83,7 +83,7 @@ mod tests {
 
     use super::*;
 
-    /// Bytes that differ from those looked for by one bit or by one, and these.
+    /// Generates the searched bytes and bytes that differ from them by one bit or by one.
     fn near() -> impl Strategy<Value = Vec<u8>> {
         let byte = prop_oneof![
             3 => prop::sample::select(&b".-/\x0e\xae !\x1f\xa0\0\x7f\x80\xff"[..]),

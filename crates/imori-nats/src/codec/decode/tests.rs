@@ -4,8 +4,7 @@ use super::*;
 use crate::codec::encode::{push_message, push_publish, push_subscribe, push_unsubscribe};
 use crate::limits::{CONTROL_LINE_BYTES_MAX, PAYLOAD_BYTES_MAX};
 
-/// Describes the decoder's steps through all bytes, one line an operation; an error or the rest is the last
-/// line.
+/// Describes each operation in a line; the last line is an error or the remaining bytes, if any.
 fn described<'a>(
     chunks: impl Iterator<Item = &'a [u8]>,
     step: impl Fn(&mut Decoder, &[u8]) -> Result<Step<String>, DecodeError>,
@@ -104,7 +103,7 @@ fn check(
 ) {
     assert_eq!(described([input].into_iter(), &step), expected, "{}", text(input));
     let by_byte = described(input.chunks(1), &step);
-    // An excerpt shows what had come when the error was certain.
+    // Byte by byte, the excerpt ends where the error became certain.
     if expected.last().is_some_and(|last| last.starts_with("error: `")) {
         assert_eq!(by_byte.len(), expected.len(), "byte by byte: {}", text(input));
     } else {
