@@ -1,8 +1,8 @@
-//! Subjects and the addresses that they stand for.
+//! Maps NATS subjects to Imori addresses and back.
 //!
-//! A subject is one of the topic exchange, with two exceptions. `imori.inbox.…` is an inbox that the broker
-//! made, and `imori.queue.…` a queue. In the name of a queue `%XX` stands for a byte that a subject cannot
-//! hold.
+//! A subject belongs to the topic exchange, with two exceptions: `imori.inbox.…` is an inbox of the
+//! broker, and `imori.queue.…` is a queue. In a queue's name, `%XX` stands for a byte that a
+//! subject cannot contain.
 
 use std::borrow::Cow;
 
@@ -11,10 +11,10 @@ use imori_core::outbound::INBOX_PREFIX;
 
 use crate::codec::words::has_gap;
 
-/// How the subject of a queue begins.
+/// Prefix of the subject of a queue.
 pub const QUEUE_PREFIX: &[u8] = b"imori.queue.";
 
-/// The exchange and the subject in it that a subject stands for.
+/// Returns the exchange and the subject in it that a NATS subject stands for.
 #[inline]
 pub fn address(subject: &[u8]) -> AddressParts<'_> {
     if subject.starts_with(b"imori.") {
@@ -28,7 +28,7 @@ pub fn address(subject: &[u8]) -> AddressParts<'_> {
     (Cow::Borrowed(TOPIC_EXCHANGE), Cow::Borrowed(subject))
 }
 
-/// The subject that stands for a place; `None` for one that NATS cannot reach or name.
+/// Returns the NATS subject for an exchange and key; `None` if NATS cannot reach or express it.
 pub fn subject(exchange: &[u8], key: &[u8]) -> Option<Vec<u8>> {
     let subject = match exchange {
         DEFAULT_EXCHANGE if key.starts_with(INBOX_PREFIX) => key.to_vec(),
@@ -39,26 +39,26 @@ pub fn subject(exchange: &[u8], key: &[u8]) -> Option<Vec<u8>> {
     is_expressible(&subject).then_some(subject)
 }
 
-/// Tells whether a subject has a form in NATS: no white space, no control character, no empty token.
+/// Whether NATS can express the subject: no white space, no control character, no empty token.
 ///
-/// A subject has to be UTF-8 too: some clients give up their connection at one that is not.
+/// It must also be UTF-8, as some clients close the connection on any other subject.
 pub fn is_expressible(subject: &[u8]) -> bool {
     let is_text = subject.is_ascii() || std::str::from_utf8(subject).is_ok();
     is_text && !has_empty_token(subject) && !subject.iter().any(|byte| *byte <= b' ' || *byte == 0x7f)
 }
 
-/// Tells whether there is nothing before, after or between the dots. Nobody hears such a subject.
+/// Whether the subject has an empty token. No subscription matches such a subject.
 #[inline]
 pub fn has_empty_token(subject: &[u8]) -> bool {
     has_gap(subject)
 }
 
-/// Tells whether a message can be sent to a subject: no empty token, no wildcard.
+/// Whether a message can be sent to the subject: no empty token, no wildcard.
 pub fn is_literal(subject: &[u8]) -> bool {
     subject.split(|byte| *byte == b'.').all(|token| !matches!(token, b"" | b"*" | b">"))
 }
 
-/// The name of a queue as the end of a subject.
+/// Escapes the name of a queue for use in a subject.
 fn escaped(name: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(name.len());
     let is_text = std::str::from_utf8(name).is_ok();
@@ -80,7 +80,8 @@ fn escaped(name: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The name of a queue from the end of a subject. A `%` that begins no two hexadecimal digits is itself.
+/// Decodes the name of a queue from a subject. A `%` not followed by two hexadecimal digits stands
+/// for itself.
 fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(b'%', text).is_none() {
         return Cow::Borrowed(text);

@@ -1,4 +1,4 @@
-//! The state of a client: its rights, its options, its subscriptions.
+//! State of a client: rights, options and subscriptions.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::codec::encode::OK;
 use crate::settings::Settings;
 use crate::sids::Sids;
 
-/// NATS has one session a connection.
+/// A NATS connection has exactly one session.
 pub(crate) const SESSION: SessionId = SessionId::FIRST;
 
-/// The state of a client. Before login it has no rights at all.
+/// State of a client. Before login it has no rights.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) settings: Arc<Settings>,
@@ -27,14 +27,14 @@ pub(crate) struct Client {
     pub(crate) identity: Identity,
     pub(crate) vhost: VhostId,
     pub(crate) options: ConnectOptions,
-    /// The text that INFO asked the client to sign.
+    /// The nonce of INFO, which a client signs to log in with a key.
     pub(crate) nonce: String,
-    /// The exchange in which its subjects live, once for all its subscriptions.
+    /// The exchange of its subjects, kept so that subscriptions share one name.
     pub(crate) exchange: Name,
     pub(crate) sids: Sids,
-    /// The subject of a queue to which messages are lost, as the client was told.
+    /// The queue subject whose lost messages were last reported; repeats are not reported.
     pub(crate) lost_to: Option<Box<[u8]>>,
-    /// Where the text of a message is put together, kept between messages.
+    /// Buffer for assembling header texts, reused between messages.
     pub(crate) scratch: Vec<u8>,
 }
 
@@ -54,24 +54,24 @@ impl Client {
         }
     }
 
-    /// Takes an identity, and the name that the client gives itself into it.
+    /// Sets the identity, adding the client's `name` to it.
     pub(crate) fn set_identity(&mut self, identity: Identity) {
         let name = self.options.name.as_deref().unwrap_or_default();
         self.identity = identity.with_client_id(name.as_bytes());
     }
 
-    /// On whose behalf the broker acts.
+    /// The actor on whose behalf the broker performs this client's commands.
     #[inline]
     pub(crate) fn actor(&self) -> Actor<'_> {
         Actor { identity: &self.identity, connection: self.connection, vhost: self.vhost }
     }
 
-    /// Sends an answer.
+    /// Sends an answer to the client.
     pub(crate) fn answer<W: World>(&self, world: &W, write: impl FnOnce(&mut Vec<u8>)) {
         world.with_outbound(self.connection, |outbound| outbound.answer(SESSION, Confirm::NOW, write));
     }
 
-    /// Says +OK if the client wants to hear it.
+    /// Sends +OK if the client is verbose.
     #[inline]
     pub(crate) fn agree<W: World>(&self, world: &W) {
         if self.options.verbose {

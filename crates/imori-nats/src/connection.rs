@@ -1,7 +1,8 @@
-//! The inbound half of a connection: bytes in, commands to the broker, answers into the outbound half.
+//! The inbound half of a connection: turns bytes into broker commands and queues the answers on the
+//! outbound half.
 //!
-//! Nothing here reads a socket or a clock. One caller feeds one connection; the other direction is written by
-//! every cell with something for the client.
+//! Reads no socket and no clock. One caller feeds a connection; any cell with deliveries for its
+//! client writes to the outbound half.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -48,7 +49,7 @@ pub struct Connection {
     is_informed: bool,
 }
 
-/// Where a connection stands.
+/// State of a connection.
 ///
 /// ```text
 ///           CONNECT, or          PUB in a memory alarm or to a
@@ -60,17 +61,19 @@ pub struct Connection {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The client has not logged in. Its CONNECT is taken again when the verdict of its credentials is there.
+    /// Before login. CONNECT stays in the input until the credentials are checked, then is read
+    /// again.
     Greeting,
-    /// All operations are worked off as they come.
+    /// Every operation is performed on arrival.
     Open,
-    /// Publishes wait for the end of a memory alarm or for a queue, and PINGs behind them; all else is worked off.
+    /// Publishes wait for the end of a memory alarm or for a queue to shrink, and PINGs wait behind
+    /// them; other operations are performed on arrival.
     Parking,
-    /// Nothing counts any more.
+    /// Every operation is ignored.
     Closed,
 }
 
-/// The kinds of operations that states tell apart.
+/// The kinds of operations that the state machine distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Connect,
@@ -82,24 +85,24 @@ enum Kind {
     Nothing,
 }
 
-/// The treatment of an operation.
+/// How an operation is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
-    /// Take the options of a CONNECT.
+    /// Log in with the options of a CONNECT.
     LogIn,
-    /// Take the usual options, then look again.
+    /// Log in with the default options, then take the operation again.
     LogInUnasked,
-    /// Do what it asks for.
+    /// Perform the operation.
     Perform,
-    /// Do what it asks for, but let it wait if there is a memory alarm, or a queue is too long that gets it.
+    /// Perform the operation, or park it during a memory alarm or if a target queue is too long.
     Publish,
-    /// Let it wait.
+    /// Park the operation.
     Park,
-    /// Nothing.
+    /// Drop the operation.
     Ignore,
 }
 
-/// The whole state machine: every state and every kind of operation (SECURITY LIM-11).
+/// The whole state machine: an action for every state and kind of operation (SECURITY LIM-11).
 #[inline]
 fn action(state: State, kind: Kind) -> Action {
     match (state, kind) {
@@ -147,7 +150,7 @@ impl Inbound for Connection {
         }
     }
 
-    /// The client has not said what it can.
+    /// Starts without headers, which only a CONNECT can ask for.
     fn encoder(settings: &Settings) -> Box<dyn Encoder> {
         Box::new(DeliveryEncoder::new(false, settings))
     }
@@ -182,7 +185,7 @@ impl Inbound for Connection {
         self.repeat.clear();
     }
 
-    /// The subscriptions are gone, and the connection goes on, as in nats-server.
+    /// As in nats-server, the connection goes on without these subscriptions.
     fn readers_revoked<W: World>(&mut self, world: &W, revoked: Vec<Revoked>) {
         for Revoked { label, source, .. } in revoked {
             self.client.sids.remove(&label);
@@ -214,7 +217,7 @@ impl Inbound for Connection {
         }
     }
 
-    /// Sends INFO, which a client waits for before it says anything.
+    /// Sends INFO, which clients wait for before they send anything.
     fn greet<W: World>(&mut self, world: &W) {
         self.client.nonce = world.secret().iter().map(|byte| format!("{byte:02x}")).collect();
         let info = self.info();
@@ -231,7 +234,8 @@ impl Inbound for Connection {
     ) -> Taken {
         let input = unread.bytes();
         if self.state == State::Greeting && !matches!(input, [] | [b'C' | b'c', ..]) {
-            // Before the operation is awaited, so that whoever may not log in sends no payload.
+            // Log in before the operation is complete, so that a client without rights cannot send
+            // a payload.
             return self.log_in(world, None, 0);
         }
         if let Some(bytes) = self.publish_again(world, input, budget) {
@@ -246,7 +250,7 @@ impl Inbound for Connection {
             }
         };
         let payload = match &op {
-            // Behind the payload there is a line end.
+            // The operation ends with a CR LF after the payload.
             ClientOp::Publish(publish) => unread.kept_body(len - 2, publish.payload.len()),
             _ => None,
         };
@@ -262,7 +266,7 @@ impl Inbound for Connection {
     ) -> Performed {
         match Decoder::new(self.client.settings.limits).client_op(parked) {
             Ok(Step::Op { op, .. }) => self.perform(world, &op, None, budget),
-            // It was an operation before.
+            // Unreachable: the same bytes decoded as an operation before they were parked.
             _ => Performed::Done,
         }
     }
@@ -275,7 +279,7 @@ impl Inbound for Connection {
         self.apply_pending(world);
     }
 
-    /// No message of a client is kept on disk, so that the disk's alarm says nothing to it.
+    /// The disk's alarm does not matter, as no message of a NATS client is persistent.
     #[inline]
     fn must_wait<W: World>(world: &W) -> bool {
         world.is_alarmed()
@@ -289,7 +293,7 @@ impl Inbound for Connection {
         self.keepalive.next_deadline(&self.intake.reading)
     }
 
-    /// Asks a silent client for a PONG, and ends a connection that gives none.
+    /// Sends PING to a silent client; ends the connection if earlier ones were not answered.
     fn keep_alive<W: World>(&mut self, world: &W) {
         match self.keepalive.due(world.now(), &self.intake.reading) {
             Due::Nothing => {}
@@ -297,7 +301,7 @@ impl Inbound for Connection {
                 world.with_outbound(self.client.connection, |outbound| outbound.beat(PING));
             }
             Due::Stale => self.refuse(world, &ProtocolError::StaleConnection, "PINGs were not answered"),
-            // Its client connects again, to another broker or to this one after its restart.
+            // The client reconnects to another broker, or to this one after its restart.
             Due::Stop => {
                 let cut = |outbound: &mut Outbound| outbound.cut(CutReason::ShuttingDown);
                 world.with_outbound(self.client.connection, cut);
@@ -306,7 +310,8 @@ impl Inbound for Connection {
         }
     }
 
-    /// Tells a client that understands it to go elsewhere, and gives it the time of a lame duck to do so.
+    /// Asks the client to reconnect elsewhere and sets a deadline for it. A client that does not
+    /// understand the request is closed at once.
     fn stopping<W: World>(&mut self, world: &W) {
         if self.state == State::Closed {
             return;
@@ -323,7 +328,7 @@ impl Inbound for Connection {
 }
 
 impl Connection {
-    /// Does with an operation what its state asks for.
+    /// Treats an operation as the state machine says.
     #[inline]
     fn take_op<W: World>(
         &mut self,
@@ -359,7 +364,8 @@ impl Connection {
         Taken::Bytes(bytes.len())
     }
 
-    /// Publishes the messages that the input begins with, if their lines are one seen before; gives their bytes.
+    /// Publishes the leading messages of the input that repeat a known control line; returns their
+    /// length in bytes.
     #[inline]
     fn publish_again<W: World>(&mut self, world: &W, input: &[u8], budget: &mut Budget) -> Option<usize> {
         if self.state != State::Open || !self.pending.is_empty() || world.is_alarmed() {
@@ -371,7 +377,7 @@ impl Connection {
         Some(sent.bytes)
     }
 
-    /// Does what an operation asks for.
+    /// Performs an operation.
     #[inline]
     fn perform<W: World>(
         &mut self,
@@ -390,13 +396,13 @@ impl Connection {
         if let ClientOp::Subscribe(subscribe) = op
             && self.pending.has(&self.client, subscribe.sid)
         {
-            // One that is refused leaves its sid to the next.
+            // Applied first: if the pending SUB is refused, its sid is free for this one.
             self.apply_pending(world);
         }
         match op {
             ClientOp::Subscribe(subscribe) => match self.pending.add(&mut self.client, world, subscribe) {
                 Ok(()) if self.client.options.verbose => {
-                    // The answer to a SUB for a sid in use says nothing else.
+                    // A SUB for a sid in use is ignored and gets no other answer.
                     if self.pending.is_empty() {
                         self.client.agree(world);
                     }
@@ -452,7 +458,7 @@ impl Connection {
         Performed::Done
     }
 
-    /// Makes the subscriptions that the client has asked for, or ends those that it wants no more.
+    /// Makes or ends the pending subscriptions.
     #[inline]
     fn apply_pending<W: World>(&mut self, world: &W) {
         if self.pending.is_empty() || self.state == State::Closed {
@@ -478,7 +484,7 @@ impl Connection {
         });
     }
 
-    /// Logs the client in, unless its credentials take longer to check.
+    /// Logs the client in, or leaves CONNECT in the input while the credentials are checked.
     fn log_in<W: World>(&mut self, world: &W, json: Option<&[u8]>, len: usize) -> Taken {
         self.repeat.clear();
         let (intake, connection) = (&mut self.intake, self.client.connection);
@@ -491,7 +497,8 @@ impl Connection {
                     self.intake.reading.logged_in();
                     self.keepalive.logged_in(world.now());
                 } else {
-                    // The same connection may be somebody else's now.
+                    // A second CONNECT may have changed the user, so its subscriptions are checked
+                    // again.
                     let revoked = broker::recheck_readers(world, &self.client.actor());
                     self.readers_revoked(world, revoked);
                 }
@@ -525,7 +532,7 @@ impl Connection {
             host: settings.host.clone(),
             port: settings.port,
             headers: true,
-            // Nobody but a guest on this machine is known.
+            // A client on this machine may log in as the built-in user without credentials.
             auth_required: !self.intake.peer.is_loopback,
             tls_required: peer.is_encrypted || peer.start_tls == StartTls::Demanded,
             tls_available: peer.start_tls == StartTls::Offered,
@@ -542,7 +549,7 @@ impl Connection {
         }
     }
 
-    /// Lets an operation wait that publishes, and PINGs behind it.
+    /// Parks an operation that publishes; later PINGs wait behind it.
     #[cold]
     fn begin_to_park<W: World>(&mut self, world: &W, bytes: &[u8]) -> Taken {
         if let Some(next) = self.park(world, SESSION, || bytes.into()) {
@@ -552,20 +559,21 @@ impl Connection {
         Taken::Bytes(bytes.len())
     }
 
-    /// Bytes are no operation: where the next one would begin is not known (SECURITY XPI-03).
+    /// Refuses undecodable input and closes: the start of the next operation is unknown (SECURITY
+    /// XPI-03).
     #[cold]
     fn refuse_bytes<W: World>(&mut self, world: &W, error: &DecodeError) {
         self.apply_pending(world);
         self.refuse(world, &ProtocolError::from(error), &error.to_string());
     }
 
-    /// Sends an -ERR, and ends the connection if it is one that does.
+    /// Sends a -ERR, and closes the connection if the error demands it.
     #[cold]
     fn refuse<W: World>(&mut self, world: &W, error: &ProtocolError, text: &str) {
         let (said, is_last) = (error.text(), error.is_last());
         world.with_outbound(self.client.connection, |outbound| {
             if is_last {
-                // First, so that this answer, should it be one too many, is not followed by another.
+                // Before the -ERR, so that an overflow caused by it does not append another one.
                 Outbound::finish(outbound);
             }
             outbound.answer(SESSION, Confirm::NOW, |out| push_error(out, &said));

@@ -1,7 +1,7 @@
-//! MSG and HMSG: how deliveries are written.
+//! Encodes deliveries as MSG and HMSG.
 //!
-//! A client gets the header block of another NATS client as that wrote it; what came by another
-//! protocol is written as a block. A client that asked for no headers gets none.
+//! A header block of another NATS client is forwarded unchanged. A message from another protocol
+//! gets a new block. A client that did not ask for headers gets none.
 
 use imori_core::delivery::Delivery;
 use imori_core::message::{Deaths, HeaderReaders, MessageView, OriginId, Origins, Property};
@@ -15,7 +15,7 @@ use crate::codec::number::push_u64;
 use crate::header_block::{HEADERS, PLAIN, TEXT_PROPERTIES, block, is_of_deaths};
 use crate::settings::Settings;
 
-/// Writes the deliveries of a connection. The label of a reader is its sid.
+/// Encodes the deliveries of a connection. The label of a reader is its sid.
 #[derive(Debug, Clone, Copy)]
 pub struct DeliveryEncoder {
     has_headers: bool,
@@ -25,26 +25,27 @@ pub struct DeliveryEncoder {
     payload_bytes_max: usize,
 }
 
-/// Bytes that a header of another protocol may take when it is written, for each of its own: a number in eight bytes
-/// may have 300 digits. Only a message that could be too large by that is written to see.
+/// Maximum bytes written per byte of a foreign header; an eight-byte number may have 300 digits.
+/// Messages within this estimate need not be rendered to check their size.
 const RENDERED_BYTES_PER_BYTE: usize = 64;
 
-/// Bytes of a header block besides the headers of its message: deaths, properties that are numbers, the first line.
+/// Maximum bytes of a header block besides the message's headers: deaths, numeric properties and
+/// the version line.
 const RENDERED_BYTES_BESIDE: usize = 8 * 1024;
 
-/// Where the header block of a delivery comes from.
+/// The header block of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// There is none: MSG.
+    /// No block: MSG.
     Plain,
-    /// The block is the sender's own.
+    /// The sender's block, unchanged.
     Verbatim,
-    /// The block is written from a message of another form.
+    /// A new block, written from the message.
     Rendered,
 }
 
 impl DeliveryEncoder {
-    /// An encoder for a client that reads header blocks, or does not.
+    /// Creates an encoder for a client that does or does not read header blocks.
     pub fn new(has_headers: bool, settings: &Settings) -> Self {
         let Settings { origins, encoder_kinds, header_readers, limits, .. } = *settings;
         Self {
@@ -71,7 +72,7 @@ impl DeliveryEncoder {
         self.origins.form(origin).is_some()
     }
 
-    /// Writes what follows the sid, up to the body, which is the same for all receivers of this kind.
+    /// Writes the part between sid and body, which is equal for all receivers of this kind.
     #[inline]
     fn push_shared(&self, out: &mut Vec<u8>, delivery: &Delivery<'_>, form: Form) {
         let message = &delivery.message;
@@ -118,8 +119,8 @@ impl DeliveryEncoder {
         }
     }
 
-    /// Tells whether headers and body of a delivery are no longer than `max_payload` of INFO, for which clients make
-    /// room.
+    /// Whether headers and body fit into `max_payload` of INFO, for which clients allocate their
+    /// buffers.
     fn fits(&self, delivery: &Delivery<'_>) -> bool {
         let Some(room) = self.payload_bytes_max.checked_sub(delivery.message.body.len()) else {
             return false;
@@ -141,7 +142,7 @@ impl Encoder for DeliveryEncoder {
         true
     }
 
-    /// SECURITY XPI-01: a subject of another protocol could hold a line end.
+    /// SECURITY XPI-01: a subject of another protocol could contain a line end.
     #[inline]
     fn has_form(&self, delivery: &Delivery<'_>) -> bool {
         let is_checked = self.is_native(delivery.message.properties.origin) && delivery.died().is_none();
@@ -167,19 +168,19 @@ impl Encoder for DeliveryEncoder {
         Some(b"\r\n")
     }
 
-    /// NATS numbers no delivery.
+    /// Deliveries have no number in NATS.
     #[inline]
     fn renumber(&mut self, _: &mut [u8], _: &Recipient<'_>) -> bool {
         true
     }
 
-    /// No NATS client reads a queue.
+    /// NATS clients do not read queues.
     fn cancelled(&mut self, _: &mut Vec<u8>, _: &[u8], _: &Name) -> AfterCancel {
         AfterCancel::GoOn
     }
 
-    /// Clients that lose a connection without a word connect again, and some that are told something they do
-    /// not know do not. So only what the client itself is to blame for is told.
+    /// Clients reconnect after a silent close, but some do not after an error they do not know. So
+    /// only errors that the client itself caused are sent.
     fn cut(&mut self, out: &mut Vec<u8>, reason: &CutReason) {
         match reason {
             CutReason::TooSlow { .. } | CutReason::Stalled { .. } => push_error(out, "Slow Consumer"),
@@ -194,7 +195,7 @@ impl Encoder for DeliveryEncoder {
     }
 }
 
-/// Ends the control line, and appends the header block if there is one.
+/// Ends the control line and appends the header block, if any.
 #[inline]
 fn push_sizes(out: &mut Vec<u8>, block: Option<&[u8]>, body_len: usize) {
     let Some(block) = block else {
@@ -219,14 +220,14 @@ impl DeliveryEncoder {
         }
     }
 
-    /// A header block of what a message says in another form, and of what the broker says of it.
+    /// Builds a header block from a message in another form and from its deaths.
     #[cold]
     fn rendered(&self, delivery: &Delivery<'_>) -> Vec<u8> {
         let message = &delivery.message;
         let mut out = VERSION_LINE.to_vec();
         if self.origins.form(message.properties.origin) == Some(HEADERS) {
             for (name, value) in Headers::new(block(message)) {
-                // A message that died does not expire again.
+                // A dead letter does not expire again.
                 if name != b"expiration" && !is_of_deaths(name) {
                     push_header(&mut out, name, value);
                 }
@@ -264,7 +265,7 @@ fn push_properties(out: &mut Vec<u8>, message: &MessageView<'_>, is_dead: bool) 
     }
 }
 
-/// Writes the history of a dead letter: its first and latest death, and how many there were.
+/// Writes the history of a dead letter: its first and latest death and the total count.
 fn push_deaths(out: &mut Vec<u8>, deaths: &Deaths) {
     if let Some(first) = deaths.first() {
         push_header(out, b"x-first-death-queue", first.queue.as_bytes());

@@ -1,8 +1,8 @@
-//! The header text of a message that a NATS client sent. The reply subject comes first, then the header
-//! block; either may be empty.
+//! Reads the header text of a message from a NATS client: the reply subject, then the header block;
+//! either may be empty.
 //!
-//! The properties are noted when the message comes in, in one pass over the lines. User headers are
-//! read only when another protocol or a headers exchange asks.
+//! Properties are extracted when the message arrives, in one pass over the lines. User headers are
+//! read only if another protocol or a headers exchange needs them.
 
 use std::borrow::Cow;
 
@@ -15,21 +15,21 @@ use crate::codec::headers::Headers;
 use crate::codec::number::parse_u64;
 use crate::codec::operation::Publish;
 
-/// The form of a message without a header block: the text is the reply subject, or nothing. Records keep the numbers
-/// of forms, which do not change.
+/// The form of a message without a header block: the text is the reply subject, which may be empty.
+/// Stored records contain the numbers of forms, so they must not change.
 pub(crate) const PLAIN: u8 = 0;
 
-/// The form of a message with a header block: the text is the reply subject, which may be empty, and after it the
-/// block.
+/// The form of a message with a header block: the text is the reply subject, which may be empty,
+/// followed by the block.
 pub(crate) const HEADERS: u8 = 1;
 
-/// How many forms a header block can have: the origins that NATS needs.
+/// Number of header block forms, and so of the origins that NATS needs.
 pub const FORMS: u8 = 2;
 
-/// The origins of NATS in a broker that speaks nothing else.
+/// NATS's origins in a broker without other protocols.
 pub const SOLE_ORIGINS: Origins = Origins::new(1, FORMS);
 
-/// The properties with text values, by the headers that carry them.
+/// The text properties and their NATS header names.
 pub(crate) const TEXT_PROPERTIES: [(Property, &str); 7] = [
     (Property::ContentType, "content-type"),
     (Property::ContentEncoding, "content-encoding"),
@@ -40,8 +40,9 @@ pub(crate) const TEXT_PROPERTIES: [(Property, &str); 7] = [
     (Property::AppId, "app-id"),
 ];
 
-/// Reads what the broker has to know of a message that `user` sends; `scratch` is for its text where that is
-/// not in one piece. Of a header that is repeated the first counts, as in the other protocols.
+/// Extracts the properties and the header text of a message from `user`. `scratch` holds the text
+/// if it is not contiguous in the input. As in the other protocols, the first of repeated headers
+/// counts.
 #[inline]
 pub(crate) fn read<'t>(
     publish: &Publish<'t>,
@@ -61,7 +62,7 @@ pub(crate) fn read<'t>(
     for (name, value) in Headers::new(block) {
         let at = reply.len() + (value.as_ptr().addr() - block.as_ptr().addr());
         match field(name) {
-            // SECURITY AUTH-08: nobody speaks for another.
+            // SECURITY AUTH-08: a client may name only its own user.
             Field::Text(Property::UserId) if value != user => {}
             Field::Text(property) => {
                 let bit = 1 << property as u32;
@@ -94,7 +95,7 @@ pub(crate) fn read<'t>(
     (properties, scratch)
 }
 
-/// The header block of a message that a NATS client sent.
+/// Returns the header block of a message from a NATS client.
 #[inline]
 pub(crate) fn block<'t>(message: &MessageView<'t>) -> &'t [u8] {
     let reply_len = message.property(Property::ReplyTo).map_or(0, <[u8]>::len);
@@ -108,23 +109,23 @@ enum Field {
     Priority,
     Expiration,
     Timestamp,
-    /// The group that the message belongs to: a user header for everybody else.
+    /// The message's group, which receivers get as a user header.
     Group,
-    /// The number of the message in its group: a user header for everybody else.
+    /// The message's number in its group, which receivers get as a user header.
     GroupSequence,
-    /// The header says something that only the broker may say.
+    /// A header that only the broker may write.
     Forged,
     User,
 }
 
-/// SECURITY AUTH-08: the broker alone tells of deaths.
+/// SECURITY AUTH-08: whether a header is about deaths, which only the broker may report.
 pub(crate) fn is_of_deaths(name: &[u8]) -> bool {
     [&b"x-death"[..], b"x-first-death-", b"x-last-death-"].iter().any(|prefix| name.starts_with(prefix))
 }
 
 #[inline]
 fn field(name: &[u8]) -> Field {
-    // By length first, so that most names meet one comparison or none.
+    // By length first, so that most names need at most one comparison.
     match name.len() {
         4 if name == b"type" => Field::Text(Property::Type),
         6 if name == b"app-id" => Field::Text(Property::AppId),
@@ -144,12 +145,13 @@ fn field(name: &[u8]) -> Field {
     }
 }
 
-/// Tells whether a header of this name is the user's.
+/// Whether the header `name` is a user header.
 fn is_of_user(name: &[u8]) -> bool {
     matches!(field(name), Field::User | Field::Group | Field::GroupSequence)
 }
 
-/// Notes where a property is; past 64 KiB it has no place and is not one.
+/// Sets a property to a part of the text. Drops one that lies beyond 64 KiB, which a span cannot
+/// address.
 fn set(properties: &mut Properties, property: Property, at: usize, value: &[u8]) {
     if let Some(span) = Span::new(at, value.len()) {
         properties.set(property, span);
@@ -160,12 +162,12 @@ fn number<T: TryFrom<u64>>(digits: &[u8]) -> Option<T> {
     parse_u64(digits).and_then(|number| T::try_from(number).ok())
 }
 
-/// The reader of header blocks of [`SOLE_ORIGINS`]. In a block of another origin it finds nothing.
+/// Returns the reader for an origin of [`SOLE_ORIGINS`]; for any other origin it finds no headers.
 pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
     SOLE_ORIGINS.form(origin).map_or(&NoHeaders, reader_of_form)
 }
 
-/// The reader of header blocks of this form. In a block of a form that NATS does not have it finds nothing.
+/// Returns the reader for a form of header block; for an unknown form it finds no headers.
 pub fn reader_of_form(form: u8) -> &'static dyn HeaderReader {
     match form {
         PLAIN => &NatsHeaders { has_block: false },
@@ -174,7 +176,7 @@ pub fn reader_of_form(form: u8) -> &'static dyn HeaderReader {
     }
 }
 
-/// Reads the user headers that a NATS client sent, all of them text.
+/// Reads the user headers of a NATS message; all of them are text.
 #[derive(Debug)]
 struct NatsHeaders {
     has_block: bool,
@@ -185,7 +187,7 @@ impl HeaderReader for NatsHeaders {
         if !self.has_block {
             return;
         }
-        // The reply, which has no line end, stands before the version line, which is passed over.
+        // The reply subject has no line end, so `Headers` skips it along with the version line.
         for (name, value) in Headers::new(text) {
             if is_of_user(name) {
                 visit(Cow::Borrowed(name), Value::text(value));

@@ -1,27 +1,27 @@
-//! The broker's PINGs, and the time to leave when it stops.
+//! Schedules the broker's PINGs and the end of a connection when the broker stops.
 
 use std::time::Duration;
 
 use imori_core::inbound::Reading;
 use imori_core::time::Time;
 
-/// A deadline that has passed.
+/// The action for a deadline that has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// Nothing.
+    /// Do nothing.
     Nothing,
-    /// The client has said nothing for so long that it is asked for a PONG.
+    /// Send a PING, as the client has been silent.
     Ping,
-    /// The client has left too many PINGs unanswered.
+    /// Close: the client left too many PINGs unanswered.
     Stale,
-    /// The broker stops, and the client has had its time to leave.
+    /// Close: the broker is stopping and the grace period is over.
     Stop,
 }
 
-/// Deadlines of a connection beside that of its login.
+/// The deadlines of a connection other than that of its login.
 #[derive(Debug)]
 pub(crate) struct Keepalive {
-    /// The broker stops; the client may stay until then.
+    /// The end of the grace period, once the broker is stopping.
     stop_at: Option<Time>,
     every: Duration,
     next_look: Time,
@@ -34,28 +34,28 @@ impl Keepalive {
         Self { stop_at: None, every, next_look: now.after(every), pings_out: 0, pings_out_max }
     }
 
-    /// The client is in.
+    /// Starts to watch for silence after the login.
     pub(crate) fn logged_in(&mut self, now: Time) {
         self.next_look = now.after(self.every);
     }
 
-    /// A PONG came.
+    /// Notes that a PONG arrived.
     pub(crate) fn answered(&mut self) {
         self.pings_out = 0;
     }
 
-    /// The broker stops.
+    /// Sets the end of the grace period when the broker stops.
     pub(crate) fn stop_at(&mut self, at: Time) {
         self.stop_at = Some(at);
     }
 
-    /// Nobody is asked for a PONG before the login.
+    /// Returns the next deadline. Before the login there are no PINGs.
     pub(crate) fn next_deadline(&self, reading: &Reading) -> Option<Time> {
         let look = reading.login_until().is_none().then_some(self.next_look);
         [self.stop_at, look].into_iter().flatten().min()
     }
 
-    /// Gives the deadline that has passed, once.
+    /// Returns the action that is due, and schedules the next one.
     pub(crate) fn due(&mut self, now: Time, reading: &Reading) -> Due {
         if self.next_deadline(reading).is_none_or(|at| now < at) {
             return Due::Nothing;
@@ -83,7 +83,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000;
 
-    /// Of a client that has logged in.
+    /// Returns the state of a client that has logged in.
     fn both() -> (Reading, Keepalive) {
         let mut reading = Reading::new(Duration::from_secs(10), Time(0));
         let mut keepalive = Keepalive::new(Duration::from_secs(4), 2, Time(0));

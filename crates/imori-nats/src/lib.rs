@@ -1,8 +1,8 @@
 //! The NATS client protocol as a state machine: bytes in, bytes and commands out.
 //!
-//! The codec serves both ends: the broker decodes what clients say, and the benchmark and the
-//! command line decode what a server says. The files stand in reading order; every protocol crate
-//! has the same ones where it has the same jobs.
+//! The codec serves both ends: the broker decodes client operations, the benchmark and the command
+//! line decode server operations. Modules are listed in reading order; protocol crates share module
+//! names where they share jobs.
 
 pub mod connection;
 mod keepalive;

@@ -2,38 +2,39 @@
 
 use std::time::Duration;
 
-/// Bytes of a control line after its operation. Subject, reply and CONNECT options fit; an unknown
-/// peer holds no more memory than this. It is nats-server's. Longer: -ERR and close.
+/// Bytes of the arguments in a control line. Subject, reply and CONNECT options fit, and an unknown
+/// peer can claim no more memory than this. Same as in nats-server. Longer: -ERR and close.
 pub const CONTROL_LINE_BYTES_MAX: usize = 4096;
 
-/// Bytes of a control line that a client takes from a server: an INFO lists the addresses of a
-/// whole cluster. Longer: the decoder fails.
+/// Bytes of a control line that a client accepts from a server, as an INFO may list the addresses
+/// of a cluster. Longer: the decoder fails.
 pub const SERVER_LINE_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes of headers and payload of a message, as INFO says. Larger ones hold up all others of the
-/// connection. It is nats-server's. A declared size over it is refused before a byte of it is
-/// awaited: -ERR and close.
+/// Bytes of headers and payload of a message, announced in INFO. A larger one would delay
+/// everything else on the connection. Same as in nats-server. A greater declared size is refused
+/// before the payload is read: -ERR and close.
 pub const PAYLOAD_BYTES_MAX: usize = 1024 * 1024;
 
-/// Digits of a size, as in nats-server. More: -ERR and close.
+/// Digits of a size, the same as in nats-server. More: -ERR and close.
 pub const SIZE_DIGITS_MAX: usize = 9;
 
-/// Subscriptions of a connection. One that needs more needs wildcards, or another connection for
-/// them. It is what a vhost may have: nats-server has no limit here. More: -ERR, and it stays open.
+/// Subscriptions of a connection. Equals the limit of a vhost; a client that needs more should use
+/// wildcards or another connection. nats-server has no limit. More: -ERR, and the connection stays
+/// open.
 pub const SUBSCRIPTION_COUNT_MAX: usize = 1_000_000;
 
-/// Bytes of publishes that wait on one connection for the end of a memory alarm, while its PING,
-/// SUB and UNSUB are still read. More: nothing is read from it until then.
+/// Bytes of publishes that one connection may park during a memory alarm, while its SUB and UNSUB
+/// are still performed. More: reading pauses until the alarm ends.
 pub const PARKED_BYTES_MAX: usize = 1024 * 1024;
 
-/// From accepting a connection to its CONNECT, whatever comes in between. Longer: -ERR and close.
+/// From accepting a connection to its CONNECT, whatever arrives in between. Longer: -ERR and close.
 pub const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a client may stay after it was told that the broker stops: time to drain and to connect to
-/// another. Longer: it is closed.
+/// Grace period for a client after it was told that the broker stops, to drain and to reconnect
+/// elsewhere. Longer: it is closed.
 pub const LAME_DUCK: Duration = Duration::from_secs(1);
 
-/// Time between the broker's PINGs of a client that says nothing.
+/// Silence of a client after which the broker sends PING.
 pub const PING_INTERVAL: Duration = Duration::from_secs(120);
 
 /// PINGs that a client may leave unanswered. More: -ERR and close.
@@ -42,7 +43,7 @@ pub const PINGS_OUT_MAX: u32 = 2;
 /// The limits of a decoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a control line after its operation.
+    /// Bytes of the arguments in a control line.
     pub control_line_bytes_max: usize,
     /// Bytes of headers and payload of a message.
     pub payload_bytes_max: usize,
@@ -55,7 +56,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The limits of a client's decoder: longer lines, and any message that a size can declare.
+    /// The limits of a client's decoder: longer lines, and messages of any size.
     pub fn of_client() -> Self {
         Self { control_line_bytes_max: SERVER_LINE_BYTES_MAX, payload_bytes_max: usize::MAX }
     }

@@ -1,4 +1,4 @@
-//! The errors that a client is told, in the words of nats-server.
+//! The errors sent to a client, in the words of nats-server.
 
 use std::borrow::Cow;
 
@@ -9,13 +9,13 @@ use imori_core::route::RouteError;
 
 use crate::codec::error::DecodeError;
 
-/// Why something was not done.
+/// The reason why an operation was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ProtocolError {
     UnknownOperation,
     ControlLineTooLong,
     PayloadTooLong,
-    /// Arguments or options that cannot be read. nats-server closes without a word.
+    /// Arguments or options that cannot be parsed. nats-server closes without an error here.
     Malformed,
     AuthorizationViolation,
     AuthenticationTimeout,
@@ -27,20 +27,20 @@ pub(crate) enum ProtocolError {
     InvalidPublishSubject,
     TooManySubscriptions,
     TooManyConnections(Box<QuotaReached>),
-    /// Of a subject.
+    /// The user may not publish to this subject.
     PublishViolation(Box<[u8]>),
-    /// Of a subject and perhaps a group.
+    /// The user may not subscribe to this subject, or not in this group.
     SubscribeViolation(Box<[u8]>, Option<Box<[u8]>>),
-    /// A message to the queue of this subject was lost, as there is none.
+    /// A message was lost because the queue of this subject does not exist.
     NoQueue(Box<[u8]>),
-    /// A message to the queue of this subject was lost, as it is full.
+    /// A message was lost because the queue of this subject is full.
     QueueFull(Box<[u8]>),
-    /// A message to queues by this subject was refused, as those of its vhost have as many bytes as they may.
+    /// A message to this subject was refused because its vhost has reached its limit of bytes.
     VhostFull(Box<[u8]>),
 }
 
 impl ProtocolError {
-    /// The text of the -ERR.
+    /// Returns the text of the -ERR.
     pub(crate) fn text(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::UnknownOperation => "Unknown Protocol Operation",
@@ -57,14 +57,15 @@ impl ProtocolError {
             Self::InvalidPublishSubject => "Invalid Publish Subject",
             Self::TooManySubscriptions => "maximum subscriptions exceeded",
             Self::TooManyConnections(reached) => match **reached {
-                // Its accounts are our vhosts.
+                // An account of NATS is a vhost.
                 QuotaReached::VhostConnections { .. } => "maximum account active connections exceeded",
                 _ => "maximum connections exceeded",
             },
             Self::PublishViolation(subject) => {
                 return format!("Permissions Violation for Publish to \"{}\"", Printable(subject)).into();
             }
-            // Clients go on after a violation of permissions, and close at what they do not know.
+            // Clients ignore a permissions violation but close at an unknown error, so these texts
+            // start as one.
             Self::NoQueue(subject) => {
                 let violation = Self::PublishViolation(subject.clone());
                 return format!("{}: there is no such queue", violation.text()).into();
@@ -91,7 +92,7 @@ impl ProtocolError {
         })
     }
 
-    /// The kind of the error, as the log has it.
+    /// The kind of the error, for the log.
     pub(crate) fn message(&self) -> &'static str {
         match self {
             Self::PublishViolation(_)
@@ -106,7 +107,7 @@ impl ProtocolError {
         }
     }
 
-    /// The connection ends.
+    /// Whether the error ends the connection.
     pub(crate) fn is_last(&self) -> bool {
         !matches!(
             self,
@@ -121,7 +122,7 @@ impl ProtocolError {
         )
     }
 
-    /// Of a publish that the broker refused.
+    /// Translates the broker's refusal of a publish.
     #[cold]
     pub(crate) fn of_publish(error: &BrokerError, subject: &[u8]) -> Self {
         match error {
@@ -131,7 +132,7 @@ impl ProtocolError {
         }
     }
 
-    /// Of a subscription that the broker refused.
+    /// Translates the broker's refusal of a subscription.
     #[cold]
     pub(crate) fn of_subscribe(error: &BrokerError, subject: &[u8], group: Option<&[u8]>) -> Self {
         match error {

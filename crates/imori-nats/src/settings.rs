@@ -1,4 +1,4 @@
-//! The settings that a NATS connection needs before it begins.
+//! Settings of NATS connections.
 
 use std::time::Duration;
 
@@ -12,42 +12,42 @@ use crate::limits::{
     LAME_DUCK, LOGIN_TIMEOUT, Limits, PARKED_BYTES_MAX, PING_INTERVAL, PINGS_OUT_MAX, SUBSCRIPTION_COUNT_MAX,
 };
 
-/// The settings of all connections of a listener.
+/// Settings shared by all connections of a listener.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Limits of operations.
+    /// Limits of the decoder.
     pub limits: Limits,
-    /// The vhost that its clients are in.
+    /// The vhost of clients whose user has no vhost of its own.
     pub vhost: VhostId,
-    /// A name of the broker that holds for as long as it runs.
+    /// An id of the broker that stays the same while it runs.
     pub server_id: String,
-    /// The name that people gave to the broker.
+    /// The configured name of the broker.
     pub server_name: String,
-    /// The version of nats-server whose protocol is spoken.
+    /// The version of nats-server to report in INFO.
     pub version: String,
-    /// Where it listens, as INFO says.
+    /// The address to report in INFO.
     pub host: String,
-    /// Where it listens, as INFO says.
+    /// The port to report in INFO.
     pub port: u16,
-    /// Other addresses to connect to.
+    /// Other addresses of the broker, reported in INFO.
     pub connect_urls: Vec<String>,
-    /// Time between PINGs of a client that says nothing.
+    /// Silence of a client after which the broker sends PING.
     pub ping_interval: Duration,
-    /// PINGs that a client may leave unanswered.
+    /// Limit on unanswered PINGs.
     pub pings_out_max: u32,
-    /// Subscriptions of a connection.
+    /// Limit on the subscriptions of a connection.
     pub subscription_count_max: usize,
-    /// Bytes of operations that wait for the end of a memory alarm.
+    /// Bytes of operations that a connection may park.
     pub parked_bytes_max: usize,
-    /// From accepting a connection to its CONNECT.
+    /// Time from accepting a connection to its CONNECT.
     pub login_timeout: Duration,
-    /// How long a client may stay after it was told that the broker stops.
+    /// Grace period for clients when the broker stops.
     pub lame_duck: Duration,
-    /// The origins of header blocks that NATS clients send, [`FORMS`](crate::FORMS) of them.
+    /// The origins of header blocks from NATS clients, [`FORMS`](crate::FORMS) in number.
     pub origins: Origins,
-    /// The kinds of encoders of NATS.
+    /// The encoder kinds of NATS.
     pub encoder_kinds: EncoderKinds,
-    /// How headers of other protocols are read.
+    /// Reads header blocks of other protocols.
     pub header_readers: HeaderReaders,
 }
 

@@ -1,10 +1,10 @@
-//! The client's own names of its subscriptions: mostly numbers, which take less room than texts.
+//! The client's names for its subscriptions; mostly numbers, which need less memory than texts.
 
 use std::collections::BTreeMap;
 
 use imori_core::id::ReaderId;
 
-/// The subscriptions of a connection by their sids.
+/// The subscriptions of a connection by sid.
 #[derive(Debug, Default)]
 pub(crate) struct Sids {
     numbers: BTreeMap<u64, ReaderId>,
@@ -38,7 +38,7 @@ impl Sids {
     }
 }
 
-/// The number that a sid is the one text of.
+/// Returns the number that `sid` is the canonical text of, if any.
 fn number(sid: &[u8]) -> Option<u64> {
     let is_canonical = sid.len() <= 19 && (sid == b"0" || sid.first().is_some_and(|first| *first != b'0'));
     if !is_canonical {

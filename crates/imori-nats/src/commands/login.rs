@@ -1,4 +1,4 @@
-//! CONNECT: who it is, and what it can.
+//! CONNECT: authenticates the client and takes its options.
 
 use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
@@ -11,11 +11,11 @@ use crate::codec::connect::ConnectOptions;
 use crate::delivery::DeliveryEncoder;
 use crate::protocol_error::ProtocolError;
 
-/// The newest protocol that a client may ask for.
+/// The highest `protocol` that a client may request.
 const PROTOCOL_MAX: i64 = 1;
 
-/// Logs a client in with the options of its CONNECT, or with the usual ones where it sent none. A later CONNECT
-/// replaces what an earlier one said. False where `verify` gives no verdict yet.
+/// Logs the client in with the options of its CONNECT, or the defaults if it sent none. A later
+/// CONNECT adds to the earlier ones. Returns false if `verify` has no verdict yet.
 pub(crate) fn log_in<W: World>(
     client: &mut Client,
     world: &W,
@@ -28,12 +28,12 @@ pub(crate) fn log_in<W: World>(
     };
     let identity = match verify(credentials(&options, &client.nonce)) {
         Some(Verdict::Granted(identity)) => identity,
-        // The answer is the same for an unknown user, a wrong password and a guest from elsewhere
-        // (SECURITY AUTH-09).
+        // The error is the same for an unknown user, a wrong password and a guest from another
+        // machine (SECURITY AUTH-09).
         Some(Verdict::Refused | Verdict::Busy) => return Err(ProtocolError::AuthorizationViolation),
         None => return Ok(false),
     };
-    // As in nats-server the user decides where its clients are.
+    // As in nats-server, the user determines the account, here the vhost.
     let vhost = identity.rights.home().unwrap_or(client.settings.vhost);
     if authorize(&identity, Action::Enter, vhost, Object::Vhost).is_err() {
         return Err(ProtocolError::AuthorizationViolation);
@@ -54,14 +54,14 @@ pub(crate) fn log_in<W: World>(
     Ok(true)
 }
 
-/// A client that names neither user nor password means the built-in user; of one that names one of them the other is
-/// empty. A key comes with a signature of this nonce.
+/// Returns the credentials in the options. Neither user nor password means the built-in user; if
+/// only one is given, the other is empty. A key needs a signature of `nonce`.
 fn credentials(options: &ConnectOptions, nonce: &str) -> Credentials {
     if options.has_other_credentials {
         return Credentials::Unsupported;
     }
     if let Some(key) = &options.nkey {
-        // Some clients write it in the other alphabet, as nats-server reads it too.
+        // Some clients use the standard alphabet, which nats-server accepts too.
         let read = |text: &String| {
             BASE64_URL_SAFE_NO_PAD.decode(text).or_else(|_| BASE64_STANDARD.decode(text)).ok()
         };

@@ -1,6 +1,8 @@
-//! The commands of a client: each file takes one operation and calls the broker's verbs.
+//! Performs the commands of a client: each file takes one kind of operation and calls the broker's
+//! verbs.
 //!
-//! Nothing here decides whether an operation may be performed now; that is the connection's state.
+//! The connection's state machine decides whether an operation may be performed now; this module
+//! does not.
 
 pub(crate) mod login;
 pub(crate) mod subscribe;

@@ -1,4 +1,4 @@
-//! PUB and HPUB: a message comes in.
+//! PUB and HPUB: publishes a message and reports that it was lost.
 
 use std::mem;
 
@@ -16,8 +16,9 @@ use crate::codec::operation::Publish;
 use crate::header_block::{HEADERS, read};
 use crate::protocol_error::ProtocolError;
 
-/// Publishes a message; `shared` is its payload in a buffer of its own, if it is large enough to be kept
-/// without a copy. Gives nothing where nothing was done, as a queue is too long, which says when to try again.
+/// Publishes a message. `shared` is its payload in its own buffer, if it is large enough to be kept
+/// without a copy. Returns `None` without publishing if a queue is too long; the queue tells when
+/// to try again.
 pub(crate) fn publish<W: World>(
     client: &mut Client,
     world: &W,
@@ -43,7 +44,7 @@ pub(crate) fn publish<W: World>(
     done
 }
 
-/// Tells whether it has to wait for a queue that would get it, or for a rate.
+/// Whether the publish must wait for a target queue or for a rate limit.
 #[inline]
 fn must_wait<W: World>(client: &Client, world: &W, subject: &[u8], publication: &Publication<'_>) -> bool {
     if !world.gauge().may_have_to_wait() || has_empty_token(subject) {
@@ -61,12 +62,12 @@ fn publish_now<W: World>(
     publication: Publication<'_>,
 ) -> Result<PublishReport, ProtocolError> {
     if client.options.pedantic && !is_literal(publish.subject) {
-        // It is published all the same, as in nats-server.
+        // As in nats-server, the message is published all the same.
         let text = ProtocolError::InvalidPublishSubject.text();
         client.answer(world, |out| push_error(out, &text));
     }
     if client.options.verbose {
-        // The answer comes before what the message causes.
+        // +OK must precede the deliveries that the message causes.
         let (exchange, subject) = address(publish.subject);
         let is_reply = subject.starts_with(INBOX_PREFIX);
         if !is_reply && !broker::may_publish(world, &client.actor(), &exchange, &subject) {
@@ -100,8 +101,8 @@ fn send<W: World>(
         .map_err(|error| ProtocolError::of_publish(&error, subject))
 }
 
-/// Answers a request that nobody hears, where its own sender listens for the reply. A message that was lost with
-/// no queue, or to a full one, is told by an error, and the next that are lost there by none.
+/// Sends a 503 to a requester if nothing subscribes to the subject. Reports a message lost to a
+/// missing or full queue by an error, once per series of losses.
 #[cold]
 fn tell_that_nobody_hears<W: World>(
     client: &mut Client,
@@ -113,10 +114,10 @@ fn tell_that_nobody_hears<W: World>(
         Some(reply) if client.options.no_responders => {
             let properties = Properties::new(client.settings.origins.origin(HEADERS));
             let status = Publication::new(&properties, NO_RESPONDERS, b"");
-            // Nobody can hear a reply subject that has no route either.
+            // The reply subject may have no subscriber either; that is not reported.
             let _ = broker::notify(world, &client.actor(), TOPIC_EXCHANGE, reply, &status);
         }
-        // A verbose client has its one answer already.
+        // A verbose client already got its one answer.
         _ if client.options.verbose || !publish.subject.starts_with(QUEUE_PREFIX) => {}
         _ if client.lost_to.as_deref() == Some(publish.subject) => {}
         _ => {

@@ -1,4 +1,5 @@
-//! PUBs that repeat each other: which control lines may be published again without being read.
+//! Recognizes PUBs that repeat a known control line, so that they are published without parsing it
+//! again.
 
 use imori_core::broker::Repetition;
 use imori_core::inbound::{Repeat, RepeatedHead};
@@ -10,11 +11,11 @@ use crate::client::Client;
 use crate::codec::operation::Publish;
 use crate::header_block::PLAIN;
 
-/// Bytes of a line that is remembered. A longer one is read each time.
+/// Longest control line that is remembered, in bytes. Longer ones are parsed each time.
 const LINE_BYTES_MAX: usize = 512;
 
-/// Notes a message that was read and published; `bytes` are the whole operation. A message with more than a body is
-/// read each time: with a reply, headers, or an answer.
+/// Notes the control line of a published message; `bytes` is the whole operation. Messages with a
+/// reply, headers or an answer are parsed each time.
 #[inline]
 pub(crate) fn note(repeat: &mut Repeat, client: &Client, publish: &Publish<'_>, bytes: &[u8]) {
     let is_plain = publish.headers.is_none() && publish.reply.is_none() && !client.options.verbose;
@@ -31,13 +32,13 @@ pub(crate) fn note(repeat: &mut Repeat, client: &Client, publish: &Publish<'_>, 
 #[cold]
 fn read(client: &Client, publish: &Publish<'_>, line: &[u8]) -> Option<RepeatedHead> {
     let (exchange, subject) = address(publish.subject);
-    // A pedantic client is told of each wrong subject, nobody hears one with an empty token, and an
-    // inbox has no route to remember.
+    // A pedantic client is told of each wrong subject, a subject with an empty token reaches no
+    // subscription, and an inbox has no route to remember.
     let is_told = client.options.pedantic && !is_literal(publish.subject);
     if is_told || has_empty_token(publish.subject) || subject.starts_with(INBOX_PREFIX) {
         return None;
     }
-    // A client is told that a queue is not there.
+    // A missing queue has to be reported to the client.
     let declares = publish.subject.starts_with(QUEUE_PREFIX);
     Some(RepeatedHead {
         head: line.to_vec(),

@@ -1,8 +1,8 @@
 //! SUB and UNSUB.
 //!
-//! SUBs that follow each other are made together, and UNSUBs obeyed together, because most of what one
-//! costs is the new routing table. That is done before anything else the client asks for, and before
-//! the turn ends, so that nobody can tell.
+//! Consecutive SUBs are made together, and so are consecutive UNSUBs, because the new routing table
+//! is most of their cost. They take effect before the client's next other operation and before the
+//! turn ends, so the delay cannot be observed.
 
 use std::mem;
 use std::num::NonZeroU32;
@@ -18,10 +18,10 @@ use crate::client::{Client, SESSION};
 use crate::codec::operation::{ClientOp, Subscribe, Unsubscribe};
 use crate::protocol_error::ProtocolError;
 
-/// The placeholder for the reader of a subscription that is still to be made.
+/// Placeholder for the reader of a subscription not made yet.
 const NOT_YET: ReaderId = ReaderId { slot: u32::MAX, generation: u32::MAX };
 
-/// Subscriptions that are still to be made, or to be ended; never both.
+/// Subscriptions to make or to end; never both at once.
 #[derive(Debug, Default)]
 pub(crate) struct PendingSubscriptions {
     list: Vec<PendingSubscription>,
@@ -41,7 +41,7 @@ impl PendingSubscriptions {
         self.list.is_empty() && self.ends.is_empty()
     }
 
-    /// Tells whether an operation has to wait until the pending changes are made.
+    /// Whether the pending changes must be made before `op` is performed.
     #[inline]
     pub(crate) fn come_before(&self, op: &ClientOp<'_>) -> bool {
         match op {
@@ -51,14 +51,14 @@ impl PendingSubscriptions {
         }
     }
 
-    /// Tells whether what a sid stands for is still to be made.
+    /// Whether the subscription with this sid is still pending.
     #[inline]
     pub(crate) fn has(&self, client: &Client, sid: &[u8]) -> bool {
         !self.is_empty() && client.sids.get(sid) == Some(NOT_YET)
     }
 
-    /// Notes a subscription to be made. A SUB for a sid that is in use counts for nothing, as in nats-server. Queues are
-    /// not read by NATS, and a subject that stands for one is heard by nobody else.
+    /// Queues a subscription to be made. As in nats-server, a SUB for a sid in use is ignored. NATS
+    /// does not read queues, so the subject of a queue is refused.
     pub(crate) fn add<W: World>(
         &mut self,
         client: &mut Client,
@@ -89,8 +89,8 @@ impl PendingSubscriptions {
         Ok(())
     }
 
-    /// Notes that a subscription ends, unless it goes on up to so many messages. One that is not there counts
-    /// for nothing.
+    /// Queues the end of a subscription, unless it goes on until `max` messages. An unknown sid is
+    /// ignored.
     pub(crate) fn end<W: World>(&mut self, client: &mut Client, world: &W, unsubscribe: &Unsubscribe<'_>) {
         if self.ends.is_empty() {
             forget_exhausted(client, world);
@@ -104,7 +104,7 @@ impl PendingSubscriptions {
         self.ends.push(reader);
     }
 
-    /// Makes or ends the subscriptions, and gives what each that was to be made came to, in their order.
+    /// Makes or ends the pending subscriptions; returns a result for each one made, in order.
     pub(crate) fn apply<W: World>(
         &mut self,
         client: &mut Client,
@@ -141,7 +141,7 @@ impl PendingSubscriptions {
     }
 }
 
-/// Forgets the subscriptions that have had all that they may have.
+/// Removes the sids of subscriptions that reached their maximum of messages.
 fn forget_exhausted<W: World>(client: &mut Client, world: &W) {
     let exhausted = world.with_outbound(client.connection, |outbound| outbound.take_exhausted());
     for sid in exhausted.unwrap_or_default() {

@@ -1,6 +1,6 @@
 use super::*;
 
-/// SECURITY LIM-11: the whole table, so that no change of it goes unseen.
+/// SECURITY LIM-11: compares the whole state machine with `table.txt`.
 #[test]
 fn every_state_knows_every_operation() {
     use Kind::{Connect, Nothing, Ping, Pong, Publish, Subscribe, Unsubscribe};

@@ -18,7 +18,7 @@ const FOREIGN: OriginId = OriginId(200);
 const PLAIN_BLOCK: OriginId = SOLE_ORIGINS.origin(PLAIN);
 const HEADER_BLOCK: OriginId = SOLE_ORIGINS.origin(HEADERS);
 
-/// A protocol whose header text is its reply subject.
+/// A protocol with a fixed set of headers and a `reply-to` of the form `exchange/key`.
 struct Foreign;
 
 impl HeaderReader for Foreign {
@@ -122,7 +122,7 @@ fn a_client_gets_what_another_sent() {
     }
 }
 
-/// SECURITY XPI-01: no byte of another protocol's header changes the framing.
+/// SECURITY XPI-01: headers of another protocol cannot change the framing.
 #[test]
 fn headers_of_another_protocol_become_a_block() {
     for (has_headers, reply, expected) in [
@@ -169,7 +169,7 @@ fn what_has_no_form_is_known() {
         (FOREIGN, "ü".as_bytes(), true),
         (FOREIGN, b"\xff", false),
         (PLAIN_BLOCK, b"\xff", true),
-        // Its sender could not have sent another.
+        // Not checked: a NATS client cannot send a subject that another could not receive.
         (PLAIN_BLOCK, b"a\0", true),
     ] {
         let (properties, address) = (Properties::new(origin), Arc::new(Address::new(b"amq.topic", subject)));
@@ -203,7 +203,7 @@ fn only_a_slow_consumer_is_told_why_it_is_cut() {
     }
 }
 
-/// A delivery of another protocol with a body of so many bytes, to a client that may be given 1,000.
+/// Whether a delivery with `body_len` bytes of body fits, if `max_payload` is 1,000.
 fn fits(has_headers: bool, origin: OriginId, body_len: usize, deaths: Option<Deaths>) -> bool {
     let limits = Limits { payload_bytes_max: 1000, ..Limits::default() };
     let settings = Settings { header_readers: readers, limits, ..Settings::default() };
@@ -223,7 +223,7 @@ fn fits(has_headers: bool, origin: OriginId, body_len: usize, deaths: Option<Dea
 
 #[test]
 fn delivery_over_max_payload_has_no_form() {
-    // The first line, three headers with their line ends, and the empty one.
+    // The version line, three headers and the empty line.
     let block = b"NATS/1.0\r\nplain: value\r\nnumber: -1\r\nlist: []\r\n\r\n".len();
     for (has_headers, body_len, expected) in [
         (false, 1000, true),
@@ -234,6 +234,6 @@ fn delivery_over_max_payload_has_no_form() {
     ] {
         assert_eq!(fits(has_headers, FOREIGN, body_len, None), expected, "{has_headers} {body_len}");
     }
-    // Its own sender was held to the limit.
+    // The sender of a NATS message was already held to the limit.
     assert!(fits(true, PLAIN_BLOCK, 1000, None));
 }
