@@ -1,9 +1,8 @@
-//! Nanoseconds from the bytes of a PUB to the bytes of its MSG, and of decoding alone. The core is the real
-//! one, in a world without locks; each measurement is a plain loop.
+//! Measures nanoseconds from the bytes of a PUB to the bytes of its MSG, and of decoding alone,
+//! through the real core in a world without locks.
 //!
-//! `cargo bench -p imori-nats --bench connection`; with an argument only the rows that
-//! contain it. With `--rounds=N`, so many rounds of 64 are run and nothing is timed: for counting
-//! instructions.
+//! `cargo bench -p imori-nats --bench connection`; an argument selects the rows that contain it.
+//! `--rounds=N` runs N rounds of 64 operations without timing, for counting instructions.
 
 #![allow(clippy::print_stdout, reason = "it is a program that prints its result")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
@@ -38,7 +37,7 @@ fn main() {
         report("decode PUB, 16 B", || decode(input.as_bytes()));
     }
     if is_wanted("reply to an inbox used once") {
-        // Beside it a service, as there always is one.
+        // A second subscription, for the service that an inbox client usually calls.
         let mut bench = Bench::new("SUB a.b.c q 1\r\nSUB _INBOX.0123456789abcdefghijkl.* 2\r\n");
         let text = operations(|number, out| {
             push(out, &format!("_INBOX.0123456789abcdefghijkl.{ROUND}{number:02}"), "", 16);
@@ -78,7 +77,7 @@ fn main() {
     }
 }
 
-/// Stands in an operation for the number of the round.
+/// Placeholder in an operation for the number of the round.
 const ROUND: &str = "RRRRRR";
 
 type Operation = fn(usize, &mut String);
@@ -95,7 +94,7 @@ fn push(out: &mut String, subject: &str, reply: &str, len: usize) {
     write!(out, "PUB {subject} {reply}{space}{len}\r\n{body}\r\n").expect("a string takes it");
 }
 
-/// Runs a few rounds again and again and prints the best time, which is one without interruption.
+/// Prints the best of many repetitions, which is one that nothing interrupted.
 fn report(name: &str, mut round: impl FnMut() -> usize) {
     let asked = std::env::args().find_map(|argument| argument.strip_prefix("--rounds=")?.parse::<u64>().ok());
     let rounds = asked.unwrap_or(20);
@@ -145,7 +144,7 @@ impl Bench {
         self.drain()
     }
 
-    /// Takes what is unsent, as a writer does.
+    /// Drains the unsent bytes, as a writer does.
     fn drain(&mut self) -> usize {
         let (world, id) = (&self.world, self.subscriber);
         let mut bytes = 0;

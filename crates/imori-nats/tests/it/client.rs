@@ -1,4 +1,4 @@
-//! NATS in the world of the test kit.
+//! NATS clients in the test kit's world.
 
 use imori_nats::connection::Connection;
 use imori_nats::header_reader;
@@ -6,7 +6,7 @@ use imori_testkit::TestWorld;
 
 pub(crate) type Client = imori_testkit::Client<Connection>;
 
-/// A world in which the clients can talk.
+/// Creates a world that reads NATS headers.
 pub(crate) fn world() -> TestWorld {
     TestWorld::reading(header_reader)
 }

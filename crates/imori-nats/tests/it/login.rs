@@ -1,4 +1,4 @@
-//! Logins whose check takes longer than a turn.
+//! Logins that take longer to check than a turn.
 
 use std::sync::Arc;
 

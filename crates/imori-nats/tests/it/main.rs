@@ -1,4 +1,4 @@
-//! Whole conversations with the real core, in a world of one cell.
+//! Conversations with the real core, in a world of one cell.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets the unexpected has failed")]
 

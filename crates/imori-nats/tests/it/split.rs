@@ -1,4 +1,4 @@
-//! However the bytes of a conversation are cut, the answers are the same.
+//! The answers do not depend on how the input is split.
 
 use imori_nats::connection::Connection;
 use imori_testkit::answers;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::client::world;
 
-/// An operation of a conversation that makes no mistake; of some, which one it is depends on a number.
+/// Returns a valid operation of the given kind; `number` varies its contents.
 fn operation(kind: u8, number: u8) -> String {
     let place = number % 3;
     match kind % 9 {
@@ -36,7 +36,8 @@ proptest! {
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..60),
     ) {
         let text = conversation(&operations);
-        // Which member of a group is served depends on the turn, which pieces do not change.
+        // The member of a group that is served depends on the turns, which splitting does not
+        // change.
         let whole = answers::<Connection>(&world(), [&text[..]].into_iter());
         prop_assert!(whole.windows(6).any(|line| line == b"PONG\r\n"), "{}", whole.escape_ascii());
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len())).chain([0, text.len()]).collect();

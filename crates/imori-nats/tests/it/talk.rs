@@ -1,7 +1,7 @@
-//! Conversations written down; each line ends with CR LF, which `^M^J` stands for within a line and `^-` at
-//! its end leaves out.
+//! Runs the conversations in `tests/talk`. Each line ends with CR LF, unless it ends with `^-`;
+//! within a line, `^M^J` stands for CR LF.
 //!
-//! `TALK=write cargo test -p imori-nats talk` writes what clients get anew.
+//! `TALK=write cargo test -p imori-nats talk` rewrites the expected output.
 
 use std::path::Path;
 
@@ -44,7 +44,7 @@ impl Dialogue for Nats {
         text.split_terminator("\r\n").map(|line| line.replace('\r', "^M").replace('\n', "^J")).collect()
     }
 
-    /// The first INFO of a client is shown only where a line asks for it.
+    /// Drops the first INFO, which a conversation shows only if it asks for it.
     fn greeted(client: &mut Client, world: &TestWorld) {
         assert!(client.output(world).starts_with(b"INFO {"));
     }
@@ -87,7 +87,7 @@ fn declare(talk: &Talk<Nats>, name: &str, settings: &QueueSettings) {
     world.as_operator(|actor| broker::declare_queue(world, actor, name, settings, true)).unwrap();
 }
 
-/// Publishes as another protocol would.
+/// Publishes as a client of another protocol would.
 fn publish(talk: &Talk<Nats>, subject: &str, body: &str) {
     let properties = Properties::new(OriginId::BROKER);
     let publication = Publication::new(&properties, b"", body.as_bytes());

@@ -1,4 +1,4 @@
-//! A queue that grows faster than the disk takes its pages: who publishes to it waits.
+//! Publishers wait while a queue grows faster than the disk takes its pages.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use imori_testkit::TestWorld;
 
 use crate::client::{Client, world};
 
-/// As many as make the queue throttle, and more.
+/// More messages than the queue takes before it throttles.
 const ENOUGH: usize = 60;
 
 fn connected(world: &TestWorld, connect: &str) -> Client {
@@ -24,7 +24,7 @@ fn connected(world: &TestWorld, connect: &str) -> Client {
     client
 }
 
-/// A world with a queue that hears `long.*`, has little memory and is far too long.
+/// Creates a world with little memory and a throttled queue bound to `long.*`.
 fn throttled() -> (TestWorld, Client) {
     let world = world();
     let mut filler = connected(&world, "CONNECT {\"verbose\":false}\r\n");
@@ -34,7 +34,7 @@ fn throttled() -> (TestWorld, Client) {
     let key = BindingKey::new(Syntax::Amqp, b"long.*");
     broker::bind_queue(&world, &actor, b"amq.topic", &key, &Arguments::NONE, queue.id).unwrap();
     world.share.set(2_000);
-    // One by one: a run of them is published as a whole.
+    // One at a time, since a run would be published as a whole.
     (0..ENOUGH).for_each(|_| filler.send(&world, b"PUB long.a 1\r\nx\r\n"));
     assert_eq!(filler.next, Next::Parked, "it has filled the queue");
     assert!(filler.connection.waits_for_queue());
@@ -75,7 +75,7 @@ fn who_reads_too_is_heard_and_others_hear_at_once_what_no_queue_gets() {
     assert_eq!(world.ready_len("long"), before + 1);
 }
 
-/// The turn that tells of the end is the one that would have read what came meanwhile.
+/// The turn that reports the end of the alarm also has to read input that arrived meanwhile.
 #[test]
 fn what_comes_while_an_alarm_ends_is_read_though_a_queue_is_waited_for() {
     let (world, _) = throttled();

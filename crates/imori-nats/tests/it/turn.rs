@@ -1,4 +1,4 @@
-//! How much one turn does, and when a connection has to wait.
+//! Limits of a turn, and when a connection has to wait.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ fn a_turn_ends_after_its_budget() {
     }
 }
 
-/// Nobody waits for a whole turn of table changes, and nobody pays for short turns that no one waits for.
+/// A turn makes fewer table changes if other connections wait, and more if none does.
 #[test]
 fn a_turn_changes_the_table_less_beside_others() {
     for operation in ["SUB a 1\r\n", "UNSUB 1\r\n"] {
@@ -118,7 +118,7 @@ fn the_bytes_of_a_long_message_are_known_early() {
     assert_eq!((received.consumed, received.next), (0, Next::More { frame_bytes: Some(whole) }));
 }
 
-/// ARCHITECTURE 8.6: the next publish sees what was subscribed before, whoever publishes.
+/// The next publish, by any client, sees the subscriptions made before it.
 #[test]
 fn subscriptions_of_a_turn_are_made_before_it_ends() {
     let world = world();
@@ -140,12 +140,12 @@ fn subscriptions_have_ended_when_the_turn_ends() {
     assert_eq!(reader.output(&world), b"MSG b 2 1\r\ny\r\nMSG c 3 1\r\nz\r\n");
 }
 
-/// Decision 0011: what is published without being read arrives as what was read.
+/// Decision 0011: messages published without parsing arrive like parsed ones.
 #[test]
 fn messages_that_repeat_themselves_arrive_like_others() {
     for options in ["", ",\"echo\":false", ",\"headers\":true"] {
         let mut heard = Vec::new();
-        // Together, and each by itself with something between.
+        // All together, and each with a PING before it.
         for between in ["", "PING\r\n"] {
             let world = world();
             let (mut reader, mut client) = (connected(&world), connected(&world));
@@ -171,7 +171,7 @@ fn messages_that_repeat_themselves_arrive_like_others() {
     }
 }
 
-/// The messages of each subscription, in their order.
+/// Returns the messages of each subscription, in order.
 fn bodies(output: &[u8]) -> BTreeMap<String, Vec<String>> {
     let text = |bytes: &[u8]| bytes.escape_ascii().to_string();
     let (mut decoder, mut rest) = (Decoder::new(Limits::of_client()), output);
