@@ -1,30 +1,30 @@
-//! The check that a value and everything in it can be read. The depth is counted and the stack stays flat.
+//! Validates a value and everything nested in it. Keeps its own stack, so nesting does not recurse.
 
 use crate::codec::constructor::*;
 use crate::codec::error::ValueError;
 use crate::codec::input::{Input, is_small};
 use crate::limits::{EMPTY_ELEMENTS_MAX, NESTING_MAX};
 
-/// A list, map or array of which values are still to be checked.
+/// A list, map or array with values still to check.
 #[derive(Default, Clone, Copy)]
 struct Begun {
-    /// Values that are left.
+    /// Number of values left.
     left: usize,
-    /// Bytes of the input behind its end.
+    /// Bytes of the input after the end of this compound.
     behind: usize,
-    /// The constructor of all elements of an array.
+    /// The constructor shared by the elements of an array.
     octet: Option<u8>,
-    /// Lists, maps, arrays and descriptors around its values.
+    /// Nesting depth of its values: lists, maps, arrays and descriptors around them.
     level: usize,
 }
 
-/// Reads over a value, behind its constructor, and checks everything in it (SECURITY LIM-09).
+/// Consumes the value after a constructor and checks everything in it (SECURITY LIM-09).
 #[inline]
 pub(crate) fn check(octet: u8, input: &mut Input<'_>) -> Result<(), ValueError> {
     if is_nested(octet) { check_nested(octet, input) } else { check_flat(octet, input) }
 }
 
-/// The length of a value that was checked, behind its constructor.
+/// Returns the length of a checked value after its constructor.
 pub(crate) fn extent(octet: u8, bytes: &[u8]) -> Result<usize, ValueError> {
     let mut input = Input::new(bytes);
     let octet = behind_descriptors(octet, &mut input)?.0;
@@ -39,7 +39,7 @@ fn is_nested(octet: u8) -> bool {
     matches!(octet, DESCRIBED | LIST_8 | LIST_32 | MAP_8 | MAP_32 | ARRAY_8 | ARRAY_32)
 }
 
-/// Bytes behind a constructor; `None` where they say themselves how many they are.
+/// Returns the number of bytes after a constructor; `None` if the value has a length field.
 fn width(octet: u8) -> Option<usize> {
     // AMQP 1.0, 1.2: categories of constructors.
     match octet >> 4 {
@@ -53,7 +53,7 @@ fn width(octet: u8) -> Option<usize> {
     }
 }
 
-/// Checks a value that has no other values in it.
+/// Checks a value that contains no other values.
 fn check_flat(octet: u8, input: &mut Input<'_>) -> Result<(), ValueError> {
     match (octet, width(octet)) {
         (BOOLEAN, _) => {
@@ -79,7 +79,7 @@ fn check_flat(octet: u8, input: &mut Input<'_>) -> Result<(), ValueError> {
     Ok(())
 }
 
-/// Checks a value that has others in it, whose constructor is read.
+/// Checks a value that contains other values; its constructor was already read.
 fn check_nested(octet: u8, input: &mut Input<'_>) -> Result<(), ValueError> {
     let mut begun = [Begun::default(); NESTING_MAX];
     let mut depth = 0;
@@ -102,7 +102,7 @@ fn check_nested(octet: u8, input: &mut Input<'_>) -> Result<(), ValueError> {
         let Some(top) = depth.checked_sub(1).and_then(|top| begun.get_mut(top)) else {
             return Ok(());
         };
-        // A value that reaches behind the end of its list is as wrong as one that stays in front of it.
+        // A value must end neither after nor before the end of its list.
         let room = input.rest().len().checked_sub(top.behind).ok_or(ValueError::TooShort)?;
         next = match (top.left.checked_sub(1), top.octet) {
             (None, _) if room > 0 => return Err(ValueError::TooLong),
@@ -123,7 +123,7 @@ fn check_nested(octet: u8, input: &mut Input<'_>) -> Result<(), ValueError> {
     }
 }
 
-/// Reads over descriptors; gives the constructor behind them, and how many they are.
+/// Skips descriptors; returns the constructor after them and the number of descriptors.
 fn behind_descriptors(octet: u8, input: &mut Input<'_>) -> Result<(u8, usize), ValueError> {
     let (mut octet, mut descriptors) = (octet, 0);
     while octet == DESCRIBED {
@@ -136,7 +136,7 @@ fn behind_descriptors(octet: u8, input: &mut Input<'_>) -> Result<(u8, usize), V
     Ok((octet, descriptors))
 }
 
-/// Reads over a descriptor and gives the constructor behind it.
+/// Skips a descriptor and returns the constructor after it.
 fn behind_descriptor(input: &mut Input<'_>) -> Result<u8, ValueError> {
     match input.octet()? {
         ULONG_0 => {}
@@ -154,8 +154,8 @@ fn behind_descriptor(input: &mut Input<'_>) -> Result<u8, ValueError> {
     input.octet()
 }
 
-/// Reads length and count of a list, map or array. Elements that cannot be wrong are read over; of those without bytes
-/// `empties` are left.
+/// Reads length and count of a list, map or array. Skips array elements that are always valid;
+/// `empties` is the remaining allowance of elements without bytes.
 fn begin(octet: u8, input: &mut Input<'_>, empties: &mut usize) -> Result<Begun, ValueError> {
     let len = if is_small(octet) { input.small()? } else { input.long()? };
     let behind = input.rest().len().checked_sub(len).ok_or(ValueError::TooShort)?;
@@ -168,7 +168,7 @@ fn begin(octet: u8, input: &mut Input<'_>, empties: &mut usize) -> Result<Begun,
     }
 }
 
-/// Reads the constructor that the elements of an array share.
+/// Reads the constructor shared by the elements of an array.
 fn elements(array: Begun, input: &mut Input<'_>, empties: &mut usize) -> Result<Begun, ValueError> {
     let octet = match input.octet()? {
         DESCRIBED => behind_descriptor(input)?,
@@ -178,7 +178,7 @@ fn elements(array: Begun, input: &mut Input<'_>, empties: &mut usize) -> Result<
         return Err(ValueError::UnknownConstructor { octet });
     }
     match (octet, width(octet)) {
-        // Nobody has use for elements that share several descriptors.
+        // Elements with several shared descriptors have no practical use.
         (DESCRIBED, _) => Err(ValueError::TooDeep),
         (_, Some(0)) => {
             *empties = empties.checked_sub(array.left).ok_or(ValueError::TooManyEmpty)?;

@@ -1,4 +1,4 @@
-//! Described lists, and the two macros by which the table of them becomes types.
+//! Described lists, and the macros that generate their types from a table.
 
 use crate::codec::constructor::{DESCRIBED, LIST_0, LIST_8, NULL, SMALL_ULONG};
 use crate::codec::error::{DecodeError, ValueError};
@@ -7,24 +7,24 @@ use crate::codec::input::Input;
 use crate::codec::push::{Compound, push_ulong};
 use crate::codec::value::Descriptor;
 
-/// A described list of fields.
+/// A described list with fields.
 pub trait Composite<'a>: Sized {
     /// Its descriptor as a number.
     const CODE: u64;
     /// Its descriptor as a symbol.
     const SYMBOL: &'static str;
 
-    /// Reads the list behind its descriptor.
+    /// Reads the list after its descriptor.
     ///
     /// # Errors
-    /// [`DecodeError::Composite`], or [`DecodeError::Field`] with the field that is wrong.
+    /// [`DecodeError::Composite`], or [`DecodeError::Field`] if one field is invalid.
     fn read_list(input: &mut Input<'a>) -> Result<Self, DecodeError>;
 
-    /// Appends descriptor and list.
+    /// Appends the descriptor and the list.
     fn encode(&self, out: &mut Vec<u8>);
 }
 
-/// Reads a descriptor, and the octet in front of it.
+/// Reads a descriptor; `octet` is the constructor before it.
 #[inline]
 pub(crate) fn descriptor<'a>(octet: u8, input: &mut Input<'a>) -> Result<Descriptor<'a>, DecodeError> {
     if octet != DESCRIBED {
@@ -37,7 +37,7 @@ pub(crate) fn descriptor<'a>(octet: u8, input: &mut Input<'a>) -> Result<Descrip
     Ok(Descriptor::read(input)?)
 }
 
-/// Tells whether a descriptor is the one of a composite.
+/// Whether the descriptor belongs to `C`.
 #[inline]
 pub(crate) fn is_of<'a, C: Composite<'a>>(descriptor: &Descriptor<'_>) -> bool {
     match descriptor {
@@ -46,13 +46,13 @@ pub(crate) fn is_of<'a, C: Composite<'a>>(descriptor: &Descriptor<'_>) -> bool {
     }
 }
 
-/// A list of fields that is being written: nulls at its end are left out.
+/// A writer for a list of fields that omits trailing nulls.
 #[derive(Debug)]
 pub(crate) struct FieldsWriter {
     list: Compound,
-    /// Fields that were written, nulls at the end included.
+    /// Number of fields written, including trailing nulls.
     written: u32,
-    /// Fields up to the last that is not null, and the length of the output behind it.
+    /// Number of fields up to the last that is not null, and the length of the output after it.
     kept: (u32, usize),
 }
 
@@ -82,7 +82,7 @@ impl FieldsWriter {
         let (count, len) = self.kept;
         out.truncate(len);
         if count == 0 {
-            // Room for the constructor, length and count is there.
+            // The constructor, length and count are already there; keep only the constructor.
             out.truncate(len - 2);
             if let Some(constructor) = out.last_mut() {
                 *constructor = LIST_0;
@@ -93,7 +93,7 @@ impl FieldsWriter {
     }
 }
 
-/// Reads the fields of a composite. Faults name the list, and those of a field the field too.
+/// Reads the fields of a composite. Errors name the composite, or the field if one is invalid.
 #[inline]
 pub(crate) fn read_fields<'a, T>(
     name: &'static str,
@@ -107,8 +107,8 @@ pub(crate) fn read_fields<'a, T>(
     Ok(composite)
 }
 
-/// Writes described lists as structs: `mandatory` fields, `optional` ones, and those with a `default`, whose order is
-/// the list's.
+/// Generates structs for described lists. Fields are `mandatory`, `optional` or have a `default`,
+/// in the order of the list.
 macro_rules! composites {
     ($(
         $(#[$doc:meta])*
@@ -182,7 +182,7 @@ macro_rules! composites {
     };
 }
 
-/// Writes an enum of composites that may stand in one place.
+/// Generates an enum of the composites that are valid in one place.
 macro_rules! choices {
     ($(
         $(#[$doc:meta])*

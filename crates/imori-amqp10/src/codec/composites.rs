@@ -1,7 +1,7 @@
-//! The table of all described lists: performatives, termini, delivery states, transactions, SASL, and the sections of
-//! messages that are lists.
+//! The table of all described lists: performatives, termini, delivery states, transactions, SASL,
+//! and the sections of messages that are lists.
 //!
-//! A line is a field, in the order of the list: whether it is mandatory, its name, its type and its default.
+//! Each line is a field, in the order of the list: its kind, name, type and default.
 
 use crate::codec::composite::{Composite, FieldsWriter, choices, composites, descriptor, is_of, read_fields};
 use crate::codec::error::{DecodeError, ValueError};
@@ -19,43 +19,43 @@ composites! {
     Open<'a> = 0x10 "amqp:open:list" {
         /// Name of the sender's container.
         mandatory container_id: &'a str,
-        /// Name of the host, or of a part of it, to which the connection is.
+        /// Host name that the client connects to; it may select a vhost.
         optional hostname: &'a str,
-        /// Bytes of a frame that the sender takes.
+        /// Largest frame that the sender accepts, in bytes.
         default max_frame_size: u32 = u32::MAX,
-        /// Highest channel that the sender takes.
+        /// Highest channel number that the sender accepts.
         default channel_max: u16 = u16::MAX,
         /// Milliseconds of silence after which the sender closes.
         optional idle_time_out: u32,
-        /// Languages of texts from the sender.
+        /// Languages of texts that the sender writes.
         optional outgoing_locales: Symbols<'a>,
-        /// Languages of texts that the sender asks for.
+        /// Languages of texts that the sender wants.
         optional incoming_locales: Symbols<'a>,
-        /// Extensions that the sender has.
+        /// Extensions that the sender supports.
         optional offered_capabilities: Symbols<'a>,
         /// Extensions that the sender would use.
         optional desired_capabilities: Symbols<'a>,
-        /// Further facts of the sender.
+        /// Further properties of the sender.
         optional properties: Map<'a>,
     }
 
     /// Begins a session (AMQP 1.0, 2.7.2).
     Begin<'a> = 0x11 "amqp:begin:list" {
-        /// Channel of the other end whose session this answers.
+        /// Channel of the peer whose `begin` this answers.
         optional remote_channel: u16,
         /// Number of the sender's next transfer.
         mandatory next_outgoing_id: u32,
-        /// Transfers that the sender takes.
+        /// Transfers that the sender accepts.
         mandatory incoming_window: u32,
         /// Transfers that the sender may send.
         mandatory outgoing_window: u32,
-        /// Highest handle that the sender takes.
+        /// Highest handle that the sender accepts.
         default handle_max: u32 = u32::MAX,
-        /// Extensions that the sender has.
+        /// Extensions that the sender supports.
         optional offered_capabilities: Symbols<'a>,
         /// Extensions that the sender would use.
         optional desired_capabilities: Symbols<'a>,
-        /// Further facts of the session.
+        /// Further properties of the session.
         optional properties: Map<'a>,
     }
 
@@ -65,144 +65,144 @@ composites! {
         mandatory name: &'a str,
         /// Number of the link in the sender's frames.
         mandatory handle: u32,
-        /// End of the link that the frame's sender is.
+        /// Role of the frame's sender on the link.
         mandatory role: Role,
-        /// Settlement by the end that sends transfers.
+        /// When the sending end settles.
         default snd_settle_mode: SenderSettleMode = SenderSettleMode::Mixed,
-        /// Settlement by the end that receives them.
+        /// When the receiving end settles.
         default rcv_settle_mode: ReceiverSettleMode = ReceiverSettleMode::First,
-        /// Node from which messages come.
+        /// Node that messages come from.
         optional source: Source<'a>,
-        /// Node to which they go.
+        /// Node that messages go to.
         optional target: AnyTarget<'a>,
-        /// States of unsettled deliveries by tag.
+        /// States of unsettled deliveries by delivery tag.
         optional unsettled: Map<'a>,
-        /// Tells that `unsettled` lacks some.
+        /// Whether `unsettled` is incomplete.
         default incomplete_unsettled: bool = false,
-        /// Number of deliveries so far, from the end that sends.
+        /// Initial delivery count, set by the sending end.
         optional initial_delivery_count: u32,
-        /// Bytes of a message that the frame's sender takes; 0 is any number.
+        /// Largest message that the frame's sender accepts, in bytes; 0 means no limit.
         optional max_message_size: u64,
-        /// Extensions that the sender has.
+        /// Extensions that the sender supports.
         optional offered_capabilities: Symbols<'a>,
         /// Extensions that the sender would use.
         optional desired_capabilities: Symbols<'a>,
-        /// Further facts of the link.
+        /// Further properties of the link.
         optional properties: Map<'a>,
     }
 
-    /// Tells windows of a session, and credit of a link (AMQP 1.0, 2.7.4).
+    /// Updates the windows of a session and the credit of a link (AMQP 1.0, 2.7.4).
     Flow<'a> = 0x13 "amqp:flow:list" {
         /// Number of the next transfer that the sender expects.
         optional next_incoming_id: u32,
-        /// Transfers that the sender takes.
+        /// Transfers that the sender accepts.
         mandatory incoming_window: u32,
         /// Number of the sender's next transfer.
         mandatory next_outgoing_id: u32,
         /// Transfers that the sender may send.
         mandatory outgoing_window: u32,
-        /// The link, where the frame is about one.
+        /// Handle of the link, if the frame is about one.
         optional handle: u32,
         /// Deliveries on the link so far.
         optional delivery_count: u32,
-        /// Deliveries that are allowed from that count on.
+        /// Deliveries allowed after `delivery_count`.
         optional link_credit: u32,
         /// Messages that could be delivered at once.
         optional available: u32,
-        /// Tells that credit which cannot be used at once is to be given up.
+        /// Whether unused credit is to be given up.
         default drain: bool = false,
-        /// Asks for a flow in return.
+        /// Whether a flow is wanted in return.
         default echo: bool = false,
-        /// Further facts of the link.
+        /// Further properties of the link.
         optional properties: Map<'a>,
     }
 
-    /// Carries a message or a part of it, which is the payload behind it (AMQP 1.0, 2.7.5).
+    /// Carries a message, or a part of one, as the payload after it (AMQP 1.0, 2.7.5).
     Transfer<'a> = 0x14 "amqp:transfer:list" {
-        /// The link.
+        /// Handle of the link.
         mandatory handle: u32,
-        /// Number of the delivery in the session; the first part of a message has it.
+        /// Number of the delivery in the session; present in the first transfer of a message.
         optional delivery_id: u32,
-        /// Name of the delivery on the link; the first part of a message has it.
+        /// Tag of the delivery on the link; present in the first transfer of a message.
         optional delivery_tag: &'a [u8],
-        /// Format of the message: 0 is that of the specification.
+        /// Format of the message; 0 is the format of the specification.
         optional message_format: u32,
-        /// Tells whether the delivery is settled already.
+        /// Whether the delivery is already settled.
         optional settled: bool,
-        /// Tells that further parts of the message follow.
+        /// Whether more transfers of the message follow.
         default more: bool = false,
-        /// Settlement by the receiver, where it differs from the link's.
+        /// When the receiver settles, if different from the link's mode.
         optional rcv_settle_mode: ReceiverSettleMode,
         /// State of the delivery.
         optional state: DeliveryState<'a>,
-        /// Tells that a delivery of before is taken up again.
+        /// Whether an earlier delivery is resumed.
         default resume: bool = false,
-        /// Tells that the message is given up.
+        /// Whether the message is abandoned.
         default aborted: bool = false,
-        /// Tells that its answer may wait for others.
+        /// Whether the answer may be batched.
         default batchable: bool = false,
     }
 
-    /// Tells the state of deliveries (AMQP 1.0, 2.7.6).
+    /// Reports the state of deliveries (AMQP 1.0, 2.7.6).
     Disposition<'a> = 0x15 "amqp:disposition:list" {
-        /// End of their links that the frame's sender is.
+        /// Role of the frame's sender on the links.
         mandatory role: Role,
         /// Number of the first delivery.
         mandatory first: u32,
-        /// Number of the last; absent, there is one alone.
+        /// Number of the last delivery; absent if there is only one.
         optional last: u32,
-        /// Tells whether they are settled.
+        /// Whether the deliveries are settled.
         default settled: bool = false,
         /// State of all of them.
         optional state: DeliveryState<'a>,
-        /// Tells that the answer may wait for others.
+        /// Whether the answer may be batched.
         default batchable: bool = false,
     }
 
     /// Detaches a link (AMQP 1.0, 2.7.7).
     Detach<'a> = 0x16 "amqp:detach:list" {
-        /// The link.
+        /// Handle of the link.
         mandatory handle: u32,
-        /// Tells that the link ends and will not be attached again.
+        /// Whether the link is closed rather than suspended.
         default closed: bool = false,
-        /// The reason.
+        /// The reason, if it is an error.
         optional error: Error<'a>,
     }
 
     /// Ends a session (AMQP 1.0, 2.7.8).
     End<'a> = 0x17 "amqp:end:list" {
-        /// The reason.
+        /// The reason, if it is an error.
         optional error: Error<'a>,
     }
 
     /// Closes a connection (AMQP 1.0, 2.7.9).
     Close<'a> = 0x18 "amqp:close:list" {
-        /// The reason.
+        /// The reason, if it is an error.
         optional error: Error<'a>,
     }
 
-    /// A reason (AMQP 1.0, 2.8.14).
+    /// An error (AMQP 1.0, 2.8.14).
     Error<'a> = 0x1d "amqp:error:list" {
-        /// Its kind, for programs.
+        /// The condition, for programs.
         mandatory condition: Symbol<'a>,
-        /// Its text, for people.
+        /// A description, for people.
         optional description: &'a str,
-        /// Further facts.
+        /// Further details.
         optional info: Map<'a>,
     }
 
-    /// State of a delivery of which a part was received (AMQP 1.0, 3.4.1).
+    /// State of a partly received delivery (AMQP 1.0, 3.4.1).
     Received = 0x23 "amqp:received:list" {
-        /// Section up to which it was.
+        /// Section up to which the message was received.
         mandatory section_number: u32,
-        /// Bytes of that section.
+        /// Bytes received of that section.
         mandatory section_offset: u64,
     }
 
     /// Outcome of a delivery that was processed (AMQP 1.0, 3.4.2).
     Accepted = 0x24 "amqp:accepted:list" {}
 
-    /// Outcome of a delivery that cannot be processed by anybody (AMQP 1.0, 3.4.3).
+    /// Outcome of a delivery that cannot be processed by any receiver (AMQP 1.0, 3.4.3).
     Rejected<'a> = 0x25 "amqp:rejected:list" {
         /// The reason.
         optional error: Error<'a>,
@@ -211,69 +211,69 @@ composites! {
     /// Outcome of a delivery that was not processed (AMQP 1.0, 3.4.4).
     Released = 0x26 "amqp:released:list" {}
 
-    /// Outcome of a delivery that was not processed, and is changed (AMQP 1.0, 3.4.5).
+    /// Outcome of a delivery that was not processed and gets annotations (AMQP 1.0, 3.4.5).
     Modified<'a> = 0x27 "amqp:modified:list" {
-        /// Tells that the try counts as a failed one.
+        /// Whether the attempt counts as failed.
         optional delivery_failed: bool,
-        /// Tells that this receiver is not to get it again.
+        /// Whether the message must not be delivered to this receiver again.
         optional undeliverable_here: bool,
-        /// Annotations to put into the message.
+        /// Annotations to add to the message.
         optional message_annotations: Map<'a>,
     }
 
-    /// A node from which messages come (AMQP 1.0, 3.5.3).
+    /// A node that messages come from (AMQP 1.0, 3.5.3).
     Source<'a> = 0x28 "amqp:source:list" {
         /// Its address.
         optional address: &'a str,
-        /// State that outlasts the link.
+        /// What survives the link.
         default durable: TerminusDurability = TerminusDurability::None,
         /// Event after which it expires.
         default expiry_policy: TerminusExpiryPolicy = TerminusExpiryPolicy::SessionEnd,
         /// Seconds until it expires after that.
         default timeout: u32 = 0,
-        /// Tells that the node is to be made.
+        /// Whether the node is to be created.
         default dynamic: bool = false,
-        /// Facts of the node that is to be made.
+        /// Properties of the node to create.
         optional dynamic_node_properties: Map<'a>,
-        /// Whether messages are taken away.
+        /// Whether deliveries take messages from the node.
         optional distribution_mode: DistributionMode,
-        /// Filters by name, of which a message has to pass all.
+        /// Filters by name; a message must pass all of them.
         optional filter: Map<'a>,
-        /// Outcome of deliveries that have none.
+        /// Outcome of deliveries settled without one.
         optional default_outcome: Outcome<'a>,
-        /// Descriptors of outcomes that can be used.
+        /// Descriptors of the supported outcomes.
         optional outcomes: Symbols<'a>,
-        /// Extensions of the node.
+        /// Capabilities of the node.
         optional capabilities: Symbols<'a>,
     }
 
-    /// A node to which messages go (AMQP 1.0, 3.5.4).
+    /// A node that messages go to (AMQP 1.0, 3.5.4).
     Target<'a> = 0x29 "amqp:target:list" {
-        /// Its address; absent, each message has its own.
+        /// Its address; absent if each message names its own.
         optional address: &'a str,
-        /// State that outlasts the link.
+        /// What survives the link.
         default durable: TerminusDurability = TerminusDurability::None,
         /// Event after which it expires.
         default expiry_policy: TerminusExpiryPolicy = TerminusExpiryPolicy::SessionEnd,
         /// Seconds until it expires after that.
         default timeout: u32 = 0,
-        /// Tells that the node is to be made.
+        /// Whether the node is to be created.
         default dynamic: bool = false,
-        /// Facts of the node that is to be made.
+        /// Properties of the node to create.
         optional dynamic_node_properties: Map<'a>,
-        /// Extensions of the node.
+        /// Capabilities of the node.
         optional capabilities: Symbols<'a>,
     }
 
-    /// A target to which transactions are declared and discharged (AMQP 1.0, 4.5.1).
+    /// A target for declaring and discharging transactions (AMQP 1.0, 4.5.1).
     Coordinator<'a> = 0x30 "amqp:coordinator:list" {
-        /// Kinds of transactions that it does.
+        /// Kinds of transactions that it supports.
         optional capabilities: Symbols<'a>,
     }
 
-    /// Asks for a transaction (AMQP 1.0, 4.5.2).
+    /// Asks for a new transaction (AMQP 1.0, 4.5.2).
     Declare<'a> = 0x31 "amqp:declare:list" {
-        /// A transaction of several resources, of which this is one.
+        /// Global transaction to join.
         optional global_id: Value<'a>,
     }
 
@@ -281,11 +281,11 @@ composites! {
     Discharge<'a> = 0x32 "amqp:discharge:list" {
         /// The transaction.
         mandatory txn_id: &'a [u8],
-        /// Tells that it is rolled back.
+        /// Whether to roll it back.
         default fail: bool = false,
     }
 
-    /// Outcome of a declaration (AMQP 1.0, 4.5.5).
+    /// Outcome of a `declare` (AMQP 1.0, 4.5.5).
     Declared<'a> = 0x33 "amqp:declared:list" {
         /// The transaction.
         mandatory txn_id: &'a [u8],
@@ -295,11 +295,11 @@ composites! {
     TransactionalState<'a> = 0x34 "amqp:transactional-state:list" {
         /// The transaction.
         mandatory txn_id: &'a [u8],
-        /// Outcome that the commit gives the delivery.
+        /// Outcome of the delivery if the transaction commits.
         optional outcome: Outcome<'a>,
     }
 
-    /// Mechanisms of a login that the broker has (AMQP 1.0, 5.3.3.1).
+    /// Login mechanisms of the broker (AMQP 1.0, 5.3.3.1).
     SaslMechanisms<'a> = 0x40 "amqp:sasl-mechanisms:list" {
         /// Their names.
         mandatory sasl_server_mechanisms: Symbols<'a>,
@@ -309,43 +309,43 @@ composites! {
     SaslInit<'a> = 0x41 "amqp:sasl-init:list" {
         /// Name of the mechanism.
         mandatory mechanism: Symbol<'a>,
-        /// First bytes of the mechanism.
+        /// Initial response of the mechanism.
         optional initial_response: &'a [u8],
-        /// Name of the host to which the connection is.
+        /// Host name that the client connects to.
         optional hostname: &'a str,
     }
 
     /// Asks for more of a login (AMQP 1.0, 5.3.3.3).
     SaslChallenge<'a> = 0x42 "amqp:sasl-challenge:list" {
-        /// Bytes of the mechanism.
+        /// Data of the mechanism.
         mandatory challenge: &'a [u8],
     }
 
     /// Answers a challenge (AMQP 1.0, 5.3.3.4).
     SaslResponse<'a> = 0x43 "amqp:sasl-response:list" {
-        /// Bytes of the mechanism.
+        /// Data of the mechanism.
         mandatory response: &'a [u8],
     }
 
     /// Ends a login (AMQP 1.0, 5.3.3.5).
     SaslOutcome<'a> = 0x44 "amqp:sasl-outcome:list" {
-        /// How it ended.
+        /// The result.
         mandatory code: SaslCode,
-        /// Last bytes of the mechanism.
+        /// Final data of the mechanism.
         optional additional_data: &'a [u8],
     }
 
-    /// The section that is about the transport of a message (AMQP 1.0, 3.2.1).
+    /// The section about the transport of a message (AMQP 1.0, 3.2.1).
     Header = 0x70 "amqp:header:list" {
-        /// Tells that the message is to outlast its node.
+        /// Whether the message must survive a restart of its node.
         default durable: bool = false,
-        /// Rank among others; more is more urgent.
+        /// Priority; higher is more urgent.
         default priority: u8 = 4,
-        /// Milliseconds for which it is of use.
+        /// Time to live in milliseconds.
         optional ttl: u32,
-        /// Tells that no other link had it before; absent means what false does.
+        /// Whether no other link had the message before; absent means false.
         optional first_acquirer: bool,
-        /// Tries that failed.
+        /// Number of failed deliveries.
         default delivery_count: u32 = 0,
     }
 
@@ -355,11 +355,11 @@ composites! {
         optional message_id: MessageId<'a>,
         /// User that sent it.
         optional user_id: &'a [u8],
-        /// Node to which it goes.
+        /// Node that the message goes to.
         optional to: &'a str,
-        /// Summary of its content and purpose.
+        /// Summary of content and purpose.
         optional subject: &'a str,
-        /// Node to which replies go.
+        /// Node that replies go to.
         optional reply_to: &'a str,
         /// Identifier of the message that this one answers.
         optional correlation_id: MessageId<'a>,
@@ -367,27 +367,27 @@ composites! {
         optional content_type: Symbol<'a>,
         /// Encoding of the body, such as `gzip`.
         optional content_encoding: Symbol<'a>,
-        /// Time at which it is of no more use.
+        /// Time at which the message expires.
         optional absolute_expiry_time: Timestamp,
-        /// Time at which it was made.
+        /// Time at which the message was created.
         optional creation_time: Timestamp,
-        /// Group that it belongs to.
+        /// Group of the message.
         optional group_id: &'a str,
-        /// Place in its group.
+        /// Position in the group.
         optional group_sequence: u32,
-        /// Group to which replies belong.
+        /// Group that replies belong to.
         optional reply_to_group_id: &'a str,
     }
 }
 
 choices! {
-    /// A body of a frame (AMQP 1.0, 2.7).
+    /// The body of a frame (AMQP 1.0, 2.7).
     Performative<'a>, "performative" {
         /// Carries a message.
         Transfer(Transfer<'a>),
-        /// Tells the state of deliveries.
+        /// Reports the state of deliveries.
         Disposition(Disposition<'a>),
-        /// Tells windows and credit.
+        /// Updates windows and credit.
         Flow(Flow<'a>),
         /// Attaches a link.
         Attach(Attach<'a>),
@@ -413,7 +413,7 @@ choices! {
         Released(Released),
         /// The message cannot be processed.
         Rejected(Rejected<'a>),
-        /// The message was not processed, and is changed.
+        /// The message was not processed and gets annotations.
         Modified(Modified<'a>),
         /// A part was received.
         Received(Received),
@@ -421,7 +421,7 @@ choices! {
         Declared(Declared<'a>),
     }
 
-    /// Last state of a delivery (AMQP 1.0, 3.4).
+    /// A final state of a delivery (AMQP 1.0, 3.4).
     Outcome<'a>, "outcome" {
         /// The message was processed.
         Accepted(Accepted),
@@ -429,7 +429,7 @@ choices! {
         Released(Released),
         /// The message cannot be processed.
         Rejected(Rejected<'a>),
-        /// The message was not processed, and is changed.
+        /// The message was not processed and gets annotations.
         Modified(Modified<'a>),
     }
 
@@ -441,31 +441,31 @@ choices! {
         Coordinator(Coordinator<'a>),
     }
 
-    /// Message to a coordinator, which is the value of an `amqp-value` (AMQP 1.0, 4.2 and 4.3).
+    /// A message to a coordinator: the value of an `amqp-value` (AMQP 1.0, 4.2 and 4.3).
     Coordination<'a>, "declare or discharge" {
-        /// Asks for a transaction.
+        /// Asks for a new transaction.
         Declare(Declare<'a>),
-        /// Ends one.
+        /// Ends a transaction.
         Discharge(Discharge<'a>),
     }
 
-    /// A body of a frame of SASL (AMQP 1.0, 5.3.3).
+    /// The body of a SASL frame (AMQP 1.0, 5.3.3).
     SaslFrame<'a>, "frame of SASL" {
-        /// Mechanisms that the broker has.
+        /// Mechanisms of the broker.
         Mechanisms(SaslMechanisms<'a>),
-        /// Begins a login.
+        /// Begins the login.
         Init(SaslInit<'a>),
-        /// Asks for more.
+        /// Asks for a response.
         Challenge(SaslChallenge<'a>),
-        /// Answers that.
+        /// Answers a challenge.
         Response(SaslResponse<'a>),
-        /// Ends the login.
+        /// Ends the login with a result.
         Outcome(SaslOutcome<'a>),
     }
 }
 
 impl<'a> Performative<'a> {
-    /// Reads the body of a frame: the performative, and the payload behind it.
+    /// Decodes the body of a frame into the performative and the payload after it.
     ///
     /// # Errors
     /// [`DecodeError`].
@@ -476,7 +476,7 @@ impl<'a> Performative<'a> {
         Ok((performative, input.rest()))
     }
 
-    /// Appends the performative; its payload is to follow.
+    /// Appends the performative; the caller appends the payload.
     #[inline]
     pub fn encode(&self, out: &mut Vec<u8>) {
         self.push(out);
@@ -484,7 +484,7 @@ impl<'a> Performative<'a> {
 }
 
 impl<'a> SaslFrame<'a> {
-    /// Reads the body of a frame of SASL, all of which it has to be.
+    /// Decodes the body of a SASL frame, which has no payload.
     ///
     /// # Errors
     /// [`DecodeError`].
@@ -492,14 +492,14 @@ impl<'a> SaslFrame<'a> {
         whole(body)
     }
 
-    /// Appends it.
+    /// Appends the SASL frame's body.
     pub fn encode(&self, out: &mut Vec<u8>) {
         self.push(out);
     }
 }
 
 impl<'a> Coordination<'a> {
-    /// Reads the value of a message to a coordinator, all of which it has to be.
+    /// Decodes the value of a message to a coordinator; nothing may follow it.
     ///
     /// # Errors
     /// [`DecodeError`].

@@ -1,4 +1,4 @@
-//! Conditions of errors (AMQP 1.0, 2.8.15 to 2.8.18, 3.5.10 and 4.5.8).
+//! Error conditions (AMQP 1.0, 2.8.15 to 2.8.18, 3.5.10 and 4.5.8).
 
 use crate::codec::value::Symbol;
 

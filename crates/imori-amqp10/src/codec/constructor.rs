@@ -1,4 +1,4 @@
-//! The octets that stand in front of values and say of which type and width they are (AMQP 1.0, 1.2 and 1.6).
+//! Constructors: the octets before values that give type and width (AMQP 1.0, 1.2 and 1.6).
 
 /// A descriptor and a value follow.
 pub const DESCRIBED: u8 = 0x00;
@@ -12,7 +12,7 @@ pub const FALSE: u8 = 0x42;
 pub const UINT_0: u8 = 0x43;
 /// `ulong` 0.
 pub const ULONG_0: u8 = 0x44;
-/// `list` without values.
+/// An empty `list`.
 pub const LIST_0: u8 = 0x45;
 /// `ubyte`.
 pub const UBYTE: u8 = 0x50;
@@ -81,7 +81,7 @@ pub const ARRAY_8: u8 = 0xe0;
 /// `array` with length and count of 32 bits.
 pub const ARRAY_32: u8 = 0xf0;
 
-/// Tells of which type the value behind an octet is; `none` where no value has it.
+/// Returns the name of the type that starts with `octet`; `none` for an unknown constructor.
 pub fn type_name(octet: u8) -> &'static str {
     match octet {
         DESCRIBED => "described",

@@ -1,39 +1,39 @@
-//! Why bytes are no AMQP 1.0, in sentences for the person who wrote the client.
+//! Errors of decoding AMQP 1.0, worded for the author of the client.
 
 use std::fmt;
 
 use crate::codec::constructor::type_name;
 use crate::limits::{EMPTY_ELEMENTS_MAX, NESTING_MAX};
 
-/// Why bytes are no value, or not one of the type that is needed.
+/// The reason why bytes are not a value, or not one of the expected type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueError {
-    /// A value has more bytes than are left.
+    /// A value is longer than the bytes that are left.
     TooShort,
-    /// Bytes are left behind the last value of a list, map or array, or behind the only value.
+    /// Bytes are left after the last value of a list, map or array, or after a lone value.
     TooLong,
-    /// No value begins with such an octet.
+    /// No type has this constructor.
     UnknownConstructor {
-        /// The octet.
+        /// The constructor.
         octet: u8,
     },
-    /// A value is of another type.
+    /// A value has another type than expected.
     OtherType {
-        /// The type that is needed.
+        /// The expected type.
         needed: &'static str,
-        /// The octet in front of the value.
+        /// The constructor of the value.
         octet: u8,
     },
-    /// A value is of the right type, but none of those that have a meaning.
+    /// A value has the right type but is not one of the defined choices.
     NoChoice {
-        /// The type, of which few values have a meaning.
+        /// The restricted type.
         needed: &'static str,
     },
     /// A string is not UTF-8.
     NotUtf8,
     /// A symbol is not ASCII.
     NotAscii,
-    /// A char is not one of Unicode.
+    /// A char is not a Unicode scalar value.
     NotChar,
     /// A boolean is neither 0 nor 1.
     NotBoolean,
@@ -41,13 +41,13 @@ pub enum ValueError {
     OddMap,
     /// A descriptor is neither a symbol nor a ulong.
     Descriptor,
-    /// Lists, maps, arrays and described values are in each other more often than allowed.
+    /// Lists, maps, arrays and described values are nested too deeply.
     TooDeep,
-    /// Arrays have more elements without bytes than allowed.
+    /// Arrays have too many elements without bytes.
     TooManyEmpty,
-    /// A list has more fields than its type.
+    /// A list has more fields than its type defines.
     TooManyFields,
-    /// A field without which its list means nothing is null or left out.
+    /// A mandatory field is null or absent.
     Missing,
 }
 
@@ -85,69 +85,69 @@ impl fmt::Display for ValueError {
 
 impl std::error::Error for ValueError {}
 
-/// Why bytes are no frame, or a frame has no meaning.
+/// The reason why bytes are not a frame, or not a valid one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecodeError {
-    /// The bytes begin like a protocol header and are none that there is.
+    /// The bytes start like a protocol header but are not a known one.
     ProtocolHeader,
-    /// A frame has more bytes than agreed.
+    /// A frame is larger than agreed.
     FrameTooLong {
-        /// Bytes of the whole frame.
+        /// Length of the frame in bytes.
         bytes: usize,
-        /// How many there may be.
+        /// The agreed maximum.
         max: usize,
     },
-    /// A frame says that it is shorter than its own header.
+    /// The declared length of a frame is less than its header.
     FrameTooShort {
-        /// Bytes of the whole frame.
+        /// The declared length in bytes.
         bytes: usize,
     },
-    /// The body of a frame begins within its header, or behind its end.
+    /// The body of a frame starts inside its header or after its end.
     DataOffset {
-        /// Words of four bytes in front of the body.
+        /// Data offset, in words of four bytes.
         words: u8,
     },
-    /// A frame is of a type that there is not.
+    /// A frame has an unknown type.
     FrameType {
         /// The type.
         octet: u8,
     },
-    /// A described list was needed, and another value is there.
+    /// A value has no descriptor where a described list is expected.
     NotDescribed,
-    /// The descriptor is none of those that may stand there.
+    /// The descriptor is not valid in this place.
     OtherDescriptor {
-        /// The kind of list that is needed.
+        /// The expected kind of list.
         needed: &'static str,
     },
-    /// A list as a whole is wrong.
+    /// A list as a whole is invalid.
     Composite {
-        /// The name of its type, as in Rust.
+        /// The name of its Rust type.
         composite: &'static str,
-        /// The fault.
+        /// The error.
         error: ValueError,
     },
-    /// A field of a list is wrong.
+    /// A field of a list is invalid.
     Field {
-        /// The name of the list's type, as in Rust.
+        /// The name of the list's Rust type.
         composite: &'static str,
-        /// The name of the field, as in Rust.
+        /// The name of the Rust field.
         field: &'static str,
-        /// The fault.
+        /// The error.
         error: ValueError,
     },
-    /// A section of a message has a value of another type than its own.
+    /// The value of a message section has another type than expected.
     SectionValue {
-        /// The type that is needed.
+        /// The expected type.
         needed: &'static str,
     },
-    /// A section of a message stands behind one that it has to precede, or comes twice.
+    /// A message section is out of order or occurs twice.
     SectionOrder,
-    /// A value that is in no list with a descriptor is wrong.
+    /// A value outside any described list is invalid.
     Value(ValueError),
 }
 
 impl DecodeError {
-    /// Names the list and its field, unless the fault is in a list within.
+    /// Adds the list and the field to an error, unless a nested list has already done so.
     #[cold]
     pub(crate) fn of_field(self, composite: &'static str, field: &'static str) -> DecodeError {
         match self {
@@ -206,7 +206,7 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// A name as the specification writes it.
+/// Converts a Rust name to the spelling of the specification.
 fn wire(name: &str) -> String {
     let mut out = String::new();
     for (index, char) in name.char_indices() {

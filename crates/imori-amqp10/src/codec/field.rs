@@ -1,4 +1,4 @@
-//! The types that a field of a described list can have, and how each is read and written.
+//! The types of fields in described lists, and how to read and write them.
 
 use crate::codec::constructor::*;
 use crate::codec::error::{DecodeError, ValueError};
@@ -8,9 +8,9 @@ use crate::codec::push::{
 };
 use crate::codec::value::{Map, Symbol, Timestamp, Value};
 
-/// A type of a field.
+/// A type that a field can have.
 pub trait Field<'a>: Sized {
-    /// Reads the field behind its constructor, which is not that of null.
+    /// Reads the field after its constructor, which is not that of null.
     ///
     /// # Errors
     /// [`DecodeError`].
@@ -20,7 +20,7 @@ pub trait Field<'a>: Sized {
     fn push(&self, out: &mut Vec<u8>);
 }
 
-/// The fields of a list that are not read yet.
+/// The fields of a list that are still to be read.
 #[derive(Debug, Clone, Copy)]
 pub struct Fields<'a> {
     left: u32,
@@ -28,7 +28,7 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Reads the head of a list.
+    /// Reads constructor, length and count of a list.
     #[inline]
     pub(crate) fn of_list(input: &mut Input<'a>) -> Result<Fields<'a>, ValueError> {
         let (left, bytes) = match input.octet()? {
@@ -39,7 +39,7 @@ impl<'a> Fields<'a> {
         Ok(Fields { left, input: Input::new(bytes) })
     }
 
-    /// Reads the next field; `None` where it is null or left out.
+    /// Reads the next field; `None` if it is null or absent.
     #[inline]
     pub(crate) fn optional<F: Field<'a>>(&mut self) -> Result<Option<F>, DecodeError> {
         let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
@@ -50,13 +50,13 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Reads the next field, which has to be there.
+    /// Reads the next field; an error if it is null or absent.
     #[inline]
     pub(crate) fn mandatory<F: Field<'a>>(&mut self) -> Result<F, DecodeError> {
         self.optional()?.ok_or(DecodeError::Value(ValueError::Missing))
     }
 
-    /// Checks that all fields are read.
+    /// Checks that no fields are left.
     #[inline]
     pub(crate) fn end(&self) -> Result<(), ValueError> {
         match (self.left, self.input.is_empty()) {
@@ -67,7 +67,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The fault of a field that is of another type than needed; an octet that no type has is a fault of its own.
+/// Returns the error for a field with constructor `octet` where the type `needed` is expected.
 #[cold]
 pub(crate) fn other_type(needed: &'static str, octet: u8) -> DecodeError {
     if type_name(octet) == "none" {

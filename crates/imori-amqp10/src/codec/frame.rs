@@ -2,26 +2,26 @@
 
 use crate::codec::error::DecodeError;
 
-/// Bytes of a frame in front of its body, where it has no extended header.
+/// Length of a frame's header in bytes, without an extended header.
 pub const HEADER_BYTES: usize = 8;
 
-/// The data offset of a frame without an extended header, in words of four bytes.
+/// Data offset of a frame without an extended header, in words of four bytes.
 const OFFSET_WORDS: u8 = 2;
 
-/// Bytes of a protocol header.
+/// Length of a protocol header in bytes.
 const PROTOCOL_HEADER_BYTES: usize = 8;
 
-/// The bytes with which both ends begin a layer (AMQP 1.0, 2.2 and 5.3.1).
+/// The protocol header, which both ends send to start a layer (AMQP 1.0, 2.2 and 5.3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProtocolHeader {
-    /// `AMQP 0 1 0 0`: frames follow.
+    /// `AMQP 0 1 0 0`: AMQP frames follow.
     Amqp,
-    /// `AMQP 3 1 0 0`: a login follows.
+    /// `AMQP 3 1 0 0`: a SASL login follows.
     Sasl,
 }
 
 impl ProtocolHeader {
-    /// Its bytes.
+    /// Returns the bytes of the header.
     pub const fn bytes(self) -> &'static [u8; PROTOCOL_HEADER_BYTES] {
         match self {
             ProtocolHeader::Amqp => b"AMQP\x00\x01\x00\x00",
@@ -33,45 +33,45 @@ impl ProtocolHeader {
 /// The type of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameKind {
-    /// A performative and its payload.
+    /// A performative with its payload.
     Amqp = 0,
-    /// A part of a login.
+    /// A step of a SASL login.
     Sasl = 1,
 }
 
-/// A frame, whose body is still in the input.
+/// A frame; the body borrows the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// Its type.
     pub kind: FrameKind,
-    /// The channel; it has no meaning in a frame of SASL.
+    /// The channel; meaningless in a SASL frame.
     pub channel: u16,
-    /// Performative and payload. One that is empty is only a sign of life.
+    /// Performative and payload. An empty body only keeps the connection alive.
     pub body: &'a [u8],
-    /// Bytes of the whole frame.
+    /// Length of the whole frame in bytes.
     pub len: usize,
 }
 
-/// A frame or a protocol header at the head of the input, as far as it is there.
+/// The result of decoding the start of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step<'a> {
     /// A whole frame.
     Frame(Frame<'a>),
-    /// A protocol header, which has eight bytes.
+    /// A protocol header of eight bytes.
     Header(ProtocolHeader),
     /// More bytes are needed.
     Incomplete {
-        /// Bytes of the whole frame, once its length is there.
+        /// Length of the whole frame in bytes, if known.
         frame_bytes: Option<usize>,
     },
 }
 
-/// Reads the frame at the head of the input. The whole of it may have `frame_bytes_max` bytes; a longer one is refused
-/// before it is awaited (SECURITY LIM-07).
+/// Decodes the frame at the start of the input. A frame of more than `frame_bytes_max` bytes is
+/// refused before the rest of it arrives (SECURITY LIM-07).
 ///
 /// # Errors
 /// [`DecodeError::FrameTooLong`], [`DecodeError::FrameTooShort`], [`DecodeError::DataOffset`],
-/// [`DecodeError::FrameType`], or [`DecodeError::ProtocolHeader`] where `AMQP` stands instead of a length.
+/// [`DecodeError::FrameType`], or [`DecodeError::ProtocolHeader`] if the input starts with `AMQP`.
 #[inline]
 pub fn decode(input: &[u8], frame_bytes_max: usize) -> Result<Step<'_>, DecodeError> {
     let Some((&[len1, len2, len3, len4, words, octet, channel1, channel2], _)) =
@@ -100,7 +100,7 @@ pub fn decode(input: &[u8], frame_bytes_max: usize) -> Result<Step<'_>, DecodeEr
     }
 }
 
-/// A frame of which not even the header is there: a length that lies is refused as soon as it is known.
+/// Handles an incomplete frame header: refuses an invalid length as soon as it is known.
 #[cold]
 fn begun(input: &[u8], frame_bytes_max: usize) -> Result<Step<'_>, DecodeError> {
     match input.first_chunk::<4>() {
@@ -122,7 +122,7 @@ fn frame_len(len: [u8; 4], max: usize) -> Result<usize, DecodeError> {
     Ok(bytes)
 }
 
-/// Reads the protocol header at the head of the input, of which any prefix is "not yet".
+/// Decodes the protocol header at the start of the input; any prefix of one is incomplete.
 ///
 /// # Errors
 /// [`DecodeError::ProtocolHeader`].
@@ -139,7 +139,7 @@ pub fn protocol_header(input: &[u8]) -> Result<Step<'_>, DecodeError> {
     }
 }
 
-/// Appends a frame whose body `write` appends.
+/// Appends a frame with the body that `write` appends.
 #[inline]
 pub fn push_frame(out: &mut Vec<u8>, kind: FrameKind, channel: u16, write: impl FnOnce(&mut Vec<u8>)) {
     let begin = out.len();
@@ -152,7 +152,7 @@ pub fn push_frame(out: &mut Vec<u8>, kind: FrameKind, channel: u16, write: impl 
     }
 }
 
-/// Appends an empty frame, which is a sign of life.
+/// Appends an empty frame, which keeps the connection alive.
 pub fn push_heartbeat(out: &mut Vec<u8>) {
     push_frame(out, FrameKind::Amqp, 0, |_| {});
 }

@@ -1,13 +1,13 @@
-//! Bytes that are read one after the other.
+//! A reader over a byte slice.
 
 use crate::codec::error::ValueError;
 
-/// The bytes that are not read yet.
+/// The bytes that are still to be read.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
-    /// Bytes of which none is read.
+    /// Creates a reader of `bytes`.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Input<'a> {
         Input(bytes)
@@ -42,13 +42,13 @@ impl<'a> Input<'a> {
         self.array().map(u8::from_be_bytes)
     }
 
-    /// Reads a length or a count of 8 bits.
+    /// Reads an 8-bit length or count.
     #[inline]
     pub(crate) fn small(&mut self) -> Result<usize, ValueError> {
         self.octet().map(usize::from)
     }
 
-    /// Reads a length or a count of 32 bits.
+    /// Reads a 32-bit length or count.
     #[inline]
     pub(crate) fn long(&mut self) -> Result<usize, ValueError> {
         usize::try_from(u32::from_be_bytes(self.array()?)).map_err(|_| ValueError::TooShort)
@@ -67,7 +67,7 @@ impl<'a> Input<'a> {
         char::from_u32(u32::from_be_bytes(self.array()?)).ok_or(ValueError::NotChar)
     }
 
-    /// Reads length and bytes of a value whose constructor says how wide the length is.
+    /// Reads length and bytes of a value whose constructor `octet` gives the width of the length.
     #[inline]
     pub(crate) fn variable(&mut self, octet: u8) -> Result<&'a [u8], ValueError> {
         let len = if is_small(octet) { self.small()? } else { self.long()? };
@@ -87,7 +87,7 @@ impl<'a> Input<'a> {
         std::str::from_utf8(bytes).ok().filter(|text| text.is_ascii()).ok_or(ValueError::NotAscii)
     }
 
-    /// Reads the count of a list, map or array, and cuts off the bytes behind it.
+    /// Reads the count of a list, map or array; returns it with the bytes of the values.
     #[inline]
     pub(crate) fn compound(&mut self, octet: u8) -> Result<(u32, &'a [u8]), ValueError> {
         let mut inner = Input(self.variable(octet)?);
@@ -96,9 +96,9 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Tells whether a constructor has lengths of 8 bits and not of 32.
+/// Whether lengths have 8 bits rather than 32 with this constructor.
 #[inline]
 pub(crate) fn is_small(octet: u8) -> bool {
-    // AMQP 1.0, 1.2: the categories 0xa, 0xc and 0xe have; 0xb, 0xd and 0xf have wide ones.
+    // AMQP 1.0, 1.2: categories 0xa, 0xc and 0xe have narrow lengths; 0xb, 0xd and 0xf wide ones.
     octet & 0x10 == 0
 }

@@ -1,7 +1,8 @@
-//! AMQP 1.0's bytes: frames, performatives, SASL, sections of messages, and the values in them.
+//! Encodes and decodes AMQP 1.0: frames, performatives, SASL, message sections and the values in
+//! them.
 //!
-//! The codec has no state of a client, and copies nothing that it can lend. It allocates only to grow the buffer that
-//! it writes into. All lists with a descriptor stand in one table, `composites.rs`.
+//! The codec keeps no client state and borrows rather than copies where it can. It allocates only
+//! to grow the output buffer. All described lists are in one table, `composites.rs`.
 
 pub mod frame;
 pub mod sections;

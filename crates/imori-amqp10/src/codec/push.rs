@@ -1,9 +1,9 @@
-//! Values are written here, each in the fewest bytes.
+//! Writes values, each in its shortest encoding.
 
 use crate::codec::constructor::*;
 use crate::codec::value::{Array, Described, Descriptor, List, Map, Symbol, Value};
 
-/// Bytes that a list or map of the short form may have behind its length: the count and the values.
+/// Largest length of the short form of a list or map: the count and the values.
 const SMALL_BYTES_MAX: usize = 255;
 
 /// Appends a value.
@@ -69,7 +69,7 @@ pub fn push_symbol(out: &mut Vec<u8>, symbol: Symbol<'_>) {
     push_variable(out, SYMBOL_8, symbol.0.as_bytes());
 }
 
-/// Appends the constructor of a described value and its descriptor; the value is to follow.
+/// Appends the constructor of a described value and its descriptor; the caller appends the value.
 #[inline]
 pub fn push_descriptor(out: &mut Vec<u8>, descriptor: Descriptor<'_>) {
     out.push(DESCRIBED);
@@ -87,7 +87,7 @@ pub fn push_described(out: &mut Vec<u8>, described: Described<'_>) {
     out.extend_from_slice(bytes);
 }
 
-/// Appends a list, whose encoded values stay as they are.
+/// Appends a list; its encoded values are copied.
 pub fn push_list_of(out: &mut Vec<u8>, list: List<'_>) {
     if list.is_empty() {
         return out.push(LIST_0);
@@ -95,12 +95,12 @@ pub fn push_list_of(out: &mut Vec<u8>, list: List<'_>) {
     push_compound(out, LIST_8, list.len(), list.bytes());
 }
 
-/// Appends a map, whose encoded pairs stay as they are.
+/// Appends a map; its encoded pairs are copied.
 pub fn push_map_of(out: &mut Vec<u8>, map: Map<'_>) {
     push_compound(out, MAP_8, map.len() * 2, map.bytes());
 }
 
-/// Appends an array, whose encoded elements stay as they are.
+/// Appends an array; its encoded elements are copied.
 pub fn push_array_of(out: &mut Vec<u8>, array: Array<'_>) {
     push_compound(out, ARRAY_8, array.len(), array.bytes());
 }
@@ -146,7 +146,7 @@ pub(crate) fn push_fixed<const LEN: usize>(out: &mut Vec<u8>, octet: u8, bytes: 
     out.extend_from_slice(&bytes);
 }
 
-/// Appends bytes behind the short or the long form of a constructor, whichever their length needs.
+/// Appends `bytes` with the short form of a constructor, or the long one if they need it.
 #[inline]
 pub(crate) fn push_variable(out: &mut Vec<u8>, small: u8, bytes: &[u8]) {
     match u8::try_from(bytes.len()) {
@@ -156,7 +156,7 @@ pub(crate) fn push_variable(out: &mut Vec<u8>, small: u8, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Appends constructor and length of a `binary`; so many bytes are to follow.
+/// Appends constructor and length of a `binary`; the caller appends `len` bytes.
 #[inline]
 pub fn push_binary_head(out: &mut Vec<u8>, len: usize) {
     match u8::try_from(len) {
@@ -165,7 +165,8 @@ pub fn push_binary_head(out: &mut Vec<u8>, len: usize) {
     }
 }
 
-/// Appends length, count and values behind the short or the long form of a constructor.
+/// Appends length, count and values with the short form of a constructor, or the long one if
+/// needed.
 pub(crate) fn push_compound(out: &mut Vec<u8>, small: u8, count: usize, bytes: &[u8]) {
     match (u8::try_from(bytes.len() + 1), u8::try_from(count)) {
         (Ok(len), Ok(count)) => out.extend_from_slice(&[small, len, count]),
@@ -177,7 +178,7 @@ pub(crate) fn push_compound(out: &mut Vec<u8>, small: u8, count: usize, bytes: &
     out.extend_from_slice(bytes);
 }
 
-/// A list or map whose values are appended one after the other.
+/// A list or map whose values are appended one by one.
 #[derive(Debug)]
 pub struct Compound {
     small: u8,
@@ -185,14 +186,14 @@ pub struct Compound {
 }
 
 impl Compound {
-    /// Appends room for constructor, length and count.
+    /// Reserves room for constructor, length and count.
     #[inline]
     pub fn begin(out: &mut Vec<u8>, small: u8) -> Compound {
         out.extend_from_slice(&[small, 0, 0]);
         Compound { small, begin: out.len() }
     }
 
-    /// Fills in length and count of the values that were appended, keys and values of a map each counted.
+    /// Fills in length and count; for a map, `count` includes keys and values.
     #[inline]
     pub fn end(self, out: &mut Vec<u8>, count: u32) {
         let len = out.len() - self.begin;

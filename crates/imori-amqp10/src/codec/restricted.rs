@@ -1,4 +1,5 @@
-//! Types of which few values have a meaning, and the identifier of a message, which may have four types.
+//! Restricted types with a few defined values, and message identifiers, which have one of four
+//! types.
 
 use crate::codec::constructor::*;
 use crate::codec::error::{DecodeError, ValueError};
@@ -7,7 +8,7 @@ use crate::codec::input::Input;
 use crate::codec::push::{push_fixed, push_ulong, push_variable};
 use crate::codec::value::Symbol;
 
-/// Writes an enum, and what it is as a field of a simpler type.
+/// Generates an enum and its encoding as a field of a simpler type.
 macro_rules! restricted {
     ($(#[$doc:meta])* $name:ident: $base:ty, $wire:literal { $($(#[$variant_doc:meta])* $variant:ident = $value:expr,)+ }) => {
         $(#[$doc])*
@@ -38,55 +39,55 @@ macro_rules! restricted {
 }
 
 restricted! {
-    /// The end of a link that its owner is (AMQP 1.0, 2.8.1).
+    /// The role of one end of a link (AMQP 1.0, 2.8.1).
     Role: bool, "role" {
-        /// Transfers leave here.
+        /// The end that sends transfers.
         #[default]
         Sender = false,
-        /// Transfers arrive here.
+        /// The end that receives transfers.
         Receiver = true,
     }
 }
 
 restricted! {
-    /// Whether a sender settles its transfers as it sends them (AMQP 1.0, 2.8.2).
+    /// When the sender of a link settles (AMQP 1.0, 2.8.2).
     SenderSettleMode: u8, "sender-settle-mode" {
-        /// None is settled.
+        /// Transfers are sent unsettled.
         Unsettled = 0,
-        /// All are settled.
+        /// Transfers are sent settled.
         Settled = 1,
-        /// Each says whether it is.
+        /// Each transfer says whether it is settled.
         #[default]
         Mixed = 2,
     }
 }
 
 restricted! {
-    /// Whether a receiver settles of itself (AMQP 1.0, 2.8.3).
+    /// When the receiver of a link settles (AMQP 1.0, 2.8.3).
     ReceiverSettleMode: u8, "receiver-settle-mode" {
         /// At once.
         #[default]
         First = 0,
-        /// Only after the sender did.
+        /// After the sender has settled.
         Second = 1,
     }
 }
 
 restricted! {
-    /// State that outlasts a terminus' link (AMQP 1.0, 3.5.5).
+    /// The state of a terminus that survives its link (AMQP 1.0, 3.5.5).
     TerminusDurability: u32, "terminus-durability" {
-        /// Nothing.
+        /// Nothing survives.
         #[default]
         None = 0,
-        /// Its being there.
+        /// Its existence and configuration.
         Configuration = 1,
-        /// Its being there, and the state of its deliveries.
+        /// Its existence and configuration, and the state of unsettled deliveries.
         UnsettledState = 2,
     }
 }
 
 restricted! {
-    /// The event from which on a terminus expires (AMQP 1.0, 3.5.6).
+    /// The event after which a terminus starts to expire (AMQP 1.0, 3.5.6).
     TerminusExpiryPolicy: Symbol<'_>, "terminus-expiry-policy" {
         /// The link is detached.
         LinkDetach = Symbol("link-detach"),
@@ -95,40 +96,40 @@ restricted! {
         SessionEnd = Symbol("session-end"),
         /// The connection is closed.
         ConnectionClose = Symbol("connection-close"),
-        /// No event.
+        /// The terminus never expires.
         Never = Symbol("never"),
     }
 }
 
 restricted! {
-    /// Whether those that receive take messages away (AMQP 1.0, 3.5.7).
+    /// Whether deliveries take messages from the node (AMQP 1.0, 3.5.7).
     DistributionMode: Symbol<'_>, "std-dist-mode" {
-        /// A message that was taken is gone for the others.
+        /// A message that one receiver takes is gone for the others.
         #[default]
         Move = Symbol("move"),
-        /// All see all messages: browsing.
+        /// Every receiver sees every message (browsing).
         Copy = Symbol("copy"),
     }
 }
 
 restricted! {
-    /// How a login ended (AMQP 1.0, 5.3.3.6).
+    /// The result of a login (AMQP 1.0, 5.3.3.6).
     SaslCode: u8, "sasl-code" {
-        /// The login is done.
+        /// The login succeeded.
         #[default]
         Ok = 0,
-        /// The credentials are refused.
+        /// The credentials were refused.
         Auth = 1,
-        /// Something else is wrong.
+        /// A system error.
         Sys = 2,
-        /// Something else is wrong, and stays so.
+        /// A permanent system error.
         SysPerm = 3,
-        /// Something else is wrong for now.
+        /// A temporary system error.
         SysTemp = 4,
     }
 }
 
-/// The identifier of a message or of a correlation (AMQP 1.0, 3.2.11 to 3.2.14).
+/// The identifier in `message-id` or `correlation-id` (AMQP 1.0, 3.2.11 to 3.2.14).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageId<'a> {
     /// `message-id-ulong`.

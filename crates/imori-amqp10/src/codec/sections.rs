@@ -1,4 +1,4 @@
-//! The sections of a message (AMQP 1.0, 3.2): which there are, and where each stands.
+//! The sections of a message (AMQP 1.0, 3.2), and a reader that checks their order.
 
 use crate::codec::check::extent;
 use crate::codec::composite::{Composite, descriptor};
@@ -10,7 +10,7 @@ use crate::codec::input::Input;
 use crate::codec::push::push_descriptor;
 use crate::codec::value::{Descriptor, List, Map, Value};
 
-/// A kind of section, by its descriptor.
+/// A kind of section; its value is the descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum SectionKind {
@@ -55,19 +55,19 @@ impl SectionKind {
         KINDS.into_iter().find(is_it).map(|(kind, _)| kind)
     }
 
-    /// Appends the descriptor of a section; its value is to follow.
+    /// Appends the descriptor of the section; the caller appends the value.
     #[inline]
     pub fn push(self, out: &mut Vec<u8>) {
         push_descriptor(out, Descriptor::Code(self as u64));
     }
 
-    /// Tells whether it is one of a body.
+    /// Whether the section is part of the body.
     pub fn is_body(self) -> bool {
         matches!(self, SectionKind::Data | SectionKind::AmqpSequence | SectionKind::AmqpValue)
     }
 }
 
-/// A section whose value is still in the input.
+/// A section; the value borrows the input.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Section<'a> {
     /// `header`.
@@ -90,7 +90,7 @@ pub enum Section<'a> {
     Footer(Map<'a>),
 }
 
-/// The sections of a message that are not read yet.
+/// A reader of the sections of a message.
 #[derive(Debug, Clone, Copy)]
 pub struct Sections<'a> {
     input: Input<'a>,
@@ -98,25 +98,25 @@ pub struct Sections<'a> {
 }
 
 impl<'a> Sections<'a> {
-    /// The sections of a whole message, or of a part that begins and ends with one.
+    /// Reads the sections of a whole message, or of a run of whole sections.
     pub fn new(bytes: &'a [u8]) -> Sections<'a> {
         Sections { input: Input::new(bytes), last: None }
     }
 
-    /// The bytes of the sections that are not read.
+    /// The bytes of the sections not read yet.
     pub fn rest(&self) -> &'a [u8] {
         self.input.rest()
     }
 
-    /// The kind of the section that was read last.
+    /// The kind of the section read last.
     pub fn last_kind(&self) -> Option<SectionKind> {
         self.last
     }
 
-    /// Reads the next section and checks everything in it; `None` behind the last.
+    /// Reads the next section and checks everything in it; `None` at the end.
     ///
     /// # Errors
-    /// [`DecodeError`], also where a section stands behind one that it has to precede.
+    /// [`DecodeError`], for instance if a section is out of order.
     pub fn next_section(&mut self) -> Result<Option<Section<'a>>, DecodeError> {
         let Some(kind) = self.begin()? else { return Ok(None) };
         let input = &mut self.input;
@@ -137,7 +137,7 @@ impl<'a> Sections<'a> {
         Ok(Some(section))
     }
 
-    /// The content of a body that is the only section left, and one of bytes or text whose end is its own.
+    /// Returns the content of the body if it is the only section left and holds just bytes or text.
     pub fn sole_content(&self) -> Option<&'a [u8]> {
         let mut rest = *self;
         let kind = rest.begin().ok()??;
@@ -151,7 +151,8 @@ impl<'a> Sections<'a> {
         rest.input.is_empty().then_some(content)
     }
 
-    /// Reads over sections that were checked, up to the one of this kind; gives its value with the constructor in front.
+    /// Skips already checked sections up to the one of this kind; returns its value with the
+    /// constructor.
     pub(crate) fn find_checked(mut self, kind: SectionKind) -> Option<&'a [u8]> {
         loop {
             let found = self.begin().ok()??;

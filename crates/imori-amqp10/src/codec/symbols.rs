@@ -1,4 +1,4 @@
-//! A field that has one symbol or an array of them.
+//! A field with one symbol or an array of symbols.
 
 use crate::codec::constructor::{ARRAY_8, ARRAY_32, SYMBOL_8, SYMBOL_32};
 use crate::codec::error::DecodeError;
@@ -7,19 +7,19 @@ use crate::codec::input::Input;
 use crate::codec::push::{push_array_of, push_symbol, push_symbols};
 use crate::codec::value::{Array, Symbol, Value};
 
-/// Symbols in order: AMQP 1.0, 1.4, lets a field of several be a single one.
+/// Symbols in order. A field with multiple values may be a single one (AMQP 1.0, 1.4).
 #[derive(Debug, Clone, Copy)]
 pub enum Symbols<'a> {
-    /// A single one.
+    /// A single symbol.
     One(Symbol<'a>),
-    /// An array, all of whose elements are symbols.
+    /// An array of symbols only.
     Array(Array<'a>),
-    /// Symbols that are to be written.
+    /// Symbols to write.
     Slice(&'a [Symbol<'a>]),
 }
 
 impl<'a> Symbols<'a> {
-    /// The symbols in order.
+    /// Iterates over the symbols.
     pub fn iter(&self) -> impl Iterator<Item = Symbol<'a>> + use<'a> {
         let (one, array, slice) = match *self {
             Symbols::One(symbol) => (Some(symbol), None, &[][..]),
@@ -33,7 +33,7 @@ impl<'a> Symbols<'a> {
         one.into_iter().chain(of_array).chain(slice.iter().copied())
     }
 
-    /// Tells whether a symbol is among them.
+    /// Whether the symbol `text` is present.
     pub fn contains(&self, text: &str) -> bool {
         self.iter().any(|symbol| symbol.0 == text)
     }

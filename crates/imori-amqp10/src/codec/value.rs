@@ -1,4 +1,4 @@
-//! Values of every type of AMQP 1.0 (part 1), read where they lie.
+//! Values of all types of AMQP 1.0 (part 1), as views of the input.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::codec::constructor::*;
 use crate::codec::error::ValueError;
 use crate::codec::input::Input;
 
-/// A name of ASCII.
+/// An ASCII name.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Symbol<'a>(pub &'a str);
 
@@ -15,7 +15,7 @@ pub struct Symbol<'a>(pub &'a str);
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(pub i64);
 
-/// A value of any type. Everything within it was checked.
+/// A value of any type. Everything nested in it is valid.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub enum Value<'a> {
     /// `null`.
@@ -43,7 +43,7 @@ pub enum Value<'a> {
     Float(f32),
     /// `double`.
     Double(f64),
-    /// `decimal32`, as IEEE 754 encodes it.
+    /// `decimal32`, in the encoding of IEEE 754.
     Decimal32([u8; 4]),
     /// `decimal64`.
     Decimal64([u8; 8]),
@@ -71,51 +71,52 @@ pub enum Value<'a> {
     Described(Described<'a>),
 }
 
-/// Values in order.
+/// A list of values.
 #[derive(Default, Clone, Copy)]
 pub struct List<'a> {
     count: u32,
     bytes: &'a [u8],
 }
 
-/// Pairs of key and value in order; a key may come twice.
+/// Pairs of key and value in order; duplicate keys are possible.
 #[derive(Default, Clone, Copy)]
 pub struct Map<'a> {
-    /// Keys and values together.
+    /// Number of keys and values together.
     count: u32,
     bytes: &'a [u8],
 }
 
-/// Values of one type in order.
+/// A list of values of one type.
 #[derive(Default, Clone, Copy)]
 pub struct Array<'a> {
     count: u32,
-    /// The constructor of all elements, then the elements.
+    /// The constructor of all elements, followed by the elements.
     bytes: &'a [u8],
 }
 
-/// The type of a described value: a number in the specification's own types, mostly a symbol elsewhere.
+/// The descriptor of a value: a number in the specification's types, usually a symbol elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Descriptor<'a> {
-    /// A number; the upper half is the domain.
+    /// A number; its upper half is the domain.
     Code(u64),
     /// A name.
     Name(Symbol<'a>),
 }
 
-/// A value and what it stands for.
+/// A value with a descriptor.
 #[derive(Clone, Copy)]
 pub struct Described<'a> {
-    /// Its type.
+    /// The descriptor.
     pub descriptor: Descriptor<'a>,
     /// The constructor of the value.
     octet: u8,
-    /// The value behind its constructor.
+    /// The bytes after the constructor.
     bytes: &'a [u8],
 }
 
 impl<'a> Value<'a> {
-    /// Reads the value at the head of the input, and checks everything in it. Gives the bytes behind it too.
+    /// Decodes the value at the start of the input and checks everything in it. Returns the bytes
+    /// after it too.
     ///
     /// # Errors
     /// [`ValueError`].
@@ -126,20 +127,21 @@ impl<'a> Value<'a> {
         Ok((value, input.rest()))
     }
 
-    /// Reads the value at the head of bytes that were checked before.
+    /// Decodes the value at the start of bytes that were checked before.
     pub(crate) fn decode_checked(bytes: &'a [u8]) -> Option<Value<'a>> {
         let mut input = Input::new(bytes);
         let octet = input.octet().ok()?;
         Value::read_as(octet, &mut input).ok()
     }
 
-    /// Reads a value behind its constructor, and checks everything in it.
+    /// Reads a value after its constructor and checks everything in it.
     pub(crate) fn read(octet: u8, input: &mut Input<'a>) -> Result<Value<'a>, ValueError> {
         check(octet, &mut input.clone())?;
         Value::read_as(octet, input)
     }
 
-    /// Reads a value that was checked, behind its constructor. A list, map or array is only cut off.
+    /// Reads an already checked value after its constructor. A list, map or array is not parsed
+    /// further.
     pub(crate) fn read_as(octet: u8, input: &mut Input<'a>) -> Result<Value<'a>, ValueError> {
         Ok(match octet {
             NULL => Value::Null,
@@ -196,12 +198,12 @@ impl<'a> Value<'a> {
 }
 
 impl<'a> List<'a> {
-    /// How many values it has.
+    /// Number of values.
     pub fn len(&self) -> usize {
         self.count as usize
     }
 
-    /// Tells whether it has no value.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -211,27 +213,27 @@ impl<'a> List<'a> {
         self.bytes
     }
 
-    /// Its values in order.
+    /// Iterates over the values.
     pub fn iter(&self) -> Values<'a> {
         Values { left: self.count, octet: None, input: Input::new(self.bytes) }
     }
 }
 
 impl<'a> Map<'a> {
-    /// A map without pairs.
+    /// An empty map.
     pub const EMPTY: Map<'static> = Map { count: 0, bytes: &[] };
 
-    /// A map of encoded keys and values that are known to be right.
+    /// Creates a map from encoded keys and values that are known to be valid.
     pub(crate) fn of(count: u32, bytes: &'a [u8]) -> Map<'a> {
         Map { count, bytes }
     }
 
-    /// How many pairs it has.
+    /// Number of pairs.
     pub fn len(&self) -> usize {
         self.count as usize / 2
     }
 
-    /// Tells whether it has no pair.
+    /// Whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -241,13 +243,13 @@ impl<'a> Map<'a> {
         self.bytes
     }
 
-    /// Its pairs in order.
+    /// Iterates over the pairs.
     pub fn iter(&self) -> impl Iterator<Item = (Value<'a>, Value<'a>)> + use<'a> {
         let mut values = Values { left: self.count, octet: None, input: Input::new(self.bytes) };
         std::iter::from_fn(move || Some((values.next()?, values.next()?)))
     }
 
-    /// The value of the first key that is this text, as a symbol or as a string. Others are read over.
+    /// Returns the value of the first key equal to `name`, as a symbol or a string.
     pub fn find(&self, name: &str) -> Option<Value<'a>> {
         let mut input = Input::new(self.bytes);
         for _ in 0..self.len() {
@@ -270,12 +272,12 @@ impl<'a> Map<'a> {
 }
 
 impl<'a> Array<'a> {
-    /// How many elements it has.
+    /// Number of elements.
     pub fn len(&self) -> usize {
         self.count as usize
     }
 
-    /// Tells whether it has no element.
+    /// Whether the array is empty.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -285,9 +287,9 @@ impl<'a> Array<'a> {
         self.bytes
     }
 
-    /// Its elements in order.
+    /// Iterates over the elements.
     pub fn iter(&self) -> impl Iterator<Item = Value<'a>> + use<'a> {
-        // All was checked; an array without elements may lack their constructor.
+        // The array was checked, so reading succeeds; an empty one may lack the constructor.
         let mut input = Input::new(self.bytes);
         let (descriptor, octet) = element_constructor(&mut input).unwrap_or((None, NULL));
         let mut values = Values { left: self.count, octet: Some(octet), input };
@@ -315,19 +317,19 @@ impl<'a> Descriptor<'a> {
 }
 
 impl<'a> Described<'a> {
-    /// The value without its descriptor.
+    /// Returns the value without its descriptor.
     pub fn value(&self) -> Value<'a> {
-        // All was checked.
+        // The value was checked, so reading succeeds.
         Value::read_as(self.octet, &mut Input::new(self.bytes)).unwrap_or_default()
     }
 
-    /// The constructor of the value, and the bytes behind it.
+    /// Returns the constructor of the value, and the bytes after it.
     pub(crate) fn parts(&self) -> (u8, &'a [u8]) {
         (self.octet, self.bytes)
     }
 }
 
-/// Values behind each other, with a constructor each or one for all.
+/// Iterator over values, each with a constructor or all sharing one.
 #[derive(Debug, Clone)]
 pub struct Values<'a> {
     left: u32,
@@ -336,7 +338,7 @@ pub struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// The bytes of the next value behind this constructor of all values.
+    /// Returns the bytes of the next value, given the shared constructor.
     fn next_extent(&mut self, octet: u8) -> Option<&'a [u8]> {
         self.left = self.left.checked_sub(1)?;
         let len = extent(octet, self.input.rest()).ok()?;
@@ -354,7 +356,7 @@ impl<'a> Iterator for Values<'a> {
             Some(octet) => octet,
             None => self.input.octet().ok()?,
         };
-        // All was checked: the first that cannot be read is behind the last.
+        // The values were checked, so a read fails only at the end.
         Value::read_as(octet, &mut self.input).ok()
     }
 
@@ -363,7 +365,7 @@ impl<'a> Iterator for Values<'a> {
     }
 }
 
-// Values are equal however they are encoded.
+// Values compare equal regardless of their encoding.
 
 impl PartialEq for List<'_> {
     fn eq(&self, other: &List<'_>) -> bool {
@@ -413,7 +415,7 @@ impl fmt::Debug for Described<'_> {
     }
 }
 
-/// The descriptor and the constructor that the elements of an array share.
+/// Reads the descriptor and constructor shared by the elements of an array.
 fn element_constructor<'a>(input: &mut Input<'a>) -> Result<(Option<Descriptor<'a>>, u8), ValueError> {
     match input.octet()? {
         DESCRIBED => Ok((Some(Descriptor::read(input)?), input.octet()?)),

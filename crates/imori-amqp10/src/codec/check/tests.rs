@@ -1,7 +1,7 @@
 use super::*;
 use crate::codec::value::Value;
 
-/// A list of one list, and so on.
+/// Encodes lists nested `levels` deep.
 fn nested(levels: usize) -> Vec<u8> {
     let mut bytes = vec![LIST_0];
     for _ in 1..levels {
@@ -18,7 +18,7 @@ fn error(bytes: &[u8]) -> ValueError {
 // SECURITY LIM-09.
 #[test]
 fn deep_values_are_refused_and_the_stack_stays_flat() {
-    // The innermost list is empty and has no room for others.
+    // The innermost list is empty, so it needs no entry on the stack.
     assert!(Value::decode(&nested(NESTING_MAX + 1)).is_ok());
     assert_eq!(error(&nested(NESTING_MAX + 2)), ValueError::TooDeep);
     assert_eq!(error(&nested(10_000)), ValueError::TooDeep);
@@ -26,9 +26,9 @@ fn deep_values_are_refused_and_the_stack_stays_flat() {
     assert!(Value::decode(&described(NESTING_MAX)).is_ok());
     assert_eq!(error(&described(NESTING_MAX + 1)), ValueError::TooDeep);
     assert_eq!(error(&described(10_000)), ValueError::TooDeep);
-    // A descriptor with a descriptor is none.
+    // A descriptor cannot be a described value itself.
     assert_eq!(error(&[[DESCRIBED].repeat(10_000), vec![ULONG_0, NULL]].concat()), ValueError::Descriptor);
-    // Lists and descriptors add up.
+    // Lists and descriptors count together.
     let both = |levels: usize| {
         let mut bytes = vec![NULL];
         for _ in 0..levels {
