@@ -1,6 +1,7 @@
-//! Addresses of sources and targets, and the nodes that they stand for.
+//! Parses addresses of sources and targets into nodes.
 //!
-//! RabbitMQ 4's forms begin with a slash and are percent-encoded; all others are names as they are.
+//! RabbitMQ 4's forms start with a slash and are percent-encoded; all other addresses are plain
+//! names.
 
 use std::borrow::Cow;
 
@@ -11,24 +12,24 @@ use crate::codec::condition;
 use crate::limits::NAME_BYTES_MAX;
 use crate::protocol_error::ProtocolError;
 
-/// A node.
+/// The node that an address stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Node {
     /// `/queues/NAME`, `queue://NAME` or just `NAME`.
     Queue(Name),
-    /// `topic://PATTERN`, or `PATTERN` where the terminus is said to be a topic.
+    /// `topic://PATTERN`, or `PATTERN` if the terminus declares itself a topic.
     Topic(Name),
     /// `/exchanges/NAME/KEY` or `/exchanges/NAME`.
     Exchange {
         /// The exchange.
         exchange: Name,
-        /// The key; empty where there is none.
+        /// The key; empty if there is none.
         key: Name,
     },
 }
 
 impl Node {
-    /// Reads an address. A plain name is that of a topic where the terminus says so.
+    /// Parses an address. `is_topic` decides whether a plain name is a topic or a queue.
     ///
     /// # Errors
     /// `amqp:invalid-field`.
@@ -53,7 +54,7 @@ impl Node {
         Ok(if is_topic { Node::Topic(name) } else { Node::Queue(name) })
     }
 
-    /// Exchange and subject to which messages for it are published.
+    /// Returns the exchange and the subject that messages to the node are published with.
     pub(crate) fn address(&self) -> (&[u8], &[u8]) {
         match self {
             Node::Queue(name) => (DEFAULT_EXCHANGE, name.as_bytes()),
@@ -67,7 +68,7 @@ fn plain(address: &str, name: &str) -> Result<Name, ProtocolError> {
     check(address, name.as_bytes())
 }
 
-/// Decodes one part of an address, in which a slash and a percent sign are `%2F` and `%25`.
+/// Decodes one part of an address, where `%2F` and `%25` stand for a slash and a percent sign.
 fn decoded(address: &str, part: &str) -> Result<Name, ProtocolError> {
     let mut name = Cow::Borrowed(part.as_bytes());
     if part.contains('%') {

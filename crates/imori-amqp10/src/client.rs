@@ -1,4 +1,4 @@
-//! The state of a client: its rights, its vhost, its sessions.
+//! State of a client: rights, vhost, sessions and transactions.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -23,42 +23,42 @@ use crate::settings::Settings;
 use crate::temporary::TemporaryNodes;
 use crate::transaction::{LinkOf, Transactions};
 
-/// The state of a client. Before login it has no rights at all.
+/// State of a client. Before login it has no rights.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) settings: Arc<Settings>,
     pub(crate) connection: ConnectionId,
     pub(crate) identity: Identity,
     pub(crate) vhost: VhostId,
-    /// The client's container, as it calls it.
+    /// The `container-id` of the client.
     pub(crate) container: Box<str>,
-    /// Its user and container, by which its subscriptions know its own messages.
+    /// User and container joined; no-local subscriptions use it to skip the client's own messages.
     pub(crate) own_name: Name,
     pub(crate) facts: ClientFacts,
-    /// Bytes of a frame that the client takes.
+    /// Largest frame that the client accepts, in bytes.
     pub(crate) frame_bytes_max: u32,
-    /// Sessions by their channels, which are the broker's own too.
+    /// Sessions by channel number, which both ends share.
     pub(crate) sessions: BTreeMap<u16, Session>,
-    /// Links that are attached, by whether the client receives, and by name (AMQP 1.0, 2.6.1).
+    /// Attached links by whether the client receives, and by name (AMQP 1.0, 2.6.1).
     names: BTreeMap<(bool, Box<str>), LinkOf>,
-    /// The nodes that links have made.
+    /// Temporary nodes created by links.
     pub(crate) temporary: TemporaryNodes,
-    /// Bytes of messages of which not all transfers have come.
+    /// Memory of messages that have arrived only in part, in bytes.
     pub(crate) unfinished_bytes: usize,
-    /// The transactions that are not discharged.
+    /// Transactions not yet discharged.
     pub(crate) transactions: Transactions,
-    /// Tokens that came and are not checked, before anything else is read.
+    /// New access tokens, which must be checked before anything else is read.
     pub(crate) new_tokens: VecDeque<NewToken>,
 }
 
-/// A token that a request to `/management` brought.
+/// A token from a request to `/management`.
 #[derive(Debug)]
 pub(crate) struct NewToken {
     /// The token.
     pub(crate) token: Box<[u8]>,
-    /// The link by which the request came.
+    /// The link that the request arrived on.
     pub(crate) link: LinkOf,
-    /// The response that follows once the token is taken.
+    /// The response to send once the token is accepted.
     pub(crate) response: Vec<u8>,
 }
 
@@ -82,13 +82,13 @@ impl Client {
         }
     }
 
-    /// Takes an identity, and the name that the client gives its container into it.
+    /// Sets the identity, adding the client's container to it.
     pub(crate) fn set_identity(&mut self, identity: Identity) {
         self.identity = identity.with_client_id(self.container.as_bytes());
         self.own_name = Name::joined(b"", [self.identity.user.as_bytes(), self.container.as_bytes()]);
     }
 
-    /// Adds a link to its session.
+    /// Adds a link to its session and registers its name.
     pub(crate) fn add_link(&mut self, (channel, handle): LinkOf, link: Link) {
         let Some(session) = self.sessions.get_mut(&channel) else { return };
         if let Some(role) = link.end.role() {
@@ -97,17 +97,17 @@ impl Client {
         session.links.insert(handle, link);
     }
 
-    /// Tells whether a session has a link of this handle.
+    /// Whether the session has a link with this handle.
     pub(crate) fn has_link(&self, (channel, handle): LinkOf) -> bool {
         self.sessions.get(&channel).is_some_and(|session| session.links.contains_key(&handle))
     }
 
-    /// The link of a name and of the client's role that is attached, on whatever session.
+    /// Returns the attached link with this name and client role, on any session.
     pub(crate) fn link_named(&self, name: &str, role: Role) -> Option<LinkOf> {
         self.names.get(&(role == Role::Receiver, Box::from(name))).copied()
     }
 
-    /// Frees the name of a link that is attached no longer.
+    /// Frees the name of a link that is no longer attached.
     pub(crate) fn free_name(&mut self, link: LinkOf, name: &str, end: &End) {
         if let Some(role) = end.role()
             && self.link_named(name, role) == Some(link)
@@ -116,13 +116,13 @@ impl Client {
         }
     }
 
-    /// On whose behalf the broker acts.
+    /// The actor on whose behalf the broker performs this client's commands.
     #[inline]
     pub(crate) fn actor(&self) -> Actor<'_> {
         Actor { identity: &self.identity, connection: self.connection, vhost: self.vhost }
     }
 
-    /// Sends a performative on a channel once `confirm` is reached, behind all earlier answers of its session.
+    /// Sends a performative once `confirm` is reached, after all earlier answers of its session.
     pub(crate) fn answer<'a, W: World>(
         &self,
         world: &W,
@@ -133,8 +133,8 @@ impl Client {
         self.send(world, session_of(channel), (channel, confirm), performative);
     }
 
-    /// Tells the outcome of a client's message once `confirm` is reached. Where the link settles second, the client
-    /// settles the delivery after that (AMQP 1.0, 2.6.12).
+    /// Sends the outcome of a client's message once `confirm` is reached. On a link that settles
+    /// second, the delivery stays unsettled until the client settles it (AMQP 1.0, 2.6.12).
     pub(crate) fn tell_outcome<W: World>(
         &self,
         world: &W,
@@ -152,7 +152,7 @@ impl Client {
         self.answer(world, channel, confirm, &disposition);
     }
 
-    /// Sends a performative that is about the whole connection.
+    /// Sends a performative that concerns the connection as a whole.
     pub(crate) fn answer_first<'a, W: World>(&self, world: &W, performative: &impl Composite<'a>) {
         self.send(world, SessionId::FIRST, (0, Confirm::NOW), performative);
     }

@@ -1,7 +1,8 @@
-//! The inbound half of a connection: bytes in, commands to the broker, answers into the outbound half.
+//! The inbound half of a connection: turns bytes into broker commands and queues the answers on the
+//! outbound half.
 //!
-//! Nothing here reads a socket or a clock. A session is a session of the core: what waits, ends or fails on one of them
-//! holds up no other.
+//! Reads no socket and no clock. Each session is a session of the core, so one that waits, ends or
+//! fails does not hold up the others.
 
 mod frames;
 mod tokens;
@@ -51,14 +52,14 @@ pub struct Connection {
     intake: Intake<Box<[u8]>>,
     client: Client,
     keepalive: Keepalive,
-    /// The login of a client that is to answer a challenge.
+    /// The SCRAM exchange of a client that was sent a challenge.
     exchange: Option<Box<Exchange>>,
 }
 
 impl Inbound for Connection {
     type Settings = Settings;
     type Scratch = ();
-    /// A frame. A message that came in several has one here.
+    /// A frame. A message of several transfers is parked as one frame.
     type Parked = Box<[u8]>;
 
     fn new(settings: Arc<Settings>, id: ConnectionId, peer: Peer, now: Time) -> Connection {
@@ -71,7 +72,7 @@ impl Inbound for Connection {
         }
     }
 
-    /// Nothing is agreed on yet.
+    /// Starts with the smallest frame size, as nothing is negotiated yet.
     fn encoder(settings: &Settings) -> Box<dyn Encoder> {
         Box::new(DeliveryEncoder::new(FRAME_BYTES_MIN, settings))
     }
@@ -155,7 +156,7 @@ impl Inbound for Connection {
         };
         let taken =
             taken.unwrap_or_else(|(channel, failure)| self.refuse_frame(world, channel, failure, input));
-        // A node may have waited for its last message to be settled.
+        // The frame may have settled the last message of a temporary node.
         if self.client.temporary.has_orphans() {
             end_temporary_nodes(&mut self.client, world);
         }
@@ -172,7 +173,7 @@ impl Inbound for Connection {
         let Ok(Step::Frame(frame)) = decode(parked, usize::MAX) else { return Performed::Done };
         let Ok((performative, payload)) = Performative::decode(frame.body) else { return Performed::Done };
         if let Performative::Close(_) = performative {
-            // The last of all lines: the others are through unless they wait for a queue.
+            // Other sessions are replayed by now, unless they wait for a queue.
             return match self.intake.parking.has_parked() {
                 true => Performed::Held,
                 false => self.leave(world),
@@ -184,12 +185,12 @@ impl Inbound for Connection {
 
     fn replayed(&mut self, _: SessionId) {}
 
-    /// A token that is not checked waits as a frame does that was read.
+    /// A token under verification counts as parked, since later frames wait for it.
     fn has_parked(&self) -> bool {
         self.intake.parking.has_parked() || !self.client.new_tokens.is_empty()
     }
 
-    /// Other sessions have more to do than publish.
+    /// A client with several sessions may use another one for more than publishing.
     fn does_more_than_publish<W: World>(&self, world: &W) -> bool {
         let reads = |outbound: &mut Outbound| outbound.readers_len() > 0 || outbound.unsettled_len() > 0;
         self.client.sessions.len() > 1 || world.with_outbound(self.client.connection, reads) == Some(true)
@@ -205,8 +206,8 @@ impl Inbound for Connection {
         [keepalive, self.client.transactions.next_end()].into_iter().flatten().min()
     }
 
-    /// Sends an empty frame where nothing else was sent, ends a connection that has fallen silent, and rolls back
-    /// transactions that took too long.
+    /// Sends an empty frame if the connection is idle, ends the connection if the client has been
+    /// silent too long, and rolls back transactions that took too long.
     fn keep_alive<W: World>(&mut self, world: &W) {
         roll_back_late(&mut self.client, world);
         let due = self.keepalive.due(world.now(), &self.intake.reading);
@@ -231,11 +232,11 @@ impl Inbound for Connection {
     }
 }
 
-/// An error, and the channel of the frame that it is about.
+/// An error, and the channel of the offending frame.
 type Refused = (u16, Failure);
 
 impl Connection {
-    /// Bytes of a frame that is taken now.
+    /// Returns the largest frame accepted in the current state, in bytes.
     #[inline]
     fn frame_bytes_max(&self) -> usize {
         match self.state {
@@ -258,7 +259,7 @@ impl Connection {
             }
             Action::Greet => {
                 if self.state == State::Header {
-                    // AMQP 1.0, 5.3: who leaves the login out is anonymous.
+                    // AMQP 1.0, 5.3: a client that skips SASL is anonymous.
                     match self.log_in(world, Ok(anonymous())) {
                         Some(true) => {}
                         Some(false) => return Ok(Taken::Bytes(HEADER_BYTES)),
@@ -321,7 +322,8 @@ impl Connection {
         self.state = State::Challenged;
     }
 
-    /// Finds out who the client is. A refused one is told; `None` where the check takes longer.
+    /// Authenticates the client. Returns false if it was refused and told so, `None` if the check
+    /// takes longer.
     fn log_in<W: World>(&mut self, world: &W, claim: Claim) -> Option<bool> {
         let refused = match claim {
             Ok(credentials) => match self.intake.verify(world, self.client.connection, credentials)? {
@@ -340,7 +342,7 @@ impl Connection {
         world.with_outbound(self.client.connection, Outbound::finish);
         match self.state {
             State::LoggingIn | State::Challenged => self.send_outcome(world, refused.0, None),
-            // AMQP 1.0, 2.2: the answer is the header that the broker wants.
+            // AMQP 1.0, 2.2: answer with the header that the broker expects.
             _ => self.send_login(world, |out| out.extend_from_slice(ProtocolHeader::Sasl.bytes())),
         }
         self.close();
@@ -377,11 +379,11 @@ impl Connection {
             Performative::decode(frame.body).map_err(|error| (channel, error.into()))?;
         match (action(self.state, Kind::of(&performative)), &performative) {
             (Action::Session, _) => {
-                // A large body can stay where it is.
+                // A large body is kept in the buffer that it arrived in.
                 let shared = unread.kept_body(frame.len, payload.len());
                 return self.take_of_session(world, frame, &performative, (payload, shared), budget);
             }
-            // AMQP 1.0, 2.4.1: it can only be sent on channel 0.
+            // AMQP 1.0, 2.4.1: `open` can only be sent on channel 0.
             (Action::Open, Performative::Open(_)) if channel != 0 => {
                 let text = format_args!("`open` came on channel {channel}; send it on channel 0");
                 return Err((0, Failure::Connection(ProtocolError::new(condition::NOT_ALLOWED, text))));
@@ -427,9 +429,9 @@ impl Connection {
         Failure::Connection(ProtocolError::new(condition::CONNECTION_FRAMING_ERROR, text))
     }
 
-    /// Ends the connection as the client asked for, or does a part of that.
+    /// Ends the connection at the client's request; `Partly` if another turn is needed.
     fn leave<W: World>(&mut self, world: &W) -> Performed {
-        // Whoever leaves hears nothing of the nodes that go with it.
+        // A leaving client is not told about its temporary nodes.
         for channel in self.client.sessions.keys() {
             if !broker::end_session(world, &self.client.actor(), session_of(*channel), HeldAnswers::Keep) {
                 return Performed::Partly;
@@ -439,14 +441,14 @@ impl Connection {
             return Performed::Partly;
         }
         world.with_outbound(self.client.connection, Outbound::finish);
-        // Whoever hears the answer may come again at once.
+        // Released before the answer, so that a client that has read it can reconnect at once.
         world.release_client_id(&self.client.actor());
         self.client.answer_first(world, &Close::default());
         self.close();
         Performed::Done
     }
 
-    /// Refuses a frame, which stays in the input until all that ends by it is given back.
+    /// Refuses a frame. It stays in the input until everything that ends with it is given back.
     #[cold]
     fn refuse_frame<W: World>(&mut self, world: &W, channel: u16, failure: Failure, input: &[u8]) -> Taken {
         match self.refuse(world, channel, failure) {
@@ -459,7 +461,7 @@ impl Connection {
         }
     }
 
-    /// Says why a link is detached, a session ends, or the connection is closed.
+    /// Detaches a link, ends a session or closes the connection, with the error.
     #[cold]
     fn refuse<W: World>(&mut self, world: &W, channel: u16, failure: Failure) -> Performed {
         let (Failure::Link(_, error) | Failure::Session(error) | Failure::Connection(error)) = &failure;
@@ -474,7 +476,7 @@ impl Connection {
             Failure::Session(error) | Failure::Connection(error) => {
                 world.with_outbound(self.client.connection, Outbound::finish);
                 match self.state {
-                    // AMQP 1.0, 2.2: the answer is the header that the broker wants.
+                    // AMQP 1.0, 2.2: answer with the header that the broker expects.
                     State::Header | State::LoggedIn => {
                         let wanted = match self.state {
                             State::Header => ProtocolHeader::Sasl,
@@ -484,7 +486,7 @@ impl Connection {
                     }
                     State::LoggingIn | State::Challenged => self.send_outcome(world, SaslCode::Sys, None),
                     State::Opening => {
-                        // AMQP 1.0, 2.4.2: a close follows an open.
+                        // AMQP 1.0, 2.4.2: `close` may only follow an `open`.
                         answer_refused(&self.client, world);
                         self.client.answer_first(world, &Close { error: Some(error.error()) });
                     }

@@ -1,4 +1,5 @@
-//! Transfers, and all else that the broker sends by itself: dispositions, flows, the ends of links and connections.
+//! Encodes everything that the broker sends unasked: transfers, dispositions, flows, and the ends
+//! of links and connections.
 
 use imori_core::delivery::Delivery;
 use imori_core::message::{HeaderReaders, Origins};
@@ -17,7 +18,7 @@ use crate::protocol_error::ProtocolError;
 use crate::session::channel_of;
 use crate::settings::Settings;
 
-/// Writes the deliveries of a connection.
+/// Encodes the deliveries of a connection.
 #[derive(Debug, Clone, Copy)]
 pub struct DeliveryEncoder {
     frame_bytes_max: usize,
@@ -26,18 +27,18 @@ pub struct DeliveryEncoder {
     header_readers: HeaderReaders,
 }
 
-/// Transfers that the broker says it may send: as many as the client takes.
+/// The announced outgoing window: as large as possible, so that only the client's window limits.
 pub(crate) const OUTGOING_WINDOW: u32 = i32::MAX as u32;
 
-/// Bytes of a transfer without its payload, from the frame's first byte on, at most.
+/// Maximum length of a transfer frame without its payload, in bytes.
 const TRANSFER_BYTES_MAX: usize = 64;
 
-/// The label of a consumer: its channel and its handle.
+/// Returns the label of a consumer: its channel and handle.
 pub(crate) fn label(channel: u16, handle: u32) -> Box<[u8]> {
     [&channel.to_be_bytes()[..], &handle.to_be_bytes()].concat().into_boxed_slice()
 }
 
-/// Channel and handle of a label.
+/// Returns channel and handle from a label.
 pub(crate) fn of_label(label: &[u8]) -> (u16, u32) {
     match *label {
         [channel1, channel2, handle1, handle2, handle3, handle4] => (
@@ -48,13 +49,13 @@ pub(crate) fn of_label(label: &[u8]) -> (u16, u32) {
     }
 }
 
-/// The delivery id of a delivery, which the core counts from 1.
+/// Returns the delivery id of a delivery number; the core counts from 1.
 fn delivery_id(number: u64) -> u32 {
     number.wrapping_sub(1) as u32
 }
 
 impl DeliveryEncoder {
-    /// An encoder for a client that takes frames of this size.
+    /// Creates an encoder for a client that accepts frames of up to `frame_bytes_max` bytes.
     pub fn new(frame_bytes_max: u32, settings: &Settings) -> DeliveryEncoder {
         DeliveryEncoder {
             frame_bytes_max: frame_bytes_max as usize,
@@ -64,8 +65,8 @@ impl DeliveryEncoder {
         }
     }
 
-    /// Writes a message that does not fit into one frame as several. Its frame began at `begin`; behind `payload` it has
-    /// the head of the message, and no body yet.
+    /// Splits a message into several frames. Its single frame starts at `begin`; from `payload` on,
+    /// `out` holds the head of the message, and no body yet.
     #[cold]
     fn split(
         &self,
@@ -96,7 +97,7 @@ impl DeliveryEncoder {
                 out.extend_from_slice(part);
                 body = behind;
             });
-            // AMQP 1.0, 2.7.5: of later transfers the link is enough.
+            // AMQP 1.0, 2.7.5: later transfers need only the handle.
             transfer = Transfer { handle: transfer.handle, more: true, ..Transfer::default() };
         }
     }
@@ -142,7 +143,7 @@ impl Encoder for DeliveryEncoder {
 
     fn next_frame(&self, written: &[u8]) -> FramePart {
         let len = written.first_chunk::<4>().map_or(written.len(), |len| u32::from_be_bytes(*len) as usize);
-        // What this encoder writes has the descriptor of its performative at once.
+        // This encoder always writes the numeric descriptor, so transfers can be recognized by it.
         let is_counted = written
             .get(HEADER_BYTES..)
             .is_some_and(|body| body.starts_with(&[0, 0x53, <Transfer<'_> as Composite<'_>>::CODE as u8]));
@@ -207,7 +208,7 @@ impl Encoder for DeliveryEncoder {
             | CutReason::ClosedByOperator { .. }
             | CutReason::Revoked { .. }
             | CutReason::ShuttingDown => condition::CONNECTION_FORCED,
-            // RabbitMQ's.
+            // As in RabbitMQ.
             CutReason::TokenExpired { .. } => condition::UNAUTHORIZED_ACCESS,
             CutReason::Fault => condition::INTERNAL_ERROR,
         };

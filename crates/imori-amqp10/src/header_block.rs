@@ -1,9 +1,10 @@
-//! The header block of a message that an AMQP 1.0 client sent: its sections as they came, from the message annotations
-//! to where the body begins.
+//! Reads the header block of a message from an AMQP 1.0 client: its sections as received, from the
+//! message annotations to the start of the body.
 //!
-//! A block of form [`CONTENT`] ends with the constructor and the length of the body's only section, whose content is
-//! the core's body. A block of form [`SECTIONS`] ends in front of the first body section, and the core's body is all
-//! of them with the footer. Block and body together are always the bytes that came.
+//! A block of form [`CONTENT`] ends with constructor and length of the only body section; the
+//! core's body is its content. A block of form [`SECTIONS`] ends before the first body section; the
+//! core's body is all body sections and the footer. Block and body together are always the bytes
+//! received.
 
 use std::borrow::Cow;
 
@@ -18,48 +19,50 @@ use crate::codec::input::Input;
 use crate::codec::sections::{Section, SectionKind, Sections};
 use crate::codec::value::{List, Map, Symbol, Timestamp, Value as Value10};
 
-/// How many forms a header block can have: the origins that AMQP 1.0 needs.
+/// Number of header block forms, and so of the origins that AMQP 1.0 needs.
 pub const FORMS: u8 = 2;
 
-/// AMQP 1.0's origins in a broker that speaks nothing else.
+/// AMQP 1.0's origins in a broker without other protocols.
 pub const SOLE_ORIGINS: Origins = Origins::new(1, FORMS);
 
-/// The form of a message whose body is the content of its only section: data, a string or a binary value.
+/// The form of a message whose body is a single section of data, a string or a binary value.
 pub(crate) const CONTENT: u8 = 0;
 
-/// The form of any other message.
+/// The form of every other message.
 pub(crate) const SECTIONS: u8 = 1;
 
-/// Begins a block in which texts stand that the client sent as numbers, and which is none of a section.
+/// Prefix of a block with the texts of identifiers that were sent as numbers. It is the descriptor
+/// of no section.
 const TEXTS: &[u8] = &[0x00, 0x53, 0x01, 0xa0];
 
-/// Takes the place of [`TEXTS`] where the client sent `first-acquirer` false; there may be no texts then.
+/// Replaces [`TEXTS`] if the client sent `first-acquirer` false; the texts may be empty then.
 const ACQUIRED: &[u8] = &[0x00, 0x53, 0x02, 0xa0];
 
-/// Bytes in front of such texts: the constructor and their length.
+/// Bytes before the texts: the prefix and the length of the texts.
 pub(crate) const TEXTS_HEAD_BYTES: usize = TEXTS.len() + 1;
 
-/// Names by which other protocols know the properties of a group, as in JMS.
+/// The names of group properties in other protocols, as in JMS.
 pub(crate) const GROUP_ID: &str = "JMSXGroupID";
 pub(crate) const GROUP_SEQUENCE: &str = "JMSXGroupSeq";
 pub(crate) const REPLY_TO_GROUP_ID: &str = "JMS_AMQP_REPLY_TO_GROUP_ID";
 
-/// The application property that other protocols know as the application that sent a message.
+/// The application property that holds the sending application for other protocols.
 pub(crate) const APP_ID: &str = "app-id";
 
-/// Puts texts in front of sections, and whether another link may have acquired the message before it came.
+/// Prepends the texts to the sections, and marks whether another link may have acquired the message
+/// before.
 pub(crate) fn with_texts(texts: &[u8], was_acquired: bool, sections: &[u8]) -> Vec<u8> {
     let len = u8::try_from(texts.len()).expect("two identifiers that were numbers are short");
     [if was_acquired { ACQUIRED } else { TEXTS }, &[len], texts, sections].concat()
 }
 
-/// Tells whether another link may have acquired the message before it came (AMQP 1.0, 3.2.1).
+/// Whether another link may have acquired the message before it arrived (AMQP 1.0, 3.2.1).
 #[inline]
 pub(crate) fn was_acquired(block: &[u8]) -> bool {
     block.starts_with(ACQUIRED)
 }
 
-/// The sections of a block, without texts in front of them.
+/// Returns the sections of a block, without a prefix of texts.
 #[inline]
 pub(crate) fn sections(block: &[u8]) -> &[u8] {
     match block.strip_prefix(TEXTS).or_else(|| block.strip_prefix(ACQUIRED)) {
@@ -68,22 +71,22 @@ pub(crate) fn sections(block: &[u8]) -> &[u8] {
     }
 }
 
-/// The sections of a block in front of the body.
+/// The sections of a block that precede the body.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Parts<'a> {
     pub(crate) annotations: Map<'a>,
     pub(crate) properties: Properties<'a>,
     pub(crate) application: Map<'a>,
-    /// Everything behind the message annotations.
+    /// Everything after the message annotations.
     pub(crate) bare: &'a [u8],
 }
 
 impl<'a> Parts<'a> {
-    /// Reads a block that was checked when it came.
+    /// Reads a block that was checked when the message arrived.
     pub(crate) fn of(block: &'a [u8]) -> Parts<'a> {
         let mut sections = Sections::new(sections(block));
         let mut parts = Parts { bare: sections.rest(), ..Parts::default() };
-        // The body's constructor may be the last, with nothing behind it.
+        // The block may end with the constructor of the body, where reading stops with an error.
         while let Ok(Some(section)) = sections.next_section() {
             match section {
                 Section::MessageAnnotations(map) => {
@@ -99,12 +102,12 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The reader of header blocks of [`SOLE_ORIGINS`]. In a block of another origin it finds nothing.
+/// Returns the reader for an origin of [`SOLE_ORIGINS`]; for any other origin it finds no headers.
 pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
     SOLE_ORIGINS.form(origin).map_or(&NoHeaders, reader_of_form)
 }
 
-/// The reader of header blocks of this form. In a block of a form that AMQP 1.0 does not have it finds nothing.
+/// Returns the reader for a form of header block; for an unknown form it finds no headers.
 pub fn reader_of_form(form: u8) -> &'static dyn HeaderReader {
     match form {
         CONTENT => &Headers { has_sections: false },
@@ -113,10 +116,10 @@ pub fn reader_of_form(form: u8) -> &'static dyn HeaderReader {
     }
 }
 
-/// Reads blocks of either form, which differ in what the body is.
+/// Reads blocks of both forms, which differ in the meaning of the body.
 #[derive(Debug)]
 struct Headers {
-    /// The body is sections: the form is [`SECTIONS`].
+    /// The form is [`SECTIONS`]: the body consists of sections.
     has_sections: bool,
 }
 
@@ -145,13 +148,13 @@ impl HeaderReader for Headers {
     }
 }
 
-/// The properties of a block that was checked when it came.
+/// Returns the properties of a block that was checked when the message arrived.
 fn properties(block: &[u8]) -> Option<Properties<'_>> {
     let value = Sections::new(sections(block)).find_checked(SectionKind::Properties)?;
     Properties::read_list(&mut Input::new(value)).ok()
 }
 
-/// One header, without a look at the others where that can be.
+/// Returns one header, without parsing the others if possible.
 fn header<'t>(block: &'t [u8], name: &[u8]) -> Option<Value<'t>> {
     let name = std::str::from_utf8(name).ok().filter(|name| *name != APP_ID && !is_of_deaths(name))?;
     let value = Sections::new(sections(block)).find_checked(SectionKind::ApplicationProperties);
@@ -173,11 +176,11 @@ fn header<'t>(block: &'t [u8], name: &[u8]) -> Option<Value<'t>> {
     }
 }
 
-/// Application properties, and the properties of groups, which no other protocol has as such. Annotations are for
-/// brokers, and cross to no other protocol.
+/// Visits the application properties, and the group properties, which other protocols have only as
+/// headers. Annotations are for brokers and do not cross to other protocols.
 fn visit_properties<'t>(parts: &Parts<'t>, visit: &mut dyn FnMut(Cow<'t, [u8]>, Value<'t>)) {
     for (key, field) in parts.application.iter() {
-        // SECURITY AUTH-08: the history of a dead letter is the broker's to tell.
+        // SECURITY AUTH-08: only the broker may report deaths.
         if let Value10::String(name) = key
             && name != APP_ID
             && !is_of_deaths(name)
@@ -198,17 +201,17 @@ fn visit_properties<'t>(parts: &Parts<'t>, visit: &mut dyn FnMut(Cow<'t, [u8]>, 
     }
 }
 
-/// The number of a message in its group as JMS has it, where it is an `int`.
+/// Converts `group-sequence` to the `int` that JMS uses.
 fn sequence_value(number: u32) -> Value<'static> {
     Value::Int(number.cast_signed().into())
 }
 
-/// Tells whether the message of this number is the last of its group: -1 in JMS.
+/// Whether `number` marks the last message of a group: -1 in JMS.
 pub(crate) fn ends_group(number: u32) -> bool {
     number.cast_signed() == -1
 }
 
-/// Tells whether the broker itself writes a header or an annotation of this name into a dead letter.
+/// Whether the broker writes a header or annotation of this name into dead letters.
 pub(crate) fn is_of_deaths(name: &str) -> bool {
     name == "x-death"
         || name == "x-opt-deaths"
@@ -218,7 +221,7 @@ pub(crate) fn is_of_deaths(name: &str) -> bool {
 
 fn reply_address<'t>(message: &MessageView<'t>) -> Option<AddressParts<'t>> {
     let address = std::str::from_utf8(message.property(Property::ReplyTo)?).ok()?;
-    // AMQP JMS Mapping, 3.2.1.8: 1 is a topic and 3 a temporary one.
+    // AMQP JMS Mapping, 3.2.1.8: 1 is a topic and 3 a temporary topic.
     let kind = Parts::of(message.text).annotations.find("x-opt-jms-reply-to");
     let is_topic = matches!(kind, Some(Value10::Byte(1 | 3)));
     let node = Node::parse(address, is_topic).ok()?;
@@ -226,7 +229,7 @@ fn reply_address<'t>(message: &MessageView<'t>) -> Option<AddressParts<'t>> {
     Some((Cow::Owned(exchange.to_vec()), Cow::Owned(subject.to_vec())))
 }
 
-/// The body as other protocols see it: data sections joined, a text or bytes as they are, and all else as JSON.
+/// Returns the body for other protocols: joined data sections, plain text or bytes, or else JSON.
 fn joined(body: &[u8]) -> Vec<u8> {
     let (mut sections, mut out) = (Sections::new(body), Vec::new());
     let (mut sequences, mut json) = (Vec::new(), String::new());
@@ -242,7 +245,7 @@ fn joined(body: &[u8]) -> Vec<u8> {
         }
     }
     if !sequences.is_empty() {
-        // AMQP 1.0, 3.2.7: several sequences are one list in parts.
+        // AMQP 1.0, 3.2.7: several sequences are the parts of one list.
         json.push('[');
         push_json_values(&mut json, sequences.iter().flat_map(List::iter));
         json.push(']');
@@ -251,7 +254,8 @@ fn joined(body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Appends a value on one line, as [`Value::push_json`] does. Values are as deep as the codec lets them be.
+/// Appends a value as JSON on one line, like [`Value::push_json`]. The codec bounds the nesting of
+/// `value`.
 fn push_json(out: &mut String, value: Value10<'_>) {
     match value {
         Value10::List(list) => {
@@ -290,7 +294,7 @@ fn push_json_values<'a>(out: &mut String, values: impl Iterator<Item = Value10<'
     }
 }
 
-/// The key of a map as a name.
+/// Returns the key of a map as a name.
 fn name_of(key: Value10<'_>) -> Cow<'_, [u8]> {
     match core_value(key) {
         Value::Text(bytes) | Value::Binary(bytes) => bytes,
@@ -298,7 +302,7 @@ fn name_of(key: Value10<'_>) -> Cow<'_, [u8]> {
     }
 }
 
-/// The value as all protocols see it. Lists in each other are as deep as the codec lets them be.
+/// Converts a value to the core's type. The codec bounds its nesting.
 pub(crate) fn core_value(value: Value10<'_>) -> Value<'_> {
     match value {
         Value10::Null => Value::Null,
@@ -313,7 +317,7 @@ pub(crate) fn core_value(value: Value10<'_>) -> Value<'_> {
         Value10::Long(number) => Value::Int(number),
         Value10::Float(number) => Value::Float(number.into()),
         Value10::Double(number) => Value::Float(number),
-        // No other protocol has them; their bytes are kept.
+        // The core has no decimals; their bytes are kept.
         Value10::Decimal32(bytes) => Value::Binary(Cow::Owned(bytes.to_vec())),
         Value10::Decimal64(bytes) => Value::Binary(Cow::Owned(bytes.to_vec())),
         Value10::Decimal128(bytes) => Value::Binary(Cow::Owned(bytes.to_vec())),
@@ -331,7 +335,7 @@ pub(crate) fn core_value(value: Value10<'_>) -> Value<'_> {
     }
 }
 
-/// A UUID as RFC 9562, 4, writes it.
+/// Formats a UUID as in RFC 9562, 4.
 pub(crate) fn uuid_text(bytes: [u8; 16]) -> String {
     let mut text = String::with_capacity(36);
     for (index, byte) in bytes.iter().enumerate() {

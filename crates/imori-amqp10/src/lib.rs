@@ -1,7 +1,7 @@
 //! AMQP 1.0 as a state machine: bytes in, bytes and commands out.
 //!
-//! The codec serves both ends. The files stand in reading order; every protocol crate has the same ones where it has
-//! the same jobs.
+//! The codec serves both ends. Modules are listed in reading order; protocol crates share module
+//! names where they share jobs.
 
 pub mod connection;
 mod commands;
@@ -20,7 +20,7 @@ pub mod protocol_error;
 pub mod codec;
 pub mod limits;
 
-/// The protocol and its version, as operators see it.
+/// Name and version of the protocol, as shown to operators.
 pub const PROTOCOL: &str = "AMQP 1.0";
 
 pub use header_block::{FORMS, SOLE_ORIGINS, header_reader, reader_of_form};

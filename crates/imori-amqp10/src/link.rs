@@ -1,4 +1,4 @@
-//! A link: one way for messages within a session.
+//! A link: a one-way stream of messages within a session.
 
 use std::collections::BTreeSet;
 
@@ -9,28 +9,28 @@ use crate::address::Node;
 use crate::codec::composites::Attach;
 use crate::codec::restricted::{ReceiverSettleMode, Role, SenderSettleMode};
 
-/// The descriptor of the outcome rejected, by which a source lists it.
+/// The descriptor of the outcome `rejected` in the outcomes of a source.
 const REJECTED: &str = "amqp:rejected:list";
 
-/// A link. The broker's end has the client's handle too.
+/// A link. Both ends use the client's handle.
 #[derive(Debug)]
 pub(crate) struct Link {
-    /// Its name, by which the client finds it again.
+    /// The name of the link, by which a client can resume it.
     pub(crate) name: Box<str>,
-    /// The node as the client is told it; `None` where each message names its own.
+    /// The node's address as told to the client; `None` if each message names its own node.
     pub(crate) address: Option<Box<str>>,
-    /// The settlement that its attach asks of both ends.
+    /// The settle modes of both ends from `attach`.
     pub(crate) settles: (SenderSettleMode, ReceiverSettleMode),
-    /// The place of the outcome rejected among those of its source.
+    /// Whether the source supports the outcome `rejected`.
     pub(crate) rejected: Rejected,
-    /// The temporary node of its connection that it is to.
+    /// The temporary node of this connection that the link is attached to.
     pub(crate) temporary: Option<Name>,
-    /// The end that the broker has.
+    /// The broker's end of the link.
     pub(crate) end: End,
 }
 
 impl Link {
-    /// The link of an attach, to a node of this address.
+    /// Creates the link of an `attach`, to the node at `address`.
     pub(crate) fn new(attach: &Attach<'_>, address: Option<&str>, end: End) -> Link {
         let outcomes = attach.source.and_then(|source| source.outcomes);
         let rejected = match outcomes.map(|outcomes| outcomes.contains(REJECTED)) {
@@ -49,30 +49,31 @@ impl Link {
     }
 }
 
-/// The place of the outcome rejected among those that a source lists (AMQP 1.0, 3.5.3).
+/// Whether a source lists the outcome `rejected` (AMQP 1.0, 3.5.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rejected {
-    /// The source has it.
+    /// The source lists it.
     Listed,
-    /// The source has others alone.
+    /// The source lists only other outcomes.
     Missing,
-    /// The source lists none.
+    /// The source lists no outcomes.
     Unsaid,
 }
 
 /// The broker's end of a link.
 #[derive(Debug)]
 pub(crate) enum End {
-    /// Messages come from here: a consumer of a queue.
+    /// A source: the broker sends from a consumer of a queue.
     Source(SourceEnd),
-    /// Messages go to here.
+    /// A target: the broker receives messages.
     Target(TargetEnd),
-    /// The broker has detached it. Frames of it do not count until the client has detached it too.
+    /// The broker has detached the link. Its frames are ignored until the client has detached it
+    /// too.
     Detached,
 }
 
 impl End {
-    /// The producer, if it is one.
+    /// Returns the target, if this is one.
     #[inline]
     pub(crate) fn target(&self) -> Option<&TargetEnd> {
         match self {
@@ -81,7 +82,7 @@ impl End {
         }
     }
 
-    /// The role of the client, as long as the link is attached.
+    /// Returns the client's role while the link is attached.
     pub(crate) fn role(&self) -> Option<Role> {
         match self {
             End::Source(_) => Some(Role::Receiver),
@@ -91,89 +92,90 @@ impl End {
     }
 }
 
-/// A consumer.
+/// The broker's end of a link to a receiving client.
 #[derive(Debug)]
 pub(crate) struct SourceEnd {
-    /// The core's consumer.
+    /// The consumer in the core.
     pub(crate) reader: ReaderId,
-    /// The queue that ends with the link: when it is detached, or when it is closed.
+    /// The queue that ends with the link, and whether by detach or only by close.
     pub(crate) queue: Option<(Name, Until)>,
-    /// Its reader has ended, and the client is yet to be told.
+    /// The consumer has ended, but the client has not been told yet.
     pub(crate) is_ending: bool,
 }
 
-/// The end of a queue that is its link's alone.
+/// When a queue ends that belongs to one link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Until {
-    /// The link is detached, however that is done.
+    /// When the link is detached in any way.
     Detach,
-    /// The link is closed.
+    /// When the link is closed.
     Close,
 }
 
-/// A producer.
+/// The broker's end of a link from a sending client.
 #[derive(Debug)]
 pub(crate) struct TargetEnd {
-    /// The node or the coordinator that messages are for.
+    /// The receiver of the messages.
     pub(crate) to: Receiver,
-    /// Deliveries that have begun, from the client's first number on.
+    /// Deliveries started so far, counted from the client's initial count.
     pub(crate) delivery_count: u32,
-    /// Deliveries that the client may send.
+    /// Deliveries that the client may still send.
     pub(crate) credit: u32,
-    /// The message of which not all transfers have come.
+    /// The message that has arrived only in part.
     pub(crate) unfinished: Option<Unfinished>,
-    /// Deliveries that the client settles last, by their ids (AMQP 1.0, 2.6.12). Each takes one of the link's credit, so
-    /// that they are no more than that.
+    /// Ids of deliveries that the client settles last (AMQP 1.0, 2.6.12). Each uses credit of the
+    /// link, which bounds their number.
     pub(crate) unsettled: BTreeSet<u32>,
 }
 
-/// The receiver of a producer's messages.
+/// The receiver of a link's messages.
 #[derive(Debug, Clone)]
 pub(crate) enum Receiver {
     /// A node.
     Node(Node),
-    /// Whatever node each message names.
+    /// The node that each message names.
     Relay,
     /// The coordinator of transactions.
     Coordinator,
-    /// The node by which others are made and deleted.
+    /// The node `/management`, which creates and deletes other nodes.
     Management,
 }
 
-/// A message of which not all transfers have come.
+/// A message that has arrived only in part.
 #[derive(Debug)]
 pub(crate) struct Unfinished {
-    /// The delivery's number in the session, as the client wrote it.
+    /// The delivery id in the session.
     pub(crate) delivery_id: u32,
-    /// Parts of its first transfer that later ones leave out.
+    /// Fields of the first transfer that later ones omit.
     pub(crate) begun: Box<Begun>,
-    /// The format that its first transfer names.
+    /// The message format in the first transfer.
     pub(crate) message_format: Option<u32>,
-    /// The settlement by the broker that its first transfer asks for.
+    /// The receiver settle mode in the first transfer.
     pub(crate) rcv_settle_mode: Option<ReceiverSettleMode>,
-    /// Some transfer of it said that it is settled.
+    /// Some transfer of the message was marked settled.
     pub(crate) settled: bool,
-    /// The bytes that have come.
+    /// The payload received so far.
     pub(crate) payload: Vec<u8>,
 }
 
-/// Bytes of the first transfer of a message that are needed once the last one has come.
+/// Fields of the first transfer that are needed after the last one has arrived.
 #[derive(Debug)]
 pub(crate) struct Begun {
-    /// The delivery's name on the link.
+    /// The delivery tag.
     pub(crate) delivery_tag: Box<[u8]>,
-    /// The transaction that the message is part of.
+    /// The transaction of the message.
     pub(crate) transaction: Option<Box<[u8]>>,
 }
 
 impl Unfinished {
-    /// Bytes of memory that its parts hold, which the connection is charged with: spare capacity counts.
+    /// Returns the memory of the payload in bytes, spare capacity included, for the connection's
+    /// limit.
     pub(crate) fn held_bytes(&self) -> usize {
         self.payload.capacity()
     }
 
-    /// Bytes that it will hold with `more` bytes behind those that have come. Capacity grows by half, so that a long
-    /// message is copied a few times only, and never beyond the longest message.
+    /// Returns the memory after adding `more` bytes. Capacity grows by half, so a long message is
+    /// copied only a few times, and never beyond the largest message.
     pub(crate) fn grown_bytes(&self, more: usize, message_bytes_max: usize) -> usize {
         let (needed, held) = (self.payload.len() + more, self.held_bytes());
         if needed <= held {
@@ -182,7 +184,7 @@ impl Unfinished {
         needed.max((held + held / 2).min(message_bytes_max))
     }
 
-    /// Adds a part.
+    /// Appends a part of the payload.
     pub(crate) fn append(&mut self, part: &[u8], message_bytes_max: usize) {
         let spare = self.grown_bytes(part.len(), message_bytes_max) - self.payload.len();
         self.payload.reserve_exact(spare);

@@ -1,7 +1,7 @@
-//! Messages: how one that comes in is read, and how one of any origin is written.
+//! Reads messages from AMQP 1.0 clients, and writes messages of any origin.
 //!
-//! Between clients of AMQP 1.0 the bare message, from the properties to the footer, is never written anew (AMQP 1.0,
-//! 3.2). Delivery annotations are for the next hop, which the broker is, and end here.
+//! Between AMQP 1.0 clients, the bare message from the properties to the footer is forwarded byte
+//! for byte (AMQP 1.0, 3.2). Delivery annotations are addressed to the broker and not forwarded.
 
 use std::borrow::Cow;
 
@@ -26,34 +26,36 @@ use crate::header_block::{
 use crate::limits::{ADDED_ANNOTATIONS_BYTES_MAX, APPLICATION_PROPERTIES_MAX, SECTIONS_BYTES_MAX};
 use crate::protocol_error::ProtocolError;
 
-/// Begins the text of a UUID (RFC 9562, 4), which comes back as a UUID from clients of other protocols.
+/// Prefix of a UUID as text (RFC 9562, 4), so that it becomes a UUID again after a detour through
+/// other protocols.
 const UUID_PREFIX: &str = "urn:uuid:";
 
-/// A message as it came, and what it asks of the broker.
+/// A received message, and its instructions to the broker.
 #[derive(Debug)]
 pub struct Incoming<'a> {
-    /// The properties that the broker itself reads.
+    /// The properties that the broker reads.
     pub properties: Properties,
     /// The header block.
     pub text: Cow<'a, [u8]>,
-    /// The body, whose form the origin says.
+    /// The body; the origin determines its form.
     pub body: &'a [u8],
-    /// Address that the message itself names.
+    /// The address that the message names.
     pub to: Option<&'a str>,
-    /// Kind of that address, as JMS clients say: odd for a topic.
+    /// The JMS type of that address; odd for a topic.
     pub jms_destination: Option<i8>,
-    /// Milliseconds since the UNIX epoch after which the message is of no more use.
+    /// Expiry time in milliseconds since the UNIX epoch.
     pub expires_at_ms: Option<i64>,
-    /// Milliseconds for which nobody is to be given it.
+    /// Delivery delay in milliseconds.
     pub delay_ms: Option<u64>,
-    /// Milliseconds since the UNIX epoch before which nobody is to be given it.
+    /// Earliest delivery time in milliseconds since the UNIX epoch.
     pub deliver_at_ms: Option<i64>,
 }
 
-/// Reads the payload of the transfers of a message, all of them together; `user` is the client's.
+/// Reads a message from the joined payload of its transfers; `user` is the client's user.
 ///
 /// # Errors
-/// `amqp:decode-error`, `amqp:resource-limit-exceeded`, or `amqp:unauthorized-access` for another's user id.
+/// `amqp:decode-error`, `amqp:resource-limit-exceeded`, or `amqp:unauthorized-access` if the
+/// message names another user.
 pub fn read<'a>(payload: &'a [u8], origins: Origins, user: &[u8]) -> Result<Incoming<'a>, ProtocolError> {
     let mut sections = Sections::new(payload);
     let (mut kept, mut body) = (payload, payload);
@@ -67,7 +69,7 @@ pub fn read<'a>(payload: &'a [u8], origins: Origins, user: &[u8]) -> Result<Inco
             Section::MessageAnnotations(map) => annotations = map,
             Section::Properties(found) => own = found,
             Section::ApplicationProperties(map) => application = map,
-            // The body begins with this one, and all behind it are only checked.
+            // The body starts here; it and the footer are only checked.
             _ => {
                 while sections.next_section()?.is_some() {}
                 break;
@@ -145,7 +147,7 @@ fn check_len(text: &[u8]) -> Result<(), ProtocolError> {
     Err(ProtocolError::new(condition::RESOURCE_LIMIT_EXCEEDED, text))
 }
 
-/// SECURITY AUTH-08: nobody speaks in another's name.
+/// SECURITY AUTH-08: a client may name only its own user.
 #[cold]
 fn other_user(claimed: &[u8], user: &[u8]) -> ProtocolError {
     let text = format_args!(
@@ -156,7 +158,7 @@ fn other_user(claimed: &[u8], user: &[u8]) -> ProtocolError {
     ProtocolError::new(condition::UNAUTHORIZED_ACCESS, text)
 }
 
-/// Checks the names of application properties, and finds the one that names the application.
+/// Checks the names of application properties, and returns the one that names the application.
 fn app_id(application: Map<'_>) -> Result<Option<&str>, ProtocolError> {
     if application.len() > APPLICATION_PROPERTIES_MAX {
         let text = format_args!(
@@ -201,7 +203,7 @@ fn time_ms(value: value::Value<'_>) -> Option<i64> {
     }
 }
 
-/// The text of an identifier that is neither text nor bytes.
+/// Returns the text of an identifier that is a number or a UUID.
 fn number_text(id: Option<MessageId<'_>>) -> Option<String> {
     match id? {
         MessageId::Ulong(number) => Some(number.to_string()),
@@ -210,7 +212,7 @@ fn number_text(id: Option<MessageId<'_>>) -> Option<String> {
     }
 }
 
-/// The bytes of an identifier that is text or bytes.
+/// Returns the bytes of an identifier that is text or binary.
 fn text_of_id(id: MessageId<'_>) -> Option<&[u8]> {
     match id {
         MessageId::String(text) => Some(text.as_bytes()),
@@ -219,11 +221,11 @@ fn text_of_id(id: MessageId<'_>) -> Option<&[u8]> {
     }
 }
 
-/// A header block, and the sections in it as they came.
+/// A header block under construction, and the received sections within it.
 struct Block<'a> {
     whole: Cow<'a, [u8]>,
     sections: &'a [u8],
-    /// Bytes of the block in front of the sections.
+    /// Length of the block before the sections.
     before: usize,
 }
 
@@ -237,14 +239,14 @@ impl<'a> Block<'a> {
         Block { whole, sections, before: TEXTS_HEAD_BYTES + texts.len() }
     }
 
-    /// The place of a part of the sections.
+    /// Returns the position of a part of the sections.
     fn span(&self, part: &[u8]) -> Option<Span> {
         let start = part.as_ptr().addr().checked_sub(self.sections.as_ptr().addr())?;
         Span::new(self.before + start, part.len())
     }
 }
 
-/// The part of a payload behind its head: [`push_head`] writes the head in front of these bytes.
+/// Returns the part of a delivery's payload after the head that [`push_head`] writes.
 #[inline]
 pub(crate) fn body<'a>(delivery: &Delivery<'a>, origins: Origins, readers: HeaderReaders) -> Cow<'a, [u8]> {
     let message = &delivery.message;
@@ -254,7 +256,7 @@ pub(crate) fn body<'a>(delivery: &Delivery<'a>, origins: Origins, readers: Heade
     }
 }
 
-/// Appends the payload of a delivery in front of its [`body`], which has `body_len` bytes.
+/// Appends the part of a delivery's payload before its [`body`] of `body_len` bytes.
 #[inline]
 pub(crate) fn push_head(
     out: &mut Vec<u8>,
@@ -268,11 +270,11 @@ pub(crate) fn push_head(
     let header = Header {
         durable: message.properties.is_persistent,
         priority: message.properties.priority.unwrap_or(Header::default().priority),
-        // A message that died does not expire again.
+        // A dead letter does not expire again.
         ttl: message.properties.expiration_ms.filter(|_| delivery.died().is_none()),
         first_acquirer: match is_acquired {
             true => Some(false),
-            // The link that refused a dead letter may have had it.
+            // A dead letter may return to the link that rejected it.
             false => (!delivery.is_redelivered && delivery.died().is_none()).then_some(true),
         },
         delivery_count: delivery.failures,
@@ -301,7 +303,7 @@ pub(crate) fn push_head(
     }
 }
 
-/// Annotations with those that a receiver adds, which take the place of equal ones (AMQP 1.0, 3.4.5).
+/// Merges annotations; those `added` by a receiver replace equal keys (AMQP 1.0, 3.4.5).
 fn merged(annotations: Map<'_>, added: Map<'_>) -> MapBuf {
     let mut merged = MapBuf::new();
     for (key, value) in annotations.iter() {
@@ -313,7 +315,7 @@ fn merged(annotations: Map<'_>, added: Map<'_>) -> MapBuf {
     merged
 }
 
-/// The pairs of a map but those of such names.
+/// Copies a map without the symbols for which `is_left_out` is true.
 fn without(map: Map<'_>, is_left_out: fn(&str) -> bool) -> MapBuf {
     let mut rest = MapBuf::new();
     for (key, value) in map.iter() {
@@ -324,7 +326,7 @@ fn without(map: Map<'_>, is_left_out: fn(&str) -> bool) -> MapBuf {
     rest
 }
 
-/// Reads what [`annotated`] wrote.
+/// Reads the annotations that [`annotated`] wrote.
 fn added(annotations: Option<&[u8]>) -> Map<'_> {
     match annotations.and_then(value::Value::decode_checked) {
         Some(value::Value::Map(map)) => map,
@@ -332,19 +334,17 @@ fn added(annotations: Option<&[u8]>) -> Map<'_> {
     }
 }
 
-/// Writes the annotations that receivers have added to a message: those `before`, and what one adds now. `None` where
-/// that is more than is kept.
+/// Merges the annotations `before` with those a receiver adds now. `None` if they exceed the limit.
 pub(crate) fn annotated(before: Option<&[u8]>, more: Map<'_>) -> Option<Box<[u8]>> {
-    // SECURITY AUTH-08: the history of a dead letter is the broker's to tell.
+    // SECURITY AUTH-08: only the broker may report deaths.
     let more = without(more, is_of_deaths);
     let mut out = Vec::new();
     push_map_of(&mut out, merged(added(before), more.map()).map());
-    // SECURITY LIM-10: each receiver may add others.
+    // SECURITY LIM-10: each receiver may add annotations.
     (out.len() <= ADDED_ANNOTATIONS_BYTES_MAX).then(|| out.into_boxed_slice())
 }
 
-/// Writes the annotations that receivers have added to a message: those `before`, and those that [`annotated`] has
-/// written of one receiver's. `None` where that is more than is kept.
+/// As [`annotated`], with `more` in the form that it returns.
 pub(crate) fn annotated_again(before: Option<&[u8]>, more: &[u8]) -> Option<Box<[u8]>> {
     annotated(before, added(Some(more)))
 }
@@ -356,7 +356,8 @@ fn push_annotations(out: &mut Vec<u8>, annotations: &MapBuf) {
     }
 }
 
-/// Where a message of another protocol was published to, by RabbitMQ's names. Names that are no UTF-8 have no form.
+/// Adds the address of a message from another protocol, by RabbitMQ's names. Omits names that are
+/// not UTF-8.
 fn push_address(annotations: &mut MapBuf, delivery: &Delivery<'_>) {
     let names = [("x-exchange", delivery.address.exchange()), ("x-routing-key", delivery.address.subject())];
     for (key, name) in names {
@@ -366,14 +367,15 @@ fn push_address(annotations: &mut MapBuf, delivery: &Delivery<'_>) {
     }
 }
 
-/// The history of a dead letter as RabbitMQ 4 writes it: `x-opt-deaths`, and the first and last death apart.
+/// Adds the history of a dead letter in RabbitMQ 4's form: `x-opt-deaths`, and the first and last
+/// death separately.
 fn push_deaths(annotations: &mut MapBuf, deaths: &Deaths) {
     let maps: Vec<MapBuf> = deaths
         .iter()
         .map(|death| {
             let exchange = String::from_utf8_lossy(death.address.exchange.as_bytes());
             let subject = String::from_utf8_lossy(death.address.subject.as_bytes());
-            // Time is in microseconds.
+            // The core's time is in microseconds.
             let time = Timestamp(i64::try_from(death.time.0 / 1000).unwrap_or(i64::MAX));
             let mut map = MapBuf::new()
                 .with("queue", value::Value::String(&String::from_utf8_lossy(death.queue.as_bytes())))
@@ -407,7 +409,8 @@ fn push_deaths(annotations: &mut MapBuf, deaths: &Deaths) {
     }
 }
 
-/// Appends the bare message of another protocol, up to the bytes of its body, which becomes a data section.
+/// Appends the bare message of another protocol, up to the content of its body, which becomes a
+/// data section.
 #[cold]
 fn push_foreign(out: &mut Vec<u8>, message: &MessageView<'_>, body_len: usize, readers: HeaderReaders) {
     let reader = readers(message.properties.origin);
@@ -415,7 +418,7 @@ fn push_foreign(out: &mut Vec<u8>, message: &MessageView<'_>, body_len: usize, r
     let (mut group_id, mut group_sequence, mut reply_to_group_id) = (None, None, None);
     let mut names: Vec<Cow<'_, [u8]>> = Vec::new();
     reader.visit_headers(message.text, &mut |name, value| {
-        // A map has each key once; of a header that comes twice the first counts.
+        // A map must not repeat a key; the first of repeated headers counts.
         let Some(key) = std::str::from_utf8(&name).ok().filter(|_| !names.contains(&name)) else { return };
         match (key, &value) {
             (GROUP_ID, Value::Text(text)) if group_id.is_none() => group_id = owned_text(text),
@@ -464,7 +467,7 @@ fn owned_text(text: &[u8]) -> Option<String> {
     String::from_utf8(text.to_vec()).ok()
 }
 
-/// The number of a message in its group, also where a protocol without types has it as text.
+/// Reads the number of a message in its group, which is text in protocols without types.
 fn sequence(value: &Value<'_>) -> Option<u32> {
     match value {
         Value::Int(number) => sequence_of(*number),
@@ -474,12 +477,12 @@ fn sequence(value: &Value<'_>) -> Option<u32> {
     }
 }
 
-/// A number of a group as 1.0 has it; that of JMS has a sign.
+/// Converts a JMS group number, which is signed, to AMQP's unsigned one.
 fn sequence_of(number: i64) -> Option<u32> {
     u32::try_from(number).ok().or_else(|| i32::try_from(number).ok().map(i32::cast_unsigned))
 }
 
-/// An identifier of another protocol: a UUID where it says so, text, or bytes.
+/// Converts an identifier of another protocol to a UUID, text or binary.
 fn message_id(bytes: &[u8]) -> MessageId<'_> {
     match std::str::from_utf8(bytes) {
         Ok(text) => {
@@ -489,7 +492,7 @@ fn message_id(bytes: &[u8]) -> MessageId<'_> {
     }
 }
 
-/// Reads a UUID as RFC 9562, 4, writes it.
+/// Parses a UUID in the form of RFC 9562, 4.
 fn uuid(text: &str) -> Option<[u8; 16]> {
     let hyphens = [8, 13, 18, 23];
     if text.len() != 36 || hyphens.iter().any(|at| text.as_bytes().get(*at) != Some(&b'-')) {
@@ -505,7 +508,8 @@ fn uuid(text: &str) -> Option<[u8; 16]> {
     bytes.try_into().ok()
 }
 
-/// The address of a node, in RabbitMQ 4's form. `None` for names that are empty or no UTF-8.
+/// Returns the address of a node in RabbitMQ 4's form. `None` for an empty name or one that is not
+/// UTF-8.
 pub(crate) fn node_address(exchange: &[u8], subject: &[u8]) -> Option<String> {
     let mut address = String::new();
     if *exchange == *DEFAULT_EXCHANGE {
@@ -519,7 +523,7 @@ pub(crate) fn node_address(exchange: &[u8], subject: &[u8]) -> Option<String> {
     Some(address).filter(|_| !subject.is_empty() || *exchange != *DEFAULT_EXCHANGE)
 }
 
-/// RFC 3986, 2.3: all but letters, digits and four marks is encoded.
+/// RFC 3986, 2.3: encodes all bytes but letters, digits and four marks.
 fn push_encoded(out: &mut String, name: &[u8]) {
     for byte in name {
         match byte {
@@ -531,15 +535,15 @@ fn push_encoded(out: &mut String, name: &[u8]) {
     }
 }
 
-/// Adds a header of another protocol. Its type is kept; what an application property cannot be becomes JSON (AMQP 1.0,
-/// 3.2.5: simple types alone).
+/// Adds a header of another protocol, keeping its type. A list or map becomes JSON (AMQP 1.0,
+/// 3.2.5: simple types only).
 fn push_application(application: &mut MapBuf, key: &str, header: &Value<'_>) {
     let json;
     let field = match header {
         Value::Null => value::Value::Null,
         Value::Bool(value) => value::Value::Bool(*value),
         Value::Int(number) => value::Value::Long(*number),
-        // JMS has no unsigned numbers, so that a long is better where it holds them.
+        // JMS has no unsigned numbers, so a long is preferred if the value fits.
         Value::Uint(number) => {
             i64::try_from(*number).map_or(value::Value::Ulong(*number), value::Value::Long)
         }

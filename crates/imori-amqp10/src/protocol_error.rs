@@ -1,4 +1,4 @@
-//! Errors as clients are told them: a condition of the standard for programs, and a sentence for people.
+//! Errors sent to clients: a condition of the standard for programs, and a sentence for people.
 
 use std::fmt::Display;
 
@@ -13,7 +13,7 @@ use crate::codec::error::DecodeError;
 use crate::codec::map::MapBuf;
 use crate::codec::value::Symbol;
 
-/// An error without its scope. The type is one word large, so that results without one cost nothing.
+/// An error without its scope. Boxed, so that a `Result` without an error stays small.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProtocolError(Box<Words>);
 
@@ -24,22 +24,22 @@ struct Words {
     info: Option<MapBuf>,
 }
 
-/// An error and what ends by it: the smallest thing that cannot go on.
+/// An error with its scope, the smallest thing that has to end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// The link with this handle of the client is detached.
+    /// Detaches the link with this client handle.
     Link(u32, ProtocolError),
-    /// The session ends.
+    /// Ends the session.
     Session(ProtocolError),
-    /// The connection is closed.
+    /// Closes the connection.
     Connection(ProtocolError),
 }
 
-/// Bytes of a text at most: it has to fit into the smallest frame.
+/// Maximum length of the text in bytes, which must fit into the smallest frame.
 const TEXT_BYTES_MAX: usize = 300;
 
 impl ProtocolError {
-    /// An error with an explanation.
+    /// Creates an error with an explanation.
     #[cold]
     pub(crate) fn new(condition: Symbol<'static>, text: impl Display) -> ProtocolError {
         let mut text = text.to_string();
@@ -50,30 +50,30 @@ impl ProtocolError {
         ProtocolError(Box::new(Words { condition, text, info: None }))
     }
 
-    /// The error of a link whose name another link has now (AMQP 1.0, 2.6.1).
+    /// The error of a link that another link of the same name has replaced (AMQP 1.0, 2.6.1).
     #[cold]
     pub(crate) fn stolen() -> ProtocolError {
         ProtocolError::new(condition::LINK_STOLEN, "another link of its name took its place")
     }
 
-    /// The error with facts beside it, for programs.
+    /// Adds details for programs.
     #[cold]
     pub(crate) fn with_info(mut self, info: MapBuf) -> ProtocolError {
         self.0.info = Some(info);
         self
     }
 
-    /// The condition.
+    /// The condition, for programs.
     pub fn condition(&self) -> Symbol<'static> {
         self.0.condition
     }
 
-    /// The sentence.
+    /// The sentence, for people.
     pub fn text(&self) -> &str {
         &self.0.text
     }
 
-    /// The error as it is written.
+    /// Returns the error as it is encoded.
     pub(crate) fn error(&self) -> Error<'_> {
         Error {
             condition: self.0.condition,
@@ -82,7 +82,7 @@ impl ProtocolError {
         }
     }
 
-    /// The error that ends a link.
+    /// Scopes the error to a link.
     #[cold]
     pub(crate) fn of_link(self, handle: u32) -> Failure {
         Failure::Link(handle, self)
@@ -145,7 +145,7 @@ impl From<QuotaReached> for ProtocolError {
 }
 
 impl From<DecodeError> for ProtocolError {
-    /// Frames that are none are told from values that are none.
+    /// Distinguishes framing errors from undecodable values.
     #[cold]
     fn from(error: DecodeError) -> ProtocolError {
         let condition = match error {
@@ -161,7 +161,7 @@ impl From<DecodeError> for ProtocolError {
 }
 
 impl From<DecodeError> for Failure {
-    /// Bytes without a meaning end the connection.
+    /// Undecodable bytes close the connection.
     #[cold]
     fn from(error: DecodeError) -> Failure {
         Failure::Connection(error.into())

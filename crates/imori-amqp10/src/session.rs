@@ -1,4 +1,4 @@
-//! The state of a session that is the protocol's own. All else of it is a session of the core.
+//! The protocol's state of a session; the core's session has the rest.
 
 use std::collections::BTreeMap;
 
@@ -17,34 +17,35 @@ use crate::protocol_error::ProtocolError;
 /// ```
 #[derive(Debug, Default)]
 pub(crate) struct Session {
-    /// The broker ends it. Nothing else on it counts.
+    /// Set while the broker ends the session; its other frames are ignored.
     pub(crate) ending: Option<Ending>,
-    /// Links by the client's handles, which are the broker's own too.
+    /// Links by the client's handles, which both ends use.
     pub(crate) links: BTreeMap<u32, Link>,
     /// Number of the client's next transfer.
     pub(crate) next_incoming_id: u32,
-    /// Transfers that the client may send before it is told of a new window.
+    /// Transfers that the client may send before the next flow.
     pub(crate) incoming_left: u32,
-    /// Number of the last delivery that the client began: they go on from there (AMQP 1.0, 2.6.12).
+    /// Id of the client's last delivery; ids must rise from it (AMQP 1.0, 2.6.12).
     pub(crate) last_begun: Option<u32>,
-    /// Number of the client's last unsettled delivery, continued beyond 32 bits.
+    /// Number of the client's last unsettled delivery, extended beyond 32 bits.
     pub(crate) last_delivery: Option<u64>,
 }
 
-/// The end of a session that the broker ends.
+/// The progress of a session that the broker ends.
 #[derive(Debug)]
 pub(crate) enum Ending {
-    /// The session gives back what it has, a part a turn. Then the client is told this.
+    /// The session's deliveries and nodes are being given back, over several turns. Then the client
+    /// is told this error.
     Begun(ProtocolError),
-    /// The client was told, and is to end it too.
+    /// The client was told, and has to end the session too.
     Told,
 }
 
 impl Session {
-    /// Numbers a delivery of the client beyond 32 bits: serial numbers go on from the last (RFC 1982).
+    /// Extends a delivery id beyond 32 bits; ids are serial numbers (RFC 1982).
     pub(crate) fn number(&mut self, id: u32) -> u64 {
         let number = match self.last_delivery {
-            // So far up that earlier ones have room below.
+            // High enough that earlier ids still map to positive numbers.
             None => (1 << 32) + u64::from(id),
             Some(last) => last.saturating_add_signed((id.wrapping_sub(last as u32) as i32).into()),
         };
@@ -53,13 +54,13 @@ impl Session {
     }
 }
 
-/// The core's session of a channel: the first is the connection's own. Beyond the highest channel that a client may use
-/// there is none, so that the last two may have one number.
+/// Returns the core's session of a channel; the first session is the connection's own. Saturates
+/// above the highest channel a client may use, where no session exists.
 pub(crate) fn session_of(channel: u16) -> SessionId {
     SessionId(channel.saturating_add(1))
 }
 
-/// The channel of the core's session.
+/// Returns the channel of a core session.
 pub(crate) fn channel_of(session: SessionId) -> u16 {
     session.0.saturating_sub(1)
 }

@@ -1,4 +1,4 @@
-//! Settings of an AMQP 1.0 listener.
+//! Settings of AMQP 1.0 connections.
 
 use std::time::Duration;
 
@@ -11,50 +11,51 @@ use crate::limits::{
     PARKED_BYTES_MAX, SESSION_WINDOW, TRANSACTION_TIME_MAX, UNFINISHED_BYTES_MAX,
 };
 
-/// The version of RabbitMQ that clients are told, as over AMQP 0-9-1: one whose behaviour the broker aims at.
+/// The version of RabbitMQ to report to clients, as for AMQP 0-9-1; the broker aims at its
+/// behaviour.
 pub const RABBITMQ_VERSION: &str = "4.1.0";
 
-/// Settings that the connections of a listener share.
+/// Settings shared by all connections of a listener.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The broker's own name and version, which clients show to people.
+    /// The broker's name and version, which clients show to people.
     pub platform: String,
-    /// Time of silence after which the broker closes, as clients are told.
+    /// The idle time-out announced to clients.
     pub idle_time_out: Duration,
-    /// Hosts and ports of other brokers, which clients may go to when this one is gone.
+    /// Hosts and ports of other brokers that clients may fail over to.
     pub failover: Vec<(String, u16)>,
-    /// Highest channel of a connection.
+    /// Highest channel number of a connection.
     pub channel_max: u16,
     /// Highest handle of a session.
     pub handle_max: u32,
-    /// Bytes of a frame.
+    /// Largest frame that the broker accepts, in bytes.
     pub frame_bytes_max: u32,
-    /// Bytes of a message, all its sections together.
+    /// Largest message with all its sections, in bytes.
     pub message_bytes_max: usize,
-    /// Bytes of messages that have come in part, of all links of a connection together.
+    /// Bytes of partly received messages on all links of a connection.
     pub unfinished_bytes_max: usize,
-    /// Bytes of frames that wait for the end of an alarm or for a queue.
+    /// Bytes of frames that a connection may park.
     pub parked_bytes_max: usize,
-    /// Deliveries that a producer may send before others of its own are answered.
+    /// Credit of a producer: messages that it may send before the next flow.
     pub link_credit: u32,
-    /// Transfers that a client may send before it is told that others were taken.
+    /// Incoming window of a session: transfers that a client may send before the next flow.
     pub session_window: u32,
-    /// Clients may log in by SASL SCRAM-SHA-256.
+    /// Whether clients may log in by SASL SCRAM-SHA-256.
     pub offers_scram: bool,
-    /// From accepting a connection to its `open`.
+    /// Time from accepting a connection to its `open`.
     pub login_timeout: Duration,
-    /// From the first step of a transaction to its discharge.
+    /// Time from the first step of a transaction to its discharge.
     pub transaction_time_max: Duration,
-    /// Origins of messages of AMQP 1.0, which no other protocol of the broker has.
+    /// The origins of messages from AMQP 1.0 clients.
     pub origins: Origins,
-    /// Kinds of encoders, which no other protocol of the broker has.
+    /// The encoder kinds of AMQP 1.0.
     pub encoder_kinds: EncoderKinds,
-    /// Readers of other protocols' header blocks.
+    /// Reads header blocks of other protocols.
     pub header_readers: HeaderReaders,
 }
 
 impl Default for Settings {
-    /// Settings of a broker that speaks AMQP 1.0 alone.
+    /// The settings of a broker without other protocols.
     fn default() -> Settings {
         Settings {
             platform: concat!("Imori ", env!("CARGO_PKG_VERSION")).to_string(),

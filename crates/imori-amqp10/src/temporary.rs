@@ -1,4 +1,5 @@
-//! Temporary nodes: the link that made each of them, and the policy by which it ends (AMQP 1.0, 3.5.9 to 3.5.13).
+//! Temporary nodes: the link that created each, and its lifetime policy (AMQP 1.0, 3.5.9 to
+//! 3.5.13).
 
 use imori_core::name::Name;
 
@@ -10,20 +11,20 @@ use crate::codec::restricted::TerminusExpiryPolicy;
 use crate::codec::value::{Descriptor, Map, Symbol, Value};
 use crate::protocol_error::ProtocolError;
 
-/// The property of a node by which it ends.
+/// The node property with the lifetime policy.
 const LIFETIME_POLICY: &str = "lifetime-policy";
 
-/// The property of a node that lists how it gives messages away.
+/// The node property with the supported distribution modes.
 const SUPPORTED_DIST_MODES: &str = "supported-dist-modes";
 
-/// The event by which a temporary node ends. The end of its connection is always one.
+/// The event that deletes a temporary node. The end of its connection always does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lifetime {
-    /// The link that made it ceases to exist.
+    /// The creating link is closed.
     Close,
-    /// No link to it is left.
+    /// No link to the node is left.
     NoLinks,
-    /// The link that made it has ceased to exist, and no message is left.
+    /// The creating link is closed, and no message is left.
     NoMessages,
     /// Neither a link nor a message is left.
     NoLinksOrMessages,
@@ -37,10 +38,11 @@ const LIFETIMES: [(Lifetime, u64, &str); 4] = [
 ];
 
 impl Lifetime {
-    /// Reads the policy among the properties of a node that is to be made; `delete-on-close` where there is none.
+    /// Reads the lifetime policy in the properties of a node to create; the default is
+    /// `delete-on-close`.
     ///
     /// # Errors
-    /// `amqp:invalid-field`, also for another property of a wrong type.
+    /// `amqp:invalid-field`, also if another property has a wrong type.
     pub(crate) fn read(properties: Option<Map<'_>>) -> Result<Lifetime, ProtocolError> {
         check_types(properties.unwrap_or(Map::EMPTY))?;
         let Some(policy) = properties.and_then(|properties| properties.find(LIFETIME_POLICY)) else {
@@ -63,7 +65,7 @@ impl Lifetime {
         })
     }
 
-    /// The properties of a node with this policy.
+    /// Returns node properties with this policy.
     pub(crate) fn properties(self) -> MapBuf {
         let mut properties = MapBuf::new();
         let code = LIFETIMES.into_iter().find(|(known, ..)| *known == self).map_or(0, |(_, code, _)| code);
@@ -75,7 +77,8 @@ impl Lifetime {
     }
 }
 
-/// AMQP 1.0, 3.5.9: the keys of node properties are symbols, and the modes of a node are one or an array of them.
+/// AMQP 1.0, 3.5.9: keys of node properties are symbols, and distribution modes are one or an array
+/// of them.
 fn check_types(properties: Map<'_>) -> Result<(), ProtocolError> {
     for (key, value) in properties.iter() {
         let Value::Symbol(Symbol(key)) = key else {
@@ -98,29 +101,29 @@ fn check_types(properties: Map<'_>) -> Result<(), ProtocolError> {
     Ok(())
 }
 
-/// The end of a client that made a node.
+/// The link that created a node, seen from the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Maker {
-    /// The client receives by it.
+    /// The client receives by the link.
     pub(crate) is_receiver: bool,
     /// The name of the link.
     pub(crate) link: Box<str>,
-    /// The session that has, or had, the link.
+    /// The session that the link is, or was, attached to.
     pub(crate) channel: u16,
 }
 
-/// A node that a link of the connection made.
+/// A node that a link of this connection created.
 #[derive(Debug)]
 pub(crate) struct TemporaryNode {
-    /// The name of its queue. That of a topic holds its name alone.
+    /// The name of its queue; for a topic, the queue only reserves the name.
     pub(crate) name: Name,
-    /// Messages go to all of its receivers.
+    /// The node is a topic, so every receiver gets each message.
     pub(crate) is_topic: bool,
-    /// The event by which it ends.
+    /// The event that deletes the node.
     pub(crate) lifetime: Lifetime,
-    /// The event after which a detached link ceases to exist.
+    /// The event that ends the creating link after it is detached.
     pub(crate) expiry: TerminusExpiryPolicy,
-    /// The link that made it, until that has ceased to exist.
+    /// The creating link, until it has ended.
     pub(crate) maker: Option<Maker>,
 }
 
@@ -132,28 +135,28 @@ pub(crate) struct TemporaryNodes {
 }
 
 impl TemporaryNodes {
-    /// Adds a node that was made.
+    /// Adds a created node.
     pub(crate) fn add(&mut self, node: TemporaryNode) {
         self.nodes.push(node);
     }
 
-    /// Forgets all nodes.
+    /// Removes all nodes.
     pub(crate) fn clear(&mut self) {
         *self = TemporaryNodes::default();
     }
 
-    /// Tells whether a node of this name is the connection's own.
+    /// Whether this connection has a temporary node of this name.
     pub(crate) fn has(&self, name: &Name) -> bool {
         self.nodes.iter().any(|node| node.name == *name)
     }
 
-    /// Tells whether the maker of some node has ceased to exist.
+    /// Whether the creating link of some node has ended.
     #[inline]
     pub(crate) fn has_orphans(&self) -> bool {
         self.has_orphans
     }
 
-    /// Notes that a link is attached, perhaps again and on another session.
+    /// Records that a link is attached, possibly again on another session.
     pub(crate) fn link_attached(&mut self, is_receiver: bool, link: &str, channel: u16) {
         let makers = self.nodes.iter_mut().filter_map(|node| node.maker.as_mut());
         for maker in makers.filter(|maker| maker.is_receiver == is_receiver && *maker.link == *link) {
@@ -161,7 +164,7 @@ impl TemporaryNodes {
         }
     }
 
-    /// Notes that a link is detached. One that is closed ceases to exist, and so does one that expires with that.
+    /// Records that a link is detached, which ends it if it was closed or expires on detach.
     pub(crate) fn link_detached(&mut self, is_receiver: bool, link: &str, is_closed: bool) {
         self.orphan(|node, maker| {
             let ceases = is_closed || node.expiry == TerminusExpiryPolicy::LinkDetach;
@@ -169,7 +172,7 @@ impl TemporaryNodes {
         });
     }
 
-    /// Notes that a session has ended, and with it the links that do not outlast it.
+    /// Records the end of a session, which ends the links that do not survive it.
     pub(crate) fn session_ended(&mut self, channel: u16) {
         self.orphan(|node, maker| {
             let ceases =
@@ -178,7 +181,7 @@ impl TemporaryNodes {
         });
     }
 
-    /// Takes out a node whose maker is gone and for which `is_due` says that it ends.
+    /// Removes and returns a node whose creating link has ended and for which `is_due` is true.
     pub(crate) fn take_due(&mut self, is_due: impl Fn(&TemporaryNode) -> bool) -> Option<TemporaryNode> {
         let due = self.nodes.iter().position(|node| node.maker.is_none() && is_due(node));
         let taken = due.map(|at| self.nodes.swap_remove(at));

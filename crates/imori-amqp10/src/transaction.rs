@@ -1,4 +1,4 @@
-//! The transactions of a connection: messages and settlements that wait for their discharge.
+//! The transactions of a connection: messages and settles that wait for their discharge.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use crate::codec::condition;
 use crate::limits::{TRANSACTION_ANNOTATIONS_BYTES_MAX, TRANSACTION_STEPS_MAX, TRANSACTIONS_MAX};
 use crate::protocol_error::ProtocolError;
 
-/// The number of a transaction, which no other of its connection has. Clients know it as four bytes.
+/// The number of a transaction, unique in its connection. Clients know it as four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TransactionId(u32);
 
-/// A link, by its channel and its handle.
+/// A link, by channel and handle.
 pub(crate) type LinkOf = (u16, u32);
 
-/// The steps that a transaction has gathered. Messages are charged to the memory gauge.
+/// A transaction and its steps. Its messages are charged to the memory gauge.
 ///
 /// ```text
 ///  declare            the first step               time is over
@@ -29,32 +29,33 @@ pub(crate) type LinkOf = (u16, u32);
 /// ```
 #[derive(Debug)]
 pub(crate) struct Transaction {
-    /// The link to the coordinator that declared it, and with which it ends.
+    /// The link to the coordinator that declared the transaction; its end rolls it back.
     link: LinkOf,
-    /// Publishes and settlements in order.
+    /// Publishes and settles, in order.
     pub(crate) steps: Vec<Step>,
-    /// Bytes of the annotations that settlements among them add.
+    /// Bytes of the annotations that its settles add.
     annotations_bytes: usize,
-    /// The deliveries among them.
+    /// The deliveries that it settles.
     pub(crate) retired: Vec<Retired>,
-    /// When it is over; none before its first step, as clients declare long before they need one.
+    /// Deadline of the transaction; `None` before its first step, as clients declare transactions
+    /// long in advance.
     ends: Option<Time>,
-    /// Its time is over, and nothing of it is left.
+    /// The deadline has passed and the transaction was rolled back.
     is_over: bool,
 }
 
-/// Deliveries that a transaction settles.
+/// A range of deliveries that a transaction settles.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Retired {
     /// Their session.
     pub(crate) session: SessionId,
     /// Their numbers in it.
     pub(crate) numbers: Numbers,
-    /// The first and the last as the client wrote them.
+    /// The first and last delivery id, as the client sent them.
     pub(crate) ids: (u32, Option<u32>),
-    /// Their outcome, if the transaction is committed.
+    /// Their outcome if the transaction commits.
     pub(crate) outcome: Outcome,
-    /// The client has forgotten them already, and gets them again if the transaction is rolled back.
+    /// The client already considers them settled, so a rollback redelivers them.
     pub(crate) is_settled: bool,
 }
 
@@ -63,16 +64,17 @@ pub(crate) struct Retired {
 pub(crate) struct Transactions {
     open: BTreeMap<TransactionId, Transaction>,
     last: u32,
-    /// The deliveries that they are to settle.
+    /// The deliveries that the transactions settle.
     held: NumberSet,
 }
 
-/// Numbers of deliveries by session, as ranges that do not touch: the last of each by its first.
+/// A set of delivery numbers per session, as disjoint ranges that do not touch: first to last
+/// number.
 #[derive(Debug, Default)]
 pub(crate) struct NumberSet(BTreeMap<SessionId, BTreeMap<u64, u64>>);
 
 impl NumberSet {
-    /// The deliveries of these.
+    /// Returns the set of the given deliveries.
     pub(crate) fn of<'a>(retired: impl IntoIterator<Item = &'a Retired>) -> NumberSet {
         let mut set = NumberSet::default();
         retired.into_iter().for_each(|retired| set.add(retired));
@@ -101,7 +103,7 @@ impl NumberSet {
         last.is_some_and(|(_, last)| *last >= number)
     }
 
-    /// The ranges of all sessions, in order.
+    /// Iterates over the ranges of all sessions, in order.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = (SessionId, u64, u64)> {
         let sessions = self.0.iter();
         sessions.flat_map(|(session, ranges)| ranges.iter().map(|(first, last)| (*session, *first, *last)))
@@ -109,7 +111,7 @@ impl NumberSet {
 }
 
 impl TransactionId {
-    /// The bytes by which clients know it.
+    /// Returns the id as bytes for the client.
     pub(crate) fn bytes(self) -> [u8; 4] {
         self.0.to_be_bytes()
     }
@@ -119,7 +121,7 @@ impl Transactions {
     /// Declares a transaction for a link to the coordinator.
     ///
     /// # Errors
-    /// There are as many as there may be.
+    /// `amqp:resource-limit-exceeded` at the limit on transactions.
     pub(crate) fn declare(&mut self, link: LinkOf) -> Result<TransactionId, ProtocolError> {
         // SECURITY LIM-10.
         if self.open.len() >= TRANSACTIONS_MAX {
@@ -140,10 +142,10 @@ impl Transactions {
         Ok(TransactionId(self.last))
     }
 
-    /// Finds the number behind a client's bytes.
+    /// Finds the transaction with the id `bytes`.
     ///
     /// # Errors
-    /// `amqp:transaction:unknown-id`, or `amqp:transaction:timeout` where its time is over.
+    /// `amqp:transaction:unknown-id`, or `amqp:transaction:timeout` after its deadline.
     pub(crate) fn find(&self, bytes: &[u8]) -> Result<TransactionId, ProtocolError> {
         let id = <[u8; 4]>::try_from(bytes).ok().map(|bytes| TransactionId(u32::from_be_bytes(bytes)));
         match id.and_then(|id| Some((id, self.open.get(&id)?))) {
@@ -159,10 +161,10 @@ impl Transactions {
         }
     }
 
-    /// Adds a step to a transaction that was found, with the deliveries that it settles.
+    /// Adds a step to a transaction, with the deliveries that it settles.
     ///
     /// # Errors
-    /// The transaction has as many steps as it may have, or as many annotations.
+    /// `amqp:resource-limit-exceeded` at the limit on steps or annotations.
     pub(crate) fn add(
         &mut self,
         id: TransactionId,
@@ -194,12 +196,12 @@ impl Transactions {
         Ok(())
     }
 
-    /// Tells whether one of them is to settle deliveries of a session.
+    /// Whether a transaction settles deliveries of this session.
     pub(crate) fn hold_some_of(&self, session: SessionId) -> bool {
         self.held.has_some_of(session)
     }
 
-    /// Tells whether one of them is to settle this delivery.
+    /// Whether a transaction settles this delivery.
     pub(crate) fn hold(&self, session: SessionId, number: u64) -> bool {
         self.held.has(session, number)
     }
@@ -209,21 +211,21 @@ impl Transactions {
         self.open.get(&id).map_or(&[], |transaction| &transaction.steps)
     }
 
-    /// Takes a transaction out, which is over with that.
+    /// Removes a transaction, to discharge it.
     pub(crate) fn take(&mut self, id: TransactionId) -> Option<Transaction> {
         let transaction = self.open.remove(&id)?;
         self.forget_held(std::slice::from_ref(&transaction));
         Some(transaction)
     }
 
-    /// Notes that these settle nothing any more.
+    /// Removes the deliveries of `taken` from the set of held deliveries.
     fn forget_held(&mut self, taken: &[Transaction]) {
         if taken.iter().any(|transaction| !transaction.retired.is_empty()) {
             self.held = NumberSet::of(self.open.values().flat_map(|transaction| &transaction.retired));
         }
     }
 
-    /// Takes out what links of a channel have declared: this one, or all of them.
+    /// Removes the transactions declared by the link `handle` of a channel, or by all of its links.
     pub(crate) fn take_of(&mut self, channel: u16, handle: Option<u32>) -> Vec<Transaction> {
         let is_of = |transaction: &Transaction| {
             transaction.link.0 == channel && handle.is_none_or(|handle| transaction.link.1 == handle)
@@ -235,12 +237,13 @@ impl Transactions {
         taken
     }
 
-    /// When the next one is over.
+    /// Returns the next deadline of a transaction.
     pub(crate) fn next_end(&self) -> Option<Time> {
         self.open.values().filter_map(|transaction| transaction.ends).min()
     }
 
-    /// Takes the steps of those whose time is over. Their numbers stay, so that the client is told why.
+    /// Takes the steps of transactions after their deadline. Their ids stay known, so that the
+    /// client is told why.
     pub(crate) fn take_late(&mut self, now: Time) -> Vec<Transaction> {
         let late =
             self.open.values_mut().filter(|transaction| transaction.ends.is_some_and(|end| end <= now));
@@ -261,7 +264,7 @@ impl Transactions {
         taken
     }
 
-    /// Forgets all of them.
+    /// Removes all transactions.
     pub(crate) fn clear(&mut self) {
         self.open.clear();
         self.held = NumberSet::default();

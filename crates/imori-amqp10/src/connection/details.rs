@@ -1,4 +1,4 @@
-//! The sessions and links of a connection, for an operator.
+//! Describes the sessions and links of a connection to operators.
 
 use imori_core::outbound::{Outbound, Source};
 use imori_core::turn::{LinkDetails, LinkDirection, SessionDetails};
@@ -9,7 +9,7 @@ use crate::codec::restricted::{ReceiverSettleMode, SenderSettleMode};
 use crate::link::{End, Link};
 use crate::session::{Session, session_of};
 
-/// The sessions of a client, by their channels.
+/// Returns the details of a client's sessions, by channel.
 pub(super) fn details<W: World>(client: &Client, world: &W) -> Vec<SessionDetails> {
     client.sessions.iter().map(|(channel, session)| of_session(client, world, *channel, session)).collect()
 }
@@ -42,7 +42,7 @@ fn of_session<W: World>(client: &Client, world: &W, channel: u16, session: &Sess
     }
 }
 
-/// A link; `None` where the broker has ended it.
+/// Returns the details of a link; `None` if the broker has ended it.
 fn of_link<W: World>(client: &Client, world: &W, handle: u32, link: &Link) -> Option<LinkDetails> {
     let (snd_settle_mode, rcv_settle_mode) = link.settles;
     let details = LinkDetails {

@@ -1,4 +1,4 @@
-//! Frames of sessions: which of them wait, and the way of each to its command.
+//! Session frames: decides which of them must wait, and dispatches the others to their commands.
 
 use bytes::Bytes;
 use imori_core::inbound::{Inbound, Performed, Taken};
@@ -19,11 +19,12 @@ use crate::commands::transfer::{Gathered, gather, publish};
 use crate::protocol_error::{Failure, ProtocolError};
 use crate::session::{Ending, session_of};
 
-/// The payload of a transfer, and the same bytes in a buffer of their own, if they are large enough to be kept so.
+/// The payload of a transfer, and the same bytes in their own buffer, if they are large enough to
+/// be kept.
 type Payload<'a> = (&'a [u8], Option<Bytes>);
 
 impl Connection {
-    /// Takes a frame of a session.
+    /// Performs, gathers or parks a frame of a session.
     #[inline]
     pub(super) fn take_of_session<W: World>(
         &mut self,
@@ -37,7 +38,7 @@ impl Connection {
         let session = session_of(channel);
         if let Performative::Transfer(transfer) = performative {
             budget.spend(1, 0, None);
-            // The parts of a message are gathered even where it then has to wait.
+            // Transfers are gathered into a message first, even if the message then has to wait.
             let gathered = gather(&mut self.client, world, channel, transfer, (payload, shared));
             let gathered = gathered.map_err(|failure| (channel, failure))?;
             let Gathered::Whole { transfer, begun, payload, shared } = gathered else {
@@ -71,14 +72,14 @@ impl Connection {
                 }
                 self.intake.parking.wait_for_queue(session, world.gauge());
             }
-            // It was counted, so that it cannot stay in the input.
+            // The transfer was counted already, so it must not be read from the input again.
             self.intake.parking.push(session, waits(&transfer, &payload), world.gauge());
             return Ok(Taken::Bytes(frame.len));
         }
-        // What settles frees memory, and nothing before it can change what it means.
+        // A disposition frees memory, and no parked frame can change its meaning.
         let passes = match performative {
             Performative::Disposition(_) => true,
-            // The attach of its link may be parked.
+            // The `attach` of the link may be parked.
             Performative::Flow(flow) => {
                 flow.handle.is_none_or(|handle| self.client.has_link((channel, handle)))
             }
@@ -101,7 +102,7 @@ impl Connection {
         })
     }
 
-    /// Does what a frame of a session asks for. A transfer is whole, and was gathered before.
+    /// Performs a frame of a session. A transfer must be whole, as returned by `gather`.
     pub(super) fn perform<W: World>(
         &mut self,
         world: &W,
@@ -117,13 +118,13 @@ impl Connection {
         };
         match (&state.ending, performative) {
             (None, _) => {}
-            // The frame that is refused.
+            // The refused frame itself, taken again to continue ending the session.
             (Some(Ending::Begun(_)), _) => return Ok(self.end_refused(world, channel)),
             (Some(Ending::Told), Performative::End(_)) => {
                 client.sessions.remove(&channel);
                 return Ok(Performed::Done);
             }
-            // Frames that were under way.
+            // Frames that the client sent before it learned of the end.
             (Some(Ending::Told), _) => return Ok(Performed::Done),
         }
         match performative {
@@ -145,12 +146,12 @@ impl Connection {
                 self.intake.parking.clear_of(session_of(channel));
                 Ok(session::end(&mut self.client, world, channel))
             }
-            // The connection's own.
+            // Frames of the connection, which do not get here.
             Performative::Open(_) | Performative::Begin(_) | Performative::Close(_) => Ok(Performed::Done),
         }
     }
 
-    /// Ends a session with an error, or does a part of that.
+    /// Ends a session with an error; `Partly` if another turn is needed.
     #[cold]
     pub(super) fn refuse_session<W: World>(
         &mut self,

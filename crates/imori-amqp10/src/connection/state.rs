@@ -1,9 +1,9 @@
-//! The state machine: which frame counts in which state.
+//! The state machine: decides how a kind of frame is treated in a state.
 
 use crate::codec::composites::{Performative, SaslFrame};
 use crate::codec::frame::ProtocolHeader;
 
-/// Where a connection stands.
+/// State of a connection.
 ///
 /// ```text
 ///                            init, challenge
@@ -18,68 +18,68 @@ use crate::codec::frame::ProtocolHeader;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// A protocol header is awaited.
+    /// Waits for a protocol header.
     Header,
-    /// The client is to say who it is.
+    /// Waits for `sasl-init`.
     LoggingIn,
-    /// The client is to answer a challenge.
+    /// Waits for the response to a challenge.
     Challenged,
-    /// The protocol header of frames is awaited.
+    /// Login succeeded; waits for the AMQP protocol header.
     LoggedIn,
-    /// The client is to open the connection.
+    /// Waits for `open`.
     Opening,
-    /// Sessions do their work.
+    /// The connection is open.
     Running,
-    /// The client has said goodbye, and parked frames are left.
+    /// The client has sent `close`, and parked frames are left.
     Leaving,
-    /// Nothing counts any more.
+    /// Every frame is ignored.
     Closed,
 }
 
-/// The kinds of frames that states tell apart.
+/// The kinds of frames that the state machine distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     SaslHeader,
     AmqpHeader,
     SaslInit,
     SaslResponse,
-    /// A frame of SASL that only a broker sends, or an empty one.
+    /// A SASL frame that only a broker sends.
     OtherSasl,
     Open,
     Close,
     Begin,
-    /// Any frame of a session that has begun, or should have.
+    /// A frame that needs a session.
     Session,
-    /// An empty frame: a sign of life.
+    /// An empty frame, which keeps the connection alive.
     Empty,
 }
 
-/// The treatment of a frame.
+/// How a frame is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Offer mechanisms.
+    /// Offer login mechanisms.
     OfferLogin,
-    /// Look who it is.
+    /// Start the login.
     LogIn,
-    /// Go on with a login.
+    /// Continue the login with the response to a challenge.
     GoOn,
-    /// Begin the frames.
+    /// Answer the AMQP protocol header.
     Greet,
     /// Open the connection.
     Open,
     /// Begin a session.
     Begin,
-    /// Let the session decide.
+    /// Pass the frame to its session.
     Session,
-    /// Say goodbye.
+    /// Close the connection.
     Leave,
-    /// Nothing.
+    /// Drop the frame.
     Ignore,
-    /// Refuse it: the frame is not allowed now.
+    /// Refuse the frame: it is not allowed in this state.
     Refuse,
 }
 
-/// The whole state machine: every state and every kind of frame (SECURITY LIM-11).
+/// The whole state machine: an action for every state and kind of frame (SECURITY LIM-11).
 #[inline]
 pub(super) fn action(state: State, kind: Kind) -> Action {
     match (state, kind) {
@@ -141,7 +141,7 @@ impl Kind {
 mod tests {
     use super::*;
 
-    /// SECURITY LIM-11: the whole table, so that no change of it goes unseen.
+    /// SECURITY LIM-11: compares the whole state machine with `table.txt`.
     #[test]
     fn every_state_knows_every_frame() {
         let states = [

@@ -1,4 +1,4 @@
-//! Access tokens that follow the one of the login.
+//! Renewal of access tokens after the login.
 
 use imori_core::inbound::{Inbound, Phase, Taken};
 use imori_core::turn::Next;
@@ -10,9 +10,10 @@ use crate::commands::management::send_response;
 use crate::protocol_error::{Failure, ProtocolError};
 
 impl Connection {
-    /// Goes on by the tokens that requests brought; what follows where nothing else can be read now.
+    /// Checks the tokens that requests brought. Returns `Some` if the connection cannot read on
+    /// now.
     ///
-    /// One that is refused closes the connection, as in RabbitMQ.
+    /// A refused token closes the connection, as in RabbitMQ.
     #[cold]
     pub(super) fn take_tokens<W: World>(&mut self, world: &W, input: &[u8]) -> Option<Taken> {
         while let Some(new) = self.client.new_tokens.pop_front() {

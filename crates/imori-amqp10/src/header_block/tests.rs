@@ -2,7 +2,7 @@ use imori_core::message::Properties as CoreProperties;
 
 use super::*;
 
-/// A section that is a list or a map, by its constructor, of values that are encoded.
+/// Encodes a section that is a list or a map; `values` are encoded already.
 pub(crate) fn section(code: u8, octet: u8, count: u8, values: &[u8]) -> Vec<u8> {
     [&[0x00, 0x53, code, octet, values.len() as u8 + 1, count][..], values].concat()
 }

@@ -8,7 +8,7 @@ use super::*;
 use crate::header_block::tests::section;
 use crate::header_block::{SOLE_ORIGINS, header_reader};
 
-/// Sections in front of a bare message, which end at this broker or are written by it.
+/// Encodes the sections before a bare message, which are not forwarded as received.
 fn transport() -> Vec<u8> {
     [section(0x70, 0xc0, 3, b"\x41\x50\x07\x52\x09"), section(0x71, 0xc1, 2, b"\xa3\x01d\x40")].concat()
 }
@@ -35,7 +35,7 @@ fn readers(origin: OriginId) -> &'static dyn HeaderReader {
     if origin == OriginId(99) { &Foreign } else { header_reader(origin) }
 }
 
-/// The payload of a delivery of a message.
+/// Returns the payload of a delivery of `message`.
 fn delivered(message: MessageView<'_>, deaths: Option<&Arc<Deaths>>, failures: u32) -> Vec<u8> {
     let address = Arc::new(Address::new(b"amq.topic", b"a.b"));
     let address = AddressView::new(&address);
@@ -163,7 +163,7 @@ fn an_identifier_that_is_a_number_has_a_text_and_stays_a_number() {
     let text = b"urn:uuid:00010203-0405-0607-0809-0a0b0c0d0e0f";
     assert_eq!(message.property(Property::CorrelationId), Some(&text[..]));
     assert!(delivered(message, None, 0).ends_with(&payload));
-    // A UUID that another protocol brings back is one again.
+    // A UUID that returns through another protocol is a UUID again.
     let expected = MessageId::Uuid([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
     assert_eq!(message_id(text), expected);
     for other in [
@@ -296,7 +296,7 @@ fn a_number_in_a_group_is_read_with_a_sign_or_without() {
     }
 }
 
-/// Headers of a protocol of which nobody knows more.
+/// A protocol with headers of every type.
 struct Foreign;
 
 impl HeaderReader for Foreign {
@@ -329,7 +329,7 @@ fn a_message_of_another_protocol_is_written_anew() {
     properties.set(Property::MessageId, Span::new(10, 2).unwrap());
     properties.set(Property::ReplyTo, Span::new(12, 7).unwrap());
     properties.set(Property::AppId, Span::new(19, 3).unwrap());
-    // A property that is a symbol has to be ASCII.
+    // A symbol must be ASCII, so this property is omitted.
     properties.set(Property::ContentEncoding, Span::new(17, 2).unwrap());
     properties.is_persistent = true;
     properties.timestamp = Some(5);
