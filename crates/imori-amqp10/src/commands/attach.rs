@@ -1,4 +1,4 @@
-//! `attach`: a link begins.
+//! `attach`: starts a link.
 
 use imori_core::confirm::Confirm;
 use imori_core::world::World;
@@ -14,7 +14,7 @@ use crate::limits::NAME_BYTES_MAX;
 use crate::link::{End, Link};
 use crate::protocol_error::{Failure, ProtocolError};
 
-/// Attaches a link, or says why that is not possible.
+/// Attaches a link, or answers why it cannot be attached.
 pub(crate) fn attach<W: World>(
     client: &mut Client,
     world: &W,
@@ -32,9 +32,9 @@ pub(crate) fn attach<W: World>(
         let text = format_args!("handle {handle} has a link already; detach it first");
         return Err(Failure::Session(ProtocolError::new(condition::SESSION_HANDLE_IN_USE, text)));
     }
-    // AMQP 1.0, 2.6.1: an attach takes over the link of its name, on whatever session of its connection that is.
-    // Of links on other connections those to durable subscriptions are taken over, as no others have anything for
-    // themselves.
+    // AMQP 1.0, 2.6.1: an attach takes over the link of the same name, on any session of its
+    // connection. On other connections, only links to durable subscriptions are taken over, as no
+    // other link has state of its own.
     if let Some((other, stolen)) = client.link_named(attach.name, attach.role) {
         end_link(client, world, other, stolen, &ProtocolError::stolen());
     }
@@ -51,7 +51,7 @@ pub(crate) fn attach<W: World>(
         client.temporary.link_attached(attach.role == Role::Receiver, attach.name, channel);
         return Ok(());
     };
-    // AMQP 1.0, 2.6.3: a link that cannot be is attached without a terminus, and detached.
+    // AMQP 1.0, 2.6.3: a refused link is attached without a terminus, then detached.
     let role = if attach.role == Role::Sender { Role::Receiver } else { Role::Sender };
     let answer = Attach {
         name: attach.name,

@@ -1,4 +1,4 @@
-//! `detach`: a link ends.
+//! `detach`: ends a link.
 
 use imori_core::broker::{self, DeleteOptions};
 use imori_core::confirm::Confirm;
@@ -20,7 +20,7 @@ use crate::link::{End, Link, SourceEnd, Until};
 use crate::protocol_error::{Failure, ProtocolError};
 use crate::session::session_of;
 
-/// Detaches a link as the client asked for, or does a part of that.
+/// Detaches a link at the client's request; `Partly` if another turn is needed.
 pub(crate) fn detach<W: World>(
     client: &mut Client,
     world: &W,
@@ -42,7 +42,8 @@ pub(crate) fn detach<W: World>(
         End::Source(end) => {
             was_told = is_told(client, world, end);
             ended = Some(end.reader);
-            // A subscription is closed by the link that has it, and not by one from which it was taken.
+            // Only the link that still has a subscription closes it, not one from which it was
+            // taken over.
             let goes = |until: &Until| *until == Until::Detach || detach.closed && !was_told;
             end.queue.clone().filter(|(_, until)| goes(until))
         }
@@ -62,9 +63,9 @@ pub(crate) fn detach<W: World>(
         }
     }
     if let Some((name, until)) = node {
-        // A subscription stays while others have it.
+        // A subscription stays while other links use it.
         let options = DeleteOptions { if_unused: until == Until::Close, ..DeleteOptions::default() };
-        // Somebody else may have been faster.
+        // Another client may have deleted the queue first.
         let _ = broker::delete_queue_if(world, &client.actor(), name.as_bytes(), options, |_| ());
     }
     forget(client, channel, handle);
@@ -76,12 +77,12 @@ pub(crate) fn detach<W: World>(
     Ok(Performed::Done)
 }
 
-/// Deletes the temporary nodes that are due, and detaches the links of this connection to them.
+/// Deletes the temporary nodes that are due, and detaches this connection's links to them.
 pub(crate) fn end_temporary_nodes<W: World>(client: &mut Client, world: &W) {
     while let Some(node) = delete_due(client, world) {
         let is_to = |link: &Link| match &link.end {
             End::Target(_) => true,
-            // The receivers of a queue hear of its end by the broker.
+            // The broker itself tells the receivers of a queue about its end.
             End::Source(_) => node.is_topic,
             End::Detached => false,
         };
@@ -98,8 +99,8 @@ pub(crate) fn end_temporary_nodes<W: World>(client: &mut Client, world: &W) {
     }
 }
 
-/// Detaches a link with an error, and deletes what ends with it. Frames of it do not count until the client has
-/// detached it too.
+/// Detaches a link with an error, and deletes what ends with it. Later frames of the link are
+/// ignored until the client has detached it too.
 pub(crate) fn end_link<W: World>(
     client: &mut Client,
     world: &W,
@@ -125,7 +126,7 @@ fn detach_link<W: World>(
     };
     let (name, end) = (link.name.clone(), std::mem::replace(&mut link.end, End::Detached));
     client.free_name((channel, handle), &name, &end);
-    // A link that takes the place of the one of its name goes on with it.
+    // A link that replaces another of its name also inherits its temporary node.
     if let Some(role) = end.role().filter(|_| error.condition() != condition::LINK_STOLEN) {
         client.temporary.link_detached(role == Role::Receiver, &name, true);
     }
@@ -158,13 +159,14 @@ fn detach_link<W: World>(
     Performed::Done
 }
 
-/// Tells whether the client was told that a link has ended: its queue is gone, or another connection has it now.
+/// Whether the client was already told about the end: the queue is gone, or another connection took
+/// the link over.
 fn is_told<W: World>(client: &Client, world: &W, end: &SourceEnd) -> bool {
     let is_gone = |outbound: &mut Outbound| outbound.source(end.reader).is_none();
     !end.is_ending && world.with_outbound(client.connection, is_gone) == Some(true)
 }
 
-/// Detaches the link of a reader that has ended.
+/// Detaches the link of a reader whose rights were revoked.
 pub(crate) fn detach_refused<W: World>(
     client: &mut Client,
     world: &W,
@@ -183,7 +185,8 @@ pub(crate) fn detach_refused<W: World>(
     }
 }
 
-/// Deletes the nodes that end with the links of a session that has ended, and rolls back what these have declared.
+/// Deletes the nodes that end with the links of an ended session, and rolls back the transactions
+/// those links declared.
 pub(crate) fn forget_nodes<W: World>(client: &mut Client, world: &W, channel: u16) {
     roll_back_of(client, world, channel, None);
     let Some(session) = client.sessions.get_mut(&channel) else { return };
@@ -206,8 +209,8 @@ pub(crate) fn forget_nodes<W: World>(client: &mut Client, world: &W, channel: u1
     end_temporary_nodes(client, world);
 }
 
-/// Releases the deliveries that a consumer has not settled, or a part of them; tells whether those were all. What a
-/// transaction is to settle stays as it is (AMQP 1.0, 4.4.2).
+/// Releases unsettled deliveries of a consumer; returns whether none is left. Deliveries that a
+/// transaction settles stay unsettled (AMQP 1.0, 4.4.2).
 fn release<W: World>(client: &Client, world: &W, channel: u16, reader: ReaderId) -> Result<bool, Failure> {
     let outcome = Outcome::Release { failed: false };
     let session = session_of(channel);
@@ -228,7 +231,7 @@ fn release<W: World>(client: &Client, world: &W, channel: u16, reader: ReaderId)
 }
 
 fn delete<W: World>(client: &Client, world: &W, name: &Name) {
-    // Somebody else may have been faster.
+    // Another client may have deleted the queue first.
     let _ = broker::delete_queue(world, &client.actor(), name.as_bytes());
 }
 

@@ -1,4 +1,4 @@
-//! `disposition`: what became of deliveries.
+//! `disposition`: settles deliveries.
 
 use std::cell::Cell;
 
@@ -22,7 +22,7 @@ use crate::protocol_error::{Failure, ProtocolError};
 use crate::session::session_of;
 use crate::transaction::Retired;
 
-/// Settles deliveries as the client says; [`Performed::Partly`] where these are very many.
+/// Settles deliveries as the client says; [`Performed::Partly`] if there are too many for one turn.
 pub(crate) fn disposition<W: World>(
     client: &mut Client,
     world: &W,
@@ -69,20 +69,20 @@ pub(crate) fn disposition<W: World>(
     }
     let report = broker::settle(world, &client.actor(), session, Numbers::Range(first, last), outcome)
         .map_err(|error| Failure::Session(error.into()))?;
-    // Each of them may be followed by another delivery.
+    // Each settled delivery may make room for a new one.
     budget.spend(0, report.settled, None);
     if report.has_more {
         return Ok(Performed::Partly);
     }
     if !disposition.settled {
-        // AMQP 1.0, 2.6.12: where the receiver settles second, the sender does it now.
+        // AMQP 1.0, 2.6.12: if the receiver settles second, the sender settles now.
         let answer = Disposition { role: Role::Sender, settled: true, ..*disposition };
         client.answer(world, channel, report.confirm, &answer);
     }
     Ok(Performed::Done)
 }
 
-/// Adds annotations to messages that the client is about to give back (AMQP 1.0, 3.4.5).
+/// Adds annotations to messages that the client is about to release (AMQP 1.0, 3.4.5).
 fn annotate<W: World>(
     client: &Client,
     world: &W,
@@ -100,8 +100,8 @@ fn annotate<W: World>(
     if is_over.get() { Err(too_many_annotations()) } else { Ok(()) }
 }
 
-/// The annotations that a transaction adds to messages when it is committed. Nobody else can add any meanwhile, so
-/// that their limit is checked here.
+/// Returns the annotations that a transaction adds at commit. The limit is checked now, as no other
+/// client can annotate these messages until then.
 fn annotations<W: World>(
     client: &Client,
     world: &W,
@@ -125,7 +125,7 @@ fn too_many_annotations() -> Failure {
     Failure::Session(ProtocolError::new(condition::RESOURCE_LIMIT_EXCEEDED, text))
 }
 
-/// The annotations that a receiver adds to the messages that it gives back, in a transaction or outside.
+/// Returns the annotations in a `modified` outcome, also within a transaction.
 fn added_by<'a>(state: Option<&DeliveryState<'a>>) -> Option<Map<'a>> {
     match state? {
         DeliveryState::Modified(modified) => modified.message_annotations,
@@ -137,10 +137,11 @@ fn added_by<'a>(state: Option<&DeliveryState<'a>>) -> Option<Map<'a>> {
     }
 }
 
-/// The number of the delivery with this id, among so many: ids are its last 32 bits. `None` where there is none yet.
+/// Returns the number of the delivery with this id, which is its low 32 bits. `None` if it was not
+/// delivered yet.
 fn number(delivered: u64, id: u32) -> Option<u64> {
     let behind = (delivered as u32).wrapping_sub(1).wrapping_sub(id);
-    // A serial number in the upper half lies before (RFC 1982).
+    // RFC 1982: a distance in the upper half means that the id lies ahead.
     let behind = if behind > i32::MAX as u32 { return None } else { behind };
     delivered.checked_sub(behind.into()).filter(|number| *number > 0)
 }
@@ -152,16 +153,17 @@ fn outcome(disposition: &Disposition<'_>) -> Option<Outcome> {
         Some(DeliveryState::Rejected(_)) => Outcome::Reject,
         Some(DeliveryState::Released(_)) => Outcome::Release { failed: false },
         Some(DeliveryState::Modified(modified)) => of_modified(&modified),
-        // AMQP 1.0, 3.4.1: `received` is no outcome; who settles with it, or without a state, gives the delivery back.
+        // AMQP 1.0, 3.4.1: `received` is not an outcome. Settling with it, or without a state,
+        // releases the delivery.
         Some(DeliveryState::Received(_)) | None if disposition.settled => Outcome::Release { failed: false },
         Some(DeliveryState::Received(_) | DeliveryState::Declared(_)) | None => return None,
     })
 }
 
-/// The outcome of a delivery once its transaction is committed.
+/// Returns the outcome of a delivery when its transaction commits.
 fn of_transaction(outcome: Option<composites::Outcome<'_>>) -> Outcome {
     match outcome {
-        // AMQP 1.0, 4.4.3: the default outcome of the link, which has none.
+        // AMQP 1.0, 4.4.3: the default outcome of the link; this link has none.
         None | Some(composites::Outcome::Accepted(_)) => Outcome::Accept,
         Some(composites::Outcome::Rejected(_)) => Outcome::Reject,
         Some(composites::Outcome::Released(_)) => Outcome::Release { failed: false },
@@ -172,7 +174,7 @@ fn of_transaction(outcome: Option<composites::Outcome<'_>>) -> Outcome {
 fn of_modified(modified: &Modified<'_>) -> Outcome {
     let failed = modified.delivery_failed == Some(true);
     match modified.undeliverable_here {
-        // AMQP 1.0, 3.4.5: such a message is not delivered to this link again.
+        // AMQP 1.0, 3.4.5: the message must not be delivered to this link again.
         Some(true) => Outcome::Refuse { failed },
         _ => Outcome::Release { failed },
     }

@@ -1,4 +1,4 @@
-//! `flow`: windows of sessions and credit of links, both ways.
+//! `flow`: updates windows of sessions and credit of links, in both directions.
 
 use imori_core::broker;
 use imori_core::confirm::Confirm;
@@ -14,7 +14,7 @@ use crate::link::End;
 use crate::protocol_error::{Failure, ProtocolError};
 use crate::session::session_of;
 
-/// Takes windows and credit of the client.
+/// Takes over the windows and credit in a client's flow.
 pub(crate) fn flow<W: World>(
     client: &mut Client,
     world: &W,
@@ -23,7 +23,7 @@ pub(crate) fn flow<W: World>(
     budget: &mut Budget,
 ) -> Result<(), Failure> {
     budget.spend(1, 0, None);
-    // AMQP 1.0, 2.5.6. Before the client knows the broker's numbers they begin with 0.
+    // AMQP 1.0, 2.5.6. Until the client knows the broker's numbers, they start at 0.
     let end = flow.next_incoming_id.unwrap_or_default().wrapping_add(flow.incoming_window);
     broker::grant_frames(world, &client.actor(), session_of(channel), end);
     let Some(handle) = flow.handle else {
@@ -46,7 +46,7 @@ pub(crate) fn flow<W: World>(
                 let used = flow.delivery_count.unwrap_or_default();
                 broker::grant(world, &actor, reader, &Grant { used, credit, drains: flow.drain });
             }
-            // The end of a drain is told anyway.
+            // With `drain`, the broker reports the end of the drain anyway.
             if flow.echo && !flow.drain {
                 let granted =
                     world.with_outbound(client.connection, |outbound| outbound.granted(reader)).flatten();
@@ -58,7 +58,7 @@ pub(crate) fn flow<W: World>(
         Some(End::Target(end)) => {
             let limit = end.delivery_count.wrapping_add(end.credit);
             let count = flow.delivery_count.unwrap_or(end.delivery_count);
-            // A sender may give credit up, and cannot take more.
+            // A sender can give up credit but not add to it.
             let credit = limit.wrapping_sub(count).min(end.credit);
             if flow.echo {
                 link_flow(client, world, channel, handle, (count, credit));
@@ -72,7 +72,7 @@ pub(crate) fn flow<W: World>(
     Ok(())
 }
 
-/// Tells the client where a link stands: the deliveries so far, and how many more may follow.
+/// Sends the state of a link: the deliveries so far and the remaining credit.
 pub(crate) fn link_flow<W: World>(
     client: &mut Client,
     world: &W,
@@ -89,17 +89,17 @@ pub(crate) fn link_flow<W: World>(
     send(client, world, channel, flow);
 }
 
-/// Settles deliveries of the client from `first` to `last`, as that does last where a link settles second. What they
-/// took of their links' credit comes back.
+/// Settles deliveries of the client that it settles last, on links that settle second, and returns
+/// their credit to the links.
 pub(crate) fn settle_last<W: World>(client: &mut Client, world: &W, channel: u16, (first, last): (u32, u32)) {
     let mut renewed = Vec::new();
     let links = client.sessions.get_mut(&channel).into_iter().flat_map(|session| &mut session.links);
     for (handle, link) in links {
         let End::Target(end) = &mut link.end else { continue };
         let before = end.unsettled.len();
-        // Ids are serial numbers (RFC 1982), so that a range may go over their end.
+        // Ids are serial numbers (RFC 1982), so a range may wrap around.
         end.unsettled.retain(|id| id.wrapping_sub(first) > last.wrapping_sub(first));
-        // A message in parts has used its credit, and renews it once it is whole.
+        // A message in parts has used its credit already and renews it once it is complete.
         if end.unsettled.len() < before && end.unfinished.is_none() {
             renewed.push(*handle);
         }
@@ -109,8 +109,8 @@ pub(crate) fn settle_last<W: World>(client: &mut Client, world: &W, channel: u16
     }
 }
 
-/// Gives a link credit again once half of it is used, but for deliveries that the client is yet to settle. The flow
-/// leaves behind the dispositions so far.
+/// Renews the credit of a link once half of it is used, less what unsettled deliveries hold. The
+/// flow leaves after the dispositions sent so far.
 pub(crate) fn renew_credit<W: World>(client: &mut Client, world: &W, channel: u16, handle: u32) {
     let whole = client.settings.link_credit;
     let link = client.sessions.get_mut(&channel).and_then(|session| session.links.get_mut(&handle));
@@ -120,7 +120,7 @@ pub(crate) fn renew_credit<W: World>(client: &mut Client, world: &W, channel: u1
     }
     let unsettled = u32::try_from(end.unsettled.len()).unwrap_or(u32::MAX);
     let credit = whole.saturating_sub(unsettled);
-    // Of what is left to deliveries that are not settled yet, half is used first too.
+    // The credit not held by unsettled deliveries is also renewed only when half of it is used.
     if end.credit > credit / 2 || end.credit == credit {
         return;
     }
@@ -129,7 +129,8 @@ pub(crate) fn renew_credit<W: World>(client: &mut Client, world: &W, channel: u1
     link_flow(client, world, channel, handle, state);
 }
 
-/// Takes a transfer of the client out of the window of its session, and renews that once half of it is used.
+/// Counts a transfer of the client against the window of its session, and renews the window once
+/// half of it is used.
 ///
 /// # Errors
 /// `amqp:session:window-violation`.
@@ -148,8 +149,8 @@ pub(crate) fn count_transfer<W: World>(client: &mut Client, world: &W, channel: 
     Ok(())
 }
 
-/// Sends a flow with the session's whole window, behind all answers that were given before: so a producer has credit for
-/// no more than it was answered for.
+/// Sends a flow with the session's full window. It follows all earlier answers, so a producer never
+/// gets credit ahead of them.
 fn send<W: World>(client: &mut Client, world: &W, channel: u16, flow: Flow<'_>) {
     let window = client.settings.session_window;
     let Some(session) = client.sessions.get_mut(&channel) else { return };

@@ -1,4 +1,4 @@
-//! The way to an identity: the mechanisms of SASL.
+//! SASL login: offers mechanisms and obtains credentials.
 
 use imori_core::login::Credentials;
 use imori_core::turn::Peer;
@@ -9,24 +9,26 @@ use super::scram::SCRAM;
 use crate::codec::value::Symbol;
 use crate::settings::Settings;
 
-/// The end of a login: the proof of a client, or why it is refused without a look at it.
+/// The result of a mechanism: credentials to verify, or the reason for refusing without
+/// verification.
 pub(crate) type Claim = Result<Credentials, &'static str>;
 
 /// The next step of a login.
 pub(crate) enum Progress {
-    /// The proof has to be good.
+    /// Verify the claim.
     Claim(Claim),
-    /// The client has to answer the challenge.
+    /// Send the challenge and wait for the response.
     Challenge(Box<Exchange>),
 }
 
-/// A client that says nothing of itself is the built-in user, where that may log in so.
+/// The credentials of a client that names no user: those of the built-in user, where it may log in.
 pub(crate) fn anonymous() -> Credentials {
     Credentials::password(None, None)
 }
 
-/// Mechanisms of logging in. EXTERNAL is one of them where the client's certificate names a user, and SCRAM where all
-/// users have keys for it: a client takes the strongest mechanism, and goes on with no other where that fails.
+/// Returns the mechanisms to offer: EXTERNAL if the client's certificate names a user, SCRAM only
+/// if all users have keys for it. A client picks the strongest mechanism and tries no other if that
+/// fails.
 pub(crate) fn mechanisms<W: World>(world: &W, peer: &Peer, settings: &Settings) -> Vec<Symbol<'static>> {
     let offered = [
         ("EXTERNAL", peer.certified_user().is_some()),
@@ -37,7 +39,7 @@ pub(crate) fn mechanisms<W: World>(world: &W, peer: &Peer, settings: &Settings) 
     offered.into_iter().filter(|(_, is_offered)| *is_offered).map(|(name, _)| Symbol(name)).collect()
 }
 
-/// Begins a login by a mechanism and its first bytes.
+/// Starts a login by a mechanism with its initial response.
 pub(crate) fn begin<W: World>(
     world: &W,
     settings: &Settings,
@@ -53,15 +55,16 @@ pub(crate) fn begin<W: World>(
             }
         }
         "PLAIN" => plain(response).ok_or("the response of mechanism PLAIN has no user and password"),
-        // RFC 4505: what it says of itself proves nothing.
+        // RFC 4505: the trace information proves nothing.
         "ANONYMOUS" => Ok(anonymous()),
-        // RFC 4422, appendix A: the user that the client asks to be, or nothing.
+        // RFC 4422, appendix A: the response is the requested user, or empty.
         "EXTERNAL" => Ok(Credentials::Certificate { user: (!response.is_empty()).then(|| response.into()) }),
         _ => Err("the mechanism is none of those that were offered"),
     })
 }
 
-/// RFC 4616: an authorization identity, which is not looked at, the user and the password, with NULs between.
+/// RFC 4616: an authorization identity, which is ignored, the user and the password, separated by
+/// NULs.
 fn plain(response: &[u8]) -> Option<Credentials> {
     let mut parts = response.split(|byte| *byte == 0);
     let (_, user, password) = (parts.next()?, parts.next()?, parts.next()?);

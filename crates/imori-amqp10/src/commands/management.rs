@@ -1,4 +1,4 @@
-//! Requests to `/management`: performed, and answered on the link that is paired with theirs.
+//! Performs requests to `/management` and answers on the paired link.
 
 use imori_core::authorize::{Actor, Identity};
 use imori_core::broker;
@@ -20,20 +20,21 @@ use crate::protocol_error::{Failure, ProtocolError};
 use crate::session::session_of;
 use crate::transaction::LinkOf;
 
-/// Link Pair 1.0, 2.1: the property of links that have one of the same name the other way.
+/// Link Pair 1.0, 2.1: the property of links that form a pair with one of the same name in the
+/// other direction.
 const PAIRED: &str = "paired";
 
-/// Tells whether a link is said to be one of a pair.
+/// Whether an `attach` declares its link to be one of a pair.
 pub(super) fn is_paired(attach: &Attach<'_>) -> bool {
     attach.properties.is_some_and(|properties| properties.find(PAIRED) == Some(Value::Bool(true)))
 }
 
-/// The properties by which the broker says so too.
+/// The link properties with which the broker confirms the pairing.
 pub(super) fn paired() -> MapBuf {
     MapBuf::new().with(PAIRED, Value::Bool(true))
 }
 
-/// Performs a request that came by a link, and sends its response.
+/// Performs a request that arrived on a link, and sends the response.
 pub(super) fn manage<W: World>(
     client: &mut Client,
     world: &W,
@@ -49,7 +50,7 @@ pub(super) fn manage<W: World>(
     let response = match answer {
         Answer::Now(response) => response,
         Answer::OnDisk(response) => {
-            // The response leaves once no crash undoes what it tells.
+            // The response leaves once a crash cannot undo the change it reports.
             let confirm = Confirm::of(Level::Disk, world.appended());
             world.with_outbound(client.connection, |outbound| {
                 outbound.answer(session_of(channel), confirm, |_| ());
@@ -65,7 +66,7 @@ pub(super) fn manage<W: World>(
     send_response(client, world, (channel, handle), &response)
 }
 
-/// Sends a response by the link that is paired with that of its request.
+/// Sends a response on the link paired with that of its request.
 pub(crate) fn send_response<W: World>(
     client: &Client,
     world: &W,
@@ -76,7 +77,7 @@ pub(crate) fn send_response<W: World>(
     let origins = client.settings.origins;
     let read = message::read(response, origins, b"").map_err(|error| error.of_link(handle))?;
     let publication = Publication::new(&read.properties, &read.text, read.body);
-    // The broker's own message, whatever the client may write to.
+    // The broker sends this message, regardless of the client's rights.
     let identity = Identity::broker();
     let actor = Actor { identity: &identity, connection: client.connection, vhost: client.vhost };
     broker::publish(world, &actor, b"", queue.as_bytes(), &publication)
@@ -84,7 +85,7 @@ pub(crate) fn send_response<W: World>(
     Ok(())
 }
 
-/// The queue and the reader of the link in the other direction of the same name.
+/// Returns queue and reader of the link of the same name in the other direction.
 fn responses_of(client: &Client, channel: u16, handle: u32) -> Option<(Name, ReaderId)> {
     let session = client.sessions.get(&channel)?;
     let name = &session.links.get(&handle)?.name;

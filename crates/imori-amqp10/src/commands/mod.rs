@@ -1,4 +1,4 @@
-//! The commands: what each performative does.
+//! The commands: each file performs one kind of performative.
 
 pub(crate) mod login;
 mod scram;

@@ -1,4 +1,4 @@
-//! `open`: the client's container, its vhost, and the sizes that both ends take.
+//! `open`: takes the client's container, selects the vhost, and negotiates sizes.
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ use crate::limits::{FRAME_BYTES_MIN, NAME_BYTES_MAX, SHOWN_PROPERTIES_BYTES_MAX}
 use crate::protocol_error::{Failure, ProtocolError};
 use crate::settings::RABBITMQ_VERSION;
 
-/// The broker's own container.
+/// The container id of the broker.
 const CONTAINER: &str = "imori";
 
-/// Extensions that the broker has, by the names that clients look for.
+/// Extensions that the broker offers, by their established names.
 const CAPABILITIES: [Symbol<'static>; 5] = [
     Symbol("ANONYMOUS-RELAY"),
     Symbol("SHARED-SUBS"),
@@ -31,22 +31,22 @@ const CAPABILITIES: [Symbol<'static>; 5] = [
     Symbol("LINK_PAIR_V1_0"),
 ];
 
-/// The capability of a client whose container has no other connection, and wants none beside it.
+/// The capability of a client that wants to be the only connection of its container.
 const SOLE_CONNECTION: &str = "sole-connection-for-container";
 
-/// The property of an `open` that a `close` with an error follows.
+/// The property of an `open` that is followed by a `close` with an error.
 const FAILED: &str = "amqp:connection-establishment-failed";
 
-/// The property that lists brokers to go to when this one is gone.
+/// The property with the brokers to fail over to.
 const FAILOVER: &str = "failover-server-list";
 
-/// Bytes of an `open` besides the list of other brokers.
+/// Upper bound for the length of an `open` without the list of other brokers, in bytes.
 const OPEN_BYTES_MAX: usize = 384;
 
-/// How a hostname begins that names a vhost. All others are names of hosts.
+/// Prefix of a hostname that names a vhost. All other hostnames mean the vhost `/`.
 const VHOST_PREFIX: &str = "vhost:";
 
-/// Opens a connection and answers. Gives the pause between frames of the broker that the client bears, if it says one.
+/// Opens a connection and answers. Returns the client's idle time-out, if it has one.
 pub(crate) fn open<W: World>(
     client: &mut Client,
     world: &W,
@@ -98,13 +98,13 @@ pub(crate) fn open<W: World>(
     Ok(open.idle_time_out.filter(|ms| *ms > 0).map(|ms| Duration::from_millis(ms.into())))
 }
 
-/// Answers an `open` that a `close` follows.
+/// Answers an `open` that is about to be followed by a `close`.
 pub(crate) fn answer_refused<W: World>(client: &Client, world: &W) {
     let failed = MapBuf::new().with(FAILED, Value::Bool(true));
     client.answer_first(world, &Open { properties: Some(failed.map()), ..answer(client) });
 }
 
-/// The broker's own `open`, without its properties.
+/// Returns the broker's `open`, without properties.
 fn answer(client: &Client) -> Open<'static> {
     let settings = &client.settings;
     Open {
@@ -117,7 +117,8 @@ fn answer(client: &Client) -> Open<'static> {
     }
 }
 
-/// Clients that know RabbitMQ's extensions ask for it by name; people see the platform (decision 0062).
+/// Returns the broker's properties. Clients look for RabbitMQ by name to use its extensions; people
+/// see the platform (decision 0062).
 fn properties(client: &Client) -> MapBuf {
     let text = |text| Value::String(text);
     let told = MapBuf::new().with("product", text("RabbitMQ")).with("version", text(RABBITMQ_VERSION));
@@ -127,7 +128,7 @@ fn properties(client: &Client) -> MapBuf {
     told
 }
 
-/// Adds the list of other brokers, as far as it fits into so many bytes.
+/// Adds the list of other brokers, as far as it fits into `bytes_max`.
 fn push_failover(properties: &mut MapBuf, others: &[(String, u16)], bytes_max: usize) {
     let (mut maps, mut count) = (Vec::new(), 0);
     for (host, port) in others {
@@ -150,8 +151,8 @@ fn push_failover(properties: &mut MapBuf, others: &[(String, u16)], bytes_max: u
     }
 }
 
-/// Enters the vhost that a hostname names. One that the user may not enter is answered as one that is not there
-/// (SECURITY AUTH-14).
+/// Enters the vhost that `hostname` names. A missing vhost and one closed to the user give the same
+/// answer (SECURITY AUTH-14).
 fn enter<W: World>(client: &mut Client, world: &W, hostname: Option<&str>) -> Result<(), ProtocolError> {
     let name = hostname.and_then(|name| name.strip_prefix(VHOST_PREFIX)).unwrap_or("/");
     let known = world.with_router(|_, table| table.vhost_named(name.as_bytes()));
@@ -166,7 +167,7 @@ fn enter<W: World>(client: &mut Client, world: &W, hostname: Option<&str>) -> Re
     Ok(())
 }
 
-/// Writes what a client tells of itself; where that is a lot, nothing.
+/// Returns the client's properties as JSON for operators; an empty object if they are too long.
 fn shown(open: &Open<'_>) -> String {
     let mut text = String::from("{");
     for (key, value) in open.properties.iter().flat_map(|properties| properties.iter()) {

@@ -1,32 +1,33 @@
-//! SASL SCRAM-SHA-256 (RFC 5802, RFC 7677): the messages of both sides.
+//! SASL SCRAM-SHA-256 (RFC 5802, RFC 7677): builds and checks the messages.
 //!
-//! Keys and signatures are the program's that runs the core. Channel binding is not offered.
+//! Keys and signatures come from the program around the core. Channel binding is not offered.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use imori_core::login::{Credentials, SCRAM_BYTES, ScramParameters};
 use imori_core::world::World;
 
-/// The mechanism's name.
+/// The name of the mechanism.
 pub(crate) const SCRAM: &str = "SCRAM-SHA-256";
 
-/// A login of which the broker has sent its first message.
+/// A login to which the broker has sent its challenge.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     user: Box<[u8]>,
-    /// The beginning of the client's last message: the header of its first one, and the nonce of both sides.
+    /// The required start of the client's final message: the header of its first one, and the
+    /// joined nonce.
     expected: String,
-    /// `client-first-message-bare`, with a comma behind it.
+    /// `client-first-message-bare`, followed by a comma.
     client_first: String,
     /// `server-first-message`.
     server_first: String,
 }
 
 impl Exchange {
-    /// Reads `client-first-message`, and asks `parameters` for those of its user.
+    /// Reads `client-first-message` and looks its user up in `parameters`.
     ///
     /// # Errors
-    /// Why no login begins by it.
+    /// The reason for refusing the login.
     pub(crate) fn begin(
         message: &[u8],
         secret: [u8; 16],
@@ -37,7 +38,8 @@ impl Exchange {
         let (binding, rest) = text.split_once(',').ok_or(MALFORMED)?;
         let (authorization, bare) = rest.split_once(',').ok_or(MALFORMED)?;
         match binding {
-            // RFC 5802, 6: `y` is a client that could bind to the channel, if the broker could.
+            // RFC 5802, 6: `y` means that the client supports channel binding but thinks the broker
+            // does not.
             "n" | "y" => {}
             _ if binding.starts_with("p=") => return Err("channel binding is not offered; leave it out"),
             _ => return Err(MALFORMED),
@@ -77,11 +79,11 @@ impl Exchange {
     /// Reads `client-final-message`.
     ///
     /// # Errors
-    /// Why it proves nothing.
+    /// The reason for refusing the proof.
     pub(crate) fn finish(&self, message: &[u8]) -> Result<Credentials, &'static str> {
         const MALFORMED: &str = "the last message of SCRAM does not answer the broker's";
         let (said, proof) = split_proof(message).ok_or(MALFORMED)?;
-        // What follows are extensions, of which none is known.
+        // Extensions may follow; none is known.
         let is_expected = said.strip_prefix(self.expected.as_str());
         if !is_expected.is_some_and(|extensions| extensions.is_empty() || extensions.starts_with(',')) {
             return Err(MALFORMED);
@@ -91,7 +93,8 @@ impl Exchange {
         Ok(Credentials::Scram { user: self.user.clone(), messages: self.messages(said), proof })
     }
 
-    /// `server-final-message`, for a client that has logged in by `message`. `None` where its user has changed since.
+    /// Returns `server-final-message` after a successful login by `message`. `None` if the user has
+    /// changed since.
     pub(crate) fn proof<W: World>(&self, world: &W, message: &[u8]) -> Option<Vec<u8>> {
         let (said, _) = split_proof(message)?;
         let signature = world.scram_signature(&self.user, &self.messages(said))?;
@@ -104,12 +107,13 @@ impl Exchange {
     }
 }
 
-/// `client-final-message-without-proof`, and the proof.
+/// Splits `client-final-message` into `client-final-message-without-proof` and the proof.
 fn split_proof(message: &[u8]) -> Option<(&str, &str)> {
     str::from_utf8(message).ok()?.rsplit_once(",p=")
 }
 
-/// RFC 5802, 5.1: a name has `=2C` for a comma and `=3D` for an equals sign, which else it has not.
+/// RFC 5802, 5.1: decodes a name, where `=2C` is a comma and `=3D` an equals sign. Any other `=` is
+/// invalid.
 fn name(text: &str) -> Option<String> {
     let mut parts = text.split('=');
     let mut name = parts.next()?.to_owned();
@@ -158,7 +162,7 @@ mod tests {
         assert!(credentials == expected);
     }
 
-    /// SECURITY AUTH-09: no binding to a channel, no other user's rights, nothing that has to be understood.
+    /// SECURITY AUTH-09: refuses channel binding, another user's rights, and mandatory extensions.
     #[test]
     fn first_messages_that_cannot_be_kept_are_refused() {
         for message in [

@@ -1,4 +1,4 @@
-//! `begin` and `end`: sessions.
+//! `begin` and `end`: starts and ends sessions.
 
 use imori_core::broker;
 use imori_core::confirm::Confirm;
@@ -14,7 +14,7 @@ use crate::delivery::OUTGOING_WINDOW;
 use crate::protocol_error::{Failure, ProtocolError};
 use crate::session::{Ending, Session, session_of};
 
-/// Begins a session on the channel of the client.
+/// Begins a session on the client's channel.
 pub(crate) fn begin<W: World>(
     client: &mut Client,
     world: &W,
@@ -65,7 +65,7 @@ pub(crate) fn begin<W: World>(
     Ok(())
 }
 
-/// Ends a session as the client asked for, or does a part of that.
+/// Ends a session at the client's request; `Partly` if another turn is needed.
 pub(crate) fn end<W: World>(client: &mut Client, world: &W, channel: u16) -> Performed {
     if !give_back(client, world, channel) {
         return Performed::Partly;
@@ -75,7 +75,8 @@ pub(crate) fn end<W: World>(client: &mut Client, world: &W, channel: u16) -> Per
     Performed::Done
 }
 
-/// Goes on with the end of a session that was refused, and says why once nothing is left of it.
+/// Continues to end a refused session, and tells the client the error once everything is given
+/// back.
 pub(crate) fn end_refused<W: World>(client: &mut Client, world: &W, channel: u16) -> Performed {
     if !give_back(client, world, channel) {
         return Performed::Partly;
@@ -87,7 +88,7 @@ pub(crate) fn end_refused<W: World>(client: &mut Client, world: &W, channel: u16
     Performed::Done
 }
 
-/// Gives back what a session has, or a part of it; tells whether that was all.
+/// Gives back the session's deliveries and nodes; returns whether it is done.
 fn give_back<W: World>(client: &mut Client, world: &W, channel: u16) -> bool {
     if !broker::end_session(world, &client.actor(), session_of(channel), HeldAnswers::Keep) {
         return false;

@@ -1,4 +1,4 @@
-//! The source of a link: the client receives.
+//! The source of a link on which the client receives.
 
 use imori_core::broker::{self, ConsumeOptions};
 use imori_core::error::BrokerError;
@@ -30,32 +30,32 @@ use crate::management::ADDRESS;
 use crate::protocol_error::ProtocolError;
 use crate::session::session_of;
 
-/// The symbols and the code of a filter that is a selector of JMS.
+/// Names and code of the JMS selector filter.
 const SELECTOR_NAMES: [&str; 2] = ["apache.org:selector-filter:string", "jms-selector"];
 const SELECTOR_CODE: u64 = 0x0000_468C_0000_0004;
 
-/// The symbol and the code of a filter that leaves out what the client itself sends.
+/// Name and code of the filter that omits the client's own messages.
 const NO_LOCAL_NAME: &str = "apache.org:no-local-filter:list";
 const NO_LOCAL_CODE: u64 = 0x0000_468C_0000_0003;
 
-/// A source that was found or made.
+/// A source that was found or created.
 struct Opened {
     queue: Queue,
-    /// The queue is a subscription of this link alone.
+    /// The queue is a subscription of its own, not a queue that the client addressed.
     is_subscription: bool,
-    /// The queue ends with its link.
+    /// When the queue ends, if it ends with its link.
     until: Option<Until>,
-    /// The node that was made.
+    /// The temporary node that was created.
     made: Option<Made>,
-    /// The name of the connection's own temporary node that the link is to.
+    /// The name of this connection's temporary node that the link is attached to.
     temporary: Option<Name>,
-    /// The consumer has the queue for itself.
+    /// The consumer is exclusive.
     is_exclusive: bool,
-    /// The name of its link among those of all connections, where that can be taken over.
+    /// The name by which another connection can take the link over, if it can.
     link_name: Option<Name>,
 }
 
-/// Attaches a consumer, and answers.
+/// Attaches a consumer and answers.
 pub(super) fn attach_source<W: World>(
     client: &mut Client,
     world: &W,
@@ -69,11 +69,11 @@ pub(super) fn attach_source<W: World>(
     let no_local = source.filter.and_then(|filter| find_filter(filter, NO_LOCAL_NAME, NO_LOCAL_CODE));
     let opened = open(client, world, attach, (text, no_local.is_some()))?;
     let Opened { queue, is_subscription, until, made, temporary, is_exclusive, link_name } = opened;
-    // What a queue has for all of its receivers it has for this one too.
+    // An existing queue delivers to all of its receivers, so it cannot omit one client's messages.
     if let Some((key, value)) = no_local.filter(|_| is_subscription) {
         effective.push(key, value);
     }
-    // AMQP 1.0, 3.5.7: of what is copied nothing is taken.
+    // AMQP 1.0, 3.5.7: distribution mode `copy` does not take messages.
     let is_browser = source.distribution_mode == Some(DistributionMode::Copy) && !is_subscription;
     let settles = attach.snd_settle_mode != SenderSettleMode::Settled;
     let session = session_of(channel);
@@ -91,7 +91,7 @@ pub(super) fn attach_source<W: World>(
     };
     let made_text = made.as_ref().map(Made::address);
     let made_properties = made.as_ref().map(|made| made.lifetime.properties());
-    // AMQP 1.0, 3.5.3: of the filters those are told that have an effect.
+    // AMQP 1.0, 3.5.3: the answer lists the filters in effect.
     let filter = (!effective.is_empty()).then(|| effective.map());
     let expiry = source.expiry_policy;
     let source = Source {
@@ -123,7 +123,7 @@ pub(super) fn attach_source<W: World>(
     let reader = match consumed {
         Ok(reader) => reader,
         Err(error) => {
-            // What there was is the error to tell.
+            // Report the error of consuming, not one of cleaning up.
             if until == Some(Until::Detach) || made.is_some() {
                 let _ = broker::delete_queue(world, &client.actor(), name);
             }
@@ -164,7 +164,7 @@ fn open<W: World>(
     };
     let has = |name| attach.desired_capabilities.is_some_and(|all| all.contains(name));
     let Some(source) = attach.source else {
-        // Qpid JMS looks for a durable subscription without saying to what.
+        // Qpid JMS looks a durable subscription up without naming its topic.
         let subscription = Subscription {
             link: attach.name,
             is_durable: true,
@@ -183,7 +183,7 @@ fn open<W: World>(
         let queue = match made.is_topic {
             false => made.queue.clone(),
             true => subscription(client, world, &made.node(), is_no_local).inspect_err(|_| {
-                // What there was is the error to tell.
+                // Report the error of subscribing, not one of cleaning up.
                 let _ = broker::delete_queue(world, &client.actor(), made.queue.name.as_bytes());
             })?,
         };
@@ -191,7 +191,7 @@ fn open<W: World>(
         return Ok(Opened { is_subscription, made: Some(made), temporary, ..there(queue) });
     }
     if source.address == Some(ADDRESS) {
-        // Responses wait here.
+        // The queue for responses.
         let queue = temporary_queue(client, world)?;
         return Ok(Opened { until: Some(Until::Detach), ..there(queue) });
     }
@@ -203,7 +203,7 @@ fn open<W: World>(
     if let (Node::Topic(name), None) = (&node, &temporary)
         && name.as_bytes().starts_with(MADE_PREFIX)
     {
-        // A temporary topic is read by its own connection alone.
+        // A temporary topic can be read only by its own connection.
         return Err(BrokerError::Locked(name.clone()).into());
     }
     let is_durable =
@@ -230,7 +230,7 @@ fn open<W: World>(
             ..there(queue)
         });
     }
-    // The queue goes with its only consumer.
+    // The queue is deleted with its only consumer.
     subscription(client, world, &node, is_no_local).map(|queue| Opened {
         is_subscription: true,
         temporary,
@@ -238,7 +238,7 @@ fn open<W: World>(
     })
 }
 
-/// The filter of this kind, with its key.
+/// Returns the filter with this name or code, and its key.
 fn find_filter<'a>(filters: Map<'a>, name: &str, code: u64) -> Option<(Value<'a>, Value<'a>)> {
     filters.iter().find(|(_, value)| match value {
         Value::Described(described) => match described.descriptor {
@@ -249,7 +249,8 @@ fn find_filter<'a>(filters: Map<'a>, name: &str, code: u64) -> Option<(Value<'a>
     })
 }
 
-/// The selector among the filters of a source; that filter is added to those with an effect. Of several the first counts.
+/// Returns the selector in a source's filters and adds its filter to `effective`. The first of
+/// several counts.
 fn selector(filter: Map<'_>, effective: &mut MapBuf) -> Result<Option<Selector>, ProtocolError> {
     let found = filter.iter().find_map(|(key, value)| match value {
         Value::Described(described) => {
@@ -260,7 +261,7 @@ fn selector(filter: Map<'_>, effective: &mut MapBuf) -> Result<Option<Selector>,
             let text = described.value();
             is_selector.then_some((key, value, text))
         }
-        // A filter that is named and not described.
+        // A selector given by its key alone, without a descriptor.
         Value::String(_) => match key {
             Value::Symbol(name) if SELECTOR_NAMES.contains(&name.0) => Some((key, value, value)),
             _ => None,
@@ -277,7 +278,7 @@ fn selector(filter: Map<'_>, effective: &mut MapBuf) -> Result<Option<Selector>,
     Ok(selector)
 }
 
-/// The receiver's rank among others, as RabbitMQ's clients say it.
+/// Returns the consumer priority, a link property of RabbitMQ's clients.
 fn priority(attach: &Attach<'_>) -> i32 {
     match attach.properties.and_then(|properties| properties.find("rabbitmq:priority")) {
         Some(Value::Int(number)) => number,

@@ -1,4 +1,4 @@
-//! The target of a link: the client sends.
+//! The target of a link on which the client sends.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ use crate::link::{End, Link, Receiver, TargetEnd};
 use crate::management::ADDRESS;
 use crate::protocol_error::ProtocolError;
 
-/// Attaches a producer, answers, and gives it credit.
+/// Attaches a producer, answers, and grants credit.
 pub(super) fn attach_target<W: World>(
     client: &mut Client,
     world: &W,
@@ -74,7 +74,7 @@ pub(super) fn attach_target<W: World>(
     Ok(())
 }
 
-/// Answers the attach of a producer once `confirm` is reached, and gives it credit.
+/// Answers the `attach` of a producer once `confirm` is reached, and grants credit.
 fn begin<W: World>(
     client: &mut Client,
     world: &W,
@@ -113,18 +113,18 @@ fn begin<W: World>(
     client.add_link((channel, attach.handle), link);
 }
 
-/// Sees to it that there is a node, and that the client may send to it.
+/// Ensures that the node exists and that the client may send to it.
 fn open<W: World>(client: &Client, world: &W, node: &Node) -> Result<Confirm, ProtocolError> {
     let (exchange, subject) = node.address();
     let confirm = match node {
-        // An inbox is its owner's: everybody may reply to it, and nobody makes a queue of that name.
+        // Every client may reply to an inbox; a queue of that name is never declared.
         Node::Queue(name) if name.as_bytes().starts_with(INBOX_PREFIX) => {
             authorize(client, world, exchange, subject, false)?;
             Confirm::NOW
         }
         Node::Queue(name) => {
             authorize(client, world, exchange, subject, false)?;
-            // A temporary queue of another connection can be sent to.
+            // Sending to a temporary queue of another connection is allowed.
             match world.with_router(|_, table| table.queue(client.vhost, name.as_bytes())) {
                 Some(_) => Confirm::NOW,
                 None => queue(client, world, name)?.confirm,

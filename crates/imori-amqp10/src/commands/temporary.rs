@@ -1,4 +1,5 @@
-//! Temporary nodes: made by links with a dynamic terminus, found by their names, and deleted when they are due.
+//! Temporary nodes: created by links with a dynamic terminus, resolved by name, and deleted when
+//! due.
 
 use imori_core::broker;
 use imori_core::error::BrokerError;
@@ -16,17 +17,17 @@ use crate::commands::terminus::{
 use crate::protocol_error::ProtocolError;
 use crate::temporary::{Lifetime, Maker, TemporaryNode};
 
-/// A temporary node that was made.
+/// A temporary node that was just created.
 #[derive(Debug)]
 pub(super) struct Made {
-    /// Its queue, or the one that holds its name.
+    /// The node's queue; for a topic, the queue that reserves its name.
     pub(super) queue: Queue,
     pub(super) is_topic: bool,
     pub(super) lifetime: Lifetime,
 }
 
 impl Made {
-    /// Makes the node of a dynamic target.
+    /// Creates the node of a dynamic target.
     pub(super) fn of_target<W: World>(
         client: &Client,
         world: &W,
@@ -38,7 +39,8 @@ impl Made {
         Ok(Made { queue, is_topic, lifetime })
     }
 
-    /// Makes the node of a dynamic source. Replies may pass it where its receiver settles nothing.
+    /// Creates the node of a dynamic source. If its receiver does not settle, replies bypass the
+    /// queue.
     pub(super) fn of_source<W: World>(
         client: &Client,
         world: &W,
@@ -55,7 +57,7 @@ impl Made {
         Ok(Made { queue, is_topic, lifetime })
     }
 
-    /// The address that the client is told.
+    /// The address to tell the client.
     pub(super) fn address(&self) -> String {
         String::from_utf8_lossy(self.queue.name.as_bytes()).into_owned()
     }
@@ -66,7 +68,7 @@ impl Made {
         if self.is_topic { Node::Topic(name) } else { Node::Queue(name) }
     }
 
-    /// The node as its connection keeps it, made by the link of an attach.
+    /// Converts to the record that the connection keeps; `attach` is the creating link.
     pub(super) fn into_node(
         self,
         expiry: TerminusExpiryPolicy,
@@ -80,11 +82,11 @@ impl Made {
     }
 }
 
-/// The node that an address stands for, where that may be a temporary one: a name that the broker made says by itself
-/// whether it is a topic. The name too where the node is the connection's own.
+/// Resolves a node that may be temporary: for a name made by the broker, the broker knows whether
+/// it is a topic. Also returns the name if the node belongs to this connection.
 ///
 /// # Errors
-/// There is no topic of a name that the broker made.
+/// [`BrokerError::NoQueue`] if the name looks like the broker's but does not exist.
 pub(super) fn resolved<W: World>(
     client: &Client,
     world: &W,
@@ -102,7 +104,7 @@ pub(super) fn resolved<W: World>(
     }
 }
 
-/// Deletes the next node that is due. Its own links are the caller's to detach.
+/// Deletes the next node that is due. The caller detaches this connection's links to it.
 pub(super) fn delete_due<W: World>(client: &mut Client, world: &W) -> Option<TemporaryNode> {
     if !client.temporary.has_orphans() {
         return None;
@@ -123,7 +125,7 @@ pub(super) fn delete_due<W: World>(client: &mut Client, world: &W) -> Option<Tem
         Lifetime::NoMessages => !has_messages(&node.name),
         Lifetime::NoLinksOrMessages => !is_linked(&node.name) && !has_messages(&node.name),
     })?;
-    // Somebody else may have been faster.
+    // Another client may have deleted the queue first.
     let _ = broker::delete_queue(world, &client.actor(), due.name.as_bytes());
     Some(due)
 }

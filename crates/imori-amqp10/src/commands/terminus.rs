@@ -1,4 +1,4 @@
-//! Nodes that come into being: queues by their names, temporary ones, and those of subscriptions.
+//! Creates queues for termini: named queues, temporary ones, and those of subscriptions.
 
 use std::borrow::Cow;
 
@@ -20,24 +20,24 @@ use crate::codec::symbols::Symbols;
 use crate::limits::NAME_BYTES_MAX;
 use crate::protocol_error::ProtocolError;
 
-/// How the name of a queue begins that the broker made.
+/// Prefix of queue names that the broker generates.
 pub(super) const MADE_PREFIX: &[u8] = b"amq.gen-";
 
-/// How the name of a queue begins that belongs to a durable subscription.
+/// Prefix of the queue names of durable and shared subscriptions.
 const SUBSCRIPTION_PREFIX: &[u8] = b"amqp-subscription-";
 
-/// Arguments of such a queue: several receivers may share it, and its selector. By them an attach finds out whether it
-/// asks for the subscription that is there.
+/// Arguments of such a queue: whether it is shared, and its selector. They show whether an `attach`
+/// asks for the existing subscription.
 const SHARED_ARGUMENT: &str = "x-shared";
 const SELECTOR_ARGUMENT: &str = "x-selector";
 
-/// The argument of a queue that holds the name of a temporary topic.
+/// The argument of a queue that reserves the name of a temporary topic.
 const TOPIC_ARGUMENT: &str = "x-temporary-topic";
 
-/// Priorities that a queue tells apart which comes into being by an attach: JMS has ten.
+/// Priorities of a queue created by an `attach`; JMS has ten.
 const PRIORITY_MAX: u8 = 9;
 
-/// A queue to read, and the confirm of its making.
+/// A queue to read, and the confirm of its declaration.
 #[derive(Debug, Clone)]
 pub(super) struct Queue {
     pub(super) id: QueueId,
@@ -45,21 +45,21 @@ pub(super) struct Queue {
     pub(super) confirm: Confirm,
 }
 
-/// Tells whether the capabilities of a terminus say that it is a topic.
+/// Whether the capabilities of a terminus declare it a topic.
 pub(super) fn is_topic(capabilities: Option<Symbols<'_>>) -> bool {
     capabilities.is_some_and(|all| all.contains("topic") || all.contains("temporary-topic"))
 }
 
-/// Finds a queue, or makes it where the client may do that.
+/// Finds a queue, or declares it if the client may.
 pub(super) fn queue<W: World>(client: &Client, world: &W, name: &Name) -> Result<Queue, ProtocolError> {
-    // SECURITY AUTH-06: nobody reads another's inbox.
+    // SECURITY AUTH-06: a client must not read another's inbox.
     if name.as_bytes().starts_with(INBOX_PREFIX) {
         return Err(BrokerError::Locked(name.clone()).into());
     }
     let actor = client.actor();
     match broker::find_queue(world, &actor, name.as_bytes()) {
         Ok(id) => return Ok(Queue { id, name: name.clone(), confirm: Confirm::NOW }),
-        // A name of the broker's own is not made by others.
+        // Clients cannot declare queues with generated names.
         Err(BrokerError::NoQueue(_)) if !name.as_bytes().starts_with(MADE_PREFIX) => {}
         Err(error) => return Err(error.into()),
     }
@@ -69,7 +69,8 @@ pub(super) fn queue<W: World>(client: &Client, world: &W, name: &Name) -> Result
     Ok(Queue { id: declared.id, name: name.clone(), confirm: declared.confirm })
 }
 
-/// Makes the queue of a dynamic source. Replies pass it while its only reader settles nothing.
+/// Creates the queue of a dynamic source. Replies bypass it as long as its only reader does not
+/// settle.
 pub(super) fn reply_queue<W: World>(client: &Client, world: &W) -> Result<Queue, ProtocolError> {
     let secret = world.secret();
     let add = |outbound: &mut Outbound| outbound.add_reply_queue(client.vhost, secret);
@@ -82,19 +83,19 @@ pub(super) fn reply_queue<W: World>(client: &Client, world: &W) -> Result<Queue,
     )
 }
 
-/// Makes a queue of the connection under a name that nobody can guess.
+/// Creates a queue of this connection with an unguessable name.
 pub(super) fn temporary_queue<W: World>(client: &Client, world: &W) -> Result<Queue, ProtocolError> {
     made_queue(client, world, made_name(world), QueueSettings::default())
 }
 
-/// Makes the queue that holds the name of a temporary topic. No message stays in it.
+/// Creates the queue that reserves the name of a temporary topic. It stores no messages.
 pub(super) fn topic_holder<W: World>(client: &Client, world: &W) -> Result<Queue, ProtocolError> {
     let others = Arguments::new([(Name::from(TOPIC_ARGUMENT), Value::Bool(true))]);
     let settings = QueueSettings { length_max: Some(0), others, ..QueueSettings::default() };
     made_queue(client, world, made_name(world), settings)
 }
 
-/// Tells whether a queue holds the name of a temporary topic; `None` where there is no such queue.
+/// Whether a queue reserves the name of a temporary topic; `None` if the queue does not exist.
 pub(super) fn is_topic_holder<W: World>(client: &Client, world: &W, name: &Name) -> Option<bool> {
     let id = world.with_router(|_, table| table.queue(client.vhost, name.as_bytes()))?;
     world.with_queue(id, |queue| {
@@ -115,13 +116,13 @@ fn made_queue<W: World>(
     Ok(Queue { id: declared.id, name, confirm: declared.confirm })
 }
 
-/// A name that the broker makes and nobody can guess (SECURITY AUTH-06: all 128 bits of the secret are in it).
+/// Generates an unguessable name (SECURITY AUTH-06: it contains all 128 bits of the secret).
 pub(super) fn made_name<W: World>(world: &W) -> Name {
     let digits = format!("{:032x}", u128::from_be_bytes(world.secret()));
     Name::new(&[MADE_PREFIX, digits.as_bytes()].concat())
 }
 
-/// The queue between an exchange and a receiver that hears it for as long as its link is attached.
+/// Creates and binds a queue for a receiver, which lives as long as its link is attached.
 pub(super) fn subscription<W: World>(
     client: &Client,
     world: &W,
@@ -132,45 +133,46 @@ pub(super) fn subscription<W: World>(
     let settings = QueueSettings { is_auto_delete: true, others, ..QueueSettings::default() };
     let queue = made_queue(client, world, made_name(world), settings)?;
     bind(client, world, node, queue).map_err(|(error, name)| {
-        // What there was is the error to tell.
+        // Report the error of binding, not one of cleaning up.
         let _ = broker::delete_queue(world, &client.actor(), name.as_bytes());
         error
     })
 }
 
-/// A subscription that is found again by its name.
+/// A subscription with a name, by which it can be found again.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Subscription<'a> {
-    /// The name of its link. Qpid JMS puts a number behind a bar, to have several links of one subscription.
+    /// The name of its link. Qpid JMS appends a bar and a number if several links share a
+    /// subscription.
     pub(super) link: &'a str,
-    /// The subscription outlasts its links.
+    /// The subscription survives its links.
     pub(super) is_durable: bool,
-    /// The subscription is of all containers, and not of the client's own.
+    /// The subscription is shared by all containers, not only this client's.
     pub(super) is_global: bool,
-    /// Several receivers may have it at a time.
+    /// Several receivers may use it at a time.
     pub(super) is_shared: bool,
-    /// The condition on its messages.
+    /// The selector of its messages.
     pub(super) selector: Option<&'a str>,
-    /// The client's own messages are left out.
+    /// The client's own messages are omitted.
     pub(super) is_no_local: bool,
 }
 
-/// The argument of a queue that leaves the client's own messages out.
+/// Returns the queue argument that omits the client's own messages.
 fn no_local(client: &Client) -> (Name, Value<'static>) {
     (Name::from(NO_LOCAL_ARGUMENT), Value::Text(Cow::Owned(client.own_name.as_bytes().to_vec())))
 }
 
 impl Subscription<'_> {
-    /// The name by which its link is found on other connections: user, container and link. None where several links may
-    /// have the subscription.
+    /// Returns the name by which other connections find the link: user, container and link name.
+    /// `None` for a shared subscription.
     ///
-    /// SECURITY AUTH-07: with the user in it nobody takes over another's.
+    /// SECURITY AUTH-07: the user in the name keeps others from taking the subscription over.
     pub(super) fn link_name(&self, client: &Client) -> Option<Name> {
         let parts = [client.own_name.as_bytes(), self.link.as_bytes()];
         (!self.is_shared).then(|| Name::joined(b"", parts))
     }
 
-    /// The arguments of its queue.
+    /// Returns the arguments of its queue.
     fn arguments(&self, client: &Client) -> Arguments {
         let shared = self.is_shared.then(|| (Name::from(SHARED_ARGUMENT), Value::Bool(true)));
         let selector = self
@@ -181,8 +183,8 @@ impl Subscription<'_> {
     }
 }
 
-/// The queue of a subscription that others may share, or that outlasts its link. One to another node, or with another
-/// selector, takes its place.
+/// Returns the queue of a durable or shared subscription. If node or selector differ from the
+/// existing subscription, it is replaced.
 pub(super) fn named_subscription<W: World>(
     client: &Client,
     world: &W,
@@ -191,7 +193,7 @@ pub(super) fn named_subscription<W: World>(
 ) -> Result<Queue, ProtocolError> {
     let name = subscription_name(client, subscription)?;
     let others = subscription.arguments(client);
-    // SECURITY LIM-10: a definition is as long as a record may be.
+    // SECURITY LIM-10: a definition must fit into a record.
     others.check().map_err(|error| ProtocolError::new(condition::INVALID_FIELD, error))?;
     let settings = QueueSettings {
         is_durable: subscription.is_durable,
@@ -208,7 +210,7 @@ pub(super) fn named_subscription<W: World>(
         let is_shared =
             before.entries().iter().any(|(name, _)| name.as_bytes() == SHARED_ARGUMENT.as_bytes());
         if is_shared != subscription.is_shared {
-            // JMS 2.0, 8.3.4: a shared and an unshared one may not have the same name.
+            // JMS 2.0, 8.3.4: a shared and an unshared subscription must not have the same name.
             let (is, how) = if is_shared { ("shared", "with") } else { ("not shared", "without") };
             let text = format_args!(
                 "the subscription `{link}` is {is}; attach {how} the capability `shared`, or use another name"
@@ -223,7 +225,7 @@ pub(super) fn named_subscription<W: World>(
                 );
                 return Err(ProtocolError::new(condition::RESOURCE_LOCKED, text));
             }
-            // JMS 2.0, 8.3.3: that is as if the subscription were deleted and made anew.
+            // JMS 2.0, 8.3.3: equivalent to deleting the subscription and creating a new one.
             broker::delete_queue(world, &actor, name.as_bytes())?;
         }
     }
@@ -232,7 +234,8 @@ pub(super) fn named_subscription<W: World>(
     bind(client, world, node, queue).map_err(|(error, _)| error)
 }
 
-/// Ends the link of this name that another connection of the container has to a subscription (AMQP 1.0, 2.6.1).
+/// Ends the link of the same name that another connection of the container has to the subscription
+/// (AMQP 1.0, 2.6.1).
 fn take_over<W: World>(
     client: &Client,
     world: &W,
@@ -252,7 +255,7 @@ fn is_bound<W: World>(client: &Client, world: &W, node: &Node, id: QueueId) -> b
     })
 }
 
-/// Finds the queue of a durable subscription that is there.
+/// Finds the queue of an existing durable subscription.
 pub(super) fn known_subscription<W: World>(
     client: &Client,
     world: &W,
@@ -287,7 +290,7 @@ fn bind<W: World>(
     }
 }
 
-/// The exchange that a subscription to a node hears, and the key of its binding.
+/// Returns the exchange and the binding key of a subscription to a node.
 fn binding(node: &Node) -> (&[u8], BindingKey) {
     let (exchange, pattern) = match node {
         Node::Queue(name) | Node::Topic(name) => (TOPIC_EXCHANGE, name),
@@ -296,9 +299,9 @@ fn binding(node: &Node) -> (&[u8], BindingKey) {
     (exchange, BindingKey::new(Syntax::Amqp, pattern.as_bytes()))
 }
 
-/// The name of a subscription's queue.
+/// Builds the name of a subscription's queue.
 ///
-/// SECURITY AUTH-07: with the user in it nobody takes over another's.
+/// SECURITY AUTH-07: the user in the name keeps others from taking the subscription over.
 fn subscription_name(client: &Client, subscription: Subscription<'_>) -> Result<Name, ProtocolError> {
     let Subscription { link, is_durable, is_global, .. } = subscription;
     let user = client.identity.user.as_bytes();

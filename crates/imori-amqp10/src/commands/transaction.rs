@@ -1,6 +1,7 @@
-//! Transactions (AMQP 1.0, part 4): a coordinator that declares and discharges them, messages and settlements within.
+//! Transactions (AMQP 1.0, part 4): the coordinator, and the messages and settles of transactions.
 //!
-//! A transaction holds for all sessions of its connection. Its discharge is the core's commit: all of it or nothing.
+//! A transaction spans all sessions of its connection. Its discharge is a commit of the core: all
+//! or nothing.
 
 use std::sync::Arc;
 
@@ -28,16 +29,16 @@ use crate::protocol_error::{Failure, ProtocolError};
 use crate::session::channel_of;
 use crate::transaction::{NumberSet, Retired, Transaction, TransactionId};
 
-/// AMQP 1.0, 4.5.8: the kinds of transactions that the coordinator does.
+/// AMQP 1.0, 4.5.8: the kinds of transactions that the coordinator supports.
 const CAPABILITIES: [Symbol<'static>; 3] =
     [Symbol("amqp:local-transactions"), Symbol("amqp:multi-txns-per-ssn"), Symbol("amqp:multi-ssns-per-txn")];
 
-/// The target of a link to the coordinator, as the client is told.
+/// Returns the target of a link to the coordinator, for the answer to the client.
 pub(super) fn coordinator() -> Coordinator<'static> {
     Coordinator { capabilities: Some(Symbols::Slice(&CAPABILITIES)) }
 }
 
-/// Does what a message to the coordinator asks for. [`Performed::Held`] where a commit has to wait.
+/// Performs a message to the coordinator; [`Performed::Held`] if a commit has to wait.
 pub(super) fn coordinate<W: World>(
     client: &mut Client,
     world: &W,
@@ -71,10 +72,10 @@ pub(super) fn coordinate<W: World>(
         Ok(Answered::Discharged(confirm)) => {
             client.tell_outcome(world, (channel, id, mode), confirm, Accepted {}.into());
         }
-        // AMQP 1.0, 4.2 and 4.3: a declaration or a discharge that fails is rejected where the source has that outcome;
-        // else the link is detached with the error.
+        // AMQP 1.0, 4.2 and 4.3: a failed `declare` or `discharge` is rejected if the source
+        // supports that outcome; otherwise the link is detached with the error.
         Err(error) if rejected == link::Rejected::Missing => return Err(error.of_link(handle)),
-        // Clients whose source lists nothing hear of a commit that failed by this outcome alone.
+        // Clients whose source lists no outcomes learn of a failed commit only by a rejection.
         Err(error)
             if rejected == link::Rejected::Unsaid
                 && error.condition() == condition::TRANSACTION_UNKNOWN_ID =>
@@ -89,7 +90,7 @@ pub(super) fn coordinate<W: World>(
     Ok(Performed::Done)
 }
 
-/// Success of a message to the coordinator.
+/// The success of a message to the coordinator.
 enum Answered {
     Declared(TransactionId),
     Discharged(Confirm),
@@ -113,7 +114,7 @@ fn declare(client: &mut Client, link: (u16, u32), is_distributed: bool) -> Resul
     client.transactions.declare(link).map(Answered::Declared)
 }
 
-/// Commits a transaction or rolls it back; `None` where it has to wait to be committed.
+/// Commits a transaction or rolls it back; `None` if the commit has to wait.
 fn discharge<W: World>(
     client: &mut Client,
     world: &W,
@@ -145,7 +146,7 @@ fn discharge<W: World>(
     };
     budget.spend(transaction.steps.len(), report.receivers, report.slow_reader);
     for retired in transaction.retired.iter().filter(|retired| !retired.is_settled) {
-        // AMQP 1.0, 4.4.3: the discharge settles what the client left to it.
+        // AMQP 1.0, 4.4.3: the discharge settles the deliveries that the client left unsettled.
         let disposition = Disposition {
             role: Role::Sender,
             first: retired.ids.0,
@@ -174,11 +175,11 @@ fn state_of(outcome: Outcome) -> DeliveryState<'static> {
     }
 }
 
-/// Forgets a transaction. Deliveries that the client has forgotten too go back to their queues, as do those whose links
-/// were detached meanwhile.
+/// Drops a transaction. Releases deliveries that the client considers settled, and those whose
+/// links are detached by now.
 fn roll_back<W: World>(client: &Client, world: &W, transaction: &Transaction) {
     let outcome = Outcome::Release { failed: true };
-    // Deliveries of a session that has ended are in their queues already.
+    // Deliveries of an ended session are back in their queues already.
     let release = |session, numbers| {
         while broker::settle(world, &client.actor(), session, numbers, outcome)
             .is_ok_and(|report| report.has_more)
@@ -196,24 +197,25 @@ fn roll_back<W: World>(client: &Client, world: &W, transaction: &Transaction) {
     }
 }
 
-/// Rolls back what links of a channel to the coordinator have declared: this one, or all of them.
+/// Rolls back the transactions declared by the coordinator link `handle` of a channel, or by all of
+/// its links.
 pub(super) fn roll_back_of<W: World>(client: &mut Client, world: &W, channel: u16, handle: Option<u32>) {
     for transaction in client.transactions.take_of(channel, handle) {
         roll_back(client, world, &transaction);
     }
 }
 
-/// Rolls back the transactions that took too long.
+/// Rolls back the transactions that exceeded their time.
 pub(crate) fn roll_back_late<W: World>(client: &mut Client, world: &W) {
     for transaction in client.transactions.take_late(world.now()) {
         roll_back(client, world, &transaction);
     }
 }
 
-/// The transaction that a state names, if it names one.
+/// Returns the transaction that a delivery state names, if any.
 ///
 /// # Errors
-/// The transaction is unknown, or over.
+/// The transaction is unknown or has timed out.
 pub(super) fn named(
     client: &Client,
     state: Option<&DeliveryState<'_>>,
@@ -238,12 +240,12 @@ pub(super) fn add_publish<W: World>(
     client.transactions.add(id, step, None, time)
 }
 
-/// Answers a message of a transaction, which is accepted as far as that can be said before its commit.
+/// Returns the state for a message in a transaction: accepted, provided that it commits.
 pub(super) fn provisional<'a>(id: &'a [u8; 4]) -> DeliveryState<'a> {
     TransactionalState { txn_id: id, outcome: Some(composites::Outcome::Accepted(Accepted {})) }.into()
 }
 
-/// Adds the settlement of deliveries to a transaction, and the annotations that they come back with.
+/// Adds a settle to a transaction, with the annotations to add to released messages.
 pub(super) fn add_settle<W: World>(
     client: &mut Client,
     world: &W,
@@ -260,7 +262,7 @@ pub(super) fn add_settle<W: World>(
     client.transactions.add(id, step, Some(retired), time)
 }
 
-/// Tells whether the ends of a range of deliveries are unsettled. Within it there may be gaps.
+/// Whether the first and last delivery of a range are unsettled. There may be gaps between them.
 fn is_there<W: World>(client: &Client, world: &W, retired: &Retired) -> bool {
     let Numbers::Range(first, last) = retired.numbers else { return true };
     let is_there = |number| {

@@ -1,4 +1,4 @@
-//! `transfer`: a message comes in.
+//! `transfer`: receives and publishes messages.
 
 use std::borrow::Cow;
 use std::num::NonZeroU32;
@@ -34,22 +34,22 @@ use crate::session::session_of;
 
 /// The state of a message after one of its transfers.
 pub(crate) enum Gathered<'a> {
-    /// More transfers of it follow, or it was given up.
+    /// More transfers follow, or the message was aborted.
     Part,
-    /// The message is whole.
+    /// The message is complete.
     Whole {
-        /// Its only transfer, or one that stands for all.
+        /// Its only transfer, or one that represents all of them.
         transfer: Transfer<'a>,
-        /// Parts of the first transfer of a message that came in several, which are not in the last one.
+        /// Fields of the first transfer, if the message had several.
         begun: Option<Box<Begun>>,
-        /// All of it.
+        /// The whole payload.
         payload: Cow<'a, [u8]>,
-        /// The payload in a buffer of its own, if it is large enough to be kept so.
+        /// The payload in its own buffer, if it is large enough to be kept.
         shared: Option<Bytes>,
     },
 }
 
-/// Counts a transfer, and adds it to the message of its link.
+/// Counts a transfer and adds it to the message on its link.
 #[inline]
 pub(crate) fn gather<'a, W: World>(
     client: &mut Client,
@@ -87,7 +87,8 @@ pub(crate) fn gather<'a, W: World>(
         },
     };
     let is_settled = transfer.settled == Some(true);
-    // AMQP 1.0, 2.7.5: where the link is of mode first, it is illegal to ask for second. A settled message has no mode.
+    // AMQP 1.0, 2.7.5: a transfer must not ask for mode second on a link of mode first. The mode of
+    // a settled message is irrelevant.
     if transfer.rcv_settle_mode == Some(ReceiverSettleMode::Second)
         && link_mode == ReceiverSettleMode::First
         && !is_settled
@@ -156,7 +157,7 @@ pub(crate) fn gather<'a, W: World>(
         let text = "another message begins before the last one of its link is whole; finish or abort that";
         return Err(ProtocolError::new(condition::INVALID_FIELD, text).of_link(handle));
     }
-    // AMQP 1.0, 2.7.5: a continuation transfer may leave these out, and does not differ from the first one.
+    // AMQP 1.0, 2.7.5: continuation transfers may omit these fields but not change them.
     let is_other = |field: &str| {
         let text = format_args!(
             "the `{field}` of a message changes from one transfer to the next; keep to the first"
@@ -208,7 +209,7 @@ pub(crate) fn gather<'a, W: World>(
 }
 
 impl TargetEnd {
-    /// Counts a delivery that begins.
+    /// Counts the start of a delivery against the link's credit.
     fn begin(&mut self, handle: u32) -> Result<(), Failure> {
         let Some(credit) = self.credit.checked_sub(1) else {
             let text = "more messages came than the link had credit for; wait for a flow";
@@ -219,7 +220,8 @@ impl TargetEnd {
         Ok(())
     }
 
-    /// Keeps a whole delivery of a link that settles second until the client settles it (AMQP 1.0, 2.6.12).
+    /// On a link that settles second, keeps a complete delivery until the client settles it (AMQP
+    /// 1.0, 2.6.12).
     #[cold]
     fn await_settlement(&mut self, transfer: &Transfer<'_>) {
         let is_second = transfer.rcv_settle_mode.unwrap_or(ReceiverSettleMode::Second);
@@ -255,7 +257,8 @@ fn wrong_tag(handle: u32, tag: Option<&[u8]>) -> Failure {
     error.of_link(handle)
 }
 
-/// AMQP 1.0, 3.2: a message has a body. Sections without one are taken, as clients leave out a body that is empty.
+/// AMQP 1.0, 3.2: a message has a body. A payload of other sections alone is accepted, as clients
+/// omit an empty body.
 #[cold]
 fn no_payload(handle: u32) -> Failure {
     let text = "the message has no payload; send a body, if only an empty one";
@@ -268,8 +271,9 @@ fn too_large(handle: u32, max: usize) -> Failure {
     ProtocolError::new(condition::LINK_MESSAGE_SIZE_EXCEEDED, text).of_link(handle)
 }
 
-/// Publishes a message that is whole, tells its outcome where that is awaited, and gives its link more credit.
-/// [`Performed::Held`] where nothing was done, as a queue is too long, which says when to try again.
+/// Publishes a complete message, sends its outcome if the client waits for it, and renews the
+/// link's credit. [`Performed::Held`] if nothing was done because a queue is too long; the queue
+/// tells when to try again.
 pub(crate) fn publish<W: World>(
     client: &mut Client,
     world: &W,
@@ -329,8 +333,8 @@ pub(crate) fn publish<W: World>(
         Ok(None) => return Ok(Performed::Held),
         Err(error) if error.condition() == condition::DECODE_ERROR => return Err(error.of_link(handle)),
         Err(error) if is_settled => return Err(routed(error, is_relay, transfer).of_link(handle)),
-        // AMQP 1.0, 4.4.1, and the anonymous terminus, 2.2.2: a source that does not have the outcome rejected has its
-        // link detached.
+        // AMQP 1.0, 4.4.1, and the anonymous terminus, 2.2.2: without support for `rejected`, the
+        // link is detached.
         Err(error) if !can_reject && (is_relay || error.condition() == condition::TRANSACTION_UNKNOWN_ID) => {
             return Err(routed(error, is_relay, transfer).of_link(handle));
         }
@@ -374,8 +378,8 @@ pub(crate) fn publish<W: World>(
     Ok(Performed::Done)
 }
 
-/// The error of a message as its sender is told. The anonymous terminus, 2.2.2: `info` names the delivery whose address
-/// leads nowhere, as its link has no address to tell that.
+/// Completes the error of a message. On a relay link, `info` names the delivery, as the link has no
+/// address (anonymous terminus, 2.2.2).
 #[cold]
 fn routed(error: ProtocolError, is_relay: bool, transfer: &Transfer<'_>) -> ProtocolError {
     match transfer.delivery_tag.filter(|_| is_relay) {
@@ -384,10 +388,11 @@ fn routed(error: ProtocolError, is_relay: bool, transfer: &Transfer<'_>) -> Prot
     }
 }
 
-/// A message that is published.
+/// The result of publishing a message.
 struct Sent {
     report: PublishReport,
-    /// No queue got it. RabbitMQ releases such a message. One to a topic is not lost: nobody may listen.
+    /// No queue got the message, which is then released as in RabbitMQ. A message to a topic is
+    /// never lost, as a topic need not have subscribers.
     is_lost: bool,
 }
 
@@ -398,7 +403,8 @@ impl Sent {
     }
 }
 
-/// Publishes to the node of a link, or to the one that the message names; `None` where a queue is too long.
+/// Publishes to the link's node, or to the one that the message names; `None` if a queue is too
+/// long.
 fn send<W: World>(
     client: &Client,
     world: &W,
@@ -426,7 +432,7 @@ fn send<W: World>(
     })
 }
 
-/// Keeps a message for a transaction, and sees to it that its queue is there.
+/// Stores a message for a transaction, and declares its queue if needed.
 #[cold]
 fn post<W: World>(
     client: &Client,
@@ -446,12 +452,12 @@ fn post<W: World>(
     })
 }
 
-/// Tells whether a queue of this name is made where there is none: not an inbox.
+/// Whether a missing queue of this name is declared; inboxes are not.
 fn is_made(name: &Name) -> bool {
     !name.as_bytes().starts_with(INBOX_PREFIX)
 }
 
-/// Reads a message, and lends it with the node of its link, or the one that it names.
+/// Reads a message and passes it to `f`, with the link's node or the one that the message names.
 fn with_publication<W: World, R>(
     client: &Client,
     world: &W,
@@ -475,7 +481,7 @@ fn with_publication<W: World, R>(
     };
     set_times(&mut incoming, world);
     let Incoming { properties, text, body, .. } = &incoming;
-    // The end of the payload, which is the body, may be kept without a copy.
+    // The body is the end of the payload and may be kept without a copy.
     let shared = shared
         .filter(|_| body.len() >= BODY_SHARED_MIN)
         .map(|shared| shared.slice(shared.len() - body.len()..));
@@ -486,7 +492,7 @@ fn with_publication<W: World, R>(
     f(node, &publication.by(client.own_name.as_bytes()))
 }
 
-/// Turns times of the clock into times from now on.
+/// Converts absolute times to times from now.
 fn set_times<W: World>(incoming: &mut Incoming<'_>, world: &W) {
     if incoming.expires_at_ms.is_none() && incoming.delay_ms.is_none() && incoming.deliver_at_ms.is_none() {
         return;
@@ -494,7 +500,7 @@ fn set_times<W: World>(incoming: &mut Incoming<'_>, world: &W) {
     let now_ms = i64::try_from(world.now().0 / 1000).unwrap_or(i64::MAX);
     let from_now = |at: i64| u32::try_from(at.saturating_sub(now_ms).max(0)).unwrap_or(u32::MAX);
     let properties = &mut incoming.properties;
-    // Some clients write zero where a message does not expire.
+    // Some clients write zero for a message that does not expire.
     if let Some(at) = incoming.expires_at_ms.filter(|at| *at > 0) {
         let left = from_now(at);
         properties.expiration_ms = Some(properties.expiration_ms.map_or(left, |ttl| ttl.min(left)));
