@@ -17,12 +17,12 @@ pub(super) fn check_name(name: &str) -> Result<(), Response> {
         .map_err(|error| Response::refused(if error == NameError::Reserved { 403 } else { 400 }, error))
 }
 
-/// A field of a map, by its name of text or a symbol.
+/// Returns a field of a map by its name, which may be a string or a symbol; `None` if it is null.
 pub(super) fn field<'a>(map: Map<'a>, name: &str) -> Option<Value<'a>> {
     map.find(name).filter(|value| *value != Value::Null)
 }
 
-/// A truth value, or what it is where it is absent.
+/// Reads a boolean, or returns `absent` if it is missing.
 pub(super) fn flag(map: Map<'_>, name: &str, absent: bool) -> Result<bool, Response> {
     match field(map, name) {
         None => Ok(absent),
@@ -31,7 +31,7 @@ pub(super) fn flag(map: Map<'_>, name: &str, absent: bool) -> Result<bool, Respo
     }
 }
 
-/// A text.
+/// Reads a text; `None` if it is missing.
 pub(super) fn text<'a>(map: Map<'a>, name: &str) -> Result<Option<&'a str>, Response> {
     match field(map, name) {
         None => Ok(None),
@@ -40,7 +40,7 @@ pub(super) fn text<'a>(map: Map<'a>, name: &str) -> Result<Option<&'a str>, Resp
     }
 }
 
-/// A map within a map; none is an empty one.
+/// Reads a nested map; empty if it is missing.
 pub(super) fn map<'a>(outer: Map<'a>, name: &str) -> Result<Map<'a>, Response> {
     match field(outer, name) {
         None => Ok(Map::EMPTY),
@@ -59,7 +59,7 @@ pub(super) fn entries<'a>(arguments: Map<'a>) -> impl Iterator<Item = (&'a [u8],
     })
 }
 
-/// The arguments by which a queue with these settings is declared.
+/// Returns the arguments that would declare a queue with these settings.
 pub(super) fn of_settings(settings: &QueueSettings) -> MapBuf {
     let mut map = MapBuf::new();
     for (name, value) in arguments_of(settings) {
@@ -81,7 +81,7 @@ fn number_of(number: i64) -> Value<'static> {
     u64::try_from(number).map_or(Value::Long(number), Value::Ulong)
 }
 
-/// The arguments of a binding.
+/// Reads the arguments of a binding.
 pub(super) fn of_binding(map: Map<'_>) -> Result<Arguments, Response> {
     let mut entries = Vec::new();
     for (key, value) in map.iter() {

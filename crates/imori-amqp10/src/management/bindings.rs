@@ -1,4 +1,4 @@
-//! `/bindings`: made, listed and taken out.
+//! `/bindings`: creates, lists and deletes bindings.
 
 use imori_core::authorize::{Action, Object};
 use imori_core::broker;
@@ -24,13 +24,13 @@ enum To<'a> {
     Exchange(&'a str),
 }
 
-/// A binding that is there.
+/// An existing binding.
 struct Found {
     key: Name,
     arguments: Arguments,
 }
 
-/// Makes a binding.
+/// Creates a binding.
 pub(super) fn bind<W: World>(client: &Client, world: &W, body: Map<'_>) -> Result<Response, Response> {
     let source = text(body, "source")?.ok_or_else(|| Response::refused(400, "`source` is missing"))?;
     let key = text(body, "binding_key")?.unwrap_or_default();
@@ -47,7 +47,7 @@ pub(super) fn bind<W: World>(client: &Client, world: &W, body: Map<'_>) -> Resul
     Ok(Response::done())
 }
 
-/// Lists the bindings from an exchange to a target by a key.
+/// Lists the bindings with a given key from an exchange to a target.
 pub(super) fn list<W: World>(
     client: &Client,
     world: &W,
@@ -86,7 +86,7 @@ pub(super) fn list<W: World>(
     Ok(Response::new(200, |out| push_compound(out, LIST_8, count, &rows)))
 }
 
-/// Takes out the binding of a location; one that is not there is no error.
+/// Deletes the binding at a location; a missing one is no error.
 pub(super) fn unbind<W: World>(client: &Client, world: &W, location: &str) -> Result<Response, Response> {
     let bad = || {
         let text = "the location of a binding is `src=…;dstq=…;key=…;args=…`, with `dste` for an exchange";
@@ -136,8 +136,9 @@ fn set<W: World>(
     Ok(())
 }
 
-/// The bindings from an exchange that the client may read to a target. A queue is shown to a client that may do
-/// `on_queue` with it. Rights go before names, so that a refusal does not tell what is there.
+/// Returns the bindings from an exchange to a target, if the client may read the exchange and do
+/// `on_queue` with a queue. Rights are checked first, so that a refusal does not reveal what
+/// exists.
 fn found<W: World>(
     client: &Client,
     world: &W,
@@ -172,7 +173,8 @@ fn found<W: World>(
     Ok(found)
 }
 
-/// Arguments as clients are shown them: texts, numbers and truth values; others have no form that comes back.
+/// Returns the arguments to show to clients: texts, numbers and booleans. Other types could not be
+/// sent back unchanged.
 fn shown(arguments: &Arguments) -> MapBuf {
     let mut map = MapBuf::new();
     for (name, value) in arguments.entries() {
@@ -192,12 +194,13 @@ fn shown(arguments: &Arguments) -> MapBuf {
     map
 }
 
-/// Tells the arguments of bindings apart in their locations; empty where there are none.
+/// Returns a hash that distinguishes bindings with different arguments in locations; empty without
+/// arguments.
 fn mark(arguments: &Arguments) -> String {
     if arguments.is_empty() {
         return String::new();
     }
-    // FNV-1a: locations are compared among the few bindings of one key, and no secret.
+    // FNV-1a suffices: a location is compared with the few bindings of one key, and is not secret.
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     let text = format!("{:?}", arguments.entries());
     format!("{:08x}", text.bytes().fold(0x811c_9dc5, step))

@@ -1,4 +1,4 @@
-//! `/exchanges`: declared and deleted.
+//! `/exchanges`: declares and deletes exchanges.
 
 use imori_core::arguments::read_exchange;
 use imori_core::broker;
@@ -35,7 +35,7 @@ pub(super) fn declare<W: World>(
     Ok(Response::done())
 }
 
-/// Deletes an exchange; one that is not there is no error.
+/// Deletes an exchange; a missing one is no error.
 pub(super) fn delete<W: World>(client: &Client, world: &W, name: &str) -> Result<Response, Response> {
     check_name(name)?;
     match broker::delete_exchange(world, &client.actor(), name.as_bytes(), false) {

@@ -1,8 +1,9 @@
-//! The node `/management`: queues, exchanges, bindings and the client's token by requests and responses as those of HTTP, in RabbitMQ 4's
-//! shape (HTTP over AMQP).
+//! The node `/management`: manages queues, exchanges, bindings and the client's token by requests
+//! and responses like HTTP's, in RabbitMQ 4's form (HTTP over AMQP).
 //!
-//! A client attaches two links of one name, one each way. A request is a message whose `subject` is the method and whose
-//! `to` is the path; its response has the status as its subject and the request's id as its `correlation-id`.
+//! A client attaches two links of one name, one in each direction. The `subject` of a request is
+//! the method, its `to` the path. The `subject` of a response is the status, its `correlation-id`
+//! the id of the request.
 
 mod queues;
 mod exchanges;
@@ -21,14 +22,14 @@ use response::Response;
 /// The address of the node.
 pub(crate) const ADDRESS: &str = "/management";
 
-/// The response to a request: the payload of its message, and when that leaves.
+/// The response to a request: the payload of its message, and when to send it.
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// At once.
     Now(Vec<u8>),
-    /// Once what the request has changed is on disk.
+    /// Once the change is on disk.
     OnDisk(Vec<u8>),
-    /// Once the client's rights are those of its new token.
+    /// Once the new token is accepted.
     AfterToken {
         /// The token.
         token: Box<[u8]>,
@@ -37,10 +38,10 @@ pub(crate) enum Answer {
     },
 }
 
-/// Does what a request asks for, and answers.
+/// Performs a request and returns the response.
 ///
 /// # Errors
-/// The message is no request, in words for the client.
+/// An explanation for the client, if the message is not a request.
 pub(crate) fn respond<W: World>(client: &Client, world: &W, payload: &[u8]) -> Result<Answer, String> {
     let request = Request::read(payload)?;
     if let Some(token) = tokens::new_token(&request) {

@@ -1,4 +1,4 @@
-//! `/queues`: shown, declared, deleted and purged.
+//! `/queues`: shows, declares, deletes and purges queues, and cancels delayed messages.
 
 use imori_core::arguments::read_arguments;
 use imori_core::authorize::{Action, Object};
@@ -23,7 +23,7 @@ pub(super) fn show<W: World>(client: &Client, world: &W, name: &str) -> Result<R
     shown(client, world, name, 200)
 }
 
-/// Declares a queue, or finds it as it was declared before.
+/// Declares a queue, or confirms that an equal one exists.
 pub(super) fn declare<W: World>(
     client: &Client,
     world: &W,
@@ -45,7 +45,7 @@ pub(super) fn declare<W: World>(
     shown(client, world, name, if is_known { 200 } else { 201 })
 }
 
-/// Deletes a queue; one that is not there is no error.
+/// Deletes a queue; a missing one is no error.
 pub(super) fn delete<W: World>(client: &Client, world: &W, name: &str) -> Result<Response, Response> {
     match broker::delete_queue(world, &client.actor(), name.as_bytes()) {
         Ok(count) => Ok(counted(count)),
@@ -54,13 +54,14 @@ pub(super) fn delete<W: World>(client: &Client, world: &W, name: &str) -> Result
     }
 }
 
-/// Drops the messages that wait in a queue.
+/// Drops the ready messages of a queue.
 pub(super) fn purge<W: World>(client: &Client, world: &W, name: &str) -> Result<Response, Response> {
     let (count, _) = broker::purge(world, &client.actor(), name.as_bytes())?;
     Ok(counted(count))
 }
 
-/// Takes back the messages with this id that wait for their time; none is no error, as nobody can know what is due.
+/// Cancels the delayed messages with this id. None is no error, as they may have become due just
+/// before.
 pub(super) fn cancel<W: World>(
     client: &Client,
     world: &W,
@@ -85,7 +86,7 @@ fn shown<W: World>(client: &Client, world: &W, name: &str, status: u16) -> Resul
     let vhost = world.with_router(|_, table| table.vhost_name(client.vhost).map(Name::to_string));
     let mut map = MapBuf::new();
     put(&mut map, "message_count", Value::Ulong(found.ready as u64));
-    // RabbitMQ has no such field; its clients pass over it.
+    // An extension; RabbitMQ's clients ignore it.
     put(&mut map, "delayed_count", Value::Ulong(found.delayed as u64));
     put(&mut map, "consumer_count", Value::Uint(u32::try_from(found.consumers).unwrap_or(u32::MAX)));
     put(&mut map, "name", Value::String(name));
@@ -95,11 +96,11 @@ fn shown<W: World>(client: &Client, world: &W, name: &str, status: u16) -> Resul
     put(&mut map, "exclusive", Value::Bool(settings.exclusive_to.is_some()));
     put(&mut map, "type", Value::String(settings.kind.name()));
     map.push_with(Value::String("arguments"), |out| push_map_of(out, of_settings(&settings).map()));
-    // RabbitMQ names its nodes; this broker is one.
+    // RabbitMQ reports its nodes; this broker is a single node.
     put(&mut map, "leader", Value::String(NODE));
     map.push_with(Value::String("replicas"), |out| push_strings(out, [NODE].into_iter()));
     Ok(Response::of_map(status, &map))
 }
 
-/// The name of the only node.
+/// The name of the single node.
 const NODE: &str = "imori";

@@ -1,34 +1,35 @@
-//! A request: method, path, query and body.
+//! Parses requests: method, path, query and body.
 
 use crate::codec::restricted::MessageId;
 use crate::codec::sections::{Section, Sections};
 use crate::codec::value::{Map, Value};
 use crate::management::response::Response;
 
-/// A request as a message has it.
+/// A request.
 #[derive(Debug)]
 pub(super) struct Request<'a> {
-    /// Id by which the response names it.
+    /// The id that the response refers to.
     pub(super) id: Option<MessageId<'a>>,
     pub(super) method: &'a str,
-    /// Parts of the path, decoded.
+    /// The segments of the path, decoded.
     pub(super) segments: Vec<String>,
-    /// The last part as it came.
+    /// The last segment of the path, still encoded.
     pub(super) last_segment: &'a str,
-    /// Parameters behind the path, decoded.
+    /// The parameters of the query, decoded.
     pub(super) query: Vec<(String, String)>,
     body: Value<'a>,
 }
 
 impl<'a> Request<'a> {
-    /// Reads the payload of a message.
+    /// Reads a request from the payload of a message.
     ///
     /// # Errors
-    /// The payload is no message, or lacks what makes a request.
+    /// The payload is not a message, or not a request.
     pub(super) fn read(payload: &'a [u8]) -> Result<Request<'a>, String> {
         let (mut own, mut body) = (None, Value::Null);
         let mut rest = payload;
-        // RabbitMQ's client for Python writes the body of a GET first: each section is read as if it were alone.
+        // RabbitMQ's Python client puts the body of a GET first, so each section is read as if it
+        // were alone.
         while !rest.is_empty() {
             let mut sections = Sections::new(rest);
             match sections.next_section().map_err(|error| error.to_string())? {
@@ -46,7 +47,7 @@ impl<'a> Request<'a> {
         let segments = path.split('/').map(decoded).collect::<Option<Vec<_>>>();
         let query = query.split('&').filter(|part| !part.is_empty()).map(|part| {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
-            // In a query a plus is a space.
+            // In a query, a plus means a space.
             Some((decoded(name)?, decoded(&value.replace('+', "%20"))?))
         });
         let query = query.collect::<Option<Vec<_>>>();
@@ -57,7 +58,7 @@ impl<'a> Request<'a> {
         Ok(Request { id: own.message_id, method, segments, last_segment, query, body })
     }
 
-    /// The body, which has to be a map.
+    /// Returns the body, which must be a map.
     pub(super) fn map(&self) -> Result<Map<'a>, Response> {
         match self.body {
             Value::Map(map) => Ok(map),
@@ -65,7 +66,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The body, if it is bytes.
+    /// Returns the body, if it is binary.
     pub(super) fn binary(&self) -> Option<&'a [u8]> {
         match self.body {
             Value::Binary(bytes) => Some(bytes),
@@ -73,13 +74,13 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// A parameter behind the path.
+    /// Returns a parameter of the query.
     pub(super) fn parameter(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// Decodes what is percent-encoded; `None` where that is no text.
+/// Decodes percent-encoding; `None` if the result is not UTF-8.
 pub(super) fn decoded(part: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(part.len());
     let mut rest = part.as_bytes();
@@ -101,7 +102,7 @@ pub(super) fn decoded(part: &str) -> Option<String> {
     }
 }
 
-/// Encodes a text as a part of a path.
+/// Percent-encodes a text for use in a path.
 pub(super) fn encoded(text: &[u8]) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text {

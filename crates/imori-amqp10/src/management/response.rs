@@ -1,4 +1,4 @@
-//! A response: status and body, and the message that carries them.
+//! Builds responses: status, body, and the message around them.
 
 use std::fmt::Display;
 
@@ -13,7 +13,7 @@ use crate::codec::sections::SectionKind;
 use crate::codec::value::Value;
 use crate::protocol_error::ProtocolError;
 
-/// The answer to a request.
+/// The response to a request.
 #[derive(Debug)]
 pub(super) struct Response {
     status: u16,
@@ -22,32 +22,32 @@ pub(super) struct Response {
 }
 
 impl Response {
-    /// Success with nothing to tell.
+    /// A success without a body.
     pub(super) fn done() -> Response {
         Response::new(204, |out| push_value(out, Value::Null))
     }
 
-    /// A status, and a body of which `write` appends exactly one value.
+    /// A response whose body `write` appends; it must append exactly one value.
     pub(super) fn new(status: u16, write: impl FnOnce(&mut Vec<u8>)) -> Response {
         let mut body = Vec::new();
         write(&mut body);
         Response { status, body }
     }
 
-    /// A map as the body.
+    /// A response with a map as its body.
     pub(super) fn of_map(status: u16, map: &MapBuf) -> Response {
         Response::new(status, |out| push_map_of(out, map.map()))
     }
 
-    /// A refusal, with an explanation for people.
+    /// A refusal with an explanation.
     #[cold]
     pub(super) fn refused(status: u16, text: impl Display) -> Response {
-        // What clients sent may stand in it.
+        // `ProtocolError` shortens the text, which may quote the client.
         let text = ProtocolError::new(crate::codec::condition::PRECONDITION_FAILED, text);
         Response::new(status, |out| push_value(out, Value::String(text.text())))
     }
 
-    /// The message that carries it, for the request of this id.
+    /// Returns the message for the request with this id.
     pub(super) fn message(self, id: Option<MessageId<'_>>) -> Vec<u8> {
         let status = self.status.to_string();
         let properties = Properties { subject: Some(&status), correlation_id: id, ..Properties::default() };
@@ -64,7 +64,7 @@ impl Response {
 }
 
 impl From<BrokerError> for Response {
-    /// The refusal of the core, by RabbitMQ's statuses.
+    /// Translates the core's refusal to RabbitMQ's status.
     #[cold]
     fn from(error: BrokerError) -> Response {
         use imori_core::route::RouteError;
@@ -81,7 +81,7 @@ impl From<BrokerError> for Response {
     }
 }
 
-/// Adds a pair with a text as its key.
+/// Adds a pair with a string as its key.
 pub(super) fn put(map: &mut MapBuf, name: &str, value: Value<'_>) {
     map.push(Value::String(name), value);
 }
