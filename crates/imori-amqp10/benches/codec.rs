@@ -1,7 +1,7 @@
-//! Nanoseconds of decoding and encoding one frame, as plain loops.
+//! Measures nanoseconds to decode or encode one frame.
 //!
-//! `cargo bench -p imori-amqp10`; with an argument only the rows that contain it. With
-//! `--rounds=N`, so many rounds of 64 are run and nothing is timed: for counting instructions.
+//! `cargo bench -p imori-amqp10`; an argument selects the rows that contain it. `--rounds=N` runs N
+//! rounds of 64 frames without timing, for counting instructions.
 
 #![allow(clippy::print_stdout, reason = "it is a program that prints its result")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
@@ -14,10 +14,10 @@ use imori_amqp10::codec::frame::{FrameKind, Step, decode, push_frame};
 use imori_amqp10::codec::restricted::Role;
 use imori_amqp10::codec::sections::Sections;
 
-/// Frames of one round; together they stay in the second-level cache.
+/// Frames of one round; all of them fit in the second-level cache.
 const FRAMES: usize = 64;
 
-/// A message as JMS sends one: annotations, properties, an application property and a short text.
+/// A typical JMS message: annotations, properties, an application property and a short text.
 const MESSAGE: &[u8] = b"\x00\x53\x70\xc0\x02\x01\x41\
     \x00\x53\x72\xc1\x28\x04\xa3\x0ex-opt-jms-dest\x51\x00\xa3\x12x-opt-jms-msg-type\x51\x05\
     \x00\x53\x73\xc0\x2c\x0a\xa1\x0cID:1:1:1-123\x40\xa1\x06orders\x40\x40\x40\x40\x40\x40\
@@ -25,7 +25,7 @@ const MESSAGE: &[u8] = b"\x00\x53\x70\xc0\x02\x01\x41\
     \x00\x53\x74\xc1\x0b\x02\xa1\x05price\x71\x00\x01\x00\x00\
     \x00\x53\x77\xa1\x10sixteen bytes...";
 
-/// Appends the frame of a number.
+/// Appends the frame with this number.
 type WriteFrame = fn(&mut Vec<u8>, u32);
 
 fn main() {
@@ -106,7 +106,7 @@ fn sections(payload: &[u8]) -> usize {
     count
 }
 
-/// Runs a few rounds again and again and prints the best time, which is one without interruption.
+/// Prints the best of many repetitions, which is one that nothing interrupted.
 fn report(name: &str, mut round: impl FnMut() -> usize) {
     let asked = std::env::args().find_map(|argument| argument.strip_prefix("--rounds=")?.parse::<u64>().ok());
     if let Some(rounds) = asked {

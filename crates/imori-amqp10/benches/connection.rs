@@ -1,8 +1,8 @@
-//! Nanoseconds from the bytes of a client's transfer to the bytes of the broker's, through the real core in a world
-//! without locks, as plain loops. Messages go on a link without an address, as replies do.
+//! Measures nanoseconds from the bytes of a client's transfer to those of the broker's, through the
+//! real core in a world without locks. Messages use a link without an address, like replies.
 //!
-//! `cargo bench -p imori-amqp10 --bench connection`; with an argument only the rows that contain it. With
-//! `--rounds=N`, so many rounds of 64 are run and nothing is timed: for counting instructions.
+//! `cargo bench -p imori-amqp10 --bench connection`; an argument selects the rows that contain it.
+//! `--rounds=N` runs N rounds of 64 messages without timing, for counting instructions.
 
 #![allow(clippy::print_stdout, reason = "it is a program that prints its result")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
@@ -32,10 +32,10 @@ use imori_testkit::TestWorld;
 /// Messages of one turn.
 const MESSAGES: u32 = 64;
 
-/// The channel of everything.
+/// The channel of the only session.
 const CHANNEL: u16 = 0;
 
-/// Transfers and deliveries of a window that never ends.
+/// A session window that the benchmark never exhausts.
 const WINDOW: u32 = i32::MAX as u32;
 
 fn main() {
@@ -52,7 +52,7 @@ fn main() {
     }
 }
 
-/// The node and the receiver of a measurement.
+/// The source of a measurement and how its receiver settles.
 #[derive(Clone, Copy)]
 struct Row {
     is_dynamic: bool,
@@ -73,7 +73,7 @@ fn measure(name: &str, row: Row) {
     bench.feed(&mut receiver, &written(|out| push(out, &Performative::Attach(source(row)))));
     let address = dynamic_address(&bench.drain(receiver_id)).unwrap_or_else(|| "q".to_string());
     let asked = std::env::args().find_map(|argument| argument.strip_prefix("--rounds=")?.parse().ok());
-    // Short, so that some repetitions meet nothing else that runs on the machine.
+    // Short rounds, so that some of them run without interruption.
     let (repetitions, rounds) = asked.map_or((500, 20), |rounds| (1, rounds));
     let (mut best, mut bytes, mut first) = (f64::INFINITY, 0, 0_u32);
     for _ in 0..repetitions {
@@ -97,7 +97,7 @@ fn measure(name: &str, row: Row) {
     }
 }
 
-/// A link on which each message says where it goes.
+/// A relay link, on which each message names its node.
 fn relay() -> Attach<'static> {
     Attach {
         name: "send",
@@ -121,7 +121,7 @@ fn source(row: Row) -> Attach<'static> {
     }
 }
 
-/// The address in the broker's answer to the attach of a dynamic source.
+/// Returns the address in the broker's answer to the `attach` of a dynamic source.
 fn dynamic_address(mut answers: &[u8]) -> Option<String> {
     while let Ok(Step::Frame(frame)) = decode(answers, 65_536) {
         if let Ok((Performative::Attach(Attach { source: Some(source), .. }), _)) =
@@ -193,7 +193,7 @@ fn written(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 }
 
 impl Bench {
-    /// A connection with a session.
+    /// Opens a connection with a session.
     fn connect(&mut self) -> (Connection, ConnectionId) {
         let settings = Arc::new(Settings::default());
         let id = self.world.open(Connection::encoder(&settings));
@@ -217,7 +217,7 @@ impl Bench {
         (client, id)
     }
 
-    /// Takes as many turns as the input asks for.
+    /// Runs turns until the input is consumed.
     fn feed(&self, client: &mut Connection, mut input: &[u8]) {
         while !input.is_empty() {
             let received = client.receive(&self.world, &mut (), input, None, &mut Budget::default());
@@ -226,7 +226,7 @@ impl Bench {
         }
     }
 
-    /// Takes what is unsent, as a writer does.
+    /// Drains the unsent bytes, as a writer does.
     fn drain(&mut self, id: ConnectionId) -> Vec<u8> {
         let (world, mut bytes) = (&self.world, Vec::new());
         while let Some((piece, _)) = world.with_outbound(id, Outbound::take_unsent).flatten() {

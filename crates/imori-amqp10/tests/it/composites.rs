@@ -1,4 +1,4 @@
-//! Every described list of the table, from bytes and to bytes.
+//! Every described list in the table is read and written correctly.
 
 use imori_amqp10::codec::composites::{
     AnyTarget, Coordination, DeliveryState, Error, Header, Performative, Properties, SaslFrame, Source,
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use crate::table::{Choice, Composite, described, mandatory_alone, sample, table};
 
-/// Tells whether bytes are the same list, however that is encoded.
+/// Whether both byte strings decode to the same list.
 pub(crate) fn is_same(composite: &Composite, one: &[u8], other: &[u8]) -> bool {
     match composite.code {
         0x10..=0x18 => Performative::decode(one).unwrap() == Performative::decode(other).unwrap(),
@@ -25,7 +25,7 @@ pub(crate) fn is_same(composite: &Composite, one: &[u8], other: &[u8]) -> bool {
     }
 }
 
-/// A list as it is read and written again, by the choice that has it.
+/// Decodes a list, by the enum that contains it if there is one, and encodes it again.
 pub(crate) fn again(composite: &Composite, bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
     let mut out = Vec::new();
     match composite.code {
@@ -90,7 +90,7 @@ fn a_mandatory_field_that_is_null_or_left_out_is_named() {
 
 #[test]
 fn a_field_of_another_type_is_named() {
-    // The handle of a transfer is a string; so is the durability of a source in an attach.
+    // The handle of a transfer is a string, as is the durability of a source in an `attach`.
     let rows: [(&[u8], &str); 3] = [
         (
             b"\x00\x53\x14\xc0\x04\x01\xa1\x01h",

@@ -1,4 +1,4 @@
-//! However large frames are and wherever a message is cut, the message that is received is the one that was sent.
+//! A message is received as it was sent, whatever the frame sizes and however it is split.
 
 use imori_amqp10::codec::frame::{Frame, Step, decode};
 use imori_amqp10::codec::value::{Described, Value};
@@ -11,13 +11,14 @@ use proptest::prelude::*;
 
 use crate::text::bytes;
 
-/// Frames of any client are at most this long, and those of the broker are not longer than the client's.
+/// Upper bound for frames of clients and of the broker.
 const FRAME_BYTES_MAX: usize = 131_072;
 
-/// Fields of a transfer as far as `more` (AMQP 1.0, 2.7.5).
+/// Fields of a transfer up to and including `more` (AMQP 1.0, 2.7.5).
 const FIELDS: usize = 6;
 
-/// A connection that takes frames of so many bytes, with a link each way.
+/// A conversation that opens a connection with this maximum frame size and a link in each
+/// direction.
 fn begin(frame_bytes_max: usize) -> String {
     format!(
         "sasl-hello
@@ -31,7 +32,7 @@ hello
     )
 }
 
-/// A message of one section of data (AMQP 1.0, 3.2.6).
+/// Encodes a message with a single data section (AMQP 1.0, 3.2.6).
 fn message(body: &[u8]) -> Vec<u8> {
     let mut message = vec![0, 0x53, 0x75, 0xb0];
     message.extend_from_slice(&(body.len() as u32).to_be_bytes());
@@ -39,7 +40,7 @@ fn message(body: &[u8]) -> Vec<u8> {
     message
 }
 
-/// The transfers of a message that is cut at these places.
+/// Encodes the transfers of a message that is cut at these positions.
 fn transfers(message: &[u8], mut cuts: Vec<usize>) -> Vec<u8> {
     cuts.extend([0, message.len()]);
     cuts.sort_unstable();
@@ -53,7 +54,7 @@ fn transfers(message: &[u8], mut cuts: Vec<usize>) -> Vec<u8> {
     transfers
 }
 
-/// A transfer that the broker sends: its length, its fields, and the part of the message that it has.
+/// Decodes the broker's transfers: length, fields, and part of the message.
 fn received(mut answers: &[u8]) -> Vec<(usize, Vec<String>, Vec<u8>)> {
     let mut received = Vec::new();
     loop {
@@ -74,7 +75,7 @@ fn received(mut answers: &[u8]) -> Vec<(usize, Vec<String>, Vec<u8>)> {
 fn fields_of_transfer(value: Value<'_>) -> Option<Vec<String>> {
     match value {
         Value::Described(described) if is_transfer(&described) => match described.value() {
-            // Behind the last field that is said, all are null.
+            // Trailing fields may be omitted, which means null.
             Value::List(list) => {
                 let said = list.iter().map(|field| format!("{field:?}"));
                 Some(said.chain(repeat("Null".to_string())).take(FIELDS).collect())
@@ -115,7 +116,7 @@ proptest! {
             prop_assert_eq!(fields[5] == "Bool(true)", number < last);
             prop_assert_eq!(&fields[0], &whole[0].1[0], "each says its handle");
             match number {
-                // AMQP 1.0, 2.7.5: delivery-id, tag, format and whether it is settled.
+                // AMQP 1.0, 2.7.5: id, tag, format and settled flag are in the first transfer only.
                 0 => prop_assert_eq!(&fields[1..5], &whole[0].1[1..5]),
                 _ => prop_assert!(fields[1..5].iter().all(|field| field == "Null")),
             }

@@ -1,4 +1,5 @@
-//! Conversations, and the codec against the table it is made of, bytes of the specification, and another codec.
+//! Conversations, and tests of the codec against its table, the specification and another
+//! implementation.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets the unexpected has failed")]
 

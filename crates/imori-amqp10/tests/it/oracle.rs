@@ -1,4 +1,4 @@
-//! Another codec, the crates `serde_amqp` and `fe2o3-amqp-types`, reads and writes the same bytes.
+//! Compares the codec with that of the crates `serde_amqp` and `fe2o3-amqp-types`.
 
 use fe2o3_amqp_types::definitions::Error;
 use fe2o3_amqp_types::messaging::{
@@ -20,7 +20,7 @@ use serde_amqp::{from_slice, to_vec};
 use crate::composites::{is_same, read};
 use crate::table::{Choice, sample, table};
 
-/// A list as the other codec reads it and writes it again.
+/// Decodes a list with the other codec and encodes it again.
 fn through<T: DeserializeOwned + Serialize>(bytes: &[u8]) -> Vec<u8> {
     let list: T = from_slice(bytes).unwrap_or_else(|error| panic!("{error:?} in {}", bytes.escape_ascii()));
     to_vec(&list).unwrap()
@@ -61,7 +61,8 @@ fn other(name: &str, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// A header. The other codec writes `first-acquirer` false as absent, which means the same to it.
+/// Decodes a header. The other codec encodes `first-acquirer` false as absent, which has the same
+/// meaning.
 fn header(bytes: &[u8]) -> OwnHeader {
     let header = read::<OwnHeader>(bytes).unwrap();
     let first_acquirer = header.first_acquirer.filter(|is_first| *is_first);
@@ -94,7 +95,7 @@ proptest! {
         push_value(&mut ours, value);
         let back: Tree = from_slice(&ours).unwrap();
         prop_assert_eq!(&back, &tree);
-        // Written again by the other codec it is what it was.
+        // Re-encoding with the other codec restores its bytes.
         prop_assert_eq!(to_vec(&back).unwrap(), theirs);
         let mut again = Vec::new();
         push_value(&mut again, Value::decode(&ours).unwrap().0);
@@ -102,7 +103,7 @@ proptest! {
     }
 }
 
-/// A value of the other codec. Its arrays cannot be empty.
+/// Generates values of the other codec, whose arrays cannot be empty.
 fn tree() -> impl Strategy<Value = Tree> {
     let text = "[a-zA-Z ]{0,9}|[a-z]{254,258}";
     let leaf = prop_oneof![

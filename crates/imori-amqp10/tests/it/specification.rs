@@ -1,4 +1,4 @@
-//! Bytes that stand in the specification.
+//! Examples and encodings from the specification.
 
 use imori_amqp10::codec::constructor::{ULONG, type_name};
 use imori_amqp10::codec::frame::{FrameKind, ProtocolHeader, push_heartbeat};

@@ -1,6 +1,6 @@
-//! The table of described lists, read once more by other means than the compiler's.
+//! Parses the table of described lists from its source text.
 
-/// The table, with the code around it.
+/// The source file with the table.
 const SOURCE: &str = include_str!("../../src/codec/composites.rs");
 
 /// A described list of the table.
@@ -21,7 +21,7 @@ pub(crate) struct Field {
     pub(crate) default: Option<&'static str>,
 }
 
-/// All lists in order.
+/// Returns all lists of the table, in order.
 pub(crate) fn table() -> Vec<Composite> {
     let body = SOURCE.split_once("composites! {").unwrap().1.split_once("choices! {").unwrap().0;
     let mut composites: Vec<Composite> = Vec::new();
@@ -49,10 +49,11 @@ pub(crate) fn table() -> Vec<Composite> {
     composites
 }
 
-/// Bytes that decide what a sample is.
+/// Random bytes that determine a sample.
 pub(crate) struct Choice<'a> {
     bytes: std::iter::Cycle<std::slice::Iter<'a, u8>>,
-    /// Nothing is chosen that the other codec does not read: empty arrays, maps of keys of its own types.
+    /// Restricts samples to what the other codec can read: no empty arrays, no maps with keys of
+    /// its own types.
     is_common: bool,
 }
 
@@ -74,16 +75,16 @@ impl Choice<'_> {
     }
 }
 
-/// A list with some of its fields, in the fewest bytes.
+/// Encodes a list with some of its fields, in the shortest encoding.
 pub(crate) fn sample(composite: &Composite, choice: &mut Choice<'_>) -> Vec<u8> {
-    // The other codec knows few capabilities of a coordinator.
+    // The other codec knows only some capabilities of a coordinator.
     let fields =
         if choice.is_common && composite.name == "Coordinator" { &[][..] } else { &composite.fields };
     let fields: Vec<Vec<u8>> = fields.iter().map(|field| sample_field(field, choice)).collect();
     described(composite.code, &fields)
 }
 
-/// The fields of a list, of which the mandatory ones are there.
+/// Encodes the fields of a list with only the mandatory ones present.
 pub(crate) fn mandatory_alone(composite: &Composite) -> Vec<Vec<u8>> {
     let field = |field: &Field| match field.is_mandatory {
         true => sample_of(field.kind, &mut Choice::of(&[1])),
@@ -92,7 +93,7 @@ pub(crate) fn mandatory_alone(composite: &Composite) -> Vec<Vec<u8>> {
     composite.fields.iter().map(field).collect()
 }
 
-/// The bytes of a list with these fields, which are encoded.
+/// Encodes a list from encoded fields.
 pub(crate) fn described(code: u8, fields: &[Vec<u8>]) -> Vec<u8> {
     let count = fields.iter().rposition(|field| field != &[0x40]).map_or(0, |last| last + 1);
     let values = fields[..count].concat();
@@ -114,7 +115,7 @@ fn sample_field(field: &Field, choice: &mut Choice<'_>) -> Vec<u8> {
     if is_default(field, &bytes) { vec![0x40] } else { bytes }
 }
 
-/// Tells whether bytes are the field's default, so that nobody would write them.
+/// Whether the bytes are the field's default value, which an encoder would omit.
 fn is_default(field: &Field, bytes: &[u8]) -> bool {
     let default: &[u8] = match field.default {
         None => return false,
@@ -131,7 +132,7 @@ fn is_default(field: &Field, bytes: &[u8]) -> bool {
     default == bytes
 }
 
-/// A value of a type of a field, in the fewest bytes.
+/// Encodes a value of a field's type, in the shortest encoding.
 fn sample_of(kind: &str, choice: &mut Choice<'_>) -> Vec<u8> {
     let text = |octet: u8, choice: &mut Choice<'_>| {
         let len = [0, 1, 5, 255, 256, 300][usize::from(choice.below(6))];

@@ -1,6 +1,6 @@
-//! Conversations written down, a frame a line.
+//! Runs the conversations in `tests/talk`, with a frame per line.
 //!
-//! `TALK=write cargo test -p imori-amqp10 talk` writes what clients get anew.
+//! `TALK=write cargo test -p imori-amqp10 talk` rewrites the expected output.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn conversations_go_as_written() {
     check_conversations::<Amqp>(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/talk"));
 }
 
-/// All that a client says to get a connection.
+/// The frames with which a client opens a connection.
 pub(crate) const LOGIN: &str = "sasl-hello
 sasl init mechanism=:PLAIN initial-response=@006775657374006775657374
 hello
@@ -44,7 +44,7 @@ impl Dialogue for Amqp {
         lines(bytes)
     }
 
-    /// A client that is not asked to log in by hand has done so.
+    /// Logs a client in, unless the conversation does so itself.
     fn greeted(client: &mut Client<Connection>, world: &TestWorld) {
         client.send(world, &LOGIN.lines().flat_map(bytes).collect::<Vec<u8>>());
         let answers = lines(&client.output(world));

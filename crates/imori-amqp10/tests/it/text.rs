@@ -1,9 +1,10 @@
-//! Frames as lines that people write and read.
+//! Converts frames to and from readable lines.
 //!
-//! `0 attach name=l handle=0 role=true source=source{address=q}` is a performative on channel 0, and ` | a` behind it a
-//! message whose body is these bytes. Values are text, `:symbol`, a number of type uint or of another by its last letter
-//! (`b` ubyte, `y` byte, `s` ushort, `l` ulong, `t` timestamp), `true` or `false`, `@hex` bytes, `[:a,:b]`, `(:key=value)` or
-//! `name{field=value}`. A line that begins with `sasl` is a frame of SASL, `hello` and `sasl-hello` are protocol headers, `raw` is any bytes.
+//! `0 attach name=l handle=0 role=true source=source{address=q}` is a performative on channel 0; `
+//! | a` after it is a message with this body. Values: text, `:symbol`, a uint, a number with a
+//! suffix (`b` ubyte, `y` byte, `s` ushort, `l` ulong, `t` timestamp), `true`, `false`, `@hex`
+//! bytes, `[:a,:b]`, `(:key=value)` or `name{field=value}`. `sasl` starts a SASL frame, `hello` and
+//! `sasl-hello` are protocol headers, `raw` starts any bytes.
 
 use std::fmt::Write;
 
@@ -12,7 +13,7 @@ use imori_amqp10::codec::frame::{FrameKind, ProtocolHeader, Step, decode, push_f
 use imori_amqp10::codec::push::{Compound, push_descriptor, push_symbols, push_value};
 use imori_amqp10::codec::value::{Descriptor, Symbol, Timestamp, Value};
 
-/// Described lists by their codes, with their fields in order.
+/// Described lists by code, with their fields in order.
 const LISTS: &[(u64, &str, &str)] = &[
     (
         0x10,
@@ -87,7 +88,7 @@ const LISTS: &[(u64, &str, &str)] = &[
     (0x77, "amqp-value", ""),
 ];
 
-/// The bytes of a line.
+/// Encodes a line.
 pub(crate) fn bytes(line: &str) -> Vec<u8> {
     let (head, payload) =
         line.split_once(" | ").map_or((line, None), |(head, payload)| (head, Some(payload)));
@@ -116,8 +117,8 @@ pub(crate) fn bytes(line: &str) -> Vec<u8> {
     out
 }
 
-/// The sections of a message: `properties{to=q} body`, or a body alone; a map is its annotations, and `value:` begins an
-/// `amqp-value`.
+/// Encodes the sections of a message: `properties{to=q} body`, or just a body. A map becomes
+/// message annotations, and `value:` starts an `amqp-value`.
 fn message(out: &mut Vec<u8>, payload: &str) {
     let words = split(payload, ' ');
     for word in &words {
@@ -228,7 +229,7 @@ fn hex(digits: &str) -> Vec<u8> {
     pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
 
-/// Splits outside of brackets and quotes.
+/// Splits at `at` outside brackets and quotes.
 fn split(text: &str, at: char) -> Vec<String> {
     let (mut parts, mut part, mut depth, mut is_quoted) = (Vec::new(), String::new(), 0, false);
     for char in text.chars() {
@@ -248,7 +249,7 @@ fn split(text: &str, at: char) -> Vec<String> {
     parts
 }
 
-/// The lines of bytes that the broker wrote.
+/// Decodes the broker's output into lines.
 pub(crate) fn lines(mut bytes: &[u8]) -> Vec<String> {
     let mut lines = Vec::new();
     while !bytes.is_empty() {
