@@ -1,4 +1,4 @@
-//! Arguments as all declarations and bindings have them, and their names in RabbitMQ's texts.
+//! Arguments of declarations and bindings, and how RabbitMQ's texts show them.
 
 use imori_core::name::Name;
 use imori_core::route::Arguments;
@@ -7,8 +7,8 @@ use crate::codec::table::{FieldValue, Table};
 use crate::header_block::value;
 use crate::protocol_error::{Code, ProtocolError};
 
-/// An argument that was asked for and the one that is there, of which at least one is, as RabbitMQ's texts show them: of
-/// two values the types are not told.
+/// Returns the received and the current argument as RabbitMQ's texts show them. At least one must
+/// be present; if both are, their types are omitted.
 pub(crate) fn shown_arguments(
     received: Option<(String, &str)>,
     current: Option<(String, &str)>,
@@ -23,7 +23,7 @@ pub(crate) fn shown_arguments(
     }
 }
 
-/// The exception for a declaration that differs from what is there.
+/// The exception for a declaration that differs from the existing queue or exchange.
 #[cold]
 pub(crate) fn inequivalent(
     property: &str,
@@ -39,12 +39,12 @@ pub(crate) fn inequivalent(
     ProtocolError::new(Code::PreconditionFailed, text)
 }
 
-/// The arguments of a binding.
+/// Converts the arguments of a binding.
 pub(crate) fn binding_arguments(arguments: Table<'_>) -> Arguments {
     Arguments::new(arguments.iter().map(|(name, field)| (Name::new(name), value(field).into_owned())))
 }
 
-/// A whole number of any type.
+/// Returns an integer of any type.
 pub(crate) fn integer(value: FieldValue<'_>) -> Option<i64> {
     match value {
         FieldValue::I8(number) => Some(number.into()),
@@ -58,7 +58,7 @@ pub(crate) fn integer(value: FieldValue<'_>) -> Option<i64> {
     }
 }
 
-/// RabbitMQ's name of the type of a field.
+/// Returns RabbitMQ's name of a field's type.
 pub(crate) fn type_name(value: FieldValue<'_>) -> &'static str {
     match value {
         FieldValue::Bool(_) => "bool",

@@ -1,4 +1,4 @@
-//! Confirms: the answers to publishes on a channel that asked for them.
+//! Publisher confirms: the answers to publishes on a channel in confirm mode.
 
 use imori_core::broker::PublishReport;
 use imori_core::confirm::Confirm;
@@ -8,7 +8,7 @@ use imori_core::world::World;
 
 use crate::client::Client;
 
-/// Counts publishes of a channel, which go by numbers from 1, and gives the number of the first of them. `None` where
+/// Counts publishes of a channel, numbered from 1, and returns the number of the first. `None` if
 /// publishes are not confirmed.
 #[inline]
 pub(crate) fn count(client: &mut Client, channel: u16, publishes: usize) -> Option<u64> {
@@ -18,13 +18,13 @@ pub(crate) fn count(client: &mut Client, channel: u16, publishes: usize) -> Opti
     Some(first)
 }
 
-/// Tells whether publishes of a channel are confirmed.
+/// Whether publishes of the channel are confirmed.
 pub(crate) fn is_on(client: &Client, channel: u16) -> bool {
     client.channels.get(&channel).is_some_and(|channel| channel.confirms.is_some())
 }
 
-/// Answers publishes, of which the first has this number: those that a full queue refused one by one, the others as few
-/// as possible.
+/// Answers publishes starting with number `first`: each refused one separately, the others with as
+/// few answers as possible.
 pub(crate) fn answer<W: World>(
     world: &W,
     connection: ConnectionId,

@@ -1,4 +1,4 @@
-//! `basic.qos`, `consume`, `cancel` and `get`: how messages are asked for.
+//! `basic.qos`, `consume`, `cancel` and `get`: requests for messages.
 
 use imori_core::broker::{self, ConsumeOptions, GetOptions, Got};
 use imori_core::confirm::Confirm;
@@ -16,7 +16,7 @@ use crate::commands::token::{DIRECT_REPLY_TO, named};
 use crate::delivery::{consumer_label, get_label};
 use crate::protocol_error::{Code, ProtocolError};
 
-/// Sets how many deliveries may be unsettled: of each consumer to come, or of the channel.
+/// Limits the unsettled deliveries, of each future consumer or of the whole channel.
 pub(crate) fn qos<W: World>(
     client: &mut Client,
     world: &W,
@@ -37,7 +37,7 @@ pub(crate) fn qos<W: World>(
     Ok(())
 }
 
-/// Begins to consume from a queue; its answer comes before the first delivery.
+/// Starts to consume from a queue; the answer precedes the first delivery.
 pub(crate) fn consume<W: World>(
     client: &mut Client,
     world: &W,
@@ -94,7 +94,7 @@ pub(crate) fn consume<W: World>(
     Ok(())
 }
 
-/// Tells whether a consumer of the channel has this tag, and was not cancelled by the broker.
+/// Whether a consumer of the channel has this tag and was not cancelled by the broker.
 fn is_in_use<W: World>(client: &Client, world: &W, channel: u16, tag: &str) -> bool {
     let Some(state) = client.channels.get(&channel) else { return false };
     let hears_replies = state.replies.as_ref().is_some_and(|replies| *replies.tag == *tag);
@@ -105,7 +105,7 @@ fn is_in_use<W: World>(client: &Client, world: &W, channel: u16, tag: &str) -> b
         })
 }
 
-/// Reads `x-priority`; arguments that readers of streams have are refused.
+/// Reads `x-priority`, and refuses arguments that only readers of streams have.
 fn priority(client: &Client, arguments: Table<'_>, queue: &str) -> Result<i32, ProtocolError> {
     let refused = |name: &str, why: String| {
         let (queue, vhost) = (queue.escape_default(), &client.vhost_name);
@@ -127,7 +127,7 @@ fn priority(client: &Client, arguments: Table<'_>, queue: &str) -> Result<i32, P
     }
 }
 
-/// Ends a consumer. Deliveries that it has not settled stay with the channel.
+/// Ends a consumer. Its unsettled deliveries stay with the channel.
 pub(crate) fn cancel<W: World>(client: &mut Client, world: &W, channel: u16, cancel: &basic::Cancel<'_>) {
     direct_reply::cancel(client, world, channel, cancel.consumer_tag);
     let state = client.channels.get_mut(&channel);
@@ -141,7 +141,7 @@ pub(crate) fn cancel<W: World>(client: &mut Client, world: &W, channel: u16, can
     }
 }
 
-/// Gives out one message; [`Performed::Held`] while the queue looks for it on disk.
+/// Delivers one message; [`Performed::Held`] while the queue reads it from disk.
 pub(crate) fn get<W: World>(
     client: &Client,
     world: &W,

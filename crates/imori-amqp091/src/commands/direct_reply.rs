@@ -1,6 +1,7 @@
-//! Direct reply-to: the inbox of a channel, under the name by which RabbitMQ's users know it.
+//! Direct reply-to: the inbox of a channel, under RabbitMQ's name for it.
 //!
-//! Replies go straight to the requester's connection: no queue, no record, at most once.
+//! Replies go straight to the requester's connection: without a queue, without a record, at most
+//! once.
 
 use imori_core::authorize::{Action, Object, authorize};
 use imori_core::confirm::Confirm;
@@ -15,9 +16,10 @@ use crate::commands::token::DIRECT_REPLY_TO;
 use crate::delivery::consumer_label;
 use crate::protocol_error::{Code, ProtocolError};
 
-/// Opens the inbox of a channel and answers the consumer of it.
+/// Opens the inbox of a channel and answers its consumer.
 ///
-/// SECURITY AUTH-06: others see only an address with 128 random bits, and nobody but this channel receives there.
+/// SECURITY AUTH-06: other clients see only an address with 128 random bits, and only this channel
+/// receives on it.
 pub(crate) fn consume<W: World>(
     client: &mut Client,
     world: &W,
@@ -52,7 +54,7 @@ pub(crate) fn consume<W: World>(
     Ok(())
 }
 
-/// Closes the inbox of a channel if this is the tag of its consumer; replies to it find nothing from now on.
+/// Closes the inbox of a channel if `tag` is its consumer; later replies are dropped.
 pub(crate) fn cancel<W: World>(client: &mut Client, world: &W, channel: u16, tag: &str) {
     let Some(state) = client.channels.get_mut(&channel) else { return };
     if state.replies.take_if(|replies| *replies.tag == *tag).is_some() {
@@ -62,19 +64,19 @@ pub(crate) fn cancel<W: World>(client: &mut Client, world: &W, channel: u16, tag
     }
 }
 
-/// The address of a channel's inbox, which takes the place of the name that stands for it.
+/// Returns the address of the channel's inbox, which replaces the pseudo-queue name in messages.
 pub(crate) fn key(client: &Client, channel: u16) -> Result<&[u8], ProtocolError> {
     let replies = client.channels.get(&channel).and_then(|channel| channel.replies.as_ref());
     let none = || ProtocolError::new(Code::PreconditionFailed, "fast reply consumer does not exist");
     replies.map(|replies| &*replies.key).ok_or_else(none)
 }
 
-/// Tells whether a name stands for an inbox.
+/// Whether `name` refers to an inbox.
 pub(crate) fn is_inbox(name: &str) -> bool {
     name == DIRECT_REPLY_TO || name.as_bytes().starts_with(INBOX_PREFIX)
 }
 
-/// Answers whether somebody still waits for replies: declaring an inbox only asks for that.
+/// Answers the declaration of an inbox, which only asks whether a consumer still waits for replies.
 pub(crate) fn probe<W: World>(
     client: &Client,
     world: &W,

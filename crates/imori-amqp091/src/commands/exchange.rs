@@ -100,7 +100,8 @@ fn refused(client: &Client, declare: &exchange::Declare<'_>, error: &ExchangeErr
     }
 }
 
-/// The properties and arguments of an exchange in the order in which RabbitMQ compares them.
+/// Returns the properties and arguments of an exchange in the order in which RabbitMQ compares
+/// them.
 fn facts(kind: ExchangeKind, settings: &Settings) -> [(&'static str, Option<String>); 6] {
     let flag = |is_set: bool| Some(is_set.to_string());
     let delayed_kind = settings.is_delayed.then(|| kind.name().to_string());
@@ -115,7 +116,7 @@ fn facts(kind: ExchangeKind, settings: &Settings) -> [(&'static str, Option<Stri
     ]
 }
 
-/// Deletes an exchange; one that is not there is no error.
+/// Deletes an exchange; a missing one is no error.
 pub(crate) fn delete<W: World>(
     client: &Client,
     world: &W,
@@ -170,7 +171,7 @@ pub(crate) fn bind<W: World>(
     Ok(())
 }
 
-/// Takes a binding between two exchanges out.
+/// Removes a binding between two exchanges.
 pub(crate) fn unbind<W: World>(
     client: &Client,
     world: &W,

@@ -1,4 +1,4 @@
-//! The way into a vhost: `connection.start-ok`, `tune-ok` and `open`.
+//! Login: `connection.start-ok`, `tune-ok` and `open`.
 
 use imori_core::authorize::{Action, Actor, Identity, Object, authorize};
 use imori_core::login::{Credentials, Verdict};
@@ -16,7 +16,8 @@ use crate::limits::{FRAME_BYTES_MIN, SHOWN_PROPERTIES_BYTES_MAX};
 use crate::protocol_error::{Code, ProtocolError};
 use crate::settings::{RABBITMQ_VERSION, Settings};
 
-/// Mechanisms of logging in, separated by spaces. EXTERNAL is one of them where the client's certificate names a user.
+/// Returns the login mechanisms, separated by spaces; EXTERNAL is offered if the client's
+/// certificate names a user.
 pub(crate) fn mechanisms(peer: &Peer) -> &'static [u8] {
     match peer.certified_user() {
         Some(_) => b"EXTERNAL PLAIN AMQPLAIN",
@@ -24,14 +25,14 @@ pub(crate) fn mechanisms(peer: &Peer) -> &'static [u8] {
     }
 }
 
-/// Languages of reply texts.
+/// Languages of reply texts, separated by spaces.
 pub(crate) const LOCALES: &[u8] = b"en_US";
 
-/// The broker that clients take this one for. Clients look at it, and at its version, to find out what they may ask for,
-/// and how `basic.qos` is meant.
+/// The product name in the server properties. Clients infer from it and from the version which
+/// features they may use, and how `basic.qos` works.
 const PRODUCT: &[u8] = b"RabbitMQ";
 
-/// Abilities of this broker, by the names that clients look for.
+/// Capabilities of this broker, by the names that clients look for.
 const CAPABILITIES: [&str; 9] = [
     "publisher_confirms",
     "exchange_exchange_bindings",
@@ -44,7 +45,7 @@ const CAPABILITIES: [&str; 9] = [
     "direct_reply_to",
 ];
 
-/// Fields of the table with which the broker introduces itself.
+/// Encodes the server properties.
 pub(crate) fn server_properties(settings: &Settings) -> Vec<u8> {
     let mut out = Vec::new();
     push_table_field(&mut out, b"capabilities", |out| {
@@ -60,7 +61,7 @@ pub(crate) fn server_properties(settings: &Settings) -> Vec<u8> {
     out
 }
 
-/// Logs a client in; false where `verify` gives no verdict yet.
+/// Logs the client in; returns false if `verify` has no verdict yet.
 pub(crate) fn log_in(
     client: &mut Client,
     start_ok: &connection::StartOk<'_>,
@@ -83,7 +84,8 @@ pub(crate) fn log_in(
     })?;
     match verify(credentials) {
         Some(Verdict::Granted(identity)) => client.set_identity(identity),
-        // The answer is the same for an unknown user, a wrong password and a guest from elsewhere (SECURITY AUTH-09).
+        // The text is the same for an unknown user, a wrong password and a guest from another
+        // machine (SECURITY AUTH-09).
         Some(Verdict::Refused) => {
             let text = format_args!(
                 "Login was refused using authentication mechanism {}. For details see the broker logfile.",
@@ -100,19 +102,20 @@ pub(crate) fn log_in(
     Ok(true)
 }
 
-/// RFC 4616: an authorization identity, which is not looked at, the user and the password, with NULs between.
+/// RFC 4616: an authorization identity, which is ignored, the user and the password, separated by
+/// NULs.
 fn plain(response: &[u8]) -> Option<Credentials> {
     let mut parts = response.split(|byte| *byte == 0);
     let (_, user, password) = (parts.next()?, parts.next()?, parts.next()?);
     parts.next().is_none().then(|| Credentials::password(Some(user), Some(password)))
 }
 
-/// RFC 4422, appendix A: the user that the client asks to be, or nothing.
+/// RFC 4422, appendix A: the response is the requested user, or empty.
 fn external(response: &[u8]) -> Credentials {
     Credentials::Certificate { user: (!response.is_empty()).then(|| response.into()) }
 }
 
-/// A table without its length, with `LOGIN` and `PASSWORD`.
+/// The response is a table without its length, with `LOGIN` and `PASSWORD`.
 fn amqplain(response: &[u8]) -> Option<Credentials> {
     let table = Table::new(response).ok()?;
     let text = |name| match table.find(name)? {
@@ -140,7 +143,8 @@ fn facts(mechanism: &str, properties: Table<'_>) -> ClientFacts {
     }
 }
 
-/// Writes what a client tells of itself; where that is a lot, no more than the name of its connection.
+/// Returns the client's properties as JSON for operators; only the connection name if they are too
+/// long.
 fn shown(properties: Table<'_>) -> String {
     let all = json(FieldValue::Table(properties));
     if all.len() <= SHOWN_PROPERTIES_BYTES_MAX {
@@ -160,7 +164,7 @@ fn json(field: FieldValue<'_>) -> String {
     out
 }
 
-/// Agrees on the sizes of frames and the number of channels.
+/// Takes the negotiated frame size and number of channels.
 pub(crate) fn tune<W: World>(
     client: &mut Client,
     world: &W,
@@ -180,7 +184,7 @@ pub(crate) fn tune<W: World>(
     Ok(())
 }
 
-/// As in RabbitMQ zero is no limit, and so more than the broker allows.
+/// As in RabbitMQ, zero means no limit, which exceeds what the broker allows.
 fn check(what: &str, min: u32, max: u32, value: u32) -> Result<(), ProtocolError> {
     let (bound, is, which) = match value {
         0 => (max, "higher", "maximum"),
@@ -194,7 +198,8 @@ fn check(what: &str, min: u32, max: u32, value: u32) -> Result<(), ProtocolError
     Err(ProtocolError::new(Code::NotAllowed, text))
 }
 
-/// Enters a vhost. One that the user may not enter is answered as one that is not there (SECURITY AUTH-14).
+/// Enters a vhost. A missing vhost and one closed to the user give the same answer (SECURITY
+/// AUTH-14).
 pub(crate) fn open<W: World>(
     client: &mut Client,
     world: &W,

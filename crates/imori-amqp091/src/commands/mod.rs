@@ -1,4 +1,4 @@
-//! The work of each method, in the order in which users meet them.
+//! Performs the methods of a client: each file has a group of related methods.
 
 pub(crate) mod login;
 pub(crate) mod repeat;

@@ -1,4 +1,4 @@
-//! `basic.publish`: a message comes in.
+//! `basic.publish`: publishes messages.
 
 use std::slice;
 
@@ -23,9 +23,9 @@ use crate::content::Content;
 use crate::delivery::push_return;
 use crate::protocol_error::{Code, ProtocolError};
 
-/// Publishes a message, returns it where it has to be and reaches nobody, and confirms it. `shared` is its body in a
-/// buffer of its own, if it is large enough to be kept without a copy. [`Performed::Held`] where nothing was done, as a
-/// queue is too long, which says when to try again.
+/// Publishes a message, returns it if it is mandatory and unroutable, and confirms it. `shared` is
+/// its body in its own buffer, if it is large enough to be kept without a copy. [`Performed::Held`]
+/// if nothing was done because a queue is too long; the queue tells when to try again.
 pub(crate) fn publish<W: World>(
     client: &mut Client,
     world: &W,
@@ -59,9 +59,9 @@ pub(crate) fn publish<W: World>(
     let published = broker::publish_with_copies(world, &actor, exchange, (subject, copies), &publication);
     let report = match published {
         Ok(report) => report,
-        // Nobody gets a delayed message that no queue keeps.
+        // A delayed message is dropped if no queue can keep it.
         Err(BrokerError::NotKept(_)) => PublishReport::default(),
-        // RabbitMQ, publisher confirms: what the broker cannot take is answered by basic.nack.
+        // RabbitMQ, publisher confirms: a message that the broker cannot take gets basic.nack.
         Err(BrokerError::Quota(_)) if confirm::is_on(client, channel) => {
             PublishReport { refused_by: Some(Name::new(subject)), ..PublishReport::default() }
         }
@@ -71,7 +71,7 @@ pub(crate) fn publish<W: World>(
     let is_returned = publish.mandatory && report.is_unroutable();
     if is_returned {
         let payload_bytes_max = (client.frame_bytes_max as usize).saturating_sub(FRAME_BYTES);
-        // RabbitMQ, publisher confirms: the return comes before the confirm.
+        // RabbitMQ, publisher confirms: basic.return precedes the confirm.
         world.with_outbound(client.connection, |outbound| {
             outbound.answer(SessionId(channel), Confirm::NOW, |out| {
                 push_return(out, channel, publish, content.properties, content.body, payload_bytes_max);
@@ -84,7 +84,7 @@ pub(crate) fn publish<W: World>(
     Ok(Performed::Done)
 }
 
-/// Checks the length of a body, which is refused before it is awaited.
+/// Checks the length of a body, before it arrives.
 pub(crate) fn check_len(bytes: u64, bytes_max: usize) -> Result<(), ProtocolError> {
     if bytes <= bytes_max as u64 {
         return Ok(());

@@ -1,4 +1,5 @@
-//! The headers of a publish that ask something of the broker: further routing keys, a delay, replies to an inbox.
+//! The headers of a publish that instruct the broker: further routing keys, a delay, direct
+//! reply-to.
 
 use std::borrow::Cow;
 use std::num::NonZeroU32;
@@ -19,18 +20,18 @@ use crate::header_block::{BASIC, Requests, read};
 use crate::limits::COPIES_MAX;
 use crate::protocol_error::{Code, ProtocolError};
 
-/// The header block of a message as it is published, and where else the message goes.
+/// The header block of a message to publish, and its further routing keys.
 pub(crate) struct PublishHeaders<'a> {
-    /// The properties that the broker itself reads in `block`.
+    /// The properties that the broker reads in `block`.
     pub(crate) properties: Properties,
-    /// The block as receivers get it: that of the client, but for what is between the client and the broker.
+    /// The block for receivers: the client's, without the instructions to the broker.
     pub(crate) block: Cow<'a, [u8]>,
     /// Further routing keys.
     pub(crate) copies: Vec<Name>,
 }
 
 impl<'a> PublishHeaders<'a> {
-    /// Reads the header block of a message that a channel publishes.
+    /// Reads the header block of a message.
     #[inline]
     pub(crate) fn read<W: World>(
         client: &Client,
@@ -87,7 +88,7 @@ impl<'a> PublishHeaders<'a> {
     }
 }
 
-/// The routing keys in a list; values of other types in it are passed over, as in RabbitMQ.
+/// Returns the routing keys in a list; values of other types are ignored, as in RabbitMQ.
 fn routing_keys(header: &str, value: Option<FieldValue<'_>>) -> Result<Vec<Name>, ProtocolError> {
     match value {
         None => Ok(Vec::new()),
@@ -108,8 +109,8 @@ fn routing_keys(header: &str, value: Option<FieldValue<'_>>) -> Result<Vec<Name>
     }
 }
 
-/// Reads `x-delay`. Less than one millisecond, more than 32 bits hold and what is no number are no delay, as in
-/// RabbitMQ's plugin.
+/// Reads `x-delay`. As in RabbitMQ's plugin, a value below one millisecond, above 32 bits or of
+/// another type means no delay.
 fn milliseconds(value: FieldValue<'_>) -> Option<NonZeroU32> {
     let number = match value {
         FieldValue::Text(text) => std::str::from_utf8(text).ok()?.parse().ok()?,
@@ -120,13 +121,13 @@ fn milliseconds(value: FieldValue<'_>) -> Option<NonZeroU32> {
     NonZeroU32::new(u32::try_from(number).ok()?)
 }
 
-/// The part of a number in front of its point, as far as a delay goes.
+/// Returns the integer part of a number in the range of delays.
 fn whole(number: f64) -> Option<i64> {
     (0.0..=f64::from(u32::MAX)).contains(&number).then_some(number as i64)
 }
 
-/// A header block with the address of an inbox for replies, without `BCC`, and with the delay as one that was kept: a
-/// negative number, so that nobody delays the message again.
+/// Rewrites a header block: sets the inbox address in `reply-to`, removes `BCC`, and negates the
+/// delay, so that the message is not delayed again when it is sent on.
 fn rewritten(
     block: &[u8],
     reply_key: Option<&[u8]>,

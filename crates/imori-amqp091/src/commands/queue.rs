@@ -16,7 +16,7 @@ use crate::commands::queue_arguments::{inequivalent_queue, queue_settings};
 use crate::commands::token::named;
 use crate::protocol_error::{Code, ProtocolError};
 
-/// Declares a queue, or looks whether it is there. The channel remembers its name.
+/// Declares a queue, or checks that it exists. The channel remembers its name.
 pub(crate) fn declare<W: World>(
     client: &mut Client,
     world: &W,
@@ -26,7 +26,7 @@ pub(crate) fn declare<W: World>(
     if direct_reply::is_inbox(declare.queue) {
         return direct_reply::probe(client, world, channel, declare);
     }
-    // RabbitMQ, queue.declare: line ends are left out of names.
+    // RabbitMQ, queue.declare: line ends are removed from names.
     let name: String = declare.queue.chars().filter(|char| !matches!(char, '\r' | '\n')).collect();
     let (name, confirm) = if declare.passive {
         (name, Confirm::NOW)
@@ -52,7 +52,7 @@ pub(crate) fn declare<W: World>(
     Ok(())
 }
 
-/// Refuses a name that the broker makes itself.
+/// Refuses a name with the broker's prefix.
 fn checked(name: String) -> Result<String, ProtocolError> {
     if name.starts_with("amq.") {
         let text = format_args!("queue name '{}' contains reserved prefix 'amq.*'", name.escape_default());
@@ -103,7 +103,7 @@ pub(crate) fn bind<W: World>(
     Ok(())
 }
 
-/// Takes a binding of a queue out.
+/// Removes a binding of a queue.
 pub(crate) fn unbind<W: World>(
     client: &Client,
     world: &W,
@@ -136,12 +136,13 @@ fn set_binding<W: World>(
     set.map_err(|error| client.error(&error))
 }
 
-/// AMQP 0-9-1, queue.bind: without a queue and a key, the key is the name of the queue declared last.
+/// AMQP 0-9-1, queue.bind: if both queue and key are empty, the key is the name of the queue
+/// declared last.
 fn key<'a>(named: &str, key: &'a str, queue: &'a str) -> &'a str {
     if named.is_empty() && key.is_empty() { queue } else { key }
 }
 
-/// Drops what waits in a queue.
+/// Drops the ready messages of a queue.
 pub(crate) fn purge<W: World>(
     client: &Client,
     world: &W,
@@ -158,8 +159,8 @@ pub(crate) fn purge<W: World>(
     Ok(())
 }
 
-/// Deletes a queue; one that is not there is no error. Consumers of this connection are told behind the answer, as
-/// clients wait for nothing else.
+/// Deletes a queue; a missing one is no error. This connection's consumers are cancelled after the
+/// answer, as clients expect the answer first.
 pub(crate) fn delete<W: World>(
     client: &mut Client,
     world: &W,
@@ -197,7 +198,7 @@ pub(crate) fn delete<W: World>(
     }
 }
 
-/// Ends the consumers that this connection has of a queue which is gone; gives the channel and the tag of each.
+/// Ends this connection's consumers of a deleted queue; returns channel and tag of each.
 fn take_consumers<W: World>(client: &mut Client, world: &W, queue: QueueId) -> Vec<(u16, Box<str>)> {
     let mut taken = Vec::new();
     for (number, channel) in &mut client.channels {

@@ -1,4 +1,5 @@
-//! Publishes that repeat each other: which frames may be published again without being read.
+//! Recognizes publishes that repeat known frames, so that they are published without parsing them
+//! again.
 
 use imori_core::broker::Repetition;
 use imori_core::inbound::{Repeat, RepeatedHead};
@@ -12,10 +13,10 @@ use crate::commands::token::DIRECT_REPLY_TO;
 use crate::content::Content;
 use crate::header_block::{BASIC, Requests, read};
 
-/// Bytes of method and header that are remembered. Longer ones are read each time.
+/// Longest method and header that are remembered, in bytes. Longer ones are parsed each time.
 const HEAD_BYTES_MAX: usize = 1024;
 
-/// Notes a message that was read and published; `bytes` are all its frames, of which the last is that of its body.
+/// Notes the frames of a published message; `bytes` holds all of them, with the body frame last.
 #[inline]
 pub(crate) fn note(
     repeat: &mut Repeat,
@@ -34,8 +35,8 @@ pub(crate) fn note(
     }
 }
 
-/// The meaning of frames that came again. `None` where they do more than publish to one address: their replies come to
-/// this connection, they go to an inbox, or to further addresses.
+/// Parses frames that occurred again. `None` if they do more than publish to one address: they use
+/// direct reply-to, have further routing keys, or go to an inbox.
 #[cold]
 fn remembered(
     client: &Client,
@@ -59,7 +60,7 @@ fn remembered(
         text: block.to_vec(),
         address: Address::new(exchange, subject),
         not_to: None,
-        // One that nobody gets is returned.
+        // A mandatory message is returned if no queue gets it.
         declares: publish.mandatory,
         repetition: Repetition::new(publish.mandatory),
     })

@@ -1,4 +1,4 @@
-//! `basic.ack`, `nack`, `reject` and `recover`: what became of deliveries.
+//! `basic.ack`, `nack`, `reject` and `recover`: settles deliveries.
 
 use imori_core::broker;
 use imori_core::delivery::Outcome;
@@ -11,7 +11,7 @@ use imori_core::world::World;
 use crate::client::Client;
 use crate::protocol_error::{Code, ProtocolError};
 
-/// Settles a delivery, or all up to it; [`Performed::Partly`] where these are very many.
+/// Settles one delivery, or all up to it; [`Performed::Partly`] if there are too many for one turn.
 pub(crate) fn settle<W: World>(
     client: &mut Client,
     world: &W,
@@ -21,15 +21,15 @@ pub(crate) fn settle<W: World>(
     budget: &mut Budget,
 ) -> Result<Performed, ProtocolError> {
     match (tag, is_multiple) {
-        // AMQP 0-9-1, basic.ack: zero and multiple are all deliveries so far.
+        // AMQP 0-9-1, basic.ack: tag 0 with multiple means all deliveries so far.
         (0, true) => settle_all(client, world, channel, outcome, budget),
         (tag, true) => settle_part(client, world, channel, Numbers::UpTo(tag), outcome, budget),
         (tag, false) => settle_part(client, world, channel, Numbers::One(tag), outcome, budget),
     }
 }
 
-/// Accepts deliveries whose acknowledgements came one after the other: the first, and those that follow it as far as they
-/// are unsettled. Gives how many that were.
+/// Accepts a run of deliveries that were acknowledged one by one, from the first to the last
+/// unsettled one without a gap. Returns how many.
 pub(crate) fn accept_in_row<W: World>(
     client: &Client,
     world: &W,
@@ -44,12 +44,13 @@ pub(crate) fn accept_in_row<W: World>(
     Ok(report.settled)
 }
 
-/// The outcome of a delivery that is not accepted: back to its queue, or dead-lettered.
+/// Returns the outcome of a refused delivery: requeued or dead-lettered.
 pub(crate) fn refused(is_requeued: bool) -> Outcome {
     if is_requeued { Outcome::Release { failed: true } } else { Outcome::Reject }
 }
 
-/// Gives all unsettled deliveries of a channel back; [`Performed::Partly`] where these are very many.
+/// Releases all unsettled deliveries of a channel; [`Performed::Partly`] if there are too many for
+/// one turn.
 pub(crate) fn recover<W: World>(
     client: &mut Client,
     world: &W,
@@ -63,7 +64,7 @@ pub(crate) fn recover<W: World>(
     settle_all(client, world, channel, Outcome::Release { failed: false }, budget)
 }
 
-/// Settles all deliveries that a channel has when the command is taken first. Those that follow are none of them.
+/// Settles all deliveries that the channel has when the command arrives, but not later ones.
 fn settle_all<W: World>(
     client: &mut Client,
     world: &W,
@@ -81,7 +82,7 @@ fn settle_all<W: World>(
     Ok(performed)
 }
 
-/// The number of the last delivery of a channel that is not settled.
+/// Returns the number of a channel's last unsettled delivery.
 pub(crate) fn last_unsettled<W: World>(world: &W, connection: ConnectionId, channel: u16) -> Option<u64> {
     let last = |outbound: &mut Outbound| {
         outbound.meant(SessionId(channel), Numbers::All, 0).last().map(|unsettled| unsettled.number)
@@ -99,7 +100,7 @@ fn settle_part<W: World>(
 ) -> Result<Performed, ProtocolError> {
     let report = broker::settle(world, &client.actor(), SessionId(channel), numbers, outcome)
         .map_err(|error| client.error(&error))?;
-    // Each of them may be followed by another delivery.
+    // Each settled delivery may make room for a new one.
     budget.spend(0, report.settled, None);
     Ok(if report.has_more { Performed::Partly } else { Performed::Done })
 }

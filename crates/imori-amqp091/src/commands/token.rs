@@ -1,9 +1,9 @@
-//! Names that the broker makes or keeps: of queues, and of consumers.
+//! Generates names for queues and consumers, and defines the name of direct reply-to.
 
-/// The name that stands for the inbox of a channel, RabbitMQ's direct reply-to.
+/// The pseudo-queue that refers to the inbox of a channel: RabbitMQ's direct reply-to.
 pub(crate) const DIRECT_REPLY_TO: &str = "amq.rabbitmq.reply-to";
 
-/// A prefix and 128 random bits as text, in the alphabet of RFC 4648, section 5.
+/// Appends 128 random bits to a prefix, in the alphabet of RFC 4648, section 5.
 pub(crate) fn named(prefix: &str, secret: [u8; 16]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut name = String::from(prefix);

@@ -1,6 +1,8 @@
-//! `tx.select`, `commit` and `rollback`: publishes and settlements of a channel that happen together or not at all.
+//! `tx.select`, `commit` and `rollback`: publishes and settles of a channel that are applied
+//! together or not at all.
 //!
-//! RabbitMQ promises that for one queue alone; the core's commit does it for all of them.
+//! RabbitMQ guarantees that for a single queue only; the core's commit guarantees it for all
+//! queues.
 
 use imori_core::broker::{self, CommitReport, Step};
 use imori_core::confirm::Confirm;
@@ -20,7 +22,7 @@ use crate::limits::TRANSACTION_STEPS_MAX;
 use crate::protocol_error::{Code, ProtocolError};
 use crate::transaction::Transaction;
 
-/// Begins to gather what a channel does.
+/// Makes a channel transactional.
 pub(crate) fn select<W: World>(client: &mut Client, world: &W, channel: u16) -> Result<(), ProtocolError> {
     let Some(state) = client.channels.get_mut(&channel) else { return Ok(()) };
     if state.confirms.is_some() {
@@ -31,7 +33,7 @@ pub(crate) fn select<W: World>(client: &mut Client, world: &W, channel: u16) -> 
     Ok(())
 }
 
-/// Adds a message to the transaction of a channel; false where the channel has none.
+/// Adds a message to the transaction of a channel; returns false if it has none.
 pub(crate) fn add_publish<W: World>(
     client: &mut Client,
     world: &W,
@@ -42,7 +44,7 @@ pub(crate) fn add_publish<W: World>(
 ) -> Result<bool, ProtocolError> {
     let (exchange, vhost) = (publish.exchange.as_bytes(), client.vhost);
     let Some(transaction) = transaction_of(client, channel)? else { return Ok(false) };
-    // Told at once, as in RabbitMQ.
+    // A missing exchange is reported at once, as in RabbitMQ.
     if !world.with_router(|_, table| table.exchange(vhost, exchange).is_some()) {
         let name = publish.exchange.escape_default();
         return Err(ProtocolError::not_found("exchange", name, &client.vhost_name));
@@ -57,7 +59,7 @@ pub(crate) fn add_publish<W: World>(
     Ok(true)
 }
 
-/// Adds a settlement to the transaction of a channel; false where the channel has none.
+/// Adds a settle to the transaction of a channel; returns false if it has none.
 pub(crate) fn add_settle<W: World>(
     client: &mut Client,
     world: &W,
@@ -69,7 +71,7 @@ pub(crate) fn add_settle<W: World>(
     let Some(transaction) = transaction_of(client, channel)? else { return Ok(false) };
     let session = SessionId(channel);
     let numbers = match (tag, is_multiple) {
-        // Later deliveries are not meant.
+        // Excludes deliveries made after this command.
         (0, true) => Numbers::Range(0, last_unsettled(world, connection, channel).unwrap_or(0)),
         (tag, true) => Numbers::UpTo(tag),
         (tag, false) => Numbers::One(tag),
@@ -85,7 +87,7 @@ pub(crate) fn add_settle<W: World>(
     Ok(true)
 }
 
-/// The transaction of a channel, with room for another step.
+/// Returns the transaction of a channel, if any; an error if it has no room for another step.
 fn transaction_of(client: &mut Client, channel: u16) -> Result<Option<&mut Transaction>, ProtocolError> {
     let state = client.channels.get_mut(&channel);
     let Some(transaction) = state.and_then(|channel| channel.transaction.as_mut()) else { return Ok(None) };
@@ -96,8 +98,8 @@ fn transaction_of(client: &mut Client, channel: u16) -> Result<Option<&mut Trans
     Ok(Some(transaction))
 }
 
-/// Does all that was gathered; the answer says that it is as safe as its messages ask for. [`Performed::Held`] where a
-/// queue is too long, which says when to try again.
+/// Applies the transaction; the answer confirms the level of safety that its messages ask for.
+/// [`Performed::Held`] if a queue is too long; the queue tells when to try again.
 pub(crate) fn commit<W: World>(
     client: &mut Client,
     world: &W,
@@ -124,14 +126,14 @@ pub(crate) fn commit<W: World>(
     Ok(Performed::Done)
 }
 
-/// Forgets all that was gathered. Deliveries stay unsettled.
+/// Drops the transaction. Its deliveries stay unsettled.
 pub(crate) fn rollback<W: World>(client: &mut Client, world: &W, channel: u16) -> Result<(), ProtocolError> {
     taken(client, channel)?;
     client.answer(world, channel, Confirm::NOW, &tx::RollbackOk);
     Ok(())
 }
 
-/// Takes the transaction of a channel, which begins another.
+/// Takes the transaction of a channel, and starts an empty one.
 fn taken(client: &mut Client, channel: u16) -> Result<Transaction, ProtocolError> {
     let state = client.channels.get_mut(&channel);
     let transaction = state.and_then(|channel| channel.transaction.as_mut());
