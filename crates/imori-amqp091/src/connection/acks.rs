@@ -1,4 +1,4 @@
-//! Acknowledgements that come one behind the other: most clients acknowledge delivery by delivery, in order.
+//! Takes runs of acknowledgements at once, as most clients acknowledge every delivery, in order.
 
 use imori_core::inbound::Taken;
 use imori_core::limits::SETTLES_AT_ONCE;
@@ -13,7 +13,8 @@ use crate::commands::settle::accept_in_row;
 use crate::protocol_error::ProtocolError;
 
 impl Connection {
-    /// Takes an acknowledgement of one delivery, and those behind it in the input that are of the deliveries after it.
+    /// Performs an ack of one delivery, together with acks of the next deliveries that follow it in
+    /// the input.
     pub(super) fn take_acks<W: World>(
         &mut self,
         world: &W,
@@ -34,8 +35,8 @@ impl Connection {
     }
 }
 
-/// The tag of the last acknowledgement of those that the input begins with, each of one delivery and of the next one.
-/// Their frames differ in nothing but the tag; there are `max` at most.
+/// Returns the last tag in the run of acks at the start of the input, each for the delivery after
+/// the previous one. Their frames differ only in the tag; at most `max` are considered.
 fn last_in_row(input: &[u8], frame_len: usize, first: u64, max: usize) -> u64 {
     let mut last = first;
     let mut frames = input.chunks_exact(frame_len).take(max);
@@ -49,7 +50,8 @@ fn last_in_row(input: &[u8], frame_len: usize, first: u64, max: usize) -> u64 {
     last
 }
 
-/// The bytes of the frame of a `basic.ack` in front of the delivery tag, the tag, and the bytes behind it.
+/// Splits a `basic.ack` frame into the bytes before the delivery tag, the tag, and the bytes after
+/// it.
 fn around_tag(frame: &[u8]) -> Option<(&[u8], &[u8; 8], &[u8])> {
     let (before, rest) = frame.split_at_checked(HEAD_BYTES + 2 + 2)?;
     let (tag, behind) = rest.split_first_chunk()?;

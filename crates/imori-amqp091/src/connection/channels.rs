@@ -1,4 +1,4 @@
-//! Frames of channels: which of them make a message or a method, and which of these wait.
+//! Channel frames: joins them to messages and methods, and decides which of those must wait.
 
 use bytes::Bytes;
 use imori_core::broker;
@@ -22,7 +22,8 @@ use crate::content::{Behind, Content, ContentError, Unfinished, behind, frames, 
 use crate::protocol_error::{Code, ProtocolError};
 
 impl Connection {
-    /// Publishes the messages that the input begins with, if their frames are like some seen before; gives their bytes.
+    /// Publishes the leading messages of the input that repeat known frames; returns their length
+    /// in bytes.
     #[inline]
     pub(super) fn publish_again<W: World>(
         &mut self,
@@ -55,7 +56,7 @@ impl Connection {
         Some(sent.bytes)
     }
 
-    /// Takes a frame of a channel.
+    /// Performs, gathers or parks a frame of a channel.
     #[inline]
     pub(super) fn take_of_channel<W: World>(
         &mut self,
@@ -123,7 +124,7 @@ impl Connection {
         }
     }
 
-    /// The method whose content a frame without a method belongs to.
+    /// Returns the method whose content a frame without a method belongs to.
     #[inline]
     pub(super) fn content_id(&self, number: u16) -> MethodId {
         let channel = self.client.channels.get(&number);
@@ -164,22 +165,23 @@ impl Connection {
     ) -> Performed {
         let channel = self.client.channels.get(&number);
         match (method, channel.and_then(|channel| channel.closing.as_ref())) {
-            // The frame that is refused.
+            // The refused frame itself, taken again to continue closing the channel.
             (_, Some(Closing::Ending(_))) => return self.end_refused(world, number),
             (Some(Method::ChannelCloseOk(_)), _) => {
                 self.client.channels.remove(&number);
             }
-            // Both ends close it at once.
+            // Both ends are closing the channel at the same time.
             (Some(Method::ChannelClose(_)), _) => {
                 self.client.answer(world, number, Confirm::NOW, &channel::CloseOk);
             }
-            // Frames that were under way.
+            // Frames that the client sent before it learned of the end.
             _ => {}
         }
         Performed::Done
     }
 
-    /// Publishes a message that is whole in the input, or lets it wait; gives what follows where it stays there.
+    /// Publishes or parks a message that is complete in the input; returns `Some` if it has to stay
+    /// there.
     #[inline]
     fn take_message<W: World>(
         &mut self,
@@ -202,8 +204,8 @@ impl Connection {
         Ok(self.park(world, session, waiting))
     }
 
-    /// Publishes a message of a channel on which nothing waits; false where it has to wait, for the end of an alarm or
-    /// for a queue.
+    /// Publishes a message; returns false if it has to wait for the end of an alarm or for a queue.
+    /// No earlier message of the channel may be parked.
     #[inline]
     fn publish_now<W: World>(
         &mut self,
@@ -226,7 +228,7 @@ impl Connection {
         Ok(false)
     }
 
-    /// Takes a frame of a message whose frames come apart.
+    /// Adds a frame to a message whose frames are not contiguous in the input.
     #[cold]
     fn take_of_content<W: World>(
         &mut self,
@@ -267,8 +269,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Does what a method asks for, unless earlier ones of its channel wait; gives what follows where it stays in the
-    /// input.
+    /// Performs a method, or parks it behind earlier ones of its channel; returns `Some` if it has
+    /// to stay in the input.
     pub(super) fn take_method<W: World>(
         &mut self,
         world: &W,
@@ -279,9 +281,10 @@ impl Connection {
         let session = SessionId(frame.channel);
         let transaction = self.client.channels.get(&frame.channel).and_then(|it| it.transaction.as_ref());
         let is_transactional = transaction.is_some();
-        // A commit that publishes nothing frees memory and room, as what it settles does.
+        // A commit without publishes does not wait for alarms, as its settles free memory and disk
+        // space.
         let publishes = transaction.is_some_and(|transaction| !transaction.mandatory.is_empty());
-        // What settles deliveries frees memory, and nothing before it can change what it means but a commit.
+        // Settles free memory, and no parked frame but a commit could change their meaning.
         let settles = matches!(method, Method::BasicAck(_) | Method::BasicNack(_) | Method::BasicReject(_));
         let has_parked = self.intake.parking.has_parked_of(session);
         let is_behind = has_parked && (is_transactional || !settles);
@@ -292,7 +295,7 @@ impl Connection {
                 Ok(Performed::Done) => return Ok(None),
                 Ok(Performed::Partly) => return Ok(Some(Next::Again)),
                 Ok(Performed::Held) => self.intake.parking.wait_for_queue(session, world.gauge()),
-                // A refusal ends the channel, so that it comes behind what the client sent before.
+                // A refusal closes the channel, so it must wait for what the client sent before.
                 Err(_) if has_parked => {}
                 Err(error) => return Err(error),
             }

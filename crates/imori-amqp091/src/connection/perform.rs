@@ -1,4 +1,4 @@
-//! The methods of an open channel: each one's way to its command.
+//! Dispatches the methods of an open channel to their commands.
 
 use imori_core::broker;
 use imori_core::confirm::Confirm;
@@ -19,7 +19,7 @@ use crate::commands::{exchange, queue};
 use crate::protocol_error::{Code, ProtocolError};
 
 impl Connection {
-    /// Does what a method of an open channel asks for.
+    /// Performs a method of an open channel.
     pub(super) fn perform<W: World>(
         &mut self,
         world: &W,
@@ -60,7 +60,7 @@ impl Connection {
                 consume(client, world, number, op, &queue)?;
             }
             Method::BasicCancel(op) => cancel(client, world, number, op),
-            // The answer to a cancel of the broker, which asks for none.
+            // The answer to the broker's `basic.cancel`, which asked for none.
             Method::BasicCancelOk(_) => {}
             Method::BasicRecover(op) => {
                 let performed = recover(client, world, number, op.requeue, budget)?;
@@ -121,14 +121,15 @@ impl Connection {
         Ok(Performed::Done)
     }
 
-    /// Ends the session of a channel, or does a part of that; tells whether that was all. What follows is told behind
-    /// all that the channel was answered.
+    /// Ends the session of a channel; returns whether it is done. The next answer follows all
+    /// earlier ones of the channel.
     fn end_session<W: World>(&mut self, world: &W, number: u16) -> bool {
         self.intake.parking.clear_of(SessionId(number));
         broker::end_session(world, &self.client.actor(), SessionId(number), HeldAnswers::Keep)
     }
 
-    /// Goes on with the end of a channel that was refused, and says why once nothing is left of it.
+    /// Continues to close a refused channel, and tells the client the exception once everything is
+    /// given back.
     #[cold]
     pub(super) fn end_refused<W: World>(&mut self, world: &W, number: u16) -> Performed {
         if !self.end_session(world, number) {
@@ -146,7 +147,7 @@ impl Connection {
     }
 }
 
-/// The name of a queue, for which an empty one stands as the queue that the channel declared last.
+/// Returns the name of a queue; an empty name refers to the queue that the channel declared last.
 fn named(client: &Client, number: u16, name: &str) -> Result<Box<str>, ProtocolError> {
     if !name.is_empty() {
         return Ok(name.into());
@@ -156,7 +157,7 @@ fn named(client: &Client, number: u16, name: &str) -> Result<Box<str>, ProtocolE
     last.ok_or_else(|| ProtocolError::new(Code::NotFound, "no previously declared queue"))
 }
 
-/// Settles deliveries, or adds that to the transaction of their channel.
+/// Settles deliveries, or adds the settle to the channel's transaction.
 fn settle_or_gather<W: World>(
     client: &mut Client,
     world: &W,

@@ -1,9 +1,9 @@
-//! The state machine: which frame counts in which state.
+//! The state machine: decides how a kind of frame is treated in a state.
 
 use crate::codec::frame::{Frame, FrameType};
 use crate::codec::methods::Method;
 
-/// Where a connection stands.
+/// State of a connection.
 ///
 /// ```text
 ///         AMQP 0 0 9 1          start-ok          tune-ok          open
@@ -16,23 +16,23 @@ use crate::codec::methods::Method;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// The protocol header is awaited.
+    /// Waits for the protocol header.
     Header,
-    /// The client is to say who it is.
+    /// Waits for `connection.start-ok`.
     Starting,
-    /// Sizes are to be agreed on.
+    /// Waits for `connection.tune-ok`.
     Tuning,
-    /// A vhost is to be named.
+    /// Waits for `connection.open`.
     Opening,
-    /// Channels do their work.
+    /// The connection is open.
     Running,
-    /// The client has said goodbye, and parked frames are left.
+    /// The client has sent `connection.close`, and parked frames are left.
     Leaving,
-    /// Nothing counts any more.
+    /// Every frame is ignored.
     Closed,
 }
 
-/// The kinds of frames that states tell apart.
+/// The kinds of frames that the state machine distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     StartOk,
@@ -40,39 +40,39 @@ pub(super) enum Kind {
     Open,
     Close,
     UpdateSecret,
-    /// Another method of the connection, or one of a channel that came on channel 0.
+    /// Another method of the connection, or a channel's method on channel 0.
     OtherMethod,
     Heartbeat,
-    /// A content on channel 0.
+    /// A content frame on channel 0.
     Content,
-    /// Any frame of a channel.
+    /// Any frame of another channel.
     Channel,
 }
 
-/// The treatment of a frame.
+/// How a frame is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Look who it is.
+    /// Authenticate the client.
     LogIn,
-    /// Agree on sizes.
+    /// Take the negotiated sizes.
     Tune,
     /// Enter a vhost.
     Enter,
-    /// Say goodbye.
+    /// Close the connection.
     Leave,
-    /// Take a new password.
+    /// Take a new token.
     UpdateSecret,
-    /// Let the channel decide.
+    /// Pass the frame to its channel.
     Channel,
-    /// Nothing.
+    /// Drop the frame.
     Ignore,
-    /// Refuse it: the method is not allowed now.
+    /// Refuse the frame: its method is not allowed in this state.
     RefuseMethod,
-    /// Refuse it: the frame is not allowed now.
+    /// Refuse the frame: its type is not allowed in this state.
     RefuseFrame,
 }
 
-/// The whole state machine: every state and every kind of frame (SECURITY LIM-11).
+/// The whole state machine: an action for every state and kind of frame (SECURITY LIM-11).
 #[inline]
 pub(super) fn action(state: State, kind: Kind) -> Action {
     match (state, kind) {
@@ -113,7 +113,7 @@ impl Kind {
 mod tests {
     use super::*;
 
-    /// SECURITY LIM-11: the whole table, so that no change of it goes unseen.
+    /// SECURITY LIM-11: compares the whole state machine with `table.txt`.
     #[test]
     fn every_state_knows_every_frame() {
         use Kind::{Channel, Close, Content, Heartbeat, Open, OtherMethod, StartOk, TuneOk, UpdateSecret};
