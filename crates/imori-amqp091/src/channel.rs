@@ -1,4 +1,4 @@
-//! The state of a channel that is the protocol's own. All else of it is a session of the core.
+//! The protocol's state of a channel; the core's session has the rest.
 
 use std::collections::BTreeMap;
 
@@ -19,51 +19,54 @@ use crate::transaction::Transaction;
 /// ```
 #[derive(Debug, Default)]
 pub(crate) struct Channel {
-    /// The broker closes it. Nothing else on it counts.
+    /// Set while the broker closes the channel; its other frames are ignored.
     pub(crate) closing: Option<Closing>,
-    /// The consumers by their tags.
+    /// The consumers by tag.
     pub(crate) consumers: BTreeMap<Box<str>, ReaderId>,
-    /// The number of the last publish, where publishes are confirmed.
+    /// Number of the last publish, if publishes are confirmed.
     pub(crate) confirms: Option<u64>,
-    /// The consumer of direct reply-to, if there is one.
+    /// The consumer of direct reply-to, if any.
     pub(crate) replies: Option<ReplyConsumer>,
-    /// Publishes and settlements that wait for their commit, where the channel has transactions.
+    /// The open transaction, if the channel is transactional.
     pub(crate) transaction: Option<Transaction>,
-    /// Prefetch count of the consumers to come; 0 is unlimited.
+    /// Prefetch count of future consumers; 0 means unlimited.
     pub(crate) prefetch_count: u16,
-    /// The last delivery that a command settles of which a part is done.
+    /// The last delivery of a settle command that is done only in part.
     pub(crate) settles_through: Option<u64>,
-    /// The queue that it declared last, which an empty name stands for.
+    /// The queue that the channel declared last, which an empty queue name refers to.
     pub(crate) last_queue: Box<str>,
-    /// The message of which not all frames have come.
+    /// The message that has arrived only in part.
     pub(crate) unfinished: Option<Unfinished>,
 }
 
 impl Channel {
-    /// Tells whether a publish on it is sent on at once: it is open, no message is half there, and no transaction gathers.
+    /// Whether a publish can be routed at once: the channel is open, has no partial message and no
+    /// transaction.
     #[inline]
     pub(crate) fn only_publishes(&self) -> bool {
         self.closing.is_none() && self.unfinished.is_none() && self.transaction.is_none()
     }
 }
 
-/// The end of a channel that the broker closes.
+/// The progress of a channel that the broker closes.
 #[derive(Debug)]
 pub(crate) enum Closing {
-    /// Its session gives back what it has, a part a turn. Then the client is told this.
+    /// The session's deliveries are being given back, over several turns. Then the client is told
+    /// this exception.
     Ending(Refusal),
-    /// The client was told, and is to notice.
+    /// The client was told, and has to confirm.
     Told,
 }
 
-/// An exception, and the method that it is about.
+/// An exception, and the method that caused it.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) error: ProtocolError,
     pub(crate) id: MethodId,
 }
 
-/// The consumer of direct reply-to: the tag under which replies come, and the address that stands for it elsewhere.
+/// The consumer of direct reply-to: its tag, and the address that replaces its name for other
+/// clients.
 #[derive(Debug)]
 pub(crate) struct ReplyConsumer {
     pub(crate) tag: Box<str>,

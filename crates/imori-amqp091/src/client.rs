@@ -1,4 +1,4 @@
-//! The state of a client: its rights, its vhost, what it understands, its channels.
+//! State of a client: rights, vhost, capabilities and channels.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::limits::FRAME_BYTES_MIN;
 use crate::protocol_error::ProtocolError;
 use crate::settings::Settings;
 
-/// The state of a client. Before login it has no rights at all.
+/// State of a client. Before login it has no rights.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) settings: Arc<Settings>,
@@ -32,28 +32,28 @@ pub(crate) struct Client {
     pub(crate) vhost_name: Name,
     pub(crate) facts: ClientFacts,
     pub(crate) capabilities: Capabilities,
-    /// Bytes of a frame, as agreed on.
+    /// The negotiated frame size in bytes.
     pub(crate) frame_bytes_max: u32,
-    /// Channels, as agreed on.
+    /// The negotiated number of channels.
     pub(crate) channel_max: u16,
     pub(crate) channels: BTreeMap<u16, Channel>,
-    /// Some channel may have a message of which not all frames have come.
+    /// Some channel may have a message that has arrived only in part.
     pub(crate) has_unfinished: bool,
 }
 
-/// The answers of the broker that a client says it understands.
+/// The notifications that a client declares to understand.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Capabilities {
-    /// A `connection.close` after a login that was refused.
+    /// `connection.close` after a refused login.
     pub(crate) is_told_of_refused_login: bool,
-    /// A `basic.cancel` of the broker.
+    /// `basic.cancel` from the broker.
     pub(crate) is_told_of_cancels: bool,
     /// `connection.blocked` and `connection.unblocked`.
     pub(crate) is_told_of_blocks: bool,
 }
 
 impl Capabilities {
-    /// Reads the properties of a client.
+    /// Reads the capabilities in a client's properties.
     pub(crate) fn read(properties: Table<'_>) -> Capabilities {
         let Some(FieldValue::Table(capabilities)) = properties.find("capabilities") else {
             return Capabilities::default();
@@ -84,23 +84,24 @@ impl Client {
         }
     }
 
-    /// The messages of which not all frames have come.
+    /// Iterates over the messages that have arrived only in part.
     pub(crate) fn unfinished(&self) -> impl Iterator<Item = &Unfinished> {
         self.channels.values().filter_map(|channel| channel.unfinished.as_ref())
     }
 
-    /// Takes an identity, and the name that the client gives its connection into it.
+    /// Sets the identity, adding the client's connection name to it.
     pub(crate) fn set_identity(&mut self, identity: Identity) {
         self.identity = identity.with_client_id(self.facts.name.as_bytes());
     }
 
-    /// On whose behalf the broker acts.
+    /// The actor on whose behalf the broker performs this client's commands.
     #[inline]
     pub(crate) fn actor(&self) -> Actor<'_> {
         Actor { identity: &self.identity, connection: self.connection, vhost: self.vhost }
     }
 
-    /// Sends a method on a channel once `confirm` is reached, behind all earlier answers of the channel.
+    /// Sends a method on a channel once `confirm` is reached, after all earlier answers of the
+    /// channel.
     pub(crate) fn answer<'a, W: World>(
         &self,
         world: &W,
@@ -113,7 +114,7 @@ impl Client {
         });
     }
 
-    /// The exception for a refusal of the core.
+    /// Translates an error of the core to an exception.
     #[cold]
     pub(crate) fn error(&self, error: &BrokerError) -> ProtocolError {
         ProtocolError::of_broker(error, &self.vhost_name)

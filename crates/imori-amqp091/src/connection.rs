@@ -1,7 +1,8 @@
-//! The inbound half of a connection: bytes in, commands to the broker, answers into the outbound half.
+//! The inbound half of a connection: turns bytes into broker commands and queues the answers on the
+//! outbound half.
 //!
-//! Nothing here reads a socket or a clock. A channel is a session of the core: what waits, ends or fails on one of them
-//! holds up no other.
+//! Reads no socket and no clock. Each channel is a session of the core, so one that waits, ends or
+//! fails does not hold up the others.
 
 mod channels;
 mod acks;
@@ -46,9 +47,9 @@ pub struct Connection {
     intake: Intake<Box<[u8]>>,
     client: Client,
     keepalive: Keepalive,
-    /// Publishes as far as they repeat each other.
+    /// Recognizes publishes that repeat each other.
     repeat: Repeat,
-    /// The client was told that it is blocked, and not yet that it is not.
+    /// The client was sent `connection.blocked`, but not `connection.unblocked` yet.
     is_blocked: bool,
 }
 
@@ -69,7 +70,7 @@ impl Inbound for Connection {
         }
     }
 
-    /// Nothing is agreed on yet.
+    /// Starts with the smallest frame size, as nothing is negotiated yet.
     fn encoder(settings: &Settings) -> Box<dyn Encoder> {
         Box::new(DeliveryEncoder::new(FRAME_BYTES_MIN, false, settings))
     }
@@ -106,7 +107,7 @@ impl Inbound for Connection {
         self.repeat.clear();
     }
 
-    /// A client that does not know of cancelled consumers loses their channels.
+    /// Cancels the consumers. If the client does not understand that, their channels are closed.
     fn readers_revoked<W: World>(&mut self, world: &W, revoked: Vec<Revoked>) {
         for Revoked { session: SessionId(number), reader, refusal, .. } in revoked {
             let Some(channel) = self.client.channels.get_mut(&number) else { continue };
@@ -187,7 +188,7 @@ impl Inbound for Connection {
         let rest = parked.get(frame.len()..).unwrap_or_default();
         let channel = self.client.channels.get(&frame.channel);
         let performed = match (method, behind(rest, frame.channel, usize::MAX)) {
-            // The last of all lines: the others are through unless they wait for a queue.
+            // Other channels are replayed by now, unless they wait for a queue.
             (Method::ConnectionClose(_), _) if self.intake.parking.has_parked() => Ok(Performed::Held),
             (Method::ConnectionClose(_), _) => Ok(self.leave(world)),
             (method, _) if channel.is_none() => {
@@ -206,7 +207,7 @@ impl Inbound for Connection {
 
     fn replayed(&mut self, _: SessionId) {}
 
-    /// Other channels have more to do than publish.
+    /// A client with several channels may use another one for more than publishing.
     fn does_more_than_publish<W: World>(&self, world: &W) -> bool {
         let reads = |outbound: &mut Outbound| outbound.readers_len() > 0 || outbound.unsettled_len() > 0;
         self.client.channels.len() > 1 || world.with_outbound(self.client.connection, reads) == Some(true)
@@ -225,7 +226,8 @@ impl Inbound for Connection {
         self.keepalive.next_deadline(&self.intake.reading)
     }
 
-    /// Sends a heartbeat where nothing else was sent, and ends a connection that has fallen silent.
+    /// Sends a heartbeat if the connection is idle; ends the connection if the client has been
+    /// silent too long.
     fn keep_alive<W: World>(&mut self, world: &W) {
         let due = self.keepalive.due(world.now(), &self.intake.reading);
         if let Some(max) = due.silence {
@@ -264,7 +266,7 @@ impl Connection {
                 self.state = State::Starting;
                 Taken::Bytes(PROTOCOL_HEADER.len())
             }
-            // AMQP 0-9-1, 4.2.2: the answer is the header that is understood.
+            // AMQP 0-9-1, 4.2.2: answer with the protocol header that the broker supports.
             Err(error) => {
                 world.with_outbound(self.client.connection, |outbound| {
                     Outbound::finish(outbound);
@@ -277,7 +279,7 @@ impl Connection {
         }
     }
 
-    /// Bytes of a payload that is taken now.
+    /// Returns the largest payload accepted in the current state, in bytes.
     #[inline]
     fn payload_bytes_max(&self) -> usize {
         match self.state {
@@ -288,7 +290,7 @@ impl Connection {
         }
     }
 
-    /// Takes a frame of channel 0.
+    /// Performs a frame of channel 0.
     #[cold]
     fn take_of_connection<W: World>(
         &mut self,
@@ -346,7 +348,7 @@ impl Connection {
                         return Err(ProtocolError::new(Code::NotAllowed, text));
                     }
                 }
-                // One that may not stay in its vhost is cut, and hears no answer.
+                // Checking the token may have closed the connection, which needs no answer then.
                 if self.phase() == Phase::Closed {
                     return Ok(Taken::Left(Next::Close));
                 }
@@ -366,9 +368,10 @@ impl Connection {
         Ok(Taken::Bytes(frame.len()))
     }
 
-    /// Ends the connection as the client asked for, or does a part of that.
+    /// Ends the connection at the client's request; `Partly` if another turn is needed.
     fn leave<W: World>(&mut self, world: &W) -> Performed {
-        // AMQP 0-9-1, queue.declare: they go when the connection closes, which people take for before its answer.
+        // AMQP 0-9-1, queue.declare: exclusive queues are deleted with the connection. Users expect
+        // that before `close-ok`.
         if !broker::delete_exclusive(world, &self.client.actor()) {
             return Performed::Partly;
         }
@@ -380,7 +383,8 @@ impl Connection {
         Performed::Done
     }
 
-    /// Refuses a frame of so many bytes, which stays in the input until all of its channel is given back.
+    /// Refuses a frame of `len` bytes. It stays in the input until everything of its channel is
+    /// given back.
     #[cold]
     fn refuse_frame<W: World>(
         &mut self,
@@ -396,7 +400,7 @@ impl Connection {
         }
     }
 
-    /// Says why a channel ends, or the connection.
+    /// Closes a channel or the connection with an exception.
     #[cold]
     fn refuse<W: World>(&mut self, world: &W, number: u16, id: MethodId, error: ProtocolError) -> Performed {
         self.note_refusal(&error);
@@ -412,7 +416,7 @@ impl Connection {
         let (reply_code, reply_text) = (code.number(), text.as_str());
         let (class_id, method_id) = (id.class, id.method);
         let close = connection::Close { reply_code, reply_text, class_id, method_id };
-        // RabbitMQ: a client that does not know of it is not told of a refused login.
+        // RabbitMQ: a refused login is reported only to clients that declare to understand it.
         let is_told = self.state != State::Starting
             || code != Code::AccessRefused
             || self.client.capabilities.is_told_of_refused_login;
@@ -431,7 +435,7 @@ impl Connection {
         self.intake.notice = Some(Notice::refused(error.code().name(), error.text()));
     }
 
-    /// Tells the client that its publishes wait, if it wants to know that.
+    /// Tells the client that its publishes wait, if it declared to understand that.
     #[cold]
     fn block<W: World>(&mut self, world: &W) {
         if self.is_blocked || !self.client.capabilities.is_told_of_blocks {
@@ -452,7 +456,7 @@ impl Connection {
         self.beat(world, &connection::Unblocked);
     }
 
-    /// Sends a method on channel 0 that answers nothing.
+    /// Sends a method on channel 0 that is not an answer.
     fn beat<'a, W: World>(&self, world: &W, method: &impl MethodFields<'a>) {
         let mut frame = Vec::new();
         push_method(&mut frame, 0, method);

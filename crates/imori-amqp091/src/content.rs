@@ -1,7 +1,7 @@
-//! A message as the frames of its content make it: the method, the header, and any number of body frames.
+//! Joins the frames of a message: the method, the header, and any number of body frames.
 //!
-//! Nearly always all of them stand behind each other in the input, with one body frame at most: then nothing is
-//! copied. Else the frames are gathered, as frames of other channels may come in between.
+//! Usually all of them are contiguous in the input, with one body frame at most, and nothing is
+//! copied. Otherwise the frames are gathered, as frames of other channels may come in between.
 
 use crate::codec::error::DecodeError;
 use crate::codec::frame::{
@@ -9,7 +9,7 @@ use crate::codec::frame::{
 };
 use crate::codec::properties::ContentHeader;
 
-/// The content behind a method.
+/// The content of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Content<'a> {
     /// Flags and values of the properties.
@@ -18,28 +18,28 @@ pub(crate) struct Content<'a> {
     pub(crate) body: &'a [u8],
 }
 
-/// The content of a method in the input behind it.
+/// The content found in the input after a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Behind<'a> {
-    /// All of it is there.
+    /// The content is complete.
     Whole {
         content: Content<'a>,
-        /// Bytes of its frames.
+        /// Length of its frames in bytes.
         bytes: usize,
-        /// Bytes behind the body.
+        /// Number of bytes after the body.
         end: usize,
     },
-    /// More has to come; so far the content can be taken whole.
+    /// More bytes are needed; so far the frames are contiguous.
     Incomplete {
-        /// Bytes of its frames, where that is known.
+        /// Length of its frames in bytes, if known.
         bytes: Option<usize>,
     },
     /// The frames have to be taken one by one.
     Apart,
 }
 
-/// Looks for the content of a method on this channel. Of a body that takes more than one frame, and of frames that are
-/// not as they should be, it says [`Behind::Apart`].
+/// Looks for the content of a method on this channel. Returns [`Behind::Apart`] for a body of
+/// several frames and for unexpected or invalid frames.
 #[inline]
 pub(crate) fn behind(input: &[u8], channel: u16, payload_bytes_max: usize) -> Behind<'_> {
     let head = match next(input, channel, FrameType::Header, payload_bytes_max) {
@@ -64,7 +64,8 @@ pub(crate) fn behind(input: &[u8], channel: u16, payload_bytes_max: usize) -> Be
             let content = Content { properties, body };
             Behind::Whole { content, bytes: begin + len + FRAME_BYTES, end: 1 }
         }
-        // Before its head is there, a frame of another channel may still come first.
+        // Until the head of the body frame is there, a frame of another channel may still come
+        // first.
         Ok(None) => {
             Behind::Incomplete { bytes: (rest.len() >= HEAD_BYTES).then_some(begin + len + FRAME_BYTES) }
         }
@@ -72,10 +73,11 @@ pub(crate) fn behind(input: &[u8], channel: u16, payload_bytes_max: usize) -> Be
     }
 }
 
-/// The input goes on with something else.
+/// The input continues with another frame.
 struct Otherwise;
 
-/// The payload of the next frame, if it is of this type and channel; nothing until it is whole.
+/// Returns the payload of the next frame, if it has this type and channel; `None` until it is
+/// complete.
 fn next(
     input: &[u8],
     channel: u16,
@@ -94,21 +96,21 @@ fn next(
     }
 }
 
-/// Bytes of a body that have come when memory for all of it is taken. What is read next is then charged for: a turn
-/// reads less, and charges after 64 KiB.
+/// Bytes of a body after which memory for all of it is reserved. By then the gauge has been charged
+/// for it: a turn reads less than this, and charges after 64 KiB.
 const RESERVED_AFTER_BYTES: usize = 256 * 1024;
 
-/// A message of which not all frames have come.
+/// A message that has arrived only in part.
 #[derive(Debug)]
 pub(crate) struct Unfinished {
     /// The payload of the method.
     method: Box<[u8]>,
-    /// The properties, and bytes that the body will have.
+    /// The properties, and the final length of the body.
     header: Option<(Box<[u8]>, usize)>,
     body: Vec<u8>,
 }
 
-/// A message whose frames have all come.
+/// A complete message that was gathered from its frames.
 #[derive(Debug)]
 pub(crate) struct Finished {
     /// The payload of the method.
@@ -119,49 +121,50 @@ pub(crate) struct Finished {
     pub(crate) body: Vec<u8>,
 }
 
-/// Why a frame does not go on with a message.
+/// The reason why a frame does not continue a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ContentError {
-    /// Another frame comes where a header has to.
+    /// A frame is not the expected header.
     NoHeader,
-    /// Another frame comes where a part of a body has to.
+    /// A frame is not the expected part of the body.
     NoBody,
-    /// The parts of the body are longer than the header says.
+    /// The body is longer than announced in the header.
     BodyTooLong {
-        /// Bytes that there are.
+        /// Bytes of the body so far.
         bytes: usize,
-        /// Bytes that the header says.
+        /// Bytes announced in the header.
         announced: usize,
     },
-    /// The header says that the body is longer than a body may be.
+    /// The announced length exceeds the limit on bodies.
     BodyOverLimit {
-        /// Bytes that it says.
+        /// Bytes announced in the header.
         bytes: u64,
     },
-    /// The header is none.
+    /// The header cannot be decoded.
     Decode(DecodeError),
 }
 
 impl Unfinished {
-    /// The beginning of a message: its method.
+    /// Starts a message with its method.
     pub(crate) fn new(method: &[u8]) -> Unfinished {
         Unfinished { method: method.into(), header: None, body: Vec::new() }
     }
 
-    /// Bytes that have come.
+    /// Number of bytes received so far.
     pub(crate) fn came_bytes(&self) -> usize {
         let properties = self.header.as_ref().map_or(0, |(properties, _)| properties.len());
         self.method.len() + properties + self.body.len()
     }
 
-    /// Bytes that it will have, as soon as some of its body has come.
+    /// Number of bytes of the complete message; before any of the body arrives, only those
+    /// received.
     pub(crate) fn whole_bytes(&self) -> usize {
         let missing = self.header.as_ref().map_or(0, |(_, len)| len - self.body.len());
         self.came_bytes() + if self.body.is_empty() { 0 } else { missing }
     }
 
-    /// Adds a frame; true once the message is whole. At the beginning no more memory is taken for a body than has come
-    /// of it.
+    /// Adds a frame; returns whether the message is complete. Until much of a body has arrived, it
+    /// gets no more memory than has arrived.
     pub(crate) fn add(
         &mut self,
         kind: FrameType,
@@ -192,7 +195,7 @@ impl Unfinished {
         Ok(missing == 0)
     }
 
-    /// The whole message; nothing while frames are missing.
+    /// Returns the complete message; `None` while frames are missing.
     pub(crate) fn finish(mut self) -> Option<Finished> {
         let (properties, len) = self.header.take()?;
         let Unfinished { method, body, .. } = self;
@@ -200,7 +203,7 @@ impl Unfinished {
     }
 }
 
-/// The frames of a message, of which that of the body may be of any length: how a message waits.
+/// Encodes a message for parking. Its body frame may exceed the frame size.
 pub(crate) fn frames(channel: u16, method: &[u8], content: &Content<'_>) -> Box<[u8]> {
     let len = method.len() + content.properties.len() + content.body.len() + 4 * FRAME_BYTES + 4;
     let mut out = Vec::with_capacity(len);
@@ -210,7 +213,7 @@ pub(crate) fn frames(channel: u16, method: &[u8], content: &Content<'_>) -> Box<
     out.into_boxed_slice()
 }
 
-/// The frame of a method without content, as it waits.
+/// Encodes a method without content for parking.
 pub(crate) fn frames_of_method(channel: u16, payload: &[u8]) -> Box<[u8]> {
     let mut out = Vec::with_capacity(payload.len() + FRAME_BYTES);
     push_frame(&mut out, FrameType::Method, channel, |out| out.extend_from_slice(payload));

@@ -1,7 +1,7 @@
-//! `basic.deliver` and `basic.get-ok` with their content: how deliveries are written.
+//! Encodes deliveries as `basic.deliver` or `basic.get-ok` with their content.
 //!
-//! A client gets the properties of another AMQP client as that wrote them, byte for byte. Those of another protocol,
-//! or of a dead letter, are written anew.
+//! The properties of a message from an AMQP 0-9-1 client are forwarded byte for byte. Those of
+//! another protocol, or of a dead letter, are encoded anew.
 
 use std::borrow::Cow;
 
@@ -31,25 +31,25 @@ use crate::limits::FRAME_BYTES_MIN;
 use crate::protocol_error::{Code, ProtocolError};
 use crate::settings::Settings;
 
-/// Writes the deliveries of a connection.
+/// Encodes the deliveries of a connection.
 #[derive(Debug, Clone, Copy)]
 pub struct DeliveryEncoder {
     payload_bytes_max: usize,
-    /// The client understands a `basic.cancel` of the broker.
+    /// The client understands the broker's `basic.cancel`.
     is_told_of_cancels: bool,
     kind: EncoderKind,
     origins: Origins,
     header_readers: HeaderReaders,
 }
 
-/// Bytes of a payload that every client takes.
+/// Largest payload that every client accepts, in bytes.
 const SMALLEST_PAYLOAD: usize = FRAME_BYTES_MIN as usize - FRAME_BYTES;
 
-/// The first octet of a label: deliveries go to a consumer, or answer a `basic.get`.
+/// First octet of a label: a consumer, or the answer to a `basic.get`.
 const CONSUMER: u8 = 0;
 const GET: u8 = 1;
 
-/// The label of a consumer: its channel and its tag, with the tag's length in front.
+/// Returns the label of a consumer: its channel, and its tag as a short string.
 pub(crate) fn consumer_label(channel: u16, tag: &str) -> Box<[u8]> {
     let mut label = vec![CONSUMER];
     label.extend_from_slice(&channel.to_be_bytes());
@@ -57,14 +57,16 @@ pub(crate) fn consumer_label(channel: u16, tag: &str) -> Box<[u8]> {
     label.into_boxed_slice()
 }
 
-/// The label of the answer to a `basic.get`, with how many messages wait behind it.
+/// Returns the label for the answer to a `basic.get`, with the number of messages left in the
+/// queue.
 pub(crate) fn get_label(left: usize) -> Box<[u8]> {
     let left = u32::try_from(left).unwrap_or(u32::MAX).to_be_bytes();
     [&[GET][..], &left].concat().into_boxed_slice()
 }
 
 impl DeliveryEncoder {
-    /// An encoder for frames of this size, for a client that understands a `basic.cancel` of the broker, or does not.
+    /// Creates an encoder for this frame size; `is_told_of_cancels` if the client understands
+    /// `basic.cancel`.
     pub fn new(frame_bytes_max: u32, is_told_of_cancels: bool, settings: &Settings) -> DeliveryEncoder {
         let Settings { origins, encoder_kinds, header_readers, .. } = *settings;
         DeliveryEncoder {
@@ -90,7 +92,7 @@ impl DeliveryEncoder {
         }
     }
 
-    /// Writes a content: header and body frames.
+    /// Writes the header and body frames of a delivery.
     fn push_content(&self, out: &mut Vec<u8>, channel: u16, delivery: &Delivery<'_>) {
         self.push_header(out, channel, delivery);
         push_body(out, channel, delivery.message.body, self.payload_bytes_max);
@@ -114,7 +116,7 @@ impl DeliveryEncoder {
         delivery: &Delivery<'_>,
         shared: &mut SharedHeaders,
     ) {
-        // Behind the kind of the label and the channel.
+        // The label starts with its kind and the channel.
         let tag = recipient.label.get(3..).unwrap_or_default();
         let (exchange, subject) = (short(delivery.address.exchange()), short(delivery.address.subject()));
         let names_len = 1 + exchange.len() + 1 + subject.len();
@@ -140,7 +142,8 @@ impl DeliveryEncoder {
         let [tag1, tag2, tag3, tag4, tag5, tag6, tag7, tag8] = recipient.number.to_be_bytes();
         let redelivered = u8::from(delivery.is_redelivered);
         out.extend_from_slice(&[tag1, tag2, tag3, tag4, tag5, tag6, tag7, tag8, redelivered]);
-        // A body that fits into the smallest frame is one for every receiver, so that its head is shared too.
+        // A body that fits into the smallest frame is a single frame for every receiver, so its
+        // head can be shared.
         let is_one = (1..=SMALLEST_PAYLOAD).contains(&body.len());
         let begin = out.len();
         shared.append(self.kind, out, |out| {
@@ -152,7 +155,7 @@ impl DeliveryEncoder {
                 push_head(out, FrameType::Body, 0, body.len() as u32);
             }
         });
-        // The shared part has places for the channel, behind the types of its frames.
+        // Fills the channel into the shared part, after the types of its frames.
         put(out, begin + names_len + 2, [channel1, channel2]);
         if is_one {
             let body_head = out.len() - HEAD_BYTES;
@@ -179,7 +182,7 @@ impl DeliveryEncoder {
         self.push_content(out, recipient.session.0, delivery);
     }
 
-    /// Properties of a message of another form, or of one that died.
+    /// Encodes the properties of a message from another protocol, or of a dead letter.
     #[cold]
     fn rendered(&self, delivery: &Delivery<'_>, is_native: bool) -> Vec<u8> {
         let message = &delivery.message;
@@ -206,7 +209,7 @@ impl DeliveryEncoder {
             reader.visit_headers(message.text, &mut |name, value| push_header(&mut headers, &name, &value));
         }
         if let Some(deaths) = delivery.died() {
-            // A message that died does not expire again.
+            // A dead letter does not expire again.
             basic.expiration = None;
             push_deaths(&mut headers, deaths);
         }
@@ -234,7 +237,7 @@ impl Encoder for DeliveryEncoder {
         }
     }
 
-    /// A body in one frame ends with that frame; an empty one has none.
+    /// A body in a single frame ends with the frame end; an empty body has no frame.
     #[inline]
     fn run_end(&self, body_len: usize) -> Option<&'static [u8]> {
         (1..=self.payload_bytes_max).contains(&body_len).then_some(&[FRAME_END])
@@ -291,7 +294,7 @@ impl Encoder for DeliveryEncoder {
     }
 }
 
-/// Appends a `basic.return` and the message that it returns.
+/// Appends a `basic.return` with the returned message.
 pub(crate) fn push_return(
     out: &mut Vec<u8>,
     channel: u16,
@@ -308,7 +311,7 @@ pub(crate) fn push_return(
     push_body(out, channel, body, payload_bytes_max);
 }
 
-/// Writes a channel over a place that was left for it.
+/// Overwrites the channel at a position in encoded frames.
 #[inline]
 fn put(out: &mut [u8], at: usize, channel: [u8; 2]) {
     if let Some(place) = out.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
@@ -321,12 +324,13 @@ fn push_id<'a, M: MethodFields<'a>>(out: &mut Vec<u8>) {
     out.extend_from_slice(&M::ID.method.to_be_bytes());
 }
 
-/// A name as far as it fits into a short string. The names of other protocols may be longer; the whole is a header then.
+/// Truncates a name to a short string. Names of other protocols may be longer; the full name is
+/// sent as a header.
 fn short(name: &[u8]) -> &[u8] {
     name.get(..SHORT_STR_BYTES_MAX).unwrap_or(name)
 }
 
-/// The routing key of the default exchange under which a reply gets to an address.
+/// Returns the routing key in the default exchange with which a reply reaches an address.
 fn reply_key<'a>(exchange: &[u8], subject: Cow<'a, [u8]>) -> Option<Cow<'a, [u8]>> {
     if *exchange == *DEFAULT_EXCHANGE {
         return Some(subject);
@@ -334,7 +338,8 @@ fn reply_key<'a>(exchange: &[u8], subject: Cow<'a, [u8]>) -> Option<Cow<'a, [u8]
     address_key(exchange, &subject).map(Cow::Owned)
 }
 
-/// The properties of a message of another protocol. A text that is too long for a property becomes a header.
+/// Returns the properties of a message from another protocol. A text too long for a property
+/// becomes a header.
 fn foreign<'a>(message: &MessageView<'a>, headers: &mut Vec<u8>) -> BasicProperties<'a> {
     let mut text = |property, name: &str| {
         let value = message.property(property)?;
@@ -359,7 +364,7 @@ fn foreign<'a>(message: &MessageView<'a>, headers: &mut Vec<u8>) -> BasicPropert
     }
 }
 
-/// Writes a header of another protocol; a name that is too long has no form.
+/// Writes a header of another protocol; omits one whose name is too long.
 fn push_header(out: &mut Vec<u8>, name: &[u8], value: &Value<'_>) {
     if name.len() <= SHORT_STR_BYTES_MAX {
         push_short_bytes(out, name);
@@ -372,7 +377,7 @@ fn push_any(out: &mut Vec<u8>, value: &Value<'_>) {
         Value::Null => FieldValue::Void,
         Value::Bool(value) => FieldValue::Bool(*value),
         Value::Int(number) => FieldValue::I64(*number),
-        // The table has no unsigned number of 64 bits.
+        // Tables have no unsigned 64-bit numbers.
         Value::Uint(number) => match i64::try_from(*number) {
             Ok(number) => FieldValue::I64(number),
             Err(_) => FieldValue::F64(*number as f64),
@@ -393,7 +398,8 @@ fn push_any(out: &mut Vec<u8>, value: &Value<'_>) {
     push_value(out, field);
 }
 
-/// Writes the history of a dead letter as RabbitMQ does: `x-death`, and the first and last death apart.
+/// Writes the history of a dead letter in RabbitMQ's form: `x-death`, and the first and last death
+/// separately.
 fn push_deaths(out: &mut Vec<u8>, deaths: &Deaths) {
     push_array_field(out, b"x-death", |out| {
         for death in deaths.iter() {
@@ -401,7 +407,7 @@ fn push_deaths(out: &mut Vec<u8>, deaths: &Deaths) {
                 push_field(out, b"count", FieldValue::I64(i64::try_from(death.count).unwrap_or(i64::MAX)));
                 push_field(out, b"reason", FieldValue::Text(death.reason.as_str().as_bytes()));
                 push_field(out, b"queue", FieldValue::Text(death.queue.as_bytes()));
-                // Time is in microseconds.
+                // The core's time is in microseconds.
                 push_field(out, b"time", FieldValue::Timestamp(death.time.0 / 1_000_000));
                 push_field(out, b"exchange", FieldValue::Text(death.address.exchange.as_bytes()));
                 push_array_field(out, b"routing-keys", |out| {

@@ -1,4 +1,5 @@
-//! The header block of a message that an AMQP client sent: flags and values of its properties, as they came.
+//! Reads the header block of a message from an AMQP client: flags and values of its properties, as
+//! received.
 
 use std::borrow::Cow;
 use std::str;
@@ -10,19 +11,19 @@ use crate::codec::table::{FieldValue, Table};
 use crate::limits::{HEADERS_MAX, PROPERTIES_BYTES_MAX};
 use crate::protocol_error::{Code, ProtocolError};
 
-/// How many forms a header block can have: the origins that AMQP 0-9-1 needs.
+/// Number of header block forms, and so of the origins that AMQP 0-9-1 needs.
 pub const FORMS: u8 = 1;
 
-/// AMQP's origins in a broker that speaks nothing else.
+/// AMQP's origins in a broker without other protocols.
 pub const SOLE_ORIGINS: Origins = Origins::new(1, FORMS);
 
 /// The only form of a header block.
 pub(crate) const BASIC: u8 = 0;
 
-/// The `delivery-mode` of a message that outlives the broker.
+/// The `delivery-mode` of a persistent message.
 pub(crate) const PERSISTENT: u8 = 2;
 
-/// The text properties that all protocols share, in AMQP's order.
+/// Returns the text properties shared by all protocols, in AMQP's order.
 pub(crate) fn texts<'a>(properties: &BasicProperties<'a>) -> [(Property, Option<TextProperty<'a>>); 8] {
     [
         (Property::ContentType, properties.content_type),
@@ -36,29 +37,30 @@ pub(crate) fn texts<'a>(properties: &BasicProperties<'a>) -> [(Property, Option<
     ]
 }
 
-/// Headers of a publish that ask something of the broker, as they came.
+/// Headers of a publish with instructions to the broker.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(crate) struct Requests<'a> {
     /// `CC`: further routing keys.
     pub(crate) cc: Option<FieldValue<'a>>,
-    /// `BCC`: further routing keys of which no receiver hears.
+    /// `BCC`: further routing keys that receivers do not see.
     pub(crate) bcc: Option<FieldValue<'a>>,
     /// `x-delay`.
     pub(crate) delay: Option<FieldValue<'a>>,
 }
 
-/// The headers that say to which group a message belongs and which of its messages it is, as in JMS.
+/// The headers with a message's group and its number in the group, as in JMS.
 const GROUP_ID: &[u8] = b"JMSXGroupID";
 const GROUP_SEQUENCE: &[u8] = b"JMSXGroupSeq";
 
-/// The group of a message, as its headers came.
+/// The group headers of a message.
 #[derive(Debug, Default, Clone, Copy)]
 struct Group<'a> {
     id: Option<FieldValue<'a>>,
     sequence: Option<FieldValue<'a>>,
 }
 
-/// Reads the properties that the broker itself needs, and what headers ask of it; `user` is the client's.
+/// Reads the properties that the broker needs, and the instructions in headers; `user` is the
+/// client's user.
 pub(crate) fn read<'a>(
     block: &'a [u8],
     origin: OriginId,
@@ -100,7 +102,7 @@ pub(crate) fn read<'a>(
     Ok((properties, requests))
 }
 
-/// SECURITY AUTH-08: nobody speaks in another's name.
+/// SECURITY AUTH-08: a client may name only its own user.
 #[cold]
 fn other_user(claimed: &[u8], user: &[u8]) -> ProtocolError {
     let text = format_args!(
@@ -111,8 +113,8 @@ fn other_user(claimed: &[u8], user: &[u8]) -> ProtocolError {
     ProtocolError::new(Code::PreconditionFailed, text)
 }
 
-/// Looks through the headers, of which there may not be too many, for requests and the group. Of a name that comes twice
-/// the first counts.
+/// Reads the instructions and the group from the headers, and checks the limit on headers. The
+/// first of repeated headers counts.
 fn requests(headers: Table<'_>) -> Result<(Requests<'_>, Group<'_>), ProtocolError> {
     let (mut count, mut requests, mut group) = (0, Requests::default(), Group::default());
     for (name, value) in headers.iter() {
@@ -134,14 +136,14 @@ fn requests(headers: Table<'_>) -> Result<(Requests<'_>, Group<'_>), ProtocolErr
     Ok((requests, group))
 }
 
-/// Reads an expiration: whole milliseconds as text.
+/// Parses an expiration: whole milliseconds as text.
 fn milliseconds(text: &[u8]) -> Result<u32, ProtocolError> {
     let digits = str::from_utf8(text.strip_prefix(b"+").unwrap_or(text)).ok();
     let digits = digits.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
     digits.and_then(|digits| digits.parse().ok()).ok_or_else(|| bad_expiration(text))
 }
 
-/// RabbitMQ's words for an expiration that is none.
+/// RabbitMQ's text for an invalid expiration.
 #[cold]
 fn bad_expiration(text: &[u8]) -> ProtocolError {
     let (shown, sign) = (text.escape_ascii(), usize::from(matches!(text, [b'-' | b'+', ..])));
@@ -157,25 +159,25 @@ fn bad_expiration(text: &[u8]) -> ProtocolError {
     ProtocolError::new(Code::PreconditionFailed, format_args!("invalid expiration '{shown}': {why}"))
 }
 
-/// The reader of header blocks of [`SOLE_ORIGINS`]. In a block of another origin it finds nothing.
+/// Returns the reader for an origin of [`SOLE_ORIGINS`]; for any other origin it finds no headers.
 pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
     SOLE_ORIGINS.form(origin).map_or(&NoHeaders, reader_of_form)
 }
 
-/// The reader of header blocks of this form. In a block of a form that AMQP does not have it finds nothing.
+/// Returns the reader for a form of header block; for an unknown form it finds no headers.
 pub fn reader_of_form(form: u8) -> &'static dyn HeaderReader {
     if form == BASIC { &BasicHeaders } else { &NoHeaders }
 }
 
-/// Reads the headers that an AMQP client sent, each with its type.
+/// Reads the headers of an AMQP message, with their types.
 #[derive(Debug)]
 struct BasicHeaders;
 
 impl HeaderReader for BasicHeaders {
     fn visit_headers<'t>(&self, text: &'t [u8], visit: &mut dyn FnMut(Cow<'t, [u8]>, Value<'t>)) {
-        // It was read when it came.
+        // The block was checked when the message arrived.
         let Ok(BasicProperties { headers: Some(headers), .. }) = BasicProperties::read(text) else { return };
-        // SECURITY AUTH-08: the history of a dead letter is the broker's to tell.
+        // SECURITY AUTH-08: only the broker may report deaths.
         let own = headers.iter().filter(|(name, _)| !is_of_deaths(name));
         own.for_each(|(name, field)| visit(Cow::Borrowed(name), value(field)));
     }
@@ -189,12 +191,12 @@ impl HeaderReader for BasicHeaders {
     }
 }
 
-/// Tells whether the broker writes this header of a dead letter itself.
+/// Whether the broker writes this header into dead letters.
 pub(crate) fn is_of_deaths(name: &[u8]) -> bool {
     name == b"x-death" || name.starts_with(b"x-first-death-") || name.starts_with(b"x-last-death-")
 }
 
-/// The value of a field as all protocols see it. Tables in each other are as deep as the codec lets them be.
+/// Converts a field to the core's type. The codec bounds its nesting.
 pub(crate) fn value(field: FieldValue<'_>) -> Value<'_> {
     match field {
         FieldValue::Bool(value) => Value::Bool(value),

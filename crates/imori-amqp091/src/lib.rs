@@ -1,7 +1,7 @@
 //! AMQP 0-9-1 with RabbitMQ's extensions as a state machine: bytes in, bytes and commands out.
 //!
-//! The codec serves both ends. The files stand in reading order; every protocol crate has the same ones where it has
-//! the same jobs.
+//! The codec serves both ends. Modules are listed in reading order; protocol crates share module
+//! names where they share jobs.
 
 pub mod connection;
 mod commands;

@@ -1,4 +1,4 @@
-//! Exceptions: what a client is told when a channel ends, or the connection, in RabbitMQ's words.
+//! Exceptions: the errors that close a channel or the connection, in RabbitMQ's words.
 
 use std::fmt::{self, Display};
 
@@ -10,7 +10,7 @@ use imori_core::route::RouteError;
 
 use crate::codec::error::DecodeError;
 
-/// A reply code and its name, which clients compare.
+/// A reply code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
     ConnectionForced = 320,
@@ -30,12 +30,12 @@ pub(crate) enum Code {
 }
 
 impl Code {
-    /// The number on the wire.
+    /// Returns the number of the code.
     pub(crate) fn number(self) -> u16 {
         self as u16
     }
 
-    /// The name in front of a reply text.
+    /// Returns the name that starts a reply text; clients match it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Code::ConnectionForced => "CONNECTION_FORCED",
@@ -55,7 +55,8 @@ impl Code {
         }
     }
 
-    /// Tells whether the connection ends, and not the channel alone (AMQP 0-9-1, 1.2: soft and hard errors).
+    /// Whether the code closes the connection rather than the channel (AMQP 0-9-1, 1.2: soft and
+    /// hard errors).
     pub(crate) fn ends_connection(self) -> bool {
         !matches!(
             self,
@@ -64,7 +65,7 @@ impl Code {
     }
 }
 
-/// An exception. The type is one word large, so that results without one cost nothing.
+/// An exception. Boxed, so that a `Result` without an error stays small.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProtocolError(Box<Words>);
 
@@ -74,11 +75,11 @@ struct Words {
     text: String,
 }
 
-/// Bytes of a reply text at most, as it is a short string.
+/// Maximum length of a reply text in bytes; it is a short string.
 const TEXT_BYTES_MAX: usize = 255;
 
 impl ProtocolError {
-    /// An exception with an explanation.
+    /// Creates an exception with an explanation.
     #[cold]
     pub(crate) fn new(code: Code, text: impl Display) -> ProtocolError {
         ProtocolError(Box::new(Words { code, text: text.to_string() }))
@@ -89,7 +90,8 @@ impl ProtocolError {
         self.0.code
     }
 
-    /// The reply text: the name of the code and the explanation, cut where a short string ends.
+    /// Returns the reply text: the name of the code and the explanation, cut to fit into a short
+    /// string.
     pub(crate) fn text(&self) -> String {
         let text = format!("{} - {}", self.0.code.name(), self.0.text);
         if text.len() <= TEXT_BYTES_MAX {
@@ -99,13 +101,13 @@ impl ProtocolError {
         format!("{}...", text.get(..end).unwrap_or_default())
     }
 
-    /// There is no queue or exchange of this name.
+    /// The exception for a missing queue or exchange.
     #[cold]
     pub(crate) fn not_found(kind: &str, name: impl Display, vhost: &Name) -> ProtocolError {
         ProtocolError::new(Code::NotFound, format_args!("no {kind} '{name}' in vhost '{vhost}'"))
     }
 
-    /// The refusal of the core, in RabbitMQ's words where it has words for it.
+    /// Translates an error of the core, using RabbitMQ's text if it has one.
     #[cold]
     pub(crate) fn of_broker(error: &BrokerError, vhost: &Name) -> ProtocolError {
         let new = |code, text: fmt::Arguments<'_>| ProtocolError::new(code, text);
@@ -153,7 +155,7 @@ impl ProtocolError {
         }
     }
 
-    /// A limit of the user or the vhost, in RabbitMQ's words.
+    /// Translates a reached quota of the user or the vhost to RabbitMQ's text.
     #[cold]
     pub(crate) fn of_quota(reached: &QuotaReached) -> ProtocolError {
         let new = |code, text: fmt::Arguments<'_>| ProtocolError::new(code, text);
@@ -186,7 +188,7 @@ impl ProtocolError {
         }
     }
 
-    /// A right that the user lacks, in RabbitMQ's words.
+    /// Translates a missing right to RabbitMQ's text.
     #[cold]
     fn of_refusal(refusal: &Refusal, vhost: &Name) -> ProtocolError {
         let user = refusal.user();
@@ -231,7 +233,7 @@ impl ProtocolError {
 }
 
 impl From<DecodeError> for ProtocolError {
-    /// Bytes without a meaning end the connection.
+    /// Undecodable bytes close the connection.
     #[cold]
     fn from(error: DecodeError) -> ProtocolError {
         let code = match error {

@@ -1,4 +1,4 @@
-//! Settings of an AMQP listener.
+//! Settings of AMQP 0-9-1 connections.
 
 use std::time::Duration;
 
@@ -11,38 +11,38 @@ use crate::limits::{
     UNFINISHED_BYTES_MAX,
 };
 
-/// The version of RabbitMQ that this broker stands for: clients look at it to find out what they may ask for.
+/// The version of RabbitMQ to report; clients infer from it which features they may use.
 pub const RABBITMQ_VERSION: &str = "4.1.0";
 
-/// Settings that the connections of a listener share.
+/// Settings shared by all connections of a listener.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The broker's own name and version, which clients show to people.
+    /// The broker's name and version, which clients show to people.
     pub platform: String,
-    /// Time between heartbeats that the broker proposes.
+    /// Proposed time between heartbeats.
     pub heartbeat: Duration,
-    /// Channels of a connection.
+    /// Maximum number of channels of a connection.
     pub channel_max: u16,
-    /// Bytes of a frame.
+    /// Maximum length of a frame in bytes.
     pub frame_bytes_max: u32,
-    /// Bytes of a body.
+    /// Maximum length of a body in bytes.
     pub body_bytes_max: usize,
-    /// Bytes of bodies that have come in part, of all channels of a connection together.
+    /// Bytes of partly received bodies on all channels of a connection.
     pub unfinished_bytes_max: usize,
-    /// Bytes of frames that wait for the end of an alarm or for a queue.
+    /// Bytes of frames that a connection may park.
     pub parked_bytes_max: usize,
-    /// From accepting a connection to its `connection.open`.
+    /// Time from accepting a connection to its `connection.open`.
     pub login_timeout: Duration,
-    /// Origins of AMQP's header blocks, which no other protocol of the broker has.
+    /// The origins of messages from AMQP 0-9-1 clients.
     pub origins: Origins,
-    /// Kinds of AMQP's encoders, which no other protocol of the broker has.
+    /// The encoder kinds of AMQP 0-9-1.
     pub encoder_kinds: EncoderKinds,
-    /// Readers of other protocols' header blocks.
+    /// Reads header blocks of other protocols.
     pub header_readers: HeaderReaders,
 }
 
 impl Default for Settings {
-    /// Settings of a broker that speaks AMQP alone.
+    /// The settings of a broker without other protocols.
     fn default() -> Settings {
         Settings {
             platform: concat!("Imori ", env!("CARGO_PKG_VERSION")).to_string(),

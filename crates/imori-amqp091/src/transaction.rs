@@ -1,12 +1,12 @@
-//! Publishes and settlements of a channel that wait for their commit.
+//! The open transaction of a channel.
 
 use imori_core::broker::Step;
 
-/// The commands of a channel since its last commit. Messages are charged to the memory gauge.
+/// The steps of a channel since its last commit. Messages are charged to the memory gauge.
 #[derive(Debug, Default)]
 pub(crate) struct Transaction {
-    /// The commands.
+    /// Publishes and settles, in order.
     pub(crate) steps: Vec<Step>,
-    /// For each step that publishes, whether it is returned where nobody gets it.
+    /// For each publish among the steps, whether it is mandatory.
     pub(crate) mandatory: Vec<bool>,
 }

@@ -73,7 +73,7 @@ fn frames_that_come_apart_are_gathered() {
     );
 }
 
-/// SECURITY LIM-07: a declared length takes no memory before much of it has come.
+/// SECURITY LIM-07: a declared length reserves no memory before much of the body has arrived.
 #[test]
 fn a_long_body_gets_all_its_memory_once() {
     let (part, parts) = (vec![b'x'; 64 * 1024], 16);

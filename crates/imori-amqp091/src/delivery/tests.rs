@@ -15,7 +15,7 @@ fn encoder() -> DeliveryEncoder {
     DeliveryEncoder::new(4096, true, &Settings::default())
 }
 
-/// The frames of a delivery: the channel of each and its payload.
+/// Splits a delivery into frames; returns channel and payload of each.
 fn frames(mut bytes: &[u8]) -> Vec<(u16, &[u8])> {
     let mut frames = Vec::new();
     while let Ok(Step::Frame(frame)) = decode(bytes, 4096) {
@@ -34,7 +34,7 @@ fn delivered(message: MessageView<'_>, address: &Arc<Address>, deaths: Option<&A
     let recipient = Recipient { session: SessionId(7), label: &label, number: 5, settles: true };
     let mut alone = Vec::new();
     encoder().deliver(&mut alone, &recipient, &delivery, &mut SharedHeaders::for_receivers(1));
-    // The shared part fits every channel.
+    // The shared part must fit every channel.
     let mut shared = SharedHeaders::for_receivers(2);
     let other = Recipient { session: SessionId(9), ..recipient };
     encoder().deliver(&mut Vec::new(), &other, &delivery, &mut shared);
