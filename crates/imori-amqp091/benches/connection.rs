@@ -1,8 +1,8 @@
-//! Nanoseconds from the bytes of a `basic.publish` to the bytes of its `basic.deliver`, through the real core in a
-//! world without locks, as plain loops.
+//! Measures nanoseconds from the bytes of a `basic.publish` to the bytes of its `basic.deliver`,
+//! through the real core in a world without locks.
 //!
-//! `cargo bench -p imori-amqp091 --bench connection`; with an argument only the rows that contain it. With
-//! `--rounds=N`, so many rounds of 64 are run and nothing is timed: for counting instructions.
+//! `cargo bench -p imori-amqp091 --bench connection`; an argument selects the rows that contain it.
+//! `--rounds=N` runs N rounds of 64 publishes without timing, for counting instructions.
 
 #![allow(clippy::print_stdout, reason = "it is a program that prints its result")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
@@ -29,7 +29,7 @@ use imori_testkit::TestWorld;
 /// Publishes of one turn.
 const PUBLISHES: usize = 64;
 
-/// The channel of everything.
+/// The publisher's channel, and the first channel of consumers.
 const CHANNEL: u16 = 1;
 
 fn main() {
@@ -50,18 +50,18 @@ fn main() {
     }
 }
 
-/// The publishes and deliveries of a measurement.
+/// The parameters of a measurement.
 #[derive(Clone, Copy)]
 struct Row {
-    /// The routing key: of the queue `q`, of `amq.fanout`, or of nobody.
+    /// The routing key: the queue `q`, `fan` for `amq.fanout`, or a key without a queue.
     key: &'static str,
-    /// Connections that consume, each from a queue of its own.
+    /// Number of consuming connections, each with its own queue.
     consumers: usize,
-    /// Channels of each of them, each with a consumer.
+    /// Number of channels per consuming connection, each with a consumer.
     channels: u16,
     acks: bool,
     confirms: bool,
-    /// Each publish has a correlation of its own.
+    /// Each publish has a different `correlation-id`.
     correlates: bool,
 }
 
@@ -91,7 +91,7 @@ fn measure(name: &str, row: Row) {
     }
     let input = written(|out| (0..PUBLISHES).for_each(|number| publish(out, row, exchange, number)));
     let asked = std::env::args().find_map(|argument| argument.strip_prefix("--rounds=")?.parse().ok());
-    // Short, so that some repetitions meet nothing else that runs on the machine.
+    // Short rounds, so that some of them run without interruption.
     let (repetitions, rounds) = asked.map_or((500, 20), |rounds| (1, rounds));
     let (mut best, mut bytes, mut tag) = (f64::INFINITY, 0, 0_u64);
     for _ in 0..repetitions {
@@ -117,7 +117,7 @@ fn measure(name: &str, row: Row) {
     }
 }
 
-/// A queue with a consumer.
+/// Encodes the declaration of a queue and its consumers.
 fn queue_and_consumer(row: Row, exchange: &str, number: usize) -> Vec<u8> {
     let name = if row.consumers == 1 { "q".to_string() } else { format!("q{number}") };
     written(|out| {
@@ -177,7 +177,7 @@ fn written(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 }
 
 impl Bench {
-    /// A connection with a channel.
+    /// Opens a connection with a channel.
     fn connect(&mut self) -> (Connection, ConnectionId) {
         let settings = Arc::new(Settings::default());
         let id = self.world.open(Connection::encoder(&settings));
@@ -203,7 +203,7 @@ impl Bench {
         (client, id)
     }
 
-    /// Takes as many turns as the input asks for.
+    /// Runs turns until the input is consumed.
     fn feed(&self, client: &mut Connection, mut input: &[u8]) {
         while !input.is_empty() {
             let received = client.receive(&self.world, &mut (), input, None, &mut Budget::default());
@@ -212,7 +212,7 @@ impl Bench {
         }
     }
 
-    /// Takes what is unsent, as a writer does.
+    /// Drains the unsent bytes, as a writer does.
     fn drain(&mut self, id: ConnectionId) -> usize {
         let (world, mut bytes) = (&self.world, 0);
         while let Some((piece, _)) = world.with_outbound(id, Outbound::take_unsent).flatten() {

@@ -10,7 +10,7 @@ use imori_core::inbound::Inbound;
 use imori_core::login::Credentials;
 use imori_testkit::{Client, TestWorld};
 
-/// `connection.start-ok` with this mechanism and response, as a frame.
+/// Encodes a `connection.start-ok` frame with this mechanism and response.
 fn start_ok(mechanism: &str, response: &[u8]) -> Vec<u8> {
     let short = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
     let long = |bytes: &[u8]| [&u32::try_from(bytes.len()).unwrap().to_be_bytes(), bytes].concat();
@@ -19,7 +19,7 @@ fn start_ok(mechanism: &str, response: &[u8]) -> Vec<u8> {
     [&[1, 0, 0][..], &long(&arguments), &[0xce]].concat()
 }
 
-/// A client whose certificate names this user; gives also what the broker offers it.
+/// Connects a client whose certificate names `user`; also returns the broker's `connection.start`.
 fn certified(world: &TestWorld, user: Option<&str>) -> (Client<Connection>, String) {
     let mut client = Client::<Connection>::new(world, &Arc::new(Settings::default()), false);
     let certificate = Certificate { user: user.map(String::from), ..Certificate::default() };

@@ -1,4 +1,4 @@
-//! The codec against the table it is made of, and against another codec.
+//! Conversations, and tests of the codec against its table and another implementation.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets the unexpected has failed")]
 

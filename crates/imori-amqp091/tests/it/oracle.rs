@@ -1,4 +1,4 @@
-//! Another codec, the crate `amq-protocol`, reads and writes the same bytes.
+//! Compares the codec with that of the crate `amq-protocol`.
 
 use amq_protocol::frame::{AMQPFrame, WriteContext, gen_frame, parse_frame};
 use imori_amqp091::codec::frame::{
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use crate::spec::{ALL_TYPES, payload, table};
 
-/// A frame as the other codec reads it, and its bytes as that writes it again.
+/// Decodes a frame with the other codec, and encodes it again.
 fn other(bytes: &[u8]) -> (AMQPFrame, Vec<u8>) {
     let (rest, frame) =
         parse_frame(bytes).unwrap_or_else(|error| panic!("{error:?} in {}", bytes.escape_ascii()));
@@ -21,7 +21,7 @@ fn other(bytes: &[u8]) -> (AMQPFrame, Vec<u8>) {
     (frame, written.into_inner().0)
 }
 
-/// The payload of a frame as this codec reads it.
+/// Returns the payload of a frame, as this codec decodes it.
 fn own(bytes: &[u8]) -> &[u8] {
     match frame::decode(bytes, FRAME_BYTES_MAX as usize) {
         Ok(Step::Frame(frame)) => frame.payload,
@@ -40,7 +40,7 @@ proptest! {
         let (id, name, fields) = &table[index.index(table.len())];
         let mut payload = payload(*id, fields, &bytes);
         if name == "basic.qos" {
-            // The other codec has no `prefetch-size`, as no broker has it.
+            // The other codec omits `prefetch-size`, which no broker supports.
             payload[4..8].fill(0);
         }
         let mut sent = Vec::new();

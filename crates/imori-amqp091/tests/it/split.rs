@@ -1,5 +1,5 @@
-//! However the bytes of a conversation are cut, and whether its frames stand one behind the other, its answers mean
-//! the same.
+//! The answers mean the same however the input is split, and whether or not its frames are
+//! contiguous.
 
 use imori_amqp091::connection::Connection;
 use imori_amqp091::header_reader;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::talk::LOGIN;
 use crate::text::{bytes, lines};
 
-/// The queues of all conversations, and the consumer whose deliveries are acknowledged.
+/// Opens the channels, and declares the queues and the consumer that all conversations use.
 const BEGIN: &str = "1 channel.open
 2 channel.open
 3 channel.open
@@ -20,7 +20,8 @@ const BEGIN: &str = "1 channel.open
 1 queue.bind queue=read exchange=amq.fanout
 3 basic.consume queue=read consumer-tag=reader";
 
-/// Lines of a conversation; of some, what they say depends on a number. Nothing stands for the next acknowledgement.
+/// Returns lines of a conversation by kind; `number` varies some of them. An empty text stands for
+/// the next ack.
 fn said(kind: u8, number: u8) -> String {
     let (channel, other) = (number % 2 + 1, 2 - number % 2);
     let publish = format!("{channel} basic.publish routing-key=q");
@@ -46,13 +47,13 @@ fn said(kind: u8, number: u8) -> String {
         }
         18..=20 => format!("{channel} basic.publish routing-key=read\n{channel} header 1\n{channel} body z"),
         21 => format!("{channel} queue.delete queue=no{number}"),
-        // A mistake, which ends the channel.
+        // Publishing to a missing exchange closes the channel.
         22 => format!("{channel} basic.publish exchange=none\n{channel} header 1\n{channel} body x"),
         _ => String::new(),
     }
 }
 
-/// The answers as lines, of which one confirms one publish, whatever else it may say.
+/// Converts the answers to lines in which each confirmed publish has its own line.
 fn meant(output: &[u8]) -> Vec<String> {
     let mut answered = [0_u64; 4];
     let mut meant = Vec::new();
@@ -71,7 +72,7 @@ fn meant(output: &[u8]) -> Vec<String> {
         meant.extend((first..=last).map(|number| format!("{channel} confirms {number}")));
         *answered = last;
     }
-    // The order of answers is that of their channel.
+    // Answers are ordered only within a channel.
     meant.sort_by_key(|line| line.split(' ').next().map(str::to_owned));
     meant
 }
@@ -87,7 +88,7 @@ proptest! {
         for (kind, number, times) in kinds {
             for _ in 0..times {
                 match said(kind, number) {
-                    // Now and then one too many, which ends the channel.
+                    // Now and then skips a tag, which closes the channel.
                     ack if ack.is_empty() => {
                         acked += if number > 250 { 2 } else { 1 };
                         let settle = match number {
@@ -103,7 +104,7 @@ proptest! {
         }
         let said: Vec<u8> = conversation.iter().flat_map(|line| bytes(line)).collect();
         let world = || TestWorld::reading(header_reader);
-        // Behind a heartbeat no frame is taken together with the one before.
+        // After a heartbeat, a frame is not taken together with the previous one.
         let beat = bytes("0 heartbeat");
         let apart = conversation.iter().flat_map(|line| [bytes(line), if line == "hello" { Vec::new() } else { beat.clone() }]);
         let apart: Vec<u8> = apart.flatten().collect();

@@ -1,6 +1,6 @@
-//! Conversations written down, a frame a line.
+//! Runs the conversations in `tests/talk`, with a frame per line.
 //!
-//! `TALK=write cargo test -p imori-amqp091 talk` writes what clients get anew.
+//! `TALK=write cargo test -p imori-amqp091 talk` rewrites the expected output.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn conversations_go_as_written() {
     check_conversations::<Amqp>(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/talk"));
 }
 
-/// All that a client says to get a connection.
+/// The frames with which a client opens a connection.
 pub(crate) const LOGIN: &str = "hello
 0 connection.start-ok mechanism=PLAIN response=^guest^guest locale=en_US \
 client-properties={capabilities:F:{consumer_cancel_notify:t:true,connection.blocked:t:true,\
@@ -45,7 +45,7 @@ impl Dialogue for Amqp {
         lines(bytes)
     }
 
-    /// A client that is not asked to log in by hand has done so.
+    /// Logs a client in, unless the conversation does so itself.
     fn greeted(client: &mut Client<Connection>, world: &TestWorld) {
         client.send(world, &LOGIN.lines().flat_map(bytes).collect::<Vec<u8>>());
         let answers = lines(&client.output(world));

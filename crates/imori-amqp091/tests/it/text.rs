@@ -1,7 +1,8 @@
-//! Frames as lines that people write and read.
+//! Converts frames to and from readable lines.
 //!
-//! `1 queue.declare queue=q durable arguments={x-max-length:I:5}` is a method on channel 1, `1 header 5 priority=3` the
-//! header of a content with five bytes, `1 body hello` those bytes. `hello` is the protocol header, `raw` any bytes.
+//! `1 queue.declare queue=q durable arguments={x-max-length:I:5}` is a method on channel 1, `1
+//! header 5 priority=3` the content header of a five-byte body, `1 body hello` that body. `hello`
+//! is the protocol header, `raw` starts any bytes.
 
 use std::fmt::Write;
 
@@ -18,7 +19,7 @@ use imori_amqp091::codec::table::{FieldValue, Table};
 
 use crate::spec::named_fields;
 
-/// The bytes of a line.
+/// Encodes a line.
 pub(crate) fn bytes(line: &str) -> Vec<u8> {
     let words = words(line);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -51,7 +52,7 @@ pub(crate) fn bytes(line: &str) -> Vec<u8> {
     out
 }
 
-/// Splits at spaces outside of quotes.
+/// Splits at spaces outside quotes.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut is_quoted) = (Vec::new(), String::new(), false);
     for char in line.chars() {
@@ -133,7 +134,7 @@ fn properties_of(given: &[&str]) -> Vec<u8> {
     out
 }
 
-/// Fields of a table: `{name:T:value,...}` with `t`, `I`, `l`, `S`, `F` or `A` as type.
+/// Encodes the fields of a table: `{name:T:value,...}` with type `t`, `I`, `l`, `S`, `F` or `A`.
 fn table(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     for field in parts(text.strip_prefix('{').unwrap().strip_suffix('}').unwrap()) {
@@ -161,7 +162,7 @@ fn value_to(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// Splits at commas outside of brackets.
+/// Splits at commas outside brackets.
 fn parts(text: &str) -> Vec<&str> {
     let (mut parts, mut depth, mut start) = (Vec::new(), 0, 0);
     for (at, char) in text.char_indices() {
@@ -179,7 +180,7 @@ fn parts(text: &str) -> Vec<&str> {
     parts
 }
 
-/// The lines of bytes that the broker wrote.
+/// Decodes the broker's output into lines.
 pub(crate) fn lines(mut bytes: &[u8]) -> Vec<String> {
     let mut lines = Vec::new();
     while !bytes.is_empty() {
@@ -236,7 +237,7 @@ fn shown(payload: &[u8]) -> String {
             "longlong" => read.longlong().unwrap().to_string(),
             "shortstr" => quoted(read.short_bytes().unwrap()),
             "longstr" => quoted(read.long_str().unwrap()),
-            // The same for all clients; a unit test looks at it.
+            // Equal for all clients; a unit test checks the contents.
             "table" if name == "server-properties" => {
                 format!("{{{} fields}}", Table::read(&mut read).unwrap().iter().count())
             }

@@ -1,4 +1,4 @@
-//! How much one turn does.
+//! Limits of a turn.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ fn a_turn_ends_after_its_budget() {
     }
 }
 
-/// Gives a connection turns with this input until it is taken; says how many.
+/// Runs turns with this input until it is consumed; returns their number.
 fn turns(client: &mut Client<Connection>, world: &TestWorld, input: &[u8]) -> usize {
     let (mut turns, mut consumed) = (0, 0);
     while consumed < input.len() {
@@ -51,7 +51,8 @@ fn turns(client: &mut Client<Connection>, world: &TestWorld, input: &[u8]) -> us
     turns
 }
 
-/// SECURITY LIM-10: whatever a channel leaves behind is given back in parts, and nothing behind its end counts.
+/// SECURITY LIM-10: the deliveries and consumers of a closed channel are given back over several
+/// turns, and frames after the close are ignored.
 #[test]
 fn channels_and_connections_end_in_parts() {
     let deliveries = 2 * SETTLES_AT_ONCE + 5;
@@ -83,7 +84,7 @@ fn channels_and_connections_end_in_parts() {
     }
 }
 
-/// A client that says goodbye has its answer when its queues are gone.
+/// `close-ok` is sent after the client's exclusive queues are deleted.
 #[test]
 fn exclusive_queues_go_in_parts() {
     let world = TestWorld::reading(header_reader);
@@ -115,7 +116,7 @@ fn many_deliveries_are_settled_in_parts_and_later_ones_are_not_meant() {
         let mut turns = 1;
         let mut received = client.turn(&world, &input, &mut Budget::default());
         assert_eq!((received.consumed, received.next), (0, Next::Again), "{command}");
-        // As another's message would come between the turns.
+        // A message of another client that arrives between the turns.
         let mut other = self::client(&world, "1 channel.open");
         other.send(&world, &said(publish));
         while received.next == Next::Again && received.consumed == 0 {
