@@ -51,8 +51,8 @@ impl Channel {
 /// The progress of a channel that the broker closes.
 #[derive(Debug)]
 pub(crate) enum Closing {
-    /// The session's deliveries are being given back, over several turns. Then the client is told
-    /// this exception.
+    /// The session's deliveries are being given back, over several turns. Then `channel.close`
+    /// reports this exception.
     Ending(Refusal),
     /// The client was told, and has to confirm.
     Told,

@@ -34,8 +34,8 @@ pub(crate) struct Session {
 /// The progress of a session that the broker ends.
 #[derive(Debug)]
 pub(crate) enum Ending {
-    /// The session's deliveries and nodes are being given back, over several turns. Then the client
-    /// is told this error.
+    /// The session's deliveries and nodes are being given back, over several turns. Then `end`
+    /// reports this error.
     Begun(ProtocolError),
     /// The client was told, and has to end the session too.
     Told,

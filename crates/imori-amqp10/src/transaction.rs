@@ -242,8 +242,8 @@ impl Transactions {
         self.open.values().filter_map(|transaction| transaction.ends).min()
     }
 
-    /// Takes the steps of transactions after their deadline. Their ids stay known, so that the
-    /// client is told why.
+    /// Takes the steps of transactions after their deadline. Their ids stay known, so that a
+    /// late discharge is refused with the reason.
     pub(crate) fn take_late(&mut self, now: Time) -> Vec<Transaction> {
         let late =
             self.open.values_mut().filter(|transaction| transaction.ends.is_some_and(|end| end <= now));

@@ -18,7 +18,7 @@ pub(crate) enum Due {
     Stop,
 }
 
-/// The deadlines of a connection other than that of its login.
+/// The deadlines of a connection, without its login timeout.
 #[derive(Debug)]
 pub(crate) struct Keepalive {
     /// The end of the grace period, once the broker is stopping.

@@ -135,8 +135,8 @@ pub(crate) fn push_error(
 }
 
 /// Appends a RECEIPT. `receipt` is copied as the client wrote it, since it is already escaped for
-/// the same version. The receipt of a message states its level of safety, that of a cancel the
-/// number of messages cancelled.
+/// the same version. The receipt of a message states its level of safety; the receipt of a cancel
+/// states the number of messages cancelled.
 #[inline]
 pub(crate) fn push_receipt(out: &mut Vec<u8>, receipt: &[u8], kind: ReceiptKind, level: Level) {
     out.extend_from_slice(b"RECEIPT\nreceipt-id:");

@@ -17,7 +17,7 @@ pub(crate) struct Transaction {
     pub(crate) steps: Vec<Step>,
     /// Queues declared by its SENDs; they may be deleted before COMMIT.
     pub(crate) queues: Vec<Name>,
-    /// Receipts of its frames, sent with that of COMMIT and dropped by ABORT.
+    /// Receipts of its frames, sent with COMMIT's own and dropped by ABORT.
     pub(crate) receipts: Vec<PendingReceipt>,
 }
 

@@ -1,4 +1,4 @@
-//! Compares the codec with that of the crate `amq-protocol`.
+//! Compares the codec with the one in the crate `amq-protocol`.
 
 use amq_protocol::frame::{AMQPFrame, WriteContext, gen_frame, parse_frame};
 use imori_amqp091::codec::frame::{

@@ -1,8 +1,8 @@
 //! Converts frames to and from readable lines.
 //!
-//! `1 queue.declare queue=q durable arguments={x-max-length:I:5}` is a method on channel 1, `1
-//! header 5 priority=3` the content header of a five-byte body, `1 body hello` that body. `hello`
-//! is the protocol header, `raw` starts any bytes.
+//! `1 queue.declare queue=q durable arguments={x-max-length:I:5}` is a method on channel 1,
+//! `1 header 5 priority=3` the content header of a five-byte body, `1 body hello` that body.
+//! `hello` is the protocol header, `raw` starts any bytes.
 
 use std::fmt::Write;
 

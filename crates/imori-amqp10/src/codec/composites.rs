@@ -109,7 +109,7 @@ composites! {
         optional link_credit: u32,
         /// Messages that could be delivered at once.
         optional available: u32,
-        /// Whether unused credit is to be given up.
+        /// Whether the sender of transfers must give up unused credit.
         default drain: bool = false,
         /// Whether a flow is wanted in return.
         default echo: bool = false,
@@ -231,7 +231,7 @@ composites! {
         default expiry_policy: TerminusExpiryPolicy = TerminusExpiryPolicy::SessionEnd,
         /// Seconds until it expires after that.
         default timeout: u32 = 0,
-        /// Whether the node is to be created.
+        /// Whether to create the node.
         default dynamic: bool = false,
         /// Properties of the node to create.
         optional dynamic_node_properties: Map<'a>,
@@ -257,7 +257,7 @@ composites! {
         default expiry_policy: TerminusExpiryPolicy = TerminusExpiryPolicy::SessionEnd,
         /// Seconds until it expires after that.
         default timeout: u32 = 0,
-        /// Whether the node is to be created.
+        /// Whether to create the node.
         default dynamic: bool = false,
         /// Properties of the node to create.
         optional dynamic_node_properties: Map<'a>,

@@ -10,7 +10,7 @@ use crate::codec::value::{Map, Symbol, Timestamp, Value};
 
 /// A type that a field can have.
 pub trait Field<'a>: Sized {
-    /// Reads the field after its constructor, which is not that of null.
+    /// Reads the field after its constructor, which must not be the one of null.
     ///
     /// # Errors
     /// [`DecodeError`].

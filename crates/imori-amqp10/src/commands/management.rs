@@ -66,7 +66,7 @@ pub(super) fn manage<W: World>(
     send_response(client, world, (channel, handle), &response)
 }
 
-/// Sends a response on the link paired with that of its request.
+/// Sends a response on the link paired with the link of its request.
 pub(crate) fn send_response<W: World>(
     client: &Client,
     world: &W,

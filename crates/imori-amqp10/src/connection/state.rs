@@ -10,7 +10,7 @@ use crate::codec::frame::ProtocolHeader;
 ///                       ┌────────────────► Challenged
 ///         AMQP 3 1 0 0  │        outcome    │ response      AMQP 0 1 0 0          open
 ///  Header ────────────► LoggingIn ────────► LoggedIn ───────────► Opening ──────► Running
-///    │ AMQP 0 1 0 0, where nobody logs in     │                      ▲ │             │ close, and
+///    │ AMQP 0 1 0 0, without a login          │                      ▲ │             │ close, and
 ///    ├───────────────────────────────────────────────────────────────┘ │             ▼ frames are parked
 ///    ▼                                        ▼                        ▼          Leaving
 ///  Closed ◄───────────────────────────────────┴────────────────────────┴─────────────┘

@@ -1,4 +1,4 @@
-//! Compares the codec with that of the crates `serde_amqp` and `fe2o3-amqp-types`.
+//! Compares the codec with the one in the crates `serde_amqp` and `fe2o3-amqp-types`.
 
 use fe2o3_amqp_types::definitions::Error;
 use fe2o3_amqp_types::messaging::{

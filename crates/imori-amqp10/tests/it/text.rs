@@ -1,7 +1,7 @@
 //! Converts frames to and from readable lines.
 //!
-//! `0 attach name=l handle=0 role=true source=source{address=q}` is a performative on channel 0; `
-//! | a` after it is a message with this body. Values: text, `:symbol`, a uint, a number with a
+//! `0 attach name=l handle=0 role=true source=source{address=q}` is a performative on channel 0;
+//! ` | a` after it is a message with this body. Values: text, `:symbol`, a uint, a number with a
 //! suffix (`b` ubyte, `y` byte, `s` ushort, `l` ulong, `t` timestamp), `true`, `false`, `@hex`
 //! bytes, `[:a,:b]`, `(:key=value)` or `name{field=value}`. `sasl` starts a SASL frame, `hello` and
 //! `sasl-hello` are protocol headers, `raw` starts any bytes.

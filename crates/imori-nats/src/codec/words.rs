@@ -61,7 +61,7 @@ fn has_gap_bytewise(subject: &[u8]) -> bool {
     is_after_dot
 }
 
-/// Returns non-zero if a byte is a blank or a control character. The lowest bit set is that of the
+/// Returns non-zero if a byte is a blank or a control character. The lowest bit set marks the
 /// first such byte; bits above it may be wrong.
 #[inline]
 fn blanks(word: [u8; 8]) -> u64 {

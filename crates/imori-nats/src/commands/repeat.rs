@@ -32,8 +32,8 @@ pub(crate) fn note(repeat: &mut Repeat, client: &Client, publish: &Publish<'_>, 
 #[cold]
 fn read(client: &Client, publish: &Publish<'_>, line: &[u8]) -> Option<RepeatedHead> {
     let (exchange, subject) = address(publish.subject);
-    // A pedantic client is told of each wrong subject, a subject with an empty token reaches no
-    // subscription, and an inbox has no route to remember.
+    // A pedantic client gets an error for each wrong subject, a subject with an empty token
+    // reaches no subscription, and an inbox has no route to remember.
     let is_told = client.options.pedantic && !is_literal(publish.subject);
     if is_told || has_empty_token(publish.subject) || subject.starts_with(INBOX_PREFIX) {
         return None;

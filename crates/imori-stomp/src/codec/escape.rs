@@ -121,8 +121,8 @@ pub fn unescape(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// Removes spaces before a value. In STOMP 1.0 they are not part of it, since clients write `name:
-/// value`, as its specification does.
+/// Removes spaces before a value. In STOMP 1.0 they are not part of it, since clients write
+/// `name: value`, as its specification does.
 pub(crate) fn trim_spaces(mut value: &[u8]) -> &[u8] {
     while let [b' ', after @ ..] = value {
         value = after;

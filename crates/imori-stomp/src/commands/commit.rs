@@ -31,7 +31,7 @@ pub(crate) fn begin<'a>(
 
 /// Performs all steps of a transaction, or none, and closes it in either case.
 ///
-/// Returns the receipts of its frames too, to be sent before that of COMMIT.
+/// Returns the receipts of its frames too, to be sent before COMMIT's own.
 pub(crate) fn commit<'a, W: World>(
     client: &mut Client,
     world: &W,
