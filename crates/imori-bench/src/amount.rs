@@ -1,4 +1,4 @@
-//! How long something goes on: a count of operations or a time.
+//! The length of a run or of a warm-up: a count of operations or a time.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Amount {
-    /// So many operations, all workers together.
+    /// This many operations, over all workers.
     Count(u64),
-    /// So long.
+    /// This long.
     Time(Duration),
 }
 

@@ -1,13 +1,13 @@
-//! The time of a run.
+//! The clock of a run.
 
 use std::time::Instant;
 
-/// Nanoseconds since the run began; the threads of a run share one.
+/// Nanoseconds since the run began; all threads of a run share one origin.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock(Instant);
 
 impl Clock {
-    /// Starts at zero.
+    /// Starts a clock at zero.
     pub(crate) fn start() -> Clock {
         Clock(Instant::now())
     }

@@ -1,4 +1,4 @@
-//! `imori bench`: picks the scenario, runs it, and says what it found.
+//! `imori bench`: picks the scenario, runs it, and reports the result.
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -53,7 +53,7 @@ pub enum Scenario {
 }
 
 impl Scenario {
-    /// Runs it; an error says why it could not be run at all.
+    /// Runs the scenario; an error means that it could not be run at all.
     pub fn measure(&self) -> Result<Report> {
         match self {
             Scenario::Rpc(options) => scenario::measure(options),
@@ -65,7 +65,7 @@ impl Scenario {
         }
     }
 
-    /// The trust of its connections.
+    /// TLS settings of the scenario's connections.
     fn trust(&self) -> &Trust {
         match self {
             Scenario::Rpc(options) => &options.broker.trust,
@@ -77,7 +77,7 @@ impl Scenario {
         }
     }
 
-    /// Where its results go.
+    /// Files that the results are written to.
     fn outputs(&self) -> &Outputs {
         match self {
             Scenario::Rpc(options) => &options.broker.outputs,
@@ -90,7 +90,7 @@ impl Scenario {
     }
 }
 
-/// Does it, prints and writes what was found, and returns the exit code of the command.
+/// Runs the task, prints and writes the results, and returns the exit code of the command.
 pub fn run(args: &BenchArgs) -> Result<u8> {
     match &args.task {
         Task::Scenario(scenario) => {

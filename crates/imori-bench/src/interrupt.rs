@@ -1,4 +1,4 @@
-//! Ctrl-C: the first ends a run early, with a report of what was measured; a second ends the program.
+//! Ctrl-C: the first ends a run early and reports what was measured; a second ends the program.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -9,10 +9,10 @@ use signal_hook::flag;
 
 static ASKED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// The exit code of a program that a signal ended.
+/// Exit code of a program that was ended by a signal.
 const INTERRUPTED: i32 = 130;
 
-/// Takes the signals over; calling it again does nothing.
+/// Installs the signal handlers; calling it again does nothing.
 pub(crate) fn listen() -> Result<()> {
     let asked = Arc::new(AtomicBool::new(false));
     if ASKED.set(Arc::clone(&asked)).is_err() {
@@ -26,7 +26,7 @@ pub(crate) fn listen() -> Result<()> {
     Ok(())
 }
 
-/// Whether a run is to end.
+/// Whether the run should end.
 pub(crate) fn is_asked_for() -> bool {
     ASKED.get().is_some_and(|asked| asked.load(Ordering::Relaxed))
 }

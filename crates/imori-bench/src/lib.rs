@@ -1,8 +1,8 @@
-//! Load and truth: a client of any broker.
+//! Load generator and checker: a client for any broker.
 //!
-//! The tool drives a broker by URL, checks every reply and every delivery, and says what they cost
-//! the broker. It never links the server, so a fault of the broker is not repeated by its judge.
-//! A program may bring protocols of its own through [`driver`].
+//! The tool drives a broker by URL, checks every reply and every delivery, and measures what they
+//! cost the broker. It never links the server, so a bug of the broker cannot hide itself in the
+//! tool that judges it. A program may add protocols of its own through [`driver`].
 
 mod command;
 mod versus;
@@ -25,7 +25,7 @@ mod url;
 mod amount;
 mod limits;
 
-/// The interface by which a program brings a protocol of its own.
+/// The interface through which a program adds a protocol of its own.
 pub mod driver {
     pub use crate::limits::FRAME_BYTES_MAX;
     pub use crate::protocol::credit::Credit;

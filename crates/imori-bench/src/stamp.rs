@@ -1,26 +1,26 @@
-//! The first 16 bytes of a one-way body: whose message it is, which one, and when it was sent.
+//! The first 16 bytes of a one-way body: run, publisher, number, due time and a checksum.
 //!
-//! The stamp is the short form of the ledger's header: run, publisher, number, time, checksum.
+//! Consumers check deliveries against the stamp and compute the latency from it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Bytes of a stamp, and so of the smallest body.
+/// Bytes of a stamp, and therefore of the smallest body.
 pub(crate) const STAMP_BYTES: usize = 16;
 
-/// The facts that a body carries of itself.
+/// The facts carried in the first bytes of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
-    /// The run, so that leftovers of another one are told apart.
+    /// The run, which tells our messages from those left over by another run.
     pub(crate) run: u16,
     /// The publisher.
     pub(crate) publisher: u16,
-    /// Its number within the publisher, from 0.
+    /// Number of the message within its publisher, from 0.
     pub(crate) number: u32,
-    /// When it was sent, in microseconds; wraps after 71 minutes.
+    /// When it was due (in a closed loop, sent), in microseconds of the run's clock; wraps after 71 minutes.
     pub(crate) sent_micros: u32,
 }
 
-/// Why a body has no stamp of ours.
+/// The reason for which a body is not one of this run's.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NoStamp {
     /// Too short, or with a wrong checksum.
@@ -30,7 +30,7 @@ pub(crate) enum NoStamp {
 }
 
 impl Stamp {
-    /// The stamp as bytes.
+    /// Encodes the stamp.
     pub(crate) fn bytes(&self) -> [u8; STAMP_BYTES] {
         let word = u64::from(self.run) << 48 | u64::from(self.publisher) << 32 | u64::from(self.number);
         let check = checksum(word, self.sent_micros);
@@ -42,7 +42,7 @@ impl Stamp {
         bytes
     }
 
-    /// Reads the stamp of a body.
+    /// Reads the stamp at the start of a body; `run` is the run that it must come from.
     pub(crate) fn read(body: &[u8], run: u16) -> Result<Stamp, NoStamp> {
         let (head, rest) = body.split_first_chunk::<8>().ok_or(NoStamp::Altered)?;
         let tail = rest.first_chunk::<8>().ok_or(NoStamp::Altered)?;
@@ -64,13 +64,13 @@ impl Stamp {
     }
 }
 
-/// A number that no other run of this machine has at about this time.
+/// A number that is unlikely to be shared with another recent run on this machine.
 pub(crate) fn run_id() -> u32 {
     let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     (mix(nanos ^ u64::from(std::process::id()) << 40) >> 32) as u32
 }
 
-/// Bytes that no compression makes smaller, the same for the same run.
+/// Incompressible bytes, the same each time for the same run.
 pub(crate) fn filler(length: usize, run: u16) -> Vec<u8> {
     let mut state = mix(u64::from(run) + 1) | 1;
     std::iter::repeat_with(|| {

@@ -1,4 +1,4 @@
-//! How a client of TLS knows a broker, and shows who it is.
+//! How a TLS client authenticates the broker, and itself to the broker.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -27,29 +27,29 @@ pub struct Trust {
     tls_first: bool,
 }
 
-/// The trust of this process.
+/// The TLS settings of this process.
 static IN_FORCE: OnceLock<Trust> = OnceLock::new();
 
 impl Trust {
-    /// Lets every connection of this process have it; only the first call counts.
+    /// Makes these the settings of every connection of this process; only the first call counts.
     pub fn put_in_force(&self) {
         IN_FORCE.get_or_init(|| self.clone());
     }
 
-    /// Gives what is in force.
+    /// The settings of this process; the defaults if none were put in force.
     pub(crate) fn in_force() -> &'static Trust {
         IN_FORCE.get_or_init(Trust::default)
     }
 
-    /// Whether TLS begins with the first byte of NATS.
+    /// Whether a NATS client begins TLS at once, without waiting for INFO.
     pub(crate) fn begins_first(&self) -> bool {
         self.tls_first
     }
 
-    /// Reads the files, and gives what sessions begin with.
+    /// Reads the files and builds the configuration of TLS sessions.
     ///
     /// # Errors
-    /// A file cannot be read, or holds no certificate or key.
+    /// Fails if a file cannot be read, or holds no certificate or key.
     pub fn config(&self) -> Result<Arc<ClientConfig>> {
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let builder = builder.with_safe_default_protocol_versions()?.with_root_certificates(self.roots()?);
@@ -65,10 +65,10 @@ impl Trust {
         Ok(Arc::new(config))
     }
 
-    /// The certificates that `--ca` names, or else those of the system.
+    /// The certificates named by `--ca`, or else those of the system.
     ///
     /// # Errors
-    /// There is none.
+    /// Fails if there is none, or the file cannot be read.
     pub fn ca_certificates(&self) -> Result<Vec<CertificateDer<'static>>> {
         let Some(path) = &self.ca else {
             let of_system = rustls_native_certs::load_native_certs().certs;

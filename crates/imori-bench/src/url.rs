@@ -1,4 +1,4 @@
-//! Where a broker is and who we are to it.
+//! Where a broker is, and the login to use.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,30 +17,30 @@ pub enum Scheme {
     Amqp,
     /// `amqp10://`: AMQP 1.0.
     Amqp10,
-    /// A protocol of peers without a broker, which the program brings.
+    /// A brokerless protocol that the program adds.
     Peer(PeerScheme),
 }
 
-/// How URLs and peers name a protocol that needs no broker.
+/// The names by which URLs and peers refer to a brokerless protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerScheme {
     /// The part of a URL before `://`.
     pub name: &'static str,
     /// The peer that speaks it, such as `zeromq`.
     pub peer: &'static str,
-    /// The word behind the peer's name and a colon, such as `rep` in `zeromq:rep`.
+    /// The word after the peer's name and a colon, such as `rep` in `zeromq:rep`.
     pub word: &'static str,
 }
 
-/// The protocols that the program brings beside those of brokers.
+/// The brokerless protocols that the program added.
 static BROUGHT: OnceLock<Vec<PeerScheme>> = OnceLock::new();
 
-/// Adds schemes to those that URLs may have, for the whole process; only the first call counts.
+/// Adds schemes that URLs may have, for the whole process; only the first call counts.
 pub(crate) fn bring(schemes: Vec<PeerScheme>) {
     BROUGHT.get_or_init(|| schemes);
 }
 
-/// Schemes with TLS, and the protocol inside.
+/// Schemes with TLS, each with the protocol inside.
 const TLS: [(&str, Scheme); 5] = [
     ("stomps", Scheme::Stomp),
     ("stomp+ssl", Scheme::Stomp),
@@ -49,11 +49,12 @@ const TLS: [(&str, Scheme); 5] = [
     ("tls", Scheme::Nats),
 ];
 
-/// Where a broker or a peer is.
+/// The location of a broker or a peer.
 ///
-/// `stomps://` (or `stomp+ssl://`), `amqps://`, `amqp10s://` and `tls://`, which is NATS, are these with TLS.
-/// `stomp://user:password@host:port/vhost`, `amqp://user:password@host:port/vhost`, `amqp10://` likewise and
-/// `nats://user:password@host:port` need scheme and host only. `scheme://host:port/path` of a peer needs its port too, and has no user.
+/// `stomp://user:password@host:port/vhost`, `amqp://user:password@host:port/vhost`, `amqp10://`
+/// likewise and `nats://user:password@host:port` need only scheme and host. `stomps://` (or
+/// `stomp+ssl://`), `amqps://`, `amqp10s://` and `tls://` (NATS) are the same with TLS. The
+/// `scheme://host:port/path` of a peer also needs its port, and has no user.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url {
     /// The protocol.
@@ -66,7 +67,7 @@ pub struct Url {
     pub port: u16,
     /// User and password, if the URL names them.
     pub login: Option<(String, String)>,
-    /// The vhost, or the path in the words of a peer's protocol; `/` if the URL has no path.
+    /// The vhost, or the path for a peer's protocol; `/` if the URL has no path.
     pub vhost: String,
 }
 
@@ -123,17 +124,17 @@ impl FromStr for Url {
 }
 
 impl Scheme {
-    /// The schemes that URLs may have.
+    /// All schemes that URLs may have.
     fn all() -> impl Iterator<Item = Scheme> {
         [Scheme::Stomp, Scheme::Nats, Scheme::Amqp, Scheme::Amqp10].into_iter().chain(Scheme::of_peers())
     }
 
-    /// The schemes that the program brings.
+    /// The schemes that the program added.
     pub(crate) fn of_peers() -> impl Iterator<Item = Scheme> {
         BROUGHT.get().into_iter().flatten().map(|scheme| Scheme::Peer(*scheme))
     }
 
-    /// The scheme that a URL begins with, if it is spoken here.
+    /// The scheme of a URL, if it is known.
     pub(crate) fn of(url: &str) -> Option<Scheme> {
         let (name, _) = url.split_once("://")?;
         scheme_of(name).map(|(scheme, _)| scheme)
@@ -150,7 +151,7 @@ impl Scheme {
         }
     }
 
-    /// The word behind a peer's name and a colon, such as `nats` in `imori:nats`.
+    /// The word after a peer's name and a colon, such as `nats` in `imori:nats`.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Scheme::Stomp | Scheme::Nats | Scheme::Amqp | Scheme::Amqp10 => self.name(),
@@ -158,14 +159,14 @@ impl Scheme {
         }
     }
 
-    /// The URL of a peer that was started on loopback.
+    /// The URL of a peer started on loopback.
     pub(crate) fn on_loopback(self, port: u16) -> String {
         let login =
             if matches!(self, Scheme::Stomp | Scheme::Amqp | Scheme::Amqp10) { "guest:guest@" } else { "" };
         format!("{}://{login}127.0.0.1:{port}", self.name())
     }
 
-    /// The port that brokers listen on; peers without one choose theirs.
+    /// The default port of a broker; `None` for peers, which choose theirs.
     fn port(self, is_tls: bool) -> Option<u16> {
         match (self, is_tls) {
             (Scheme::Stomp, false) => Some(61613),
@@ -177,26 +178,26 @@ impl Scheme {
         }
     }
 
-    /// How a URL looks.
+    /// An example URL for error messages.
     fn sample(self) -> String {
         format!("{}://127.0.0.1:{}", self.name(), self.port(false).unwrap_or(5555))
     }
 }
 
-/// The protocol that a scheme names, and whether it is inside TLS.
+/// The protocol of a scheme, and whether it runs inside TLS.
 fn scheme_of(name: &str) -> Option<(Scheme, bool)> {
     let plain = Scheme::all().find(|scheme| scheme.name() == name).map(|scheme| (scheme, false));
     plain.or_else(|| TLS.into_iter().find(|(tls, _)| *tls == name).map(|(_, scheme)| (scheme, true)))
 }
 
-/// Shows the place without the password, which belongs into no log.
+/// Omits the password, so that it never appears in a log.
 impl fmt::Debug for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-/// Shows the place without the password, which does not belong into reports.
+/// Omits the password, so that it never appears in a report.
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Url { scheme, is_tls, host, port, .. } = self;
@@ -246,7 +247,7 @@ fn unescaped(text: &str) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| anyhow!("`{text}` is not UTF-8 once unescaped; use UTF-8"))
 }
 
-/// Brings two protocols of a peer `pair`, and gives the first, for tests.
+/// Adds two protocols of the peer `zeromq` and returns the first.
 #[cfg(test)]
 pub(crate) fn brought_for_tests() -> PeerScheme {
     let one = PeerScheme { name: "one", peer: "zeromq", word: "rep" };

@@ -1,4 +1,4 @@
-//! A socket of a client, with TLS or without.
+//! A client's socket, with or without TLS.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -9,11 +9,11 @@ use rustls::pki_types::ServerName;
 use crate::trust::Trust;
 use crate::url::{Scheme, Url};
 
-/// Bytes of the longest greeting that is read before TLS begins.
+/// Bytes of the longest line that is read before TLS begins.
 const GREETING_BYTES_MAX: usize = 64 * 1024;
 
-/// A socket, and the session of TLS on it, if there is one. What a session has encrypted and the socket has not taken
-/// goes before anything else.
+/// A socket and its TLS session, if it has one. Ciphertext that the socket has not accepted is
+/// written before any new data.
 #[derive(Debug)]
 pub struct Wire<S> {
     socket: S,
@@ -21,10 +21,11 @@ pub struct Wire<S> {
 }
 
 impl Wire<TcpStream> {
-    /// Begins on a socket what the URL asks for. Gives also what the broker said before TLS began.
+    /// Starts TLS on a connected socket if the URL asks for it. Also returns the greeting that the
+    /// broker sent before TLS.
     ///
     /// # Errors
-    /// The broker ends the handshake, or is not the one that its URL names.
+    /// Fails if the broker ends the handshake, or its certificate is not for the host in the URL.
     pub fn begin(mut socket: TcpStream, url: &Url) -> io::Result<(Wire<TcpStream>, Vec<u8>)> {
         let mut greeting = Vec::new();
         if !url.is_tls {
@@ -47,32 +48,32 @@ impl Wire<TcpStream> {
 }
 
 impl<S> Wire<S> {
-    /// A socket without TLS.
+    /// Wraps a socket without TLS.
     pub fn plain(socket: S) -> Wire<S> {
         Wire { socket, tls: None }
     }
 
-    /// The socket.
+    /// The underlying socket.
     pub fn socket(&self) -> &S {
         &self.socket
     }
 
-    /// The socket, which may be changed.
+    /// The underlying socket, mutably.
     pub fn socket_mut(&mut self) -> &mut S {
         &mut self.socket
     }
 
-    /// Whether a session of TLS is on the socket.
+    /// Whether the connection uses TLS.
     pub fn is_tls(&self) -> bool {
         self.tls.is_some()
     }
 
-    /// Whether something is encrypted that the socket has not taken.
+    /// Whether the session holds ciphertext that the socket has not accepted.
     pub fn has_unwritten(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
-    /// Puts the session onto another kind of socket.
+    /// Moves the session to another kind of socket.
     pub fn map<T>(self, f: impl FnOnce(S) -> T) -> Wire<T> {
         Wire { socket: f(self.socket), tls: self.tls }
     }
@@ -86,7 +87,7 @@ impl<S: Read + Write> Read for Wire<S> {
         loop {
             match tls.reader().read(room) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                // The broker is gone without a goodbye.
+                // The broker closed the socket without `close_notify`.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(0),
                 read => return read,
             }
@@ -106,7 +107,7 @@ impl<S: Read + Write> Write for Wire<S> {
             tls.write_tls(&mut self.socket)?;
         }
         let taken = tls.writer().write(bytes)?;
-        // The rest goes with the next write, or a flush.
+        // Whatever the socket does not accept now is written by the next write or a flush.
         while tls.wants_write() {
             match tls.write_tls(&mut self.socket) {
                 Ok(_) => {}
@@ -127,7 +128,7 @@ impl<S: Read + Write> Write for Wire<S> {
     }
 }
 
-/// Reads a line and not a byte more: what follows is TLS.
+/// Reads exactly one line, byte by byte, because the bytes after it belong to TLS.
 fn line(socket: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     while !line.ends_with(b"\n") {
@@ -143,7 +144,7 @@ fn line(socket: &mut TcpStream) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// Says what to do about the faults of TLS that people meet.
+/// Adds advice to the TLS errors that users commonly meet.
 fn explained(error: io::Error) -> io::Error {
     let advice = match error.get_ref().and_then(|error| error.downcast_ref()) {
         Some(rustls::Error::InvalidCertificate(_)) => {

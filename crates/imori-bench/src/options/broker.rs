@@ -1,4 +1,4 @@
-//! Where the broker is, whom to account, where the results go.
+//! Where the broker is, which processes to account to it, and where the results go.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -80,7 +80,7 @@ pub struct IdleOptions {
 
 #[cfg(test)]
 impl BrokerOptions {
-    /// Nothing but the URL is said.
+    /// The defaults with this URL.
     pub(crate) fn at(url: &str) -> BrokerOptions {
         #[derive(clap::Parser)]
         struct Command {

@@ -1,4 +1,4 @@
-//! How safe messages are to be, and what else is asked of the queues that keep them.
+//! The level of safety required of messages, and the arguments of the queues that store them.
 
 use std::str::FromStr;
 
@@ -20,10 +20,10 @@ pub enum Level {
 }
 
 impl Level {
-    /// All of them, the lowest first.
+    /// All levels, lowest first.
     pub(crate) const ALL: [Level; 3] = [Level::Memory, Level::Os, Level::Disk];
 
-    /// Its word on the command line, on the wire and in reports.
+    /// The level's word on the command line, on the wire and in reports.
     pub fn name(self) -> &'static str {
         match self {
             Level::Memory => "memory",
@@ -32,13 +32,13 @@ impl Level {
         }
     }
 
-    /// Whether messages have to be kept beyond the broker's own memory.
+    /// Whether messages must survive the broker's own memory, and so need durable queues.
     pub(crate) fn is_durable(self) -> bool {
         self > Level::Memory
     }
 }
 
-/// An argument of a queue, as it is declared.
+/// An argument of a queue declaration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct QueueArgument {
     /// The name, such as `x-queue-type`.

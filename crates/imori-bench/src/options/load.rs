@@ -1,4 +1,4 @@
-//! How load is made: by a schedule that waits for nobody, or by the next as soon as the last is done.
+//! How load is generated: open loop, by a schedule that waits for no reply, or closed loop.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,19 +11,19 @@ use crate::amount::{Amount, count, duration};
 use crate::limits::{FIND_RATE_FIRST, SAMPLES_ABOVE_MIN};
 use crate::options::slo::{Objective, Slo};
 
-/// Measured time of an open loop, unless said.
+/// Default measured time of an open loop.
 const OPEN_TIME: Duration = Duration::from_secs(10);
-/// The shortest step of a search: what was done is held against what was due second by second.
+/// The shortest step of a search, which compares operations done with operations due second by second.
 const FIND_STEP_MIN: Duration = Duration::from_secs(1);
-/// Warm-up by time, unless said.
+/// Default warm-up by time.
 const WARMUP_TIME: Duration = Duration::from_secs(2);
 
-/// How many operations a second the schedule has.
+/// The rate of the schedule, in operations a second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rate {
-    /// So many, all connections together.
+    /// This rate, over all connections.
     Of(f64),
-    /// The highest that keeps the objectives.
+    /// The highest rate that keeps the objectives, found by a search.
     Find,
 }
 
@@ -46,14 +46,14 @@ impl FromStr for Rate {
     }
 }
 
-/// How the operations of a schedule are spread over time.
+/// Distribution of the schedule's operations over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
-    /// Independent of each other, as many users are: gaps are drawn.
+    /// Independent arrivals, like those of many users: exponentially distributed gaps.
     Poisson,
-    /// One gap for all.
+    /// Equal gaps.
     Fixed,
-    /// So many at once, then a gap.
+    /// Bursts of this many operations, with equal gaps between bursts.
     Burst(u32),
 }
 
@@ -116,7 +116,7 @@ pub struct LoadOptions {
 }
 
 impl LoadOptions {
-    /// The rate of an open loop; none in a closed one.
+    /// The rate of an open loop; `None` in a closed one.
     pub(crate) fn open_rate(&self) -> Option<f64> {
         match self.rate {
             Some(Rate::Of(rate)) => Some(rate),
@@ -124,12 +124,12 @@ impl LoadOptions {
         }
     }
 
-    /// An open loop in words.
+    /// A description of the open loop; `None` in a closed one.
     pub(crate) fn open_mode(&self) -> Option<String> {
         self.open_rate().map(|rate| format!("open {rate}/s {}", self.arrival))
     }
 
-    /// How long is measured, given a number of operations that was asked for, and one for want of any.
+    /// The measured time or count, given the number of operations requested and the default number.
     pub(crate) fn measured(&self, asked: Option<u64>, usual: u64) -> Amount {
         match (self.time, self.open_rate(), asked) {
             (Some(time), _, _) => Amount::Time(time),
@@ -139,7 +139,7 @@ impl LoadOptions {
         }
     }
 
-    /// How long the warm-up is; a time if the measurement is one.
+    /// The warm-up: a time if the measurement is one.
     pub(crate) fn warmup(&self, measured: Amount) -> Amount {
         match (self.warmup, self.open_rate(), measured) {
             (Some(Amount::Count(count)), Some(rate), _) => {
@@ -151,7 +151,7 @@ impl LoadOptions {
         }
     }
 
-    /// Refuses what says neither a rate nor that there is none.
+    /// Refuses options that specify neither a rate nor a closed loop.
     pub(crate) fn check_is_said(&self) -> Result<()> {
         ensure!(
             self.rate.is_some() || self.closed,
@@ -160,7 +160,7 @@ impl LoadOptions {
         Ok(())
     }
 
-    /// Refuses a search that has no goal.
+    /// Refuses a search without objectives, and one whose steps are too short.
     pub(crate) fn check(&self) -> Result<()> {
         ensure!(
             self.rate != Some(Rate::Find) || self.slo.is_some(),
@@ -178,13 +178,13 @@ impl LoadOptions {
     }
 }
 
-/// Refuses a step in which too few operations are due, at the rate with which a search begins, to tell a quantile: no
-/// step could pass.
+/// Refuses a step so short that, at the first rate of the search, too few operations are due to
+/// compute a quantile: no step could pass.
 fn check_step(slo: &Slo, step: Duration) -> Result<()> {
     for (text, objective) in &slo.0 {
         let Objective::Quantile(quantile, _) = objective else { continue };
         let seconds = SAMPLES_ABOVE_MIN as f64 / (1.0 - quantile) / FIND_RATE_FIRST;
-        // The quotient is a little more or less than it is on paper.
+        // Absorbs the rounding error of the quotient.
         let needed = (seconds - 1e-6).ceil();
         ensure!(
             step.as_secs_f64() >= needed,

@@ -13,7 +13,7 @@ use crate::options::level::KeepOptions;
 use crate::options::load::LoadOptions;
 use crate::stamp::STAMP_BYTES;
 
-/// Messages of a closed loop, unless said.
+/// Default number of messages of a closed loop.
 const MESSAGES: u64 = 200_000;
 
 /// How a consumer acknowledges.
@@ -99,27 +99,27 @@ impl FlowOptions {
         self.ack.unwrap_or_default()
     }
 
-    /// Messages to measure, if they are counted.
+    /// Messages to measure, unless a time is measured.
     pub(crate) fn messages(&self) -> u64 {
         self.messages.unwrap_or(MESSAGES)
     }
 
-    /// How long the warm-up is.
+    /// Length of the warm-up.
     pub(crate) fn warmup(&self) -> Amount {
         self.load.warmup(self.measured())
     }
 
-    /// How long is measured.
+    /// Length of the measurement.
     pub(crate) fn measured(&self) -> Amount {
         self.load.measured(self.messages, MESSAGES)
     }
 
-    /// How load is made, in words.
+    /// A description of the load: open or closed loop.
     pub(crate) fn mode(&self) -> String {
         self.load.open_mode().unwrap_or_else(|| format!("CLOSED window {}", self.window))
     }
 
-    /// Messages that may be on their way.
+    /// The most messages in flight.
     pub(crate) fn in_flight_max(&self) -> u64 {
         match self.load.open_rate() {
             Some(_) => self.load.max_in_flight,
@@ -179,13 +179,14 @@ pub struct QueueOptions {
 }
 
 impl QueueOptions {
-    /// Messages and acknowledgement; what has to be kept is not taken for done unless somebody says so.
+    /// The flow options with the default acknowledgement of this level: durable messages are
+    /// acknowledged one by one.
     pub(crate) fn acknowledged(&self) -> FlowOptions {
         let usual = self.keep.level.is_durable().then_some(AckMode::ClientIndividual);
         FlowOptions { ack: self.flow.ack.or(usual), ..self.flow.clone() }
     }
 
-    /// Refuses what cannot be run as asked.
+    /// Refuses combinations of options that cannot be run.
     pub(crate) fn check(&self) -> Result<()> {
         self.flow.check(self.publishers, self.size)?;
         ensure!(self.queues >= 1, "a queue scenario needs a queue; ask for 1 or more");
@@ -244,7 +245,7 @@ pub struct PubsubOptions {
 }
 
 impl PubsubOptions {
-    /// Refuses what cannot be run as asked.
+    /// Refuses combinations of options that cannot be run.
     pub(crate) fn check(&self) -> Result<()> {
         ensure!(self.subscribers >= 1, "a subject needs a subscriber; ask for 1 or more");
         ensure!(
@@ -257,7 +258,7 @@ impl PubsubOptions {
         self.flow.check(self.publishers, self.size)
     }
 
-    /// How many subjects there are.
+    /// Number of subjects.
     pub(crate) fn subjects(&self) -> u32 {
         self.subjects.unwrap_or(self.publishers)
     }
@@ -281,7 +282,7 @@ pub struct FanOutOptions {
 }
 
 impl FanOutOptions {
-    /// These options as one subject of `pubsub`.
+    /// The same run as a `pubsub` with one subject.
     pub(crate) fn as_pubsub(&self) -> PubsubOptions {
         PubsubOptions {
             broker: self.broker.clone(),

@@ -12,17 +12,17 @@ use crate::limits::{CALLS_MAX, REQUESTERS_MAX};
 use crate::options::broker::BrokerOptions;
 use crate::options::load::LoadOptions;
 
-/// Calls of a closed loop, unless said.
+/// Default number of calls of a closed loop.
 const REQUESTS: u64 = 100_000;
 
-/// The service, unless said.
+/// Default name of the service.
 const SERVICE: &str = "imori-bench-rpc";
 
 /// Calls in flight for each requester.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Depth {
-    /// So many; 1 is lock-step.
+    /// This many; 1 is lock-step.
     InFlight(u32),
     /// All: everything is sent before the first reply is read.
     All,
@@ -93,7 +93,7 @@ pub struct RpcOptions {
 }
 
 impl RpcOptions {
-    /// Refuses what cannot be run as asked.
+    /// Refuses combinations of options that cannot be run.
     pub(crate) fn check(&self) -> Result<()> {
         self.load.check()?;
         ensure!(
@@ -139,17 +139,17 @@ impl RpcOptions {
         self.depth.unwrap_or(Depth::InFlight(usual))
     }
 
-    /// The service, if it is not the usual one.
+    /// The service, unless it is the default one.
     pub(crate) fn named_service(&self) -> Option<&str> {
         Some(self.destination.as_str()).filter(|name| *name != SERVICE)
     }
 
-    /// How long the warm-up is.
+    /// Length of the warm-up.
     pub(crate) fn warmup(&self) -> Amount {
         self.load.warmup(self.measured())
     }
 
-    /// How long is measured.
+    /// Length of the measurement.
     pub(crate) fn measured(&self) -> Amount {
         self.load.measured(self.requests, REQUESTS)
     }

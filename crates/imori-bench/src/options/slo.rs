@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 
-/// One thing that a run must keep.
+/// One condition that a run must meet.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Objective {
-    /// This quantile of the response times, 0 to 1, is below a time.
+    /// This quantile of the response times, 0 to 1, is below this time.
     Quantile(f64, Duration),
-    /// The longest response is below a time.
+    /// The longest response is below this time.
     Max(Duration),
-    /// At most so many are lost.
+    /// At most this many messages or calls are lost.
     Lost(u64),
-    /// This share of the operations, 0 to 1, is answered within 50 ms.
+    /// At least this share of the operations, 0 to 1, is answered within 50 ms.
     Available(f64),
 }
 
-/// All of them, each with the words it was asked for in.
+/// All objectives, each with its text from the command line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slo(pub Vec<(String, Objective)>);
 

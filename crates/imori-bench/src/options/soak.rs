@@ -30,7 +30,7 @@ pub struct SoakOptions {
 }
 
 impl SoakOptions {
-    /// Refuses what cannot be run as asked.
+    /// Refuses combinations of options that cannot be run.
     pub(crate) fn check(&self) -> Result<()> {
         self.load.check()?;
         ensure!(

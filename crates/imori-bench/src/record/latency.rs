@@ -1,31 +1,31 @@
-//! How long operations took, and which percentiles the samples can carry.
+//! Latencies, and the percentiles for which there are enough samples.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::SAMPLES_ABOVE_MIN;
 
-/// The longest time a histogram tells apart: one hour in nanoseconds.
+/// The longest time that a histogram distinguishes: one hour in nanoseconds.
 const NANOS_MAX: u64 = 3_600_000_000_000;
 
-/// The kind of the times.
+/// The interval that a latency measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LatencyKind {
-    /// Completion minus the time at which the schedule had it: what a user waits.
+    /// Completion minus the scheduled time: what a user waits.
     Response,
-    /// Completion minus actual send, one operation in flight: what the broker took.
+    /// Completion minus actual send, with one operation in flight: the broker's own time.
     Service,
-    /// Completion minus actual send, many in flight: mostly the wait behind one another.
+    /// Completion minus actual send, with many in flight: mostly time spent queueing.
     Queueing,
 }
 
 /// Percentiles in microseconds; one with fewer than ten samples above it is absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// The kind of the times.
+    /// The interval that was measured.
     pub kind: LatencyKind,
-    /// How many operations were timed.
+    /// Number of operations timed.
     pub samples: u64,
     /// Median.
     pub p50_us: Option<f64>,
@@ -40,36 +40,36 @@ pub struct Latency {
     pub max_us: Option<f64>,
 }
 
-/// Collects times.
+/// A histogram of times.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     histogram: Histogram<u64>,
 }
 
 impl Recorder {
-    /// An empty one: 1 ns to 1 h, three significant digits.
+    /// Creates an empty histogram: 1 ns to 1 h, three significant digits.
     pub(crate) fn new() -> Recorder {
         let histogram = Histogram::new_with_bounds(1, NANOS_MAX, 3)
             .expect("the bounds are constants that the crate accepts");
         Recorder { histogram }
     }
 
-    /// Adds one time; what is longer than an hour counts as an hour.
+    /// Adds one time; anything longer than an hour counts as an hour.
     pub(crate) fn record(&mut self, nanos: u64) {
         self.histogram.saturating_record(nanos);
     }
 
-    /// Adds the times of another one.
+    /// Adds the times of another recorder.
     pub(crate) fn add(&mut self, other: &Recorder) {
         self.histogram.add(&other.histogram).expect("all recorders have the same bounds");
     }
 
-    /// Forgets everything, when the warm-up is over.
+    /// Removes all times, at the end of the warm-up.
     pub(crate) fn clear(&mut self) {
         self.histogram.reset();
     }
 
-    /// The percentiles that enough samples lie above.
+    /// The percentiles that have enough samples above them.
     pub(crate) fn summary(&self, kind: LatencyKind) -> Latency {
         let samples = self.histogram.len();
         Latency {
@@ -83,35 +83,35 @@ impl Recorder {
         }
     }
 
-    /// The longest in microseconds, if there is any.
+    /// The longest time in microseconds; `None` without samples.
     pub(crate) fn max_us(&self) -> Option<f64> {
         (self.samples() > 0).then(|| micros(self.histogram.max()))
     }
 
-    /// A quantile in microseconds, if the samples carry it.
+    /// A quantile in microseconds; `None` if too few samples lie above it.
     pub(crate) fn quantile_us(&self, quantile: f64) -> Option<f64> {
         let above = (self.histogram.len() as f64 * (1.0 - quantile) + 1e-6) as u64;
         (above >= SAMPLES_ABOVE_MIN).then(|| micros(self.histogram.value_at_quantile(quantile)))
     }
 
-    /// Quantiles and the microseconds at them, each step a tenth nearer to all than the one before.
+    /// Pairs of quantile and microseconds; each step shrinks the share above the quantile by a fifth.
     pub(crate) fn curve(&self) -> Vec<(f64, f64)> {
         let steps = (0..=60).map(|step| 1.0 - 10f64.powf(-f64::from(step) / 10.0));
         steps.map_while(|quantile| Some((quantile, self.quantile_us(quantile)?))).collect()
     }
 
-    /// How many times were recorded.
+    /// Number of recorded times.
     pub(crate) fn samples(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// Share of the times that are at most this long; none of none.
+    /// Share of the times that are at most this long; `None` without samples.
     pub(crate) fn share_within(&self, nanos: u64) -> Option<f64> {
         let samples = self.histogram.len();
         (samples > 0).then(|| self.histogram.count_between(0, nanos) as f64 / samples as f64)
     }
 
-    /// Each time that was recorded, with how often; what is equal to three digits is one.
+    /// The recorded times and their counts; times equal to three digits are one entry.
     pub(crate) fn counts(&self) -> Vec<(u64, u32)> {
         self.histogram
             .iter_recorded()
@@ -124,7 +124,7 @@ impl Recorder {
             .collect()
     }
 
-    /// Adds what `counts` gave.
+    /// Adds the result of [`Recorder::counts`].
     pub(crate) fn add_counts(&mut self, counts: &[(u64, u32)]) {
         for (nanos, count) in counts {
             self.histogram.saturating_record_n(*nanos, u64::from(*count));

@@ -1,40 +1,41 @@
-//! The fate of everything that was sent. A run whose ledger is not clean proves nothing but that.
+//! The outcome of everything that was sent. The performance numbers of a run with a broken ledger
+//! are worthless.
 
 use serde::{Deserialize, Serialize};
 
-/// Counts of calls or messages by what became of them.
+/// Calls or messages, counted by outcome.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
     /// Handed to the socket.
     pub sent: u64,
-    /// Answered or delivered as they should be, each counted once.
+    /// Answered or delivered correctly, each counted once.
     pub good: u64,
     /// Never answered or delivered.
     pub lost: u64,
-    /// Answered or delivered again, without the mark of a redelivery.
+    /// Answered or delivered again without a redelivered mark.
     pub duplicated: u64,
-    /// Delivered again with that mark.
+    /// Delivered again with a redelivered mark.
     pub redelivered: u64,
-    /// Of ours, with another value than it should have.
+    /// Sent by this run, but with a different content.
     pub altered: u64,
     /// Overtaken by a later message of the same publisher to the same consumer.
     pub reordered: u64,
     /// Of another run, of another requester, or never sent.
     pub foreign: u64,
-    /// Calls that were given up.
+    /// Calls that were given up after their time-out.
     pub timeouts: u64,
-    /// Replies to calls that were given up before.
+    /// Replies to calls that had already been given up.
     pub late: u64,
-    /// Under way when a connection broke, so that they may have been taken or not.
+    /// In flight when a connection broke, so the broker may or may not have received them.
     #[serde(default)]
     pub unknown: u64,
-    /// Never delivered, and at the end older than they were to live, so that the broker may have dropped them.
+    /// Never delivered, and past their time to live when the run ended, so the broker may have dropped them.
     #[serde(default)]
     pub expired: u64,
 }
 
 impl Ledger {
-    /// Adds what another part of the run counted.
+    /// Adds the counts of another part of the run.
     pub(crate) fn add(&mut self, other: &Ledger) {
         let Ledger { sent, good, lost, duplicated, redelivered, .. } = other;
         let Ledger { altered, reordered, foreign, timeouts, late, unknown, expired, .. } = other;

@@ -1,13 +1,13 @@
-//! How safe the broker said messages were when it confirmed them, against how safe they had to be.
+//! The level of safety that the broker reported with each confirm, compared with the requested one.
 
 use serde::{Deserialize, Serialize};
 
 use crate::options::Level;
 
-/// Confirms by the level that the broker said with each.
+/// Confirms, counted by the level that the broker reported.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Levels {
-    /// The level that was asked for.
+    /// The level that was requested.
     pub asked: Level,
     /// Confirms at level `memory`.
     pub memory: u64,
@@ -15,17 +15,17 @@ pub struct Levels {
     pub os: u64,
     /// Confirms at level `disk`.
     pub disk: u64,
-    /// Confirms of which the broker did not say a level, as most brokers cannot.
+    /// Confirms without a level, because most brokers cannot report one.
     pub unsaid: u64,
 }
 
 impl Levels {
-    /// Nothing confirmed yet, and this asked for.
+    /// Starts without confirms.
     pub(crate) fn of(asked: Level) -> Levels {
         Levels { asked, ..Levels::default() }
     }
 
-    /// Notes a confirm.
+    /// Counts a confirm.
     pub(crate) fn note(&mut self, said: Option<Level>) {
         match said {
             Some(Level::Memory) => self.memory += 1,
@@ -35,7 +35,7 @@ impl Levels {
         }
     }
 
-    /// Adds what another part of the run counted.
+    /// Adds the counts of another part of the run.
     pub(crate) fn add(&mut self, other: &Levels) {
         let Levels { asked: _, memory, os, disk, unsaid } = other;
         self.memory += memory;
@@ -44,17 +44,17 @@ impl Levels {
         self.unsaid += unsaid;
     }
 
-    /// Confirms that came at a lower level than was asked for.
+    /// Confirms at a lower level than requested.
     pub(crate) fn below(&self) -> u64 {
         self.by_level().filter(|(level, _)| *level < self.asked).map(|(_, count)| count).sum()
     }
 
-    /// The lowest level that the broker said; none if it said none.
+    /// The lowest level that the broker reported; `None` if it reported none.
     pub(crate) fn lowest(&self) -> Option<Level> {
         self.by_level().find(|(_, count)| *count > 0).map(|(level, _)| level)
     }
 
-    /// The broker's statements, in words.
+    /// The reported levels, in words.
     pub(crate) fn said(&self) -> String {
         match (self.lowest(), self.unsaid) {
             (None, 0) => "nothing confirmed".to_owned(),
@@ -76,7 +76,7 @@ impl Levels {
         }
     }
 
-    /// The complaint about the levels, if there is one.
+    /// An error message if any confirm was below the requested level.
     pub(crate) fn complaint(&self) -> Option<String> {
         let lowest = self.lowest().filter(|lowest| *lowest < self.asked)?;
         Some(format!(

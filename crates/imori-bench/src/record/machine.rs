@@ -1,4 +1,4 @@
-//! The machine of a run: facts without which its numbers mean nothing.
+//! The hardware and kernel of a run, without which its numbers cannot be interpreted.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ pub struct Machine {
     pub cpu: String,
     /// CPUs that are online.
     pub cpus: u32,
-    /// The governor of their clock, if the kernel names it.
+    /// CPU frequency governor, if the kernel reports one.
     pub governor: Option<String>,
     /// Memory in bytes.
     pub memory_bytes: u64,

@@ -1,4 +1,4 @@
-//! The findings of a run, as values that are written and read again.
+//! The results of a run, as values that are written to JSON and read back.
 
 pub(crate) mod report;
 mod timeline;

@@ -1,4 +1,4 @@
-//! The report of a run as one value: printed for people, written as JSON for programs.
+//! The report of one run: printed for people, written as JSON for programs.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::record::levels::Levels;
 use crate::record::machine::Machine;
 use crate::record::series::{Second, Stalls};
 
-/// Version of the JSON.
+/// Version of the JSON format.
 pub(crate) const FORMAT: u32 = 1;
 
 /// How a run ended.
@@ -23,24 +23,24 @@ pub enum Outcome {
     Done,
     /// Nothing moved for ten seconds although something was due.
     Blocked,
-    /// The broker went away; what was measured until then is kept.
+    /// The broker closed the connection; the measurements until then are kept.
     Broken,
     /// Stopped by hand; the measurements until then are kept.
     Stopped,
 }
 
-/// The broker's expense.
+/// Resources used by the broker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Broker {
-    /// The processes that were named.
+    /// The processes that were named or found.
     pub pids: Vec<u32>,
     /// Processes at the end, descendants included.
     pub processes: u32,
     /// Threads at the end.
     pub threads: u64,
-    /// CPUs it may run on.
+    /// CPUs that the broker may run on.
     pub cpus_allowed: Option<String>,
-    /// Times within the measured time that a thread gave up or lost its CPU.
+    /// Context switches of its threads within the measured time.
     #[serde(default)]
     pub context_switches: u64,
     /// Bytes read from disks.
@@ -51,9 +51,9 @@ pub struct Broker {
     pub write_bytes: u64,
     /// CPU-seconds within the measured time.
     pub cpu_s: f64,
-    /// CPU-seconds for a million deliveries; an RPC is two.
+    /// CPU-seconds per million deliveries; an RPC is two deliveries.
     pub cpu_s_per_million_deliveries: Option<f64>,
-    /// Operations for each CPU-second: requests of an RPC, deliveries otherwise.
+    /// Operations per CPU-second: requests of an RPC, deliveries otherwise.
     pub per_cpu_s: Option<f64>,
     /// Resident bytes when measuring began.
     pub rss_start: u64,
@@ -63,16 +63,16 @@ pub struct Broker {
     pub rss_end: u64,
 }
 
-/// The client's expense.
+/// Resources used by the load tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Client {
     /// Load threads.
     pub threads: u32,
-    /// CPUs it may run on.
+    /// CPUs that the tool may run on.
     pub cpus_allowed: Option<String>,
     /// CPU-seconds within the measured time.
     pub cpu_s: f64,
-    /// Microseconds of CPU for each operation, both sides of the client together.
+    /// Microseconds of CPU per operation, both sides of the client together.
     pub cpu_us_per_op: Option<f64>,
     /// Resident bytes when measuring ended.
     pub rss_end: u64,
@@ -83,14 +83,14 @@ pub struct Client {
 pub struct OpenLoop {
     /// Operations a second, all connections together.
     pub rate: f64,
-    /// How they are spread: `poisson`, `fixed` or `burst:N`.
+    /// Distribution over time: `poisson`, `fixed` or `burst:N`.
     pub arrival: String,
 }
 
-/// An objective, and what became of it.
+/// An objective and its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Kept {
-    /// The objective, in the words it was asked for in.
+    /// The objective, as written on the command line.
     pub objective: String,
     /// Whether the run kept it.
     pub is_kept: bool,
@@ -101,15 +101,15 @@ pub struct Kept {
 /// One step of a search for the highest rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RateStep {
-    /// Operations a second that were offered.
+    /// Operations offered per second.
     pub rate: f64,
-    /// Operations a second that were done.
+    /// Operations completed per second.
     pub done: f64,
-    /// Whether everything was kept.
+    /// Whether all objectives were kept.
     pub is_kept: bool,
     /// 99 of 100 responses took at most this.
     pub p99_us: Option<f64>,
-    /// The objectives that were missed, in words; empty if there are none.
+    /// The objectives that were missed, in words.
     pub broken: Vec<String>,
 }
 
@@ -118,12 +118,12 @@ pub struct RateStep {
 pub struct NamedCount {
     /// The name of the counter.
     pub name: Cow<'static, str>,
-    /// How many.
+    /// Value of the counter.
     pub value: u64,
 }
 
 impl NamedCount {
-    /// So many of what the name says.
+    /// Creates a count with a static name.
     pub(crate) fn new(name: &'static str, value: u64) -> NamedCount {
         NamedCount { name: Cow::Borrowed(name), value }
     }
@@ -142,28 +142,28 @@ pub struct Report {
     pub mode: String,
     /// Calls in flight for each requester, for an RPC.
     pub depth: Option<String>,
-    /// The command that made it, word by word, without passwords.
+    /// The command line of the run, word by word, without passwords.
     #[serde(default)]
     pub command: Vec<String>,
     /// The seed of arrival times, sizes and bodies.
     #[serde(default)]
     pub seed: u64,
-    /// When measuring began, in seconds since 1970; times of rows and stalls count from here.
+    /// When measuring began, in seconds since 1970; the times of rows and stalls are relative to it.
     #[serde(default)]
     pub started_at: f64,
-    /// The machine that it was made on.
+    /// The machine that the load ran on.
     #[serde(default)]
     pub machine: Machine,
     /// The schedule; absent in a closed loop.
     #[serde(default)]
     pub open: Option<OpenLoop>,
-    /// The broker, without the password.
+    /// URL of the broker, without the password.
     pub url: String,
-    /// Name and version as the broker gives them.
+    /// Name and version reported by the broker.
     pub server: String,
-    /// The options that the broker was asked for.
+    /// The options of the run.
     pub asked: Map<String, Value>,
-    /// How it ended.
+    /// How the run ended.
     pub outcome: Outcome,
     /// Measured seconds.
     pub seconds: f64,
@@ -175,14 +175,15 @@ pub struct Report {
     pub per_second: f64,
     /// Messages that the broker delivered within the measured time.
     pub deliveries: u64,
-    /// Deliveries of each operation that is sent; 0 is not told.
+    /// Deliveries per operation sent; 0 if unknown.
     #[serde(default)]
     pub fan_out: u64,
     /// Deliveries a second.
     pub deliveries_per_second: f64,
-    /// How long operations took: the response time in an open loop, see its kind.
+    /// Latency of the operations: the response time in an open loop, see its kind.
     pub latency: Option<Latency>,
-    /// Completion minus actual send, in an open loop; what it is less than the response is waiting to be sent.
+    /// Completion minus actual send, in an open loop; the response time additionally has the wait
+    /// before sending.
     #[serde(default)]
     pub service: Option<Latency>,
     /// Quantiles and the microseconds at them, enough to draw the curve of `latency`.
@@ -191,10 +192,10 @@ pub struct Report {
     /// The curve of `service`.
     #[serde(default)]
     pub service_curve: Vec<(f64, f64)>,
-    /// From when a message was due to its confirmation.
+    /// Time from when a message was due until it was confirmed.
     #[serde(default)]
     pub confirm: Option<Latency>,
-    /// When the first, the middle and the last subscriber had each message, in `fan-out`.
+    /// Times until the first, the middle and the last subscriber had each message, in `fan-out`.
     #[serde(default)]
     pub spread: Vec<(String, Latency)>,
     /// The objectives, and whether the run kept them.
@@ -203,27 +204,27 @@ pub struct Report {
     /// The rates that a search tried, in order.
     #[serde(default)]
     pub steps: Vec<RateStep>,
-    /// Second by second.
+    /// One row per second.
     #[serde(default)]
     pub rows: Vec<Second>,
-    /// Where it stood still.
+    /// Periods in which operations that were due did not finish.
     #[serde(default)]
     pub stalls: Option<Stalls>,
-    /// The broker's expense; absent without `--pid`.
+    /// Resources used by the broker; absent if its processes are not known.
     pub broker: Option<Broker>,
-    /// The client's expense.
+    /// Resources used by the load tool.
     pub client: Client,
-    /// The fate of everything that was sent.
+    /// The outcome of everything that was sent.
     pub ledger: Ledger,
-    /// How safe messages had to be and what the broker said; absent if neither was asked for.
+    /// Requested and reported levels of safety; absent if no level was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub levels: Option<Levels>,
-    /// How long the broker's disk took for 4 KiB and their sync, beside the load.
+    /// Time that the broker's disk took to write and sync 4 KiB, beside the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_sync: Option<Latency>,
     /// Counters of both sides, warm-up included.
     pub counters: Vec<NamedCount>,
-    /// The parts of a mix, each as when it is alone.
+    /// The reports of the parts of a mix.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Report>,
     /// Notes that a reader needs before using the numbers.
@@ -231,13 +232,14 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether the broker broke a promise: its ledger is broken, or it confirmed at a lower level than was asked for.
+    /// Whether the broker broke a promise: its ledger is broken, or it confirmed at a lower level
+    /// than requested.
     pub fn is_broken(&self) -> bool {
         self.ledger.is_broken() || self.levels.as_ref().is_some_and(|levels| levels.below() > 0)
     }
 
-    /// Exit code of the command: 0 done, 1 ended early, 3 ledger or level broken, 4 blocked, 5 objective
-    /// broken. 2 is that of a command line that cannot be read.
+    /// Exit code of the command: 0 done, 1 ended early, 3 ledger or level broken, 4 blocked, 5
+    /// objective missed. 2 is taken by clap for a command line that it cannot read.
     pub fn exit_code(&self) -> u8 {
         match self.outcome {
             Outcome::Broken | Outcome::Stopped => 1,

@@ -1,31 +1,31 @@
-//! Stretches in which operations took long: what stalls are found from.
+//! Periods in which operations were slow, from which stalls are found.
 //!
-//! Whoever times operations notes those that exceed a floor; stretches that overlap become one.
-//! Which of them are stalls, and whose fault, is judged when the run is over.
+//! Timed operations above a floor are noted, and overlapping periods are merged. The verdict,
+//! whether a period is a stall and what caused it, is reached after the run.
 
-/// Nanoseconds from which an operation is noted; no stall is shorter.
+/// Nanoseconds from which an operation is noted, and so the shortest possible stall.
 pub(crate) const SLOW_NANOS: u64 = 20_000_000;
 
-/// Stretches kept; what comes later is only counted, for a run that is nothing but slow is no news.
+/// Periods kept; later ones are only counted, because a run that is slow throughout does not need them listed.
 const STRETCHES_MAX: usize = 100_000;
 
-/// A stretch of time, in nanoseconds of the run's clock, in which operations waited.
+/// A period in which operations waited, in nanoseconds of the run's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Slow {
-    /// When the first of them was due.
+    /// When the first operation was due.
     pub(crate) begin: u64,
-    /// When the last of them ended.
+    /// When the last operation ended.
     pub(crate) end: u64,
-    /// How many they are.
+    /// Number of operations.
     pub(crate) operations: u64,
-    /// How long the slowest took.
+    /// Time that the slowest operation took.
     pub(crate) worst: u64,
-    /// How long they took together.
+    /// Time that all operations took together.
     pub(crate) sum: u64,
 }
 
 impl Slow {
-    /// Takes another stretch into this one.
+    /// Merges another period into this one.
     fn join(&mut self, other: &Slow) {
         self.begin = self.begin.min(other.begin);
         self.end = self.end.max(other.end);
@@ -35,16 +35,16 @@ impl Slow {
     }
 }
 
-/// Collects stretches, in order of their end.
+/// The slow periods, ordered by their end.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct SlowStretches {
     stretches: Vec<Slow>,
-    /// Operations that came after the last one that is kept.
+    /// Operations in periods that were not kept.
     pub(crate) unkept: u64,
 }
 
 impl SlowStretches {
-    /// Notes an operation that was due and that ended at these times, if it took long.
+    /// Notes an operation with these due and end times if it was slow.
     pub(crate) fn note(&mut self, due: u64, ended: u64) {
         let took = ended.saturating_sub(due);
         if took < SLOW_NANOS {
@@ -53,7 +53,7 @@ impl SlowStretches {
         self.push(Slow { begin: due, end: ended, operations: 1, worst: took, sum: took });
     }
 
-    /// Adds those of another thread.
+    /// Adds the periods of another thread.
     pub(crate) fn add(&mut self, other: &SlowStretches) {
         let mut all = std::mem::take(&mut self.stretches);
         all.extend_from_slice(&other.stretches);
@@ -64,13 +64,13 @@ impl SlowStretches {
         }
     }
 
-    /// The stretches, which do not overlap, by time.
+    /// The periods, ordered by time and without overlap.
     pub(crate) fn stretches(&self) -> &[Slow] {
         &self.stretches
     }
 
     fn push(&mut self, mut slow: Slow) {
-        // A stretch that begins early may reach over several that ended before.
+        // A period that begins early may overlap several that ended before.
         while let Some(last) = self.stretches.pop_if(|last| last.end >= slow.begin) {
             slow.join(&last);
         }

@@ -1,7 +1,7 @@
-//! The counts of one thread while it measures: by second, and over all.
+//! The counts of one thread while it measures: per second, and in total.
 //!
-//! Every operation passes here, so it costs one histogram entry and two comparisons. The rows of the
-//! report are made when a second is over.
+//! Every operation is recorded here, so recording costs only one histogram entry and two
+//! comparisons. A second's row of the report is made once the second is over.
 
 use crate::record::latency::{LatencyKind, Recorder};
 use crate::record::series::{HEAT_BOUNDS_US, Second};
@@ -10,10 +10,10 @@ use crate::record::slow::SlowStretches;
 /// Nanoseconds of a second.
 const SECOND: u64 = 1_000_000_000;
 
-/// Rows kept, two days; what comes later is counted over all only.
+/// Rows kept, enough for two days; later operations only count towards the totals.
 const SECONDS_MAX: usize = 2 * 24 * 3_600;
 
-/// The events of one second.
+/// Counts of one second.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Tally {
     /// Operations that were due.
@@ -24,21 +24,21 @@ pub(crate) struct Tally {
     pub(crate) confirmed: u64,
     /// Deliveries, or replies.
     pub(crate) delivered: u64,
-    /// Nanoseconds by which an operation was begun late at most.
+    /// The greatest delay of a send behind its schedule, in nanoseconds.
     pub(crate) lag_max: u64,
-    /// Connections opened again.
+    /// Connections re-opened.
     pub(crate) reconnects: u64,
-    /// The response times of what ended, each with how often.
+    /// Response times of the operations that finished, each with its count.
     responses: Vec<(u64, u32)>,
 }
 
-/// Everything that one thread counts.
+/// Everything that one thread counts while it measures.
 #[derive(Debug)]
 pub(crate) struct Timeline {
-    /// When measuring began; what was due before does not count.
+    /// When measuring began; operations due earlier do not count.
     begin: u64,
     seconds: Vec<Tally>,
-    /// The second whose responses are being collected, and its bounds.
+    /// Index of the second for which responses are being collected.
     current: usize,
     current_begin: u64,
     current_end: u64,
@@ -47,12 +47,12 @@ pub(crate) struct Timeline {
     service: Recorder,
     confirms: Recorder,
     reconnects: u64,
-    /// Stretches in which operations took long.
+    /// Periods in which operations were slow.
     pub(crate) slow: SlowStretches,
 }
 
 impl Timeline {
-    /// Nothing counts until it is started.
+    /// Creates a timeline that counts nothing until it is started.
     pub(crate) fn new() -> Timeline {
         Timeline {
             begin: u64::MAX,
@@ -69,28 +69,28 @@ impl Timeline {
         }
     }
 
-    /// Starts with this time, unless it was started with it before.
+    /// Starts measuring at `begin`, unless it already did.
     pub(crate) fn start_once(&mut self, begin: u64) {
         if self.begin != begin - begin % 1_000 {
             self.start(begin);
         }
     }
 
-    /// From this time on, to the microsecond, everything counts, and nothing before it.
+    /// Starts measuring at `begin`, rounded down to the microsecond, and drops all earlier counts.
     pub(crate) fn start(&mut self, begin: u64) {
         let begin = begin - begin % 1_000;
         *self = Timeline {
             begin,
             current_begin: begin,
             current_end: begin.saturating_add(SECOND),
-            // What broke before still decides what is known of the messages.
+            // Kept from before, because a broken connection leaves the outcome of messages unknown.
             reconnects: self.reconnects,
             ..Timeline::new()
         };
         self.seconds.push(Tally::default());
     }
 
-    /// Notes operations of a closed loop, which are due when they are sent.
+    /// Counts operations of a closed loop, which are due when they are sent.
     pub(crate) fn sent(&mut self, now: u64, count: u64) {
         if let Some(tally) = self.tally(now) {
             tally.offered += count;
@@ -98,7 +98,7 @@ impl Timeline {
         }
     }
 
-    /// Notes an operation of a schedule that is sent now.
+    /// Counts a scheduled operation that is sent now.
     pub(crate) fn sent_due(&mut self, due: u64, now: u64) {
         if due < self.begin {
             return;
@@ -112,7 +112,7 @@ impl Timeline {
         }
     }
 
-    /// Notes an operation of a schedule that was due and is not sent any more.
+    /// Counts a scheduled operation that was due but will not be sent.
     pub(crate) fn unsent(&mut self, due: u64, now: u64) {
         self.given_up(due, now);
         if due >= self.begin
@@ -122,7 +122,7 @@ impl Timeline {
         }
     }
 
-    /// Notes that the broker confirmed a message that was due then.
+    /// Counts a confirm of a message that was due at `due`.
     pub(crate) fn confirmed(&mut self, due: u64, now: u64) {
         if due < self.begin {
             return;
@@ -134,7 +134,7 @@ impl Timeline {
         }
     }
 
-    /// Notes that a connection was opened again.
+    /// Counts a re-opened connection.
     pub(crate) fn reconnected(&mut self, now: u64) {
         self.reconnects += 1;
         if let Some(tally) = self.tally(now) {
@@ -142,12 +142,12 @@ impl Timeline {
         }
     }
 
-    /// How often a connection was opened again.
+    /// Number of times a connection was re-opened.
     pub(crate) fn reconnects(&self) -> u64 {
         self.reconnects
     }
 
-    /// Notes a response: when it was due and begun late by so much (if that is known), and that it is here.
+    /// Records a response: when it was due, how late it was sent (if known), and when it arrived.
     pub(crate) fn response(&mut self, due: u64, lag: Option<u64>, now: u64) {
         if due < self.begin {
             return;
@@ -166,14 +166,14 @@ impl Timeline {
         }
     }
 
-    /// Notes an operation that was given up: it has no response, but it stood still.
+    /// Notes an operation that was given up: it has no response time, but it counts as slow.
     pub(crate) fn given_up(&mut self, due: u64, now: u64) {
         if due >= self.begin {
             self.slow.note(due, now);
         }
     }
 
-    /// Adds what another thread counted in the same time.
+    /// Adds the counts of another thread for the same run.
     pub(crate) fn add(&mut self, other: &mut Timeline) {
         other.finish();
         self.finish();
@@ -191,7 +191,7 @@ impl Timeline {
         self.reconnects += other.reconnects;
     }
 
-    /// Closes the second under way, so that everything is in `total` and in the rows.
+    /// Closes the current second, so that the rows and `total` are complete.
     pub(crate) fn finish(&mut self) {
         let counts = self.responses.counts();
         self.responses.clear();
@@ -201,7 +201,7 @@ impl Timeline {
         }
     }
 
-    /// All response times, once it is finished.
+    /// All response times, once the timeline is finished.
     pub(crate) fn total(&self) -> &Recorder {
         &self.total
     }
@@ -211,22 +211,22 @@ impl Timeline {
         &self.service
     }
 
-    /// All times from when a message was due to its confirmation.
+    /// Times from when a message was due until it was confirmed.
     pub(crate) fn confirms(&self) -> &Recorder {
         &self.confirms
     }
 
-    /// When measuring began, in nanoseconds of the run's clock.
+    /// Start of measuring, in nanoseconds of the run's clock.
     pub(crate) fn begin(&self) -> u64 {
         self.begin
     }
 
-    /// The row of a second that is over.
+    /// The row of second `t`; `None` until that second is over.
     pub(crate) fn row(&self, t: usize) -> Option<Second> {
         self.seconds.get(t).filter(|_| t < self.current).map(|tally| tally.row(t as u32))
     }
 
-    /// The rows of the report; each operation sent is due `fan_out` times.
+    /// The rows of the report; each operation sent is delivered `fan_out` times.
     pub(crate) fn rows(&self, fan_out: u64) -> Vec<Second> {
         let mut in_flight = 0_u64;
         let rows = (0_u32..).zip(&self.seconds).map(|(t, tally)| {
@@ -236,7 +236,7 @@ impl Timeline {
         rows.collect()
     }
 
-    /// The tally of the second of a time; none before measuring began and after the last row.
+    /// The tally for this time; `None` before measuring begins and after the last row.
     fn tally(&mut self, now: u64) -> Option<&mut Tally> {
         let index = match now {
             _ if now >= self.current_begin && now < self.current_end => self.current,
@@ -248,7 +248,7 @@ impl Timeline {
         self.seconds.get_mut(index)
     }
 
-    /// Goes on to the second of this time.
+    /// Moves on to the second that `now` is in.
     fn roll(&mut self, now: u64) {
         self.finish();
         self.current = (now.saturating_sub(self.begin) / SECOND) as usize;
