@@ -1,6 +1,6 @@
-//! Which numbers of one publisher have arrived: a bit for each, in order of sending.
+//! The message numbers that have arrived from one publisher: one bit each, in order of sending.
 
-/// The numbers that have arrived, and the highest of them.
+/// A set of message numbers, with its size.
 #[derive(Debug, Default)]
 pub(crate) struct ArrivedSet {
     bits: Vec<u64>,
@@ -8,7 +8,7 @@ pub(crate) struct ArrivedSet {
 }
 
 impl ArrivedSet {
-    /// Notes a number; false if it was there before.
+    /// Adds a number; returns false if it was already there.
     pub(crate) fn insert(&mut self, number: u32) -> bool {
         let word = (number / 64) as usize;
         let bit = 1u64 << (number % 64);
@@ -29,7 +29,7 @@ impl ArrivedSet {
         self.bits.get((number / 64) as usize).is_some_and(|bits| bits & 1 << (number % 64) != 0)
     }
 
-    /// How many different numbers have arrived.
+    /// Number of different messages that have arrived.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }

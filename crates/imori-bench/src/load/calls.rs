@@ -1,25 +1,25 @@
 //! The calls of one requester: when each was due and sent, and whether it was answered.
 //!
-//! Memory follows the calls in flight: a block of calls that are all settled is dropped,
-//! and a reply to one of them is still known as a second one.
+//! Memory follows the calls in flight: a block whose calls are all answered is dropped, and another
+//! reply to one of them is still recognized as a duplicate.
 
 /// Calls in one block.
 const BLOCK: usize = 4_096;
-/// A call that was answered.
+/// Due time of a call that was answered.
 const ANSWERED: u64 = u64::MAX;
-/// Marks a call that was given up; below it stands when it was sent.
+/// Bit that marks the due time of a call that was given up.
 const GIVEN_UP: u64 = 1 << 63;
 
-/// The meaning of a reply for its call.
+/// The state of the call that a reply belongs to.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Settled {
-    /// The first reply, to a call due at this time and sent so much later, in nanoseconds.
+    /// First reply to a call; carries the due time and the delay of the send behind it, in nanoseconds.
     InTime(u64, u64),
-    /// The first reply, after the call was given up.
+    /// First reply to a call that had been given up.
     Late,
-    /// Answered before.
+    /// The call was already answered.
     Again,
-    /// Never sent.
+    /// No such call was sent.
     Unknown,
 }
 
@@ -28,26 +28,26 @@ pub(crate) enum Settled {
 pub(crate) struct Calls {
     blocks: Vec<Option<Block>>,
     next: u64,
-    /// The first call that may be unsettled: all before it are answered or given up.
+    /// The first call that may be in flight: all before it are answered or given up.
     oldest: u64,
 }
 
 #[derive(Debug)]
 struct Block {
     due: Vec<u64>,
-    /// How much later than due each was sent, in microseconds.
+    /// Delay of each send behind its due time, in microseconds.
     lag_micros: Vec<u32>,
     /// Calls of this block that have not been answered.
     unanswered: usize,
 }
 
 impl Calls {
-    /// How many were sent, which is also the number of the next one.
+    /// Number of calls sent, which is also the number of the next one.
     pub(crate) fn sent(&self) -> u64 {
         self.next
     }
 
-    /// Notes that the next call, due at a time, is sent now.
+    /// Records that the next call, due at `due`, is sent now.
     pub(crate) fn send(&mut self, due: u64, now: u64) {
         if self.next.is_multiple_of(BLOCK as u64) {
             let (due, lag_micros) = (Vec::with_capacity(BLOCK), Vec::with_capacity(BLOCK));
@@ -60,7 +60,7 @@ impl Calls {
         self.next += 1;
     }
 
-    /// Notes a reply to a call.
+    /// Records a reply to call `number`.
     pub(crate) fn answer(&mut self, number: u64) -> Settled {
         if number >= self.next {
             return Settled::Unknown;
@@ -69,7 +69,7 @@ impl Calls {
         let Some(slot) = self.blocks.get_mut(index) else {
             return Settled::Unknown;
         };
-        // A block that is gone was answered to the last call.
+        // A block is dropped once all its calls are answered.
         let Some(block) = slot else {
             return Settled::Again;
         };
@@ -89,7 +89,7 @@ impl Calls {
         settled
     }
 
-    /// Gives up the calls that were sent before this time and not answered; says when each was due.
+    /// Gives up the unanswered calls sent before `time`, and passes the due time of each to `given_up`.
     pub(crate) fn give_up_before(&mut self, time: u64, mut given_up: impl FnMut(u64)) {
         while self.oldest < self.next {
             let (index, at) = place(self.oldest);
@@ -100,7 +100,7 @@ impl Calls {
             let (Some(due), Some(lag)) = (block.due.get_mut(at), block.lag_micros.get(at)) else {
                 return;
             };
-            // Answered or given up; the first has the mark of the second too.
+            // Skips calls that are answered or given up; `ANSWERED` includes the bit of `GIVEN_UP`.
             if *due & GIVEN_UP == 0 {
                 // Calls are sent in order, so the first young one ends the search.
                 if due.saturating_add(u64::from(*lag) * 1_000) >= time {
@@ -114,7 +114,7 @@ impl Calls {
     }
 }
 
-/// Block and place within it.
+/// Index of the block, and the index within the block.
 fn place(number: u64) -> (usize, usize) {
     ((number / BLOCK as u64) as usize, (number % BLOCK as u64) as usize)
 }

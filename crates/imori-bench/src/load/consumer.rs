@@ -1,4 +1,4 @@
-//! A connection that consumes: every delivery is checked for origin, content, order and repetition.
+//! A consuming connection: checks every delivery for origin, content, order and duplication.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,22 +15,22 @@ use crate::record::Timeline;
 use crate::record::ledger::Ledger;
 use crate::stamp::{NoStamp, STAMP_BYTES, Stamp};
 
-/// How long after its end a message may still come: it may have been on its way, and brokers look for what has
-/// ended now and then.
+/// Grace period for an expired message: it may already have been in flight, and brokers only look
+/// for expired messages now and then.
 const OVERDUE_AFTER: Duration = Duration::from_secs(1);
 
 /// The counts of all consumers of a loop.
 #[derive(Debug)]
 pub(crate) struct Received {
-    /// The fate of the deliveries; `sent` and `lost` are filled in at the end.
+    /// The outcome of the deliveries; `sent` and `lost` are filled in at the end.
     pub(crate) ledger: Ledger,
-    /// Deliveries whose stamp cannot be read, so that they stand for an unknown message.
+    /// Deliveries with an unreadable stamp, each of which stands for an unknown message.
     pub(crate) unreadable: u64,
-    /// Deliveries of this run, wanted or not.
+    /// Deliveries of this run, duplicates included.
     pub(crate) deliveries: u64,
-    /// Deliveries of messages that should have ended before.
+    /// Deliveries of messages that should have expired before.
     pub(crate) overdue: u64,
-    /// When each subscriber has a message, if that is asked for.
+    /// Times until the subscribers had each message, if `fan-out` measures them.
     pub(crate) spread: Option<Spread>,
     /// The messages that arrived, for each place where a message is due once.
     pub(crate) places: Vec<Arrivals>,
@@ -40,12 +40,12 @@ pub(crate) struct Received {
 #[derive(Debug)]
 pub(crate) struct Arrivals {
     seen: ArrivedSet,
-    /// For each priority: how many of its messages were sent until the latest of them that has arrived.
+    /// For each priority: one more than the index of the latest of its messages that has arrived.
     passed: Vec<u64>,
 }
 
 impl Received {
-    /// Nothing received yet, at so many places, of so many priorities.
+    /// Starts with nothing received, for this number of places and priorities.
     pub(crate) fn new(places: usize, priorities: u8) -> Received {
         let place = || Arrivals { seen: ArrivedSet::default(), passed: vec![0; usize::from(priorities)] };
         Received {
@@ -58,13 +58,13 @@ impl Received {
         }
     }
 
-    /// At how many of its places a message of a publisher has not arrived.
+    /// Number of the publisher's places at which message `number` has not arrived.
     pub(crate) fn missing(&self, publisher: u16, number: u32, stride: usize) -> u64 {
         let places = self.places.iter().skip(usize::from(publisher).saturating_mul(stride)).take(stride);
         places.filter(|place| !place.seen.contains(number)).count() as u64
     }
 
-    /// Different messages that have arrived, over all places; an unreadable one counts as one.
+    /// Number of different messages that have arrived, over all places; an unreadable one counts as one.
     pub(crate) fn arrived(&self) -> u64 {
         self.places.iter().map(|place| place.seen.count()).sum::<u64>() + self.unreadable
     }
@@ -76,51 +76,51 @@ pub(crate) struct Consumer {
     driver: &'static dyn Driver,
     run: u16,
     ack: AckMode,
-    /// Acknowledgements that are given out of turn.
+    /// Holds acknowledgements back to give them out of order.
     held: Option<Held>,
     filler: Arc<[u8]>,
     flow: Arc<Flow>,
     /// Place of publisher p = p × `stride` + `offset`.
     stride: usize,
     offset: usize,
-    /// Priorities that messages have in turns; 1 where they have none.
+    /// Number of priorities that messages cycle through; 1 if they have none.
     priorities: u8,
-    /// How long a message may live, and then some, in microseconds.
+    /// Time to live of a message plus the grace period, in microseconds.
     lives_micros: u32,
-    /// For each publisher and priority: one more than the highest number this consumer has had.
+    /// For each publisher and priority: one more than the highest number received.
     order: Vec<u64>,
-    /// The subscription, if it is still to be sent.
+    /// The SUBSCRIBE frame, until it is sent.
     subscribe: Option<Vec<u8>>,
     /// The token that acknowledges the last delivery of a read.
     ack_due: Vec<u8>,
 }
 
-/// Which places a consumer reads.
+/// The places that a consumer reads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Places {
     /// Publishers of the run.
     pub(crate) publishers: usize,
     /// Places of each publisher.
     pub(crate) stride: usize,
-    /// Which of them is this consumer's.
+    /// Index of this consumer's place among those of a publisher.
     pub(crate) offset: usize,
 }
 
-/// The work of a consumer beside judging each delivery.
+/// Options of a consumer.
 #[derive(Debug)]
 pub(crate) struct Consuming {
     /// How it acknowledges.
     pub(crate) ack: AckMode,
-    /// Keeps acknowledgements back, if they are not given as deliveries come.
+    /// Holds acknowledgements back, unless they are given in order of arrival.
     pub(crate) held: Option<Held>,
-    /// Priorities that messages have in turns; 1 where they have none.
+    /// Number of priorities that messages cycle through; 1 if they have none.
     pub(crate) priorities: u8,
-    /// How long a message may live.
+    /// Time to live of the messages.
     pub(crate) expiration: Option<Duration>,
 }
 
 impl Consumer {
-    /// A consumer that is subscribed already.
+    /// Creates a consumer whose connection is already subscribed.
     pub(crate) fn new(
         driver: &'static dyn Driver,
         run: u16,
@@ -148,12 +148,13 @@ impl Consumer {
         }
     }
 
-    /// Lets it subscribe now.
+    /// Sends this subscription with the next `fill`.
     pub(crate) fn subscribe(&mut self, bytes: Vec<u8>) {
         self.subscribe = Some(bytes);
     }
 
-    /// Its connection is open again.
+    /// Called when the connection has been re-opened: messages in flight are written off, and the
+    /// tokens of the old connection are void.
     pub(crate) fn reopened(&mut self) {
         self.flow.write_off();
         if let Some(held) = &mut self.held {
@@ -161,7 +162,7 @@ impl Consumer {
         }
     }
 
-    /// Takes a delivery and acknowledges it.
+    /// Acknowledges a delivery and checks it.
     pub(crate) fn delivery(
         &mut self,
         delivery: &Delivery<'_>,
@@ -196,7 +197,7 @@ impl Consumer {
         }
     }
 
-    /// Sends what is due: the subscription, or the ACK for what the last read brought.
+    /// Appends the pending subscription, the acknowledgement of the last read, and overdue held ones.
     pub(crate) fn fill(&mut self, out: &mut Vec<u8>) {
         if let Some(subscribe) = self.subscribe.take() {
             out.extend_from_slice(&subscribe);
@@ -210,7 +211,7 @@ impl Consumer {
         }
     }
 
-    /// Lets time pass.
+    /// Notes that a tick has passed.
     pub(crate) fn tick(&mut self) {
         if let Some(held) = &mut self.held {
             held.tick();
@@ -251,8 +252,8 @@ impl Consumer {
             ledger.reordered += 1;
         }
         *order = (*order).max(number.saturating_add(1));
-        // A message that was overtaken is no longer waited for, so a loss does not close the window.
-        // Of another priority it may have overtaken any number.
+        // A message that was overtaken is no longer waited for, so that a loss does not close the window.
+        // Priorities are counted apart, since a message may overtake any number of a lower one.
         let until = number / u64::from(self.priorities) + 1;
         if let Some(passed) = place.passed.get_mut(priority).filter(|passed| until > **passed) {
             self.flow.passed.fetch_add(until.saturating_sub(*passed), Ordering::SeqCst);

@@ -1,7 +1,7 @@
-//! One thread, one epoll, all its connections: reads much at once, writes much at once.
+//! An event loop with one thread and one epoll that reads and writes in large chunks.
 //!
-//! The loop moves bytes; the role of a connection decides what they say. The loop is cheap on purpose:
-//! client and broker share a machine, and the broker does not get the time that the client burns.
+//! The loop moves bytes; the [`Role`] of a connection decides which. The loop must be cheap: client
+//! and broker share a machine, so CPU time used here is missing from the broker.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -24,39 +24,39 @@ use crate::protocol::session::{Parts, Session};
 use crate::url::Url;
 use crate::wire::Wire;
 
-/// The token of the waker; connections count from 0.
+/// Token of the waker; connections are numbered from 0.
 const WAKER: Token = Token(usize::MAX);
 
-/// The token of the timer.
+/// Token of the timer.
 const TIMER: Token = Token(usize::MAX - 1);
 
-/// The role of one connection: the messages it sends and how it takes those that come.
+/// The protocol-independent behaviour of one connection: what it sends, and how it reacts to frames.
 pub(crate) trait Role {
-    /// The counts of all connections of a loop.
+    /// The counters shared by all connections of a loop.
     type Board;
 
-    /// Takes what the broker said; an answer is appended to `out`.
+    /// Reacts to a frame from the broker; replies are appended to `out`.
     fn hear(&mut self, heard: &Heard<'_>, now: u64, board: &mut Self::Board, out: &mut Vec<u8>);
 
-    /// Appends what is due without being asked; true if it stopped only because `out` is full.
+    /// Appends unsolicited data that is due; returns true if it only stopped because `out` is full.
     fn fill(&mut self, now: u64, board: &mut Self::Board, out: &mut Vec<u8>) -> bool;
 
-    /// Whether the connection is read now, given how many bytes wait to be written.
+    /// Whether the connection should be read now, given the number of unwritten bytes.
     fn reads(&self, unwritten: usize) -> bool;
 
-    /// Whether `fill` must be tried in every turn, because something else than a frame makes room.
+    /// Whether `fill` must be tried in every turn, because events other than frames can allow it to send.
     fn is_producer(&self) -> bool;
 
-    /// When a producer has something to send next, in nanoseconds; none if no time makes it so.
+    /// When a producer wants to send next, in nanoseconds; `None` if that does not depend on the time.
     fn next_due(&self) -> Option<u64>;
 
-    /// The connection broke and will be opened again: what was under way on it is not heard of any more.
+    /// Called when the connection broke and will be re-opened: no reply to anything in flight can come.
     fn cut_off(&mut self, now: u64, board: &mut Self::Board);
 
-    /// The connection is open again.
+    /// Called when the connection has been re-opened.
     fn reopened(&mut self, now: u64, board: &mut Self::Board);
 
-    /// Lets time pass.
+    /// Called at every tick.
     fn tick(&mut self, now: u64, board: &mut Self::Board);
 }
 
@@ -68,16 +68,16 @@ pub(crate) struct EventLoop<R: Role> {
     timer: Timer,
     links: Vec<Link<R>>,
     producers: Vec<usize>,
-    /// Connections with something to do; each is in it once.
+    /// Connections that need service; each is listed once.
     active: Vec<usize>,
-    /// Those being served in this turn; kept for its memory.
+    /// Connections being served in this turn; a field only to reuse its allocation.
     serving: Vec<usize>,
-    /// Shared by all connections: what a frame leaves over moves to its connection.
+    /// Read buffer of all connections; an incomplete frame is copied to its connection.
     buffer: Vec<u8>,
     clock: Clock,
-    /// How broken connections are opened again, if they are.
+    /// How to re-open broken connections; `None` if a break ends the run.
     reopening: Option<Reopening>,
-    /// The counts of all roles.
+    /// The counters of all roles.
     pub(crate) board: R::Board,
     /// Frames read so far.
     pub(crate) frames_read: u64,
@@ -85,7 +85,7 @@ pub(crate) struct EventLoop<R: Role> {
     pub(crate) bytes_written: u64,
 }
 
-/// How broken connections are opened again.
+/// Driver and URL with which broken connections are re-opened.
 struct Reopening {
     driver: &'static dyn Driver,
     url: Url,
@@ -94,25 +94,26 @@ struct Reopening {
 struct Link<R> {
     socket: Wire<TcpStream>,
     role: R,
-    /// The subscriptions and declarations, to repeat them when it is opened again.
+    /// Subscriptions and declarations, which are repeated on a re-opened connection.
     set_up: Vec<Vec<u8>>,
-    /// Since when it is broken, and why; none while it is open.
+    /// Time and reason of the break; `None` while the connection is open.
     broken: Option<(u64, Error)>,
     reader: Box<dyn Reader>,
-    /// The beginning of a frame whose rest has not come.
+    /// The beginning of an incomplete frame.
     partial: Vec<u8>,
     out: Vec<u8>,
-    /// How much of `out` is written.
+    /// Number of bytes of `out` that are written.
     written: usize,
     is_readable: bool,
     is_writable: bool,
-    /// Whether the other side sends no more, which is told once and then has to be read.
+    /// Whether the peer has shut down its writing side. Epoll reports that once, so the socket is
+    /// read until its end.
     is_ending: bool,
     is_active: bool,
 }
 
 impl<R: Role> EventLoop<R> {
-    /// A loop without connections.
+    /// Creates a loop without connections.
     pub(crate) fn new(board: R::Board, clock: Clock) -> Result<EventLoop<R>> {
         let poll = Poll::new().context("the kernel gives no epoll")?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
@@ -136,12 +137,12 @@ impl<R: Role> EventLoop<R> {
         })
     }
 
-    /// From now on a connection that breaks does not end the run but is opened again.
+    /// Makes the loop re-open broken connections, instead of ending the run.
     pub(crate) fn reopen(&mut self, driver: &'static dyn Driver, url: &Url) {
         self.reopening = Some(Reopening { driver, url: url.clone() });
     }
 
-    /// Takes over a connection.
+    /// Adds a connection to the loop.
     pub(crate) fn add(&mut self, session: Session, role: R) -> Result<()> {
         let Parts { socket, reader, unread, set_up } = session.into_parts()?;
         let mut socket = socket.map(TcpStream::from_std);
@@ -154,7 +155,7 @@ impl<R: Role> EventLoop<R> {
         if role.is_producer() {
             self.producers.push(index);
         }
-        // Frames may have come with the handshake, so the connection counts as readable.
+        // The handshake may have left frames in the buffer, so the connection starts as readable.
         self.links.push(Link {
             socket,
             role,
@@ -173,29 +174,29 @@ impl<R: Role> EventLoop<R> {
         Ok(())
     }
 
-    /// Ends a wait of this loop from another thread.
+    /// Returns a waker that ends a wait of this loop from another thread.
     pub(crate) fn waker(&self) -> Arc<Waker> {
         Arc::clone(&self.waker)
     }
 
-    /// The board on which all connections of the loop count.
+    /// The roles of all connections.
     pub(crate) fn roles(&mut self) -> impl Iterator<Item = &mut R> {
         self.links.iter_mut().map(|link| &mut link.role)
     }
 
-    /// Bytes that the sockets have not taken.
+    /// Bytes that the sockets have not accepted yet.
     pub(crate) fn unwritten(&self) -> usize {
         self.links.iter().map(Link::unwritten).sum()
     }
 
-    /// Looks at every connection in the next turn, because what they wait for has changed.
+    /// Serves every connection in the next turn, because the condition that they wait for has changed.
     pub(crate) fn kick(&mut self) {
         for index in 0..self.links.len() {
             self.activate(index);
         }
     }
 
-    /// Lets time pass for every role, and opens again what is broken.
+    /// Passes a tick to every role, and tries to re-open broken connections.
     pub(crate) fn tick(&mut self) -> Result<()> {
         let now = self.clock.now();
         for index in 0..self.links.len() {
@@ -208,7 +209,7 @@ impl<R: Role> EventLoop<R> {
         Ok(())
     }
 
-    /// Tries to open a broken connection again, until that has been tried for too long.
+    /// Tries to re-open a broken connection; fails once that has been tried for too long.
     fn mend(&mut self, index: usize, now: u64) -> Result<()> {
         let (Some(link), Some(reopening)) = (self.links.get_mut(index), &self.reopening) else {
             return Ok(());
@@ -234,14 +235,15 @@ impl<R: Role> EventLoop<R> {
         }
     }
 
-    /// Waits for sockets, at most this long, and serves them once.
+    /// Waits for sockets at most this long, and serves each ready connection once.
     pub(crate) fn turn(&mut self, timeout: Duration) -> Result<()> {
         let timeout = match self.next_due() {
             _ if !self.active.is_empty() => Duration::ZERO,
             Some(due) => match due.checked_sub(self.clock.now()) {
                 None | Some(0) => Duration::ZERO,
                 Some(wait) => {
-                    // The timeout of a poll counts milliseconds, which is too coarse for a schedule.
+                    // The timeout of a poll has a resolution of milliseconds, which is too coarse
+                    // for a schedule.
                     self.timer.set(Duration::from_nanos(wait))?;
                     timeout
                 }
@@ -284,7 +286,7 @@ impl<R: Role> EventLoop<R> {
         Ok(())
     }
 
-    /// When the first of the producers that can write is due.
+    /// The earliest due time among the producers that can write.
     fn next_due(&self) -> Option<u64> {
         let links = self.producers.iter().filter_map(|index| self.links.get(*index));
         links
@@ -302,7 +304,7 @@ impl<R: Role> EventLoop<R> {
         }
     }
 
-    /// Reads once, writes once; what is left keeps the connection active.
+    /// Reads once and writes once; the connection stays active if work is left.
     fn serve(&mut self, index: usize) -> Result<()> {
         let Some(link) = self.links.get_mut(index) else {
             return Ok(());
@@ -334,7 +336,7 @@ impl<R: Role> EventLoop<R> {
     }
 }
 
-/// Wakes the loop to the microsecond.
+/// A timer with a resolution of nanoseconds, which wakes the loop through epoll.
 struct Timer(OwnedFd);
 
 impl Timer {
@@ -367,7 +369,7 @@ impl Reopening {
 }
 
 impl<R: Role> Link<R> {
-    /// Reads once, fills and writes; says how many frames and bytes that were.
+    /// Reads once, fills and writes; returns the numbers of frames read and bytes written.
     fn exchange(
         &mut self,
         buffer: &mut Vec<u8>,
@@ -389,7 +391,7 @@ impl<R: Role> Link<R> {
         self.is_readable && unwritten < BACKLOG_BYTES_MAX && self.role.reads(unwritten)
     }
 
-    /// Reads once and hands all complete frames to the role; says how many there were.
+    /// Reads once and passes all complete frames to the role; returns their number.
     fn read(&mut self, buffer: &mut Vec<u8>, clock: Clock, board: &mut R::Board) -> Result<u64> {
         let kept = self.partial.len();
         if buffer.len() < kept.saturating_add(READ_BYTES) {
@@ -400,7 +402,8 @@ impl<R: Role> Link<R> {
         let length = match self.socket.read(tail) {
             Ok(0) => bail!("the broker closed a connection during the run; look into its log"),
             Ok(length) => {
-                // A short read emptied the socket; epoll tells when there is more. One of TLS ends with a record.
+                // A short read has emptied the socket, and epoll reports new data. With TLS it only
+                // means the end of a record.
                 self.is_readable = length == tail.len() || self.is_ending || self.socket.is_tls();
                 length
             }
@@ -428,7 +431,7 @@ impl<R: Role> Link<R> {
         Ok(frames)
     }
 
-    /// Writes what the socket takes; says how much.
+    /// Writes as much as the socket accepts; returns the number of bytes.
     fn flush(&mut self) -> Result<u64> {
         let mut bytes = 0;
         if self.is_writable && self.socket.has_unwritten() {

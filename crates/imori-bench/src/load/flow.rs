@@ -1,54 +1,54 @@
-//! How many messages are on their way, and how many more may be sent.
+//! Flow control between publishers and consumers: messages in flight, and room for more.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Lags kept for all publishers together, and the least and most for one.
+/// Total number of lags kept, and the least and most per publisher.
 const LAGS: usize = 1 << 20;
 const LAGS_MIN: usize = 1 << 8;
 const LAGS_MAX: usize = 1 << 16;
 
-/// The state that publishers and consumers share, also across threads.
+/// State shared by publishers and consumers, also across threads.
 #[derive(Debug)]
 pub(crate) struct Flow {
     /// Messages handed to the sockets.
     pub(crate) published: AtomicU64,
-    /// Deliveries that are over: arrived, or overtaken by a later one.
+    /// Deliveries that are not waited for: arrived, or overtaken by a later one.
     pub(crate) passed: AtomicU64,
-    /// Messages that had been published when a connection was opened again: none of them is waited for.
+    /// Messages published before the last re-opening of a connection; none of them is waited for.
     written_off: AtomicU64,
-    /// Deliveries of one message.
+    /// Deliveries per message.
     pub(crate) fan_out: u64,
-    /// Messages that may be on their way.
+    /// The most messages in flight.
     pub(crate) window: u64,
-    /// By publisher: how late the last messages were sent, in an open loop.
+    /// Per publisher: how late its latest messages were sent, in an open loop.
     lags: Vec<Vec<AtomicU64>>,
-    /// The messages that publishers may send.
+    /// The current phase, which limits what publishers may send.
     phase: Mutex<Phase>,
-    /// Set by a publisher that the window has stopped and that waits to be woken.
+    /// Set by a publisher that the window has stopped and that wants to be woken.
     pub(crate) is_waiting: AtomicBool,
-    /// Publishers whose schedule has something left, in an open loop.
+    /// Publishers with operations left in their schedule, in an open loop.
     pub(crate) scheduled: AtomicU64,
     /// Messages that were due and never sent.
     pub(crate) unsent: AtomicU64,
-    /// Messages that the broker was asked to confirm and has not.
+    /// Messages awaiting the confirm that was requested.
     pub(crate) unconfirmed: AtomicU64,
 }
 
-/// The number of messages that publishers may send now.
+/// What publishers may send in the current phase.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Phase {
     pub(crate) number: u64,
     /// Messages of each publisher in this phase.
     pub(crate) share: u64,
-    /// From when on it is measured, in nanoseconds of the run's clock.
+    /// Time from which messages are measured, in nanoseconds of the run's clock.
     pub(crate) measured_from: u64,
-    /// First and last time of the schedule, in an open loop.
+    /// Start and end of the schedule, in an open loop.
     pub(crate) span: Option<(u64, u64)>,
 }
 
 impl Flow {
-    /// Nothing to send yet.
+    /// Creates the flow of a closed loop; nothing may be sent yet.
     pub(crate) fn new(fan_out: u64, window: u64) -> Flow {
         Flow {
             published: AtomicU64::new(0),
@@ -65,27 +65,27 @@ impl Flow {
         }
     }
 
-    /// A flow for an open loop of so many publishers.
+    /// Creates the flow of an open loop for this number of publishers.
     pub(crate) fn open(fan_out: u64, window: u64, publishers: usize) -> Flow {
         let kept = (LAGS / publishers.max(1)).clamp(LAGS_MIN, LAGS_MAX);
         let lags = || std::iter::repeat_with(|| AtomicU64::new(u64::MAX)).take(kept).collect();
         Flow { lags: std::iter::repeat_with(lags).take(publishers).collect(), ..Flow::new(fan_out, window) }
     }
 
-    /// Lets each publisher send so many more; from a time on it counts.
+    /// Begins a phase in which each publisher may send `share` more messages.
     pub(crate) fn begin(&self, share: u64, measured_from: u64) {
         let mut phase = self.phase();
         *phase = Phase { number: phase.number + 1, share, measured_from, span: None };
     }
 
-    /// Lets each publisher send by its schedule; from a time on it counts.
+    /// Begins a phase in which each publisher sends by its schedule.
     pub(crate) fn begin_open(&self, span: (u64, u64), measured_from: u64) {
         let mut phase = self.phase();
         self.scheduled.store(self.lags.len() as u64, Ordering::SeqCst);
         *phase = Phase { number: phase.number + 1, share: u64::MAX, measured_from, span: Some(span) };
     }
 
-    /// Notes by how many nanoseconds a message was sent late.
+    /// Records how late a message was sent, in nanoseconds.
     pub(crate) fn note_lag(&self, publisher: u16, number: u32, lag: u64) {
         let lags = self.lags.get(usize::from(publisher)).map(Vec::as_slice).unwrap_or_default();
         if let Some(place) = lags.get(number as usize % lags.len().max(1)) {
@@ -94,50 +94,51 @@ impl Flow {
         }
     }
 
-    /// By how many nanoseconds a message was sent late; none in a closed loop, and of one that was
-    /// sent too long ago.
+    /// How late a message was sent, in nanoseconds; `None` in a closed loop, and for a message
+    /// whose entry has been overwritten.
     pub(crate) fn lag(&self, publisher: u16, number: u32) -> Option<u64> {
         let lags = self.lags.get(usize::from(publisher))?;
         let noted = lags.get(number as usize % lags.len().max(1))?.load(Ordering::Relaxed);
         (noted >> 32 == u64::from(number)).then_some((noted & u64::from(u32::MAX)) * 1_000)
     }
 
-    /// Lets no publisher send any more; when this returns, `published` is final.
+    /// Stops all publishers; when this returns, `published` is final.
     pub(crate) fn stop(&self) {
         self.phase().share = 0;
     }
 
-    /// A publisher holds it while it sends.
+    /// Locks the phase; a publisher holds the lock while it sends.
     pub(crate) fn phase(&self) -> MutexGuard<'_, Phase> {
         self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection is open again: what it carried may never pass, and must not close the window.
+    /// Writes off everything published so far, after a connection was re-opened: deliveries that
+    /// may never arrive must not close the window.
     pub(crate) fn write_off(&self) {
         self.written_off.fetch_max(self.published.load(Ordering::SeqCst), Ordering::SeqCst);
     }
 
-    /// Deliveries that nobody waits for any more.
+    /// Deliveries that are no longer waited for.
     pub(crate) fn over(&self) -> u64 {
         let written_off = self.written_off.load(Ordering::SeqCst).saturating_mul(self.fan_out);
         self.passed.load(Ordering::SeqCst).max(written_off)
     }
 
-    /// Messages that may be sent now.
+    /// Number of messages that may be sent now.
     pub(crate) fn room(&self) -> u64 {
         let passed = self.over() / self.fan_out;
         let under_way = self.published.load(Ordering::SeqCst).saturating_sub(passed);
         self.window.saturating_sub(under_way)
     }
 
-    /// Whether a publisher waits and the window is open far enough to wake it; says so once.
+    /// Whether a publisher waits and the window has opened far enough to wake it; clears the request.
     pub(crate) fn takes_waiting(&self) -> bool {
         self.is_waiting.load(Ordering::SeqCst)
             && self.room() >= self.window / 4
             && self.is_waiting.swap(false, Ordering::SeqCst)
     }
 
-    /// Deliveries that are due for what was published so far.
+    /// Deliveries due for all messages published so far.
     pub(crate) fn due(&self) -> u64 {
         self.published.load(Ordering::SeqCst).saturating_mul(self.fan_out)
     }

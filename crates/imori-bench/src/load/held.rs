@@ -1,48 +1,50 @@
-//! Deliveries whose acknowledgement a consumer keeps back, to give it in another order than they came.
+//! Acknowledgements that a consumer holds back, in order to give them in another order than their
+//! deliveries arrived in.
 
-/// After how many times that time has passed nothing more seems to come: once may be just after a delivery.
+/// Ticks without a delivery after which none seems to be coming; one is not enough, because it may
+/// follow right after a delivery.
 const QUIET: u32 = 2;
 
-/// The tokens that acknowledge the deliveries kept back.
+/// The tokens of unacknowledged deliveries.
 #[derive(Debug)]
 pub(crate) struct Held {
     tokens: Vec<Box<[u8]>>,
-    /// How many are kept back at most.
+    /// The most tokens held back.
     window: usize,
-    /// State of the random numbers.
+    /// State of the random number generator.
     state: u64,
-    /// How often time was told to pass since the last delivery.
+    /// Ticks since the last delivery.
     quiet: u32,
 }
 
 impl Held {
-    /// Keeps back so many, and draws from this seed.
+    /// Holds back at most `window` tokens, and draws from `seed`.
     pub(crate) fn new(window: usize, seed: u64) -> Held {
         let state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         Held { tokens: Vec::with_capacity(window), window, state, quiet: 0 }
     }
 
-    /// Takes one, and gives one of those it then has if they are too many.
+    /// Adds a token; returns a random one to acknowledge if there are too many.
     pub(crate) fn put(&mut self, token: &[u8]) -> Option<Box<[u8]>> {
         self.quiet = 0;
         self.tokens.push(token.into());
         if self.tokens.len() > self.window { self.draw() } else { None }
     }
 
-    /// One of those it has, if nothing has come for a while.
+    /// A random token to acknowledge, if there has been no delivery for a while.
     pub(crate) fn left_over(&mut self) -> Option<Box<[u8]>> {
         if self.quiet < QUIET { None } else { self.draw() }
     }
 
-    /// Lets time pass: the second time without a delivery between makes all of them due.
+    /// Counts a tick; the second one without a delivery makes all tokens due.
     ///
-    /// A broker that has nothing more to give, or is waiting for these very acknowledgements, must
-    /// not wait for good.
+    /// Otherwise the run would hang when the broker has nothing left to deliver, or waits for these
+    /// very acknowledgements.
     pub(crate) fn tick(&mut self) {
         self.quiet = self.quiet.saturating_add(1);
     }
 
-    /// Forgets all of them: the connection on which they came is gone.
+    /// Drops all tokens, because their connection is closed.
     pub(crate) fn clear(&mut self) {
         self.tokens.clear();
     }

@@ -1,4 +1,4 @@
-//! One side's connections on a thread of their own.
+//! An event loop on a thread of its own, for the connections of one side.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use anyhow::{Result, anyhow};
 use crate::limits::TICK;
 use crate::load::event_loop::{EventLoop, Role};
 
-/// A loop that another thread turns until it is stopped or breaks.
+/// Handle of an event loop that runs on another thread until it is stopped or fails.
 pub(crate) struct OtherThread<R: Role> {
     is_stopped: Arc<AtomicBool>,
     waker: Arc<mio::Waker>,
@@ -18,7 +18,7 @@ pub(crate) struct OtherThread<R: Role> {
 }
 
 impl<R: Role<Board: Send + 'static> + Send + 'static> OtherThread<R> {
-    /// Starts to turn it.
+    /// Starts the thread.
     pub(crate) fn start(mut event_loop: EventLoop<R>) -> OtherThread<R> {
         let is_stopped = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&is_stopped);
@@ -30,18 +30,18 @@ impl<R: Role<Board: Send + 'static> + Send + 'static> OtherThread<R> {
         OtherThread { is_stopped, waker, thread }
     }
 
-    /// Ends a wait of it, because what it waits for may have changed.
+    /// Ends a wait of the loop, because the condition that it waits for may have changed.
     pub(crate) fn wake(&self) {
-        // A wake-up that cannot be sent costs one tick at most.
+        // A lost wake-up costs at most one tick.
         let _ = self.waker.wake();
     }
 
-    /// Whether it broke.
+    /// Whether the thread has ended early, because the loop failed.
     pub(crate) fn is_over(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// Ends it; gives what its connections counted, and why it broke if it did.
+    /// Stops the thread; returns the counts of its connections, and the loop's error if it failed.
     pub(crate) fn stop(self) -> Result<(R::Board, Result<()>)> {
         self.is_stopped.store(true, Ordering::SeqCst);
         self.wake();

@@ -1,4 +1,4 @@
-//! Runs a loop until a phase is over.
+//! Runs event loops until a phase is over.
 
 use std::time::{Duration, Instant};
 
@@ -9,12 +9,12 @@ use crate::interrupt;
 use crate::limits::{BLOCKED_AFTER, TICK};
 use crate::load::event_loop::{EventLoop, Role};
 
-/// Why a phase is over; of several loops the last of these counts.
+/// The reason why a phase is over; of several loops, the variant listed last wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Ended {
-    /// Everything has happened.
+    /// Everything that was due has happened.
     Done,
-    /// Its time is over.
+    /// Its time has elapsed.
     TimeOver,
     /// Nothing moved for too long.
     Blocked,
@@ -24,19 +24,19 @@ pub(crate) enum Ended {
     Broken,
 }
 
-/// When a phase is over.
+/// Limits of a phase.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// How long it may take.
+    /// The longest time that it may take.
     pub(crate) time: Option<Duration>,
-    /// How long nothing may move.
+    /// The longest time without movement.
     pub(crate) quiet: Duration,
-    /// Whether bytes that are written count as movement; else only frames that are read.
+    /// Whether written bytes count as movement; otherwise only frames read do.
     pub(crate) writes_count: bool,
 }
 
 impl Bounds {
-    /// Those of a phase that goes on for this amount.
+    /// Limits of a phase that measures this amount.
     pub(crate) fn of(amount: Amount, writes_count: bool) -> Bounds {
         let time = match amount {
             Amount::Count(_) => None,
@@ -45,13 +45,13 @@ impl Bounds {
         Bounds { time, quiet: BLOCKED_AFTER, writes_count }
     }
 
-    /// Those of waiting for stragglers.
+    /// Limits of a wait for stragglers.
     pub(crate) fn quiet(quiet: Duration) -> Bounds {
         Bounds { time: None, quiet, writes_count: true }
     }
 }
 
-/// Turns the loop until the phase is over.
+/// Turns a loop until the phase is over.
 pub(crate) fn drive<R: Role>(
     event_loop: &mut EventLoop<R>,
     bounds: Bounds,
@@ -93,7 +93,7 @@ pub(crate) fn drive<R: Role>(
     }
 }
 
-/// Turns several loops until the phase is over for each, with a thread for each but the first.
+/// Turns several loops until the phase is over for each; all but the first get a thread of their own.
 pub(crate) fn drive_all<R: Role<Board: Send> + Send>(
     loops: &mut [EventLoop<R>],
     bounds: Bounds,

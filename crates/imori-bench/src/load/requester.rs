@@ -1,4 +1,4 @@
-//! A connection that asks: sends n, expects n + 1, and believes nothing.
+//! A requesting connection: sends n, expects n + 1, and verifies every reply.
 
 use std::time::Duration;
 
@@ -15,20 +15,20 @@ use crate::record::ledger::Ledger;
 /// The counts of all requesters of a loop.
 #[derive(Debug)]
 pub(crate) struct RequesterCounts {
-    /// The fate of the calls; `lost` is filled in at the end.
+    /// The outcome of the calls; `lost` is filled in at the end.
     pub(crate) ledger: Ledger,
-    /// Calls that are answered or given up.
+    /// Calls that were answered or given up.
     pub(crate) settled: u64,
-    /// Requesters whose schedule has something left, in an open loop.
+    /// Requesters with calls left in their schedule, in an open loop.
     pub(crate) scheduled: u64,
     /// Calls that were due and never sent.
     pub(crate) unsent: u64,
-    /// The events of each second, and how long the calls took.
+    /// Counts per second and latencies of the calls.
     pub(crate) timeline: Timeline,
 }
 
 impl RequesterCounts {
-    /// Nothing asked yet.
+    /// Starts with nothing sent.
     pub(crate) fn new() -> RequesterCounts {
         RequesterCounts {
             ledger: Ledger::default(),
@@ -39,7 +39,7 @@ impl RequesterCounts {
         }
     }
 
-    /// Adds what the requesters of another loop counted.
+    /// Adds the counts of another loop's requesters.
     pub(crate) fn add(&mut self, other: &mut RequesterCounts) {
         self.ledger.add(&other.ledger);
         self.settled += other.settled;
@@ -53,16 +53,16 @@ impl RequesterCounts {
 #[derive(Debug)]
 pub(crate) struct Requester {
     template: RequestTemplate,
-    /// Its first call, which says who it is.
+    /// The correlation of its first call, which identifies the requester.
     identity: Correlation,
-    /// How many requesters there are; with the own number it makes values unique in the run.
+    /// Number of requesters; together with its own index it makes values unique in the run.
     requesters: u64,
     depth: Depth,
     timeout: Duration,
     padding: Vec<u8>,
     calls: Calls,
     in_flight: u64,
-    /// Calls to send, those of earlier phases included.
+    /// Number of calls it may have sent by the end of this phase, earlier phases included.
     until: u64,
     /// The pace of an open loop, and the schedule of its phase.
     pace: Option<Pace>,
@@ -70,7 +70,7 @@ pub(crate) struct Requester {
 }
 
 impl Requester {
-    /// A requester that has nothing to send yet.
+    /// Creates a requester that has nothing to send yet.
     pub(crate) fn new(
         identity: Correlation,
         requesters: u32,
@@ -95,14 +95,14 @@ impl Requester {
         }
     }
 
-    /// Lets it send by its schedule from a time to another, in nanoseconds of the run's clock.
+    /// Makes it send by its schedule during a span, in nanoseconds of the run's clock.
     pub(crate) fn follow(&mut self, span: (u64, u64), board: &mut RequesterCounts) {
         self.until = CALLS_MAX;
         self.schedule = self.pace.map(|pace| pace.schedule(span));
         board.scheduled += u64::from(self.schedule.is_some());
     }
 
-    /// Sends nothing more by its schedule; what is due by now was offered all the same.
+    /// Ends the schedule; calls that were due by now count as offered and unsent.
     pub(crate) fn leave_schedule(&mut self, now: u64, board: &mut RequesterCounts) {
         let Some(mut schedule) = self.schedule.take() else {
             return;
@@ -116,17 +116,17 @@ impl Requester {
         self.until = self.calls.sent();
     }
 
-    /// Lets it send so many more.
+    /// Allows `count` more calls.
     pub(crate) fn extend(&mut self, count: u64) {
         self.until = self.calls.sent().saturating_add(count).min(CALLS_MAX);
     }
 
-    /// Whether everything that it may send is sent.
+    /// Whether all allowed calls are sent.
     pub(crate) fn has_sent_all(&self) -> bool {
         self.calls.sent() >= self.until
     }
 
-    /// Gives up what was sent before this time.
+    /// Gives up the calls sent before `time`.
     pub(crate) fn give_up_before(&mut self, time: u64, now: u64, board: &mut RequesterCounts) {
         let mut given_up = 0;
         self.calls.give_up_before(time, |due| {
@@ -138,7 +138,7 @@ impl Requester {
         board.ledger.timeouts += given_up;
     }
 
-    /// Its connection broke: nobody knows what became of the calls in flight.
+    /// Handles a broken connection: the outcome of the calls in flight is unknown.
     pub(crate) fn cut_off(&mut self, now: u64, board: &mut RequesterCounts) {
         let mut unknown = 0;
         self.calls.give_up_before(u64::MAX >> 1, |due| {
@@ -150,7 +150,7 @@ impl Requester {
         board.ledger.unknown += unknown;
     }
 
-    /// Takes a reply.
+    /// Checks a reply.
     pub(crate) fn reply(&mut self, reply: &Delivery<'_>, now: u64, board: &mut RequesterCounts) {
         let ledger = &mut board.ledger;
         let Some(correlation) = Correlation::read(reply.correlation) else {
@@ -183,7 +183,7 @@ impl Requester {
         }
     }
 
-    /// Sends what depth and phase allow.
+    /// Sends as many calls as depth and phase allow.
     pub(crate) fn fill(&mut self, now: u64, board: &mut RequesterCounts, out: &mut Vec<u8>) -> bool {
         let room = match self.depth {
             Depth::InFlight(depth) => u64::from(depth).saturating_sub(self.in_flight),
@@ -221,7 +221,7 @@ impl Requester {
         sent < due && out.len() >= FILL_BYTES
     }
 
-    /// When the next call is due; none if there is none, or no room for it.
+    /// When the next call is due; `None` if there is none, or no room for it.
     pub(crate) fn next_due(&self) -> Option<u64> {
         let has_room = match self.depth {
             Depth::InFlight(depth) => self.in_flight < u64::from(depth),
@@ -236,7 +236,7 @@ impl Requester {
         self.pace.is_some()
     }
 
-    /// With depth `all` nothing is read before all is written.
+    /// Whether to read; with depth `all`, nothing is read before everything is written.
     pub(crate) fn reads(&self, unwritten: usize) -> bool {
         match self.depth {
             Depth::InFlight(_) => true,
@@ -244,7 +244,7 @@ impl Requester {
         }
     }
 
-    /// Gives up calls that are too old.
+    /// Gives up calls that have timed out.
     pub(crate) fn tick(&mut self, now: u64, board: &mut RequesterCounts) {
         if self.depth != Depth::All {
             let timeout = u64::try_from(self.timeout.as_nanos()).unwrap_or(u64::MAX);
@@ -256,7 +256,7 @@ impl Requester {
         number.saturating_mul(self.requesters).saturating_add(u64::from(self.identity.requester))
     }
 
-    /// Whether the body is the next number, padded as the request was.
+    /// Whether the body is the successor of `value`, padded like the request.
     fn is_successor(&self, body: &[u8], value: u64) -> bool {
         let mut digits = [0; 20];
         let length = put_decimal(&mut digits, value.saturating_add(1));

@@ -1,4 +1,4 @@
-//! A connection that answers: reads n, sends n + 1 to where the request says.
+//! A responding connection: reads n, and sends n + 1 to the reply address of the request.
 
 use crate::protocol::driver::{Delivery, Driver};
 use crate::protocol::template::{Correlation, put_decimal, read_decimal};
@@ -10,7 +10,7 @@ pub(crate) struct Answered {
     pub(crate) received: u64,
     /// Requests of other runs, which are not answered.
     pub(crate) foreign: u64,
-    /// Requests that do not begin with a number; they are sent back as they are.
+    /// Requests that do not begin with a number; the body is returned unchanged.
     pub(crate) unreadable: u64,
 }
 
@@ -22,12 +22,12 @@ pub(crate) struct Responder {
 }
 
 impl Responder {
-    /// A responder for one run.
+    /// Creates a responder for one run.
     pub(crate) fn new(driver: &'static dyn Driver, run: u32) -> Responder {
         Responder { driver, run }
     }
 
-    /// Takes a request and appends the reply.
+    /// Handles a request and appends the reply.
     pub(crate) fn request(&self, request: &Delivery<'_>, board: &mut Answered, out: &mut Vec<u8>) {
         let is_ours =
             Correlation::read(request.correlation).is_some_and(|correlation| correlation.run == self.run);

@@ -1,4 +1,4 @@
-//! When operations are due, drawn from a seed and a rate: nothing that happens changes it.
+//! The schedule of an open loop: due times that follow from a seed and a rate alone, whatever the broker does.
 
 use crate::options::Arrival;
 
@@ -11,19 +11,19 @@ pub(crate) struct Schedule {
     arrival: Arrival,
     /// Mean time between two operations, in nanoseconds.
     gap: f64,
-    /// State of the random numbers.
+    /// State of the random number generator.
     state: u64,
     next: f64,
     end: f64,
-    /// Operations of the burst that are still due at `next`.
+    /// Operations still due at `next`, in a burst.
     burst_left: u32,
 }
 
 impl Schedule {
-    /// So many operations a second from a time to another.
+    /// Creates the schedule of one connection, at `rate` operations a second over all connections.
     ///
-    /// `share` is the number of this connection and how many there are: a fixed pace is shifted by
-    /// it, so that all connections together keep one gap too.
+    /// `share` is the index of this connection and the number of connections. A fixed pace is
+    /// shifted by the index, so that the gaps between all operations are equal too.
     pub(crate) fn new(
         arrival: Arrival,
         rate: f64,
@@ -52,12 +52,12 @@ impl Schedule {
         schedule
     }
 
-    /// When the next operation is due, if there is one.
+    /// When the next operation is due; `None` after the end.
     pub(crate) fn peek(&self) -> Option<u64> {
         (self.next < self.end).then_some(self.next as u64)
     }
 
-    /// Goes on to the operation after it.
+    /// Moves on to the next operation.
     pub(crate) fn advance(&mut self) {
         match self.arrival {
             Arrival::Fixed => self.next += self.gap,
@@ -70,12 +70,12 @@ impl Schedule {
         }
     }
 
-    /// A gap between independent arrivals.
+    /// A random gap between independent arrivals.
     fn exponential(&mut self) -> f64 {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
         self.state ^= self.state << 17;
-        // 53 bits, never 0, so that the logarithm is finite.
+        // 53 bits plus a half are never 0, so the logarithm is finite.
         let uniform = ((self.state >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
         -uniform.ln() * self.gap
     }

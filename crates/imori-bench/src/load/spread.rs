@@ -1,30 +1,30 @@
-//! When the first, the middle and the last subscriber had each message.
+//! Times until the first, the middle and the last subscriber had each message.
 
 use std::collections::VecDeque;
 
 use crate::record::latency::{Latency, LatencyKind, Recorder};
 
-/// Messages that are followed at a time; of older ones that not everybody has had, the rest is not timed.
+/// The most messages followed at a time; the remaining deliveries of older messages are not timed.
 const FOLLOWED_MAX: usize = 1 << 16;
 
 /// The spread of one publisher's messages over its subscribers.
 #[derive(Debug)]
 pub(crate) struct Spread {
     subscribers: u32,
-    /// How many have had each message, from number `first` on.
+    /// Number of subscribers that have had each message, from number `first` on.
     had: VecDeque<u32>,
     first: u32,
     recorders: [Recorder; 3],
 }
 
 impl Spread {
-    /// Of messages to so many subscribers.
+    /// Creates the spread over this number of subscribers.
     pub(crate) fn new(subscribers: u32) -> Spread {
         let recorders = [Recorder::new(), Recorder::new(), Recorder::new()];
         Spread { subscribers, had: VecDeque::new(), first: 0, recorders }
     }
 
-    /// Notes that a subscriber had a message so many nanoseconds after it was due.
+    /// Records that one more subscriber had the message, `took` nanoseconds after it was due.
     pub(crate) fn note(&mut self, number: u32, took: u64) {
         let Some(place) = number.checked_sub(self.first) else {
             return;
@@ -46,12 +46,12 @@ impl Spread {
         }
     }
 
-    /// Forgets the times, when the warm-up is over.
+    /// Clears the times at the end of the warm-up.
     pub(crate) fn clear(&mut self) {
         self.recorders.iter_mut().for_each(Recorder::clear);
     }
 
-    /// The receivers that had it, and after which time.
+    /// Latencies of the first, the middle and the last subscriber.
     pub(crate) fn summary(&self, kind: LatencyKind) -> Vec<(String, Latency)> {
         let names = ["first subscriber", "middle subscriber", "last subscriber"];
         names

@@ -1,23 +1,23 @@
-//! The messages of one publisher that the broker has not confirmed.
+//! The unconfirmed messages of one publisher.
 
 use std::collections::VecDeque;
 
-/// Unconfirmed messages by number, each with the time at which it was due.
+/// Unconfirmed messages by number, each with its due time.
 #[derive(Debug, Default)]
 pub(crate) struct Unconfirmed {
-    /// From number `first` on; those confirmed out of turn leave a hole.
+    /// Due times from number `first` on; a message confirmed out of order leaves `None`.
     due: VecDeque<Option<u64>>,
     first: u32,
     count: usize,
 }
 
 impl Unconfirmed {
-    /// How many there are.
+    /// Number of unconfirmed messages.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// Adds the next message, due at a time.
+    /// Adds the next message, due at `due`.
     pub(crate) fn send(&mut self, number: u32, due: u64) {
         if self.due.is_empty() {
             self.first = number;
@@ -26,13 +26,13 @@ impl Unconfirmed {
         self.count += 1;
     }
 
-    /// Takes out all of them, by number.
+    /// Removes all messages and returns their numbers.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = u32> {
         let Unconfirmed { due, first, .. } = std::mem::take(self);
         due.into_iter().enumerate().filter_map(move |(at, due)| due.map(|_| first.wrapping_add(at as u32)))
     }
 
-    /// Takes out a confirmed message and says when it was due; none if it is not waited for.
+    /// Removes a confirmed message and returns its due time; `None` if it was not awaited.
     pub(crate) fn confirm(&mut self, number: u32) -> Option<u64> {
         let place = number.wrapping_sub(self.first) as usize;
         let due = self.due.get_mut(place)?.take()?;
