@@ -1,4 +1,4 @@
-//! A connection that publishes: by a schedule, or as fast as its socket takes within a window.
+//! A publishing connection: sends by a schedule, or as fast as the socket and a window allow.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,34 +12,34 @@ use crate::protocol::template::MessageTemplate;
 use crate::record::Timeline;
 use crate::stamp::Stamp;
 
-/// How a publisher is paced in an open loop.
+/// The pace of a publisher in an open loop.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
-    /// Operations a second of all connections together.
+    /// Operations per second of all connections together.
     pub(crate) rate: f64,
-    /// How they are spread.
+    /// Distribution of the operations over time.
     pub(crate) arrival: Arrival,
-    /// The seed that they are drawn from.
+    /// The seed of the schedule.
     pub(crate) seed: u64,
-    /// The number of this connection, and how many there are.
+    /// Index of this connection, and the number of connections.
     pub(crate) share: (u32, u32),
 }
 
 impl Pace {
-    /// The schedule from a time to another, in nanoseconds of the run's clock.
+    /// The schedule for a span of time, in nanoseconds of the run's clock.
     pub(crate) fn schedule(&self, span: (u64, u64)) -> Schedule {
         Schedule::new(self.arrival, self.rate, self.seed, self.share, span)
     }
 }
 
-/// The confirms that a publisher asks for.
+/// The messages for which a publisher requests a confirm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Confirms {
     /// Nothing.
     None,
     /// The last message of a phase.
     Last,
-    /// Each, so many of which may be unconfirmed.
+    /// Every message, of which this many may be unconfirmed.
     Each(u32),
 }
 
@@ -49,43 +49,43 @@ pub(crate) struct Publisher {
     run: u16,
     index: u16,
     template: MessageTemplate,
-    /// A message that also asks the broker to confirm it.
+    /// Template of a message with a request for a confirm.
     confirmed: MessageTemplate,
     confirms: Confirms,
     pace: Option<Pace>,
     flow: Arc<Flow>,
     sent: u64,
-    /// The first message of its connection, where confirms count those.
+    /// Number of the first message on this connection, if confirms count messages per connection.
     counted_from: Option<u32>,
-    /// The phase it knows of, and what it had sent when that began.
+    /// The last phase seen, and the number of messages sent when it began.
     phase: u64,
     base: u64,
     /// The schedule of the phase, in an open loop.
     schedule: Option<Schedule>,
     unconfirmed: Unconfirmed,
-    /// Whether something is due that has no room.
+    /// Whether a message is due but has no room.
     is_held: bool,
 }
 
-/// The parts of a publisher.
+/// Settings of a publisher.
 #[derive(Debug)]
 pub(crate) struct Publishing {
-    /// The run, which every stamp names.
+    /// The run, named in every stamp.
     pub(crate) run: u16,
-    /// Which publisher it is.
+    /// Index of the publisher.
     pub(crate) index: u16,
-    /// A message that asks for no confirm, and one that does.
+    /// Templates of a message without and with a request for a confirm.
     pub(crate) templates: (MessageTemplate, MessageTemplate),
-    /// The confirms to ask for.
+    /// The confirms to request.
     pub(crate) confirms: Confirms,
-    /// Whether confirms count the messages of the connection.
+    /// Whether the broker numbers confirms by the messages of the connection.
     pub(crate) confirms_count: bool,
     /// The pace of an open loop.
     pub(crate) pace: Option<Pace>,
 }
 
 impl Publisher {
-    /// A publisher that has nothing to send until the flow says so.
+    /// Creates a publisher that sends nothing until the flow begins a phase.
     pub(crate) fn new(publishing: Publishing, flow: Arc<Flow>) -> Publisher {
         let Publishing { run, index, templates: (template, confirmed), confirms, confirms_count, pace } =
             publishing;
@@ -107,7 +107,7 @@ impl Publisher {
         }
     }
 
-    /// Sends what is due, as far as window and phase allow.
+    /// Appends the messages that are due, as far as window and phase allow.
     pub(crate) fn fill(&mut self, now: u64, timeline: &mut Timeline, out: &mut Vec<u8>) -> bool {
         let flow = Arc::clone(&self.flow);
         let phase = flow.phase();
@@ -152,7 +152,7 @@ impl Publisher {
         sent < room && out.len() >= FILL_BYTES
     }
 
-    /// Notes that the broker has a message, of which the confirm gives this number.
+    /// Handles a confirm with this number.
     pub(crate) fn confirm(&mut self, number: u32, now: u64, timeline: &mut Timeline) {
         let number = self.counted_from.unwrap_or_default().wrapping_add(number);
         if let Some(due) = self.unconfirmed.confirm(number) {
@@ -162,7 +162,7 @@ impl Publisher {
         }
     }
 
-    /// Its connection broke: nobody knows what became of what was not confirmed. Gives those messages.
+    /// Handles a broken connection: the outcome of unconfirmed messages is unknown. Returns these messages.
     pub(crate) fn cut_off(&mut self) -> impl Iterator<Item = (u16, u32)> {
         let index = self.index;
         self.is_held = false;
@@ -170,18 +170,18 @@ impl Publisher {
         self.unconfirmed.drain().map(move |number| (index, number))
     }
 
-    /// Its connection is open again.
+    /// Handles a re-opened connection.
     pub(crate) fn reopened(&mut self) {
         self.counted_from = self.counted_from.map(|_| self.sent as u32);
         self.flow.write_off();
     }
 
-    /// When it has something to send next; none if that does not depend on the time.
+    /// When the next message is due; `None` if that does not depend on the time.
     pub(crate) fn next_due(&self) -> Option<u64> {
         self.schedule.as_ref().filter(|_| !self.is_held).and_then(Schedule::peek)
     }
 
-    /// Sends nothing more by its schedule; what is due by now was offered all the same.
+    /// Ends the schedule; messages that were due by now count as offered and unsent.
     fn leave_schedule(&mut self, now: u64, timeline: &mut Timeline) {
         let Some(mut schedule) = self.schedule.take() else {
             return;
@@ -194,12 +194,12 @@ impl Publisher {
         self.flow.scheduled.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Messages that may be sent now.
+    /// Number of messages that may be sent now.
     fn room(&self, left: u64) -> u64 {
         let mut room = self.flow.room();
         if room < left {
             self.flow.is_waiting.store(true, Ordering::SeqCst);
-            // Looked at again, for the window may have opened just before.
+            // Read again, because the window may have opened just before the flag was set.
             room = self.flow.room();
         }
         let room = room.min(self.template.room());

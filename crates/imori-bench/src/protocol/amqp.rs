@@ -1,7 +1,7 @@
-//! AMQP 0-9-1 with RabbitMQ's extensions, as its clients speak it.
+//! AMQP 0-9-1 with RabbitMQ's extensions.
 //!
-//! A queue and a service are queues of that name behind the default exchange; a topic is a key of `amq.topic`. Replies
-//! go straight to the requester's connection, or to a queue of its own.
+//! Queues and services are queues of that name on the default exchange; a topic is a routing key of
+//! `amq.topic`. Replies use direct reply-to, or a queue per requester.
 
 use anyhow::{Result, ensure};
 use imori_amqp091::codec::frame::{
@@ -25,19 +25,19 @@ use crate::protocol::template::{CORRELATION_BYTES, Correlation, MessageTemplate,
 use crate::stamp::STAMP_BYTES;
 use crate::url::Url;
 
-/// The login for a broker if the URL names none.
+/// Login if the URL has none.
 const LOGIN: (&str, &str) = ("guest", "guest");
 
-/// `delivery-mode` of a message that is to outlive the broker.
+/// `delivery-mode` of a persistent message.
 const PERSISTENT: u8 = 2;
 
-/// Bytes of the flags in front of properties.
+/// Bytes of the property flags.
 const FLAGS_BYTES: usize = 2;
 
-/// Bytes of the octet that ends a frame.
+/// Bytes of the frame-end octet.
 const FRAME_END_BYTES: usize = 1;
 
-/// Bytes of a body in one frame.
+/// The most bytes of a body in one frame.
 const PART_BYTES: usize = FRAME_BYTES_MAX as usize - FRAME_BYTES;
 
 /// AMQP 0-9-1.
@@ -98,12 +98,12 @@ impl Driver for Amqp {
             ..BasicProperties::default()
         };
         let head = Head::new(service, &properties, size);
-        // The correlation is the first property, behind its length.
+        // `correlation-id` is the first property, after its length octet.
         let correlation_ends = head.properties_at + 1 + CORRELATION_BYTES;
         let (before, after) = head.bytes.split_at(correlation_ends.min(head.bytes.len()));
         let body = framed(&vec![b' '; size]);
         let (body_head, body) = body.split_at(HEAD_BYTES.min(body.len()));
-        // The number fits into the first frame; the blanks of the others never change.
+        // The value fits into the first body frame; the padding in the others never changes.
         let part_bytes = size.min(PART_BYTES);
         let end = body.get(part_bytes..).unwrap_or_default();
         RequestTemplate::new(before, &[after, body_head].concat(), part_bytes, end)
@@ -175,10 +175,10 @@ impl Driver for Amqp {
     }
 }
 
-/// The frames of a publish in front of its body.
+/// The frames of a publish before its body.
 struct Head {
     bytes: Vec<u8>,
-    /// Where the first property stands, behind their flags.
+    /// Offset of the first property, after the flags.
     properties_at: usize,
 }
 
@@ -195,7 +195,7 @@ impl Head {
     }
 }
 
-/// Appends the frames of a publish in front of its body; says where the first property stands.
+/// Appends the frames of a publish before its body; returns the offset of the first property.
 fn push_head(
     out: &mut Vec<u8>,
     exchange: &str,
@@ -211,7 +211,7 @@ fn push_head(
     out.len() - FRAME_END_BYTES - block.len() + FLAGS_BYTES
 }
 
-/// A body in its frames.
+/// The body in frames.
 fn framed(body: &[u8]) -> Vec<u8> {
     let mut frames = Vec::new();
     push_body(&mut frames, CHANNEL, body, PART_BYTES);
@@ -233,7 +233,7 @@ mod tests {
         out
     }
 
-    /// The delivery that a broker would make of a publish.
+    /// The delivery that a broker would send for a publish.
     fn delivered(publish: &[u8], tag: u64) -> Vec<u8> {
         let method_bytes = 8 + u32::from_be_bytes(*publish[3..].first_chunk().unwrap()) as usize;
         let deliver = basic::Deliver {

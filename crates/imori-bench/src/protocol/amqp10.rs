@@ -1,7 +1,7 @@
-//! AMQP 1.0, as its clients speak it.
+//! AMQP 1.0.
 //!
-//! A destination is a plain name, whose capability tells a queue from a topic. Requests and messages go on a link of
-//! their own, replies on one without a target. Replies come from a queue that the broker makes, or from one with a name.
+//! A destination is a plain name; a capability tells queues from topics. Requests and messages use a link of
+//! their own, replies an anonymous one. They arrive on a dynamic node, or on a queue per requester.
 
 use anyhow::{Result, bail, ensure};
 use imori_amqp10::codec::composites::{
@@ -27,16 +27,16 @@ use crate::protocol::template::{CORRELATION_BYTES, Correlation, MessageTemplate,
 use crate::stamp::STAMP_BYTES;
 use crate::url::Url;
 
-/// The login for a broker if the URL names none.
+/// Login if the URL has none.
 const LOGIN: (&str, &str) = ("guest", "guest");
 
-/// Stands where the number of a delivery will, and is found by that; it needs four bytes.
+/// Placeholder for the delivery's number, which is found by its value; it must encode to four bytes.
 const NUMBER: u32 = 0xf0e1_d2c3;
 
-/// Descriptor of a section of bytes (AMQP 1.0, 3.2.6).
+/// Descriptor of a data section (AMQP 1.0, 3.2.6).
 const DATA: &[u8] = &[0x00, 0x53, 0x75];
 
-/// Constructor of bytes with a length of four bytes.
+/// Constructor of a binary with a four-byte length.
 const BINARY_32: u8 = 0xb0;
 
 /// AMQP 1.0.
@@ -68,7 +68,7 @@ impl Driver for Amqp10 {
         push_receiver(out, purpose, destination, terms);
     }
 
-    /// Confirmed by the first credit.
+    /// The first credit of the link is the confirm.
     fn prepare(&self, destination: &Destination, _: ConfirmMode, out: &mut Vec<u8>) {
         push_sender(out, Purpose::Publish, Some(destination));
     }
@@ -127,7 +127,7 @@ impl Driver for Amqp10 {
         }
     }
 
-    /// Numbered as the request is: there is one reply for each.
+    /// The request's number is reused, because each request has one reply.
     fn reply(&self, request: &Delivery<'_>, out: &mut Vec<u8>) -> usize {
         let number = request.ack.first_chunk().map_or(0, |number| u32::from_be_bytes(*number));
         let properties = Properties {
@@ -183,18 +183,18 @@ impl Driver for Amqp10 {
 struct Sections<'a> {
     header: Option<Header>,
     properties: Properties<'a>,
-    /// Application properties that a selector compares.
+    /// Number of application properties for selectors.
     comparisons: u8,
 }
 
-/// A message in its transfers.
+/// A message, split into transfers.
 struct Parts {
     purpose: Purpose,
-    /// The first transfer in front of the body.
+    /// The first transfer up to the body.
     head: Vec<u8>,
-    /// Where it has the delivery's number, and its tag, which is that number too.
+    /// Offsets in it of the delivery-id and the delivery-tag.
     numbers_at: [usize; 2],
-    /// Where it has the priority, if the header has one.
+    /// Offset in it of the priority, if the header has one.
     priority_at: Option<usize>,
     size: usize,
 }
@@ -234,7 +234,7 @@ impl Parts {
         Parts { purpose, numbers_at: [first, first + tag.len() + second], head, priority_at, size }
     }
 
-    /// The transfers behind the first one.
+    /// The transfers after the first one.
     fn behind(&self, body: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         let rest = body.get(PART_BYTES.min(body.len())..).unwrap_or_default();
@@ -251,7 +251,7 @@ impl Parts {
     }
 }
 
-/// Appends the application properties that a selector compares; no section without any.
+/// Appends the application properties for selectors; no section if there are none.
 fn push_compared(out: &mut Vec<u8>, count: u8) {
     let mut map = MapBuf::new();
     for (name, value) in comparisons(count) {
@@ -263,7 +263,7 @@ fn push_compared(out: &mut Vec<u8>, count: u8) {
     }
 }
 
-/// Counts bytes that will follow into the length of a frame.
+/// Adds bytes that will follow to the length of a frame.
 fn lengthen(frame: &mut [u8], at: usize, more: usize) {
     if let Some(place) = frame.get_mut(at..).and_then(|frame| frame.first_chunk_mut::<4>()) {
         *place = (u32::from_be_bytes(*place) + more as u32).to_be_bytes();
@@ -290,7 +290,7 @@ mod tests {
         out
     }
 
-    /// Lets a reader take all bytes, and gives the last thing that it heard to `see`.
+    /// Decodes all bytes, and passes the last item to `see`.
     fn last(reader: &mut dyn Reader, bytes: &[u8], see: impl FnOnce(&Heard<'_>)) {
         let mut at = 0;
         loop {
@@ -347,7 +347,8 @@ mod tests {
                     let Heard::Delivery(delivery) = heard else { panic!("{heard:?}") };
                     assert_eq!(delivery.body, [b"0123456789abcdef", filler].concat());
                 });
-                // Header: durable, priority 2 of the message 5 after 0, 1 and 2, 2,000 ms.
+                // Header: durable, priority 2, which message 5 of a cycle of three has, and a time
+                // to live of 2,000 ms.
                 let header = [0x00, 0x53, 0x70, 0xc0, 9, 3, 0x41, 0x50, 2, 0x70, 0, 0, 0x07, 0xd0];
                 let has_it = message.windows(header.len()).any(|bytes| bytes == header);
                 assert_eq!(has_it, manner.is_persistent);
@@ -370,7 +371,7 @@ mod tests {
         assert!(!has(&plain, b"jms-selector"), "no selector compares nothing");
     }
 
-    /// A broker's frames: of a session, a link, its first credit, more of it, and confirms of a range.
+    /// The broker's frames: begin, attach, the first credit, more of it, and a disposition of a range.
     #[test]
     fn a_publisher_is_held_to_credit_and_window() {
         let mut reader = Amqp10.reader();

@@ -1,4 +1,4 @@
-//! Takes the frames of an AMQP 1.0 broker apart, keeps account of its credit, and gives it ours.
+//! Decodes the frames of an AMQP 1.0 broker, tracks its credit, and grants ours.
 
 use std::sync::Arc;
 
@@ -16,32 +16,32 @@ use crate::protocol::credit::Credit;
 use crate::protocol::driver::{Confirmed, Delivery, Heard, Reader, text};
 use crate::protocol::template::{Correlation, MessageTemplate, RequestTemplate};
 
-/// The complaint about bytes that no broker of AMQP 1.0 sends.
+/// The error for bytes that no AMQP 1.0 broker would send.
 const NOT_AMQP: &str = "what the broker sends is not AMQP 1.0; correct scheme or port of `--url`";
 
-/// Takes one connection's bytes apart.
+/// Decodes the bytes of one connection.
 #[derive(Debug)]
 pub(super) struct Amqp10Reader {
     server: String,
-    /// The number of the next transfer that comes.
+    /// Transfer number of the next incoming transfer.
     next_incoming_id: u32,
-    /// The link on which messages come, and where it stands.
+    /// The receiving link and its credit.
     incoming: Option<Incoming>,
-    /// Links on which messages go: its number in the broker's frames, and the deliveries until which it has credit.
+    /// The sending links.
     publish: Option<Outgoing>,
     reply: Option<Outgoing>,
     /// Messages that may be published.
     credit: Arc<Credit>,
-    /// The number of the first transfer that is beyond the session's window.
+    /// Number of the first transfer beyond the session window.
     window_until: u32,
-    /// The messages that a disposition confirms and that were not heard of.
+    /// Confirmed messages, from first to last, that are not reported yet.
     confirmed: Option<(u32, u32)>,
-    /// The next thing to write.
+    /// The next frames to write.
     answer: Vec<u8>,
     is_answer_due: bool,
-    /// The address of a node that the broker made.
+    /// The address of the dynamic node.
     reply_address: Option<String>,
-    /// A delivery that comes in several frames.
+    /// A delivery that spans several transfers.
     gathered: Vec<u8>,
     is_gathering: bool,
     delivery_id: [u8; 4],
@@ -50,7 +50,7 @@ pub(super) struct Amqp10Reader {
 #[derive(Debug)]
 struct Incoming {
     purpose: Purpose,
-    /// Deliveries so far, counted as the broker does, and the count until which there is credit.
+    /// Delivery count of the link, and the count up to which credit is granted.
     delivered: u32,
     granted_until: u32,
 }
@@ -129,7 +129,7 @@ impl Reader for Amqp10Reader {
 }
 
 impl Amqp10Reader {
-    /// The number of the next message that a disposition confirms.
+    /// The next confirmed message that is not reported yet.
     fn next_confirmed(&mut self) -> Option<u32> {
         let (next, last) = self.confirmed?;
         self.confirmed = (next != last).then_some((next.wrapping_add(1), last));
@@ -164,7 +164,7 @@ impl Amqp10Reader {
         })
     }
 
-    /// A link stands, or was refused, which a detach will tell.
+    /// Handles an attach. A refused link is followed by a detach.
     fn attach(&mut self, attach: &Attach<'_>) -> Result<Heard<'static>> {
         let Ok(purpose) = attach.name.parse::<Purpose>() else { bail!("{NOT_AMQP}") };
         let outgoing = Outgoing { handle: attach.handle, credit_until: 0 };
@@ -190,7 +190,7 @@ impl Amqp10Reader {
         Ok(Heard::Nothing)
     }
 
-    /// The broker takes more, on a link or in the session.
+    /// Handles more credit on a link, or a larger session window.
     fn flow(&mut self, flow: &Flow<'_>) -> Heard<'static> {
         let window_until = flow.next_incoming_id.unwrap_or(0).wrapping_add(flow.incoming_window);
         self.credit.add_bytes(i64::from(window_until.wrapping_sub(self.window_until) as i32));
@@ -215,10 +215,10 @@ impl Amqp10Reader {
         Heard::Nothing
     }
 
-    /// A message, or a part of one.
+    /// Handles a transfer: a whole delivery or a part of one.
     fn transfer<'a>(&'a mut self, transfer: &Transfer<'a>, payload: &'a [u8]) -> Result<Heard<'a>> {
         self.next_incoming_id = self.next_incoming_id.wrapping_add(1);
-        // The parts behind the first one may repeat the number.
+        // Transfers after the first one may repeat the delivery-id.
         if let Some(id) = transfer.delivery_id {
             self.delivery_id = id.to_be_bytes();
         }
@@ -241,7 +241,7 @@ impl Amqp10Reader {
         Ok(Heard::Delivery(Delivery { ack: &self.delivery_id, ..delivery }))
     }
 
-    /// Gives a consumer credit anew once half of it is used up.
+    /// Replenishes a consumer's credit once half of it is used.
     fn grant_behind_delivery(&mut self) {
         let Some(Incoming { purpose: Purpose::Consume { credit, .. }, delivered, granted_until, .. }) =
             self.incoming
@@ -253,14 +253,15 @@ impl Amqp10Reader {
         }
     }
 
-    /// Gives the link on which messages come its whole credit.
+    /// Grants the receiving link its full credit.
     fn grant(&mut self) {
         if let Some(Incoming { purpose: Purpose::Consume { credit, .. }, delivered, .. }) = self.incoming {
             self.grant_until(delivered.wrapping_add(credit));
         }
     }
 
-    /// Lets as many requests come as there is credit for replies: each has one, on a link that counts from 0 too.
+    /// Grants credit for as many requests as there is credit for replies: each request has one
+    /// reply, and both links count from 0.
     fn grant_requests(&mut self) {
         if let (Some(reply), Some(Incoming { purpose: Purpose::Serve, .. })) = (self.reply, &self.incoming) {
             self.grant_until(reply.credit_until);
@@ -303,7 +304,7 @@ fn of_login(frame: &Frame<'_>) -> Result<Heard<'static>> {
     }
 }
 
-/// The reason for which the broker ends something.
+/// The broker's reason for ending a link, the session or the connection.
 fn ended(error: Option<&Error<'_>>, otherwise: &str) -> Heard<'static> {
     let said = |error: &Error<'_>| match error.description {
         Some(description) => format!("{}: {description}", error.condition.0),
@@ -312,7 +313,7 @@ fn ended(error: Option<&Error<'_>>, otherwise: &str) -> Heard<'static> {
     Heard::Error(error.map_or(otherwise.to_owned(), |error| text(said(error).as_bytes())))
 }
 
-/// Takes the sections of a message apart.
+/// Decodes the sections of a message.
 fn delivery(payload: &[u8]) -> Result<Delivery<'_>> {
     let mut delivery = Delivery::default();
     let mut sections = Sections::new(payload);
@@ -343,7 +344,7 @@ fn bytes_of(value: Value<'_>) -> &[u8] {
     }
 }
 
-/// Product and version of a broker.
+/// Product and version of the broker.
 fn server(open: &Open<'_>) -> String {
     let value = |name: &str| match open.properties.and_then(|properties| properties.find(name)) {
         Some(value) => text(bytes_of(value)),

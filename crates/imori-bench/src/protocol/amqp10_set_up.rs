@@ -1,7 +1,7 @@
-//! The frames with which an AMQP 1.0 client logs in and attaches its links; all of them in one session.
+//! The frames with which an AMQP 1.0 client logs in and attaches its links, all in one session.
 //!
-//! They are written without waiting for the answers. A link's name says what it is for: the answer repeats it, so that
-//! the reader knows what to do with the link, and whether somebody waits to hear that it stands.
+//! They are pipelined. A link's name encodes its purpose: the broker's attach repeats the name,
+//! which tells the reader how to use the link and whether the attach is awaited.
 
 use std::fmt;
 use std::process;
@@ -21,52 +21,53 @@ use imori_amqp10::codec::value::{Descriptor, Symbol, Value};
 use crate::options::AckMode;
 use crate::protocol::driver::{Destination, Terms, comparisons};
 
-/// The channel of everything.
+/// The only channel used.
 pub(super) const CHANNEL: u16 = 0;
 
-/// Bytes of the largest frame in either direction.
+/// The largest frame in bytes, in either direction.
 pub(super) const FRAME_BYTES: u32 = 64 * 1024;
 
-/// Bytes of a body in one frame, with room for the sections in front of it.
+/// The most bytes of a body in one frame, which leaves room for the sections before it.
 pub(super) const PART_BYTES: usize = FRAME_BYTES as usize - 1024;
 
-/// Transfers that may come before the broker is told that more may; more than any run has under way.
+/// Session window in transfers; more than any run has in flight.
 pub(super) const WINDOW: u32 = i32::MAX as u32;
 
-/// Deliveries that may come where no prefetch count is given.
+/// Default link credit, if no prefetch count is given.
 const CREDIT: u32 = 2_000;
 
-/// The address of a node that the broker makes and names.
+/// Stands for the address of a dynamic node, which the broker chooses.
 pub(super) const DYNAMIC: &str = "";
 
-/// Milliseconds without a frame after which the broker shows that it is there; the answer shows that of us.
+/// Idle time-out announced to the broker, in milliseconds. It sends an empty frame in time, and our
+/// answer to that keeps the connection alive in the other direction.
 const IDLE_MS: u32 = 30_000;
 
-/// Descriptor of a selector among filters, in the AMQP capabilities registry.
+/// Descriptor of the selector filter, from the AMQP capabilities registry.
 const SELECTOR: u64 = 0x0000_468c_0000_0004;
 
-/// Connections so far: brokers want a name of each that no other has.
+/// Connections opened so far, because each needs a container id of its own.
 static CONNECTIONS: AtomicU32 = AtomicU32::new(0);
 
 /// The purpose of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// Messages go to a destination.
+    /// Sends messages to a destination.
     Publish,
-    /// Messages come, so many of them before the broker gets more credit.
+    /// Receives messages; the credit is replenished up to this.
     Consume {
         credit: u32,
-        /// Somebody waits for the link.
+        /// Whether the attach is awaited.
         is_awaited: bool,
     },
-    /// Requests come, as many as there is credit for replies.
+    /// Receives requests, as many as there is credit for replies.
     Serve,
-    /// Replies go to where each of them says.
+    /// Sends replies, each to its own address.
     Reply,
 }
 
 impl Purpose {
-    /// The link's number in our frames.
+    /// The handle of the link in our frames.
     pub(super) fn handle(self) -> u32 {
         match self {
             Purpose::Publish => 0,
@@ -76,7 +77,7 @@ impl Purpose {
     }
 }
 
-/// As a link's name.
+/// Formats the purpose as a link name.
 impl fmt::Display for Purpose {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -106,7 +107,7 @@ impl FromStr for Purpose {
     }
 }
 
-/// Appends the bytes of a client from the first until it has a session.
+/// Appends everything from the first header to the beginning of the session.
 pub(super) fn push_login(out: &mut Vec<u8>, user: &str, password: &str, vhost: &str) {
     let response = format!("\0{user}\0{password}");
     let init = SaslInit {
@@ -131,7 +132,7 @@ pub(super) fn push_login(out: &mut Vec<u8>, user: &str, password: &str, vhost: &
     push(out, &Performative::Begin(begin));
 }
 
-/// Appends a link on which messages go to a destination, or to where each of them says.
+/// Appends a sending link; without a destination it is anonymous, and each message has an address.
 pub(super) fn push_sender(out: &mut Vec<u8>, purpose: Purpose, destination: Option<&Destination>) {
     let capability = [Symbol(destination.map_or("queue", capability))];
     let target = Target {
@@ -151,7 +152,7 @@ pub(super) fn push_sender(out: &mut Vec<u8>, purpose: Purpose, destination: Opti
     push(out, &Performative::Attach(attach));
 }
 
-/// Appends a link on which messages come from a destination, and its first credit.
+/// Appends a receiving link and its first credit.
 pub(super) fn push_receiver(out: &mut Vec<u8>, purpose: Purpose, destination: &Destination, terms: Terms) {
     let is_dynamic = address(destination) == DYNAMIC;
     let capability = [Symbol(if is_dynamic { "temporary-queue" } else { capability(destination) })];
@@ -189,7 +190,7 @@ pub(super) fn push_receiver(out: &mut Vec<u8>, purpose: Purpose, destination: &D
     }
 }
 
-/// Appends credit for a link, from the number of deliveries that it had, which is unknown before its answer.
+/// Appends credit for a link, relative to its delivery count, which is unknown before the broker's attach.
 pub(super) fn push_credit(
     out: &mut Vec<u8>,
     next_incoming_id: u32,
@@ -214,17 +215,17 @@ pub(super) fn push(out: &mut Vec<u8>, performative: &Performative<'_>) {
     push_frame(out, FrameKind::Amqp, CHANNEL, |out| performative.encode(out));
 }
 
-/// The credit of a consumer with this prefetch count.
+/// The link credit for a prefetch count.
 pub(super) fn credit_of(prefetch: Option<u32>) -> u32 {
     prefetch.unwrap_or(CREDIT).clamp(1, WINDOW)
 }
 
-/// Transfers that carry a body of this many bytes.
+/// Number of transfers for a body of this size.
 pub(super) fn frames_of(body_bytes: usize) -> usize {
     body_bytes.div_ceil(PART_BYTES).max(1)
 }
 
-/// The name of a destination, whose kind stands in a capability.
+/// Name of a destination; its kind is given by a capability.
 pub(super) fn address(destination: &Destination) -> &str {
     match destination {
         Destination::Queue(queue) => &queue.name,

@@ -1,4 +1,4 @@
-//! Takes the frames of an AMQP broker apart, and counts its confirms.
+//! Decodes the frames of an AMQP 0-9-1 broker, and numbers its confirms.
 
 use std::collections::BTreeSet;
 
@@ -12,27 +12,27 @@ use imori_amqp091::limits::FRAME_BYTES_MAX;
 use crate::limits::FRAME_BYTES_MAX as BODY_BYTES_MAX;
 use crate::protocol::driver::{Confirmed, Delivery, Heard, Reader, text};
 
-/// The complaint about bytes that no broker of AMQP 0-9-1 sends.
+/// The error for bytes that no AMQP 0-9-1 broker would send.
 const NOT_AMQP: &str = "what the broker sends is not AMQP 0-9-1; correct scheme or port of `--url`";
 
 /// Bytes of a delivery tag.
 const TAG_BYTES: usize = 8;
 
-/// Takes one connection's bytes apart.
+/// Decodes the bytes of one connection.
 #[derive(Debug, Default)]
 pub(super) struct AmqpReader {
     server: String,
-    /// The body of a delivery that came in several frames.
+    /// The body of a delivery that spans several frames.
     body: Vec<u8>,
     confirms: Confirms,
 }
 
-/// The publishes of a channel that are confirmed, which it counts from 1.
+/// The confirmed publishes of a channel, numbered from 1.
 #[derive(Debug, Default)]
 struct Confirms {
-    /// All are until here.
+    /// All publishes up to this one are confirmed.
     until: u64,
-    /// Those behind it.
+    /// Confirmed publishes after `until`.
     out_of_turn: BTreeSet<u64>,
 }
 
@@ -82,7 +82,7 @@ impl Reader for AmqpReader {
 }
 
 impl AmqpReader {
-    /// A delivery, once its header and its whole body are there.
+    /// Decodes a delivery; `None` until its header and whole body have arrived.
     fn delivery<'a>(
         &'a mut self,
         deliver: &basic::Deliver<'_>,
@@ -105,7 +105,7 @@ impl AmqpReader {
                 return Ok(None);
             };
             used += part.len();
-            // A body in one frame is looked at where it lies.
+            // A body in a single frame is borrowed from the buffer.
             match part.payload.len() == len {
                 true => body = part.payload,
                 false => self.body.extend_from_slice(part.payload),
@@ -126,7 +126,7 @@ impl AmqpReader {
 }
 
 impl Confirms {
-    /// The next publish that an acknowledgement confirms, counted from 0, and whether it confirms more.
+    /// The next publish that an ack confirms, counted from 0, and whether the ack confirms more.
     fn next(&mut self, tag: u64, is_multiple: bool) -> Option<(u64, bool)> {
         self.pass_those_out_of_turn();
         if self.until >= tag {
@@ -148,7 +148,7 @@ impl Confirms {
     }
 }
 
-/// The frame that the bytes begin with, once it is whole.
+/// The frame at the start of the bytes; `None` if it is incomplete.
 fn frame(bytes: &[u8]) -> Result<Option<Frame<'_>>> {
     match decode(bytes, FRAME_BYTES_MAX as usize) {
         Ok(Step::Frame(frame)) => Ok(Some(frame)),
@@ -157,13 +157,13 @@ fn frame(bytes: &[u8]) -> Result<Option<Frame<'_>>> {
     }
 }
 
-/// The delivery tag as it lies in the payload of `basic.deliver`, behind class, method and consumer tag.
+/// The bytes of the delivery tag in `basic.deliver`, after class, method and consumer tag.
 fn tag_bytes<'a>(payload: &'a [u8], consumer_tag: &str) -> &'a [u8] {
     let from = 2 + 2 + 1 + consumer_tag.len();
     payload.get(from..from + TAG_BYTES).unwrap_or_default()
 }
 
-/// Product, version and platform of a broker.
+/// Product, version and platform of the broker.
 fn server(properties: Table<'_>) -> String {
     let value = |name: &str| match properties.find(name) {
         Some(FieldValue::Text(bytes)) => text(bytes),

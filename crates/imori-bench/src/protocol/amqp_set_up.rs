@@ -1,7 +1,7 @@
-//! The methods with which an AMQP client logs in, declares and consumes; all of them on one channel.
+//! The methods with which an AMQP 0-9-1 client logs in, declares and consumes, all on one channel.
 //!
-//! They are written without waiting for the answers, which come in order. Each sequence ends with a method whose
-//! answer says that all of it is done: `channel.open`, or `channel.flow` that changes nothing.
+//! They are pipelined, because the answers come in order. Each sequence ends with a method whose answer shows
+//! that all before it is done: `channel.open`, or a `channel.flow` that changes nothing.
 
 use imori_amqp091::codec::frame::{PROTOCOL_HEADER, push_method};
 use imori_amqp091::codec::methods::{basic, channel, confirm, connection, queue};
@@ -12,16 +12,16 @@ use imori_amqp091::limits::{CHANNEL_MAX, FRAME_BYTES_MAX};
 use crate::options::AckMode;
 use crate::protocol::driver::{Destination, Queue, Terms};
 
-/// The channel of everything.
+/// The only channel used.
 pub(super) const CHANNEL: u16 = 1;
 
-/// The name under which replies are consumed that go straight to the requester's connection.
+/// The pseudo-queue of direct reply-to.
 pub(super) const DIRECT_REPLY_TO: &str = "amq.rabbitmq.reply-to";
 
-/// The exchange of topics.
+/// The exchange for topics.
 pub(super) const TOPICS: &str = "amq.topic";
 
-/// Appends the bytes of a client from the first until it has a channel.
+/// Appends everything from the protocol header to the opening of the channel.
 pub(super) fn push_login(out: &mut Vec<u8>, user: &str, password: &str, vhost: &str) {
     let mut properties = Vec::new();
     push_field(&mut properties, b"product", FieldValue::Text(b"imori-bench"));
@@ -45,7 +45,7 @@ pub(super) fn push_login(out: &mut Vec<u8>, user: &str, password: &str, vhost: &
     push_method(out, CHANNEL, &channel::Open {});
 }
 
-/// Appends the declaration of a queue that a destination stands for; a topic stands for none.
+/// Appends the declaration of the destination's queue; a topic has none.
 pub(super) fn push_declaration(out: &mut Vec<u8>, destination: &Destination) {
     match destination {
         Destination::Queue(queue) if queue.name == DIRECT_REPLY_TO => {}
@@ -55,14 +55,14 @@ pub(super) fn push_declaration(out: &mut Vec<u8>, destination: &Destination) {
     }
 }
 
-/// Appends the wish for confirms of all that is published.
+/// Appends `confirm.select`, which requests confirms for everything published.
 pub(super) fn push_confirm_select(out: &mut Vec<u8>) {
     push_method(out, CHANNEL, &confirm::Select { no_wait: false });
 }
 
-/// Appends a consumer of a destination, which has been declared unless it is a topic.
+/// Appends a consumer of a destination; its queue must be declared before, unless it is a topic.
 pub(super) fn push_consumer(out: &mut Vec<u8>, destination: &Destination, terms: Terms) {
-    // Behind a queue that the broker names, the empty name means that queue.
+    // After a declaration whose queue is named by the broker, the empty name refers to that queue.
     let queue = match destination {
         Destination::Queue(queue) => &queue.name,
         Destination::Service(name) => name,
@@ -96,7 +96,7 @@ pub(super) fn push_consumer(out: &mut Vec<u8>, destination: &Destination, terms:
     push_method(out, CHANNEL, &consume);
 }
 
-/// Appends a method that changes nothing and is answered when all before it are done.
+/// Appends a method without effect; its answer shows that everything before it is done.
 pub(super) fn push_barrier(out: &mut Vec<u8>) {
     push_method(out, CHANNEL, &channel::Flow { active: true });
 }

@@ -1,25 +1,25 @@
-//! The credit of one connection: calls in flight, bytes, and calls in all.
+//! The credit of one connection: calls in flight, bytes, and total calls.
 //!
-//! A reader and a request of the same connection share it, both on the thread that has the
-//! connection, so its numbers are atomic only to cross to that thread.
+//! The reader and the template of a connection share it. Both stay on one thread, so the counters
+//! are atomic only so that they can be moved to that thread.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// How many more requests the other side takes.
+/// The requests that the peer accepts now.
 #[derive(Debug)]
 pub struct Credit {
-    /// Calls that may be begun; below 0 after the other side has lowered its limit.
+    /// Calls that may be started; negative after the peer lowered its limit.
     calls: AtomicI64,
-    /// Bytes that may be sent, which the bodies of requests use up.
+    /// Bytes that may be sent; the bodies of requests consume them.
     bytes: AtomicI64,
-    /// Calls that may be made before the connection is used up.
+    /// Calls left in the lifetime of the connection.
     left: AtomicI64,
-    /// Bytes that a request uses up.
+    /// Bytes that one request consumes.
     request_bytes: AtomicI64,
 }
 
 impl Credit {
-    /// So many calls in flight; bytes and calls in all are not limited.
+    /// Limits the calls in flight, but neither bytes nor total calls.
     pub fn of_calls(calls: i64) -> Credit {
         Credit {
             calls: AtomicI64::new(calls),
@@ -29,36 +29,36 @@ impl Credit {
         }
     }
 
-    /// So many calls in flight, bytes, and calls in all.
+    /// Limits calls in flight, bytes, and total calls.
     pub fn new(calls: i64, bytes: i64, left: i64) -> Credit {
         Credit { bytes: AtomicI64::new(bytes), left: AtomicI64::new(left), ..Credit::of_calls(calls) }
     }
 
-    /// Says how many bytes a request uses up.
+    /// Sets the number of bytes that a request consumes.
     pub fn set_request_bytes(&self, bytes: usize) {
         self.request_bytes.store(i64::try_from(bytes).unwrap_or(i64::MAX).max(1), Ordering::Relaxed);
     }
 
-    /// Requests that may be sent now.
+    /// Number of requests that may be sent now.
     pub fn room(&self) -> u64 {
         let by_bytes = self.bytes() / self.request_bytes.load(Ordering::Relaxed);
         let room = self.calls.load(Ordering::Relaxed).min(by_bytes).min(self.left.load(Ordering::Relaxed));
         u64::try_from(room).unwrap_or(0)
     }
 
-    /// Notes a request.
+    /// Accounts for a request that is sent.
     pub fn spend(&self) {
         add(&self.calls, -1);
         add(&self.bytes, -self.request_bytes.load(Ordering::Relaxed));
         add(&self.left, -1);
     }
 
-    /// Notes that calls have ended, or that the limit has changed by so many.
+    /// Adds calls, because some have ended or the limit was changed.
     pub fn add_calls(&self, calls: i64) {
         add(&self.calls, calls);
     }
 
-    /// Notes that the other side takes more bytes.
+    /// Adds bytes that the peer accepts.
     pub fn add_bytes(&self, bytes: i64) {
         add(&self.bytes, bytes);
     }
@@ -69,7 +69,7 @@ impl Credit {
     }
 }
 
-/// One thread at a time has it, so this need not be one operation.
+/// A load and a store suffice, because only one thread at a time uses the credit.
 fn add(number: &AtomicI64, change: i64) {
     number.store(number.load(Ordering::Relaxed).saturating_add(change), Ordering::Relaxed);
 }

@@ -1,7 +1,7 @@
-//! The interface of a protocol to scenarios: log in, subscribe, write and read messages.
+//! The interface between scenarios and protocols: log in, subscribe, write and read messages.
 //!
-//! A driver is one file and is shared by all connections; a reader belongs to one of them. Which
-//! scenario it is, and whether what came is right, a driver does not know.
+//! A driver is one file and is shared by all connections; a [`Reader`] belongs to one of them. A
+//! driver knows neither the scenario nor whether a delivery is the right one.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -12,28 +12,30 @@ use crate::options::{AckMode, Depth, Level, ReplyKind};
 use crate::protocol::template::{Correlation, MessageTemplate, RequestTemplate};
 use crate::url::Url;
 
-/// How a protocol says things.
+/// Encodes what a client sends in one protocol.
 pub trait Driver: Debug + Sync {
     /// The name in reports: the protocol, or a broker's dialect of it.
     fn name(&self) -> &'static str;
 
-    /// Takes one connection's bytes apart.
+    /// Creates the decoder of one connection.
     fn reader(&self) -> Box<dyn Reader>;
 
-    /// Appends what logs in; it is heard as confirmed.
+    /// Appends the login; the reader reports [`Heard::Confirmed`] when the broker has accepted it.
     fn log_in(&self, url: &Url, out: &mut Vec<u8>);
 
-    /// Appends a subscription; with [`ConfirmMode::Each`] it is heard as confirmed once it stands.
+    /// Appends a subscription; with [`ConfirmMode::Each`] the reader reports [`Heard::Confirmed`]
+    /// once it is active.
     fn subscribe(&self, destination: &Destination, terms: Terms, confirm: ConfirmMode, out: &mut Vec<u8>);
 
-    /// Appends what has to stand before messages go to a destination: its declaration, and with [`ConfirmMode::Each`]
-    /// the wish for confirms. Nothing where each message says that itself; else it is heard as confirmed.
+    /// Appends the set-up that publishing to a destination requires: its declaration, and with
+    /// [`ConfirmMode::Each`] the request for confirms. Appends nothing if each message carries that
+    /// itself; otherwise the reader reports [`Heard::Confirmed`].
     fn prepare(&self, _destination: &Destination, _confirm: ConfirmMode, _out: &mut Vec<u8>) {}
 
-    /// Where the replies to a requester go.
+    /// The reply address of a requester.
     fn replies(&self, kind: ReplyKind, name: &str, requester: Correlation) -> Result<Replies>;
 
-    /// A request with a body of `size` bytes.
+    /// The template of a request with a body of `size` bytes.
     fn request(
         &self,
         service: &Destination,
@@ -42,198 +44,199 @@ pub trait Driver: Debug + Sync {
         first: Correlation,
     ) -> RequestTemplate;
 
-    /// A message for a destination; the filler follows the stamp. With [`ConfirmMode::Each`] it is heard as confirmed by
-    /// its number.
+    /// The template of a message for a destination; the filler follows the stamp. With
+    /// [`ConfirmMode::Each`] the reader reports the number of each confirmed message.
     fn message(&self, destination: &Destination, filler: &[u8], manner: Manner) -> MessageTemplate;
 
-    /// Appends a reply that has the body of the request, and says where that begins.
+    /// Appends a reply with the body of the request; returns the offset of the body.
     fn reply(&self, request: &Delivery<'_>, out: &mut Vec<u8>) -> usize;
 
-    /// Appends what acknowledges a delivery, or with [`AckMode::Client`] all until it.
+    /// Appends the acknowledgement of a delivery, and with [`AckMode::Client`] of all before it.
     fn acknowledge(&self, token: &[u8], mode: AckMode, out: &mut Vec<u8>);
 
-    /// Refuses terms that the protocol has not, rather than do something near.
+    /// Refuses terms that the protocol lacks, instead of approximating them.
     fn check(&self, terms: Terms) -> Result<()>;
 
-    /// Whether a confirm counts the messages of its connection, rather than to repeat a number that the message had. All
-    /// messages are confirmed then, once one asks for it.
+    /// Whether a confirm is numbered by the messages of its connection, rather than repeating a
+    /// number that the message carried. Every message of the connection is confirmed then, once
+    /// confirms are requested.
     fn confirms_by_count(&self) -> bool {
         false
     }
 
-    /// Refuses to ask for confirms where the protocol has none.
+    /// Refuses confirms if the protocol has none.
     fn check_confirms(&self) -> Result<()>;
 
-    /// Refuses queues where the protocol keeps no messages.
+    /// Refuses queues if the protocol stores no messages.
     fn check_queues(&self) -> Result<()>;
 
-    /// The arguments with which queues are declared that keep messages at this level, of so many
-    /// priorities; what is so anyway is not said.
+    /// The arguments for declaring queues with this level and number of priorities; broker defaults
+    /// are left out.
     fn declaration(&self, _level: Level, _priorities: Option<u8>) -> Vec<(String, String)> {
         Vec::new()
     }
 
-    /// Whether the other side answers requests itself, so that responders have nowhere to be.
+    /// Whether the peer answers requests itself, so that no responders are needed.
     fn answers_itself(&self) -> bool {
         false
     }
 
-    /// Refuses a URL that names what the protocol has no place for.
+    /// Refuses a URL with parts that the protocol cannot use.
     fn check_url(&self, _url: &Url) -> Result<()> {
         Ok(())
     }
 
-    /// Refuses calls that the protocol cannot make in this way, rather than do something near.
+    /// Refuses calls that the protocol cannot make like this, instead of approximating them.
     fn check_calls(&self, _calls: CallTerms<'_>) -> Result<()> {
         Ok(())
     }
 }
 
-/// Takes one connection's bytes apart.
+/// Decodes the bytes of one connection.
 pub trait Reader: Debug + Send {
-    /// Takes what the bytes begin with and says how many it used; none if it is not complete.
+    /// Decodes the first item and returns it with its length; `None` if it is incomplete.
     ///
-    /// After that the bytes must begin in the same way, with more of them.
+    /// The next call must then pass the same bytes again, with more appended.
     fn take<'a>(&'a mut self, bytes: &'a [u8]) -> Result<Option<(Heard<'a>, usize)>>;
 
-    /// Name and version of the broker, as it gave them when the login was confirmed.
+    /// Name and version that the broker reported by the time the login was confirmed.
     fn server(&self) -> &str;
 
-    /// Whether the broker refuses clients without TLS, as it said itself.
+    /// Whether the broker announced that it refuses clients without TLS.
     fn wants_tls(&self) -> bool {
         false
     }
 
-    /// Bytes of the largest body that the broker takes, if it said so at the login.
+    /// Bytes of the largest body that the broker accepts, if it announced that at the login.
     fn body_bytes_max(&self) -> Option<usize> {
         None
     }
 
-    /// Holds what is published here to what the other side takes.
+    /// Makes messages of this template wait for the peer's credit.
     fn feed(&mut self, _message: &mut MessageTemplate) {}
 
-    /// Where replies go that come here, if the broker chose that.
+    /// The reply address of this connection, if the broker chose it.
     fn reply_address(&self) -> Option<&str> {
         None
     }
 
-    /// Learns whose replies come here; a request of that requester is held to what the other side takes.
+    /// Sets the requester that receives its replies here, and makes its requests wait for the peer's credit.
     fn serve(&mut self, _requester: Correlation, _request: &mut RequestTemplate) {}
 }
 
-/// One thing that a broker said.
+/// One decoded item from the broker.
 #[derive(Debug)]
 pub enum Heard<'a> {
     /// A message.
     Delivery(Delivery<'a>),
-    /// A confirm; of a message it says which one.
+    /// A confirm: of a message, or, with `None`, of another operation.
     Confirmed(Option<Confirmed>),
-    /// A question that the protocol wants answered, such as a ping, with the answer to write.
+    /// A frame that the protocol requires an answer to, such as a ping; carries the answer to write.
     Ping(&'a [u8]),
-    /// A refusal, in the broker's words.
+    /// An error, in the broker's words.
     Error(String),
-    /// Nothing that matters here.
+    /// A frame that does not matter to a scenario.
     Nothing,
 }
 
-/// A message that the broker has taken responsibility for.
+/// A confirm of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Confirmed {
-    /// Its number; where confirms count, how many messages its connection had before it.
+    /// Number of the message; if confirms are counted, the number of messages before it on the connection.
     pub number: u32,
-    /// How safe it is, if the broker says so.
+    /// The level of safety, if the broker reports one.
     pub level: Option<Level>,
 }
 
-/// A message in the buffer it was read into; what is absent is empty.
+/// A message in the read buffer; an absent field is empty.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Delivery<'a> {
-    /// Which call it belongs to.
+    /// The correlation of the call.
     pub correlation: &'a [u8],
-    /// Where replies to it go.
+    /// The reply address.
     pub reply_to: &'a [u8],
-    /// The token that acknowledges it.
+    /// The token for its acknowledgement.
     pub ack: &'a [u8],
-    /// Whether the broker says that it may have been delivered before.
+    /// Whether the broker marked it as redelivered.
     pub is_redelivered: bool,
     /// The message.
     pub body: &'a [u8],
 }
 
-/// Where messages go, before a protocol gives it a name of its own.
+/// A destination, independent of the protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destination {
-    /// Keeps messages until a consumer has settled them.
+    /// A queue that stores messages until a consumer has settled them.
     Queue(Queue),
-    /// Each subscriber gets each message.
+    /// A subject whose subscribers each get each message.
     Topic(String),
-    /// One of the subscribers gets each message.
+    /// A name whose subscribers share the messages: one of them gets each.
     Service(String),
 }
 
-/// A queue, and how it is declared.
+/// A queue and the arguments of its declaration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queue {
-    /// Its name, without the prefix of a protocol.
+    /// Name without a protocol's prefix.
     pub name: String,
-    /// Names and values, each such as a header takes.
+    /// Names and values, in the form of header values.
     pub arguments: Vec<(String, String)>,
 }
 
 impl Queue {
-    /// A queue as it is declared when nothing is said.
+    /// A queue that is declared without arguments.
     pub fn named(name: impl Into<String>) -> Queue {
         Queue { name: name.into(), arguments: Vec::new() }
     }
 }
 
-/// The properties that all messages of a publisher share.
+/// Properties common to all messages of a publisher.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Manner {
-    /// Whether each is to be confirmed.
+    /// Whether each message is confirmed.
     pub confirm: ConfirmMode,
-    /// Whether it is to outlive the broker.
+    /// Whether messages must survive a restart of the broker.
     pub is_persistent: bool,
-    /// How many priorities they have in turns, if they have any.
+    /// Number of priorities that messages cycle through, if they have any.
     pub priorities: Option<u8>,
-    /// How long each may live.
+    /// Time to live of each message.
     pub expiration: Option<Duration>,
-    /// Numeric properties of each: see [`comparisons`].
+    /// Number of numeric properties in each message: see [`comparisons`].
     pub comparisons: u8,
 }
 
-/// How a subscription is served.
+/// The terms of a subscription.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
     /// How deliveries are acknowledged.
     pub ack: AckMode,
-    /// How many may be unacknowledged.
+    /// The most unacknowledged deliveries.
     pub prefetch: Option<u32>,
-    /// Comparisons of the subscription's selector: see [`comparisons`].
+    /// Number of comparisons in the subscription's selector: see [`comparisons`].
     pub comparisons: u8,
 }
 
-/// Names and values of so many properties, of which a selector says `name >= value AND …`.
+/// Names and values of `count` properties; a selector requires `name >= value AND …`.
 pub(crate) fn comparisons(count: u8) -> impl Iterator<Item = (String, i32)> {
     (1..=count).map(|number| (format!("c{number}"), i32::from(number)))
 }
 
-/// How calls are made.
+/// The way in which calls are made.
 #[derive(Debug, Clone, Copy)]
 pub struct CallTerms<'a> {
-    /// Calls in flight for each requester, if that was asked for.
+    /// Calls in flight per requester, if requested.
     pub depth: Option<Depth>,
-    /// Where replies go.
+    /// The kind of reply address.
     pub reply: ReplyKind,
-    /// The name of the service, if it is not the one that is taken by default.
+    /// Name of the service, unless it is the default one.
     pub service: Option<&'a str>,
-    /// Whether broken connections are opened again.
+    /// Whether broken connections are re-opened.
     pub reconnects: bool,
     /// Calls of one requester, if the run is not bounded by time.
     pub calls: Option<u64>,
 }
 
-/// Whether the broker is to say when it is done.
+/// Whether the broker should confirm operations.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum ConfirmMode {
     /// No confirm.
@@ -243,19 +246,19 @@ pub enum ConfirmMode {
     Each,
 }
 
-/// Where the replies to one requester go.
+/// The reply address of one requester.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replies {
-    /// The address that a request carries.
+    /// The address carried by a request.
     pub address: String,
-    /// The destination to subscribe to for it.
+    /// The destination to subscribe to, if replies do not arrive by themselves.
     pub source: Option<Destination>,
 }
 
-/// The arguments of queues as RabbitMQ names them, for queues at a level that have so many priorities.
+/// Queue arguments in RabbitMQ's words, for this level and number of priorities.
 pub(crate) fn declaration(level: Level, priorities: Option<u8>) -> Vec<(String, String)> {
     let mut arguments = Vec::new();
-    // A durable queue is at `disk` unless it is said, and RabbitMQ passes over the word.
+    // A durable queue has level `disk` by default, and RabbitMQ ignores the argument.
     if level == Level::Os {
         arguments.push(("x-level".to_owned(), level.name().to_owned()));
     }
@@ -266,7 +269,7 @@ pub(crate) fn declaration(level: Level, priorities: Option<u8>) -> Vec<(String, 
     arguments
 }
 
-/// Refuses a selector, for protocols that have none, or whose properties are no numbers.
+/// Refuses a selector, for protocols without selectors or without numeric properties.
 pub(crate) fn check_no_selector(terms: Terms, protocol: &str) -> Result<()> {
     ensure!(
         terms.comparisons == 0,
@@ -275,7 +278,7 @@ pub(crate) fn check_no_selector(terms: Terms, protocol: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses acknowledgement, credit and selectors, for protocols that have none of them.
+/// Refuses acknowledgement, credit and selectors, for protocols that lack all three.
 pub(crate) fn check_no_terms(terms: Terms, protocol: &str) -> Result<()> {
     check_no_selector(terms, protocol)?;
     ensure!(terms.ack == AckMode::Auto, "{protocol} knows no acknowledgement; leave `--ack` out");
@@ -283,7 +286,7 @@ pub(crate) fn check_no_terms(terms: Terms, protocol: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what only a broker has, for protocols that go from peer to peer.
+/// Refuses options that need a broker, for protocols between peers.
 pub fn check_no_broker(calls: CallTerms<'_>, protocol: &str) -> Result<()> {
     ensure!(
         calls.reply == ReplyKind::TempQueue,
@@ -299,13 +302,13 @@ pub fn check_no_broker(calls: CallTerms<'_>, protocol: &str) -> Result<()> {
     Ok(())
 }
 
-/// Bytes from outside on one line.
+/// Formats untrusted bytes as one line of at most 500 characters.
 pub fn text(bytes: &[u8]) -> String {
     let shown: String = String::from_utf8_lossy(bytes).trim().chars().take(500).collect();
     shown.replace(|c: char| c.is_control(), " ")
 }
 
-/// Shows the one thing that these bytes say.
+/// Decodes bytes that hold exactly one item, and passes it to `see`.
 #[cfg(test)]
 pub(crate) fn taken(driver: &dyn Driver, bytes: &[u8], see: impl FnOnce(&Heard<'_>)) {
     let mut reader = driver.reader();

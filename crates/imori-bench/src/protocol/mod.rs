@@ -1,4 +1,4 @@
-//! How brokers are spoken to: one driver a protocol, and the session that opens a connection.
+//! Protocols: one driver each, and the session that opens a connection.
 
 pub(crate) mod session;
 pub(crate) mod stomp;

@@ -1,7 +1,7 @@
-//! Core NATS, as its clients speak it: at most once, nothing kept, no acknowledgement.
+//! Core NATS: at most once, nothing stored, no acknowledgement.
 //!
-//! A requester has one inbox, and the last token of a reply's subject says which call it answers.
-//! A PING follows each operation that is to be confirmed: the broker answers in order.
+//! A requester has one inbox; the last token of a reply's subject identifies the call. An operation
+//! that must be confirmed is followed by PING, because the broker answers in order.
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use imori_nats::codec::connect::ConnectOptions;
@@ -22,13 +22,13 @@ use crate::protocol::template::{
 };
 use crate::url::Url;
 
-/// The complaint about bytes that no NATS server sends.
+/// The error for bytes that no NATS server would send.
 const NOT_NATS: &str = "what the broker sends is not NATS; correct scheme or port of `--url`";
 
 /// The queue group of the responders.
 const GROUP: &[u8] = b"imori-bench";
 
-/// The status of a request that nobody hears.
+/// Status of a request without responders.
 const NO_RESPONDERS: &[u8] = b"503";
 
 /// Core NATS.
@@ -125,7 +125,7 @@ fn subject(destination: &Destination) -> &str {
     }
 }
 
-/// Takes a server's operations apart.
+/// Decodes a server's operations.
 #[derive(Debug)]
 struct NatsReader {
     decoder: Decoder,
@@ -136,7 +136,7 @@ struct NatsReader {
 
 impl Reader for NatsReader {
     fn take<'a>(&'a mut self, bytes: &'a [u8]) -> Result<Option<(Heard<'a>, usize)>> {
-        // The codec would tell a client what to send; here it is the URL that is to be mended.
+        // The codec's errors advise a client developer; here the user has to correct the URL.
         let step = self.decoder.server_op(bytes).map_err(|_| anyhow!("{NOT_NATS}"))?;
         let Step::Op { op, consumed } = step else {
             return Ok(None);
@@ -171,7 +171,7 @@ impl Reader for NatsReader {
     }
 }
 
-/// A request carries its correlation in the reply subject, a reply in the subject it came on.
+/// A request carries its correlation in the reply subject; a reply carries it in its own subject.
 fn heard<'a>(message: &Message<'a>) -> Heard<'a> {
     if message.payload.is_empty() && message.headers.and_then(status) == Some(NO_RESPONDERS) {
         return Heard::Error("nobody hears the requests".to_owned());
@@ -186,7 +186,7 @@ fn heard<'a>(message: &Message<'a>) -> Heard<'a> {
     })
 }
 
-/// Name and version in one; what is called by its own id has no name.
+/// Name and version as one text; a server named after its id has no name of its own.
 fn server(info: &Info) -> String {
     match info.server_name == info.server_id {
         true => text(format!("nats-server {}", info.version).as_bytes()),

@@ -1,4 +1,4 @@
-//! Opens a connection and subscribes on it, waiting for the broker; only then does load begin.
+//! Opens a connection and sets it up synchronously, before load begins.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -18,33 +18,33 @@ use crate::protocol::template::{Correlation, MessageTemplate, RequestTemplate};
 use crate::url::{self, PeerScheme, Scheme, Url};
 use crate::wire::Wire;
 
-/// A protocol of peers that need no broker, with its driver.
+/// A brokerless protocol and its driver.
 #[derive(Debug, Clone, Copy)]
 pub struct PeerProtocol {
-    /// How URLs and peers name it.
+    /// The names by which URLs and peers refer to it.
     pub scheme: PeerScheme,
-    /// Speaks it.
+    /// Encodes the protocol.
     pub driver: &'static dyn Driver,
 }
 
-/// The protocols that the program brings beside those of brokers.
+/// The brokerless protocols that the program added.
 static BROUGHT: OnceLock<&'static [PeerProtocol]> = OnceLock::new();
 
 /// Adds protocols to those of this crate, for the whole process; only the first call counts.
 ///
-/// A program calls it before it reads its command line, whose URLs may name them.
+/// A program must call it before it parses its command line, because URLs may name the protocols.
 pub fn bring(protocols: &'static [PeerProtocol]) {
     url::bring(BROUGHT.get_or_init(|| protocols).iter().map(|protocol| protocol.scheme).collect());
 }
 
-/// The driver of the protocol that the URL names; an error says why it cannot be reached there.
+/// The driver of the URL's protocol; fails if the URL has parts that the protocol cannot use.
 pub(crate) fn driver(broker: &BrokerOptions) -> Result<&'static dyn Driver> {
     let driver = driver_of(broker.url.scheme, broker.destination_style)?;
     driver.check_url(&broker.url)?;
     Ok(driver)
 }
 
-/// The driver of a protocol, in the style of a broker.
+/// The driver of a protocol, in a broker's dialect.
 pub(crate) fn driver_of(scheme: Scheme, style: Style) -> Result<&'static dyn Driver> {
     Ok(match (scheme, style) {
         (Scheme::Nats, _) => &Nats,
@@ -60,27 +60,27 @@ pub(crate) fn driver_of(scheme: Scheme, style: Style) -> Result<&'static dyn Dri
     })
 }
 
-/// A connection that the broker has accepted.
+/// A blocking connection on which the broker has accepted the login.
 #[derive(Debug)]
 pub(crate) struct Session {
     driver: &'static dyn Driver,
     reader: Box<dyn Reader>,
     socket: Wire<TcpStream>,
-    /// Bytes that came and are not used yet.
+    /// Bytes received but not decoded yet.
     unread: Vec<u8>,
     set_up: Vec<Vec<u8>>,
 }
 
-/// A session that is handed over to whoever reads and writes without blocking.
+/// The parts of a session, for a caller that reads and writes without blocking.
 #[derive(Debug)]
 pub(crate) struct Parts {
-    /// The socket, no longer blocking.
+    /// The socket, now non-blocking.
     pub(crate) socket: Wire<TcpStream>,
-    /// Takes apart the bytes read from it.
+    /// The decoder of its bytes.
     pub(crate) reader: Box<dyn Reader>,
-    /// Bytes that came already.
+    /// Bytes already received.
     pub(crate) unread: Vec<u8>,
-    /// The subscriptions and declarations, to repeat them on another connection.
+    /// Subscriptions and declarations, to be repeated on a re-opened connection.
     pub(crate) set_up: Vec<Vec<u8>>,
 }
 
@@ -90,7 +90,7 @@ impl Session {
         Session::open_within(driver, url, HANDSHAKE_TIMEOUT)
     }
 
-    /// Connects and logs in with so much time for each step.
+    /// Connects and logs in with a time limit for each step.
     pub(crate) fn open_within(driver: &'static dyn Driver, url: &Url, timeout: Duration) -> Result<Session> {
         let (socket, unread) = connect(url, timeout)?;
         let mut session = Session { driver, reader: driver.reader(), socket, unread, set_up: Vec::new() };
@@ -101,12 +101,12 @@ impl Session {
         Ok(session)
     }
 
-    /// Name and version of the broker, as it gives them.
+    /// Name and version that the broker reports.
     pub(crate) fn server(&self) -> &str {
         self.reader.server()
     }
 
-    /// Refuses bodies that the broker said it does not take.
+    /// Refuses bodies larger than the limit that the broker announced.
     pub(crate) fn check_body(&self, size: usize) -> Result<()> {
         match self.reader.body_bytes_max().filter(|max| size > *max) {
             Some(max) => bail!("the broker takes no body of `{size}` bytes; use `--size {max}` or less"),
@@ -114,14 +114,14 @@ impl Session {
         }
     }
 
-    /// Subscribes and waits until the broker says that it stands.
+    /// Subscribes and waits until the subscription is active.
     pub(crate) fn subscribe(&mut self, destination: &Destination, terms: Terms) -> Result<()> {
         let mut subscribe = Vec::new();
         self.driver.subscribe(destination, terms, ConfirmMode::Each, &mut subscribe);
         self.set_up(subscribe)
     }
 
-    /// Declares what messages are published to, and asks for confirms where the protocol does so once.
+    /// Declares the destination, and requests confirms if the protocol does that once per connection.
     pub(crate) fn prepare(&mut self, destination: &Destination, confirm: ConfirmMode) -> Result<()> {
         let mut preparation = Vec::new();
         self.driver.prepare(destination, confirm, &mut preparation);
@@ -131,7 +131,7 @@ impl Session {
         }
     }
 
-    /// Says something, and waits until the broker confirms it.
+    /// Writes a set-up step and waits until the broker confirms it.
     pub(crate) fn set_up(&mut self, bytes: Vec<u8>) -> Result<()> {
         self.write(&bytes)?;
         self.confirmed()?;
@@ -139,7 +139,7 @@ impl Session {
         Ok(())
     }
 
-    /// The requests of a requester that has this connection.
+    /// The request template of the requester on this connection.
     pub(crate) fn request(
         &mut self,
         service: &Destination,
@@ -154,7 +154,7 @@ impl Session {
         request
     }
 
-    /// A message of a publisher that has this connection.
+    /// The message template of the publisher on this connection.
     pub(crate) fn message(
         &mut self,
         destination: &Destination,
@@ -166,7 +166,7 @@ impl Session {
         message
     }
 
-    /// Hands the connection over.
+    /// Makes the socket non-blocking and gives up the connection.
     pub(crate) fn into_parts(self) -> Result<Parts> {
         self.socket.socket().set_nonblocking(true)?;
         let Session { socket, reader, unread, set_up, .. } = self;
@@ -180,7 +180,7 @@ impl Session {
             .context("the broker does not take the bytes of the handshake")
     }
 
-    /// Waits until the broker has confirmed what it was asked to, and leaves deliveries for later.
+    /// Waits for the next confirm; deliveries before it stay in `unread`.
     fn confirmed(&mut self) -> Result<()> {
         let mut from = 0_usize;
         loop {
@@ -228,7 +228,7 @@ impl Session {
     }
 }
 
-/// Connects, and begins TLS where the URL asks for it; gives also what the broker said before.
+/// Connects, and starts TLS if the URL asks for it; also returns the greeting read before TLS.
 fn connect(url: &Url, timeout: Duration) -> Result<(Wire<TcpStream>, Vec<u8>)> {
     let addresses = (url.host.as_str(), url.port)
         .to_socket_addrs()
@@ -237,7 +237,7 @@ fn connect(url: &Url, timeout: Duration) -> Result<(Wire<TcpStream>, Vec<u8>)> {
     for address in addresses {
         match TcpStream::connect_timeout(&address, timeout) {
             Ok(socket) => {
-                // A port that nobody listens at yet can be given to this very socket, which then talks to itself.
+                // On Linux, connecting to a local port without a listener can connect a socket to itself.
                 if socket.local_addr()? == socket.peer_addr()? {
                     bail!("no broker answers at `{url}`; start it or correct `--url`");
                 }

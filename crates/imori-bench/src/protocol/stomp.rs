@@ -1,4 +1,4 @@
-//! STOMP 1.2, in the dialects that brokers have of its destinations.
+//! STOMP 1.2, in the brokers' dialects of destinations.
 
 use anyhow::{Result, bail, ensure};
 use imori_stomp::codec::command::Command;
@@ -14,14 +14,14 @@ use crate::url::Url;
 
 use crate::protocol::stomp_frame::{Frame, FrameReader};
 
-/// The login for a broker if the URL names none.
+/// Login if the URL has none.
 const LOGIN: (&str, &str) = ("guest", "guest");
 
-/// The headers whose values differ from message to message, up to these values.
+/// Prefixes of the headers whose values differ from message to message.
 const PRIORITY: &str = "priority:";
 const EXPIRES: &str = "expires:";
 
-/// STOMP as one kind of broker wants it.
+/// STOMP in the dialect of one kind of broker.
 #[derive(Debug)]
 pub(crate) struct Stomp(pub(crate) Style);
 
@@ -172,7 +172,7 @@ impl Driver for Stomp {
 }
 
 impl Stomp {
-    /// The value of `destination`; a name with a leading slash is taken as it stands.
+    /// The `destination` header; a name with a leading slash is used unchanged.
     fn destination(&self, destination: &Destination) -> String {
         let (prefix, name) = match destination {
             Destination::Queue(queue) => ("/queue/", &queue.name),
@@ -185,7 +185,7 @@ impl Stomp {
         }
     }
 
-    /// The header line that says what kind of address it is, where a broker wants one.
+    /// The header line with the kind of the address, for brokers that need it.
     fn kind_header(&self, header: &str, destination: &Destination) -> String {
         match (self.0, destination) {
             (Style::Rabbitmq, _) => String::new(),
@@ -194,7 +194,7 @@ impl Stomp {
         }
     }
 
-    /// The header lines that say how messages are to be kept; zeros hold the place of what differs.
+    /// The header lines of message properties; zeros reserve the place of values patched per message.
     fn manner_headers(&self, manner: Manner) -> String {
         let mut lines = String::new();
         if manner.is_persistent {
@@ -208,20 +208,20 @@ impl Stomp {
             (Some(expiration), Style::Rabbitmq) => {
                 lines.push_str(&format!("expiration:{}\n", expiration.as_millis()));
             }
-            // Artemis wants the time at which it ends, in milliseconds since 1970.
+            // Artemis takes the expiry time in milliseconds since 1970.
             (Some(_), Style::Artemis) => lines.push_str(&format!("{EXPIRES}0000000000000\n")),
         }
         lines
     }
 }
 
-/// The header lines with which a queue is declared.
+/// The header lines that declare a queue.
 fn arguments(destination: &Destination) -> String {
     let Destination::Queue(queue) = destination else { return String::new() };
     queue.arguments.iter().map(|(name, value)| format!("{name}:{value}\n")).collect()
 }
 
-/// The level that a receipt names, if it names one.
+/// The level that a receipt carries, if any.
 fn level(word: &[u8]) -> Result<Option<Level>> {
     if word.is_empty() {
         return Ok(None);
@@ -246,7 +246,7 @@ impl AckMode {
     }
 }
 
-/// Takes a broker's frames apart.
+/// Decodes a broker's frames.
 #[derive(Debug)]
 struct StompReader {
     frames: FrameReader,

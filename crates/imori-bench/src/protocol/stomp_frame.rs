@@ -1,7 +1,7 @@
-//! Reads frames from a broker: the codec's view of the buffer, with the few headers a client needs.
+//! Decodes frames from a broker: the codec's view of the buffer, reduced to the headers that a client needs.
 //!
-//! Header values stay as they are on the wire. What is sent back to the broker, such as a
-//! reply address, goes back byte for byte, so nothing is unescaped here.
+//! Header values are not unescaped: those that are sent back, such as a reply address, must be
+//! returned byte for byte.
 
 use anyhow::{Result, anyhow, bail};
 use imori_stomp::codec::command::Command;
@@ -13,17 +13,17 @@ use imori_stomp::limits::Limits;
 use crate::limits::FRAME_BYTES_MAX;
 use crate::protocol::driver::text;
 
-/// The complaint about bytes that no STOMP broker sends.
+/// The error for bytes that no STOMP broker would send.
 const NOT_STOMP: &str = "what the broker sends is not STOMP; correct scheme or port of `--url`";
 
-/// Takes one connection's bytes apart; the table may be shared by all connections of a thread.
+/// Decodes the bytes of one connection; connections of a thread may share the header table.
 #[derive(Debug)]
 pub(super) struct FrameReader {
     decoder: Decoder,
 }
 
 impl FrameReader {
-    /// Starts at the beginning of a frame.
+    /// Creates a reader at the beginning of a frame.
     pub(super) fn new() -> FrameReader {
         let limits = Limits { body_bytes_max: FRAME_BYTES_MAX, ..Limits::default() };
         let mut decoder = Decoder::new(limits);
@@ -31,9 +31,9 @@ impl FrameReader {
         FrameReader { decoder }
     }
 
-    /// Takes the first frame of these bytes and says how many bytes it used; none if it is not complete.
+    /// Decodes the first frame and returns it with its length; `None` if it is incomplete.
     ///
-    /// After that the bytes must begin in the same way, with more of them.
+    /// The next call must then pass the same bytes again, with more appended.
     pub(super) fn take<'a>(
         &mut self,
         bytes: &'a [u8],
@@ -42,7 +42,7 @@ impl FrameReader {
         // Line ends between frames are heart-beats.
         let beats = bytes.iter().take_while(|byte| matches!(byte, b'\n' | b'\r')).count();
         let bytes = bytes.get(beats..).unwrap_or_default();
-        // The codec would tell a client what to send; here it is the URL that is to be mended.
+        // The codec's errors advise a client developer; here the user has to correct the URL.
         match self.decoder.decode(bytes, table).map_err(|_| anyhow!("{NOT_STOMP}"))? {
             Step::Frame { frame, consumed } => Ok(Some((Frame::of(&frame)?, beats + consumed))),
             Step::Noise { .. } | Step::Incomplete { .. } => Ok(None),
@@ -53,13 +53,13 @@ impl FrameReader {
 /// A frame in the buffer it was read into; an absent header is empty.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frame<'a> {
-    /// The broker's frame.
+    /// The command of the frame.
     pub(super) command: Command,
-    /// `ack`: what to acknowledge with, in 1.2.
+    /// `ack`: the token for the acknowledgement, in STOMP 1.2.
     pub(super) ack: &'a [u8],
     /// `correlation-id`.
     pub(super) correlation_id: &'a [u8],
-    /// `imori-level`: how safe a message is that a receipt is for.
+    /// `imori-level`: the level of safety of a confirmed message.
     pub(super) level: &'a [u8],
     /// `message`: the short text of an error.
     pub(super) message: &'a [u8],
@@ -117,7 +117,7 @@ impl<'a> Frame<'a> {
         Ok(view)
     }
 
-    /// An ERROR frame as one line for people.
+    /// Formats an ERROR frame as one line.
     pub(super) fn error_text(&self) -> String {
         let body = text(self.body);
         match (self.message.is_empty(), body.is_empty()) {

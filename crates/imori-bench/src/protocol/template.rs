@@ -1,4 +1,4 @@
-//! Requests and messages encoded once and patched in place: what a client writes again and again.
+//! Requests and messages that are encoded once; only numbers, stamps and the like are patched per message.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,16 +7,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::protocol::credit::Credit;
 use crate::stamp::STAMP_BYTES;
 
-/// Bytes of the number of a call in hexadecimal, with which a correlation ends.
+/// Bytes of a call's hexadecimal number, which ends a correlation.
 pub const NUMBER_BYTES: usize = 8;
 
 /// Bytes of a correlation: run, requester and number in hexadecimal.
 pub const CORRELATION_BYTES: usize = 8 + 1 + 4 + 1 + NUMBER_BYTES;
 
-/// Whose call it is, and which one.
+/// The identity of a call: run, requester and number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Correlation {
-    /// The run, so that leftovers of another one are told apart.
+    /// The run, which tells our replies from those left over by another run.
     pub run: u32,
     /// The requester, from 0.
     pub requester: u16,
@@ -25,8 +25,8 @@ pub struct Correlation {
 }
 
 impl Correlation {
-    /// Reads a correlation; none if it is not one of this tool. A protocol may write a dot for the
-    /// last dash, so that all calls of a requester have a prefix that ends there.
+    /// Reads a correlation; `None` if this tool did not write it. A protocol may write a dot
+    /// instead of the last dash, so that the calls of a requester share a subject prefix.
     pub fn read(text: &[u8]) -> Option<Correlation> {
         let text = text.first_chunk::<CORRELATION_BYTES>().filter(|chunk| chunk.len() == text.len())?;
         let [run @ .., b'-', _, _, _, _, b'-' | b'.', _, _, _, _, _, _, _, _] = text else {
@@ -40,14 +40,14 @@ impl Correlation {
     }
 }
 
-/// Whose call and which one, in hexadecimal.
+/// Run, requester and number in hexadecimal.
 impl fmt::Display for Correlation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:08x}-{:04x}-{:08x}", self.run, self.requester, self.number)
     }
 }
 
-/// A request of one requester, complete but for its numbers: that of the call, and its body.
+/// An encoded request of one requester; only the call's number and the value in the body vary.
 #[derive(Debug)]
 pub struct RequestTemplate {
     bytes: Vec<u8>,
@@ -55,24 +55,24 @@ pub struct RequestTemplate {
     delivery_at: Option<DeliveryNumbers>,
     body_at: usize,
     body_bytes: usize,
-    /// The credit of the other side, where it gives one.
+    /// Credit given by the peer, if the protocol has any.
     credit: Option<Arc<Credit>>,
 }
 
-/// Where a message carries its number in four bytes, as the number and as the name of its delivery.
+/// Offsets of the delivery-id and the delivery-tag, each four bytes and equal to the message's number.
 type DeliveryNumbers = [usize; 2];
 
-/// Where a request carries the number of its call.
+/// The position of the call's number in a request.
 #[derive(Debug)]
 enum NumberPlace {
-    /// In hexadecimal, at this place.
+    /// In hexadecimal, at this offset.
     Correlation(usize),
-    /// As a stream, which the frames at these places name.
+    /// As an HTTP/2 stream id, in two frames, at these offsets.
     Stream([usize; 2]),
 }
 
 impl RequestTemplate {
-    /// A request of which the head ends with a correlation; the body has `size` bytes.
+    /// Creates a request whose head ends with a correlation; the body has `size` bytes.
     pub fn new(head: &[u8], before_body: &[u8], size: usize, end: &[u8]) -> RequestTemplate {
         let number_at = head.len().saturating_sub(NUMBER_BYTES);
         let mut bytes = [head, before_body].concat();
@@ -83,7 +83,7 @@ impl RequestTemplate {
         RequestTemplate { bytes, number, delivery_at: None, body_at, body_bytes: size, credit: None }
     }
 
-    /// A request on a stream of its own, which is named at two places of what precedes the body.
+    /// Creates a request on a stream of its own; `stream_at` are the offsets of the stream id in `before_body`.
     pub fn on_stream(before_body: Vec<u8>, stream_at: [usize; 2], size: usize) -> RequestTemplate {
         let body_at = before_body.len();
         let mut bytes = before_body;
@@ -92,12 +92,12 @@ impl RequestTemplate {
         RequestTemplate { bytes, number, delivery_at: None, body_at, body_bytes: size, credit: None }
     }
 
-    /// Numbers the deliveries too.
+    /// Also writes the call's number as delivery-id and delivery-tag.
     pub(crate) fn with_delivery_numbers(self, at: DeliveryNumbers) -> RequestTemplate {
         RequestTemplate { delivery_at: Some(at), ..self }
     }
 
-    /// Holds the requester to what the other side takes.
+    /// Makes the requester wait for the peer's credit.
     pub fn set_credit(&mut self, credit: Arc<Credit>) {
         self.credit = Some(credit);
     }
@@ -107,12 +107,12 @@ impl RequestTemplate {
         self.body_bytes
     }
 
-    /// How many requests the other side takes now.
+    /// Number of requests that the peer accepts now.
     pub fn room(&self) -> u64 {
         self.credit.as_ref().map_or(u64::MAX, |credit| credit.room())
     }
 
-    /// Appends the request with this number, which asks for the successor of `value`.
+    /// Appends the request with this number; the expected reply is the successor of `value`.
     pub fn append(&self, out: &mut Vec<u8>, number: u32, value: u64) {
         let from = out.len();
         out.extend_from_slice(&self.bytes);
@@ -140,17 +140,17 @@ impl RequestTemplate {
     }
 }
 
-/// The stream of a call: a client has the odd ones, and the first of them is for logging in.
+/// The stream id of a call: a client uses odd ids, and the first one is used for the login.
 fn stream_of(number: u32) -> u32 {
     number.wrapping_mul(2).wrapping_add(3)
 }
 
-/// The call that a stream belongs to; none if it is no stream of a call.
+/// The call of a stream; `None` if no call uses this id.
 pub fn call_of(stream: u32) -> Option<u32> {
     (stream % 2 == 1).then_some(stream.checked_sub(3)? / 2)
 }
 
-/// A message of one publisher, complete but for its stamp and, if it is to be confirmed, its number.
+/// An encoded message of one publisher; only the stamp and a few numbers vary.
 #[derive(Debug)]
 pub struct MessageTemplate {
     bytes: Vec<u8>,
@@ -158,24 +158,24 @@ pub struct MessageTemplate {
     delivery_at: Option<DeliveryNumbers>,
     body_at: usize,
     body_bytes: usize,
-    /// Where its priority stands, the octet of the lowest, and how many priorities there are.
+    /// Offset of the priority, the octet of the lowest priority, and the number of priorities.
     priority: Option<(usize, u8, u8)>,
-    /// Where the time stands at which it ends, and how long it lives.
+    /// Offset of the expiry time, and the time to live.
     deadline: Option<(usize, Duration)>,
-    /// The credit of the other side, where it gives one.
+    /// Credit given by the peer, if the protocol has any.
     credit: Option<Arc<Credit>>,
 }
 
-/// Digits of a time in milliseconds since 1970, until the year 2286.
+/// Digits of a time in milliseconds since 1970; enough until the year 2286.
 const DEADLINE_BYTES: usize = 13;
 
-/// The priority of the message with this number, of so many that are taken in turns.
+/// The priority of the message with this number, if messages cycle through `priorities`.
 pub(crate) fn priority_of(number: u32, priorities: u8) -> u8 {
     number.checked_rem(u32::from(priorities)).unwrap_or(0) as u8
 }
 
 impl MessageTemplate {
-    /// A message whose head knows the size of the body; the filler follows the stamp.
+    /// Creates a message; `head` is given the size of the body, and the filler follows the stamp.
     pub fn new<H: Into<Vec<u8>>>(
         head: impl FnOnce(usize) -> H,
         filler: &[u8],
@@ -198,44 +198,44 @@ impl MessageTemplate {
         }
     }
 
-    /// Numbers the deliveries.
+    /// Also writes the message's number as delivery-id and delivery-tag.
     pub(crate) fn with_delivery_numbers(self, at: DeliveryNumbers) -> MessageTemplate {
         MessageTemplate { delivery_at: Some(at), ..self }
     }
 
-    /// Holds the publisher to what the other side takes.
+    /// Makes the publisher wait for the peer's credit.
     pub(crate) fn set_credit(&mut self, credit: Arc<Credit>) {
         self.credit = Some(credit);
     }
 
-    /// Bytes of the body, and of the heads of the frames within it.
+    /// Bytes of the body, including frame headers between its parts.
     pub(crate) fn body_bytes(&self) -> usize {
         self.body_bytes
     }
 
-    /// How many messages the other side takes now.
+    /// Number of messages that the peer accepts now.
     pub(crate) fn room(&self) -> u64 {
         self.credit.as_ref().map_or(u64::MAX, |credit| credit.room())
     }
 
-    /// Adds so many priorities in turns; the digit stands in the head behind these words.
+    /// Cycles messages through priorities; the digit follows `words` in the head.
     pub(crate) fn with_priorities(self, words: &str, priorities: u8) -> MessageTemplate {
         let priority = self.behind(words).map(|at| (at, b'0', priorities));
         MessageTemplate { priority, ..self }
     }
 
-    /// Adds so many priorities in turns; each is one octet of the head, at this place.
+    /// Cycles messages through priorities; the priority is the octet of the head at this offset.
     pub(crate) fn with_priorities_at(self, at: usize, priorities: u8) -> MessageTemplate {
         MessageTemplate { priority: Some((at, 0, priorities)), ..self }
     }
 
-    /// Adds the time at which each expires; it stands in the head behind these words.
+    /// Writes each message's expiry time, which follows `words` in the head.
     pub(crate) fn with_deadline(self, words: &str, lives: Duration) -> MessageTemplate {
         let deadline = self.behind(words).map(|at| (at, lives));
         MessageTemplate { deadline, ..self }
     }
 
-    /// Where the value of a header begins.
+    /// Offset of the value of the header that starts with `words`.
     fn behind(&self, words: &str) -> Option<usize> {
         let line = format!("\n{words}");
         let head = self.bytes.get(..self.body_at).unwrap_or_default();
@@ -243,7 +243,7 @@ impl MessageTemplate {
         Some(at + line.len())
     }
 
-    /// A message whose head ends with a place for its number, eight hexadecimal digits.
+    /// Creates a message whose head ends with eight hexadecimal digits for its number.
     pub(crate) fn numbered(
         head: impl FnOnce(usize) -> String,
         before_body: &str,
@@ -292,7 +292,7 @@ fn put_delivery_numbers(message: &mut [u8], at: Option<DeliveryNumbers>, number:
     }
 }
 
-/// The decimal number that the text begins with.
+/// Reads the decimal number at the start of a text.
 pub(crate) fn read_decimal(text: &[u8]) -> Option<u64> {
     let mut value = None;
     for digit in text.iter().map_while(|byte| byte.is_ascii_digit().then(|| u64::from(byte - b'0'))) {
@@ -301,14 +301,14 @@ pub(crate) fn read_decimal(text: &[u8]) -> Option<u64> {
     value
 }
 
-/// Appends a number.
+/// Appends a number in decimal.
 pub(crate) fn push_decimal(out: &mut Vec<u8>, value: u64) {
     let mut digits = [0; 20];
     let length = put_decimal(&mut digits, value);
     out.extend_from_slice(digits.get(..length).unwrap_or_default());
 }
 
-/// Writes a number over the front of a text that is longer; says how many digits it has.
+/// Writes a decimal number over the start of a longer text; returns the number of digits.
 pub(crate) fn put_decimal(text: &mut [u8], mut value: u64) -> usize {
     let mut digits = [b'0'; 20];
     let mut length = 0;
@@ -327,7 +327,7 @@ pub(crate) fn put_decimal(text: &mut [u8], mut value: u64) -> usize {
     length
 }
 
-/// Writes the number of a call in hexadecimal.
+/// Writes a call's number in hexadecimal.
 pub fn put_hex(place: Option<&mut [u8; NUMBER_BYTES]>, mut value: u32) {
     for byte in place.into_iter().flatten().rev() {
         let digit = (value & 15) as u8;
@@ -336,12 +336,12 @@ pub fn put_hex(place: Option<&mut [u8; NUMBER_BYTES]>, mut value: u32) {
     }
 }
 
-/// The number that a confirm names; none if it is not one of a message.
+/// The message number that a receipt names; `None` if the receipt is for something else.
 pub(crate) fn read_number(text: &[u8]) -> Option<u32> {
     hex(text.first_chunk::<NUMBER_BYTES>().filter(|chunk| chunk.len() == text.len())?)
 }
 
-/// At most eight digits, so the value fits.
+/// Reads at most eight hexadecimal digits, so that the value fits.
 fn hex(digits: &[u8]) -> Option<u32> {
     let mut value = 0u32;
     for byte in digits {
