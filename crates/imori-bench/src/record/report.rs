@@ -136,7 +136,7 @@ pub struct Report {
     pub format: u32,
     /// Version of this tool.
     pub tool: Cow<'static, str>,
-    /// `rpc`, `queue`, `pubsub` or `idle`.
+    /// `rpc`, `queue`, `pubsub`, `fan-out`, `soak` or `idle`.
     pub scenario: Cow<'static, str>,
     /// How load was made: `CLOSED lock-step`, `CLOSED pipelined x64`, and so on.
     pub mode: String,
@@ -216,7 +216,7 @@ pub struct Report {
     pub client: Client,
     /// The outcome of everything that was sent.
     pub ledger: Ledger,
-    /// Requested and reported levels of safety; absent if no level was requested.
+    /// Requested and reported levels of safety; absent without confirms and durability.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub levels: Option<Levels>,
     /// Time that the broker's disk took to write and sync 4 KiB, beside the load.

@@ -1,4 +1,4 @@
-//! A queue that is filled first, so that its memory can be read, and then emptied.
+//! The fill-drain phase of `queue`: fills the queues, reads the broker's memory, and empties them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use crate::scenario::shape::{Shape, terms};
 use crate::scenario::summary::Ran;
 use crate::watch::cost::Cost;
 
-/// How long the broker may settle after it was filled, before its memory is read.
+/// Time for the broker to settle after the fill, before its memory is read.
 const SETTLE: Duration = Duration::from_secs(2);
 
 /// Publishes everything, reads the broker's memory, then consumes everything.
@@ -28,7 +28,8 @@ pub(super) fn run(mut run: Run<'_>, shape: &Shape) -> Result<Ran> {
     stage.phase("fill");
     flow.begin(count, u64::MAX);
     let fill = stage.watch.measure()?;
-    // Without a window the last message of each publisher alone is confirmed, unless confirms are for all.
+    // Without a window only the last message of each publisher requests a confirm, unless the
+    // protocol confirms all.
     let is_each = run.options.confirm.is_some() || driver(run.broker)?.confirms_by_count();
     let confirmed = if is_each { goal } else { run.publisher_count };
     let filled = drive(
@@ -80,7 +81,7 @@ pub(super) fn run(mut run: Run<'_>, shape: &Shape) -> Result<Ran> {
     run.finish(report, ended)
 }
 
-/// How a step ended; a connection that broke ends the run, and what was measured is kept.
+/// The way a step ended; a broken connection ends the run, but its measurements are kept.
 fn kept(run: &mut Run<'_>, ended: Result<Ended>) -> Ended {
     ended.unwrap_or_else(|error| {
         run.broken.get_or_insert(error);
@@ -88,7 +89,7 @@ fn kept(run: &mut Run<'_>, ended: Result<Ended>) -> Ended {
     })
 }
 
-/// The cost of filling, and the broker's memory when it is full and quiet.
+/// The cost of the fill, and the broker's memory when it is full and idle.
 fn counters(filled: &Cost, settled: &Cost, drained: &Cost, messages: u64) -> Vec<NamedCount> {
     let grown = settled.broker_after.rss_bytes.saturating_sub(filled.broker_before.rss_bytes);
     let cpu_s = filled.broker_after.cpu_seconds_since(&filled.broker_before);

@@ -1,7 +1,7 @@
-//! Searches the highest rate that keeps the objectives: doubling, then halving the interval.
+//! Searches for the highest rate that keeps the objectives, by doubling and then bisection.
 //!
-//! A step passes if it keeps them, nothing of the ledger breaks, and what was offered was also done, so
-//! that no backlog grows. The rate found is confirmed by three runs, and every step stays in the report.
+//! A step passes if the objectives and the ledger hold, and the offered operations were also done,
+//! so that no backlog grows. Three runs confirm the rate found, and the report lists every step.
 
 use anyhow::{Result, bail};
 
@@ -13,30 +13,30 @@ use crate::record::levels::Levels;
 use crate::record::report::{Outcome, RateStep, Report};
 use crate::scenario::watched::{Measurable, once};
 
-/// Where it ends at the latest.
+/// The highest rate tried.
 const RATE_MAX: f64 = 1e8;
-/// How near the highest rate that passed and the lowest that did not must come.
+/// The search ends once the lowest failed rate is within this factor of the highest passed one.
 const NEAR: f64 = 1.05;
-/// Runs that must confirm the rate.
+/// Consecutive runs that must confirm the rate.
 const CONFIRMATIONS: u32 = 3;
-/// Share of what was offered that must be done.
+/// Share of the offered operations that must be done.
 const DONE_SHARE_MIN: f64 = 0.99;
 
-/// Seconds of operations that may be under way when a step ends, which matters only if it is short.
+/// Seconds' worth of operations allowed in flight at the end of a step, which only matters to a short step.
 const UNDER_WAY: f64 = 0.05;
-/// Share of a second by which a run may end early.
+/// Fraction of a second by which a run may end early.
 const EARLY: f64 = 0.01;
 
 /// The outcome of a step.
 enum Step {
     Kept(Box<Report>),
     NotKept,
-    /// The broker went away, or the search was stopped; this is where it ended.
+    /// The broker closed a connection, or the user stopped the search.
     Ended(Box<Report>),
 }
 
-/// Runs the steps; gives the report of the last confirming run, with all of them in it. A search that
-/// ends early gives that of its last step.
+/// Runs the search. Returns the report of the last confirming run, or of the last step if the
+/// search ended early, with all steps in it.
 pub(super) fn search<M: Measurable>(options: &M) -> Result<Report> {
     let mut steps = Vec::new();
     let (mut passed, mut failed) = (0.0, RATE_MAX);
@@ -82,7 +82,7 @@ pub(super) fn search<M: Measurable>(options: &M) -> Result<Report> {
     }
 }
 
-/// The report of a search that did not come to its end.
+/// The report of a search that ended early.
 fn ended(mut report: Report, rate: f64, steps: Vec<RateStep>) -> Report {
     report.notes.push(format!("the search ended at {rate:.0} a second and found nothing"));
     report.steps = steps;
@@ -98,7 +98,7 @@ fn step<M: Measurable>(options: &M, rate: f64, steps: &mut Vec<RateStep>) -> Res
     load.warmup = load.warmup.filter(|warmup| matches!(warmup, Amount::Time(_)));
     let mut report = once(&options)?;
     if interrupt::is_asked_for() {
-        // It may have come when the step was over.
+        // The interrupt may have come after the step was over.
         report.outcome = Outcome::Stopped;
     }
     if report.outcome == Outcome::Broken || report.outcome == Outcome::Stopped {
@@ -118,7 +118,7 @@ fn judged(report: &Report, rate: f64) -> RateStep {
         .map(|kept| format!("{}: {}", kept.objective, kept.found))
         .collect();
     let offered: u64 = report.rows.iter().map(|row| row.offered).sum();
-    // A step that began late is shorter than its first second, and that second still decides.
+    // A step that began late is a little shorter than a second; its first row is used nevertheless.
     let whole = ((report.seconds + EARLY) as usize).max(1);
     let within = report.rows.iter().take(whole);
     let (offered_within, done) =

@@ -1,7 +1,8 @@
-//! The flash card that won every average: a model of a broker that freezes 1 s in every 45 s.
+//! A model of a broker that freezes for 1 s in every 45 s, like a flash card that won every
+//! comparison of averages.
 //!
-//! One server takes 0.2 ms ± 20 % for each operation, for ten minutes of simulated time. An open loop
-//! sees the freezes from the 99th percentile on; a closed one does not, whatever its pace.
+//! One server takes 0.2 ms ± 20 % per operation, for ten minutes of simulated time. An open loop
+//! shows the freezes from the 99th percentile on; a closed loop does not, whatever its pace.
 
 use crate::load::schedule::Schedule;
 use crate::options::Arrival;
@@ -10,11 +11,11 @@ use crate::record::Timeline;
 const S: u64 = 1_000_000_000;
 const END: u64 = 600 * S;
 const PERIOD: u64 = 45 * S;
-/// The first freeze begins here.
+/// Start of the first freeze.
 const PHASE: u64 = 20 * S;
 const FREEZE: u64 = S;
 
-/// The server: when it is free again, and its random numbers.
+/// The server: the time at which it is next free, and its random numbers.
 struct Card {
     free: u64,
     state: u64,
@@ -25,7 +26,7 @@ impl Card {
         Card { free: 0, state: 42 }
     }
 
-    /// When an operation ends that arrives at a time.
+    /// The completion time of an operation that arrives at `arrived`.
     fn done(&mut self, arrived: u64) -> u64 {
         self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let took = 160_000 + (self.state >> 33) % 80_000;
@@ -52,7 +53,7 @@ fn open_loop() -> Timeline {
     timeline
 }
 
-/// One in flight, and a gap before the next.
+/// One operation in flight, and a gap before the next.
 fn closed_loop(gap: u64) -> Timeline {
     let (mut card, mut timeline) = (Card::new(), Timeline::new());
     timeline.start(0);

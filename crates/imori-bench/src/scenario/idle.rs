@@ -1,4 +1,4 @@
-//! Scenario `idle`: connections that log in and do nothing, for what they cost the broker.
+//! Scenario `idle`: connections that log in and stay idle, to measure what they cost the broker.
 
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ pub(crate) fn run(options: &IdleOptions) -> Result<Report> {
     Ok(report)
 }
 
-/// A connection that says nothing.
+/// A connection that sends nothing.
 struct IdleRole;
 
 impl Role for IdleRole {

@@ -1,4 +1,4 @@
-//! Scenarios: each opens connections, drives them through its phases and reports.
+//! Scenarios: each opens connections, drives them through its phases, and builds the report.
 
 mod find;
 mod soak;
@@ -27,7 +27,7 @@ use crate::options::Rate;
 use crate::record::report::Report;
 use crate::scenario::watched::{Measurable, once};
 
-/// Runs a scenario, or searches the highest rate at which it keeps its objectives.
+/// Runs a scenario, or searches for the highest rate at which it keeps its objectives.
 pub(crate) fn measure<M: Measurable>(options: &M) -> Result<Report> {
     options.check()?;
     match options.clone().load().rate {

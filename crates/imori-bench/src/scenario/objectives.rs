@@ -1,4 +1,4 @@
-//! Whether a run kept what it was to keep.
+//! Compares a run with its objectives.
 
 use crate::options::{Objective, Slo};
 use crate::record::Timeline;
@@ -7,7 +7,7 @@ use crate::record::report::{Kept, Report};
 /// The response time within which an operation counts as available, in nanoseconds.
 const AVAILABLE_NANOS: u64 = 50_000_000;
 
-/// Judges each objective by the finished timeline and ledger of a run.
+/// Judges each objective by the finished timeline and the ledger of a run.
 pub(super) fn judge(slo: &Slo, report: &Report, timeline: &Timeline) -> Vec<Kept> {
     let times = timeline.total();
     let lost = report.ledger.lost + report.ledger.unknown;
@@ -28,7 +28,7 @@ pub(super) fn judge(slo: &Slo, report: &Report, timeline: &Timeline) -> Vec<Kept
     judged.collect()
 }
 
-/// Whether a time in microseconds is below a bound in seconds; one that was not measured is not.
+/// Whether a time in microseconds is below a bound in seconds; false if it was not measured.
 fn below(micros: Option<f64>, bound: f64) -> (bool, String) {
     match micros {
         Some(micros) => (micros / 1e6 < bound, format!("{:.3} ms", micros / 1e3)),

@@ -1,4 +1,4 @@
-//! Messages that go one way: publishers and consumers, of which every delivery is checked.
+//! One-way scenarios: publishers, consumers, and a check of every delivery.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,40 +31,40 @@ use crate::scenario::summary::{LEAD, Ran, Subject, nanos, report, unsent_note};
 use crate::stamp::{STAMP_BYTES, filler};
 use crate::watch::cost::Cost;
 
-/// How long to listen for deliveries that nobody expects any more.
+/// Time to listen for unexpected deliveries at the end.
 const LINGER: Duration = Duration::from_millis(300);
-/// How long a missing message may be outstanding after nothing else moves.
+/// Quiet time after which a missing message counts as lost.
 const DRAIN: Duration = Duration::from_secs(1);
-/// Waits after an open loop, which may end while the broker stands still, and must not call that a loss.
+/// The same after an open loop, which may end while the broker is stalled; a stall is not a loss.
 const DRAIN_OPEN: Duration = Duration::from_secs(3);
 
-/// A run that is connected.
+/// A run with open connections.
 pub(super) struct Run<'a> {
     pub(super) broker: &'a BrokerOptions,
     pub(super) options: &'a FlowOptions,
     pub(super) flow: Arc<Flow>,
     pub(super) consumers: EventLoop<FlowRole>,
-    /// The publishers, if they have a thread of their own.
+    /// The publishers' loop, if it has a thread of its own.
     publishers: Option<OtherThread<FlowRole>>,
     pub(super) publisher_count: u64,
-    /// Places of each publisher.
+    /// Places per publisher.
     stride: usize,
-    /// Messages that should be published by now, as far as that is known.
+    /// Messages that should be published by now, as far as phases have a fixed count.
     expected: u64,
     clock: Clock,
-    /// When it was opened.
+    /// Time at which the connections were opened.
     opened: u64,
-    /// How long messages may live.
+    /// Time to live of the messages.
     expiration: Option<Duration>,
     level: Level,
     subject: Subject,
     pub(super) stage: &'a Stage<'a>,
-    /// Why the run ended early, if a connection broke.
+    /// The error that ended the run early, if a connection broke.
     pub(super) broken: Option<Error>,
 }
 
 impl<'a> Run<'a> {
-    /// Connects everybody, and subscribes unless the queues are filled first.
+    /// Opens all connections, and subscribes unless the queues are filled first.
     pub(super) fn open(
         run: u16,
         (broker, stage): (&'a BrokerOptions, &'a Stage<'a>),
@@ -168,7 +168,7 @@ impl<'a> Run<'a> {
         self.finish(report, ended)
     }
 
-    /// A report of this run; ledger and times are added when it is finished.
+    /// A report of this run; `finish` adds the ledger and the latencies.
     pub(super) fn report(&self, cost: &Cost, deliveries: u64) -> Report {
         report(
             self.subject.clone(),
@@ -180,7 +180,7 @@ impl<'a> Run<'a> {
         )
     }
 
-    /// Each message is sent when the window has room for it.
+    /// Closed loop: sends each message when the window has room for it.
     fn measure_closed(&mut self) -> Result<(Cost, u64, Ended)> {
         let mut ended = self.phase(self.options.warmup(), u64::MAX, "warm-up");
         if ended == Ended::TimeOver {
@@ -198,7 +198,7 @@ impl<'a> Run<'a> {
         Ok((cost, self.consumers.board.received.deliveries - before, ended))
     }
 
-    /// Each message is sent when it is due, whatever became of those before.
+    /// Open loop: sends each message when it is due, whatever became of earlier ones.
     fn measure_open(&mut self) -> Result<(Cost, u64, Ended)> {
         let (Amount::Time(warmup), Amount::Time(time)) = (self.options.warmup(), self.options.measured())
         else {
@@ -219,13 +219,13 @@ impl<'a> Run<'a> {
         let cost = self.stage.watch.measured(meter)?;
         let deliveries = self.consumers.board.received.deliveries - before;
         if ended == Ended::TimeOver {
-            // What was due and had no room is sent all the same.
+            // Messages that were due but had no room are still sent.
             ended = self.wait(Bounds::of(Amount::Count(0), false), Goal::Sent, "drain");
         }
         Ok((cost, deliveries, ended))
     }
 
-    /// From this time on deliveries count.
+    /// Starts measuring at `begin`.
     fn start_counting(&mut self, begin: u64) {
         let board = &mut self.consumers.board;
         board.timeline.start(begin);
@@ -234,13 +234,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Bounds of a phase that ends at a time; a broker that stands still does not end it.
+    /// Bounds of a phase that ends at a set time; a stalled broker does not end it earlier.
     fn until(&self, end: u64) -> Bounds {
         let time = Duration::from_nanos(end.saturating_sub(self.clock.now()));
         Bounds { time: Some(time), quiet: Duration::MAX, writes_count: false }
     }
 
-    /// Publishes for this amount and waits for the deliveries, or until the time is over.
+    /// Publishes this amount and waits for the deliveries, or until the time has elapsed.
     fn phase(&mut self, amount: Amount, measured_from: u64, name: &str) -> Ended {
         let share = match amount {
             Amount::Count(0) => return Ended::Done,
@@ -262,7 +262,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Turns until the goal is reached.
+    /// Turns the consumers' loop until the goal is reached.
     fn wait(&mut self, bounds: Bounds, goal: Goal, name: &str) -> Ended {
         let (flow, stage) = (&self.flow, self.stage);
         stage.phase(name);
@@ -298,14 +298,14 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Waits for stragglers; says how that ended, if something happened that ends the run.
+    /// Waits for stragglers; returns `Done` unless an event during the wait ends the run.
     fn drain(&mut self, due: u64, ended: Ended) -> Ended {
         let flow = Arc::clone(&self.flow);
         let quiet = match self.options.load.open_rate() {
             Some(_) => DRAIN_OPEN,
             None => DRAIN,
         };
-        // A confirm that is only late is no fault; a broker that was waited for is not waited for again.
+        // A late confirm is no fault. If the run already blocked, the broker does not get the long wait again.
         let late = if ended == Ended::Blocked { quiet } else { BLOCKED_AFTER };
         let is_confirmed = |_: &mut FlowBoard| flow.unconfirmed.load(Ordering::SeqCst) == 0;
         let has_all = |board: &mut FlowBoard| board.received.arrived() >= due;
@@ -347,7 +347,7 @@ impl<'a> Run<'a> {
         report.ledger.sent = published;
         report.ledger.lost = due.saturating_sub(received.arrived());
         if board.timeline.reconnects() > 0 {
-            // Without confirms nobody knows what a broken connection had carried to the broker.
+            // Without confirms, it is unknown which messages reached the broker over a broken connection.
             let unknown = match self.options.confirm {
                 Some(_) => board.unknown.iter().map(|(p, n)| received.missing(*p, *n, self.stride)).sum(),
                 None => report.ledger.lost,
@@ -357,7 +357,7 @@ impl<'a> Run<'a> {
         }
         let lasted = Duration::from_nanos(self.clock.now().saturating_sub(self.opened));
         if self.expiration.is_some_and(|lives| lasted >= lives) {
-            // Which of them the broker dropped in time, nobody can tell from outside.
+            // From outside, an expired message cannot be told from a lost one.
             report.ledger.expired = std::mem::take(&mut report.ledger.lost);
         }
         if self.options.confirm.is_some() || self.level.is_durable() {
@@ -371,7 +371,7 @@ impl<'a> Run<'a> {
                 None => LatencyKind::Queueing,
             });
         }
-        // If everything was published and only deliveries are missing, they are lost and the ledger says so.
+        // If everything was published and confirmed, missing deliveries are losses, not a blocked broker.
         let (unsent, unconfirmed) =
             (self.flow.unsent.load(Ordering::SeqCst), self.flow.unconfirmed.load(Ordering::SeqCst));
         let is_all_taken = published >= self.expected && unwritten == 0 && unsent == 0 && unconfirmed == 0;
@@ -383,7 +383,7 @@ impl<'a> Run<'a> {
             _ => Outcome::Done,
         };
         if matches!(report.outcome, Outcome::Broken | Outcome::Stopped) {
-            // What was under way may or may not have been taken.
+            // Messages in flight may or may not have reached the broker.
             report.ledger.unknown += std::mem::take(&mut report.ledger.lost);
         }
         report.notes.extend(self.broken.map(|error| format!("{error:#}")));
@@ -407,9 +407,9 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The work of a consumer, told by its number.
+/// Options of the consumer with this number.
 fn consuming(options: &FlowOptions, shape: &Shape, number: u64) -> Consuming {
-    // A broker that has a credit of its own must never wait for what is kept back.
+    // A broker with a fixed credit must not run out of it because of held acknowledgements.
     let window = options.prefetch.map_or(HELD_ACKS, |prefetch| prefetch as usize / 2);
     let seed = options.load.seed.wrapping_add(number);
     Consuming {
@@ -420,15 +420,15 @@ fn consuming(options: &FlowOptions, shape: &Shape, number: u64) -> Consuming {
     }
 }
 
-/// The amount to wait for.
+/// The condition that a wait ends with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Goal {
-    /// Nothing but the end of the time.
+    /// The end of the time alone.
     Time,
-    /// So many messages have passed.
+    /// This many more messages have passed.
     Messages(u64),
-    /// All that were published have passed.
+    /// All published messages have passed.
     Due,
-    /// All that the schedules had are sent.
+    /// Everything scheduled has been sent.
     Sent,
 }

@@ -1,4 +1,4 @@
-//! The connections of the scenarios in which messages go one way: publishers and consumers.
+//! The connections of one-way scenarios: publishers and consumers.
 
 use crate::load::consumer::{Consumer, Received};
 use crate::load::event_loop::{EventLoop, Role};
@@ -7,7 +7,7 @@ use crate::protocol::driver::Heard;
 use crate::record::Timeline;
 use crate::record::levels::Levels;
 
-/// The consumers of a loop.
+/// The consumers among the roles of a loop.
 pub(super) fn consumers_of(consumers: &mut EventLoop<FlowRole>) -> impl Iterator<Item = &mut Consumer> {
     consumers.roles().filter_map(|role| match role {
         FlowRole::Consumer(consumer) => Some(&mut **consumer),
@@ -15,26 +15,26 @@ pub(super) fn consumers_of(consumers: &mut EventLoop<FlowRole>) -> impl Iterator
     })
 }
 
-/// A connection of these scenarios.
+/// The role of a connection in one-way scenarios.
 pub(super) enum FlowRole {
     Publisher(Box<Publisher>),
     Consumer(Box<Consumer>),
 }
 
-/// The counts of all connections of a loop.
+/// The counters of all connections of a loop.
 pub(super) struct FlowBoard {
     pub(super) received: Received,
     pub(super) timeline: Timeline,
-    /// Messages whose confirm a broken connection may have carried, by publisher and number.
+    /// Messages whose confirm may have been lost with a broken connection, by publisher and number.
     pub(super) unknown: Vec<(u16, u32)>,
-    /// Confirms of messages that the broker has sent.
+    /// Confirms of messages received from the broker.
     pub(super) confirms: u64,
-    /// The levels of its confirms.
+    /// The levels reported with the confirms.
     pub(super) levels: Levels,
 }
 
 impl FlowBoard {
-    /// Nothing yet, at so many places, of messages with so many priorities.
+    /// Starts at zero, for this number of places and priorities.
     pub(super) fn new(places: usize, priorities: u8) -> FlowBoard {
         FlowBoard {
             received: Received::new(places, priorities),

@@ -57,7 +57,7 @@ fn steady(
 ) -> Result<Ran> {
     let run = run_id() as u16;
     let driver = driver(&options.broker)?;
-    // A subject of this run only, so that nobody else hears or says anything on it.
+    // The subjects include the run's id, so that no other client publishes or subscribes to them.
     let subjects: Vec<Destination> = (0..options.subjects())
         .map(|index| Destination::Topic(format!("{}.{run:04x}.{index}", options.flow.destination)))
         .collect();

@@ -1,4 +1,4 @@
-//! Scenario `queue`: publishers, queues that keep messages, consumers that acknowledge them.
+//! Scenario `queue`: publishers, queues that store messages, and consumers that acknowledge them.
 
 use anyhow::Result;
 use serde_json::json;
@@ -74,7 +74,7 @@ fn run(options: &QueueOptions, stage: &Stage<'_>) -> Result<Ran> {
         ("style", json!(driver.name())),
         ("level", json!(level)),
     ]);
-    // What few ask for is told of those only.
+    // Rarely used options are reported only if they are set.
     if options.ack_order != AckOrder::default() {
         asked.insert("ack_order".to_owned(), json!(options.ack_order));
     }

@@ -1,4 +1,4 @@
-//! Scenario `rpc`: R requesters send n, S responders answer n + 1, every reply is checked.
+//! Scenario `rpc`: requesters send n, responders answer n + 1, and every reply is checked.
 
 use anyhow::Result;
 use serde_json::json;
@@ -21,7 +21,7 @@ use crate::scenario::summary::{Ran, Subject, asked, report};
 use crate::scenario::watched::Measurable;
 use crate::stamp::run_id;
 
-/// Counters of responders, where there are some.
+/// Names of the counters that responders keep.
 const SEEN_BY_RESPONDERS: [&str; 4] =
     ["requests_received", "replies_sent", "foreign_requests", "unreadable_requests"];
 
@@ -137,7 +137,7 @@ fn run(options: &RpcOptions, stage: &Stage<'_>) -> Result<Ran> {
     Ok(ran)
 }
 
-/// How many responders are opened.
+/// Number of responders to open.
 fn responders(options: &RpcOptions, driver: &dyn Driver) -> u32 {
     match driver.answers_itself() {
         true => 0,
@@ -145,7 +145,7 @@ fn responders(options: &RpcOptions, driver: &dyn Driver) -> u32 {
     }
 }
 
-/// How calls are made, for the driver to judge.
+/// The terms of the calls, for the driver to check.
 fn call_terms(options: &RpcOptions) -> CallTerms<'_> {
     let each = |amount: Amount| match amount {
         Amount::Count(count) => Some(count / u64::from(options.requesters) + 1),

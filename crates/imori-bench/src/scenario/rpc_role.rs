@@ -1,11 +1,11 @@
-//! The connections of scenario `rpc`: those that ask and those that answer.
+//! The connections of scenario `rpc`: requesters and responders.
 
 use crate::load::event_loop::Role;
 use crate::load::requester::{Requester, RequesterCounts};
 use crate::load::responder::{Answered, Responder};
 use crate::protocol::driver::Heard;
 
-/// A connection of this scenario.
+/// The role of a connection in this scenario.
 pub(super) enum RpcRole {
     Requester(Box<Requester>),
     Responder(Responder),

@@ -1,4 +1,4 @@
-//! A run of scenario `rpc` from the first call to the closed ledger.
+//! One run of scenario `rpc`, from the first call to the closed ledger.
 
 use std::time::Duration;
 
@@ -18,21 +18,21 @@ use crate::scenario::stage::Stage;
 use crate::scenario::summary::{LEAD, Ran, nanos, unsent_note};
 use crate::watch::cost::Cost;
 
-/// How long to listen for replies that nobody expects any more.
+/// Time to listen for unexpected replies at the end.
 const LINGER: Duration = Duration::from_millis(300);
 
-/// A run that is connected.
+/// A run with open connections.
 pub(super) struct Run<'a> {
     pub(super) options: &'a RpcOptions,
     pub(super) loops: Vec<EventLoop<RpcRole>>,
     pub(super) clock: Clock,
     pub(super) stage: &'a Stage<'a>,
-    /// Why the run ended early, if a connection broke.
+    /// The error that ended the run early, if a connection broke.
     pub(super) broken: Option<Error>,
 }
 
 impl Run<'_> {
-    /// Each call is sent when an earlier one is answered.
+    /// Closed loop: sends each call when an earlier one is answered.
     pub(super) fn measure_closed(&mut self) -> Result<(Cost, u64, Ended)> {
         let options = self.options;
         let mut ended = self.phase(options.warmup(), "warm-up");
@@ -46,7 +46,7 @@ impl Run<'_> {
         })
     }
 
-    /// Each call is sent when it is due, whatever became of those before.
+    /// Open loop: sends each call when it is due, whatever became of earlier ones.
     pub(super) fn measure_open(&mut self) -> Result<(Cost, u64, Ended)> {
         let (Amount::Time(warmup), Amount::Time(time)) = (self.options.warmup(), self.options.measured())
         else {
@@ -55,7 +55,7 @@ impl Run<'_> {
         let start = self.clock.now().saturating_add(nanos(LEAD));
         let begin = start.saturating_add(nanos(warmup));
         let end = begin.saturating_add(nanos(time));
-        // Before the first is due, so that none is missed when the warm-up is over.
+        // Starts before the first call is due, so that none is missed at the end of the warm-up.
         self.start_counting(begin);
         self.each_requester(|requester, counts| requester.follow((start, end), counts));
         let ended = self.wait_until(begin, "warm-up");
@@ -70,7 +70,7 @@ impl Run<'_> {
         Ok((cost, answered, ended))
     }
 
-    /// Sends what was due and had no room.
+    /// Sends the calls that were due but had no room.
     fn send_the_rest(&mut self) -> Ended {
         let ended = self.drive(Bounds::of(Amount::Count(0), false), "drain", None, |_, board| {
             board.counts.scheduled == 0
@@ -78,14 +78,14 @@ impl Run<'_> {
         if ended == Ended::Done { Ended::TimeOver } else { ended }
     }
 
-    /// From this time on it counts.
+    /// Starts measuring at `begin`.
     fn start_counting(&mut self, begin: u64) {
         for event_loop in &mut self.loops {
             event_loop.board.counts.timeline.start(begin);
         }
     }
 
-    /// Does something to each requester, and to what its loop counts.
+    /// Calls `act` with each requester and the counts of its loop.
     fn each_requester(&mut self, mut act: impl FnMut(&mut Requester, &mut RequesterCounts)) {
         for event_loop in &mut self.loops {
             let mut counts = std::mem::replace(&mut event_loop.board.counts, RequesterCounts::new());
@@ -96,7 +96,7 @@ impl Run<'_> {
         }
     }
 
-    /// Measures what a phase costs; says how many calls were answered in it.
+    /// Runs a phase and measures its cost; returns the number of calls answered in it.
     fn measured(&mut self, phase: impl FnOnce(&mut Self) -> Ended) -> Result<(Cost, u64, Ended)> {
         let before = self.answered();
         let meter = self.stage.watch.measure()?;
@@ -105,7 +105,7 @@ impl Run<'_> {
         Ok((cost, self.answered().saturating_sub(before), ended))
     }
 
-    /// Calls that were answered so far.
+    /// Number of calls answered so far.
     fn answered(&self) -> u64 {
         let counts = self.loops.iter().map(|event_loop| &event_loop.board.counts);
         counts
@@ -113,7 +113,7 @@ impl Run<'_> {
             .sum()
     }
 
-    /// Waits for the replies that are due, and for those that nobody expects any more.
+    /// Waits for the replies that are due, and then for unexpected ones.
     pub(super) fn settle_up(&mut self, mut ended: Ended) -> Ended {
         let now = self.clock.now();
         self.each_requester(|requester, counts| requester.leave_schedule(now, counts));
@@ -130,7 +130,7 @@ impl Run<'_> {
         ended
     }
 
-    /// Sends for this amount and waits for the replies, or until the time is over.
+    /// Sends this amount and waits for the replies, or until the time has elapsed.
     fn phase(&mut self, amount: Amount, name: &str) -> Ended {
         let total = match amount {
             Amount::Count(0) => return Ended::Done,
@@ -156,14 +156,14 @@ impl Run<'_> {
         })
     }
 
-    /// Lets the schedules go on until a time; a broker that stands still does not end it.
+    /// Follows the schedules until a set time; a stalled broker does not end it earlier.
     fn wait_until(&mut self, end: u64, name: &str) -> Ended {
         let time = Duration::from_nanos(end.saturating_sub(self.clock.now()));
         let bounds = Bounds { time: Some(time), quiet: Duration::MAX, writes_count: false };
         self.drive(bounds, name, None, |_, _| false)
     }
 
-    /// Sends no more and waits for the replies that are due.
+    /// Stops sending and waits for the replies that are due.
     fn settle(&mut self) -> Ended {
         for requester in self.loops.iter_mut().flat_map(requesters_of) {
             requester.extend(0);
@@ -172,7 +172,7 @@ impl Run<'_> {
         self.drive(bounds, "drain", None, |_, board| board.counts.settled >= board.counts.ledger.sent)
     }
 
-    /// Turns the loops, and shows how far the first is, taking the others to be as far.
+    /// Turns all loops, and estimates the progress from the first one.
     fn drive(
         &mut self,
         bounds: Bounds,
@@ -197,8 +197,8 @@ impl Run<'_> {
         }
     }
 
-    /// With depth `all`, whether the broker took every request and simply does not answer some of
-    /// them: those calls are given up, and the ledger says the rest.
+    /// Whether, with depth `all`, the broker took every request and only some replies are missing.
+    /// These calls are then given up and counted in the ledger.
     fn is_only_waiting(&mut self) -> bool {
         let answered_some = self.loops.iter().any(|event_loop| event_loop.board.counts.settled > 0);
         let has_written = self.loops.iter().all(|event_loop| event_loop.unwritten() == 0);
@@ -212,7 +212,7 @@ impl Run<'_> {
         is_waiting
     }
 
-    /// Closes the ledger.
+    /// Closes the ledger and completes the report.
     pub(super) fn finish(mut self, mut report: Report, ended: Ended, responded: Answered) -> Ran {
         report.outcome = match ended {
             Ended::Broken => Outcome::Broken,
@@ -228,7 +228,7 @@ impl Run<'_> {
         report.ledger.lost = counts.ledger.timeouts.saturating_sub(counts.ledger.late);
         let unanswered = counts.ledger.sent.saturating_sub(counts.settled);
         if counts.timeline.reconnects() > 0 {
-            // A request or its reply may have been on a connection that broke.
+            // The request or its reply may have been lost with a broken connection.
             report.ledger.unknown += std::mem::take(&mut report.ledger.lost);
         }
         if matches!(report.outcome, Outcome::Broken | Outcome::Stopped) {

@@ -1,38 +1,38 @@
-//! The senders and receivers of each subject in one-way scenarios.
+//! The publishers, consumers and properties of a one-way scenario.
 
 use crate::options::{AckOrder, FlowOptions, Level};
 use crate::protocol::driver::{Destination, Manner, Terms};
 
-/// The senders and receivers of each subject.
+/// The layout of a one-way run.
 pub(super) struct Shape {
-    /// For each publisher, where it sends.
+    /// The destination of each publisher.
     pub(super) subjects: Vec<Destination>,
-    /// For each consumer, what it reads and which place of a publisher that is.
+    /// The destination of each consumer, and the index of its place among those of a publisher.
     pub(super) sources: Vec<(Destination, usize)>,
-    /// Deliveries of each message.
+    /// Deliveries per message.
     pub(super) fan_out: u64,
-    /// Places of each publisher.
+    /// Places per publisher.
     pub(super) stride: usize,
     /// Bytes of each body.
     pub(super) size: usize,
     /// Whether consumers subscribe only after everything is published.
     pub(super) is_filled_first: bool,
-    /// Whether each message is followed over so many subscribers.
+    /// Number of subscribers whose delivery times are compared, if they are.
     pub(super) spread_over: Option<u32>,
-    /// How safe a message has to be when it is confirmed.
+    /// Level of safety required of a confirmed message.
     pub(super) level: Level,
-    /// The properties that all messages share, beside their confirms.
+    /// Properties common to all messages, except for confirms.
     pub(super) manner: Manner,
     /// The order of acknowledgements.
     pub(super) ack_order: AckOrder,
 }
 
-/// So many places, of these in turns.
+/// Repeats the places in turns until there are `count`.
 pub(super) fn cycled(places: &[Destination], count: u32) -> Vec<Destination> {
     places.iter().cycle().take(count as usize).cloned().collect()
 }
 
-/// How consumers are served.
+/// The terms of the consumers' subscriptions.
 pub(super) fn terms(flow: &FlowOptions) -> Terms {
     Terms { ack: flow.ack(), prefetch: flow.prefetch, comparisons: flow.comparisons }
 }

@@ -1,4 +1,4 @@
-//! Scenario `soak`: requests, publishes, fan-outs and queues at once, each checked as when it is alone.
+//! Scenario `soak`: requests, pub/sub, fan-out and queues at once, each checked as in its own scenario.
 
 use anyhow::{Result, anyhow};
 use serde_json::json;
@@ -19,7 +19,7 @@ use crate::scenario::stage::Stage;
 use crate::scenario::summary::{Ran, asked};
 use crate::scenario::watched::Measurable;
 
-/// The number of messages that publishers to queues may have unconfirmed.
+/// The most unconfirmed messages per publisher to queues.
 const UNCONFIRMED: u32 = 256;
 /// Subscribers of the fan-out.
 const FAN_OUT: u32 = 10;
@@ -80,7 +80,7 @@ impl Part {
     }
 }
 
-/// The parts that the broker's protocol has, with their shares of the rate.
+/// The parts that the protocol supports, each with its share of the rate.
 fn parts(options: &SoakOptions) -> Result<Vec<Part>> {
     let driver = driver(&options.broker)?;
     let has_queues = driver.check_queues().is_ok();
@@ -154,7 +154,7 @@ fn parts(options: &SoakOptions) -> Result<Vec<Part>> {
     Ok(parts)
 }
 
-/// One report of all parts, which are kept in it.
+/// Merges the reports of the parts into one, which also lists them.
 fn together(options: &SoakOptions, parts: Vec<Ran>) -> Result<Ran> {
     let mut timeline = Timeline::new();
     let mut ledger = Ledger::default();
@@ -163,7 +163,7 @@ fn together(options: &SoakOptions, parts: Vec<Ran>) -> Result<Ran> {
     for mut part in parts {
         timeline.add(&mut part.timeline);
         ledger.add(&part.report.ledger);
-        // Queues alone are confirmed.
+        // Only queues request confirms.
         if let Some(part) = &part.report.levels {
             levels.get_or_insert_with(|| Levels::of(part.asked)).add(part);
         }
@@ -201,7 +201,7 @@ fn together(options: &SoakOptions, parts: Vec<Ran>) -> Result<Ran> {
     report.ledger = ledger;
     report.levels = levels;
     if let Some(broker) = &mut report.broker {
-        // Each part saw what the broker spent for all of them.
+        // Each part measured the broker's cost of the whole soak.
         broker.cpu_s_per_million_deliveries =
             (report.deliveries > 0).then(|| broker.cpu_s * 1e6 / report.deliveries as f64);
         broker.per_cpu_s = (broker.cpu_s > 0.0).then(|| report.operations as f64 / broker.cpu_s);
@@ -214,7 +214,7 @@ fn together(options: &SoakOptions, parts: Vec<Ran>) -> Result<Ran> {
     Ok(ran)
 }
 
-/// How the parts ended: as the one that ended worst.
+/// The worst outcome of the parts.
 fn worst(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
     let rank = |outcome: &Outcome| match outcome {
         Outcome::Done => 0,

@@ -1,4 +1,4 @@
-//! The stage of a run: its clock, the watch on the machine, and the live view.
+//! The surroundings of a run: its clock, the watch on broker and machine, and the live view.
 
 use std::cell::Cell;
 
@@ -8,35 +8,35 @@ use crate::record::series::Verdict;
 use crate::report::live::Live;
 use crate::watch::watching::Watch;
 
-/// A response in microseconds from which a second is marked while the run goes on.
+/// Response time in microseconds from which a second is marked in the live view.
 const MARKED_US: f64 = 50_000.0;
 
-/// The clock, the watch and the view of a run.
+/// Clock, watch and live view of a run.
 pub(crate) struct Stage<'a> {
-    /// The time of the run.
+    /// Clock of the run.
     pub(crate) clock: Clock,
-    /// The watch on broker and machine.
+    /// Watch on broker and machine.
     pub(crate) watch: &'a Watch,
     /// The live view.
     pub(crate) live: &'a Live,
-    /// Seconds that were shown.
+    /// Number of seconds shown so far.
     shown: Cell<usize>,
 }
 
 impl<'a> Stage<'a> {
-    /// Nothing is shown yet.
+    /// Creates a stage; no second is shown yet.
     pub(crate) fn new(clock: Clock, watch: &'a Watch, live: &'a Live) -> Stage<'a> {
         Stage { clock, watch, live, shown: Cell::new(0) }
     }
 
-    /// A phase begins.
+    /// Announces a phase in the live view.
     pub(crate) fn phase(&self, name: &str) {
         self.live.phase(name);
     }
 
-    /// Shows how far it is, of how much if that is known, and the seconds that are over.
+    /// Shows the progress, with the total if it is known, and the seconds that are over.
     pub(crate) fn show(&self, done: u64, of: Option<u64>, timeline: &Timeline) {
-        // Without a goal the seconds say more than the amount.
+        // Without a total, the rows of the seconds are more useful than the amount.
         if of.is_some() || self.shown.get() == 0 {
             self.live.amount(done, of);
         }

@@ -1,4 +1,4 @@
-//! Makes a report of what a scenario measured.
+//! Builds the report of a scenario from its measurements.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use crate::scenario::objectives;
 use crate::scenario::stage::Stage;
 use crate::watch::cost::Cost;
 
-/// How far ahead the schedule of an open loop begins, so that everybody is ready.
+/// Lead time before the schedule of an open loop begins, in which all connections get ready.
 pub(crate) const LEAD: Duration = Duration::from_millis(5);
 
-/// The facts of a scenario before it is measured.
+/// Facts of a scenario that are known before it is measured.
 #[derive(Debug, Clone)]
 pub(crate) struct Subject {
     pub(crate) scenario: &'static str,
@@ -32,7 +32,7 @@ pub(crate) struct Subject {
     pub(crate) threads: u32,
 }
 
-/// A report of what was measured; ledger, latency and counters are filled in by the scenario.
+/// Creates a report; the scenario fills in ledger, latency and counters.
 pub(crate) fn report(
     subject: Subject,
     (options, stage): (&BrokerOptions, &Stage<'_>),
@@ -122,17 +122,17 @@ pub(crate) fn report(
     }
 }
 
-/// The result of a scenario: the report, and the times that it was made from.
+/// The result of a scenario: the report, and the timeline behind it.
 pub(crate) struct Ran {
-    /// The report, complete but for what was seen beside the load.
+    /// The report, except for what the watch adds.
     pub(crate) report: Report,
-    /// All times, finished.
+    /// The finished timeline.
     pub(crate) timeline: Timeline,
 }
 
 impl Ran {
-    /// Adds to a report, whose ledger is closed, what the times say; each operation that was sent is
-    /// due `fan_out` times. In a closed loop they are of this kind.
+    /// Adds the timeline's results to a report with a closed ledger. Each operation sent is due
+    /// `fan_out` times, and the latencies of a closed loop are of `closed_kind`.
     pub(crate) fn new(
         mut report: Report,
         mut timeline: Timeline,
@@ -159,7 +159,7 @@ impl Ran {
     }
 }
 
-/// The options that the broker was asked for, as JSON.
+/// Options of the run, as JSON.
 pub(crate) fn asked<const N: usize>(options: [(&str, Value); N]) -> Map<String, Value> {
     options.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
@@ -168,13 +168,13 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 
-/// The note about operations that were due and never sent, unless the run ended early.
+/// A note about operations that were due and never sent; `None` if the run ended early anyway.
 pub(crate) fn unsent_note(outcome: Outcome, unsent: u64) -> Option<String> {
     let note = format!("{unsent} operations were due and never sent, for as many were under way as may be");
     (unsent > 0 && !matches!(outcome, Outcome::Broken | Outcome::Stopped)).then_some(note)
 }
 
-/// A time in nanoseconds of the run's clock.
+/// Converts a duration to nanoseconds of the run's clock.
 pub(crate) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -186,7 +186,7 @@ pub(crate) mod tests {
     use crate::report::live::Live;
     use crate::watch::watching::{Watch, WatchOptions};
 
-    /// A report of nothing.
+    /// An empty report.
     pub(crate) fn empty() -> Report {
         let subject = Subject {
             scenario: "rpc",

@@ -1,4 +1,4 @@
-//! One run of a scenario, with an eye on what it runs on.
+//! Runs a scenario while the watch observes broker and machine, and completes its report.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -21,25 +21,25 @@ use crate::watch::watching::{Watch, WatchOptions, Watched};
 /// The response time within which an operation counts as available, in nanoseconds.
 const AVAILABLE_NANOS: u64 = 50_000_000;
 
-/// Seconds from which on the slope of memory says something: before, allocators and caches still fill.
+/// Seconds from which the slope of memory is meaningful; before that, allocators and caches still fill.
 const SLOPE_SECONDS_MIN: usize = 600;
 
-/// A scenario with its options.
+/// A scenario that can be measured, with its options.
 pub(crate) trait Measurable: Clone {
-    /// Where the broker is and whom to account.
+    /// The broker options.
     fn broker(&mut self) -> &mut BrokerOptions;
 
-    /// How load is made.
+    /// The load options.
     fn load(&mut self) -> &mut LoadOptions;
 
-    /// Refuses what cannot be run as asked.
+    /// Refuses combinations of options that cannot be run.
     fn check(&self) -> Result<()>;
 
-    /// Runs it.
+    /// Runs the scenario.
     fn run(&self, stage: &Stage<'_>) -> Result<Ran>;
 }
 
-/// The processes and canaries to watch, as the command line says.
+/// The processes and canaries to watch, from the command line.
 pub(super) fn watch_options(broker: &BrokerOptions) -> WatchOptions {
     WatchOptions {
         pids: broker.pid.clone(),
@@ -51,7 +51,7 @@ pub(super) fn watch_options(broker: &BrokerOptions) -> WatchOptions {
     }
 }
 
-/// Runs a scenario once, with an eye on what it runs on.
+/// Runs a scenario once while watching broker and machine.
 pub(super) fn once<M: Measurable>(options: &M) -> Result<Report> {
     let broker = options.clone().broker().clone();
     let clock = Clock::start();
@@ -78,7 +78,7 @@ pub(super) fn once<M: Measurable>(options: &M) -> Result<Report> {
     Ok(report)
 }
 
-/// The stalls of a run.
+/// The stalls of a run, with their causes.
 fn judged(watched: &Watched, report: &Report, timeline: &Timeline) -> Stalls {
     let times = timeline.total();
     let within = times.share_within(AVAILABLE_NANOS).unwrap_or(0.0) * times.samples() as f64;
@@ -94,7 +94,7 @@ fn judged(watched: &Watched, report: &Report, timeline: &Timeline) -> Stalls {
     })
 }
 
-/// The words of the command line; a URL stands there without its password.
+/// The words of the command line, with passwords removed from URLs.
 fn command() -> Vec<String> {
     let shown = |word: String| {
         let (option, value) = match word.split_once('=') {
@@ -107,7 +107,7 @@ fn command() -> Vec<String> {
         }
     };
     let mut words: Vec<String> = std::env::args().map(shown).collect();
-    // Where the program lies says nothing to others.
+    // The directory of the program is of no use to readers.
     if let Some(program) = words.first_mut()
         && let Some(name) = Path::new(program.as_str()).file_name()
     {
@@ -116,7 +116,7 @@ fn command() -> Vec<String> {
     words
 }
 
-/// How the broker's memory grew, if the run is long enough to tell.
+/// A note about the growth of the broker's memory, if the run is long enough.
 fn memory_slope(rows: &[Second]) -> Option<String> {
     let points: Vec<(f64, f64)> = rows
         .iter()
