@@ -1,7 +1,7 @@
-//! Canaries that sleep and see when they are woken: one anywhere, one on each CPU of the broker.
+//! Canaries that sleep and measure their lateness: one anywhere, and one on each CPU of the broker.
 //!
-//! One that is late asks the kernel for how long it could run and had no CPU. What is left of its
-//! lateness it was not allowed to run at all: the program was stopped, or the machine was.
+//! A late canary reads from the kernel how long it was runnable without a CPU. For the rest of its
+//! lateness it could not run at all, because the program or the machine was stopped.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -16,13 +16,13 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use crate::clock::Clock;
 use crate::probe::canary::{Canary, CanaryKind, Late};
 
-/// How long a beat sleeps.
+/// Length of a sleep.
 const BEAT: Duration = Duration::from_millis(10);
 
-/// Nanoseconds of being late from which the kernel is asked why: asking costs as much as a beat.
+/// Nanoseconds of lateness from which the kernel is asked for the reason; asking costs as much as a beat.
 const ASK_NANOS: u64 = 3_000_000;
 
-/// Starts a beat for this canary, on its CPU if it has one.
+/// Starts the thread of this canary, pinned to its CPU if it has one.
 pub(crate) fn start(canary: Arc<Canary>, clock: Clock, is_over: Arc<AtomicBool>) -> Result<JoinHandle<()>> {
     std::thread::Builder::new()
         .name("beat".to_owned())
@@ -50,7 +50,7 @@ fn stay_on(cpu: usize) -> rustix::io::Result<()> {
 fn beat(canary: &Canary, clock: Clock, is_over: &AtomicBool) {
     let queue = File::open("/proc/thread-self/schedstat").ok();
     let mut known = queue.as_ref().and_then(without_cpu_nanos);
-    // What beats that were hardly late have waited since the kernel was asked, at most.
+    // Upper bound of the run-queue time since the kernel was last asked, from beats that were hardly late.
     let mut hardly = 0;
     while !is_over.load(Ordering::Relaxed) {
         let due = clock.now() + BEAT.as_nanos() as u64;
@@ -70,14 +70,14 @@ fn beat(canary: &Canary, clock: Clock, is_over: &AtomicBool) {
     }
 }
 
-/// Nanoseconds that this thread could run and had no CPU: the second number of the kernel's line.
+/// Nanoseconds that this thread was runnable without a CPU.
 fn without_cpu_nanos(schedstat: &File) -> Option<u64> {
     let mut line = [0; 96];
     let read = schedstat.read_at(&mut line, 0).ok()?;
     parse_without_cpu(str::from_utf8(line.get(..read)?).ok()?)
 }
 
-/// The second number of a `schedstat` line.
+/// The second number of a `schedstat` line: run-queue time.
 pub(crate) fn parse_without_cpu(line: &str) -> Option<u64> {
     line.split_ascii_whitespace().nth(1)?.parse().ok()
 }

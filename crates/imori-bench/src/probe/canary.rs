@@ -1,28 +1,28 @@
-//! The waits of a canary: the longest, and the stretches in which it was late.
+//! The observations of a canary: its longest waits, and the intervals in which it was late.
 //!
-//! A canary is a thread that asks the machine for a little something again and again. It keeps
-//! maxima of a tenth of a second each and the stretches in which it got nothing.
+//! A canary is a thread that repeatedly requests a small service from the machine. It keeps a
+//! maximum for each 100 ms, and the intervals in which it was not served.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Nanoseconds for which one maximum stands.
+/// Nanoseconds covered by one maximum.
 pub(crate) const BIN_NANOS: u64 = 100_000_000;
 
-/// Nanoseconds from which being late is noted as a stretch; below it evidence for a stall is none.
+/// Nanoseconds of lateness from which an interval is noted; a shorter one is no evidence for a stall.
 const LATE_NANOS: u64 = 10_000_000;
 
-/// Maxima that are kept, which is a week; what comes later has none.
+/// The most maxima kept, enough for a week; later waits are not recorded.
 const BINS_MAX: usize = 6_048_000;
 
-/// Stretches that are kept; what comes later is only counted.
+/// The most intervals kept; later ones only count towards the maxima.
 const STRETCHES_MAX: usize = 50_000;
 
-/// The need that a canary tests.
+/// The service that a canary requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CanaryKind {
-    /// To be woken, wherever this program may run.
+    /// A wake-up on any CPU that this program may use.
     Client,
-    /// To be woken on this CPU, which is one of the broker's.
+    /// A wake-up on this CPU, which is one of the broker's.
     Cpu(usize),
     /// A small write and its sync.
     Disk,
@@ -30,58 +30,58 @@ pub(crate) enum CanaryKind {
     Network,
 }
 
-/// A stretch in which a canary waited.
+/// An interval in which a canary waited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Late {
-    /// When it should have had what it asked for.
+    /// When it should have been served.
     pub(crate) begin: u64,
-    /// When it had it.
+    /// When it was served.
     pub(crate) end: u64,
-    /// When it was last known to have been served, if it had not asked since.
+    /// When it was last known to be served, if it made no request since.
     pub(crate) blind_since: u64,
-    /// Nanoseconds of these in which it could run and had no CPU, if the kernel tells.
+    /// Nanoseconds of the interval in which it was runnable without a CPU, if the kernel reports it.
     pub(crate) without_cpu: Option<u64>,
 }
 
-/// One canary's record; its thread writes, others look.
+/// The record of one canary; its thread writes, others read.
 #[derive(Debug)]
 pub(crate) struct Canary {
     pub(crate) kind: CanaryKind,
     record: Mutex<Record>,
 }
 
-/// The waits of a canary until now.
+/// The waits of a canary so far.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Record {
-    /// In order of their end.
+    /// Late waits, ordered by their end.
     pub(crate) late: Vec<Late>,
-    /// Worst lateness in microseconds of each tenth of a second, from the clock's start.
+    /// The longest wait of each 100 ms in microseconds, from the start of the clock.
     maxima: Vec<u32>,
-    /// Since when it has been waiting for an answer, if it is.
+    /// Time of the request that is not served yet, if there is one.
     pub(crate) asked: Option<u64>,
-    /// Why it sees nothing.
+    /// The reason why it cannot observe anything.
     pub(crate) failure: Option<String>,
 }
 
 impl Late {
-    /// A wait from one moment to another.
+    /// A wait between two moments.
     pub(crate) fn new(begin: u64, end: u64) -> Late {
         Late { begin, end, blind_since: begin, without_cpu: None }
     }
 }
 
 impl Canary {
-    /// One that has seen nothing yet.
+    /// Creates a canary with an empty record.
     pub(crate) fn new(kind: CanaryKind) -> Canary {
         Canary { kind, record: Mutex::new(Record::default()) }
     }
 
-    /// Notes that the thread asks now.
+    /// Records that a request is made now.
     pub(crate) fn asks(&self, now: u64) {
         self.record().asked = Some(now);
     }
 
-    /// Notes that it had to wait from one moment to another, of which so much is too long.
+    /// Records a wait; `is_long` tells whether it counts as late.
     pub(crate) fn waited(&self, wait: Late, is_long: bool) {
         let mut record = self.record();
         record.asked = None;
@@ -91,40 +91,41 @@ impl Canary {
         }
     }
 
-    /// Notes why it sees nothing from now on.
+    /// Records why the canary cannot observe anything from now on.
     pub(crate) fn fails(&self, why: String) {
         let mut record = self.record();
         record.asked = None;
         record.failure = Some(why);
     }
 
-    /// Notes that it sees again.
+    /// Records that the canary works again.
     pub(crate) fn recovers(&self) {
         self.record().failure = None;
     }
 
-    /// The waits that it saw; a thread that panicked has left all but the last.
+    /// Locks the record; a panic of the canary's thread loses at most the last wait.
     pub(crate) fn record(&self) -> MutexGuard<'_, Record> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Record {
-    /// Worst lateness within these nanoseconds in microseconds, if the canary was there.
+    /// The longest wait within an interval in microseconds; `None` if the canary was not active.
     pub(crate) fn worst_us(&self, begin: u64, end: u64) -> Option<f64> {
         let from = usize::try_from(begin / BIN_NANOS).ok()?;
         let to = usize::try_from(end.div_ceil(BIN_NANOS)).ok()?.min(self.maxima.len());
         self.maxima.get(from..to)?.iter().max().map(|worst| f64::from(*worst))
     }
 
-    /// The waits within these nanoseconds in microseconds, of a canary that asks about once a bin.
+    /// The waits within an interval in microseconds, for a canary with about one request per bin.
     pub(crate) fn waits_us(&self, begin: u64, end: u64) -> impl Iterator<Item = u32> + '_ {
         let from = usize::try_from(begin / BIN_NANOS).unwrap_or(usize::MAX);
         let to = usize::try_from(end / BIN_NANOS).unwrap_or(usize::MAX).min(self.maxima.len());
         self.maxima.get(from..to).unwrap_or_default().iter().copied().filter(|waited| *waited > 0)
     }
 
-    /// Sets the maxima of all bins that a wait reaches into, each to what the wait had come to by its end.
+    /// Raises the maxima of all bins that a wait touches, each to the length of the wait at the end
+    /// of that bin.
     fn raise(&mut self, begin: u64, end: u64) {
         let (first, last) = ((begin / BIN_NANOS) as usize, (end / BIN_NANOS) as usize);
         if last >= BINS_MAX {

@@ -1,6 +1,6 @@
-//! The canary that writes 4 KiB and waits until the disk has them.
+//! The canary that writes 4 KiB and syncs them.
 //!
-//! The canary has a folder of its own on the broker's file system, and removes it at its end.
+//! It has a folder of its own on the broker's file system, and removes it at its end.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -16,20 +16,20 @@ use crate::clock::Clock;
 use crate::probe::canary::{Canary, Late};
 use crate::probe::usual::Usual;
 
-/// Time between two writes.
+/// Pause between two writes.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Nanoseconds below which a sync is no evidence. It is less than what makes a stall, for one that
-/// comes in the last moment of a stall has not to wait long.
+/// Nanoseconds below which a sync is no evidence. It is less than the shortest stall, because a
+/// write near the end of a stall waits only briefly.
 const LONG_NANOS: u64 = 10_000_000;
 
-/// How much is written at once.
+/// Bytes per write.
 const BLOCK_BYTES: u64 = 4096;
 
-/// Blocks after which the file is written from its start again, so that it stays below a megabyte.
+/// Blocks after which the file is overwritten from its start, so that it stays at 1 MiB.
 const BLOCKS: u64 = 256;
 
-/// Starts the canary in a new folder within this one; that it cannot write is evidence, and no error.
+/// Starts the canary in a new folder within `within`. A failure to write is evidence, not an error.
 pub(crate) fn start(
     canary: Arc<Canary>,
     within: &Path,
@@ -65,7 +65,7 @@ pub(crate) fn start(
         .context("no thread can be started; raise the limit of processes")
 }
 
-/// The folder of a canary and its file; both go with it.
+/// The canary's folder and file, which are deleted with it.
 struct Nest {
     folder: PathBuf,
     file: File,
@@ -78,8 +78,8 @@ impl Nest {
         fs::create_dir_all(&folder).with_context(how)?;
         let file = File::create(folder.join("canary")).with_context(how)?;
         let nest = Nest { folder, file };
-        // A sync of a file that still grows waits for the file system's own journal too, which is not
-        // what a broker pays that writes into files it has made before.
+        // A sync of a growing file also waits for the file system's journal, which a broker avoids
+        // by writing into preallocated files.
         let whole = vec![0; (BLOCKS * BLOCK_BYTES) as usize];
         nest.file.write_all_at(&whole, 0).and_then(|()| nest.file.sync_all()).with_context(how)?;
         Ok(nest)
@@ -94,7 +94,7 @@ impl Nest {
 
 impl Drop for Nest {
     fn drop(&mut self) {
-        // A folder that stays behind is told by its name and does no harm.
+        // A leftover folder is recognizable by its name and does no harm.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }

@@ -1,9 +1,9 @@
-//! The canary that sends a byte to the broker's host and waits for it to come back.
+//! The canary that sends a byte to the broker's host and waits for its echo.
 //!
-//! To an address of this machine it goes through a socket pair of its own, over the same interface.
-//! To another machine it goes to an echo service if one is named. Else it asks the host for a
-//! connection to a port where nothing should listen: the refusal is an answer of the host's kernel,
-//! and the broker hears nothing of it. A host that does not even refuse leaves this canary blind.
+//! To an address of this machine, it goes through its own pair of sockets, over the same interface.
+//! To another machine, it uses the given echo service. Without one, it connects to a port on which
+//! nothing should listen: the refusal is sent by the host's kernel, without the broker's knowledge.
+//! If the host drops the request, this canary cannot observe anything.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -18,34 +18,34 @@ use crate::clock::Clock;
 use crate::probe::canary::{Canary, Late};
 use crate::probe::usual::Usual;
 
-/// Time between an echo and the next byte.
+/// Pause between an echo and the next byte.
 const EVERY: Duration = Duration::from_millis(40);
 
-/// Time between two connections that are refused.
+/// Pause between two refused connections.
 const EVERY_REFUSAL: Duration = Duration::from_millis(50);
 
 /// Nanoseconds below which an echo is not late.
 const LONG_NANOS: u64 = 20_000_000;
 
-/// The discard service: nobody runs it, and if somebody does, it is harmless.
+/// The discard service: hardly ever used, and harmless if it is.
 const UNUSED_PORT: u16 = 9;
 
-/// How long an answer may take before the thread looks whether the run is over.
+/// Time-out of a read, after which the thread checks whether the run is over.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// How long a connection may take.
+/// Time-out of a connection.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
 
-/// Where the echo comes from.
+/// The source of the echo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mirror {
     /// An echo service.
     Service(SocketAddr),
-    /// The host at this address, whatever it runs.
+    /// The host at this address, without a service.
     Host(IpAddr),
 }
 
-/// Starts the canary; that nothing answers is evidence, and no error.
+/// Starts the canary. Missing answers are evidence, not an error.
 pub(crate) fn start(
     canary: Arc<Canary>,
     mirror: Mirror,
@@ -79,7 +79,7 @@ impl Echo<'_> {
                     std::thread::Builder::new().name("echo".to_owned()).spawn(move || serve(&listener))?;
                     own
                 }
-                // The address is not ours, so the host is another one.
+                // The address cannot be bound, so it belongs to another machine.
                 Err(_) => return self.refusals(SocketAddr::new(host, UNUSED_PORT)),
             },
         };
@@ -96,7 +96,7 @@ impl Echo<'_> {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    /// Sends a byte and waits for it, again and again on one connection.
+    /// Sends a byte and waits for its echo, repeatedly on one connection.
     fn echoes(&self, service: SocketAddr) -> std::io::Result<()> {
         let mut stream = TcpStream::connect_timeout(&service, CONNECT_PATIENCE)?;
         stream.set_nodelay(true)?;
@@ -123,7 +123,7 @@ impl Echo<'_> {
         Ok(())
     }
 
-    /// Asks for connections and takes the refusal for the answer.
+    /// Requests connections, and takes the refusal as the answer.
     fn refusals(&self, port: SocketAddr) -> Result<()> {
         let mut usual = Usual::new(LONG_NANOS);
         let mut is_answering = false;
@@ -138,7 +138,7 @@ impl Echo<'_> {
                         "`{port}` neither takes nor refuses a connection ({error}); name an echo service with `--echo`"
                     )
                 }
-                // Silence of a host that has answered before is what this canary is for.
+                // Silence from a host that has answered before is exactly what this canary must record.
                 Err(_) => {}
             }
             self.answered(asked, &mut usual);
@@ -157,13 +157,13 @@ fn is_patience(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-/// Sends back what comes on the first connection, until it ends.
+/// Echoes everything received on the first connection, until it is closed.
 fn serve(listener: &TcpListener) {
     let Ok((mut stream, _)) = listener.accept() else {
         return;
     };
     let mut bytes = [0; 64];
-    // Whoever waits for the echo says that there is none.
+    // A failure shows up as a missing echo.
     let _ = stream.set_nodelay(true);
     while let Ok(read @ 1..) = stream.read(&mut bytes) {
         let echoed = bytes.get(..read).is_some_and(|read| stream.write_all(read).is_ok());

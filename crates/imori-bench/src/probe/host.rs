@@ -1,28 +1,28 @@
-//! The kernel's counts for the whole machine: pressure, stolen time, runnable threads, retransmissions.
+//! Counters of the whole machine: pressure, stolen time, runnable threads, retransmissions.
 
 use std::fs;
 
-/// Counters of the machine at one moment; what the kernel does not tell is absent.
+/// The machine's counters at one moment; those that the kernel lacks are absent.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Host {
-    /// Microseconds in which somebody waited for a CPU.
+    /// Microseconds in which some task waited for a CPU.
     pub(crate) psi_cpu: Option<u64>,
-    /// Pressure on disks, in the same unit.
+    /// The same for block I/O.
     pub(crate) psi_io: Option<u64>,
-    /// Pressure on memory, in the same unit.
+    /// The same for memory.
     pub(crate) psi_memory: Option<u64>,
-    /// Ticks of all CPUs.
+    /// Clock ticks of all CPUs.
     pub(crate) ticks: u64,
-    /// Those that the hypervisor took.
+    /// Clock ticks stolen by the hypervisor.
     pub(crate) steal_ticks: u64,
-    /// Threads that can run now.
+    /// Number of runnable threads.
     pub(crate) running: Option<u32>,
-    /// TCP segments sent again.
+    /// Retransmitted TCP segments.
     pub(crate) retransmitted: Option<u64>,
 }
 
 impl Host {
-    /// Reads them all.
+    /// Reads all counters.
     pub(crate) fn read() -> Host {
         let pressure = |name| parse_pressure(&fs::read_to_string(format!("/proc/pressure/{name}")).ok()?);
         let mut host =
@@ -36,13 +36,14 @@ impl Host {
     }
 }
 
-/// The total of the line `some`.
+/// The `total` of the `some` line.
 fn parse_pressure(text: &str) -> Option<u64> {
     let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
     some.split(' ').find_map(|field| field.strip_prefix("total="))?.trim().parse().ok()
 }
 
-/// The line `cpu` has ticks of user, nice, system, idle, iowait, irq, softirq and steal; guests are within user.
+/// Fields of the `cpu` line: user, nice, system, idle, iowait, irq, softirq, steal; guest time is
+/// included in user.
 fn parse_stat(text: &str) -> Host {
     let mut host = Host::default();
     for line in text.lines() {
@@ -58,7 +59,7 @@ fn parse_stat(text: &str) -> Host {
     host
 }
 
-/// The kernel writes names in one line and numbers in the next, each with the protocol in front.
+/// The kernel writes names on one line and values on the next, both prefixed with the protocol.
 fn parse_retransmitted(text: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp: "));
     let at = lines.next()?.split(' ').position(|name| name == "RetransSegs")?;

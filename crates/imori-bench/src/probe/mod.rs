@@ -1,4 +1,4 @@
-//! Probes beside the load: delays of the machine, its disk and its network, and the cost of processes.
+//! Probes beside the load: delays of the machine, its disk and its network, and resource usage of processes.
 
 pub(crate) mod echo;
 pub(crate) mod disk;

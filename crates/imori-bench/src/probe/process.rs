@@ -1,17 +1,17 @@
-//! The cost of processes, as the kernel counts it: CPU, memory, disk and switches of a whole tree.
+//! Resource usage of process trees from `/proc`: CPU, memory, disk and context switches.
 
 use std::fs;
 
 use anyhow::{Result, anyhow};
 use serde::Serialize;
 
-/// Clock ticks a second in `/proc/PID/stat`; `USER_HZ` is 100 on every architecture Linux offers it on.
+/// Clock ticks per second in `/proc/PID/stat`; `USER_HZ` is 100 on every Linux architecture.
 const TICKS_A_SECOND: f64 = 100.0;
 
-/// CPU and memory of a set of processes and their descendants at one moment.
+/// Resource usage of processes and their descendants at one moment.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Usage {
-    /// User and system time, in ticks, of the processes and of the children they waited for.
+    /// User and system time in ticks, including that of reaped children.
     pub cpu_ticks: u64,
     /// Resident memory in bytes.
     pub rss_bytes: u64,
@@ -19,32 +19,32 @@ pub(crate) struct Usage {
     pub processes: u32,
     /// Number of threads.
     pub threads: u64,
-    /// Times that a thread that still lives gave up or lost its CPU.
+    /// Context switches of the threads that still exist.
     pub context_switches: u64,
-    /// Bytes read from disks; 0 if the kernel does not tell us.
+    /// Bytes read from disks; 0 if the kernel denies access.
     pub read_bytes: u64,
-    /// Bytes written to disks; 0 if the kernel does not tell us.
+    /// Bytes written to disks; 0 if the kernel denies access.
     pub write_bytes: u64,
 }
 
 impl Usage {
-    /// CPU-seconds between an earlier moment and this one.
+    /// CPU-seconds used since `earlier`.
     pub(crate) fn cpu_seconds_since(&self, earlier: &Usage) -> f64 {
         self.cpu_ticks.saturating_sub(earlier.cpu_ticks) as f64 / TICKS_A_SECOND
     }
 }
 
-/// One process, as `/proc/PID/stat` shows it.
+/// A process, from `/proc/PID/stat`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Stat {
-    /// `S` asleep, `D` waiting for a disk, `T` stopped, and so on.
+    /// `S` sleeping, `D` waiting for a disk, `T` stopped, and so on.
     pub(crate) state: u8,
     pub(crate) parent: u32,
     pub(crate) cpu_ticks: u64,
     pub(crate) threads: u64,
 }
 
-/// Adds up these processes and everything that descends from them; none are an empty sum.
+/// The sum over these processes and their descendants; fails if one of the roots is gone.
 pub(crate) fn usage(roots: &[u32]) -> Result<Usage> {
     let tree = tree(roots)?;
     if let Some(pid) = roots.iter().find(|pid| stat(**pid).is_none()) {
@@ -53,7 +53,7 @@ pub(crate) fn usage(roots: &[u32]) -> Result<Usage> {
     Ok(usage_of(&tree))
 }
 
-/// Adds up these processes and nothing else; those that are gone are left out.
+/// The sum over exactly these processes; those that are gone are skipped.
 pub(crate) fn usage_of(pids: &[u32]) -> Usage {
     let mut sum = Usage::default();
     for pid in pids {
@@ -72,7 +72,7 @@ pub(crate) fn usage_of(pids: &[u32]) -> Usage {
     sum
 }
 
-/// CPU and memory of this process.
+/// Usage of this process.
 pub(crate) fn own_usage() -> Result<Usage> {
     let own = usage_of(&[std::process::id()]);
     if own.processes == 0 {
@@ -81,20 +81,20 @@ pub(crate) fn own_usage() -> Result<Usage> {
     Ok(own)
 }
 
-/// The CPUs a process may run on, as the kernel writes lists: `0-1`.
+/// The CPUs that a process may use, as the kernel's list, such as `0-1`.
 pub(crate) fn cpus_allowed(pid: u32) -> Option<String> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     status_field(&status, "Cpus_allowed_list:").map(str::to_owned)
 }
 
-/// Whether a process is there and has not ended; one that nobody waited for yet has.
+/// Whether a process exists and has not ended; a zombie has.
 pub(crate) fn is_running(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().next());
     state.is_some_and(|state| !matches!(state, "Z" | "X"))
 }
 
-/// These processes and all that descend from them.
+/// These processes and their descendants.
 pub(crate) fn tree(roots: &[u32]) -> Result<Vec<u32>> {
     if roots.is_empty() {
         return Ok(Vec::new());
@@ -111,7 +111,7 @@ pub(crate) fn tree(roots: &[u32]) -> Result<Vec<u32>> {
     Ok(descendants(roots, &parents))
 }
 
-/// The roots and all that descend from them, each once.
+/// The roots and their descendants, each once.
 fn descendants(roots: &[u32], parents: &[(u32, u32)]) -> Vec<u32> {
     let mut found: Vec<u32> = Vec::new();
     let mut next: Vec<u32> = roots.to_vec();
@@ -125,17 +125,17 @@ fn descendants(roots: &[u32], parents: &[(u32, u32)]) -> Vec<u32> {
     found
 }
 
-/// One process; none if it is gone.
+/// Reads the state of a process; `None` if it is gone.
 pub(crate) fn stat(pid: u32) -> Option<Stat> {
     parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// Reads the line. The second field is a name in parentheses that may hold spaces and parentheses itself.
+/// Parses a `stat` line. The second field is a name in parentheses, which may contain spaces and parentheses.
 pub(crate) fn parse_stat(text: &str) -> Option<Stat> {
     let (_, after_name) = text.rsplit_once(')')?;
     let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
     let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
-    // Counted from the state: 1 parent, 11 utime, 12 stime, 13 cutime, 14 cstime, 17 threads.
+    // Indexes after the name: 0 state, 1 parent, 11 utime, 12 stime, 13 cutime, 14 cstime, 17 threads.
     let mut cpu_ticks = 0u64;
     for at in 11..=14 {
         cpu_ticks = cpu_ticks.saturating_add(number(at)?);
@@ -144,14 +144,14 @@ pub(crate) fn parse_stat(text: &str) -> Option<Stat> {
     Some(Stat { state, parent: u32::try_from(number(1)?).ok()?, cpu_ticks, threads: number(17)? })
 }
 
-/// Bytes that a process and the children it waited for read from disks and wrote to them.
+/// Bytes that a process and its reaped children read from disks and wrote to them.
 pub(crate) fn disk_bytes(pid: u32) -> Option<(u64, u64)> {
     let io = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
     let number = |name| status_field(&io, name)?.parse().ok();
     Some((number("read_bytes:")?, number("write_bytes:")?))
 }
 
-/// The threads of a process.
+/// The thread ids of a process.
 pub(crate) fn threads(pid: u32) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return Vec::new();
@@ -159,7 +159,7 @@ pub(crate) fn threads(pid: u32) -> Vec<u32> {
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Switches of all threads: the kernel counts them for each alone.
+/// Context switches of all threads; the kernel counts them per thread.
 fn context_switches(pid: u32) -> u64 {
     let of_thread = |thread| {
         let status = fs::read_to_string(format!("/proc/{pid}/task/{thread}/status")).ok()?;

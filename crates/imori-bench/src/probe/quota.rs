@@ -1,33 +1,33 @@
-//! How often a control group ran out of the CPU time it is allowed.
+//! Throttling of control groups that have used up their CPU quota.
 
 use std::fs;
 use std::path::PathBuf;
 
-/// The groups of a process that may have a quota.
+/// The control groups of a process that may have a quota.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Quota {
-    /// `cpu.stat` of the group and of those around it.
+    /// `cpu.stat` of the group and its ancestors.
     files: Vec<PathBuf>,
 }
 
-/// Groups around each other that are looked at; more nobody has.
+/// The most ancestors examined, more than are used in practice.
 const GROUPS_MAX: usize = 8;
 
 impl Quota {
-    /// The groups that a process is in; none if they cannot be found.
+    /// The groups of a process; empty if they cannot be found.
     pub(crate) fn of(pid: u32) -> Quota {
         let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
         Quota { files: candidates(&groups).into_iter().filter(|file| file.exists()).collect() }
     }
 
-    /// How often one of the groups was held back until now.
+    /// Number of times one of the groups has been throttled.
     pub(crate) fn held_back(&self) -> u64 {
         let of_file = |file| parse_throttled(&fs::read_to_string(file).ok()?);
         self.files.iter().filter_map(of_file).fold(0, u64::saturating_add)
     }
 }
 
-/// Where the kernel keeps `cpu.stat`, in version 2 and in version 1.
+/// Possible paths of `cpu.stat`, for cgroup v2 and v1.
 fn candidates(groups: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for line in groups.lines() {

@@ -1,7 +1,7 @@
-//! Looks at the threads of processes: which of them had no CPU, which of them wait for a disk.
+//! Samples the threads of processes: their waits for a CPU, and those waiting for a disk.
 //!
-//! A broker with hundreds of threads would cost more to watch than to load, so that they are
-//! looked at less often the longer it takes; the kernel's counters only grow.
+//! Watching a broker with hundreds of threads could cost more than the load itself, so the longer a
+//! pass takes, the less often it is made; nothing is lost, because the kernel's counters only grow.
 
 use std::collections::HashMap;
 use std::fs;
@@ -9,30 +9,31 @@ use std::fs;
 use crate::probe::beat::parse_without_cpu;
 use crate::probe::process::{parse_stat, threads};
 
-/// The share of time that looking may take is one to this.
+/// Time between two passes, as a multiple of the time that a pass takes.
 const SHARE: u64 = 300;
 
-/// Threads as they are watched.
+/// The watched threads.
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
-    /// Nanoseconds that the thread that waited longest for a CPU did so, summed over the looks.
+    /// Wait for a CPU of the thread that waited longest between two passes, summed over the passes;
+    /// nanoseconds.
     pub(crate) without_cpu_nanos: u64,
-    /// Threads that waited for a disk at the last look.
+    /// Threads that waited for a disk in the last pass.
     pub(crate) disk_waits: u32,
-    /// Names of threads that are left out.
+    /// Names of threads to ignore.
     left_out: &'static [&'static str],
-    /// How long each thread has waited for a CPU until it was last looked at; none of those left out.
+    /// Run-queue time of each thread at the last pass; `None` for an ignored one.
     waited: HashMap<u32, Option<u64>>,
     due: u64,
 }
 
 impl Threads {
-    /// Watches all threads but those of these names, for their CPUs alone.
+    /// Watches all threads except those with these names, and only their waits for CPUs.
     pub(crate) fn without(names: &'static [&'static str]) -> Threads {
         Threads { left_out: names, ..Threads::default() }
     }
 
-    /// Looks at all threads of these processes, if it is time to.
+    /// Samples all threads of these processes, if a pass is due.
     pub(crate) fn look(&mut self, pids: &[u32], now: impl Fn() -> u64) {
         let begin = now();
         if begin < self.due {
@@ -50,7 +51,8 @@ impl Threads {
                 }
                 let folder = format!("/proc/{pid}/task/{thread}");
                 let read = |name| fs::read_to_string(format!("{folder}/{name}")).ok();
-                // Where some are left out nobody asks for disks, so that the name is enough, once.
+                // With ignored threads, disk waits are not needed, so one look at the name of each
+                // thread suffices.
                 if self.left_out.is_empty() || known.is_none() {
                     let line = read("stat").unwrap_or_default();
                     if self.left_out.iter().any(|name| line.contains(&format!("({name})"))) {
@@ -60,7 +62,7 @@ impl Threads {
                     self.disk_waits += u32::from(parse_stat(&line).is_some_and(|stat| stat.state == b'D'));
                 }
                 if let Some(waited) = read("schedstat").and_then(|line| parse_without_cpu(&line)) {
-                    // What a thread waited before it was first seen belongs to no stretch.
+                    // Waits before a thread was first seen belong to no interval.
                     longest = longest.max(waited.saturating_sub(known.flatten().unwrap_or(waited)));
                     self.waited.insert(thread, Some(waited));
                 }
@@ -89,7 +91,7 @@ mod tests {
             looked.set(0);
             threads.look(&own, || {
                 looked.set(looked.get() + 1);
-                // Each look takes a millisecond, from its first question to its second.
+                // Each pass takes a millisecond between its two reads of the clock.
                 time.replace(time.get() + 1_000_000)
             });
             looked.get() == 2
@@ -110,7 +112,7 @@ mod tests {
                 let thread = fs::read_link("/proc/thread-self").unwrap();
                 let thread: u32 = thread.file_name().unwrap().to_str().unwrap().parse().unwrap();
                 let waited = |threads: &Threads| threads.waited.get(&thread).copied();
-                // The kernel's list may lack a thread while others end, as those of other tests do.
+                // The kernel's list may lack a thread while others end, such as those of other tests.
                 let look = |threads: &mut Threads| {
                     let seen = (0..1_000).find_map(|_| {
                         threads.look(&own, || 0);

@@ -1,23 +1,23 @@
-//! How long something usually takes, so that a slow disk or a far host is not taken for a stall.
+//! Estimates a usual duration, so that a slow disk or a distant host is not taken for a stall.
 
-/// How many times the usual is long.
+/// Multiple of the usual duration that counts as long.
 const TIMES: u64 = 4;
 
-/// A running estimate that one outlier does not move.
+/// A running estimate that a single outlier hardly affects.
 #[derive(Debug)]
 pub(crate) struct Usual {
-    /// Nanoseconds below which nothing is long.
+    /// Nanoseconds below which nothing counts as long.
     short: u64,
     nanos: Option<u64>,
 }
 
 impl Usual {
-    /// Below so many nanoseconds nothing is long.
+    /// Creates an estimate; below `short` nanoseconds nothing counts as long.
     pub(crate) fn new(short: u64) -> Usual {
         Usual { short, nanos: None }
     }
 
-    /// Takes one more measurement, and tells whether it is long against those before it.
+    /// Adds a measurement, and returns whether it is long compared with the earlier ones.
     pub(crate) fn is_long(&mut self, took: u64) -> bool {
         let usual = *self.nanos.get_or_insert(took.min(self.short));
         let capped = took.min(usual.saturating_mul(2).max(1));

@@ -207,7 +207,7 @@ pub struct Report {
     /// One row per second.
     #[serde(default)]
     pub rows: Vec<Second>,
-    /// Periods in which operations that were due did not finish.
+    /// Intervals in which operations that were due did not finish.
     #[serde(default)]
     pub stalls: Option<Stalls>,
     /// Resources used by the broker; absent if its processes are not known.

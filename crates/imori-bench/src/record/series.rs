@@ -106,7 +106,7 @@ pub enum Verdict {
     Unknown,
 }
 
-/// A period in which operations that were due did not finish.
+/// An interval in which operations that were due did not finish.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stall {
     /// Start, in seconds since measuring began.

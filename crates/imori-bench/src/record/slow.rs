@@ -1,15 +1,15 @@
-//! Periods in which operations were slow, from which stalls are found.
+//! Intervals in which operations were slow, from which stalls are found.
 //!
-//! Timed operations above a floor are noted, and overlapping periods are merged. The verdict,
-//! whether a period is a stall and what caused it, is reached after the run.
+//! Timed operations above a floor are noted, and overlapping intervals are merged. The verdict,
+//! whether an interval is a stall and what caused it, is reached after the run.
 
 /// Nanoseconds from which an operation is noted, and so the shortest possible stall.
 pub(crate) const SLOW_NANOS: u64 = 20_000_000;
 
-/// Periods kept; later ones are only counted, because a run that is slow throughout does not need them listed.
+/// Intervals kept; later ones are only counted, because a run that is slow throughout does not need them listed.
 const STRETCHES_MAX: usize = 100_000;
 
-/// A period in which operations waited, in nanoseconds of the run's clock.
+/// An interval in which operations waited, in nanoseconds of the run's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Slow {
     /// When the first operation was due.
@@ -25,7 +25,7 @@ pub(crate) struct Slow {
 }
 
 impl Slow {
-    /// Merges another period into this one.
+    /// Merges another interval into this one.
     fn join(&mut self, other: &Slow) {
         self.begin = self.begin.min(other.begin);
         self.end = self.end.max(other.end);
@@ -35,11 +35,11 @@ impl Slow {
     }
 }
 
-/// The slow periods, ordered by their end.
+/// The slow intervals, ordered by their end.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct SlowStretches {
     stretches: Vec<Slow>,
-    /// Operations in periods that were not kept.
+    /// Operations in intervals that were not kept.
     pub(crate) unkept: u64,
 }
 
@@ -53,7 +53,7 @@ impl SlowStretches {
         self.push(Slow { begin: due, end: ended, operations: 1, worst: took, sum: took });
     }
 
-    /// Adds the periods of another thread.
+    /// Adds the intervals of another thread.
     pub(crate) fn add(&mut self, other: &SlowStretches) {
         let mut all = std::mem::take(&mut self.stretches);
         all.extend_from_slice(&other.stretches);
@@ -64,13 +64,13 @@ impl SlowStretches {
         }
     }
 
-    /// The periods, ordered by time and without overlap.
+    /// The intervals, ordered by time and without overlap.
     pub(crate) fn stretches(&self) -> &[Slow] {
         &self.stretches
     }
 
     fn push(&mut self, mut slow: Slow) {
-        // A period that begins early may overlap several that ended before.
+        // An interval that begins early may overlap several that ended before.
         while let Some(last) = self.stretches.pop_if(|last| last.end >= slow.begin) {
             slow.join(&last);
         }

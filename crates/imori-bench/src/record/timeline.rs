@@ -47,7 +47,7 @@ pub(crate) struct Timeline {
     service: Recorder,
     confirms: Recorder,
     reconnects: u64,
-    /// Periods in which operations were slow.
+    /// Intervals in which operations were slow.
     pub(crate) slow: SlowStretches,
 }
 

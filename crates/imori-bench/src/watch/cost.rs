@@ -1,4 +1,4 @@
-//! The cost of a phase.
+//! The cost of a phase of a run.
 
 use std::time::{Duration, Instant};
 
@@ -6,18 +6,18 @@ use anyhow::Result;
 
 use crate::probe::process::{Usage, own_usage, usage};
 
-/// The cost of a phase, seen from outside of broker and client.
+/// Resources used during a phase, measured from outside of broker and client.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Cost {
-    /// How long it took.
+    /// Length of the phase.
     pub(crate) elapsed: Duration,
     /// The broker at its start.
     pub(crate) broker_before: Usage,
     /// The broker at its end.
     pub(crate) broker_after: Usage,
-    /// Whether the broker was gone at its end, so that nobody knows what it spent.
+    /// Whether the broker had ended by then, so that its usage is unknown.
     pub(crate) is_broker_gone: bool,
-    /// Highest resident memory of the broker that was seen.
+    /// The highest resident memory of the broker in the samples.
     pub(crate) broker_rss_peak: u64,
     /// This process at its start.
     pub(crate) client_before: Usage,
@@ -25,24 +25,24 @@ pub(crate) struct Cost {
     pub(crate) client_after: Usage,
 }
 
-/// A phase whose cost is being measured.
+/// A measurement in progress.
 #[derive(Debug)]
 pub(crate) struct Measure {
     start: Instant,
-    /// When it began, in nanoseconds of the run's clock.
+    /// Start of the phase, in nanoseconds of the run's clock.
     pub(crate) at: u64,
     broker_before: Usage,
     client_before: Usage,
 }
 
 impl Measure {
-    /// Begins now.
+    /// Starts measuring.
     pub(crate) fn start(pids: &[u32], at: u64) -> Result<Measure> {
         let (broker_before, client_before) = (usage(pids)?, own_usage()?);
         Ok(Measure { start: Instant::now(), at, broker_before, client_before })
     }
 
-    /// Ends now; meanwhile the broker's memory was seen to be so much at most.
+    /// Ends the measurement; `rss_seen` is the highest resident memory of the broker in the meantime.
     pub(crate) fn stop(self, pids: &[u32], rss_seen: u64) -> Result<Cost> {
         let elapsed = self.start.elapsed();
         let client_after = own_usage()?;

@@ -1,41 +1,41 @@
-//! The evidence that canaries and samples give about a stretch of a run.
+//! Evidence from canaries and samples about an interval of a run.
 
 use crate::probe::canary::{CanaryKind, Record};
 use crate::record::latency::Recorder;
 use crate::record::series::{BrokerSecond, HostSecond};
 use crate::watch::sample::Sample;
 
-/// Nanoseconds of a clock tick of the kernel's counters.
+/// Nanoseconds per clock tick of the kernel's counters.
 pub(crate) const TICK_NANOS: f64 = 1e7;
 
-/// Everything that was seen of a run.
+/// All observations of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Evidence {
     pub(crate) canaries: Vec<(CanaryKind, Record)>,
     pub(crate) samples: Vec<Sample>,
 }
 
-/// How long the canaries of a kind waited within a stretch; of several the one that waited longest.
+/// Waits of the canaries of one kind within an interval; of several canaries, the one that waited longest.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(crate) struct Waited {
-    /// Nanoseconds of the stretch in which it waited for too long.
+    /// Nanoseconds of the interval during which it was late.
     pub(crate) nanos: u64,
-    /// The longest single wait in microseconds, however short; none if nobody looked.
+    /// The longest wait in microseconds, late or not; `None` if no canary was active.
     pub(crate) worst_us: Option<f64>,
-    /// Share of that waiting in which it could run and had no CPU, 0 to 1, if the kernel tells.
+    /// Share of that time in which it was runnable without a CPU, 0 to 1, if the kernel reports it.
     pub(crate) without_cpu: Option<f64>,
-    /// Canaries that waited through this share of the stretch, and how many there are.
+    /// Number of canaries that waited throughout the interval, and number of canaries.
     pub(crate) waiting: (usize, usize),
 }
 
-/// Share of a stretch from which a canary is said to have waited through it.
+/// Share of an interval from which a canary counts as waiting throughout.
 pub(crate) const THROUGH: f64 = 0.4;
 
-/// Nanoseconds between the ends of a wait and of a stretch that end together.
+/// The most nanoseconds between the ends of a wait and of an interval that are taken to end together.
 const JOINT_NANOS: u64 = 30_000_000;
 
 impl Evidence {
-    /// How long the canaries of these kinds waited within these nanoseconds.
+    /// Waits of the canaries of these kinds between `begin` and `end`.
     pub(crate) fn waited(&self, is_kind: impl Fn(CanaryKind) -> bool, begin: u64, end: u64) -> Waited {
         let mut all = Waited::default();
         for (_, record) in self.canaries.iter().filter(|(kind, _)| is_kind(*kind)) {
@@ -51,7 +51,7 @@ impl Evidence {
         all
     }
 
-    /// How long each sync of the disk canary took within these nanoseconds.
+    /// Times that the disk canary's syncs took between `begin` and `end`.
     pub(crate) fn disk_syncs(&self, begin: u64, end: u64) -> Recorder {
         let mut recorder = Recorder::new();
         for (_, record) in self.canaries.iter().filter(|(kind, _)| *kind == CanaryKind::Disk) {
@@ -60,17 +60,17 @@ impl Evidence {
         recorder
     }
 
-    /// Why canaries see nothing.
+    /// Canaries that could not observe anything, with the reason.
     pub(crate) fn failures(&self) -> impl Iterator<Item = (CanaryKind, &str)> {
         self.canaries.iter().filter_map(|(kind, record)| Some((*kind, record.failure.as_deref()?)))
     }
 
-    /// The samples closest around these nanoseconds.
+    /// The samples that most closely enclose the interval.
     pub(crate) fn around(&self, begin: u64, end: u64) -> Option<(&Sample, &Sample)> {
         around(&self.samples, begin, end)
     }
 
-    /// The samples taken within these nanoseconds, or just after them.
+    /// The samples taken within the interval, and the first one after it.
     pub(crate) fn within(&self, begin: u64, end: u64) -> &[Sample] {
         let from = self.samples.partition_point(|sample| sample.at < begin);
         let to = (self.samples.partition_point(|sample| sample.at <= end) + 1).min(self.samples.len());
@@ -82,7 +82,7 @@ fn waited(record: &Record, begin: u64, end: u64) -> Waited {
     let from = record.late.partition_point(|late| late.end <= begin);
     let (mut nanos, mut whole, mut without_cpu) = (0, 0, Some(0));
     for late in record.late.iter().skip(from).take_while(|late| late.begin < end) {
-        // A wait that ends with the stretch has most likely the same reason, and what was before it nobody saw.
+        // A wait that ends with the interval probably has the same cause, and no one probed just before it.
         let is_joint = late.end.abs_diff(end) <= JOINT_NANOS;
         let since = if is_joint { late.blind_since } else { late.begin };
         nanos += late.end.min(end) - since.max(begin);
@@ -93,14 +93,14 @@ fn waited(record: &Record, begin: u64, end: u64) -> Waited {
     Waited { nanos, worst_us: record.worst_us(begin, end), without_cpu, waiting: (0, 0) }
 }
 
-/// The last sample before these nanoseconds and the first one after them, or the closest there are.
+/// The last sample before `begin` and the first one after `end`, or the closest available.
 pub(crate) fn around(samples: &[Sample], begin: u64, end: u64) -> Option<(&Sample, &Sample)> {
     let first = samples.partition_point(|sample| sample.at <= begin).saturating_sub(1);
     let last = samples.partition_point(|sample| sample.at < end).min(samples.len().checked_sub(1)?);
     Some((samples.get(first)?, samples.get(last)?)).filter(|(first, last)| first.at < last.at)
 }
 
-/// The machine between two samples; `worst` gives the canaries' worst waits.
+/// The machine's state between two samples; `worst` returns the longest wait of canaries.
 pub(crate) fn host_second(
     between: Option<(&Sample, &Sample)>,
     worst: impl Fn(fn(CanaryKind) -> bool) -> Option<f64>,
@@ -130,7 +130,7 @@ pub(crate) fn host_second(
     second
 }
 
-/// The expense of the broker's processes between two samples.
+/// Resources used by the broker's processes between two samples.
 pub(crate) fn broker_second((first, last): (&Sample, &Sample)) -> Option<BrokerSecond> {
     let (before, after) = (first.broker?, last.broker?);
     Some(BrokerSecond {

@@ -1,11 +1,11 @@
-//! Reads the facts about a machine without which its numbers mean nothing.
+//! Reads hardware, kernel and file system from `/proc` and `/sys`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::record::machine::Machine;
 
-/// This machine, and the file system of this folder.
+/// The facts of this machine, and the file system of `folder`.
 pub(crate) fn machine_facts(folder: &Path) -> Machine {
     let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
     let cpus = std::thread::available_parallelism().map_or(0, |cpus| cpus.get() as u32);
@@ -22,7 +22,7 @@ pub(crate) fn machine_facts(folder: &Path) -> Machine {
     }
 }
 
-/// Model and number of the CPUs; some architectures name no model.
+/// Model and number of the CPUs; the model is empty on architectures without one.
 fn parse_cpus(text: &str) -> (String, u32) {
     let field = |line: &str, name: &str| {
         let (key, value) = line.split_once(':')?;
@@ -43,8 +43,8 @@ fn parse_system(text: &str) -> Option<String> {
     Some(name.trim_matches('"').to_owned())
 }
 
-/// The file system of a folder, such as `ext4 on /dev/vda (rw,relatime)`. The line's fields: id,
-/// parent, device, root, mount point, options, then after ` - ` type, source and more options.
+/// The file system of a folder, such as `ext4 on /dev/vda (rw,relatime)`. Fields of a `mountinfo`
+/// line: id, parent, device, root, mount point, options; after ` - `: type, source, more options.
 fn mount_of(text: &str, folder: &Path) -> Option<String> {
     let mut found: Option<(PathBuf, String)> = None;
     for line in text.lines() {
@@ -59,7 +59,7 @@ fn mount_of(text: &str, folder: &Path) -> Option<String> {
             continue;
         };
         let point = PathBuf::from(point);
-        // Of two mounts in one place the later covers the earlier.
+        // Of two mounts on one directory, the later one hides the earlier.
         if folder.starts_with(&point) && found.as_ref().is_none_or(|(longest, _)| point.starts_with(longest))
         {
             found = Some((point, format!("{kind} on {source} ({options})")));

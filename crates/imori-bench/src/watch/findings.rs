@@ -1,4 +1,4 @@
-//! The findings about a stretch: the measures that verdicts rest on, and their words.
+//! Measurements of an interval, on which the verdicts are based, and their wording.
 
 use std::fmt::Write;
 
@@ -6,10 +6,10 @@ use crate::probe::canary::CanaryKind;
 use crate::watch::evidence::{Evidence, TICK_NANOS, Waited};
 use crate::watch::sample::Sample;
 
-/// The client and the broker over the whole run.
+/// Facts about client and broker that hold for the whole run.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Setting {
-    /// Threads of the client that make load.
+    /// The client's load threads.
     pub(crate) load_threads: u32,
     /// CPUs that the client may use.
     pub(crate) own_cpus: u32,
@@ -21,10 +21,10 @@ pub(crate) struct Setting {
     pub(crate) is_shared: bool,
 }
 
-/// Nanoseconds before a stall in which a broker that has anything to do with disks has written.
+/// A broker that works with disks has written at most this many nanoseconds before a stall.
 const WRITES_WITHIN: u64 = 3_000_000_000;
 
-/// The measures of a stretch; shares are 0 to 1 of its length.
+/// Measurements of an interval; shares are fractions of its length.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) nanos: f64,
@@ -36,37 +36,37 @@ pub(crate) struct Findings {
     pub(crate) psi_cpu: f64,
     pub(crate) psi_io: f64,
     pub(crate) psi_memory: f64,
-    /// Time in which somebody waited for a disk, beyond the usual and against the length of the stretch.
+    /// Time in which some task waited for a disk, in excess of the usual, as a share of the interval.
     pub(crate) io_beyond: f64,
-    /// CPUs' worth of time that this process used.
+    /// CPU time of this process, in CPUs.
     pub(crate) client_cpus: f64,
     pub(crate) is_client_held_back: bool,
-    /// Share in which a thread of this process waited for a CPU, beyond the usual.
+    /// Time in which a thread of this process waited for a CPU, in excess of the usual.
     pub(crate) client_without_cpu: f64,
     pub(crate) broker: Option<BrokerFindings>,
-    /// Segments sent again, and how many are usual in so long a time of this run.
+    /// TCP retransmissions, and the number expected in this time by the rest of the run.
     pub(crate) retransmitted: (u64, f64),
 }
 
-/// The measures of the broker's processes.
+/// Measurements of the broker's processes.
 #[derive(Debug, Default)]
 pub(crate) struct BrokerFindings {
-    /// CPUs' worth of time that they used.
+    /// CPU time used, in CPUs.
     pub(crate) cpus: f64,
-    /// By how much that is more than usual, and how many times as much.
+    /// CPU time in excess of the usual, and the ratio to the usual.
     pub(crate) cpus_beyond: f64,
     pub(crate) times_usual: f64,
-    /// Share in which a thread waited for a CPU, beyond the usual.
+    /// Time in which a thread waited for a CPU, in excess of the usual.
     pub(crate) without_cpu: f64,
     pub(crate) is_stopped: bool,
     pub(crate) is_held_back: bool,
     pub(crate) disk_waits: u32,
-    /// Whether they wrote to a disk in it or shortly before.
+    /// Whether they wrote to a disk in the interval or shortly before.
     pub(crate) is_writing: bool,
 }
 
 impl Findings {
-    /// Everything that is known of these nanoseconds.
+    /// Measures the interval from `begin` to `end`.
     pub(crate) fn of(evidence: &Evidence, setting: &Setting, begin: u64, end: u64) -> Findings {
         let waited = |kind: fn(CanaryKind) -> bool| evidence.waited(kind, begin, end);
         let mut found = Findings {
@@ -99,7 +99,7 @@ impl Findings {
         found
     }
 
-    /// All of it, to be written behind a verdict.
+    /// All measurements in words, to follow a verdict.
     pub(crate) fn in_words(&self, evidence: &Evidence) -> String {
         let worst = |waited: &Waited| {
             waited.worst_us.map_or("not seen".to_owned(), |worst| format!("{:.0} ms", worst / 1e3))
@@ -146,7 +146,7 @@ impl Findings {
     }
 }
 
-/// The samples around a stretch, against all others of the run.
+/// The samples around an interval, to be compared with the rest of the run.
 struct Window<'a> {
     evidence: &'a Evidence,
     first: &'a Sample,
@@ -155,12 +155,12 @@ struct Window<'a> {
 }
 
 impl Window<'_> {
-    /// By how much a counter has grown in it.
+    /// Growth of a counter within the window.
     fn grown(&self, counter: impl Fn(&Sample) -> Option<u64>) -> u64 {
         counter(self.last).unwrap_or(0).saturating_sub(counter(self.first).unwrap_or(0))
     }
 
-    /// By how much a counter grows in a nanosecond of the rest of the run.
+    /// Growth of a counter per nanosecond in the rest of the run.
     fn usual(&self, counter: impl Fn(&Sample) -> Option<u64>) -> f64 {
         let (Some(first), Some(last)) = (self.evidence.samples.first(), self.evidence.samples.last()) else {
             return 0.0;
@@ -170,7 +170,7 @@ impl Window<'_> {
         all.saturating_sub(self.grown(counter)) as f64 / nanos.max(1.0)
     }
 
-    /// By how much more than usual.
+    /// Growth in excess of the usual.
     fn beyond(&self, counter: impl Fn(&Sample) -> Option<u64> + Copy) -> f64 {
         (self.grown(counter) as f64 - self.usual(counter) * self.nanos).max(0.0)
     }

@@ -1,4 +1,5 @@
-//! The watch beside the load: the cost of broker and client, and the cause of stalls.
+//! The watch that runs beside the load: measures the cost of broker and client, and finds the
+//! causes of stalls.
 
 pub(crate) mod watching;
 pub(crate) mod stalls;

@@ -1,37 +1,37 @@
-//! Finds the cycle in which stalls come back.
+//! Finds the cycle in which stalls recur.
 //!
-//! Each two stalls propose a period, which is what the peaks of an autocorrelation are for few
-//! events. From there a chain is followed to both ends, with cycles that may be missed and stalls
-//! in between that may be foreign, and a line is fitted through it. A chain counts only if stalls
-//! at random times would hardly make one as good: so often as proposals were tried.
+//! Every pair of nearby stalls proposes a period; with few events, that replaces the peaks of an
+//! autocorrelation. From there, a chain is followed in both directions, tolerating missed cycles
+//! and unrelated stalls, and a line is fitted through it. A chain is accepted only if random stalls
+//! would hardly produce one as good, given the number of proposals tried.
 
 use crate::record::series::{Period, Verdict};
 
-/// Cycles without which nothing is said.
+/// The fewest cycles that establish a period.
 const CYCLES_MIN: usize = 6;
 
-/// Stalls that are looked at; of more, the longest.
+/// The most stalls considered; of more, the longest are used.
 const ONSETS_MAX: usize = 300;
 
-/// How many stalls ahead a proposal may look.
+/// Number of later stalls that each stall is paired with.
 const AHEAD: usize = 6;
 
-/// Seconds below which stalls do not come one by one.
+/// The shortest period in seconds; below it, stalls do not occur one by one.
 const PERIOD_MIN_S: f64 = 0.2;
 
-/// Shares of a period by which a stall may miss its time; the narrow ones find what few cycles show.
+/// Fractions of the period by which a stall may be off; narrow ones find periods with few cycles.
 const TOLERANCES: [f64; 4] = [0.01, 0.03, 0.08, 0.16];
 
-/// Cycles in a row that may be missed.
+/// The most consecutive cycles without a stall.
 const MISSES_MAX: u32 = 3;
 
-/// Share of the cycles that must have a stall.
+/// The least share of cycles that must have a stall.
 const HITS_MIN: f64 = 0.6;
 
-/// Logarithm of the chance that stalls at random times show such a cycle somewhere, at most.
+/// Logarithm of the highest accepted probability that random stalls show such a cycle.
 const CHANCE_LN_MAX: f64 = -6.9;
 
-/// When a stall began, how long it was, and whose fault it is.
+/// Start, length and cause of a stall.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Onset {
     pub(crate) at_s: f64,
@@ -39,7 +39,8 @@ pub(crate) struct Onset {
     pub(crate) verdict: Verdict,
 }
 
-/// The cycle of these stalls within a run of so many seconds and whose fault they mostly are, or why none is told.
+/// The cycle of these stalls in a run of `run_s` seconds with their most common cause, or the
+/// reason why there is none.
 pub(crate) fn find_period(onsets: &[Onset], run_s: f64) -> Result<(Period, Verdict), String> {
     if onsets.is_empty() {
         return Err("no stalls".to_owned());
@@ -70,7 +71,7 @@ pub(crate) fn find_period(onsets: &[Onset], run_s: f64) -> Result<(Period, Verdi
     Ok((period, verdict))
 }
 
-/// All stalls, the longer ones, and those of each verdict: a cycle of some is hidden among others.
+/// All stalls, the longer ones, and those of each cause: a cycle of some may be hidden among others.
 fn sets(onsets: &[Onset]) -> Vec<Vec<Onset>> {
     let mut by_length = onsets.to_vec();
     by_length.sort_by(|a, b| b.length_s.total_cmp(&a.length_s));
@@ -105,23 +106,23 @@ fn most_common(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
 /// Stalls that follow a cycle.
 #[derive(Debug, Clone)]
 struct Chain {
-    /// Number of the cycle and when its stall began, by time.
+    /// Number of the cycle and start of its stall, ordered by time.
     hits: Vec<(i64, f64)>,
     period_s: f64,
     first_s: f64,
-    /// Root of the mean square of what the stalls miss their times by.
+    /// Root mean square of the stalls' deviations from the fitted times.
     spread_s: f64,
     chance_ln: f64,
 }
 
 impl Chain {
-    /// Cycles from the first to the last stall.
+    /// Number of cycles from the first to the last stall.
     fn cycles(&self) -> f64 {
         let (first, last) = (self.hits.first(), self.hits.last());
         last.zip(first).map_or(0.0, |(last, first)| (last.0 - first.0 + 1) as f64)
     }
 
-    /// How many stalls a second there are where the chain is: they may come in crowds.
+    /// Stalls per second over the span of the chain, because stalls may be clustered.
     fn rate(&self, times: &[f64]) -> f64 {
         let (Some((_, first)), Some((_, last))) = (self.hits.first(), self.hits.last()) else {
             return 0.0;
@@ -132,7 +133,7 @@ impl Chain {
     }
 }
 
-/// The chain that chance explains least.
+/// The chain that is least likely to be random.
 fn best_chain(onsets: &[Onset], run_s: f64) -> Option<Chain> {
     let times: Vec<f64> = onsets.iter().map(|onset| onset.at_s).collect();
     let longest = run_s / (CYCLES_MIN as f64 - 1.0);
@@ -160,7 +161,7 @@ fn best_chain(onsets: &[Onset], run_s: f64) -> Option<Chain> {
     Some(best)
 }
 
-/// Follows a period from a stall to both ends.
+/// Follows a period from a stall in both directions.
 fn follow(times: &[f64], anchor: usize, proposed: f64, tolerance: f64) -> Option<Chain> {
     let from = *times.get(anchor)?;
     let mut hits = vec![(0, from)];
@@ -196,7 +197,7 @@ fn follow(times: &[f64], anchor: usize, proposed: f64, tolerance: f64) -> Option
     }
     let misses = chain.hits.iter().map(|(cycle, at)| at - (chain.first_s + *cycle as f64 * period_s));
     chain.spread_s = (misses.map(|miss| miss * miss).sum::<f64>() / hits).sqrt();
-    // The first two stalls of a chain are its proposal and prove nothing.
+    // The first two stalls only propose the chain, so they prove nothing.
     let by_chance = 1.0 - (-2.0 * tolerance * period_s * chain.rate(times)).exp();
     chain.chance_ln = tail_ln(hits - 2.0, cycles - 2.0, by_chance);
     Some(chain)
@@ -208,7 +209,7 @@ fn closest(times: &[f64], expected: f64) -> Option<f64> {
     around.into_iter().flatten().copied().min_by(|a, b| (a - expected).abs().total_cmp(&(b - expected).abs()))
 }
 
-/// Bound of Chernoff for the logarithm of the chance of so many hits or more in so many tries.
+/// Chernoff bound for the logarithm of the probability of at least `hits` hits in `tries` tries.
 fn tail_ln(hits: f64, tries: f64, chance: f64) -> f64 {
     let share = (hits / tries).min(1.0);
     if tries <= 0.0 || share <= chance {
@@ -218,7 +219,7 @@ fn tail_ln(hits: f64, tries: f64, chance: f64) -> f64 {
     -tries * (share * (share / chance).ln() + missed)
 }
 
-/// A line through points, by least squares.
+/// A line fitted by least squares.
 #[derive(Debug, Default)]
 struct Fit {
     points: f64,

@@ -1,4 +1,4 @@
-//! Where the broker is and runs: its address, its CPUs, a folder on its file system.
+//! Where the broker runs: its address, its CPUs, and a folder on its file system.
 
 use std::env::{current_dir, temp_dir};
 use std::fs;
@@ -10,10 +10,10 @@ use anyhow::{Context, Result, anyhow};
 
 use crate::probe::process::cpus_allowed;
 
-/// CPUs that get a canary; of more, some that are spread evenly.
+/// The most CPUs with a canary; of more CPUs, an evenly spread selection is used.
 const CPUS_MAX: usize = 32;
 
-/// The address of a host by its name.
+/// Resolves the name of a host.
 pub(crate) fn resolve(host: &str, port: u16) -> Result<IpAddr> {
     let mut addresses = (host, port)
         .to_socket_addrs()
@@ -22,19 +22,19 @@ pub(crate) fn resolve(host: &str, port: u16) -> Result<IpAddr> {
     Ok(first.ip())
 }
 
-/// Tells whether an address is one of this machine: only these can be listened on.
+/// Whether an address belongs to this machine, which is the case if a socket can be bound to it.
 pub(crate) fn is_here(address: IpAddr) -> bool {
     TcpListener::bind((address, 0)).is_ok()
 }
 
-/// The CPUs that a process may use.
+/// The CPUs that a process may use, at most `CPUS_MAX`.
 pub(crate) fn cpus_of(pid: u32) -> Vec<usize> {
     let all = cpus_allowed(pid).map(|list| parse_list(&list)).unwrap_or_default();
     let step = all.len().div_ceil(CPUS_MAX).max(1);
     all.into_iter().step_by(step).collect()
 }
 
-/// Reads `0-2,5`; what is no number is left out.
+/// Reads a list such as `0-2,5`; anything else is skipped.
 fn parse_list(list: &str) -> Vec<usize> {
     let mut cpus = Vec::new();
     for part in list.split(',') {
@@ -46,10 +46,10 @@ fn parse_list(list: &str) -> Vec<usize> {
     cpus
 }
 
-/// A folder we may write to on the file system that the broker has its files on.
+/// A writable folder on the file system that holds the broker's files.
 ///
-/// The folder is one for temporary files, or the mount point: a new folder within the broker's own
-/// might be taken for a part of its data.
+/// It is a folder for temporary files, or the mount point: a new folder within the broker's data
+/// directory might be taken for data.
 pub(crate) fn folder_beside(pids: &[u32]) -> PathBuf {
     let Some(data) = pids.iter().find_map(|pid| file_written_by(*pid)) else {
         return temp_dir();
@@ -63,7 +63,7 @@ pub(crate) fn folder_beside(pids: &[u32]) -> PathBuf {
     usual.into_iter().flatten().find(is_beside).or(outermost).unwrap_or_else(temp_dir)
 }
 
-/// A file on a disk that a process has open for writing, or else where it stands.
+/// A regular file that a process has open for writing, or else its working directory.
 fn file_written_by(pid: u32) -> Option<PathBuf> {
     let files = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
     for file in files.flatten() {
@@ -81,7 +81,7 @@ fn file_written_by(pid: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/cwd")).ok()
 }
 
-/// The flags are octal; the lowest two bits are 0 for a file that is only read.
+/// Whether an `fdinfo` has a mode for writing. Flags are octal; the lowest two bits are 0 for read-only.
 fn is_for_writing(info: &str) -> bool {
     let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
     flags.and_then(|flags| u64::from_str_radix(flags.trim(), 8).ok()).is_some_and(|flags| flags & 3 != 0)
@@ -118,7 +118,7 @@ mod tests {
         assert!(!cpus_of(own).is_empty());
         assert!(folder_beside(&[own]).is_dir() && folder_beside(&[]).is_dir());
         assert!(is_here(resolve("127.0.0.1", 1).unwrap()));
-        // TEST-NET-1 belongs to nobody.
+        // TEST-NET-1 is not assigned to any host.
         assert!(!is_here(resolve("192.0.2.1", 1).unwrap()));
     }
 }

@@ -1,8 +1,8 @@
-//! Finds the broker's processes by the port they listen on.
+//! Finds the broker's processes by their listening port.
 
 use std::fs;
 
-/// Processes of this machine that listen on this TCP port, as far as we may look into them.
+/// Processes of this machine that listen on a TCP port; other users' processes may be invisible.
 pub(crate) fn listeners(port: u16) -> Vec<u32> {
     let tables = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
     let inodes: Vec<u64> = tables
@@ -21,7 +21,7 @@ pub(crate) fn listeners(port: u16) -> Vec<u32> {
     pids.filter(|pid| holds(*pid, &names)).collect()
 }
 
-/// Tells whether a process has one of these files open.
+/// Whether a process has one of these files open.
 fn holds(pid: u32, names: &[String]) -> bool {
     let Ok(files) = fs::read_dir(format!("/proc/{pid}/fd")) else {
         return false;
@@ -32,8 +32,8 @@ fn holds(pid: u32, names: &[String]) -> bool {
     })
 }
 
-/// The inodes of the sockets that listen on a port. Fields: number, local `address:port` in
-/// hexadecimal, remote, state (`0A` listens), queues, timer, retransmissions, user, time-out, inode.
+/// The inodes of the sockets that listen on a port. Fields of a line: number, local `address:port` in
+/// hexadecimal, remote, state (`0A` is listening), queues, timer, retransmissions, user, time-out, inode.
 fn parse_listening(table: &str, port: u16) -> Vec<u64> {
     let inode = |line: &str| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();

@@ -1,17 +1,17 @@
-//! Looks at the broker's processes.
+//! Samples the broker's processes.
 
 use crate::probe::process::{disk_bytes, stat, tree, usage_of};
 use crate::probe::quota::Quota;
 use crate::probe::threads::Threads;
 use crate::watch::sample::BrokerSample;
 
-/// Nanoseconds between two looks for new processes.
+/// Nanoseconds between two searches for new processes.
 const TREE_EVERY: u64 = 5_000_000_000;
 
-/// Nanoseconds between two looks at memory and switches.
+/// Nanoseconds between two samples of memory and context switches.
 const USAGE_EVERY: u64 = 1_000_000_000;
 
-/// The broker's processes as they are watched.
+/// The watched processes of the broker.
 pub(crate) struct ProcessWatch {
     roots: Vec<u32>,
     pids: Vec<u32>,
@@ -23,7 +23,7 @@ pub(crate) struct ProcessWatch {
 }
 
 impl ProcessWatch {
-    /// Watches these processes and all that descend from them; none if there are none.
+    /// Watches these processes and their descendants; `None` if there are none.
     pub(crate) fn new(roots: &[u32]) -> Option<ProcessWatch> {
         let first = *roots.first()?;
         Some(ProcessWatch {
@@ -37,7 +37,7 @@ impl ProcessWatch {
         })
     }
 
-    /// Looks at what is due; `now` tells the time, also while looking.
+    /// Updates the values that are due and returns a sample. `now` reads the clock, also while sampling.
     pub(crate) fn take(&mut self, now: impl Fn() -> u64) -> BrokerSample {
         let begin = now();
         if begin >= self.tree_due {

@@ -1,4 +1,4 @@
-//! The thread that takes a sample each tenth of a second.
+//! The thread that takes a sample every 100 ms.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,23 +15,23 @@ use crate::probe::threads::Threads;
 use crate::watch::process_watch::ProcessWatch;
 use crate::watch::sample::{ClientSample, Sample};
 
-/// Time between two samples.
+/// Interval of the samples.
 pub(crate) const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 
-/// Nanoseconds between two looks for the control groups that this process is in.
+/// Nanoseconds between two reads of this process's control groups.
 const QUOTA_EVERY: u64 = 5_000_000_000;
 
-/// Samples that are kept, ten hours of them. Then every other one of the older half goes: counters
-/// only grow, so that the past is seen less sharply but nothing of it is lost.
+/// The most samples kept, ten hours of them. After that, every other one of the older half is
+/// dropped: the counters only grow, so the past loses resolution but no amounts.
 const SAMPLES_MAX: usize = 360_000;
 
-/// Names of the threads that watch, whose waiting delays no operation.
+/// Names of the watching threads, which delay no operation while they wait.
 const OWN_THREADS: &[&str] = &["beat", "disk-canary", "net-canary", "echo", "sampler"];
 
-/// The samples; the sampler writes, others look.
+/// The samples; the sampler writes, other threads read.
 pub(crate) type Samples = Arc<Mutex<Vec<Sample>>>;
 
-/// Starts to sample the machine, this process and the broker's.
+/// Starts sampling the machine, this process and the broker's processes.
 pub(crate) fn start(
     samples: Samples,
     pids: &[u32],
@@ -43,7 +43,7 @@ pub(crate) fn start(
     let mut quota = Quota::of(own);
     let mut quota_due = 0;
     let mut threads = Threads::without(OWN_THREADS);
-    // The first one is there before anything is asked of the broker.
+    // The first sample must exist before the broker gets any work.
     let mut take = move || {
         let at = clock.now();
         if at >= quota_due {

@@ -1,4 +1,4 @@
-//! Finds the stalls of a run: operations that were due and did not end, beats that did not come.
+//! Finds the stalls of a run: operations that were due and did not finish, and late canaries.
 
 use crate::probe::canary::CanaryKind;
 use crate::record::series::{Stall, Stalls, Verdict};
@@ -9,38 +9,38 @@ use crate::watch::period::{Onset, find_period};
 use crate::watch::suspect::suspect;
 use crate::watch::verdict::verdict;
 
-/// How many times the usual response is a stall.
+/// Multiple of the usual response time that counts as a stall.
 const TIMES_USUAL: f64 = 20.0;
 
-/// Seconds whose medians make the usual response.
+/// Number of one-second medians that define the usual response time.
 const USUAL_SECONDS: usize = 10;
 
-/// Nanoseconds by which stalls that follow each other are still one.
+/// Nanoseconds between two stalls that are still merged.
 const GAP_NANOS: u64 = 50_000_000;
 
-/// Stalls that are listed; more are counted.
+/// The most stalls listed; further ones are counted.
 const LIST_MAX: usize = 1_000;
 
-/// The operations of a run as the load knows them; times are nanoseconds of the run's clock.
+/// The operations of a run, as seen by the load; times are nanoseconds of the run's clock.
 #[derive(Debug)]
 pub(crate) struct Operations<'a> {
-    /// The slow ones.
+    /// The slow operations.
     pub(crate) slow: &'a SlowStretches,
     /// Median response in microseconds of each second since `from`.
     pub(crate) p50_us: &'a [Option<f64>],
     /// When measuring began.
     pub(crate) from: u64,
-    /// When it ended.
+    /// End of measuring.
     pub(crate) until: u64,
-    /// How many there were.
+    /// Number of operations.
     pub(crate) total: u64,
-    /// How many of them responded within 50 ms.
+    /// Number of operations answered within 50 ms.
     pub(crate) within_50_ms: u64,
-    /// Name and version of the broker as it gives them.
+    /// Name and version that the broker reports.
     pub(crate) server: &'a str,
 }
 
-/// A stall without a verdict.
+/// A stall before its cause is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Candidate {
     begin: u64,
@@ -50,7 +50,7 @@ struct Candidate {
     sum: u64,
 }
 
-/// Finds and judges the stalls of these operations.
+/// Finds the stalls among these operations and judges their causes.
 pub(crate) fn judge(operations: &Operations<'_>, evidence: &Evidence, setting: &Setting) -> Stalls {
     let found = find(operations, evidence);
     let hours = operations.until.saturating_sub(operations.from) as f64 / 3.6e12;
@@ -103,7 +103,7 @@ fn seconds(nanos: u64) -> f64 {
     nanos as f64 / 1e9
 }
 
-/// Stretches that are long enough, of operations and of beats, those close together made one.
+/// Intervals of slow operations or late canaries above the threshold, merged if they are close together.
 fn find(operations: &Operations<'_>, evidence: &Evidence) -> Vec<Candidate> {
     let slow = operations.slow.stretches().iter().map(|slow| Candidate {
         begin: slow.begin,
@@ -143,7 +143,7 @@ fn find(operations: &Operations<'_>, evidence: &Evidence) -> Vec<Candidate> {
     merged
 }
 
-/// Stretches in which the client's beat did not come, or those on all of the broker's CPUs did not.
+/// Intervals in which the client's beat was late, or the beats on all of the broker's CPUs at once.
 fn missed_beats(evidence: &Evidence) -> Vec<(u64, u64)> {
     let of_kind = |is_kind: fn(&CanaryKind) -> bool| {
         let records = evidence.canaries.iter().filter(move |(kind, _)| is_kind(kind));
@@ -154,7 +154,7 @@ fn missed_beats(evidence: &Evidence) -> Vec<(u64, u64)> {
     of_client.chain(on_all_cpus.unwrap_or_default()).collect()
 }
 
-/// The intersection of two lists of stretches, each in order.
+/// The intersection of two ordered lists of intervals.
 fn common(a: &[(u64, u64)], b: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut both = Vec::new();
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
@@ -172,10 +172,10 @@ fn common(a: &[(u64, u64)], b: &[(u64, u64)]) -> Vec<(u64, u64)> {
     both
 }
 
-/// Nanoseconds from which being unfinished is a stall at a moment: by what was usual just before.
+/// Nanoseconds from which a wait at this moment is a stall, by the usual response time just before.
 fn threshold(operations: &Operations<'_>, at: u64) -> u64 {
     let second = (at.saturating_sub(operations.from) / 1_000_000_000) as usize;
-    // One slow second at the beginning must not pass for what is usual, so that ten are looked at there too.
+    // At the beginning too, ten seconds are considered, so that one slow second does not pass for usual.
     let last = (second + 1).max(USUAL_SECONDS).min(operations.p50_us.len());
     let before = operations.p50_us.get(last.saturating_sub(USUAL_SECONDS)..last).unwrap_or_default();
     let mut medians: Vec<f64> = before.iter().copied().flatten().collect();

@@ -1,14 +1,15 @@
-//! Names what is known to come back with a certain period.
+//! Names components that are known to work with a certain period.
 
 use crate::record::series::Verdict;
 
-/// Share by which a period may differ from a known one.
+/// Fraction by which a period may differ from a known one.
 const TOLERANCE: f64 = 0.05;
 
-/// Seconds of cycles that brokers have by default, by how the server's name begins in lower case.
+/// Default cycles of brokers in seconds, by the beginning of the server's name in lower case.
 ///
-/// RabbitMQ: `collect_statistics_interval`. nats-server: `sync_interval` of JetStream; a Go program
-/// is collected at least each two minutes. Artemis: `disk-scan-period`, `message-expiry-scan-period`.
+/// RabbitMQ: `collect_statistics_interval`. nats-server: `sync_interval` of JetStream; also, a Go
+/// program runs a garbage collection at least every two minutes. Artemis: `disk-scan-period`,
+/// `message-expiry-scan-period`.
 const BROKERS: &[(&str, f64, &str)] = &[
     ("rabbitmq", 5.0, "the statistics interval of RabbitMQ"),
     ("nats-server", 120.0, "the sync interval of JetStream, or a forced garbage collection"),
@@ -19,12 +20,12 @@ const BROKERS: &[(&str, f64, &str)] = &[
     ("activemq-artemis", 30.0, "the expiry scan of Artemis"),
 ];
 
-/// Seconds of cycles that Linux has by default where a disk is at fault: `dirty_writeback_centisecs`
-/// and the `commit` of ext4, and `dirty_expire_centisecs`.
+/// Default cycles of Linux in seconds, for stalls caused by a disk: `dirty_writeback_centisecs` and
+/// the `commit` of ext4, and `dirty_expire_centisecs`.
 const DISKS: &[(f64, &str)] =
     &[(5.0, "the kernel's write-back, or the commit of ext4"), (30.0, "the kernel's age for dirty pages")];
 
-/// The known source of a period, in the broker of this name or in disks if they are at fault.
+/// The known source of a period: in the broker with this name, or in the kernel if a disk is the cause.
 pub(crate) fn suspect(server: &str, verdict: Verdict, period_s: f64) -> Option<String> {
     let server = server.to_lowercase();
     let of_broker =

@@ -1,53 +1,53 @@
-//! Whose fault a stall is, by what was seen beside it.
+//! Judges the cause of a stall by the evidence around it.
 //!
-//! The canaries are threads of the client, so that all of them are late when it is stopped. What
-//! tells that from a lack of CPU is the kernel's count of how long they could run and did not.
+//! The canaries are threads of the client, so all of them are late when the client is stopped. The
+//! kernel's run-queue time tells that apart from a lack of CPU.
 
 use crate::record::series::Verdict;
 use crate::watch::evidence::{Evidence, THROUGH, Waited};
 use crate::watch::findings::{BrokerFindings, Findings, Setting};
 
-/// Share of a CPU from which a thread is said to be busy all the time.
+/// Share of a CPU from which a thread counts as always busy.
 const BUSY: f64 = 0.9;
 
-/// Share of all CPUs from which a lack of CPU is one's own doing.
+/// Share of all allowed CPUs from which a process itself causes the lack of CPU.
 const ALL_CPUS: f64 = 0.8;
 
-/// CPUs' worth of time beyond the usual from which the broker is said to compute, if that is so many
-/// times its usual.
+/// CPU time in excess of the usual, in CPUs, from which the broker counts as computing, if the
+/// ratio to its usual time is also exceeded.
 const COMPUTING: f64 = 0.7;
 const COMPUTING_TIMES: f64 = 2.0;
 
-/// Share of a stretch from which a pressure or waiting is high.
+/// Share of an interval from which pressure or waiting is high.
 const HIGH: f64 = 0.5;
 
-/// Share of a stretch with pressure on disks from which a broker that waits for one is delayed by it.
+/// Share of an interval with disk pressure from which a broker that waits for a disk is delayed by it.
 const IO_HIGH: f64 = 0.3;
 
-/// Share of a stretch in which somebody waited for a disk beyond the usual, from which that alone is evidence.
+/// Share of an interval with excess waits for disks that is sufficient evidence alone.
 const IO_ALL: f64 = 0.8;
 
-/// How many times as many retransmissions as usual are evidence.
+/// Multiple of the usual retransmissions that is evidence.
 const RETRANSMISSIONS_TIMES: f64 = 5.0;
 
-/// How many times as long as the client's beat a canary of disk or network must have waited to be evidence.
+/// Multiple of the client's beat lateness that a disk or network canary must exceed to be evidence.
 const BEATS_TIMES: f64 = 1.5;
 
-/// A verdict and what it rests on, if a rule fits.
+/// A verdict and its reason, if a rule applies.
 type Said = Option<(Verdict, &'static str)>;
 
-/// Judges a stretch: whose fault it is, and why in words.
+/// Judges an interval; returns the cause, and the reason in words.
 pub(crate) fn verdict(evidence: &Evidence, setting: &Setting, begin: u64, end: u64) -> (Verdict, String) {
     let findings = Findings::of(evidence, setting, begin, end);
     let (verdict, why) = Rules(&findings, setting).judge();
     (verdict, format!("{why}{}", findings.in_words(evidence)))
 }
 
-/// The rules, for what was found in a setting.
+/// The rules, applied to findings and setting.
 struct Rules<'a>(&'a Findings, &'a Setting);
 
 impl Rules<'_> {
-    /// The first rule that fits.
+    /// The verdict of the first rule that applies.
     fn judge(&self) -> (Verdict, &'static str) {
         let said = self
             .judge_stopped()
@@ -58,7 +58,7 @@ impl Rules<'_> {
         said.unwrap_or((Verdict::Broker, "everything around the broker was well"))
     }
 
-    /// Somebody was kept from running altogether.
+    /// Broker or client were not running at all.
     fn judge_stopped(&self) -> Said {
         if self.0.steal >= HIGH {
             return Some((Verdict::HostCpu, "the hypervisor gave the CPUs to others"));
@@ -72,10 +72,10 @@ impl Rules<'_> {
         is_stopped.then_some((Verdict::Broker, "a process of the broker was stopped"))
     }
 
-    /// Beats were late, so that there was no CPU to be had.
+    /// Beats were late, so there was no CPU available.
     fn judge_beats(&self) -> Said {
         let is_client_late = self.share(&self.0.client) >= THROUGH;
-        // With some of the broker's CPUs free its threads move there.
+        // If only some of the broker's CPUs are busy, its threads move to the others.
         let (waiting, all) = self.0.cpus.waiting;
         let is_cpu_late = waiting > 0 && waiting == all;
         let is_broker_held = self.0.broker.as_ref().is_some_and(|broker| broker.is_held_back);
@@ -100,10 +100,10 @@ impl Rules<'_> {
         is_broker_held.then_some((Verdict::HostCpu, "the control group of the broker ran out of CPU time"))
     }
 
-    /// The broker computed, or a disk or the network did not answer.
+    /// The broker computed, or a disk or the network did not respond.
     fn judge_devices(&self) -> Said {
         let (disk, network) = (self.share(&self.0.disk), self.share(&self.0.network));
-        // These canaries are late too when they have no CPU, and may run where the client's beat may.
+        // These canaries are also late for lack of CPU, because they run where the client's beat runs.
         let beats = self.share(&self.0.client);
         let (disk, network) = (beyond(disk, beats), beyond(network, beats));
         let is_computing = |broker: &BrokerFindings| {
@@ -126,14 +126,14 @@ impl Rules<'_> {
         if is_resent && !self.1.is_here {
             return Some((Verdict::Network, "segments had to be sent again"));
         }
-        // What is shorter than the time between two of the canary's writes can pass between them.
+        // A shorter wait can fall between two writes of the canary.
         let is_io = self.0.io_beyond >= IO_ALL && self.is_broker_writing();
         is_io.then_some((Verdict::Disk, "somebody waited for a disk as long as this, and the broker writes"))
     }
 
-    /// Threads had to share their CPUs more than usual; weak evidence on a machine that is busy anyway.
+    /// Threads waited for CPUs more than usual; weak evidence on a machine that is busy anyway.
     fn judge_load(&self) -> Said {
-        // An operation passes through both, so that both together can delay it.
+        // An operation passes through both processes, so their waits add up.
         let of_broker = self.0.broker.as_ref().map_or(0.0, |broker| broker.without_cpu);
         if of_broker + self.0.client_without_cpu >= HIGH && !self.is_broker_on_all_cpus() {
             if !self.1.is_shared && of_broker < self.0.client_without_cpu {
@@ -145,7 +145,7 @@ impl Rules<'_> {
         is_busy.then_some((Verdict::Client, "the load threads of this program were busy all the time"))
     }
 
-    /// The evidence is missing or contradicts itself.
+    /// Evidence is missing or contradictory.
     fn judge_unseen(&self) -> Said {
         let why = if self.0.psi_memory >= HIGH {
             "the machine was short of memory"
@@ -161,7 +161,7 @@ impl Rules<'_> {
         Some((Verdict::Unknown, why))
     }
 
-    /// Share of the stretch in which a canary waited for too long.
+    /// Share of the interval in which a canary was late.
     fn share(&self, canary: &Waited) -> f64 {
         canary.nanos as f64 / self.0.nanos
     }
@@ -171,13 +171,13 @@ impl Rules<'_> {
         self.0.broker.as_ref().is_some_and(|broker| broker.cpus >= ALL_CPUS * all)
     }
 
-    /// Whether the broker has anything to do with disks; one of which nothing is known may.
+    /// Whether the broker may depend on disks; true if it cannot be observed.
     fn is_broker_writing(&self) -> bool {
         self.0.broker.as_ref().is_none_or(|broker| broker.is_writing || broker.disk_waits > 0)
     }
 }
 
-/// The wait of a canary, if it is well longer than that of the client's beat.
+/// The share of a canary, if it clearly exceeds the share of the client's beat; otherwise 0.
 fn beyond(share: f64, beats: f64) -> f64 {
     if share >= BEATS_TIMES * beats { share } else { 0.0 }
 }

@@ -1,4 +1,4 @@
-//! Watches machine, broker and client while a run measures, and judges its stalls when it is over.
+//! Watches machine, broker and client during a run, and judges the stalls afterwards.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use crate::watch::port::listeners;
 use crate::watch::sampler::{self, Samples};
 use crate::watch::stalls::{Operations, judge};
 
-/// How long the threads of a watch may take to end; one that hangs on a disk is left behind.
+/// Time for the watching threads to end; a thread that hangs on a disk is abandoned.
 const STOP_PATIENCE: Duration = Duration::from_secs(1);
 
 const SECOND_NANOS: u64 = 1_000_000_000;
@@ -31,21 +31,21 @@ const SECOND_NANOS: u64 = 1_000_000_000;
 /// The processes, folders and addresses to watch.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WatchOptions {
-    /// The broker's processes; none are found by its port, if it runs here.
+    /// The broker's processes; if empty and the broker runs here, they are found by its port.
     pub(crate) pids: Vec<u32>,
-    /// Its host, as the URL names it.
+    /// The broker's host, as in the URL.
     pub(crate) host: String,
-    /// Its port.
+    /// The broker's port.
     pub(crate) port: u16,
-    /// Where the disk canary makes its folder; else somewhere on the broker's file system.
+    /// Folder for the disk canary; by default one on the broker's file system.
     pub(crate) disk_canary: Option<PathBuf>,
-    /// A TCP echo service on the broker's host; else see [`echo`].
+    /// A TCP echo service on the broker's host; without it see [`echo`].
     pub(crate) echo: Option<SocketAddr>,
-    /// Threads that make load.
+    /// Number of load threads.
     pub(crate) load_threads: u32,
 }
 
-/// Canaries and samplers at work.
+/// The running canaries and the sampler.
 pub(crate) struct Watch {
     clock: Clock,
     is_over: Arc<AtomicBool>,
@@ -58,7 +58,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Starts to watch; what cannot be seen is said in the verdicts and ends nothing.
+    /// Starts watching; anything that cannot be observed is mentioned in the verdicts, and is no error.
     pub(crate) fn start(clock: Clock, options: &WatchOptions) -> Result<Watch> {
         let address = resolve(&options.host, options.port)?;
         let is_address_here = is_here(address);
@@ -118,17 +118,17 @@ impl Watch {
         canary
     }
 
-    /// The broker's processes, named or found; those they started belong to them.
+    /// The broker's processes, named or found, without their descendants.
     pub(crate) fn pids(&self) -> &[u32] {
         &self.pids
     }
 
-    /// Where the disk canary writes, if there is one.
+    /// The folder in which the disk canary writes, if there is one.
     pub(crate) fn disk_folder(&self) -> Option<&Path> {
         self.disk_folder.as_deref()
     }
 
-    /// The last second.
+    /// Broker and machine in the last second.
     pub(crate) fn live(&self) -> (Option<BrokerSecond>, HostSecond) {
         let now = self.clock.now();
         let begin = now.saturating_sub(SECOND_NANOS);
@@ -141,12 +141,12 @@ impl Watch {
         (between.and_then(broker_second), host_second(between, worst))
     }
 
-    /// Begins to measure the cost of a phase.
+    /// Starts measuring the cost of a phase.
     pub(crate) fn measure(&self) -> Result<Measure> {
         Measure::start(&self.pids, self.clock.now())
     }
 
-    /// Ends it.
+    /// Ends the measurement.
     pub(crate) fn measured(&self, measure: Measure) -> Result<Cost> {
         let rss_seen = {
             let samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
@@ -157,7 +157,7 @@ impl Watch {
         measure.stop(&self.pids, rss_seen)
     }
 
-    /// Ends all threads and gives what they saw.
+    /// Ends all threads and returns their observations.
     pub(crate) fn stop(mut self) -> Watched {
         self.is_over.store(true, Ordering::Relaxed);
         let patience = Instant::now();
@@ -168,7 +168,7 @@ impl Watch {
         let canaries = self.canaries.drain(..).map(|canary| {
             let asked = canary.record().asked;
             if let Some(begin) = asked {
-                // It still waits, so that it is late until now at least.
+                // The canary still waits, so it is late at least until now.
                 canary.waited(Late::new(begin, now), true);
             }
             (canary.kind, std::mem::take(&mut *canary.record()))
@@ -187,7 +187,7 @@ impl Drop for Watch {
     }
 }
 
-/// The observations of a run that is over.
+/// The observations of a finished run.
 #[derive(Debug)]
 pub(crate) struct Watched {
     evidence: Evidence,
@@ -195,7 +195,7 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Broker, machine and client in a second, counted from the nanosecond at which measuring began.
+    /// Broker, machine and client in second `number` after `from`, the nanosecond at which measuring began.
     pub(crate) fn second(&self, number: u32, from: u64) -> (Option<BrokerSecond>, HostSecond, f64) {
         let begin = from.saturating_add(u64::from(number) * SECOND_NANOS);
         let end = begin.saturating_add(SECOND_NANOS);
@@ -206,18 +206,18 @@ impl Watched {
         (between.and_then(broker_second), host, client_nanos as f64 / 1e9)
     }
 
-    /// The stalls of these operations, and whose fault they are.
+    /// The stalls among these operations, with their causes.
     pub(crate) fn judge(&self, operations: &Operations<'_>) -> Stalls {
         judge(operations, &self.evidence, &self.setting)
     }
 
-    /// How long the disk took for 4 KiB and their sync within these nanoseconds, if it was asked.
+    /// Latency of the disk canary's write and sync within the interval; `None` without any.
     pub(crate) fn disk_sync(&self, begin: u64, end: u64) -> Option<Latency> {
         let syncs = self.evidence.disk_syncs(begin, end);
         (syncs.samples() > 0).then(|| syncs.summary(LatencyKind::Service))
     }
 
-    /// Why something was not seen, in words for the notes of a report.
+    /// Reasons why something could not be observed, for the notes of a report.
     pub(crate) fn failures(&self) -> Vec<String> {
         self.evidence.failures().map(|(_, why)| why.to_owned()).collect()
     }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A generator of random numbers from 0 to 1 that repeats exactly.
+/// A deterministic generator of random numbers from 0 to 1.
 struct Random(u64);
 
 impl Random {
@@ -9,12 +9,12 @@ impl Random {
         (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// About -1 to 1, mostly in the middle.
+    /// Random values from -1 to 1, mostly near 0.
     fn jitter(&mut self) -> f64 {
         (self.next() + self.next() + self.next()) / 1.5 - 1.0
     }
 
-    /// Times at random, so many in a run.
+    /// Random times, about `count` of them in a run.
     fn poisson(&mut self, count: f64, run_s: f64) -> Vec<f64> {
         let mut times = Vec::new();
         let mut at = 0.0;
@@ -40,15 +40,15 @@ struct Row {
     what: &'static str,
     run_s: f64,
     period_s: f64,
-    /// Share of the period by which each stall misses its time at most.
+    /// The greatest deviation of a stall, as a fraction of the period.
     jitter: f64,
-    /// Share of the period by which each cycle is longer or shorter, so that the phase wanders.
+    /// Variation of each cycle's length as a fraction of the period, which makes the phase drift.
     wander: f64,
-    /// Share of the cycles without a stall.
+    /// Fraction of the cycles without a stall.
     missed: f64,
-    /// Stalls at random times besides.
+    /// Number of additional stalls at random times.
     noise: f64,
-    /// In how many of a hundred runs the period must be found.
+    /// Number of runs, of a hundred, in which the period must be found.
     found: u32,
 }
 

@@ -4,14 +4,14 @@ use crate::watch::sample::{BrokerSample, Sample};
 
 const MS: u64 = 1_000_000;
 
-/// The stall of every row: 300 ms.
+/// The stall of every row lasts 300 ms.
 const BEGIN: u64 = 1_000 * MS;
 const END: u64 = 1_300 * MS;
 
 const HERE: Setting =
     Setting { load_threads: 1, own_cpus: 2, broker_cpus: 2, is_here: true, is_shared: true };
 
-/// A canary that waited within the stall for so long, and so long of it for a CPU.
+/// A canary that waited this long during the stall, part of it for a CPU.
 fn canary(kind: CanaryKind, waited_ms: u64, without_cpu_ms: u64) -> (CanaryKind, Record) {
     let canary = Canary::new(kind);
     canary.waited(Late::new(0, MS), true);
@@ -22,7 +22,7 @@ fn canary(kind: CanaryKind, waited_ms: u64, without_cpu_ms: u64) -> (CanaryKind,
     (kind, record)
 }
 
-/// Canaries that waited for so long: client, both CPUs of the broker, disk, network.
+/// Canaries with these waits: client, both CPUs of the broker, disk, network.
 fn canaries(waited_ms: [u64; 5], is_for_cpu: bool) -> Vec<(CanaryKind, Record)> {
     let kinds =
         [CanaryKind::Client, CanaryKind::Cpu(0), CanaryKind::Cpu(1), CanaryKind::Disk, CanaryKind::Network];
@@ -30,7 +30,7 @@ fn canaries(waited_ms: [u64; 5], is_for_cpu: bool) -> Vec<(CanaryKind, Record)> 
     kinds.into_iter().zip(waited_ms).map(|(kind, waited)| canary(kind, waited, for_cpu(waited))).collect()
 }
 
-/// Samples each tenth of a second, in which counters grow within the stall as `change` says.
+/// Samples every 100 ms; `change` is applied to each one within the stall.
 fn samples(change: impl Fn(&mut Sample)) -> Vec<Sample> {
     let mut sample = Sample { broker: Some(BrokerSample::default()), ..Sample::default() };
     let mut samples = Vec::new();

@@ -37,7 +37,7 @@ fn a_run_is_watched_from_its_first_second() {
 
 #[test]
 fn a_broker_elsewhere_has_no_canaries_on_its_cpus_and_disk() {
-    // TEST-NET-1 belongs to nobody.
+    // TEST-NET-1 is not assigned to any host.
     let options = WatchOptions { host: "192.0.2.1".to_owned(), port: 1, ..WatchOptions::default() };
     let watch = Watch::start(Clock::start(), &options).unwrap();
     assert_eq!((watch.pids(), watch.disk_folder()), ([].as_slice(), None));
