@@ -1,5 +1,4 @@
-//! Two files of results against each other: refused unless they are of the same test, then number
-//! by number, and judged by what may be worse.
+//! Compares two files of results: refuses different tests, and judges each number by the tolerated change.
 
 use std::fmt::{self, Display};
 use std::io::Write;
@@ -21,7 +20,7 @@ use crate::report::spread::Spread;
 use crate::report::text::{ending, plain};
 use crate::report::write::save;
 
-/// Memory of two machines of the same kind differs by what their firmware takes.
+/// Tolerated difference in memory size, because firmware reserves varying amounts on equal machines.
 const MEMORY_APART: f64 = 0.02;
 
 /// Two results of the same test against each other.
@@ -71,8 +70,8 @@ impl Display for Share {
     }
 }
 
-/// Compares both files, says what it found, and returns the exit code: 0 no worse, 4 one run is too few to tell,
-/// 5 worse.
+/// Compares both files, prints the comparison, and returns the exit code: 0 not worse, 4 too few
+/// runs to tell, 5 worse.
 pub fn compare(options: &CompareOptions) -> Result<u8> {
     let (before, after) = (read(&options.before)?, read(&options.after)?);
     let comparison = Comparison::of(&before, &after, options.tolerance);
@@ -93,7 +92,7 @@ pub fn compare(options: &CompareOptions) -> Result<u8> {
     Ok(comparison.exit_code())
 }
 
-/// Runs under the name of their file, and of their side if they have one.
+/// Names each run after its file, and its side if it has one.
 fn named(file: &str, runs: Runs) -> impl Iterator<Item = Run> {
     runs.runs.into_iter().map(move |run| {
         let side = if run.side.is_empty() { file.to_owned() } else { format!("{file}: {}", run.side) };
@@ -101,13 +100,13 @@ fn named(file: &str, runs: Runs) -> impl Iterator<Item = Run> {
     })
 }
 
-/// Whether a number became worse.
+/// The direction in which a number changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
     Better,
     Same,
     Worse,
-    /// Unjudged: it says nothing of the broker, or differs too much by itself.
+    /// Not judged, because the number says nothing about the broker or varies too much between runs.
     Unjudged,
 }
 
@@ -122,10 +121,10 @@ impl Change {
     }
 }
 
-/// A number before and after.
+/// One number before and after.
 #[derive(Debug)]
 struct Line {
-    /// Of which side, if there are several.
+    /// The side, if there are several.
     side: String,
     name: &'static str,
     before: String,
@@ -138,12 +137,12 @@ struct Line {
 #[derive(Debug)]
 struct Comparison {
     tolerance: Share,
-    /// The differences that make it another test.
+    /// Differences that make the two results different tests.
     differences: Vec<String>,
     lines: Vec<Line>,
-    /// The faults after that were not there before.
+    /// Faults of the later runs that the earlier ones did not have.
     failures: Vec<String>,
-    /// A side has one run, which does not tell how much runs differ by themselves.
+    /// Whether a side has only one run, so that the variation between runs is unknown.
     is_of_single_runs: bool,
 }
 
@@ -162,7 +161,7 @@ impl Comparison {
             let (one, other): (Vec<&Report>, Vec<&Report>) =
                 (before.of_side(a).collect(), after.of_side(b).collect());
             comparison.is_of_single_runs |= one.len() == 1 || other.len() == 1;
-            // The first run of a side stands for what all of them were asked to do.
+            // The first run of a side represents the options of all its runs.
             if let (Some(first), Some(second)) = (one.first(), other.first()) {
                 let prefix = if has_sides { format!("{}: ", plain_line(a)) } else { String::new() };
                 comparison
@@ -181,7 +180,7 @@ impl Comparison {
             let found = after.iter().map(|report| ending(report)).find(|(is_good, _)| !is_good);
             self.failures.push(found.map_or_else(String::new, |(_, said)| said));
         }
-        // What did not keep an objective can be compared; what broke off or lost messages cannot.
+        // A run that missed an objective is comparable; one that ended early or lost messages is not.
         let is_whole = |report: &&Report| report.outcome == Outcome::Done && !report.is_broken();
         if !before.iter().all(is_whole) {
             self.differences.push("a run before did not end well".to_owned());
@@ -291,7 +290,7 @@ impl Display for Comparison {
     }
 }
 
-/// Sides of the same name; two single sides are a pair whatever they are called.
+/// Pairs sides by name; if each file has a single side, those are paired regardless of their names.
 fn pairs<'a>(before: &'a Runs, after: &'a Runs, differences: &mut Vec<String>) -> Vec<(&'a str, &'a str)> {
     let (ours, theirs) = (before.sides(), after.sides());
     if let ([a], [b]) = (ours.as_slice(), theirs.as_slice()) {
@@ -331,7 +330,7 @@ fn differences(before: &Report, after: &Report) -> Vec<String> {
         let asked = |report: &Report| report.asked.get(name).map_or_else(|| "none".to_owned(), plain);
         tell(name, &asked(before), &asked(after));
     }
-    // A broker that does not say a level is held against the same one, and others, by what was asked for.
+    // Reported levels are only compared if both brokers report one; otherwise the requested levels count.
     let confirmed = |report: &Report| report.levels.as_ref().and_then(Levels::lowest);
     if let (Some(one), Some(other)) = (confirmed(before), confirmed(after)) {
         tell("level confirmed", one.name(), other.name());
@@ -357,7 +356,7 @@ fn judged(better: Better, ratio: Option<f64>, tolerance: f64) -> Change {
         (Better::Less, Some(ratio)) => ratio - 1.0,
         (Better::More, Some(ratio)) => 1.0 - ratio,
     };
-    // A number that is as much worse as is allowed must not fail for its last binary digit.
+    // A change equal to the tolerance must not fail because of rounding.
     let allowed = tolerance + 1e-9;
     match worse_by {
         _ if worse_by > allowed => Change::Worse,

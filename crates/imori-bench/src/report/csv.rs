@@ -1,4 +1,4 @@
-//! Seconds and stalls as tables that spreadsheets and scripts read (RFC 4180).
+//! Seconds and stalls as CSV tables (RFC 4180).
 
 use crate::options::Level;
 use crate::page::verdict::name;
@@ -7,7 +7,7 @@ use crate::record::series::{BrokerSecond, HostSecond, Second, Stall};
 use crate::report::runs::Runs;
 use crate::report::text::plain;
 
-/// The columns of a second, in order.
+/// Columns of the table of seconds.
 const SECONDS: [&str; 33] = [
     "t",
     "offered",
@@ -44,10 +44,10 @@ const SECONDS: [&str; 33] = [
     "level_confirmed",
 ];
 
-/// The columns of a stall, in order.
+/// Columns of the table of stalls.
 const STALLS: [&str; 7] = ["start_s", "length_s", "operations", "worst_us", "delay_s", "verdict", "evidence"];
 
-/// A row a second. Of several runs each row begins with the number of its run and its side.
+/// One row per second. With several runs, each row begins with the number and side of its run.
 pub fn seconds_csv(runs: &Runs) -> String {
     table(runs, &SECONDS, |run, push| {
         let stalls = run.stalls.as_ref().map_or(&[][..], |stalls| &stalls.list);
@@ -59,7 +59,7 @@ pub fn seconds_csv(runs: &Runs) -> String {
     })
 }
 
-/// A row for each stall, in the same way.
+/// One row per stall, laid out like [`seconds_csv`].
 pub fn stalls_csv(runs: &Runs) -> String {
     table(runs, &STALLS, |run, push| {
         for stall in run.stalls.iter().flat_map(|stalls| &stalls.list) {
@@ -138,18 +138,18 @@ fn second(row: &Second, stalls: &[Stall]) -> Vec<String> {
     ]
 }
 
-/// The level that was asked for in every second, and the lowest that the broker said.
+/// The requested level, and the lowest level that the broker reported; the same in every second.
 fn levels(run: &Report) -> [String; 2] {
     let confirmed = run.levels.as_ref().map(|levels| levels.lowest().map_or("not said", Level::name));
     [run.asked.get("level").map(plain).unwrap_or_default(), confirmed.unwrap_or_default().to_owned()]
 }
 
-/// A value, or nothing if it was not measured.
+/// A value, or an empty cell if it was not measured.
 fn cell(value: Option<f64>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
-/// A cell as it stands in a row: quoted if it must be.
+/// Quotes a cell if necessary.
 fn quoted(cell: &str) -> String {
     match cell.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),

@@ -1,4 +1,4 @@
-//! A report as one page of HTML that fetches nothing and needs no script to be read.
+//! A report as a self-contained HTML page that is readable without scripts.
 
 use crate::page::buckets::BUCKETS_MAX;
 use crate::page::frame::{STYLE_SHEET, patterns};
@@ -9,21 +9,21 @@ use crate::report::one::{write_head, write_run};
 use crate::report::runs::Runs;
 use crate::report::several::write_several;
 
-/// The style of the page itself.
+/// Style sheet of the page, without the plots.
 const PAGE_STYLE: &str = include_str!("page.css");
-/// Shows the numbers at the pointer; the page is whole without it.
+/// Script that shows the values under the pointer; the page works without it.
 const SCRIPT: &str = include_str!("page.js");
 
-/// A raw file that a page links to.
+/// A link to a raw file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// The name of its content.
+    /// Text of the link.
     pub name: String,
-    /// Where it is, seen from the page's own folder.
+    /// Path relative to the page's folder.
     pub path: String,
 }
 
-/// The page of one run.
+/// Renders the page of one run.
 pub fn html_of(report: &Report, links: &[Link]) -> String {
     let title = format!("{} {} – {}", report.scenario, report.mode, report.server);
     page_of(&title, links, |page| {
@@ -32,7 +32,7 @@ pub fn html_of(report: &Report, links: &[Link]) -> String {
     })
 }
 
-/// The page of several runs: side by side first, then each.
+/// Renders the page of several runs: a side-by-side comparison, then each run.
 pub fn html_of_many(title: &str, runs: &Runs, links: &[Link]) -> String {
     page_of(title, links, |page| {
         page.open("header", &[]);
@@ -42,7 +42,7 @@ pub fn html_of_many(title: &str, runs: &Runs, links: &[Link]) -> String {
     })
 }
 
-/// The page of a comparison: what it says, a table, then all runs.
+/// Renders the page of a comparison: verdict, table, then all runs.
 pub(crate) fn html_of_comparison(title: &str, said: &[String], table: &Table, runs: &Runs) -> String {
     page_of(title, &[], |page| {
         page.open("header", &[]);
@@ -64,7 +64,7 @@ fn page_of(title: &str, links: &[Link], write: impl FnOnce(&mut Markup)) -> Stri
     page.empty("meta", &[("charset", &"utf-8")]);
     page.empty("meta", &[("name", &"viewport"), ("content", &"width=device-width, initial-scale=1")]);
     page.empty("meta", &[("name", &"color-scheme"), ("content", &"light dark")]);
-    // Should something from outside ever become an element, it could still fetch nothing.
+    // Even if foreign text should ever become an element, it could not load anything.
     let policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
     page.empty("meta", &[("http-equiv", &"Content-Security-Policy"), ("content", &policy)]);
     page.element("title", &[], title);
@@ -103,7 +103,7 @@ fn write_links(page: &mut Markup, links: &[Link]) {
     page.close("p");
 }
 
-/// A path as a relative address; whatever it begins with, it cannot be taken for a scheme.
+/// Encodes a path as a relative URL; the leading `./` keeps it from being parsed as a scheme.
 fn encoded(path: &str) -> String {
     let mut address = "./".to_owned();
     for byte in path.bytes() {
@@ -125,7 +125,7 @@ mod tests {
     use crate::report::runs::Run;
     use crate::report::sample;
 
-    /// The checks that every page must pass.
+    /// Checks that hold for every page.
     fn check_page(page: &str) {
         check(page);
         assert!(page.starts_with("<!doctype html>"));

@@ -1,7 +1,7 @@
-//! The live view of a run on standard error: a block that is drawn again in
-//! place on a terminal, plain lines elsewhere if they are asked for, nothing otherwise.
+//! The live view of a run on standard error: a block redrawn in place on a terminal, plain lines
+//! elsewhere if requested, otherwise nothing.
 //!
-//! Lines are not broken while the block is drawn, so a narrow terminal cuts its last columns off.
+//! Line wrapping is off while the block is drawn, so a narrow terminal cuts off the last columns.
 
 use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
@@ -12,26 +12,26 @@ use crate::page::quantity::{grouped, optional, time};
 use crate::page::verdict::{letter, name};
 use crate::record::series::{Second, Verdict};
 
-/// Seconds that the sparklines show.
+/// Number of seconds in the sparklines.
 const SPARKS: usize = 30;
-/// Seconds that have a row of their own on a terminal.
+/// Number of seconds with a row of their own on a terminal.
 const ROWS: usize = 8;
-/// How often a line is printed where there is no terminal.
+/// Interval between lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(1);
 
-/// Where it is shown.
+/// The kind of display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Nowhere.
+    /// No display.
     Nothing,
-    /// In place.
+    /// A block redrawn in place.
     Terminal,
     /// Line by line.
     Lines,
 }
 
-/// Shows how a run goes on. It may be called from any thread, best not from one that makes load:
-/// a terminal can hold up whoever writes to it.
+/// The live view of a run. Any thread may call it, but preferably none that generates load, because
+/// a terminal can block its writer.
 #[derive(Debug)]
 pub struct Live {
     kind: Kind,
@@ -39,7 +39,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Shown on a terminal, or if it is asked for.
+    /// Shows the view if standard error is a terminal or `is_asked_for` is set.
     pub fn new(is_asked_for: bool) -> Live {
         let kind = match (std::io::stderr().is_terminal(), is_asked_for) {
             (true, _) => Kind::Terminal,
@@ -49,12 +49,12 @@ impl Live {
         Live { kind, screen: Mutex::new(Screen::new(Instant::now())) }
     }
 
-    /// Shows nothing, because somebody else does.
+    /// Creates a view that shows nothing, for a run within another one.
     pub fn silent() -> Live {
         Live { kind: Kind::Nothing, screen: Mutex::new(Screen::new(Instant::now())) }
     }
 
-    /// Begins a phase: what is shown of the one before is forgotten.
+    /// Begins a phase and clears the display of the previous one.
     pub fn phase(&self, name: &str) {
         self.change(|screen, now| {
             screen.begin(name, now);
@@ -62,7 +62,7 @@ impl Live {
         });
     }
 
-    /// Shows a second that is over, and whose fault it is if it stood still.
+    /// Shows a finished second, with the cause of its stall if it had one.
     pub fn second(&self, second: &Second, stall: Option<Verdict>) {
         self.change(|screen, _| {
             screen.add(second.clone(), stall);
@@ -70,7 +70,7 @@ impl Live {
         });
     }
 
-    /// Shows how much has happened, of how much if that is known.
+    /// Shows the progress, with the total if it is known.
     pub fn amount(&self, done: u64, of: Option<u64>) {
         let is_terminal = self.kind == Kind::Terminal;
         self.change(|screen, now| {
@@ -79,7 +79,7 @@ impl Live {
         });
     }
 
-    /// Takes everything away that was shown in place.
+    /// Erases the block from the terminal.
     pub fn clear(&self) {
         if self.kind == Kind::Terminal {
             let mut screen = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,22 +105,22 @@ impl Live {
     }
 }
 
-/// A view that nobody can see is no reason to end a run.
+/// Ignores errors, because a broken display is no reason to end a run.
 fn write(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// The lines shown.
+/// Contents of the display.
 #[derive(Debug)]
 struct Screen {
     phase: String,
     begun: Instant,
     amount: Option<(u64, Option<u64>)>,
     seconds: VecDeque<(Second, Option<Verdict>)>,
-    /// Whether the latest of the seconds has not had a line yet.
+    /// Whether the latest second has not been printed yet.
     is_new: bool,
     last_line: Option<Instant>,
-    /// Lines that are on the terminal.
+    /// Number of lines on the terminal.
     drawn: usize,
 }
 
@@ -157,7 +157,7 @@ impl Screen {
         self.last_line.is_none_or(|last| now.duration_since(last) >= LINE_EVERY)
     }
 
-    /// A line for where there is no terminal: of the latest second, or of the amount.
+    /// The line printed without a terminal: the latest second, or else the progress.
     fn line(&mut self, now: Instant) -> String {
         self.last_line = Some(now);
         let elapsed = now.duration_since(self.begun).as_secs();
@@ -185,7 +185,7 @@ impl Screen {
         }
     }
 
-    /// The codes that take the block away and leave the cursor where it began.
+    /// Escape codes that erase the block and move the cursor to its start.
     fn erased(&self) -> String {
         match self.drawn {
             0 => "\r\x1b[2K".to_owned(),
@@ -193,7 +193,7 @@ impl Screen {
         }
     }
 
-    /// The text that draws the block over the one before.
+    /// Text that draws the block over the previous one.
     fn redrawn(&mut self, now: Instant) -> String {
         let lines = self.lines(now);
         let mut text = "\x1b[?7l\r".to_owned();
@@ -259,18 +259,18 @@ fn count(value: u64) -> String {
     grouped(value as f64)
 }
 
-/// CPUs that the broker used.
+/// CPU time of the broker, in CPUs.
 fn cpu(second: &Second) -> String {
     optional(second.broker.as_ref().map(|broker| broker.cpu_s), |cpus| format!("{cpus:.2}"))
 }
 
-/// Thirty places, filled as far as it is done.
+/// A progress bar of thirty characters.
 fn bar(done: u64, of: u64) -> String {
     let filled = (u128::from(done.min(of)) * 30 / u128::from(of.max(1))) as usize;
     format!("{:<30}", "#".repeat(filled))
 }
 
-/// A character for each value, as high as it is between the floor and the greatest.
+/// One character per value, with a height between `floor` and the greatest value.
 fn sparks(values: &[Option<f64>], floor: f64) -> String {
     const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let greatest = values.iter().flatten().copied().fold(f64::NEG_INFINITY, f64::max);

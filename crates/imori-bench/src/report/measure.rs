@@ -1,4 +1,4 @@
-//! The numbers by which runs are compared, and which way is better.
+//! The numbers by which runs are compared, and the better direction of each.
 
 use crate::page::quantity::{bytes, grouped, percent, significant, time};
 use crate::record::latency::Latency;
@@ -11,20 +11,20 @@ pub(crate) enum Better {
     More,
     /// Less of it.
     Less,
-    /// Less of it, but it differs so much from run to run that nobody is judged by it.
+    /// Less of it, but not judged because it varies too much between runs.
     LessUnjudged,
 }
 
 /// One number of a report.
 #[derive(Clone, Copy)]
 pub(crate) struct Measure {
-    /// The name.
+    /// The name in tables.
     pub(crate) name: &'static str,
-    /// Which way is better.
+    /// The better direction.
     pub(crate) better: Better,
-    /// Where it is in a report.
+    /// Extracts the number from a report.
     pub(crate) of: fn(&Report) -> Option<f64>,
-    /// How it is shown.
+    /// Formats the number.
     pub(crate) show: fn(f64) -> String,
 }
 
@@ -36,7 +36,7 @@ fn service(report: &Report, of: fn(&Latency) -> Option<f64>) -> Option<f64> {
     report.service.as_ref().and_then(of)
 }
 
-/// All of them, the first being the first to look at.
+/// All measures, the most important ones first.
 pub(crate) const MEASURES: [Measure; 20] = [
     Measure { name: "throughput, a second", better: Better::More, of: |r| Some(r.per_second), show: grouped },
     Measure {

@@ -1,4 +1,4 @@
-//! Reports of a run: text and a live view for people, a page to show, files for programs.
+//! Reports of a run: text and a live view for people, an HTML page to publish, files for programs.
 
 pub(crate) mod compare;
 pub(crate) mod write;

@@ -1,4 +1,4 @@
-//! The report of one run as part of a page: its figures, its plots, its tables, its facts.
+//! The part of a page that shows one run: figures, plots, tables and facts.
 
 use crate::page::buckets::{BUCKETS_EACH, BUCKETS_FEW, Buckets};
 use crate::page::figure::{Size, figure, plot_figure};
@@ -14,15 +14,15 @@ use crate::record::report::{RateStep, Report};
 use crate::record::series::{Stall, Stalls};
 use crate::report::text::{ending, plain};
 
-/// Stalls that a page lists; the file of stalls has all.
+/// The most stalls listed on a page; the CSV file has all.
 const STALLS_SHOWN: usize = 500;
 
-/// A time for a page.
+/// A time formatted for the page.
 fn time(micros: f64) -> String {
     crate::page::quantity::time(micros).replace("us", "µs")
 }
 
-/// Title and verdict of a run.
+/// Writes the title and verdict of a run.
 pub(crate) fn write_head(page: &mut Markup, report: &Report) {
     page.open("header", &[]);
     page.element("h1", &[], &format!("{} · {}", report.scenario, report.mode));
@@ -40,7 +40,7 @@ pub(crate) fn write_head(page: &mut Markup, report: &Report) {
     page.close("header");
 }
 
-/// Everything below the title, the time cut into at most so many pieces.
+/// Writes everything below the title; plots divide the time into at most `pieces` buckets.
 pub(crate) fn write_run(page: &mut Markup, report: &Report, pieces: u32) {
     write_notes(page, &report.notes);
     write_tiles(page, report);
@@ -62,7 +62,7 @@ pub(crate) fn write_run(page: &mut Markup, report: &Report, pieces: u32) {
     }
 }
 
-/// The objectives of the run.
+/// Writes the table of objectives.
 fn write_kept(page: &mut Markup, report: &Report) {
     if report.objectives.is_empty() {
         return;
@@ -75,7 +75,7 @@ fn write_kept(page: &mut Markup, report: &Report) {
     table.write(page);
 }
 
-/// All kinds of times that were measured, side by side.
+/// Writes the table of all measured latencies.
 fn write_times(page: &mut Markup, report: &Report) {
     let named = [
         (graphs::time_name(report), &report.latency),
@@ -99,7 +99,7 @@ fn write_times(page: &mut Markup, report: &Report) {
     }
 }
 
-/// The rates that a search tried.
+/// Writes the table of the rates that a search tried.
 fn write_steps(page: &mut Markup, steps: &[RateStep]) {
     if steps.is_empty() {
         return;
@@ -132,7 +132,7 @@ fn write_notes(page: &mut Markup, notes: &[String]) {
     page.close("ul");
 }
 
-/// The first numbers to look at.
+/// Writes the tiles with the most important numbers.
 fn write_tiles(page: &mut Markup, report: &Report) {
     let mut tiles = vec![(
         format!("{} a second", report.unit),
@@ -246,7 +246,7 @@ fn write_plots(page: &mut Markup, report: &Report, buckets: &Buckets) {
     page.close("div");
 }
 
-/// Whether anything but zero was measured.
+/// Whether any measured value is not zero.
 fn is_worth_seeing(series: &Series) -> bool {
     series.points.iter().any(|point| point.y.is_some_and(|y| y != 0.0))
 }
@@ -439,7 +439,7 @@ fn write_facts(page: &mut Markup, report: &Report) {
     page.close("details");
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell if necessary.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,@%+=".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {

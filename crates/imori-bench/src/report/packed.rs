@@ -1,4 +1,4 @@
-//! Raw results as compressed files: JSON that `gzip` packs, so that every tool can unpack it.
+//! Raw results as JSON files compressed by `gzip`, which is available everywhere.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,15 +8,15 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-/// Bytes of JSON that are read. A run of hours has 30 MiB; more is something else.
+/// The most bytes of JSON that are read. A run of hours has 30 MiB, so a larger file is no report.
 pub(crate) const FILE_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
-/// The ending that `gzip` gives to a packed file.
+/// Extension of a compressed file.
 const PACKED: &str = "gz";
 
-/// Packs a file in its place, and returns the path that it has then.
+/// Replaces a file by its compressed form, and returns the new path.
 ///
-/// By the program `gzip`: packing a file once a run is no reason for a dependency.
+/// The program `gzip` does it, because compressing one file per run does not justify a dependency.
 pub(crate) fn pack(file: &Path) -> Result<PathBuf> {
     let status = Command::new("gzip").args(["--best", "--force", "--no-name"]).arg(file).status();
     let status = status.context("`gzip` cannot be run; install it")?;
@@ -27,9 +27,9 @@ pub(crate) fn pack(file: &Path) -> Result<PathBuf> {
     Ok(PathBuf::from(name))
 }
 
-/// Reads a file, packed or not; at most `FILE_BYTES_MAX` of it.
+/// Reads a file, compressed or not; fails if it has more than `FILE_BYTES_MAX` bytes.
 ///
-/// The error is that of the file system, or says that `gzip` cannot unpack it.
+/// The error comes from the file system, or says that `gzip` cannot unpack the file.
 pub(crate) fn read(file: &Path) -> std::io::Result<Vec<u8>> {
     match file.extension() == Some(OsStr::new(PACKED)) {
         true => unpacked(file),
@@ -38,7 +38,7 @@ pub(crate) fn read(file: &Path) -> std::io::Result<Vec<u8>> {
 }
 
 fn unpacked(file: &Path) -> std::io::Result<Vec<u8>> {
-    // A missing file is told as such, and not as the complaint of another program.
+    // Reports a missing file as such, rather than by an error of `gzip`.
     fs::metadata(file)?;
     let mut command = Command::new("gzip");
     command.args(["--decompress", "--stdout"]).arg(file).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -59,7 +59,7 @@ fn bounded(source: impl Read) -> std::io::Result<Vec<u8>> {
     }
 }
 
-/// The raw results in a folder, or the path itself if it is no folder.
+/// The only raw result in a folder, or the path itself if it is not a folder.
 pub(crate) fn raw_in(path: &Path) -> Result<PathBuf> {
     if !path.is_dir() {
         return Ok(path.to_owned());

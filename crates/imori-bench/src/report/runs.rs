@@ -1,4 +1,4 @@
-//! Reports as files of JSON: one run, or several runs of several sides.
+//! Reports as JSON files: one run, or several runs of several sides.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::record::report::{FORMAT, Report};
 use crate::report::packed;
 
-/// A run and whose it is.
+/// A report and the side that it belongs to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// The side that it belongs to, for instance a broker; turns of one side have the same name.
+    /// Name of the side, for instance a broker; all turns of a side share it.
     #[serde(default)]
     pub side: String,
     /// The report.
@@ -25,17 +25,17 @@ pub struct Run {
 pub struct Runs {
     /// Version of this format.
     pub format: u32,
-    /// In the order in which they were made.
+    /// The runs, in the order in which they were made.
     pub runs: Vec<Run>,
 }
 
 impl Runs {
-    /// Those of sides, each with its report.
+    /// Wraps runs in the current format.
     pub fn new(runs: Vec<Run>) -> Runs {
         Runs { format: FORMAT, runs }
     }
 
-    /// The names of the sides, by first run.
+    /// Names of the sides, in order of their first run.
     pub(crate) fn sides(&self) -> Vec<&str> {
         let mut sides: Vec<&str> = Vec::new();
         for run in &self.runs {
@@ -52,7 +52,7 @@ impl Runs {
     }
 }
 
-/// Reads a file that holds one report or several, packed or not; of a folder the one that is in it.
+/// Reads a file with one or several reports, compressed or not; a folder must contain exactly one.
 pub(crate) fn read(file: &str) -> Result<Runs> {
     let raw = packed::raw_in(Path::new(file))?;
     let text = packed::read(&raw).map_err(|error| unreadable(file, &error))?;
@@ -66,7 +66,7 @@ fn unreadable(file: &str, error: &std::io::Error) -> anyhow::Error {
     }
 }
 
-/// The fields of a file that can be read before its version is known.
+/// The fields that decide how to parse the rest.
 #[derive(Deserialize)]
 struct Outline {
     format: Option<serde_json::Value>,
@@ -74,7 +74,7 @@ struct Outline {
     runs: Option<serde::de::IgnoredAny>,
 }
 
-/// Several runs of which a comparison of several jobs says what each was for.
+/// Several runs, each labelled with the job it was made for.
 #[derive(Deserialize)]
 struct Jobs {
     runs: Vec<JobRun>,
@@ -89,7 +89,7 @@ struct JobRun {
 }
 
 impl Jobs {
-    /// A side for each peer, or for each job of each peer if there are several jobs.
+    /// Makes a side of each peer, or of each job of each peer if there are several jobs.
     fn by_side(self) -> Runs {
         let has_several =
             self.runs.iter().any(|run| self.runs.first().is_some_and(|first| first.job != run.job));

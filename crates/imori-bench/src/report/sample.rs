@@ -1,11 +1,11 @@
-//! A report for tests: a minute of an open loop in which the broker stood still each ten seconds.
+//! A report for tests: a minute of an open loop in which the broker stalls every ten seconds.
 
 use serde_json::json;
 
 use crate::record::report::Report;
 use crate::record::series::{BrokerSecond, HostSecond, Period, Second, Stall, Stalls, Verdict};
 
-/// Text that a page must not take for its own.
+/// Text that a page must escape.
 pub(crate) const HOSTILE: &str = "</title></style><script>alert('x')</script>\" onload=\"x\u{202e}\0&";
 
 /// The report.
@@ -54,7 +54,7 @@ pub(crate) fn report() -> Report {
     report
 }
 
-/// A report with names that try to break out of wherever they are shown.
+/// A report with text that tries to escape from its context everywhere.
 pub(crate) fn hostile() -> Report {
     let mut report = report();
     for text in [&mut report.mode, &mut report.url, &mut report.server] {

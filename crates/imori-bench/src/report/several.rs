@@ -1,4 +1,4 @@
-//! Several runs on one page: medians and ratios, curves over one another, then each run.
+//! The part of a page that compares runs: medians and ratios, overlaid curves, then each run.
 
 use crate::page::axis::{Axis, Scale, Unit};
 use crate::page::buckets::BUCKETS_EACH;
@@ -13,7 +13,7 @@ use crate::report::one::{write_head, write_run};
 use crate::report::runs::Runs;
 use crate::report::spread::Spread;
 
-/// Writes the table of medians, the plots of all runs, and each run.
+/// Writes the table of medians, the plots over all runs, and each run.
 pub(crate) fn write_several(page: &mut Markup, runs: &Runs) {
     let sides = runs.sides();
     page.element("h2", &[], "Side by side");
@@ -38,12 +38,12 @@ pub(crate) fn write_several(page: &mut Markup, runs: &Runs) {
     }
 }
 
-/// A side that has no name is called as its broker calls itself.
+/// The name of a side, or of its broker if the side has none.
 fn shown_side<'a>(side: &'a str, server: &'a str) -> &'a str {
     if side.is_empty() { server } else { side }
 }
 
-/// The name of a side.
+/// The name of a side, as shown on the page.
 fn side_name<'a>(runs: &'a Runs, side: &'a str) -> &'a str {
     shown_side(side, runs.of_side(side).next().map_or("", |report| report.server.as_str()))
 }
@@ -52,7 +52,7 @@ fn spread(runs: &Runs, side: &str, measure: &Measure) -> Option<Spread> {
     Spread::of(runs.of_side(side).filter_map(measure.of))
 }
 
-/// A row for each number, a column for each side, and its ratio to the first.
+/// A row per measure, a column per side, and each side's ratio to the first.
 fn medians(runs: &Runs, sides: &[&str]) -> Table {
     let mut table = Table::default();
     table.heads.push("median".to_owned());
@@ -81,8 +81,8 @@ fn medians(runs: &Runs, sides: &[&str]) -> Table {
     table
 }
 
-/// The ratios of the second side to the first: of each turn to the turn beside it, which had the same
-/// machine at about the same time; of the medians, if the sides had different numbers of turns.
+/// Ratios of the second side to the first: turn by turn, because neighbouring turns had the same
+/// machine at about the same time; of the medians if the sides differ in their number of turns.
 fn ratio(runs: &Runs, first: &str, second: &str, measure: &Measure) -> Option<Spread> {
     let of = |side| -> Vec<Option<f64>> { runs.of_side(side).map(measure.of).collect() };
     let (before, after) = (of(first), of(second));
@@ -148,7 +148,7 @@ fn write_plots(page: &mut Markup, runs: &Runs, sides: &[&str]) {
     page.close("div");
 }
 
-/// A bar for each side and percentile.
+/// A group of bars per percentile, with one bar per side.
 fn times(runs: &Runs, sides: &[&str]) -> Plot {
     let measures: Vec<&Measure> =
         MEASURES.iter().filter(|measure| measure.name.starts_with("time ")).collect();
@@ -176,7 +176,7 @@ fn bar(x: f64, spread: Option<Spread>) -> Point {
     Point { x, y: spread.map(|spread| spread.median), range }
 }
 
-/// A bar for each side.
+/// One bar per side.
 fn bars(title: &str, runs: &Runs, sides: &[&str], measure: &Measure) -> Plot {
     let series = sides
         .iter()

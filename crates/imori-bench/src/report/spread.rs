@@ -1,20 +1,20 @@
-//! The median of several measurements, and how far they lie apart.
+//! The median of several measurements, and their range.
 
-/// A median with the least and the greatest.
+/// A median with its range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spread {
-    /// Half of them are at most this.
+    /// The median.
     pub(crate) median: f64,
-    /// The least.
+    /// The least value.
     pub(crate) least: f64,
-    /// The greatest.
+    /// The greatest value.
     pub(crate) greatest: f64,
-    /// How many there are.
+    /// Number of values.
     pub(crate) count: usize,
 }
 
 impl Spread {
-    /// The spread of these values; none if there are none.
+    /// The spread of these values; `None` if there are none.
     pub(crate) fn of(values: impl Iterator<Item = f64>) -> Option<Spread> {
         let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
         values.sort_by(f64::total_cmp);
@@ -24,13 +24,13 @@ impl Spread {
         Some(Spread { median: low + (high - low) / 2.0, least, greatest, count })
     }
 
-    /// The median, and the range if there is more than one.
+    /// Formats the median, and the range if the values differ.
     pub(crate) fn show(&self, show: impl Fn(f64) -> String) -> String {
         let (median, least, greatest) = (show(self.median), show(self.least), show(self.greatest));
         if least == greatest {
             return median;
         }
-        // The unit once, if it is the same.
+        // Prints the unit only once if both ends have the same.
         let least = match (least.rsplit_once(' '), greatest.rsplit_once(' ')) {
             (Some((number, unit)), Some((_, same))) if unit == same && !is_number(unit) => number,
             _ => &least,
@@ -39,7 +39,7 @@ impl Spread {
     }
 }
 
-/// Whether it is the last group of digits of a number.
+/// Whether a word is a group of digits, so that it is no unit.
 fn is_number(word: &str) -> bool {
     word.starts_with(|first: char| first.is_ascii_digit())
 }

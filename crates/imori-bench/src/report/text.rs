@@ -1,4 +1,4 @@
-//! A report as a few lines of text: mode first, verdict last.
+//! The text form of a report: mode first, verdict last.
 
 use std::fmt::{self, Display};
 
@@ -9,7 +9,7 @@ use crate::record::latency::{Latency, LatencyKind};
 use crate::record::report::{Broker, Outcome, RateStep, Report};
 use crate::record::series::Stalls;
 
-/// Stalls that are listed; the files have all.
+/// The most stalls listed; the files have all.
 const STALLS_SHOWN: usize = 10;
 
 impl Display for Report {
@@ -145,7 +145,7 @@ impl Report {
         )
     }
 
-    /// Whether messages were to be kept beyond the broker's own memory.
+    /// Whether the run required durable messages.
     fn is_durable(&self) -> bool {
         self.levels.as_ref().is_some_and(|levels| levels.asked.is_durable())
     }
@@ -174,7 +174,7 @@ impl Report {
     }
 }
 
-/// Whether a run ended well, and how it ended in words.
+/// Whether a run ended well, and a description of how it ended.
 pub(crate) fn ending(report: &Report) -> (bool, String) {
     let said = match (report.outcome, report.is_broken()) {
         (Outcome::Broken, _) => "the broker went away; what was measured until then is above",
@@ -188,7 +188,7 @@ pub(crate) fn ending(report: &Report) -> (bool, String) {
     (said == "ok", said.to_owned())
 }
 
-/// A value of JSON as a word.
+/// Formats a JSON value as a word.
 pub(crate) fn plain(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::String(text) => text.clone(),
@@ -210,7 +210,7 @@ fn percentiles(latency: &Latency) -> String {
     if shown.is_empty() { "too few samples".to_owned() } else { shown.join("  ") }
 }
 
-/// A part of a mix in one line.
+/// Writes one line about a part of a mix.
 fn write_part(f: &mut fmt::Formatter<'_>, part: &Report) -> fmt::Result {
     let times =
         part.latency.as_ref().map_or_else(String::new, |latency| format!("  {}", percentiles(latency)));
@@ -225,7 +225,7 @@ fn write_part(f: &mut fmt::Formatter<'_>, part: &Report) -> fmt::Result {
     )
 }
 
-/// The rates that a search tried.
+/// Writes the rates that a search tried.
 fn write_steps(f: &mut fmt::Formatter<'_>, steps: &[RateStep]) -> fmt::Result {
     if steps.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Writes results to files: whole or not at all, and what could not be written is said.
+//! Writes results to files, each completely or not at all, and reports failures.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -11,8 +11,8 @@ use crate::report::runs::Runs;
 use anyhow::{Context, Result, anyhow};
 
 impl Outputs {
-    /// Prints the results of one run or several, and writes every file that was asked for. A file
-    /// that cannot be written is an error, but only after everything else was.
+    /// Prints the results of one or several runs, and writes all requested files. A file that
+    /// cannot be written is an error, which is returned after everything else is written.
     pub fn publish(&self, title: &str, runs: &Runs) -> Result<()> {
         let mut faults = Vec::new();
         let text = if self.json.as_deref() == Some("-") { json(runs)? } else { texts(runs) };
@@ -25,7 +25,7 @@ impl Outputs {
         }
     }
 
-    /// Writes the files only.
+    /// Writes the files without printing anything.
     pub fn write(&self, title: &str, runs: &Runs) -> Result<()> {
         let mut faults = Vec::new();
         if let Some(file) = self.json.as_deref().filter(|file| *file != "-") {
@@ -34,7 +34,7 @@ impl Outputs {
         if let Some(place) = &self.csv {
             let (seconds, stalls) = csv_files(place);
             faults.extend(make_folder(place, &seconds).err());
-            // Without the first there is no place for the second, and saying it once is enough.
+            // If the folder cannot be created, one error about it is enough.
             if faults.is_empty() || seconds.parent().is_some_and(Path::is_dir) {
                 let files = [(seconds, seconds_csv(runs)), (stalls, stalls_csv(runs))];
                 for (file, text) in files {
@@ -56,7 +56,7 @@ impl Outputs {
         }
     }
 
-    /// The other files, as far as they are in the page's folder or below it.
+    /// Links to the other files that are in the page's folder or below it.
     fn links(&self, page: &str) -> Vec<Link> {
         let folder = Path::new(page).parent().unwrap_or(Path::new(""));
         let json = self.json.iter().filter(|file| *file != "-").map(PathBuf::from);
@@ -73,7 +73,7 @@ impl Outputs {
     }
 }
 
-/// One run as a report, several as a list of them.
+/// JSON of one report, or of a list of runs.
 fn json(runs: &Runs) -> Result<String> {
     let mut text = match runs.runs.as_slice() {
         [run] if run.side.is_empty() => serde_json::to_string_pretty(&run.report)?,
@@ -94,7 +94,7 @@ fn texts(runs: &Runs) -> String {
     texts.join("\n")
 }
 
-/// The file of seconds and that of stalls.
+/// Paths of the tables of seconds and of stalls.
 fn csv_files(place: &str) -> (PathBuf, PathBuf) {
     let path = Path::new(place);
     match path.extension().is_some_and(|extension| extension == "csv") && !path.is_dir() {
@@ -103,7 +103,7 @@ fn csv_files(place: &str) -> (PathBuf, PathBuf) {
     }
 }
 
-/// Makes the folder of the tables, if a folder was named that is not there.
+/// Creates the folder of the tables if a folder was named and it does not exist.
 fn make_folder(place: &str, seconds: &Path) -> Result<()> {
     match seconds.parent() {
         Some(folder) if folder == Path::new(place) => match fs::create_dir(folder) {
@@ -114,7 +114,7 @@ fn make_folder(place: &str, seconds: &Path) -> Result<()> {
     }
 }
 
-/// Writes a file that is whole as soon as it has its name.
+/// Writes a file through a temporary one, so that its name never refers to a partial file.
 pub(crate) fn save(file: &str, option: &str, bytes: &[u8]) -> Result<()> {
     let path = Path::new(file);
     let is_special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
@@ -122,25 +122,25 @@ pub(crate) fn save(file: &str, option: &str, bytes: &[u8]) -> Result<()> {
     written.map_err(|error| unwritable(file, option, &error))
 }
 
-/// A pipe or a device is written as it stands; it would be gone if a file took its name.
+/// Writes directly to a pipe or device, which a rename would replace by a file.
 fn write_into(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     fs::OpenOptions::new().write(true).open(path)?.write_all(bytes)
 }
 
 fn write_beside(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let name = path.file_name().ok_or(ErrorKind::IsADirectory)?.to_string_lossy();
-    // A link keeps its place, and what it points to is replaced.
+    // If the path is a symbolic link, its target is replaced.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let beside = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
     let write = || {
         let mut file = File::create(&beside)?;
         file.write_all(bytes)?;
-        // Some file systems notice only here that they are full.
+        // Some file systems report a full disk only here.
         file.sync_all()?;
         fs::rename(&beside, &path)
     };
     write().inspect_err(|_| {
-        // What is left of it helps nobody; that it cannot be removed is no news either.
+        // The partial file is useless, and a failure to remove it adds nothing to the error.
         let _ = fs::remove_file(&beside);
     })
 }
@@ -187,7 +187,7 @@ mod tests {
         Runs::new(vec![Run { side: String::new(), report: sample::report() }])
     }
 
-    /// A folder of this test alone.
+    /// An empty folder for one test.
     fn folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("imori-bench-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
