@@ -1,4 +1,4 @@
-//! Where a peer's program is on this machine, or how to get it. Nothing is installed here.
+//! Finds a peer's program on this machine, or says how to get it. Installs nothing.
 
 use std::env;
 use std::ffi::OsStr;
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use crate::peers::peer::{Kind, Origin, Peer};
 use crate::url::Scheme;
 
-/// A program, and which one it is.
+/// A program with its version and checksum.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Program {
     pub(crate) program: PathBuf,
@@ -19,19 +19,19 @@ pub(crate) struct Program {
     pub(crate) sha256: Option<String>,
 }
 
-/// Where to look beside the usual places.
+/// Additional places to search for programs.
 #[derive(Debug, Clone)]
 pub(crate) struct SearchPaths {
-    /// The program `imori`, if the user names it.
+    /// The program `imori`, if the user named one.
     pub(crate) imori: Option<PathBuf>,
-    /// Where `make peers` puts what it installs.
+    /// Folder in which `make peers` installs programs.
     pub(crate) peers: PathBuf,
 }
 
 const RABBITMQ_FOLDERS: [&str; 3] =
     ["/usr/lib/rabbitmq/bin", "/usr/local/lib/rabbitmq/bin", "/opt/rabbitmq/sbin"];
 
-/// Finds the program of a peer; nothing for one that runs already or that the shell starts.
+/// Finds the program of a peer; `None` if the peer already runs or is started by a shell command.
 pub(crate) fn find(peer: &Peer, places: &SearchPaths) -> Result<Option<Program>> {
     let kind = match &peer.origin {
         Origin::Elsewhere | Origin::Commanded { .. } => return Ok(None),
@@ -93,7 +93,7 @@ fn rabbitmq() -> Result<PathBuf> {
     })
 }
 
-/// A program for Java in the folder of a peer; that with the highest version, if there are several.
+/// A Java program in a peer's folder; the one with the highest version if there are several.
 fn in_java(peer: &str, program: &str, places: &SearchPaths) -> Result<PathBuf> {
     if in_path("java").is_none() {
         return Err(absent("java", &format!("{peer} needs a JRE of version 17 or later")));
@@ -132,7 +132,7 @@ fn in_path(name: &str) -> Option<PathBuf> {
     env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
 }
 
-/// Where Go puts what it installs.
+/// A program in the folder in which `go install` puts programs.
 fn in_go(name: &str) -> Option<PathBuf> {
     let folder = match env::var_os("GOPATH") {
         Some(folder) => PathBuf::from(folder),
@@ -154,7 +154,7 @@ fn version_of(program: &Path, option: &str) -> Result<String> {
     }
 }
 
-/// The package names its folder after it.
+/// RabbitMQ's version, from the name of the package's folder.
 fn rabbitmq_version() -> String {
     let entries = fs::read_dir("/usr/lib/rabbitmq/lib").into_iter().flatten().flatten();
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -163,7 +163,7 @@ fn rabbitmq_version() -> String {
     format!("RabbitMQ {}", version.unwrap_or("of unknown version"))
 }
 
-/// Its folder, and the Java that runs it.
+/// The name of the program's folder, and the version of Java.
 fn java_version(program: &Path) -> Result<String> {
     let home = program.parent().and_then(Path::parent).and_then(Path::file_name).unwrap_or_default();
     let java = Command::new("java").arg("-version").output().context("`java` cannot be run")?;
@@ -178,14 +178,15 @@ fn zeromq_version(protocol: Scheme) -> String {
     format!("{} socket of libzmq {version}", protocol.word().to_uppercase()).trim_end().to_owned()
 }
 
-/// By the program of this name, if it is here: a checksum is no reason for a dependency.
+/// SHA-256 of a program, computed by `sha256sum` because it does not justify a dependency; `None`
+/// if that is missing.
 fn sha256(program: &Path) -> Option<String> {
     let said = Command::new("sha256sum").arg(program).output().ok()?;
     let text = String::from_utf8(said.stdout).ok()?;
     text.split_whitespace().next().map(str::to_owned).filter(|digits| digits.len() == 64)
 }
 
-/// The numbers in a name, so that 10 comes after 9.
+/// The numbers in a name, as a sort key by which 10 follows 9.
 fn numbers(text: &str) -> Vec<u64> {
     text.split(|char: char| !char.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
 }

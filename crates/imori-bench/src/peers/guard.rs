@@ -1,9 +1,9 @@
-//! `guard`: a process between the comparison and a broker, which ends the broker and all that the
-//! broker has started as soon as the comparison has ended, in whatever way.
+//! `guard`: a process between the comparison and a broker that ends the broker and all its
+//! descendants once the comparison has ended, for whatever reason.
 //!
-//! The guard waits for the end of its standard input, which the kernel closes even if the comparison
-//! is killed. The guard adopts orphans, so that a daemon that the broker leaves behind is found too. Its
-//! process group is its own, so that Ctrl-C does not reach it.
+//! The guard waits for the end of its standard input, which the kernel closes even if the
+//! comparison is killed. It adopts orphans, to find daemons that the broker leaves behind, and it
+//! has its own process group, so that Ctrl-C does not reach it.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -20,10 +20,10 @@ use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group, set
 use crate::amount::duration;
 use crate::probe::process::{is_running, tree};
 
-/// How often it is looked whether a broker has ended.
+/// Interval between checks whether a process has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// How long what a broker left behind may take to end before it is killed.
+/// Time for remaining processes to end before they are killed.
 const REST_GRACE: Duration = Duration::from_secs(2);
 
 /// Runs a program until standard input ends, then ends it and all its descendants.
@@ -43,14 +43,14 @@ pub struct GuardArgs {
     pub(crate) command: Vec<String>,
 }
 
-/// The file in the guarded program's folder that its output goes to.
+/// File in the guarded program's folder that receives its output.
 pub(crate) const OUTPUT: &str = "output.log";
 
-/// Starts the program, says its process on standard output, and guards it.
+/// Starts the program, prints its process id on standard output, and guards it.
 pub(crate) fn run(args: &GuardArgs) -> Result<()> {
     set_child_subreaper(Some(getpid())).context("orphans cannot be adopted")?;
     let mut child = start(args)?;
-    // If the comparison has ended already, nobody hears it, and the end of input comes at once.
+    // If the comparison has already ended, this write fails and the end of input follows at once.
     let mut out = std::io::stdout();
     let _ = writeln!(out, "{}", child.id()).and_then(|()| out.flush());
     wait_for_the_end_of_input();
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &GuardArgs) -> Result<()> {
     }
     end(&mut child, args.grace);
     end_the_rest(REST_GRACE);
-    // What cannot be removed is in a folder for temporary files.
+    // A leftover folder is in the directory for temporary files.
     let _ = fs::remove_dir_all(&args.folder);
     Ok(())
 }
@@ -79,7 +79,7 @@ fn start(args: &GuardArgs) -> Result<Child> {
         .with_context(|| format!("`{program}` cannot be started"))
 }
 
-/// Its exit code does not matter: if the program goes on, signals follow.
+/// Runs the stop command. Its exit code does not matter, because signals follow if the program continues.
 fn run_stop(stop: &str, grace: Duration) {
     let command = ["-c", stop];
     let quiet = Command::new("sh").args(command).stdin(Stdio::null()).stdout(Stdio::null()).spawn();
@@ -88,18 +88,18 @@ fn run_stop(stop: &str, grace: Duration) {
     }
 }
 
-/// Nothing is ever sent: bytes would only mean that somebody holds the other end.
+/// Blocks until standard input is closed; bytes are ignored, because none are ever sent.
 fn wait_for_the_end_of_input() {
     let mut buffer = [0; 64];
     let mut input = std::io::stdin().lock();
     while matches!(input.read(&mut buffer), Ok(1..)) {}
 }
 
-/// Ends the program and its process group, politely first.
+/// Ends the program and its process group, by SIGTERM first.
 fn end(child: &mut Child, grace: Duration) {
     for (signal, patience) in [(Signal::TERM, grace), (Signal::KILL, grace)] {
         if let Some(group) = pid(child.id()) {
-            // It may be gone, which is what is wanted.
+            // The group may already be gone.
             let _ = kill_process_group(group, signal);
         }
         if waited(patience, || !matches!(child.try_wait(), Ok(None))) {
@@ -108,7 +108,7 @@ fn end(child: &mut Child, grace: Duration) {
     }
 }
 
-/// Ends what has left the group, such as Erlang's port mapper.
+/// Ends descendants that have left the process group, such as Erlang's port mapper.
 fn end_the_rest(grace: Duration) {
     for signal in [Signal::TERM, Signal::KILL] {
         for orphan in running_descendants() {
@@ -122,7 +122,7 @@ fn end_the_rest(grace: Duration) {
     }
 }
 
-/// All that descends from this process and has not ended.
+/// The descendants of this process that have not ended.
 pub(crate) fn running_descendants() -> Vec<u32> {
     let own = std::process::id();
     let mut found = tree(&[own]).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The brokers on this machine: how each is found, started, guarded and ended.
+//! The peers on this machine: finds, starts, guards and ends them.
 
 pub(crate) mod running;
 pub(crate) mod recipe;

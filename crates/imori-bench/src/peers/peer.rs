@@ -1,6 +1,6 @@
-//! Peers: brokers, and programs that answer in a broker's place, that a scenario can run against.
+//! Peers: brokers, and programs that respond in a broker's place, that scenarios can run against.
 //!
-//! The kinds by name and the abilities of each are here; `found` finds them and `recipe` starts them.
+//! This file knows the kinds of peers and their abilities; `found` finds them and `recipe` starts them.
 
 use std::path::PathBuf;
 
@@ -8,61 +8,61 @@ use anyhow::{Result, bail, ensure};
 
 use crate::url::{Scheme, Url};
 
-/// The kinds that are known by name.
+/// The kinds of peers that are known by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Imori,
     NatsServer,
     Rabbitmq,
-    /// RabbitMQ whose queues are quorum queues.
+    /// RabbitMQ with quorum queues.
     RabbitmqQuorum,
     Artemis,
     /// Apache Qpid Broker-J.
     BrokerJ,
     /// ActiveMQ Classic.
     Activemq,
-    /// Passes bytes on, for what the machine and this tool can do at most.
+    /// A relay of bytes, which shows the limits of the machine and of this tool.
     Relay,
-    /// A ZeroMQ socket that answers.
+    /// A ZeroMQ socket that responds.
     Zeromq,
-    /// A gRPC service that answers.
+    /// A gRPC service that responds.
     Grpc,
 }
 
-/// How the protocol of a peer is chosen where its word does not say.
+/// The way to choose the protocol of a peer whose word does not specify it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// One that all peers speak, if there is one.
+    /// A protocol that all peers support, if there is one.
     Common,
-    /// The one of a line of a list; the peer's own if the line has none.
+    /// The protocol of a line of a list; the peer's default if the line has none.
     Line(Option<Scheme>),
 }
 
-/// Where a peer comes from.
+/// The origin of a peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Found on this machine, started and stopped for each turn.
+    /// A known kind, found on this machine, and started and stopped for each turn.
     Known(Kind),
-    /// This program, which is an Imori.
+    /// This program, which is a build of Imori.
     Program(PathBuf),
-    /// Started and stopped by the shell, as the user says.
+    /// Started and stopped by the user's shell commands.
     Commanded { start: String, stop: Option<String> },
-    /// Runs already, and is left running.
+    /// Already running, and left running.
     Elsewhere,
 }
 
-/// One side of a comparison.
+/// One peer of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Peer {
-    /// The name in the report.
+    /// Name in the report.
     pub(crate) name: String,
     pub(crate) origin: Origin,
     pub(crate) protocol: Scheme,
-    /// Where it is, if that is not ours to choose.
+    /// Its URL, if we do not choose it.
     pub(crate) url: Option<String>,
 }
 
-/// The shell commands for peers of the user's own, the first of each for the first such peer.
+/// URLs and shell commands of the user's own peers, in order of these peers.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Own {
     pub(crate) urls: Vec<String>,
@@ -84,12 +84,12 @@ const ALL: [Kind; 10] = [
 ];
 
 impl Kind {
-    /// All that are known.
+    /// All known kinds.
     pub(crate) fn all() -> [Kind; 10] {
         ALL
     }
 
-    /// Its word on the command line.
+    /// Its name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Imori => "imori",
@@ -105,7 +105,7 @@ impl Kind {
         }
     }
 
-    /// The protocols that it speaks, the default first; none if this program cannot speak with it.
+    /// The protocols that it supports, the default first; empty if this program has no driver for it.
     pub(crate) fn protocols(self) -> Vec<Scheme> {
         match self {
             Kind::Imori => vec![Scheme::Stomp, Scheme::Nats, Scheme::Amqp, Scheme::Amqp10],
@@ -123,9 +123,9 @@ impl Kind {
 }
 
 impl Peer {
-    /// The peers that these words name, each with the protocol that its word or the choice says.
+    /// The peers named by these words; the protocol of each is given by its word or by `choice`.
     ///
-    /// `NAME=WORD` calls a peer by another name in the report.
+    /// `NAME=WORD` gives a peer another name in the report.
     pub(crate) fn named(
         words: &[String],
         own: &Own,
@@ -144,7 +144,7 @@ impl Peer {
                 Some(peer) => peer,
                 None => own_peer(word, own, &mut own_count)?,
             };
-            // Throughout a list a peer has one name, whatever it speaks in a line.
+            // Throughout a list, a peer has one name, whatever its protocol in a line.
             match (name, choice) {
                 (Some(name), _) => name.clone_into(&mut peer.name),
                 (None, Choice::Line(_)) if peer.origin != Origin::Elsewhere => {
@@ -166,13 +166,13 @@ impl Peer {
         Ok(peers)
     }
 
-    /// Why the peer cannot take part in a line of this protocol, if it cannot.
+    /// The reason why the peer cannot take part in a line with this protocol; `None` if it can.
     pub(crate) fn cannot_speak(&self, protocol: Scheme) -> Option<String> {
         let (own, wanted) = (self.protocol.word(), protocol.word());
         (self.protocol != protocol).then(|| format!("it is spoken to by {own}, not by {wanted}"))
     }
 
-    /// Why the peer cannot run a scenario, if it cannot.
+    /// The reason why the peer cannot run a scenario; `None` if it can.
     pub(crate) fn cannot(&self, scenario: &str) -> Option<String> {
         let has_no_driver = |kind: Kind| kind.protocols().is_empty();
         if matches!(self.origin, Origin::Known(kind) if has_no_driver(kind)) {
@@ -197,7 +197,7 @@ impl Peer {
         }
     }
 
-    /// The options of a scenario that depend on the peer, unless they are given already.
+    /// Options of a scenario that depend on the peer, except for those already given.
     pub(crate) fn options(&self, scenario: &str, given: &[String]) -> Vec<String> {
         let mut options = Vec::new();
         let is_given =
@@ -217,7 +217,7 @@ impl Peer {
     }
 }
 
-/// Splits `NAME=WORD`; a path or a URL may hold the sign too, behind a slash.
+/// Splits `NAME=WORD`. An equals sign after a slash is part of a path or URL.
 fn name_and_word(word: &str) -> (Option<&str>, &str) {
     match word.split_once('=') {
         Some((name, rest)) if !name.is_empty() && !name.contains('/') => (Some(name), rest),
@@ -225,7 +225,7 @@ fn name_and_word(word: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// The peer that a word names without the help of options.
+/// The peer named by a word, unless it needs `--peer-url`.
 fn parse(word: &str, common: Option<Scheme>, arguments: &[String]) -> Result<Option<Peer>> {
     if word.contains("://") {
         let Some(protocol) = Scheme::of(word) else {
@@ -246,7 +246,7 @@ fn parse(word: &str, common: Option<Scheme>, arguments: &[String]) -> Result<Opt
         None => return Ok(None),
     };
     let protocol = match said {
-        // Why a peer that this program cannot speak with is left out is told later.
+        // Any protocol will do here: the missing driver is reported later.
         Some(_) if kind.protocols().is_empty() => Some(Scheme::Stomp),
         Some(said) => kind.protocols().iter().copied().find(|protocol| protocol.word() == said),
         None => Some(default_protocol(kind, common, arguments)),
@@ -284,14 +284,14 @@ fn own_peer(word: &str, own: &Own, count: &mut usize) -> Result<Peer> {
     Ok(Peer { name: word.to_owned(), origin, protocol, url: Some(url.clone()) })
 }
 
-/// The first protocol that all the named kinds speak, if there is one.
+/// The first protocol that all the named peers support, if there is one.
 fn common_protocol(words: &[String]) -> Option<Scheme> {
     let spoken: Vec<Vec<Scheme>> = words.iter().map(|word| spoken_by(word)).collect();
     let first = spoken.first()?;
     first.iter().copied().find(|protocol| spoken.iter().all(|all| all.is_empty() || all.contains(protocol)))
 }
 
-/// The protocols of the peer that a word names; none known is no obstacle.
+/// The protocols supported by the named peer; empty if unknown, which rules nothing out.
 fn spoken_by(word: &str) -> Vec<Scheme> {
     let (_, word) = name_and_word(word);
     if let Some(protocol) = Scheme::of(word) {
@@ -307,7 +307,7 @@ fn spoken_by(word: &str) -> Vec<Scheme> {
     }
 }
 
-/// The protocol unless a word names one: ZeroMQ answers one by one unless the calls are pipelined.
+/// The default protocol. For ZeroMQ, it depends on whether calls are pipelined.
 fn default_protocol(kind: Kind, common: Option<Scheme>, arguments: &[String]) -> Scheme {
     let protocols = kind.protocols();
     let first = protocols.first().copied().unwrap_or(Scheme::Stomp);
@@ -343,7 +343,7 @@ mod tests {
         chosen(text, own, arguments, Choice::Common)
     }
 
-    /// As in a program that brings protocols of ZeroMQ and none of gRPC.
+    /// Chooses as in a program with drivers for ZeroMQ but not for gRPC.
     fn chosen(text: &str, own: &Own, arguments: &str, choice: Choice) -> Result<Vec<String>> {
         brought_for_tests();
         let peers = Peer::named(&words(text), own, &words(arguments), choice)?;

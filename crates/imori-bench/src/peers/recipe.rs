@@ -1,5 +1,4 @@
-//! How each kind of peer is started on loopback, with everything it writes in a folder of its own
-//! and on ports that nobody else has.
+//! Starts each kind of peer on loopback, with all its files in a folder of its own and on unused ports.
 
 use std::fs;
 use std::net::TcpListener;
@@ -13,27 +12,27 @@ use crate::peers::found::Program;
 use crate::peers::peer::{Kind, Origin, Peer};
 use crate::url::Scheme;
 
-/// The command of a peer, with its configuration.
+/// The command line of a peer, with its configuration.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Recipe {
     /// Program and arguments.
     pub(crate) command: Vec<String>,
-    /// Environment beside ours.
+    /// Additional environment variables.
     pub(crate) environment: Vec<(String, String)>,
-    /// The configuration, each file with its text, for the report.
+    /// Configuration files and their texts, for the report.
     pub(crate) configuration: Vec<(String, String)>,
-    /// Where it writes which process serves, if that is not the one that is started.
+    /// File with the pid of the serving process, if that is not the started one.
     pub(crate) pid_file: Option<PathBuf>,
-    /// The shell command that ends it, if signals are not the way.
+    /// Shell command that ends it, if signals are not suitable.
     pub(crate) stop: Option<String>,
-    /// How long it may take to end.
+    /// Time for it to end.
     pub(crate) grace: Duration,
 }
 
-/// Longer than a broker on a virtual machine needs to write down what it holds.
+/// More than a broker on a virtual machine needs to write its state to disk.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// Writes the configuration of a peer into its folder and says how it is started.
+/// Writes the configuration of a peer into its folder, and returns its command line.
 pub(crate) fn prepare(peer: &Peer, found: Option<&Program>, folder: &Path, port: u16) -> Result<Recipe> {
     let nothing = Program::default();
     let found = found.unwrap_or(&nothing);
@@ -66,7 +65,7 @@ pub(crate) fn prepare(peer: &Peer, found: Option<&Program>, folder: &Path, port:
     Ok(recipe)
 }
 
-/// A port that is free now.
+/// A port that is free at the moment.
 pub(crate) fn free_port() -> Result<u16> {
     let probe = TcpListener::bind(("127.0.0.1", 0)).context("loopback has no free port")?;
     Ok(probe.local_addr()?.port())
@@ -78,7 +77,7 @@ fn command(found: &Program, arguments: &[&str]) -> Vec<String> {
 }
 
 fn imori(protocol: Scheme, found: &Program, folder: &Path, port: u16) -> Recipe {
-    // One listener is for both versions of AMQP.
+    // One listener serves both versions of AMQP.
     let listener = if protocol == Scheme::Amqp10 { Scheme::Amqp } else { protocol };
     let listen = format!("{}=127.0.0.1:{port}", listener.word());
     let data = folder.join("data").to_string_lossy().into_owned();
@@ -88,7 +87,7 @@ fn imori(protocol: Scheme, found: &Program, folder: &Path, port: u16) -> Recipe 
     }
 }
 
-/// Core NATS: what it does by default, without JetStream.
+/// Core NATS with default settings, without JetStream.
 fn nats_server(found: &Program, folder: &Path, port: u16) -> Result<Recipe> {
     let text = format!("listen: \"127.0.0.1:{port}\"\n");
     let file = write(folder, "nats-server.conf", &text)?;
@@ -99,7 +98,7 @@ fn nats_server(found: &Program, folder: &Path, port: u16) -> Result<Recipe> {
     })
 }
 
-/// A node of its own name, with its own folders, ports and port mapper.
+/// A node with its own name, folders, ports and port mapper.
 fn rabbitmq(protocol: Scheme, found: &Program, folder: &Path, port: u16) -> Result<Recipe> {
     let (other, distribution, mapper) = (free_port()?, free_port()?, free_port()?);
     let (amqp, stomp) = if protocol == Scheme::Amqp { (port, other) } else { (other, port) };
@@ -135,7 +134,7 @@ fn rabbitmq(protocol: Scheme, found: &Program, folder: &Path, port: u16) -> Resu
     })
 }
 
-/// An instance that its own program creates, with its acceptor of all protocols only.
+/// An instance created by Artemis itself, with only the acceptor for all protocols.
 fn artemis(found: &Program, folder: &Path, port: u16) -> Result<Recipe> {
     let instance = folder.join("instance");
     let web = free_port()?;
@@ -144,8 +143,8 @@ fn artemis(found: &Program, folder: &Path, port: u16) -> Result<Recipe> {
         .arg(&instance)
         .args(["--silent", "--user", "guest", "--password", "guest", "--allow-anonymous"])
         .args(["--host", "127.0.0.1", "--default-port", &port.to_string(), "--http-port", &web.to_string()])
-        // Its journal waits for company as long as `create` finds right for this disk; without that it
-        // waits 3.3 ms, which nobody who installs it gets.
+        // `create` measures the disk and configures the journal's write delay accordingly. Without
+        // that, the delay is 3.3 ms, which no real installation has.
         .args(["--relax-jolokia", "--no-web"])
         .args(["amqp", "hornetq", "mqtt", "stomp"].map(|protocol| format!("--no-{protocol}-acceptor")))
         .output()
@@ -157,7 +156,7 @@ fn artemis(found: &Program, folder: &Path, port: u16) -> Result<Recipe> {
     );
     let file = instance.join("etc").join("broker.xml");
     let text = fs::read_to_string(&file).context("Artemis wrote no `broker.xml`")?;
-    // The acceptor of all protocols listens everywhere whatever `--host` says.
+    // The acceptor for all protocols listens on all addresses, regardless of `--host`.
     let text = text.replace("tcp://0.0.0.0:", "tcp://127.0.0.1:");
     fs::write(&file, &text)?;
     let profile = fs::read_to_string(instance.join("etc").join("artemis.profile")).unwrap_or_default();
@@ -169,7 +168,7 @@ fn artemis(found: &Program, folder: &Path, port: u16) -> Result<Recipe> {
     })
 }
 
-/// A virtual host whose queues are made by those who use them, in the store that is the default.
+/// A virtual host with the default store, which creates queues on first use.
 fn broker_j(found: &Program, folder: &Path, port: u16) -> Result<Recipe> {
     let virtual_host = r#"{\"type\":\"BDB\",\"nodeAutoCreationPolicies\":[{\"pattern\":\".*\",\"createdOnPublish\":\"true\",\"createdOnConsume\":\"true\",\"nodeType\":\"queue\",\"attributes\":{}}]}"#;
     let text = format!(
@@ -197,7 +196,7 @@ fn broker_j(found: &Program, folder: &Path, port: u16) -> Result<Recipe> {
     })
 }
 
-/// Its usual store and one connector.
+/// The default store and one connector.
 fn activemq(found: &Program, folder: &Path, port: u16) -> Result<Recipe> {
     let data = folder.join("data").to_string_lossy().into_owned();
     let text = format!(
@@ -224,7 +223,7 @@ fn activemq(found: &Program, folder: &Path, port: u16) -> Result<Recipe> {
     })
 }
 
-/// Writes a file and says where it is.
+/// Writes a file and returns its path.
 fn write(folder: &Path, name: &str, text: &str) -> Result<String> {
     let file = folder.join(name);
     fs::write(&file, text).with_context(|| format!("`{}` cannot be written", file.display()))?;

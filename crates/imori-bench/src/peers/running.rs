@@ -1,4 +1,4 @@
-//! A peer that accepts connections, until it is dropped: then its guard ends it and all that it started.
+//! A peer that accepts connections until it is dropped, when its guard ends it and all its descendants.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -21,31 +21,31 @@ use crate::probe::process::{is_running, tree};
 use crate::protocol::session::{Session, driver_of};
 use crate::url::Scheme;
 
-/// How long a broker may take until a login succeeds.
+/// Time for a broker to start, until a login succeeds.
 const READY_AFTER_MAX: Duration = Duration::from_secs(120);
 
-/// How often a login is tried.
+/// Interval between attempts to log in.
 const TRY_EVERY: Duration = Duration::from_millis(100);
 
-/// How long one answer to a login may take.
+/// Time-out of one attempt to log in.
 const ANSWER_AFTER_MAX: Duration = Duration::from_secs(5);
 
-/// How much of its last output is shown of a broker that does not answer.
+/// Bytes shown of the last output of a broker that does not respond.
 const OUTPUT_SHOWN: usize = 2_000;
 
 /// A peer that accepts connections.
 #[derive(Debug)]
 pub(crate) struct Running {
-    /// Where it is.
+    /// URL of the peer.
     pub(crate) url: String,
-    /// Its processes whose cost is counted, with their descendants; none if it is not ours.
+    /// Processes to account to it, with their descendants; empty if it is not started here.
     pub(crate) pids: Vec<u32>,
-    /// The configuration, each file with its text; the command comes first.
+    /// Command line, then configuration files with their texts.
     pub(crate) configuration: Vec<(String, String)>,
     guard: Option<Guarded>,
 }
 
-/// The guard's process; closing its input tells it to end the peer.
+/// The guard's process; closing its input makes it end the peer.
 #[derive(Debug)]
 struct Guarded {
     child: Child,
@@ -55,7 +55,7 @@ struct Guarded {
 }
 
 impl Running {
-    /// Starts a peer and waits until a login succeeds; pins it to these CPUs if they are given.
+    /// Starts a peer and waits until a login succeeds; `cpus` pins it.
     pub(crate) fn start(
         peer: &Peer,
         found: Option<&Program>,
@@ -83,14 +83,15 @@ impl Running {
         Ok(running)
     }
 
-    /// Waits until a login succeeds, or the peer has ended.
+    /// Waits until a login succeeds; fails if the peer ends before.
     fn wait(&self, peer: &Peer, stop: Option<&str>) -> Result<()> {
         let deadline = Instant::now() + READY_AFTER_MAX;
         loop {
             if answers(&self.url, peer.protocol).unwrap_or(false) {
                 return Ok(());
             }
-            // What a command for the shell starts need not descend from it, if another one stops it.
+            // With a stop command, the start command may have ended after starting a process
+            // outside its tree.
             let has_ended = self.guard.as_ref().is_some_and(|guard| stop.is_none() && guard.has_ended());
             if has_ended {
                 bail!("it ended before it answered{}", self.last_output());
@@ -110,7 +111,7 @@ impl Running {
         }
     }
 
-    /// The processes whose cost is the peer's.
+    /// The processes to account to the peer.
     fn serving(&self, recipe: &Recipe) -> Vec<u32> {
         let Some(guard) = &self.guard else { return Vec::new() };
         let written = recipe.pid_file.as_ref().and_then(|file| fs::read_to_string(file).ok());
@@ -169,7 +170,7 @@ impl Guarded {
         }
     }
 
-    /// Whether the program and all that it started are gone.
+    /// Whether the program and all its descendants have ended.
     fn has_ended(&self) -> bool {
         !is_running(self.pid) && self.running_descendants().is_empty()
     }
@@ -186,12 +187,12 @@ impl Guarded {
 impl Drop for Guarded {
     fn drop(&mut self) {
         drop(self.input.take());
-        // A guard that was killed has left the rest to nobody; nothing else can be done here.
+        // If the guard was killed, nothing else can be done here about its peer.
         let _ = self.child.wait();
     }
 }
 
-/// The words before a command that pin it, if it is to be pinned.
+/// The words in front of a command that pin it to CPUs; empty without pinning.
 pub(crate) fn pinned(cpus: Option<&str>) -> Vec<String> {
     match cpus {
         Some(cpus) => ["taskset", "-c", cpus].map(str::to_owned).to_vec(),
@@ -199,12 +200,12 @@ pub(crate) fn pinned(cpus: Option<&str>) -> Vec<String> {
     }
 }
 
-/// Puts a command out of reach of Ctrl-C.
+/// Puts a command into its own process group, out of reach of Ctrl-C.
 fn own_group(command: &mut Command) -> &mut Command {
     std::os::unix::process::CommandExt::process_group(command, 0)
 }
 
-/// A folder that nobody else has.
+/// Creates a new folder.
 fn fresh_folder(name: &str) -> Result<PathBuf> {
     let plain: String =
         name.chars().map(|char| if char.is_ascii_alphanumeric() { char } else { '-' }).collect();
@@ -229,11 +230,11 @@ fn address(place: &str) -> Result<SocketAddr> {
     found.next().with_context(|| format!("`{place}` is no place; write it as `host:port`"))
 }
 
-/// Whether a login succeeds; where there is no login, whether it listens.
+/// Whether a login succeeds, or, for protocols without login, whether the port accepts a connection.
 fn answers(url: &str, protocol: Scheme) -> Result<bool> {
     if matches!(protocol, Scheme::Peer(_)) {
         let socket = TcpStream::connect_timeout(&address(place(url))?, ANSWER_AFTER_MAX)?;
-        // A port that nobody listens at yet can be given to this very socket.
+        // On Linux, connecting to a local port without a listener can connect a socket to itself.
         return Ok(socket.local_addr()? != socket.peer_addr()?);
     }
     let driver = driver_of(protocol, Style::default())?;

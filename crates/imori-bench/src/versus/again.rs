@@ -1,4 +1,4 @@
-//! `report`: kept results printed again, and as a page.
+//! `report`: prints kept results again, or renders them as a page.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub struct ReportArgs {
     pub(crate) html: Option<String>,
 }
 
-/// Prints the results, and writes the page if one is asked for.
+/// Prints the results, and writes the page if requested.
 pub(crate) fn run(args: &ReportArgs) -> Result<()> {
     let file = packed::raw_in(&args.place)?;
     let comparison =
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<()> {
     }
 }
 
-/// The comparison in a file, if it holds one; what else it holds, and what is wrong with it, is told later.
+/// Reads a comparison from a file; `None` for anything else, including errors, which are reported later.
 fn comparison(file: &Path) -> Option<Comparison> {
     serde_json::from_slice(&packed::read(file).ok()?).ok()
 }

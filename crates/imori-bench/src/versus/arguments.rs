@@ -1,4 +1,4 @@
-//! The words of `versus`: its own options may stand anywhere, all others are the scenario's.
+//! The arguments of `versus`: its own options may appear anywhere, all others belong to the scenario.
 
 use std::path::{Path, PathBuf};
 
@@ -11,10 +11,10 @@ use crate::peers::peer::Own;
 use crate::report::compare::Share;
 use crate::versus::list::{self, Line};
 
-/// Turns of each peer unless said; an odd number, so that the median is one of them.
+/// Default number of turns of each peer; odd, so that the median is one of them.
 const ROUNDS: u32 = 5;
 
-/// Where `make peers` puts what it installs.
+/// Default folder in which `make peers` installs programs.
 const PEERS: &str = ".tools/peers";
 
 /// How the turns are run.
@@ -84,29 +84,29 @@ pub struct VersusArgs {
     pub(crate) words: Vec<String>,
 }
 
-/// A comparison as it was asked for, with the words sorted.
+/// A requested comparison, with its arguments sorted.
 #[derive(Debug, Clone)]
 pub(crate) struct ComparisonRequest {
     pub(crate) turns: TurnOptions,
     pub(crate) own: Own,
-    /// How much more CPU a delivery the first peer may spend than another.
+    /// Tolerated excess of the first peer's CPU per delivery over another peer's.
     pub(crate) tolerance: Option<Share>,
-    /// The scenario or the list, for titles and folders.
+    /// Name of the scenario or list, for titles and folders.
     pub(crate) name: String,
     pub(crate) peers: Vec<String>,
     pub(crate) load: Load,
 }
 
-/// The load that all peers get.
+/// The load that all peers are put under.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Load {
-    /// One scenario with its options, the scenario first.
+    /// One scenario, followed by its options.
     Scenario(Vec<String>),
-    /// Several, each by name.
+    /// Several named scenarios.
     List(Vec<Line>),
 }
 
-/// Our own options as a command, to tell them from those of the scenario.
+/// Our own options as a command, to separate them from the scenario's.
 #[derive(Debug, Parser)]
 #[command(no_binary_name = true, disable_help_flag = true)]
 struct OwnWords {
@@ -119,12 +119,12 @@ struct OwnWords {
 }
 
 impl TurnOptions {
-    /// How many turns each peer has.
+    /// Number of turns of each peer.
     pub(crate) fn rounds(&self) -> u32 {
         self.rounds.unwrap_or(ROUNDS)
     }
 
-    /// Where to look for programs.
+    /// The places to search for programs.
     pub(crate) fn places(&self) -> SearchPaths {
         let peers = self.peers_dir.clone().unwrap_or_else(|| PathBuf::from(PEERS));
         SearchPaths { imori: self.imori.clone(), peers }
@@ -132,7 +132,7 @@ impl TurnOptions {
 }
 
 impl VersusArgs {
-    /// Sorts the words and refuses at once what no run could use.
+    /// Sorts the arguments, and refuses those that no run could use.
     pub(crate) fn sorted(&self) -> Result<ComparisonRequest> {
         let (name, rest) = self.words.split_first().context("a scenario is needed, such as `rpc`")?;
         let first_option = rest.iter().position(|word| word.starts_with('-')).unwrap_or(rest.len());
@@ -156,7 +156,7 @@ impl VersusArgs {
     }
 }
 
-/// The load that a word names, with what the options say of it.
+/// The load named by a word, with the options applied.
 fn load(word: &str, arguments: Vec<String>, only: &[String]) -> Result<Load> {
     let Some(lines) = list::read(word)? else {
         check(word, &arguments)?;
@@ -176,13 +176,13 @@ fn load(word: &str, arguments: Vec<String>, only: &[String]) -> Result<Load> {
     Ok(Load::List(lines))
 }
 
-/// A list's name; of a file the name without its folder and ending.
+/// Short name of a list: for a file, its name without folder and extension.
 fn short(word: &str) -> String {
     let stem = Path::new(word).file_stem().map(|stem| stem.to_string_lossy().into_owned());
     stem.unwrap_or_else(|| word.to_owned())
 }
 
-/// Our options and the others, both with their values.
+/// Separates our options from the others, both with their values.
 fn split(options: &[String]) -> Result<(Vec<String>, Vec<String>)> {
     let known = OwnWords::command();
     let known: Vec<&str> = known.get_arguments().filter_map(|argument| argument.get_long()).collect();

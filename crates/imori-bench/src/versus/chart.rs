@@ -1,4 +1,4 @@
-//! A figure of an experiment as a picture: a line for each peer over the points.
+//! Draws a figure of an experiment: one line per peer, over the points.
 
 use crate::page::axis::{Axis, Scale, Unit};
 use crate::page::plot::{Plot, Point, Series, SeriesKind};
@@ -6,10 +6,10 @@ use crate::versus::comparison::Comparison;
 use crate::versus::figures::Figure;
 use crate::versus::table::spread_of;
 
-/// Units that a picture is wide.
+/// Width of the drawing, in SVG units.
 const WIDTH: f64 = 900.0;
 
-/// The picture as the text of an SVG file; `title` says what the points of `across` have in common.
+/// Renders the figure as an SVG file; `title` describes the series, and `across` names the x axis.
 pub(crate) fn chart(comparison: &Comparison, figure: &Figure, title: &str, across: &str) -> String {
     let points: Vec<String> = comparison.settings.jobs.iter().map(|job| job.name.clone()).collect();
     let series = comparison.peers.iter().enumerate().map(|(style, peer)| {
@@ -26,14 +26,14 @@ pub(crate) fn chart(comparison: &Comparison, figure: &Figure, title: &str, acros
     let plot = Plot {
         title: format!("{}: {title}", figure.title),
         x: Axis::new(across, Scale::Names(points), Unit::Number),
-        // Peers lie decades apart.
+        // Logarithmic, because peers differ by orders of magnitude.
         y: Axis::new(figure.title, Scale::Log, Unit::Number),
         series: series.collect(),
     };
     plot.svg_file(WIDTH)
 }
 
-/// The name of its file within the folder of the experiment.
+/// Name of the figure's file in the experiment's folder.
 pub(crate) fn file_name(series: &str, figure: &Figure) -> String {
     let words = figure.title.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let name: Vec<String> = words.map(str::to_lowercase).collect();

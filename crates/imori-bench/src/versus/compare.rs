@@ -1,4 +1,4 @@
-//! `versus`: finds the peers, runs them in turns, prints the table and keeps everything in a folder.
+//! `versus`: finds the peers, runs them in turns, prints the table, and keeps all results in a folder.
 
 use std::env;
 use std::fs;
@@ -23,13 +23,13 @@ use crate::versus::summary::worse;
 use crate::versus::table::{absences, is_inconclusive, markdown};
 use crate::versus::turns::{self, Group, Side, say};
 
-/// The files in the folder of results.
+/// Files in the folder of results.
 const JSON: &str = "versus.json";
 const TEXT: &str = "README.md";
 const PAGE: &str = "report.html";
 
-/// Compares as asked, and gives the exit code: 0 done, 1 a turn is missing, 3 something was lost or altered,
-/// 4 inconclusive, 5 worse than tolerated.
+/// Runs the comparison and returns the exit code: 0 done, 1 a turn is missing, 3 something was lost
+/// or altered, 4 inconclusive, 5 worse than tolerated.
 pub(crate) fn run(args: &VersusArgs) -> Result<u8> {
     let asked = args.sorted()?;
     let ours = Ourselves::found(&["versus"])?;
@@ -59,12 +59,12 @@ pub(crate) fn run(args: &VersusArgs) -> Result<u8> {
     })
 }
 
-/// Jobs that one start of each peer is to serve, before it is known which peers are here.
+/// Jobs that share one start of each peer, before it is known which peers are installed.
 #[derive(Debug)]
 pub(crate) struct RequestedGroup {
     pub(crate) jobs: Vec<Job>,
     pub(crate) peers: Vec<Peer>,
-    /// The protocol that a line of a list asks for.
+    /// The protocol required by a line of a list.
     pub(crate) protocol: Option<Scheme>,
 }
 
@@ -73,7 +73,7 @@ impl RequestedGroup {
         self.peers.iter().map(|peer| peer.name.as_str())
     }
 
-    /// Why a peer cannot take part, if it cannot.
+    /// The reason why a peer cannot take part; `None` if it can.
     fn refuses(&self, peer: &Peer) -> Option<String> {
         let scenario = self.jobs.first().and_then(|job| job.arguments.first());
         let cannot = scenario.and_then(|scenario| peer.cannot(scenario));
@@ -81,7 +81,7 @@ impl RequestedGroup {
     }
 }
 
-/// One group for a scenario, and one for each line of a list.
+/// Builds one group for a scenario, or one for each line of a list.
 fn wanted(asked: &ComparisonRequest) -> Result<Vec<RequestedGroup>> {
     match &asked.load {
         Load::Scenario(words) => {
@@ -101,7 +101,7 @@ fn wanted(asked: &ComparisonRequest) -> Result<Vec<RequestedGroup>> {
     }
 }
 
-/// Finds the programs, names the peers that are missing, and starts an empty comparison.
+/// Finds the programs, reports missing peers, and creates an empty comparison.
 pub(crate) fn begin(
     title: String,
     wanted: Vec<RequestedGroup>,
@@ -137,7 +137,7 @@ pub(crate) fn begin(
     Ok((groups, comparison))
 }
 
-/// The peers that can take part, and those that cannot: in one group, or in none.
+/// Splits the peers into those that can take part and those that are left out of one group or of all.
 fn present(wanted: Vec<RequestedGroup>, places: &SearchPaths) -> (Vec<Group>, Vec<LeftOut>) {
     let (mut groups, mut left_out): (Vec<Group>, Vec<LeftOut>) = (Vec::new(), Vec::new());
     for wanted in wanted {
@@ -174,13 +174,13 @@ fn present(wanted: Vec<RequestedGroup>, places: &SearchPaths) -> (Vec<Group>, Ve
     (groups, left_out)
 }
 
-/// The program of a peer, if another group needed it already.
+/// The program of a peer, if an earlier group has already searched for it.
 fn found_before<'a>(peer: &Peer, groups: &'a [Group]) -> Option<&'a Option<Program>> {
     let mut sides = groups.iter().flat_map(|group| &group.sides);
     sides.find(|side| &side.peer == peer).map(|side| &side.found)
 }
 
-/// Each peer once, by its first group.
+/// Facts about each peer, in order of their first group.
 fn facts(groups: &[Group]) -> Vec<PeerFacts> {
     let mut facts: Vec<PeerFacts> = Vec::new();
     for side in groups.iter().flat_map(|group| &group.sides) {
@@ -203,20 +203,20 @@ fn facts(groups: &[Group]) -> Vec<PeerFacts> {
     facts
 }
 
-/// Makes a folder for results.
+/// Creates the folder for results.
 pub(crate) fn make(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)
         .with_context(|| format!("`{}` cannot be made; name another folder with `--out`", folder.display()))
 }
 
-/// Writes all that is known by now.
+/// Writes the results so far.
 fn keep(comparison: &Comparison, folder: &Path) -> Result<()> {
     comparison.save(&folder.join(JSON))?;
     let file = folder.join(TEXT);
     fs::write(&file, markdown(comparison)).with_context(|| format!("`{}` cannot be written", file.display()))
 }
 
-/// Packs the raw results; where that cannot be done, they stay as they are.
+/// Compresses the raw results; if that fails, they stay uncompressed.
 pub(crate) fn packed(file: &Path) -> PathBuf {
     pack(file).unwrap_or_else(|error| {
         say(&format!("{error:#}"));
@@ -224,7 +224,7 @@ pub(crate) fn packed(file: &Path) -> PathBuf {
     })
 }
 
-/// Writes the page to look at, if there is anything to see; curves of several jobs belong on no one page.
+/// Writes the page of results, if there are any; several jobs do not fit on one page.
 fn page(comparison: &Comparison, folder: &Path, raw: &Path) -> Result<()> {
     if comparison.settings.jobs.len() > 1 {
         return Ok(());
@@ -240,20 +240,20 @@ fn page(comparison: &Comparison, folder: &Path, raw: &Path) -> Result<()> {
         .with_context(|| format!("`{}` cannot be written", file.display()))
 }
 
-/// Ten thousand connections need as many descriptors on both sides, and children inherit the limit.
+/// Raises the limit of open files for many connections; brokers inherit it as child processes.
 fn raise_open_files() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // With fewer, only runs with many connections fail, and say so themselves.
+    // With a lower limit, only runs with many connections fail, with an error of their own.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// Seconds since 1970.
+/// Current time in seconds since 1970.
 pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// A word of the command line that may be a URL.
+/// Removes the password from a word of the command line, if it is a URL.
 fn without_password(word: &str) -> String {
     match (word.split_once("://"), word.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, place))) => format!("{scheme}://{place}"),

@@ -1,5 +1,5 @@
-//! Everything that a comparison found, as one value: written after each turn, so that nothing is
-//! lost when it is stopped.
+//! The results of a comparison as one value, which is saved after each turn, so that an interrupted
+//! comparison loses nothing.
 
 use std::fs;
 use std::path::Path;
@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use crate::record::report::{Outcome, Report};
 use crate::report::runs::{Run, Runs};
 
-/// Version of the JSON.
+/// Version of the JSON format.
 pub(crate) const FORMAT: u32 = 1;
 
-/// Several peers under the same load, in turns.
+/// Results of several peers under the same load, in turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// Version of this format.
@@ -24,114 +24,114 @@ pub struct Comparison {
     pub title: String,
     /// When it began, in seconds since 1970.
     pub started_at: u64,
-    /// How it was made.
+    /// The settings of the comparison.
     pub settings: Settings,
-    /// The sides, the one that the others are compared with first.
+    /// The peers; the first one is the reference for the others.
     pub peers: Vec<PeerFacts>,
-    /// The peers that were asked for and take no part.
+    /// Requested peers that were left out.
     pub left_out: Vec<LeftOut>,
     /// Every run, in the order in which they were made.
     pub runs: Vec<Turn>,
-    /// Every turn that did not end in a report.
+    /// Every turn, or run of it, that ended without a report.
     pub failures: Vec<Failure>,
 }
 
-/// How a comparison was made.
+/// The settings of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    /// The command, word by word, without passwords.
+    /// The command line, word by word, without passwords.
     pub command: Vec<String>,
     /// Turns of each peer.
     pub rounds: u32,
-    /// The measurements of a turn, each with its scenario and options.
+    /// The measurements in each turn, each with its scenario and options.
     pub jobs: Vec<Job>,
     /// CPUs that the brokers were pinned to.
     pub cpus_broker: Option<String>,
     /// CPUs that the client was pinned to.
     pub cpus_client: Option<String>,
-    /// The load average of the machine before it, as the kernel writes it.
+    /// Load average of the machine before the comparison, as in `/proc/loadavg`.
     pub load_before: String,
 }
 
-/// A measurement of a turn.
+/// One measurement of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
     /// The name in tables.
     pub name: String,
-    /// Its scenario and the options, without those that depend on the peer.
+    /// Scenario and options, without options that depend on the peer.
     pub arguments: Vec<String>,
 }
 
-/// Which program a side is, and how it was run.
+/// The identity of a peer's program, and its configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeerFacts {
     /// The name.
     pub name: String,
-    /// The protocols spoken with it.
+    /// The protocols used with it.
     pub protocol: String,
-    /// Name and version as its program gives them; absent if it is not started here.
+    /// Name and version that its program reports; absent if it is not started here.
     pub version: Option<String>,
     /// Checksum of the program, if it is started here.
     pub sha256: Option<String>,
-    /// Its command and the files it was given, each with its text, from its first turn.
+    /// Its command line and configuration files, from its first turn.
     pub configuration: Vec<(String, String)>,
 }
 
-/// A peer that takes no part, in anything or in one job.
+/// A peer that was left out, of one job or entirely.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// The name of the peer.
     pub peer: String,
-    /// The only job that it takes no part in; absent if it takes part in none.
+    /// The job that it is left out of; absent if it is left out entirely.
     #[serde(default)]
     pub job: Option<String>,
-    /// Why, and what to do.
+    /// The reason, and a remedy.
     pub why: String,
 }
 
-/// A run of a turn, with its report.
+/// One run within a turn, with its report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
-    /// Against whom.
+    /// Name of the peer.
     #[serde(rename = "side")]
     pub peer: String,
-    /// In which round, from 1.
+    /// The round, from 1.
     pub turn: u32,
     /// The name of the job.
     pub job: String,
-    /// The protocol that was spoken; empty in files of earlier versions.
+    /// The protocol used; empty in files of earlier versions.
     #[serde(default)]
     pub protocol: String,
     /// The exit code of the run's own process.
     pub exit_code: i32,
-    /// The report, among the other fields, so that readers of several reports read comparisons too.
+    /// The report, flattened, so that readers of several reports also read comparisons.
     #[serde(flatten)]
     pub report: Report,
 }
 
-/// A turn, or a run of it, without a report.
+/// A turn, or a run of it, that ended without a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// Against whom.
+    /// Name of the peer.
     pub peer: String,
-    /// In which round, from 1.
+    /// The round, from 1.
     pub turn: u32,
-    /// The job that was to be run; absent if the peer did not even start.
+    /// The job that failed; absent if the peer did not even start.
     pub job: Option<String>,
-    /// The cause.
+    /// The reason.
     pub why: String,
 }
 
 impl Turn {
-    /// Whether its numbers may be compared: it came to its end, nothing was lost or altered,
-    /// and nothing confirmed at a lower level than was asked for.
+    /// Whether its numbers may be compared: the run was completed, nothing was lost or altered, and
+    /// no confirm was below the requested level.
     pub(crate) fn counts(&self) -> bool {
         self.report.outcome == Outcome::Done && !self.report.is_broken()
     }
 }
 
 impl Comparison {
-    /// The reports of a peer in a job that count, with their turns.
+    /// The valid reports of a peer in a job, with their turns.
     pub(crate) fn reports<'a>(
         &'a self,
         peer: &'a str,
@@ -141,7 +141,7 @@ impl Comparison {
         matching.filter(|run| run.counts()).map(|run| (run.turn, &run.report))
     }
 
-    /// The runs that count, each under the name of its peer.
+    /// All valid runs, each named after its peer.
     pub(crate) fn counted(&self) -> Runs {
         let counting = self.runs.iter().filter(|turn| turn.counts());
         Runs::new(counting.map(|turn| Run { side: turn.peer.clone(), report: turn.report.clone() }).collect())
@@ -156,7 +156,7 @@ impl Comparison {
         self.peers.iter().filter(move |peer| !is_left_out(peer))
     }
 
-    /// The exit code: 3 if something was lost or altered, 1 if a run is missing, else 0.
+    /// Exit code: 3 if something was lost or altered, 1 if a run is missing, else 0.
     pub(crate) fn exit_code(&self) -> u8 {
         let is_broken = self.runs.iter().any(|run| run.report.is_broken());
         let jobs = self.settings.jobs.iter();
@@ -170,7 +170,7 @@ impl Comparison {
         }
     }
 
-    /// Writes it as JSON; a file of that name is replaced as a whole.
+    /// Writes the results as JSON, replacing the file atomically.
     pub(crate) fn save(&self, file: &Path) -> Result<()> {
         let mut json = serde_json::to_vec(self)?;
         json.push(b'\n');

@@ -1,6 +1,6 @@
-//! Which system calls a program makes that write to disks or wait for them, counted from outside.
+//! Counts the system calls with which a program writes to disks or waits for them, from outside.
 //!
-//! `perf` counts without stopping anybody; `strace` is in more places, and slows down what it counts.
+//! `perf` counts without stopping the program; `strace` is more widely available, but slows the program down.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Calls that return when the disk has what was written before.
+/// Calls that return once previous writes are on the disk.
 pub(crate) const FLUSHES: [&str; 4] = ["fsync", "fdatasync", "syncfs", "sync"];
 
-/// Calls that write, or start a write or a flush, and that may wait for the disk with the flags of a file.
+/// Calls that write, or start a write or flush, and that may wait for the disk depending on the file's flags.
 const OTHERS: [&str; 8] =
     ["sync_file_range", "msync", "io_uring_enter", "io_submit", "pwrite64", "pwritev", "pwritev2", "writev"];
 
-/// The flag of a file of which each write waits for the disk, in octal as the kernel shows it.
+/// The flag of a file whose writes wait for the disk; octal, as in `fdinfo`.
 const O_DSYNC: u64 = 0o10000;
 
 /// The program that counts.
@@ -32,16 +32,16 @@ pub(crate) enum Counter {
 /// The counts.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Counted {
-    /// When it began, in seconds since 1970.
+    /// Start of counting, in seconds since 1970.
     pub(crate) began: f64,
-    /// How long it was counted.
+    /// Duration of counting.
     pub(crate) seconds: f64,
-    /// Calls by name; those that were not made are absent.
+    /// Number of calls by name; calls that never occurred are absent.
     pub(crate) calls: Vec<(String, u64)>,
 }
 
 impl Counter {
-    /// The one that is here and may be used.
+    /// The counter that is installed and permitted.
     pub(crate) fn found() -> Result<Counter> {
         if Counter::perf_events().is_ok_and(|events| !events.is_empty()) {
             return Ok(Counter::Perf);
@@ -52,7 +52,7 @@ impl Counter {
         }
     }
 
-    /// Counts the calls of these processes and all their threads for so long.
+    /// Counts the calls of these processes and all their threads for a time.
     pub(crate) fn count(self, pids: &[u32], time: Duration) -> Result<Counted> {
         ensure!(!pids.is_empty(), "a broker that is not started here has no processes to look at");
         let file = Written::fresh();
@@ -67,7 +67,7 @@ impl Counter {
             Counter::Perf => of_perf(&text),
             Counter::Strace => of_strace(&text),
         };
-        // It takes a moment to attach to all threads and to let go of them.
+        // `strace` takes a moment to attach to all threads and to detach.
         let seconds = match self {
             Counter::Perf => time.as_secs_f64(),
             Counter::Strace => ended - began,
@@ -75,7 +75,7 @@ impl Counter {
         Ok(Counted { began, seconds, calls })
     }
 
-    /// The events that this kernel has for what is counted.
+    /// The tracepoints of the counted calls that this kernel offers.
     fn perf_events() -> Result<Vec<String>> {
         let listed = quiet("perf", &["list", "--raw-dump", "tracepoint"])?;
         let event = |name: &&str| format!("syscalls:sys_enter_{name}");
@@ -86,18 +86,18 @@ impl Counter {
 }
 
 impl Counted {
-    /// Calls of one name.
+    /// Number of calls with this name.
     pub(crate) fn calls(&self, name: &str) -> u64 {
         self.calls.iter().filter(|(known, _)| known == name).map(|(_, calls)| calls).sum()
     }
 
-    /// Calls that return when the disk has what was written before.
+    /// Number of calls that return once previous writes are on the disk.
     pub(crate) fn flushes(&self) -> u64 {
         FLUSHES.iter().map(|name| self.calls(name)).sum()
     }
 }
 
-/// Files that these processes have open and of which each write waits for the disk.
+/// Number of files that these processes have open with synchronous writes.
 pub(crate) fn synchronous_files(pids: &[u32]) -> u64 {
     let open = pids.iter().filter_map(|pid| fs::read_dir(format!("/proc/{pid}/fd")).ok());
     let is_synchronous = |link: &Path| {
@@ -151,7 +151,7 @@ fn strace(pids: &[u32], time: Duration, file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Reads `12;;syscalls:sys_enter_fsync;…`.
+/// Parses lines such as `12;;syscalls:sys_enter_fsync;…`.
 fn of_perf(text: &str) -> Vec<(String, u64)> {
     let line = |line: &str| {
         let mut fields = line.split(';');
@@ -162,7 +162,7 @@ fn of_perf(text: &str) -> Vec<(String, u64)> {
     text.lines().filter_map(line).collect()
 }
 
-/// Reads the table of `strace -c`: share, seconds, microseconds a call, calls, errors if any, name.
+/// Parses the table of `strace -c`: share, seconds, microseconds per call, calls, errors if any, name.
 fn of_strace(text: &str) -> Vec<(String, u64)> {
     let line = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -172,14 +172,14 @@ fn of_strace(text: &str) -> Vec<(String, u64)> {
     text.lines().filter_map(line).collect()
 }
 
-/// The complaint of a program that is silent otherwise.
+/// Runs a program and returns its output; fails if the program does.
 fn quiet(program: &str, arguments: &[&str]) -> Result<String> {
     let said = Command::new(program).args(arguments).stdin(Stdio::null()).output()?;
     ensure!(said.status.success(), "`{program}` ended with {}", said.status);
     Ok(String::from_utf8_lossy(&said.stdout).into_owned())
 }
 
-/// A file for what was counted, removed with this value.
+/// A temporary file for the counts, removed on drop.
 struct Written(PathBuf);
 
 impl Written {
@@ -190,7 +190,7 @@ impl Written {
 
 impl Drop for Written {
     fn drop(&mut self) {
-        // A file that stays behind is small, and tells by its name whose it is.
+        // A leftover file is small and recognizable by its name.
         let _ = fs::remove_file(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! `experiment`: an experiment that others published, repeated as one command for Imori and its peers.
+//! `experiment`: repeats a published experiment with Imori and its peers, as one command.
 
 use std::fs;
 use std::io::Write;
@@ -39,7 +39,7 @@ pub struct ExperimentArgs {
     pub(crate) turns: TurnOptions,
 }
 
-/// Runs the experiment, prints its tables, and gives the exit code: 0 done, 1 a run is missing, 3
+/// Runs the experiment, prints its tables, and returns the exit code: 0 done, 1 a run is missing, 3
 /// something was lost or altered.
 pub(crate) fn run(args: &ExperimentArgs) -> Result<u8> {
     let ours = Ourselves::found(&["experiment"])?;
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<u8> {
     Ok(code)
 }
 
-/// A picture of each figure.
+/// Draws each figure.
 fn draw(folder: &Path, series: &Series, comparison: &Comparison) -> Result<()> {
     for figure in FIGURES.iter().filter(|figure| series.figures.contains(&figure.title)) {
         let file = folder.join(file_name(series.name, figure));
@@ -90,7 +90,7 @@ fn write(folder: &Path, text: &str) -> Result<()> {
     fs::write(&file, text).with_context(|| format!("`{}` cannot be written", file.display()))
 }
 
-/// The points of a series as jobs, up to the largest, each measured for a time of its own or for the given one.
+/// The points of a series as jobs, up to the largest, each with its own or the given duration.
 fn jobs(series: &Series, largest: Option<u64>, time: Option<&str>) -> Result<Vec<Job>> {
     let within = series.points.iter().filter(|(size, ..)| largest.is_none_or(|largest| *size <= largest));
     within
@@ -109,7 +109,7 @@ fn jobs(series: &Series, largest: Option<u64>, time: Option<&str>) -> Result<Vec
         .collect()
 }
 
-/// The peers of a series, or those of the chosen ones that belong to it.
+/// The peers of a series, or the chosen ones that can take part in it.
 fn peers(series: &Series, chosen: &[String]) -> Result<Vec<Peer>> {
     let all: Vec<String> = series.peers.iter().map(|&peer| peer.to_owned()).collect();
     let depth: Vec<String> = series
@@ -126,7 +126,7 @@ fn peers(series: &Series, chosen: &[String]) -> Result<Vec<Peer>> {
     Peer::named(&words, &Own::default(), &depth, Choice::Common)
 }
 
-/// A table for each figure, a row for each point.
+/// One table per figure, with one row per point.
 fn markdown(series: &Series, comparison: &Comparison) -> String {
     let mut text = format!("# {}\n\n", series.title);
     facts(comparison, &mut text);

@@ -1,16 +1,17 @@
-//! The numbers that are compared, their medians over the turns, and whether a difference may be told.
+//! The compared numbers, their medians over the turns, and whether a difference is conclusive.
 
 use crate::record::report::Report;
 use crate::record::series::HostSecond;
 use crate::versus::comparison::Comparison;
 
-/// Turns of one peer that differ by more than this prove nothing about its size.
+/// Turns of one peer that scatter by more than this do not establish the size of a difference.
 const SCATTER_MAX: f64 = 0.10;
 
-/// Canaries whose medians differ by this factor between turns were not on the same machine, so to speak.
+/// If a canary's medians differ by more than this factor between turns, the turns did not have the
+/// same machine.
 const CANARY_FACTOR_MAX: f64 = 2.0;
 
-/// Canaries below this, in microseconds, are as quiet as they get.
+/// Microseconds below which differences between canaries are ignored.
 const CANARY_QUIET_US: f64 = 1_000.0;
 
 /// One number of a report.
@@ -19,12 +20,12 @@ pub(crate) struct Figure {
     pub(crate) title: &'static str,
     /// Whether more of it is better.
     pub(crate) more_is_better: bool,
-    /// The divisor for people, such as the bytes of a MiB.
+    /// The divisor for display, such as the bytes of a MiB.
     pub(crate) scale: f64,
     pub(crate) of: fn(&Report) -> Option<f64>,
 }
 
-/// A canary by its name, and how late it was at most in a second.
+/// Name of a canary, and its greatest lateness in a second.
 type Canary = (&'static str, fn(&HostSecond) -> Option<f64>);
 
 const CANARIES: [Canary; 3] = [
@@ -35,13 +36,13 @@ const CANARIES: [Canary; 3] = [
 
 const MIB: f64 = 1_048_576.0;
 
-/// All that are compared, the most telling first; what a scenario does not have is absent.
+/// All figures, the most significant first; a scenario may lack some.
 pub(crate) const FIGURES: [Figure; 16] = [
     figure("operations a second", true, 1.0, |report| {
         (report.unit != "connections").then_some(report.per_second)
     }),
     figure("bodies, MiB a second", true, MIB, |report| {
-        // Of a scenario whose operations are deliveries of bodies of one size.
+        // Only for scenarios whose operations are deliveries of bodies of one size.
         let size = report.asked.get("size").filter(|_| report.unit == "deliveries")?;
         Some(report.per_second * size.as_f64()?)
     }),
@@ -55,7 +56,7 @@ pub(crate) const FIGURES: [Figure; 16] = [
     figure("confirm p50, us", false, 1.0, |report| report.confirm.as_ref()?.p50_us),
     figure("confirm p99, us", false, 1.0, |report| report.confirm.as_ref()?.p99_us),
     figure("disk sync p50, us", false, 1.0, |report| {
-        // The disk's own, to hold confirms against; at level memory nobody asks it for anything.
+        // Shown beside the confirms, which depend on it; irrelevant at level `memory`.
         report.levels.as_ref().filter(|levels| levels.asked.is_durable())?;
         report.disk_sync.as_ref()?.p50_us
     }),
@@ -70,29 +71,29 @@ pub(crate) const FIGURES: [Figure; 16] = [
     figure("CPU while idle, ms/s", false, 1.0, |report| counter(report, "idle_cpu_ms_per_s")),
 ];
 
-/// How the values of a figure lie.
+/// The distribution of a figure's values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
     pub(crate) low: f64,
     pub(crate) high: f64,
     pub(crate) count: usize,
-    /// The range of the middle half, as a share of the median: of two values, their difference.
+    /// Interquartile range as a share of the median; of two values, their difference.
     pub(crate) scatter: f64,
 }
 
-/// The difference of a pair of peers, turn by turn.
+/// The difference between two peers, turn by turn.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pair {
     pub(crate) first: String,
     pub(crate) other: String,
     /// The figure that was judged.
     pub(crate) title: &'static str,
-    /// The other's value less the first's, turn by turn.
+    /// The other peer's value minus the first peer's, over the turns.
     pub(crate) difference: Spread,
-    /// The peer that was better in every turn of both, if one was.
+    /// The peer whose worst turn was better than the other's best, if there is one.
     pub(crate) always_better: Option<String>,
-    /// Why the size of the difference may not be told.
+    /// Reasons why the size of the difference is not conclusive.
     pub(crate) doubts: Vec<String>,
 }
 
@@ -115,7 +116,7 @@ pub(crate) fn values(comparison: &Comparison, peer: &str, job: &str, figure: &Fi
     reports.filter_map(|(turn, report)| Some((turn, (figure.of)(report)?))).collect()
 }
 
-/// Median and range, if there is a value.
+/// Median and range; `None` without values.
 pub(crate) fn spread(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
     let mut sorted: Vec<f64> = values.into_iter().collect();
     sorted.sort_by(f64::total_cmp);
@@ -126,14 +127,14 @@ pub(crate) fn spread(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
         1 => at(count / 2),
         _ => f64::midpoint(at(count / 2 - 1), at(count / 2)),
     };
-    // More turns must not make a comparison look worse, which the whole range would do.
+    // Based on the middle half, because the full range would grow with the number of turns.
     let outside = count / 4;
     let middle = at(count - 1 - outside) - at(outside);
     let scatter = if median == 0.0 { 0.0 } else { (middle / median).abs() };
     Some(Spread { median, low, high, count, scatter })
 }
 
-/// The figure that a pair is judged by: with a schedule the throughput is given, and time tells.
+/// The figure by which a pair is judged: in an open loop the throughput is given, so it is the time.
 fn judged(comparison: &Comparison, job: &str) -> Option<&'static Figure> {
     let first = comparison.runs.iter().find(|run| run.job == job && run.counts())?;
     let title = match (first.report.unit.as_ref(), &first.report.open) {
@@ -183,7 +184,7 @@ fn plain(values: &[(u32, f64)]) -> Vec<f64> {
     values.iter().map(|(_, value)| *value).collect()
 }
 
-/// Canaries that say that the machine was another one in some turns.
+/// Doubts from canaries that differ too much between turns.
 fn uneasy_canaries(comparison: &Comparison, job: &str, peers: [&str; 2]) -> Vec<String> {
     let mut doubts = Vec::new();
     for (name, of) in CANARIES {

@@ -1,4 +1,4 @@
-//! `peers`: what is on this machine, or one peer run by hand for other tools.
+//! `peers`: lists the peers on this machine, or runs one of them for use with other tools.
 
 use std::io::{Read, Write};
 
@@ -20,7 +20,7 @@ pub struct PeersArgs {
     pub(crate) turns: TurnOptions,
 }
 
-/// Shows all, or runs one and prints the options that a scenario against it needs.
+/// Lists all peers, or runs one and prints the options that a scenario needs to use it.
 pub(crate) fn run(args: &PeersArgs) -> Result<()> {
     match &args.peer {
         Some(word) => run_one(word, &args.turns),
@@ -59,7 +59,7 @@ fn run_one(word: &str, options: &TurnOptions) -> Result<()> {
     let mut out = std::io::stdout();
     writeln!(out, "{}", words.join(" "))?;
     out.flush()?;
-    // Ctrl-C ends us at once, and the guard sees to the rest.
+    // Ctrl-C ends this process at once, and the guard then ends the peer.
     let mut rest = Vec::new();
     std::io::stdin().lock().read_to_end(&mut rest).context("standard input cannot be read")?;
     Ok(())

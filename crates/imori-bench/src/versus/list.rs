@@ -1,7 +1,7 @@
-//! Lists of scenarios: several measurements, each by name, that one comparison runs.
+//! Lists of scenarios: several named measurements that one comparison runs.
 //!
-//! A list is text. Each line holds a name, a protocol, a scenario and its options. The protocol is
-//! `stomp`, `nats`, `amqp`, `amqp10`, or `own` where each peer speaks its own. Lines that begin with `#` are comments.
+//! A list is text. Each line has a name, a protocol, a scenario and its options. The protocol is `stomp`,
+//! `nats`, `amqp`, `amqp10`, or `own` if each peer uses its own. Lines that begin with `#` are comments.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::url::Scheme;
 
-/// The lists that come with this program: name and text.
+/// The built-in lists: name and text.
 const KNOWN: [(&str, &str); 5] = [
     ("brokers", include_str!("../../lists/brokers.txt")),
     ("amqp", include_str!("../../lists/amqp.txt")),
@@ -18,30 +18,30 @@ const KNOWN: [(&str, &str); 5] = [
     ("brokerless", include_str!("../../lists/brokerless.txt")),
 ];
 
-/// Lines that a list may have; each is a measurement of seconds for each peer and turn.
+/// The most lines of a list; each one takes seconds for each peer and turn.
 const LINES_MAX: usize = 1_000;
 
-/// The protocol column of a line in which each peer speaks its own protocol.
+/// The protocol of a line in which each peer uses its own.
 const OWN: &str = "own";
 
 /// One measurement of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// Names the measurement in tables.
+    /// Name of the measurement in tables.
     pub(crate) name: String,
-    /// The protocol for all peers; none where each speaks its own.
+    /// The protocol for all peers; `None` if each uses its own.
     pub(crate) protocol: Option<Scheme>,
     /// The scenario and its options.
     pub(crate) arguments: Vec<String>,
 }
 
-/// The names of the known lists, for messages.
+/// Names of the built-in lists, for error messages.
 pub(crate) fn names() -> String {
     let quoted: Vec<String> = KNOWN.iter().map(|(name, _)| format!("`{name}`")).collect();
     quoted.join(", ")
 }
 
-/// Reads the list of this name or in this file; `None` if the word is neither.
+/// Reads the built-in list or file with this name; `None` if the word is neither.
 pub(crate) fn read(word: &str) -> Result<Option<Vec<Line>>> {
     if let Some((_, text)) = KNOWN.iter().find(|(name, _)| *name == word) {
         return parse(text).with_context(|| format!("in list `{word}`")).map(Some);
@@ -87,7 +87,7 @@ fn parse(text: &str) -> Result<Vec<Line>> {
     Ok(lines)
 }
 
-/// Keeps the lines whose names begin with one of `beginnings`; all of them if there is none.
+/// Keeps the lines whose names begin with one of `beginnings`; all lines if that is empty.
 pub(crate) fn only(lines: Vec<Line>, beginnings: &[String]) -> Result<Vec<Line>> {
     for beginning in beginnings {
         let is_known = lines.iter().any(|line| line.name.starts_with(beginning));
@@ -98,7 +98,7 @@ pub(crate) fn only(lines: Vec<Line>, beginnings: &[String]) -> Result<Vec<Line>>
     Ok(lines.into_iter().filter(|line| beginnings.is_empty() || is_kept(line)).collect())
 }
 
-/// Gives options other values in every line that has them.
+/// Replaces the values of options in every line that has them.
 pub(crate) fn replace(lines: &mut [Line], options: &[String]) -> Result<()> {
     let mut words = options.iter();
     while let Some(word) = words.next() {
@@ -119,7 +119,7 @@ pub(crate) fn replace(lines: &mut [Line], options: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Replaces the value of an option, and says whether the words had it.
+/// Replaces the value of an option; returns whether the words contain it.
 pub(crate) fn replace_value(words: &mut [String], name: &str, value: &str) -> bool {
     let Some(at) = words.iter().position(|word| word == name) else { return false };
     let Some(old) = words.get_mut(at + 1) else { return false };

@@ -1,4 +1,4 @@
-//! Side by side: the same load on several peers in turns, one command, one report.
+//! Comparisons of several peers under the same load, in turns: one command, one report.
 
 mod again;
 mod experiment;
@@ -60,7 +60,7 @@ pub enum Beside {
 }
 
 impl Beside {
-    /// Does it, and gives the exit code.
+    /// Runs the command and returns its exit code.
     pub(crate) fn run(&self) -> Result<u8> {
         match self {
             Beside::Versus(args) => {

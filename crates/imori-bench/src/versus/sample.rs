@@ -1,4 +1,4 @@
-//! Comparisons made by hand, for tests.
+//! Hand-made comparisons for tests.
 
 use std::collections::HashMap;
 
@@ -25,12 +25,12 @@ fn report(per_second: f64, canary_us: f64) -> Report {
     serde_json::from_value(json).unwrap()
 }
 
-/// A comparison of peers with these throughputs; all canaries are quiet.
+/// A comparison of peers with these throughputs and quiet canaries.
 pub(crate) fn comparison(peers: &[(&str, &[f64])]) -> Comparison {
     with_canaries(peers, &HashMap::new())
 }
 
-/// A comparison of one turn, with the CPU-seconds for a million deliveries that each broker spent.
+/// A comparison of one turn, with each broker's CPU-seconds per million deliveries.
 pub(crate) fn with_cpu(peers: &[(&str, f64)]) -> Comparison {
     let throughputs: Vec<(&str, &[f64])> = peers.iter().map(|(name, _)| (*name, &[10.0][..])).collect();
     let mut comparison = comparison(&throughputs);
@@ -42,7 +42,7 @@ pub(crate) fn with_cpu(peers: &[(&str, f64)]) -> Comparison {
     comparison
 }
 
-/// A comparison as above, with the client canary of some turns in microseconds.
+/// Like [`comparison`], with the client canary of some turns in microseconds.
 pub(crate) fn with_canaries(peers: &[(&str, &[f64])], canaries: &HashMap<(&str, u32), f64>) -> Comparison {
     let facts = |name: &str| PeerFacts {
         name: name.to_owned(),

@@ -1,8 +1,9 @@
-//! The experiments: their points, those that take part, and the figures that mean something.
+//! The experiments: their points, participants and meaningful figures.
 //!
-//! RPCBench compared NewtMQ in 2016. There, some drivers sent all requests and then read all replies, while others had
-//! one request in flight; both were drawn into one chart. Here these are two series, with a table each.
-//! An evaluation of Qpid sent messages of growing size for five minutes without pause, and delivered them back.
+//! RPCBench compared NewtMQ in 2016. There, some drivers sent all requests before reading any
+//! reply, others had one request in flight, and both were drawn into one chart; here these are two
+//! series with a table each. An evaluation of Qpid sent messages of growing size for five minutes
+//! at full speed and delivered them back.
 
 use clap::ValueEnum;
 
@@ -17,18 +18,18 @@ pub(crate) enum Which {
     Sizes,
 }
 
-/// A table of the experiment: points that may be compared with each other.
+/// A table of an experiment: points that are comparable with each other.
 pub(crate) struct Series {
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,
     pub(crate) peers: &'static [&'static str],
-    /// Peers that cannot take part, though somebody may name them for the whole experiment.
+    /// Peers that cannot take part in this series, but may be named for the whole experiment.
     pub(crate) without: &'static [&'static str],
-    /// The quantity in which the points differ.
+    /// The quantity that varies between the points.
     pub(crate) across: &'static str,
-    /// Each point's quantity, its name, and the run.
+    /// Value of that quantity, name, and scenario of each point.
     pub(crate) points: &'static [(u64, &'static str, &'static str)],
-    /// The titles of the figures that mean something in it.
+    /// Titles of the figures that are meaningful in this series.
     pub(crate) figures: &'static [&'static str],
 }
 
@@ -57,7 +58,7 @@ pub(crate) const LOCK_STEP: Series = Series {
     figures: &["operations a second", "p50, us", "p99, us", "broker CPU-s per million deliveries"],
 };
 
-/// gRPC takes no part: each of its calls is a stream of its own, of which a server allows some at a time.
+/// gRPC takes no part: each call is a stream of its own, and servers limit concurrent streams.
 const ALL_SENT: Series = Series {
     name: "all-sent",
     title: "One requester, all requests sent before the first reply is read",
@@ -117,7 +118,7 @@ const SIZES: Series = Series {
 };
 
 impl Which {
-    /// Its series, each a table of its own.
+    /// The series of the experiment, each with a table of its own.
     pub(crate) fn series(self) -> &'static [Series] {
         match self {
             Which::Requests => &[LOCK_STEP, ALL_SENT],
@@ -126,7 +127,7 @@ impl Which {
         }
     }
 
-    /// Its name in folders.
+    /// Name of the experiment in folders.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Which::Requests => "requests",

@@ -1,17 +1,17 @@
-//! A list's lines in one table: the first peer divided by each other, turn by turn.
+//! One table over all lines of a list: the first peer divided by each other peer, turn by turn.
 
 use crate::report::compare::Share;
 use crate::versus::comparison::{Comparison, PeerFacts};
 use crate::versus::figures::{FIGURES, Figure, Spread, spread, values};
 use crate::versus::text::{head, line, number, row};
 
-/// The figures of the table, by their titles.
+/// Titles of the figures in the table.
 const COLUMNS: [&str; 5] = ["operations a second", CPU, "p50, us", "p99, us", "peak RSS, MiB"];
 
-/// The figure that repeats best on a shared machine, so that a tolerance is about it.
+/// The figure that is most reproducible on a shared machine, which the tolerance therefore applies to.
 const CPU: &str = "broker CPU-s per million deliveries";
 
-/// Appends a table for each peer but the first, if there are several jobs.
+/// Appends a table for each peer except the first, if there are several jobs.
 pub(crate) fn summary(comparison: &Comparison, text: &mut String) {
     let Some((first, others)) = comparison.peers.split_first() else { return };
     if comparison.settings.jobs.len() < 2 {
@@ -35,7 +35,7 @@ pub(crate) fn summary(comparison: &Comparison, text: &mut String) {
     }
 }
 
-/// A sentence for each job in which the first peer spends more CPU a delivery than another one, by
+/// A sentence for each job in which the first peer's CPU per delivery exceeds another peer's by
 /// more than the tolerance.
 pub(crate) fn worse(comparison: &Comparison, tolerance: Share) -> Vec<String> {
     let (Some((first, others)), Some(cpu)) = (comparison.peers.split_first(), figure(CPU)) else {
@@ -68,7 +68,7 @@ fn heading(figure: &Figure) -> String {
     format!("{} (better {better} 1)", figure.title)
 }
 
-/// The first peer's value divided by the other's of the same turn, over the turns.
+/// The first peer's value divided by the other's value of the same turn, over the turns.
 fn quotient(
     comparison: &Comparison,
     job: &str,

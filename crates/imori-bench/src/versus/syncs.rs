@@ -1,6 +1,6 @@
-//! `syncs`: how often each broker makes the disk keep what it wrote, under the same durable load.
+//! `syncs`: counts how often each broker flushes to disk under the same durable load.
 //!
-//! A confirm says nothing of how it came about; what reaches the disk before it can be seen from outside.
+//! A confirm does not show how it came about; flushes can be observed from outside.
 
 use std::fs;
 use std::io::Write;
@@ -28,13 +28,13 @@ use crate::versus::counting::{Counted, Counter, FLUSHES, synchronous_files};
 use crate::versus::text::{head, number, row};
 use crate::versus::turns::{Side, measure, say};
 
-/// From when the load is started until it is counted, so that connections stand and programs are warm.
+/// Time from the start of the load to the start of counting, so that connections are open and programs warm.
 const LEAD: Duration = Duration::from_secs(4);
 
-/// The part of that which the load itself takes for its warm-up.
+/// The part of `LEAD` that the load uses as its own warm-up.
 const WARMUP: Duration = Duration::from_secs(2);
 
-/// How much longer the load goes on than it is counted, so that its end is never in it.
+/// Time by which the load outlasts the counting.
 const TAIL: Duration = Duration::from_secs(5);
 
 /// Counts how often brokers wait for their disk under durable load.
@@ -77,16 +77,16 @@ struct SyncCounts {
     seconds: f64,
     confirms_per_second: f64,
     flushes_per_second: f64,
-    /// Absent where there was no flush.
+    /// Absent if there was no flush.
     confirms_per_flush: Option<f64>,
-    /// Calls a second, by name.
+    /// Calls per second, by name.
     calls_per_second: Vec<(String, f64)>,
-    /// Files of which each write waits for the disk.
+    /// Number of files with synchronous writes.
     synchronous_files: u64,
     levels: Option<Levels>,
 }
 
-/// Runs all peers in turns and gives the exit code: 0 done, 1 a turn is missing.
+/// Runs all peers in turns and returns the exit code: 0 done, 1 a turn is missing.
 pub(crate) fn run(args: &SyncsArgs) -> Result<u8> {
     let counter = args.by.map_or_else(Counter::found, Ok)?;
     let ours = Ourselves::found(&["syncs"])?;
@@ -146,7 +146,7 @@ fn one(peer: &Peer, turn: u32, args: &SyncsArgs, counter: Counter, ours: &Oursel
         .context("no whole second of the load was counted; count for longer with `--time`")
 }
 
-/// The load: publishers that are confirmed, consumers that acknowledge.
+/// The load: publishers with confirms, consumers that acknowledge.
 fn job(args: &SyncsArgs) -> Job {
     let time = (args.time + LEAD.saturating_sub(WARMUP) + TAIL).as_millis();
     let words = format!(
@@ -161,7 +161,7 @@ fn job(args: &SyncsArgs) -> Job {
     Job { name: "queue".to_owned(), arguments: words.split_whitespace().map(str::to_owned).collect() }
 }
 
-/// Holds what was counted against the seconds of the load that lie within it.
+/// Combines the counts with the seconds of the load that lie within the counting.
 fn seen(
     (peer, turn, version): (&Peer, u32, String),
     counted: &Counted,
@@ -198,7 +198,7 @@ fn seen(
     })
 }
 
-/// A table with a column for each turn of each peer.
+/// A table with one column per turn of each peer.
 fn markdown(args: &SyncsArgs, counter: Counter, all: &[SyncCounts]) -> String {
     let by = if counter == Counter::Perf { "perf" } else { "strace, which slows down what it counts" };
     let mut text = format!(

@@ -1,4 +1,4 @@
-//! A comparison as Markdown: what was compared, medians, quotients, verdicts.
+//! A comparison as Markdown: settings, medians, quotients, verdicts.
 
 use crate::record::levels::Levels;
 use crate::versus::comparison::{Comparison, LeftOut, PeerFacts, Turn};
@@ -6,7 +6,7 @@ use crate::versus::figures::{FIGURES, Figure, Spread, pair, spread, values};
 use crate::versus::summary::summary;
 use crate::versus::text::{date, head, line, number, row, shown};
 
-/// The whole comparison.
+/// Renders the whole comparison.
 pub(crate) fn markdown(comparison: &Comparison) -> String {
     let mut text = format!("# {}\n\n", comparison.title);
     facts(comparison, &mut text);
@@ -23,13 +23,13 @@ pub(crate) fn markdown(comparison: &Comparison) -> String {
     text
 }
 
-/// Whether the difference of a pair may not be told.
+/// Whether the difference of any pair is inconclusive.
 pub(crate) fn is_inconclusive(comparison: &Comparison) -> bool {
     let mut pairs = pairs(comparison);
     pairs.any(|pair| !pair.doubts.is_empty())
 }
 
-/// The facts that a reader needs before the numbers.
+/// Appends the facts needed to interpret the numbers.
 pub(crate) fn facts(comparison: &Comparison, text: &mut String) {
     let settings = &comparison.settings;
     if let Some(run) = comparison.runs.first() {
@@ -83,7 +83,7 @@ pub(crate) fn facts(comparison: &Comparison, text: &mut String) {
     }
 }
 
-/// A sentence for each peer and reason, with the jobs that it is left out of.
+/// One sentence per peer and reason, with the jobs that the peer is left out of.
 pub(crate) fn absences(left_out: &[LeftOut]) -> Vec<String> {
     let mut reasons: Vec<(&LeftOut, Vec<&str>)> = Vec::new();
     for left in left_out {
@@ -100,7 +100,7 @@ pub(crate) fn absences(left_out: &[LeftOut]) -> Vec<String> {
     reasons.iter().map(sentence).collect()
 }
 
-/// The level that each broker said it confirmed at, where confirms were asked for.
+/// The level that each broker reported, if confirms were requested.
 fn levels(comparison: &Comparison) -> Vec<String> {
     let of_peer = |peer: &PeerFacts| {
         let mut levels: Option<Levels> = None;
@@ -121,7 +121,7 @@ fn described(peer: &PeerFacts) -> String {
     }
 }
 
-/// In what the sides are not alike.
+/// The ways in which the peers were treated differently.
 fn unequal(comparison: &Comparison) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for job in &comparison.settings.jobs {
@@ -161,7 +161,7 @@ fn medians(comparison: &Comparison, job: &str, text: &mut String) {
     }
 }
 
-/// The first divided by each other.
+/// Appends the table of the first peer divided by each other peer.
 fn quotients(comparison: &Comparison, job: &str, text: &mut String) {
     let peers: Vec<&PeerFacts> = comparison.peers_of(job).collect();
     let Some((first, others)) = peers.split_first() else { return };
@@ -246,7 +246,7 @@ fn pairs(comparison: &Comparison) -> impl Iterator<Item = crate::versus::figures
     })
 }
 
-/// How the values of one peer lie.
+/// Spread of a figure's values for one peer.
 pub(crate) fn spread_of(comparison: &Comparison, peer: &str, job: &str, figure: &Figure) -> Option<Spread> {
     spread(values(comparison, peer, job, figure).into_iter().map(|(_, value)| value))
 }

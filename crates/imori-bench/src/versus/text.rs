@@ -1,10 +1,10 @@
-//! The pieces of a comparison's Markdown: tables, numbers, a date.
+//! Building blocks of a comparison's Markdown: tables, numbers, dates.
 
 use std::fmt::Write;
 
 use crate::versus::figures::{Figure, Spread};
 
-/// A median with its range.
+/// Formats a median with its range.
 pub(crate) fn shown(figure: &Figure, spread: Option<&Spread>) -> String {
     let Some(spread) = spread else { return "n/a".to_owned() };
     let [median, low, high] =
@@ -15,7 +15,7 @@ pub(crate) fn shown(figure: &Figure, spread: Option<&Spread>) -> String {
     }
 }
 
-/// Three digits at least, and groups of three with a space between.
+/// Formats a number with at least three digits, in groups of three separated by spaces.
 pub(crate) fn number(value: f64) -> String {
     let size = value.abs();
     if size < 100.0 {
@@ -40,28 +40,28 @@ pub(crate) fn number(value: f64) -> String {
     if value < 0.0 { format!("-{shown}") } else { shown }
 }
 
-/// The head of a table.
+/// Appends the head of a table.
 pub(crate) fn head(text: &mut String, first: &str, others: &[&str]) {
     text.push('\n');
     row(text, first, others);
     line(text, &format!("|{}", "---|".repeat(others.len() + 1)));
 }
 
-/// A row of a table.
+/// Appends a row of a table.
 pub(crate) fn row(text: &mut String, first: &str, cells: &[impl AsRef<str>]) {
     let cells: Vec<&str> = cells.iter().map(AsRef::as_ref).collect();
     line(text, &format!("| {first} | {} |", cells.join(" | ")));
 }
 
-/// A line of text.
+/// Appends a line of text.
 pub(crate) fn line(text: &mut String, words: &str) {
-    // Text in memory can always be added to.
+    // Writing to a string cannot fail.
     let _ = writeln!(text, "{words}");
 }
 
-/// The day of a moment in seconds since 1970, as `2026-01-31`.
+/// Formats a time in seconds since 1970 as a date, such as `2026-01-31`.
 pub(crate) fn date(seconds: u64) -> String {
-    // Days are counted from 1 March of year 0, so that a leap day ends its year.
+    // Days are counted from 1 March of year 0, so that a leap day is the last day of its year.
     let days = seconds / 86_400 + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;

@@ -1,4 +1,4 @@
-//! Runs the peers in turns, A B A B, one at a time, so that a slow hour of the machine falls on all.
+//! Runs the peers in turns, A B A B, one at a time, so that a slow phase of the machine affects all of them.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -19,24 +19,24 @@ use crate::peers::running::{Running, pinned};
 use crate::record::report::Report;
 use crate::versus::comparison::{Comparison, Failure, Job, Turn};
 
-/// How often it is looked whether a run has ended.
+/// Interval between checks whether a run has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A peer whose program is on this machine.
+/// A peer that can take part, with its program if it is started here.
 #[derive(Debug, Clone)]
 pub(crate) struct Side {
     pub(crate) peer: Peer,
     pub(crate) found: Option<Program>,
 }
 
-/// Jobs that are run against one start of each side.
+/// Jobs that share one start of each peer.
 #[derive(Debug, Clone)]
 pub(crate) struct Group {
     pub(crate) jobs: Vec<Job>,
     pub(crate) sides: Vec<Side>,
 }
 
-/// Runs every turn, and hands the comparison over after each for safe keeping.
+/// Runs every turn, and passes the comparison to `keep` after each one.
 pub(crate) fn run(
     groups: &[Group],
     ours: &Ourselves,
@@ -128,8 +128,8 @@ pub(crate) fn measure(
     Ok((report, status.code().unwrap_or(-1)))
 }
 
-/// Waits for the end of a run and gives what it said. It is in a process group of its own, so that
-/// Ctrl-C comes to it once, through us: the first makes it report what it has, a second would not.
+/// Runs a command to its end and returns its error output. It has its own process group, so that Ctrl-C reaches
+/// it only once, through us: the first makes it report its results, a second would kill it.
 fn ended(command: &mut Command, file: &ReportFile) -> Result<(ExitStatus, String)> {
     let errors = File::create(&file.errors)?;
     let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).process_group(0);
@@ -142,7 +142,7 @@ fn ended(command: &mut Command, file: &ReportFile) -> Result<(ExitStatus, String
         if interrupt::is_asked_for() && !is_told {
             is_told = true;
             let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-            // It may have ended just now.
+            // The process may have just ended.
             let _ = pid.map(|pid| kill_process(pid, Signal::INT));
         }
         sleep(LOOK_EVERY);
@@ -150,7 +150,7 @@ fn ended(command: &mut Command, file: &ReportFile) -> Result<(ExitStatus, String
     Ok((status, fs::read_to_string(&file.errors).unwrap_or_default().trim().to_owned()))
 }
 
-/// Where a run writes its report, and what it says; removed with this value.
+/// Temporary files for a run's report and error output, removed on drop.
 struct ReportFile {
     path: PathBuf,
     errors: PathBuf,
@@ -173,13 +173,13 @@ impl Drop for ReportFile {
     }
 }
 
-/// Removes a file that may be absent.
+/// Removes a file if it exists.
 fn remove(file: &Path) {
     let _ = fs::remove_file(file);
 }
 
-/// Tells on standard error how far it is.
+/// Prints progress on standard error.
 pub(crate) fn say(text: &str) {
-    // If nobody reads it, the comparison goes on.
+    // A closed standard error is no reason to stop.
     let _ = writeln!(std::io::stderr(), "{text}");
 }
