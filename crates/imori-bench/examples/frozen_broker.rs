@@ -1,7 +1,8 @@
-//! Reports of a model broker: ten minutes in an open loop, 0.2 ms a call, and a freeze of a second each 45 s.
+//! Writes reports about a model of a broker: ten minutes of open loop, 0.2 ms per call, and a
+//! one-second freeze every 45 s.
 //!
-//! Beside it stand a run without the freeze and a sweep over depths. Nothing is measured, so every number is
-//! known beforehand.
+//! It also writes a run without freezes, and a sweep over depths. Nothing is measured, so every
+//! number is known in advance.
 //!
 //! `cargo run -p imori-bench --example frozen_broker -- FOLDER`
 
@@ -38,11 +39,11 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Numbers that look drawn by lot, and are the same each time.
+/// A deterministic pseudo-random generator.
 struct Lot(u64);
 
 impl Lot {
-    /// 0 to 1.
+    /// The next value, from 0 to 1.
     fn draw(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 11) as f64 / (1u64 << 53) as f64
@@ -172,7 +173,7 @@ fn latency(sorted: &[f64]) -> serde_json::Value {
     })
 }
 
-/// Enough of the quantiles to draw the curve.
+/// Enough quantiles to draw the curve.
 fn curve(sorted: &[f64]) -> Vec<(f64, f64)> {
     (0..=100)
         .map(|step| 1.0 - 10f64.powf(-f64::from(step) / 20.0))
@@ -229,7 +230,7 @@ fn of(
     report
 }
 
-/// Calls a second of two brokers by calls in flight.
+/// Calls per second of two brokers, by calls in flight.
 fn sweep(kind: SeriesKind) -> Plot {
     let depths = ["1", "2", "4", "8", "16", "32", "64", "128", "256"];
     let series = [("one broker", 9_000.0, 210_000.0), ("another broker", 7_000.0, 96_000.0)];

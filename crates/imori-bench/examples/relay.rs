@@ -1,10 +1,10 @@
-//! The least that a broker can do: passes frames on between connections, for the ceiling of a machine and of
+//! A minimal broker that relays frames between connections, to find the limits of a machine and of
 //! the load tool.
 //!
-//! One thread, one epoll. It knows how to log in, subscribe and send, stores nothing, checks
-//! nothing, limits nothing, and copies a message once: `cargo run --example relay 127.0.0.1:61999`,
-//! then `imori bench rpc --url stomp://127.0.0.1:61999 --reply named`. With a second argument `nats` it
-//! speaks that: `imori bench rpc --url nats://127.0.0.1:61999`.
+//! It has one thread and one epoll, understands login, subscribe and send, stores, checks and
+//! limits nothing, and copies a message once. Run `cargo run --example relay 127.0.0.1:61999`, then
+//! `imori bench rpc --url stomp://127.0.0.1:61999 --reply named`. With a second argument `nats`, it
+//! speaks NATS: `imori bench rpc --url nats://127.0.0.1:61999`.
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
@@ -28,7 +28,7 @@ enum Protocol {
     Nats,
 }
 
-/// A client.
+/// A client's connection.
 struct Link {
     socket: TcpStream,
     partial: Vec<u8>,
@@ -37,11 +37,11 @@ struct Link {
     is_readable: bool,
 }
 
-/// Where frames go.
+/// The connections and subscriptions.
 struct Relay {
     protocol: Protocol,
     links: Vec<Option<Link>>,
-    /// By destination, or by subject: who hears it, and what they call it.
+    /// Subscribers by destination or subject: index of the connection, and subscription id.
     subscribers: HashMap<Vec<u8>, Vec<(usize, Vec<u8>)>>,
     touched: Vec<usize>,
 }
@@ -103,7 +103,7 @@ fn main() -> Result<()> {
 }
 
 impl Relay {
-    /// Reads once; true if there may be more.
+    /// Reads once; returns whether more data may be available.
     fn read(&mut self, index: usize, buffer: &mut Vec<u8>) -> bool {
         let Some(Some(link)) = self.links.get_mut(index) else {
             return false;
@@ -138,7 +138,7 @@ impl Relay {
         is_readable
     }
 
-    /// Takes what comes first; its length, or nothing if it is not complete.
+    /// Handles the first frame or operation; returns its length, or `None` if it is incomplete.
     fn take(&mut self, from: usize, bytes: &[u8]) -> Option<usize> {
         match self.protocol {
             Protocol::Stomp => self.frame(from, bytes),
@@ -191,7 +191,8 @@ impl Relay {
         match line.split(|byte| *byte == b' ').next()? {
             b"PING" => self.answer(from, b"PONG\r\n"),
             b"SUB" => {
-                // A wildcard stands for the last token, and is heard below what stands before it.
+                // A wildcard replaces the last token, so the subscription is stored under the
+                // tokens before it.
                 let subject = line[4..].split(|byte| *byte == b' ').next()?;
                 let subject = subject.strip_suffix(b".*").unwrap_or(subject).to_vec();
                 self.subscribers.entry(subject).or_default().push((from, last.to_vec()));
@@ -244,7 +245,7 @@ impl Relay {
     }
 }
 
-/// The value of a header, found by its line end, name and colon.
+/// The value of the header whose line starts with `name`, including the preceding line end and the colon.
 fn header<'a>(headers: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let after = &headers[memmem::find(headers, name)? + name.len()..];
     Some(&after[..memchr(b'\n', after)?])

@@ -1,4 +1,4 @@
-//! The highest rate, and what a run is to keep.
+//! Objectives, and the search for the highest rate.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use crate::liar::{Habits, Liar, Lie};
 use crate::nats_liar::NatsLiar;
 use crate::{attempt, run};
 
-/// The time that the broker takes for each message, which bounds its rate.
+/// Time that the broker takes per message, which limits its rate.
 const SERVICE: Duration = Duration::from_micros(950);
 
 #[test]
 fn the_highest_rate_of_a_broker_is_found() {
     let liar = Liar::with(Habits { service: Some(SERVICE), ..Habits::default() });
-    // The objective is far away, so that it is the backlog that decides, and not how busy the machine is.
+    // The objective is lenient, so that the backlog ends a step, and not how busy this machine is.
     let search = "--rate find --slo p50<20s --arrival fixed --find-step 1s --warmup 20ms";
     let report = run(&liar.url(), &format!("pubsub {search}"));
     assert_eq!((report.outcome, report.exit_code()), (Outcome::Done, 0));

@@ -1,4 +1,4 @@
-//! Brokers whose connections break: for good, or to come back.
+//! Brokers whose connections break, for good or until they are re-opened.
 
 use std::thread::scope;
 
@@ -134,7 +134,8 @@ fn calls_on_a_broken_connection_are_unknown() {
     }
 }
 
-/// A run of publishers whose connections break at each so many messages, and that loses some beside.
+/// A run against a broker that loses every 100th delivery and breaks the publisher's connection at
+/// every multiple of `at` messages.
 fn reconnecting(at: u64, arguments: &str) -> (Liar, Report) {
     let habits = Habits {
         lie: Lie::Lose,

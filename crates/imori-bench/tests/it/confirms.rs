@@ -1,4 +1,4 @@
-//! Confirms: what is said to be there and is not, and what is never said.
+//! Confirms of messages that are then lost, and confirms that never come.
 
 use std::thread::scope;
 
@@ -46,7 +46,7 @@ fn confirms_may_come_out_of_order() {
 
 #[test]
 fn a_run_that_is_never_confirmed_ends_as_blocked() {
-    // Side by side, because each waits until nothing has moved for ten seconds.
+    // In parallel, because each run waits until nothing has moved for ten seconds.
     scope(|scope| {
         for (arguments, sent, unsent) in [
             ("pubsub --closed --messages 1k --warmup 0 --confirm 4", 4, 0),

@@ -1,10 +1,10 @@
-//! Frames of STOMP as a broker reads and writes them, and what it may do to one.
+//! STOMP frames as a broker reads and writes them, and the lies it can tell about one.
 
 use std::io::BufRead;
 
 use crate::liar::Lie;
 
-/// A frame of a client.
+/// A frame sent by a client.
 #[derive(Clone)]
 pub(crate) struct Frame {
     pub(crate) command: String,
@@ -13,7 +13,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Reads one; none if the client is gone.
+    /// Reads a frame; `None` if the client has closed the connection.
     pub(crate) fn read(input: &mut impl BufRead) -> Option<Frame> {
         let mut lines = Vec::new();
         loop {
@@ -51,12 +51,12 @@ impl Frame {
         Some(Frame { command, headers, body })
     }
 
-    /// A header's value; nothing if it is not there.
+    /// The value of a header; empty if it is absent.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
     }
 
-    /// The MESSAGE of this SEND for a subscription, or what is made of it.
+    /// The MESSAGE for this SEND, changed as `lie` requires.
     pub(crate) fn message(&self, subscription: &str, lie: Lie) -> Vec<u8> {
         let mut frame = self.clone();
         match lie {
@@ -66,7 +66,7 @@ impl Frame {
                 }
             }
             Lie::Disguise => {
-                // The first byte of either names the run.
+                // The first byte of the body identifies the run, and so does the correlation id.
                 if let Some(first) = frame.body.first_mut() {
                     *first ^= 1;
                 }

@@ -1,4 +1,4 @@
-//! Levels: what is asked of a broker, what it says it did, and what the load tool makes of both.
+//! Levels of safety: the requested level, the broker's report, and the tool's judgement of both.
 
 use std::thread::scope;
 

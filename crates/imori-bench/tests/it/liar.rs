@@ -1,4 +1,5 @@
-//! A small STOMP broker that loses, repeats or changes one delivery in so many, and may do worse.
+//! A small STOMP broker that loses, repeats or alters one in every `one_in` deliveries, and can
+//! break connections.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io::{BufReader, Write};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::frame::Frame;
 
-/// The lie that the broker tells about a delivery.
+/// The lie about a delivery.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lie {
     #[default]
@@ -19,30 +20,30 @@ pub(crate) enum Lie {
     Lose,
     /// The delivery arrives twice.
     Repeat,
-    /// The last byte of its body is another one.
+    /// The last byte of the body is altered.
     Alter,
-    /// The delivery says that it is somebody else's.
+    /// The delivery claims to belong to another run.
     Disguise,
 }
 
-/// How it confirms what is sent.
+/// The way in which messages are confirmed.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Confirming {
     /// At once.
     #[default]
     AtOnce,
-    /// In pairs, the second of them first.
+    /// In pairs, in reverse order.
     Swapped,
     /// Never.
     Never,
-    /// With this level, which the broker says.
+    /// With this level in the receipt.
     At(&'static str),
-    /// The first level, but one message in so many has the second.
+    /// With the first level, except that every n-th message has the second.
     Mostly(&'static str, u64, &'static str),
 }
 
 impl Confirming {
-    /// The level that it says of the message that came as this number.
+    /// The level to report for message number `sends`.
     fn level(self, sends: u64) -> Option<&'static str> {
         match self {
             Confirming::At(level) => Some(level),
@@ -53,36 +54,36 @@ impl Confirming {
     }
 }
 
-/// When its connections break.
+/// The moment at which connections break.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Breaking {
     #[default]
     Never,
-    /// All of them at the message of this number, for good.
+    /// All of them at the message with this number, for good.
     All(u64),
-    /// The connection of the sender, at each multiple of this number; it may come back.
+    /// The sender's connection at each multiple of this number; it may be re-opened.
     Sender(u64),
 }
 
-/// How a broker behaves.
+/// Behaviour of the broker.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Habits {
     pub(crate) lie: Lie,
-    /// Which destinations that concerns, and what breaks: those with this prefix.
+    /// Prefix of the destinations to which lies and breaks apply.
     pub(crate) about: &'static str,
-    /// One delivery in so many is lied about.
+    /// Every how many deliveries a lie is told.
     pub(crate) one_in: u64,
     pub(crate) confirming: Confirming,
     pub(crate) breaking: Breaking,
-    /// The time that each delivery takes, one after another.
+    /// Time per delivery, served one after another.
     pub(crate) service: Option<Duration>,
 }
 
-/// The counts of the broker's actions.
+/// Counts of the broker's misdeeds.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Deeds {
     pub(crate) lies: u64,
-    /// Connections that it broke.
+    /// Number of broken connections.
     pub(crate) breaks: u64,
 }
 
@@ -95,11 +96,11 @@ pub(crate) struct Liar {
 #[derive(Default)]
 struct State {
     habits: Habits,
-    /// Header lines of SEND and SUBSCRIBE that tests look at, each once.
+    /// Header lines of SEND and SUBSCRIBE frames, for tests to check.
     seen: BTreeSet<String>,
     subscribers: HashMap<String, VecDeque<Subscriber>>,
     stored: HashMap<String, Vec<Frame>>,
-    /// All connections; none are added once it is dead.
+    /// All connections; none is added once the broker is dead.
     sockets: Vec<TcpStream>,
     is_dead: bool,
     sends: u64,
@@ -114,12 +115,12 @@ struct Subscriber {
 }
 
 impl Liar {
-    /// Starts to lie about one delivery in so many, of destinations with this prefix.
+    /// Starts a broker that lies about one in every `one_in` deliveries to destinations with prefix `about`.
     pub(crate) fn start(lie: Lie, about: &'static str, one_in: u64) -> Liar {
         Liar::with(Habits { lie, about, one_in, ..Habits::default() })
     }
 
-    /// Starts one with habits.
+    /// Starts a broker with this behaviour.
     pub(crate) fn with(habits: Habits) -> Liar {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -143,7 +144,8 @@ impl Liar {
         self.deeds().lies
     }
 
-    /// Header lines that were sent to it, with their command: `SEND persistent:true`.
+    /// Whether a frame with this command and header line was received, such as `SEND
+    /// persistent:true`.
     pub(crate) fn saw(&self, line: &str) -> bool {
         self.state.lock().unwrap().seen.contains(line)
     }
@@ -153,13 +155,13 @@ impl Liar {
     }
 }
 
-/// Writes one delivery after another, each as long after the one before it as it takes to serve.
+/// Starts a thread that writes deliveries one after another, each `takes` after the previous one.
 fn serve_one_by_one(takes: Duration) -> Sender<(Instant, Vec<u8>, TcpStream)> {
     let (sender, receiver) = channel::<(Instant, Vec<u8>, TcpStream)>();
     spawn(move || {
         let mut free = Instant::now();
         for (arrived, bytes, socket) in receiver {
-            // Counted from arrival, so that a sleep that takes too long does not add up.
+            // Based on the arrival time, so that sleeping too long does not add up.
             free = free.max(arrived) + takes;
             sleep(free.saturating_duration_since(Instant::now()));
             write(&socket, &bytes);
@@ -183,7 +185,7 @@ fn serve(socket: &TcpStream, state: &Mutex<State>) {
     while let Some(mut frame) = Frame::read(&mut input) {
         let mut state = state.lock().unwrap();
         let destination = frame.header("destination").to_owned();
-        // What differs from frame to frame is of no interest.
+        // Values that differ from frame to frame are not recorded.
         let lines = frame.headers.iter().filter(|(name, _)| name != "receipt" && name != "id");
         let lines: Vec<String> =
             lines.map(|(name, value)| format!("{} {name}:{value}", frame.command)).collect();
@@ -205,7 +207,7 @@ fn serve(socket: &TcpStream, state: &Mutex<State>) {
             "SEND" => {
                 if state.breaks_at(&destination, socket) {
                     drop(state);
-                    // What it had sent before that is read and forgotten.
+                    // Frames that were already sent are read and discarded.
                     while Frame::read(&mut input).is_some() {}
                     return;
                 }
@@ -243,10 +245,10 @@ impl State {
         self.subscribers.entry(destination.to_owned()).or_default().push_back(subscriber);
     }
 
-    /// Whether the sender's connection breaks now, and those of others with it.
+    /// Whether a SEND to `destination` breaks the sender's connection; also breaks it.
     fn breaks_at(&mut self, destination: &str, sender: &TcpStream) -> bool {
         self.sends += u64::from(destination.starts_with(self.habits.about));
-        // A client reads all that came before the end of a stream, which it may not after a reset.
+        // A shutdown lets the client read everything sent before it, which a reset might not.
         match self.habits.breaking {
             Breaking::All(number) if self.sends >= number => {
                 self.is_dead = true;
@@ -275,7 +277,7 @@ impl State {
         for _ in 0..receivers {
             let is_known = lie != Lie::None && destination.starts_with(about);
             self.deliveries += u64::from(is_known);
-            // Never the last of a round number, so that the run need not wait for it.
+            // In the middle of each group, so that the run does not have to wait for its last message.
             let is_lie = is_known && self.deliveries % one_in == one_in / 2;
             self.deeds.lies += u64::from(is_lie);
             let lie = if is_lie { lie } else { Lie::None };
@@ -295,7 +297,7 @@ impl State {
     }
 }
 
-/// A client that is gone is no concern of the broker.
+/// Ignores errors, because the broker does not care about a client that has left.
 fn write(mut socket: &TcpStream, bytes: &[u8]) {
     let _ = socket.write_all(bytes);
 }

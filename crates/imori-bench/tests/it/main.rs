@@ -1,4 +1,4 @@
-//! The load tool against a broker that lies: each lie is counted exactly.
+//! The load tool against a broker that lies: every lie must be counted exactly.
 
 #![allow(clippy::unwrap_used, reason = "a test whose premises fail has failed")]
 
@@ -26,7 +26,7 @@ struct Command {
     bench: BenchArgs,
 }
 
-/// Runs a scenario as the command line would.
+/// Runs a scenario like the command line does.
 fn run(url: &str, arguments: &str) -> Report {
     attempt(url, arguments).unwrap()
 }
@@ -39,12 +39,12 @@ fn attempt(url: &str, arguments: &str) -> anyhow::Result<Report> {
     }
 }
 
-/// Adds up a column of the rows of a report.
+/// Sums a column over the rows of a report.
 fn total(report: &Report, of: impl Fn(&Second) -> u64) -> u64 {
     report.rows.iter().map(of).sum()
 }
 
-/// A counter of a report.
+/// The value of a counter in a report.
 fn counter(report: &Report, name: &str) -> Option<u64> {
     report.counters.iter().find(|count| count.name == name).map(|count| count.value)
 }
@@ -100,7 +100,7 @@ fn an_honest_nats_server_has_a_clean_ledger() {
     });
 }
 
-/// With 0 sent it may have been any number.
+/// Checks for a clean ledger; `sent` is 0 if the number of operations is not fixed.
 fn check_clean(report: &Report, arguments: &str, sent: u64, good: u64) {
     let ledger = report.ledger;
     assert!(ledger.sent > 0 && report.outcome == Outcome::Done && report.exit_code() == 0, "{arguments}");
@@ -118,7 +118,7 @@ fn each_lie_about_a_reply_is_counted() {
         (Lie::Alter, Ledger { altered: 20, ..clean }),
         (Lie::Disguise, Ledger { lost: 20, timeouts: 20, foreign: 20, ..clean }),
     ] {
-        // Side by side, because each waits for what is lost.
+        // In parallel, because each run waits for its lost replies.
         scope(|scope| {
             for depth in ["--requesters 4 --depth 8", "--requesters 2 --depth 64 --threads 2"] {
                 let arguments = format!("rpc --requests 2k --warmup 0 --timeout 2s {depth}");
@@ -149,7 +149,7 @@ fn each_lie_about_a_delivery_is_counted() {
         (Lie::Alter, Ledger { altered: 20, ..clean }),
         (Lie::Disguise, Ledger { altered: 20, ..clean }),
     ] {
-        // Side by side, because each waits for what is lost.
+        // In parallel, because each run waits for its lost deliveries.
         scope(|scope| {
             for size in [16, 100] {
                 let arguments = format!(

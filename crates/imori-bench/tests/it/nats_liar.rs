@@ -1,4 +1,4 @@
-//! A small NATS server that loses, repeats or changes one delivery in so many.
+//! A small NATS server that loses, repeats or alters one in every `one_in` deliveries.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,7 +17,7 @@ pub(crate) struct NatsLiar {
 
 struct State {
     lie: Lie,
-    /// Which subjects it lies about: those with this prefix.
+    /// Prefix of the subjects to lie about.
     about: &'static str,
     one_in: u64,
     subscriptions: Vec<Subscription>,
@@ -33,7 +33,7 @@ struct Subscription {
 }
 
 impl NatsLiar {
-    /// Starts to lie about one delivery in so many, of subjects with this prefix.
+    /// Starts a server that lies about one in every `one_in` deliveries of subjects with prefix `about`.
     pub(crate) fn start(lie: Lie, about: &'static str, one_in: u64) -> NatsLiar {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -58,7 +58,7 @@ impl NatsLiar {
     }
 }
 
-/// Serves one client until it says something that is not understood, or goes.
+/// Serves a client until it closes the connection or sends an unknown command.
 fn serve(socket: &TcpStream, state: &Mutex<State>) -> Option<()> {
     socket.set_nodelay(true).unwrap();
     write(socket, INFO);
@@ -104,7 +104,7 @@ impl State {
             }
             let is_known = self.lie != Lie::None && subject.starts_with(self.about);
             self.deliveries += u64::from(is_known);
-            // Never the last of a round number, so that the run need not wait for it.
+            // In the middle of each group, so that the run does not have to wait for its last message.
             let is_lie = is_known && self.deliveries % self.one_in == self.one_in / 2;
             self.lies += u64::from(is_lie);
             let lie = if is_lie { self.lie } else { Lie::None };
@@ -137,7 +137,7 @@ fn message(subject: &str, sid: &str, reply: Option<&str>, body: &[u8], lie: Lie)
             }
         }
         Lie::Disguise => {
-            // The first byte of a body names the run, and so does an inbox.
+            // The first byte of the body identifies the run, and so does the inbox.
             if let Some(first) = body.first_mut() {
                 *first ^= 1;
             }
@@ -152,7 +152,7 @@ fn message(subject: &str, sid: &str, reply: Option<&str>, body: &[u8], lie: Lie)
     bytes
 }
 
-/// A client that is gone is no concern of the server.
+/// Ignores errors, because the server does not care about a client that has left.
 fn write(mut socket: &TcpStream, bytes: &[u8]) {
     let _ = socket.write_all(bytes);
 }

@@ -1,4 +1,4 @@
-//! The open loop: its schedule is kept, its ledger is as exact as that of a closed one.
+//! The open loop follows its schedule, and its ledger is as exact as in a closed loop.
 
 use std::thread::scope;
 
@@ -8,7 +8,7 @@ use crate::liar::{Liar, Lie};
 use crate::nats_liar::NatsLiar;
 use crate::{counter, run, total};
 
-/// 1,000 operations a second for 0.1 s and 0.3 s.
+/// 1,000 operations per second, for 0.1 s of warm-up and 0.3 s of measuring.
 const LOAD: &str = "--rate 1000 --warmup 100ms --time 300ms";
 const SENT: u64 = 400;
 const OFFERED: u64 = 300;
@@ -127,7 +127,8 @@ fn a_soak_has_all_parts_that_the_protocol_has() {
     let arguments = "soak --rate 1000 --arrival fixed --connections 2 --warmup 100ms --time 403ms";
     let stomp = run(&Liar::start(Lie::None, "/", 0).url(), arguments);
     let nats = run(&NatsLiar::start(Lie::None, "", 0).url(), arguments);
-    // The schedules end between two operations, so that their number is certain. Core NATS keeps no messages; what would go to queues, the others share.
+    // The schedules end between two operations, which fixes the number of operations. Core NATS has
+    // no queues, so the other parts share their rate.
     for (report, expected) in [
         (&stomp, &[("rpc", 202, 1), ("pubsub", 151, 1), ("fan-out", 51, 10), ("queue", 101, 1)][..]),
         (&nats, &[("rpc", 252, 1), ("pubsub", 189, 1), ("fan-out", 63, 10)][..]),

@@ -1,4 +1,4 @@
-//! Comparisons as processes: turns, medians, peers that are absent or die, and nobody left behind.
+//! Comparisons run as processes: turns, medians, absent or dying peers, and no orphans.
 
 use std::fs;
 use std::io::Read;
@@ -13,7 +13,7 @@ use crate::liar::{Liar, Lie};
 
 const BENCH: &str = env!("CARGO_BIN_EXE_imori-bench");
 
-/// A folder for results that is removed with this value.
+/// A folder for results, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -47,14 +47,14 @@ fn versus(folder: &Folder, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// The example that stands for a broker here: a process of its own, which passes messages on.
+/// Path of the example `relay`, which stands in for a broker.
 fn relay() -> String {
     let relay = Path::new(BENCH).parent().unwrap().join("examples").join("relay");
     assert!(relay.exists(), "`cargo test` builds the examples unless it is told which targets to build");
     relay.to_str().unwrap().to_owned()
 }
 
-/// URL and start of a relay for each turn.
+/// URL and start command of a new relay for each turn; `before` precedes the program.
 fn fresh_relay(before: &str) -> (String, String) {
     let address = format!("127.0.0.1:{}", free_port());
     (format!("stomp://{address}"), format!("exec {before} {} {address} stomp", relay()))
@@ -258,7 +258,7 @@ fn nobody_is_left_behind_when_the_comparison_is_killed() {
     for start in [
         format!("exec {relay} ADDRESS stomp"),
         format!("{relay} ADDRESS stomp"),
-        // A daemon: in a session of its own, and no child of what started it.
+        // Daemonized: in a session of its own, and reparented.
         format!("setsid -f {relay} ADDRESS stomp"),
     ] {
         let (folder, address) = (Folder::new("orphans"), format!("127.0.0.1:{}", free_port()));
@@ -272,7 +272,7 @@ fn nobody_is_left_behind_when_the_comparison_is_killed() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // It has no other end than that the broker ends.
+        // The connection only ends when the broker ends.
         let mut link = connected(&address);
         comparison.kill().unwrap();
         comparison.wait().unwrap();
@@ -301,16 +301,16 @@ fn what_was_measured_until_it_is_stopped_by_hand_is_kept() {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     assert_eq!(comparison.wait().unwrap().code(), Some(1));
     assert!(folder.comparison().runs.iter().all(|run| run.turn == 1 && run.exit_code == 1));
-    // The relay is gone by now.
+    // By now the relay has ended.
     assert!(link.read(&mut [0]).map_or(true, |length| length == 0));
 }
 
-/// Connects as soon as somebody listens.
+/// Connects as soon as the port is listened on.
 fn connected(address: &str) -> TcpStream {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
         match TcpStream::connect(address) {
-            // A port that nobody listens at yet can be given to this very socket.
+            // On Linux, connecting to a local port without a listener can connect a socket to itself.
             Ok(link) if link.local_addr().unwrap() != link.peer_addr().unwrap() => return link,
             Ok(_) => {}
             Err(error) => assert!(Instant::now() < deadline, "{error}"),
