@@ -1,29 +1,29 @@
-//! A plot on a page: its title, what to look for, the drawing for wide and narrow screens, its numbers.
+//! A figure on a page: title, explanation, drawings for wide and narrow screens, and the table of numbers.
 
 use crate::page::markup::Markup;
 use crate::page::plot::Plot;
 use crate::page::table::Table;
 
-/// How much of a page's width a figure takes.
+/// Share of the page's width that a figure takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Size {
-    /// All of it.
+    /// The full width.
     Full,
-    /// Half of it, if there is room for two.
+    /// Half the width, if there is room for two.
     Half,
 }
 
-/// How wide drawings are, in the units that one pixel stands for.
+/// Widths of drawings, in SVG units; one unit is one pixel.
 const FULL: f64 = 1_076.0;
 const HALF: f64 = 520.0;
 const NARROW: f64 = 350.0;
 
-/// Writes a plot with its own numbers.
+/// Writes a plot with the table of its values.
 pub(crate) fn plot_figure(page: &mut Markup, plot: &Plot, says: &str, size: Size) {
     figure(page, &plot.title, says, size, |width| plot.svg(width), &plot.table());
 }
 
-/// Writes a drawing with these numbers.
+/// Writes a drawing with a table.
 pub(crate) fn figure(
     page: &mut Markup,
     title: &str,
@@ -41,7 +41,7 @@ pub(crate) fn figure(
     page.element("h3", &[], title);
     page.element("p", &[], says);
     page.close("figcaption");
-    // Text in a drawing shrinks with it, so a narrow screen gets a drawing of its own.
+    // Text shrinks with a drawing, so narrow screens get one of their own.
     for (class, width) in [("wide", width), ("narrow", NARROW)] {
         page.open("div", &[("class", &class)]);
         page.append(&draw(width));

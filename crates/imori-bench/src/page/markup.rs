@@ -1,19 +1,19 @@
-//! Writes elements of HTML and SVG. Whatever text comes from outside goes through it, and so cannot
-//! become an element. What it writes is well-formed XML: every element is closed, every value quoted.
+//! Writes HTML and SVG elements. All foreign text is escaped here, so it cannot become an element.
+//! The output is well-formed XML: every element is closed, every value quoted.
 
 use std::fmt::{self, Display, Write};
 
 /// Attributes of an element.
 pub(crate) type Attributes<'a> = &'a [(&'a str, &'a dyn Display)];
 
-/// Elements, as they are written.
+/// A buffer of written elements.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Markup {
     text: String,
 }
 
 impl Markup {
-    /// Nothing yet.
+    /// Creates an empty buffer.
     pub(crate) fn new() -> Markup {
         Markup::default()
     }
@@ -28,34 +28,34 @@ impl Markup {
         self.put(format_args!("</{tag}>"));
     }
 
-    /// Writes an element that holds nothing.
+    /// Writes an element without content.
     pub(crate) fn empty(&mut self, tag: &str, attributes: Attributes<'_>) {
         self.tag(tag, attributes, "/>");
     }
 
-    /// Writes an element that holds text.
+    /// Writes an element that contains text.
     pub(crate) fn element(&mut self, tag: &str, attributes: Attributes<'_>, text: &str) {
         self.open(tag, attributes);
         self.text(text);
         self.close(tag);
     }
 
-    /// Writes text.
+    /// Writes escaped text.
     pub(crate) fn text(&mut self, text: &str) {
         self.put(format_args!("{}", Escaped(text)));
     }
 
-    /// Writes other elements.
+    /// Appends other elements.
     pub(crate) fn append(&mut self, other: &Markup) {
         self.text.push_str(&other.text);
     }
 
-    /// Writes a style sheet, a script or a declaration of our own as it stands.
+    /// Writes a style sheet, script or declaration of our own without escaping it.
     pub(crate) fn own(&mut self, text: &str) {
         self.text.push_str(text);
     }
 
-    /// All that was written.
+    /// The written text.
     pub(crate) fn into_text(self) -> String {
         self.text
     }
@@ -73,14 +73,14 @@ impl Markup {
     }
 }
 
-/// A place in a drawing, to a tenth of its unit.
+/// A coordinate of a drawing, rounded to a tenth.
 pub(crate) fn px(value: f64) -> String {
     let text = format!("{value:.1}");
     let short = text.strip_suffix(".0").unwrap_or(&text);
     if short == "-0" { "0".to_owned() } else { short.to_owned() }
 }
 
-/// Text with everything replaced that means something in HTML, or nothing in XML.
+/// Text in which characters special to HTML are escaped and those invalid in XML replaced.
 struct Escaped<'a>(&'a str);
 
 impl Display for Escaped<'_> {
@@ -101,12 +101,12 @@ impl Display for Escaped<'_> {
     }
 }
 
-/// Text from outside as it may stand in a line of a terminal.
+/// Foreign text in which characters unsafe for a terminal are replaced.
 pub(crate) fn plain_line(text: &str) -> String {
     text.chars().map(|character| if is_hidden(character) { '\u{fffd}' } else { character }).collect()
 }
 
-/// Control characters, and those that turn the direction of text: they can hide what is there.
+/// Whether a character is a control character or changes the direction of text, and so could hide other text.
 fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')

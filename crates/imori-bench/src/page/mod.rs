@@ -1,4 +1,4 @@
-//! Parts of a page: tables, figures, pictures, and how figures are written.
+//! Building blocks of an HTML page: tables, figures, plots, and formatted numbers.
 
 pub(crate) mod figure;
 pub(crate) mod graphs;

@@ -1,6 +1,6 @@
-//! Numbers as people read them: three digits that mean something, and a unit.
+//! Formats numbers for people: three significant digits and a unit.
 
-/// A whole number with a space between groups of three digits.
+/// Formats an integer with spaces between groups of three digits.
 pub(crate) fn grouped(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let mut shown = if value <= -0.5 { "-".to_owned() } else { String::new() };
@@ -13,7 +13,7 @@ pub(crate) fn grouped(value: f64) -> String {
     shown
 }
 
-/// Three significant digits, none of them an empty decimal place of a large number.
+/// Formats three significant digits; numbers from 100 on have no decimal places.
 pub(crate) fn significant(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
@@ -27,7 +27,7 @@ pub(crate) fn significant(value: f64) -> String {
     }
 }
 
-/// Microseconds with the unit that suits them, in ASCII.
+/// Formats microseconds with a suitable unit, in ASCII.
 pub(crate) fn time(micros: f64) -> String {
     match micros {
         _ if micros < 999.5 => format!("{} us", significant(micros)),
@@ -36,7 +36,7 @@ pub(crate) fn time(micros: f64) -> String {
     }
 }
 
-/// Bytes with the unit that suits them.
+/// Formats bytes with a suitable unit.
 pub(crate) fn bytes(count: f64) -> String {
     let mut rest = count;
     for unit in ["B", "KiB", "MiB"] {
@@ -52,7 +52,7 @@ pub(crate) fn bytes(count: f64) -> String {
     format!("{} GiB", significant(rest))
 }
 
-/// A share of one as per cent, with enough digits to tell 99.99 % from all.
+/// Formats a share as a percentage, with enough digits to distinguish 99.99 % from 100 %.
 pub(crate) fn percent(share: f64) -> String {
     let shown = share * 100.0;
     match shown {
@@ -66,7 +66,7 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// A ratio as its difference from one.
+/// Formats a ratio as its difference from one.
 pub(crate) fn change(ratio: f64) -> String {
     match (ratio - 1.0) * 100.0 {
         change if change.abs() < 0.05 => "±0 %".to_owned(),
@@ -75,9 +75,10 @@ pub(crate) fn change(ratio: f64) -> String {
     }
 }
 
-/// A moment in seconds since 1970 as date and time.
+/// Formats a time in seconds since 1970 as date and time.
 pub(crate) fn moment(seconds: u64) -> String {
-    // Days to a date by eras of 400 years that begin in March, so that a leap day ends a year.
+    // Days are counted in eras of 400 years that begin in March, so that a leap day is the last day
+    // of its year.
     let days = (seconds / 86_400).min(3_000_000) as i64 + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -90,7 +91,7 @@ pub(crate) fn moment(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
-/// A value, or a dash if it is missing.
+/// Formats a value, or `n/a` if it is missing.
 pub(crate) fn optional(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
     value.map_or_else(|| "n/a".to_owned(), show)
 }

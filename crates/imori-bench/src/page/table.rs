@@ -1,32 +1,32 @@
-//! A table of numbers, which every plot has below it.
+//! A table of numbers; every plot is followed by one.
 
 use crate::page::markup::Markup;
 
-/// Rows from which a table is given a window of its own.
+/// Number of rows above which a table scrolls in an area of its own.
 const LONG: usize = 40;
 
 /// A row.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Row {
-    /// Where it lies in the plot above, 0 to 1, so that a pointer finds it.
+    /// Position in the plot above, 0 to 1, for highlighting the row under the pointer.
     pub(crate) place: Option<f64>,
     /// Its cells.
     pub(crate) cells: Vec<String>,
 }
 
-/// Heads and rows; the first column names the row.
+/// Column heads and rows; the first column names the row.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Table {
     /// The names of the columns.
     pub(crate) heads: Vec<String>,
     /// The rows.
     pub(crate) rows: Vec<Row>,
-    /// Whether the last column holds words.
+    /// Whether the last column contains prose.
     pub(crate) ends_in_words: bool,
 }
 
 impl Table {
-    /// An empty one with these columns.
+    /// Creates an empty table with these columns.
     pub(crate) fn new(heads: &[&str]) -> Table {
         Table {
             heads: heads.iter().map(|head| (*head).to_owned()).collect(),
@@ -35,7 +35,7 @@ impl Table {
         }
     }
 
-    /// A table with words in the last column.
+    /// Marks the last column as prose.
     pub(crate) fn ending_in_words(mut self) -> Table {
         self.ends_in_words = true;
         self
@@ -46,7 +46,7 @@ impl Table {
         self.rows.push(Row { place: None, cells });
     }
 
-    /// Writes it.
+    /// Writes the table to a page.
     pub(crate) fn write(&self, page: &mut Markup) {
         let class = if self.rows.len() > LONG { "scroll long" } else { "scroll" };
         page.open("div", &[("class", &class)]);
@@ -81,7 +81,7 @@ impl Table {
     }
 }
 
-/// A number of several groups of digits stays in one line.
+/// Puts no-break spaces between groups of digits, so that a number stays on one line.
 fn unbroken(cell: &str) -> String {
     let mut text = String::with_capacity(cell.len());
     let mut characters = cell.chars().peekable();

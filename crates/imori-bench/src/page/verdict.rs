@@ -1,12 +1,12 @@
-//! How whose fault a stall is is named and lettered, so that no plot needs colour to say it.
+//! Names and letters of verdicts, so that plots do not depend on colour.
 
 use crate::record::series::Verdict;
 
-/// All verdicts, in the order in which they are told.
+/// All verdicts, in the order in which they are listed.
 pub(crate) const VERDICTS: [Verdict; 6] =
     [Verdict::Broker, Verdict::Disk, Verdict::Network, Verdict::HostCpu, Verdict::Client, Verdict::Unknown];
 
-/// The word for it, as in JSON.
+/// The name of a verdict, as in JSON.
 pub(crate) fn name(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Client => "client",
@@ -18,7 +18,7 @@ pub(crate) fn name(verdict: Verdict) -> &'static str {
     }
 }
 
-/// One letter for it.
+/// The letter of a verdict.
 pub(crate) fn letter(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Client => "C",

@@ -1,9 +1,9 @@
-//! Tells tests whether a page is well-formed: every element closed, every value quoted, nothing raw.
+//! Checks that a page is well-formed: every element closed, every value quoted, everything escaped.
 
-/// Elements that HTML never closes; as XML they close themselves.
+/// Elements with raw text, in which markup is not parsed.
 const RAW: [&str; 2] = ["style", "script"];
 
-/// Panics with the place of the first fault.
+/// Panics at the first fault, showing its position.
 pub(crate) fn check(text: &str) {
     let mut rest = text;
     let mut open: Vec<String> = Vec::new();
