@@ -1,50 +1,50 @@
-//! Seconds put together, so that a run of hours fits into a plot.
+//! Groups seconds into buckets, so that a run of hours fits into a plot.
 
 use crate::record::series::{BrokerSecond, HostSecond, Second};
 
-/// Pieces that a plot can show side by side.
+/// The most buckets that a plot can show side by side.
 pub(crate) const BUCKETS_MAX: u32 = 600;
-/// Pieces of each of several runs on one page, so that ten of them are no burden to open.
+/// The most buckets per run on a page with several runs, which keeps ten runs fast to open.
 pub(crate) const BUCKETS_EACH: u32 = 300;
-/// Pieces at which lines of noise can still be told apart.
+/// The most buckets at which noisy lines are still distinguishable.
 pub(crate) const BUCKETS_FEW: u32 = 120;
 
-/// Seconds as one: counts added, the worst of each time, the last of what is a state.
+/// Several seconds as one: sums of counts, and the worst of times and states.
 #[derive(Debug, Clone)]
 pub(crate) struct Bucket {
-    /// Seconds since measuring began, at its start.
+    /// Start, in seconds since measuring began.
     pub(crate) start: f64,
-    /// Measured seconds in it.
+    /// Number of measured seconds in the bucket.
     pub(crate) seconds: f64,
-    /// All of them.
+    /// All its seconds combined.
     pub(crate) sum: Second,
 }
 
 impl Bucket {
-    /// A count as so many a second.
+    /// A count as a rate per second.
     pub(crate) fn rate(&self, count: u64) -> f64 {
         count as f64 / self.seconds
     }
 
-    /// Its middle.
+    /// The middle of the bucket.
     pub(crate) fn middle(&self) -> f64 {
         self.start + self.seconds / 2.0
     }
 }
 
-/// A run cut into pieces of the same length.
+/// A run divided into buckets of equal width.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Buckets {
-    /// Seconds of each.
+    /// Width of a bucket in seconds.
     pub(crate) width: u32,
-    /// Those in which anything was measured.
+    /// The buckets that contain measurements.
     pub(crate) list: Vec<Bucket>,
-    /// Where the last ends.
+    /// End of the last bucket.
     pub(crate) end: f64,
 }
 
 impl Buckets {
-    /// Cuts the rows of a run that measured for so long into at most so many.
+    /// Divides the rows of a run of `measured` seconds into at most `most` buckets.
     pub(crate) fn of(rows: &[Second], measured: f64, most: u32) -> Buckets {
         let last = rows.iter().map(|row| row.t).max().unwrap_or(0);
         let width = last / most.max(1) + 1;
@@ -52,8 +52,9 @@ impl Buckets {
         let mut sorted: Vec<&Second> = rows.iter().collect();
         sorted.sort_by_key(|row| row.t);
         for row in sorted {
-            // The last second is seldom a whole one: a sliver of it would be all noise, and what comes
-            // after it are stragglers. Rows far beyond the end belong to another time, and all count.
+            // The last second is rarely complete: a small fraction of it would be noise, and rows
+            // after it only have stragglers. If rows lie far beyond the end, they do not belong to
+            // `measured`, and all of them count.
             let is_of_this_time = measured + 1.5 > f64::from(last);
             let seconds = if is_of_this_time { (measured - f64::from(row.t)).clamp(0.0, 1.0) } else { 1.0 };
             if seconds < 0.1 {
@@ -69,7 +70,7 @@ impl Buckets {
             }
         }
         let end = list.last().map_or(1.0, |bucket| bucket.start + bucket.seconds);
-        // An axis that ends just before a whole second has no label there.
+        // Rounded up, because an axis that ends just before a whole second has no label there.
         let end = if end.ceil() - end < 0.1 { end.ceil() } else { end };
         Buckets { width, list, end }
     }

@@ -290,7 +290,7 @@ impl Display for Comparison {
     }
 }
 
-/// Pairs sides by name; if each file has a single side, those are paired regardless of their names.
+/// Pairs sides by name. If each file has a single side, these two are paired whatever their names.
 fn pairs<'a>(before: &'a Runs, after: &'a Runs, differences: &mut Vec<String>) -> Vec<(&'a str, &'a str)> {
     let (ours, theirs) = (before.sides(), after.sides());
     if let ([a], [b]) = (ours.as_slice(), theirs.as_slice()) {

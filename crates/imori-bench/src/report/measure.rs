@@ -7,11 +7,11 @@ use crate::record::report::Report;
 /// The better direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Better {
-    /// More of it.
+    /// Higher is better.
     More,
-    /// Less of it.
+    /// Lower is better.
     Less,
-    /// Less of it, but not judged because it varies too much between runs.
+    /// Lower is better, but it is not judged because it varies too much between runs.
     LessUnjudged,
 }
 

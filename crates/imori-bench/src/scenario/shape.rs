@@ -17,7 +17,7 @@ pub(super) struct Shape {
     pub(super) size: usize,
     /// Whether consumers subscribe only after everything is published.
     pub(super) is_filled_first: bool,
-    /// Number of subscribers whose delivery times are compared, if they are.
+    /// Number of subscribers over which the spread of each message is measured, if it is.
     pub(super) spread_over: Option<u32>,
     /// Level of safety required of a confirmed message.
     pub(super) level: Level,
