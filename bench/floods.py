@@ -1,13 +1,13 @@
-"""Measures what a good client feels of strangers that dribble or send junk on every listener of Imori.
+"""Measures how strangers that dribble or send junk on every listener of Imori affect a good client.
 
-    python3 bench/floods.py                       500 strangers, each for 5 s
-    python3 bench/floods.py --strangers 2000 --seconds 20
+python3 bench/floods.py                       500 strangers, each for 5 s
+python3 bench/floods.py --strangers 2000 --seconds 20
 
-A client calls itself over STOMP, a call each millisecond, first alone and then beside strangers whose
-headers never end, who send junk, and who come again and again. A call counts from the time when it was
-due, so that a stall is felt by all that it held up. The aim: a 99th percentile at most 100 ms over the
-quiet one. The strangers run in a process of their own at the lowest priority; on a machine with few cores
-the delay is theirs too.
+A client calls itself over STOMP once per millisecond, first alone, then beside strangers that send endless
+headers, send junk, or reconnect in a loop. A call's latency counts from its due time, so that a stall also
+counts for the calls it held up. The aim: a 99th percentile at most 100 ms above the quiet one. The strangers
+run in a process of their own at the lowest priority; on a machine with few cores, their own CPU time is part
+of the delay.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Event = multiprocessing.synchronize.Event
 
 @contextmanager
 def broker(binary: Path) -> Iterator[Places]:
-    """Start a broker in a fresh folder and say where it listens."""
+    """Start a broker in a fresh folder and yield its addresses."""
     with tempfile.TemporaryDirectory() as folder:
         command = [str(binary), "serve", "--data-dir", folder]
         for kind in KINDS:
@@ -83,7 +83,7 @@ class Caller:
             pass
 
     def latencies(self, seconds: float) -> list[float]:
-        """Call for so long and say how long each call took, in milliseconds."""
+        """Call for `seconds`; return the latency of each call in milliseconds."""
         found = []
         begin = time.perf_counter()
         for number in range(int(seconds / PERIOD_SECONDS)):
@@ -96,7 +96,7 @@ class Caller:
 
 
 def flood(places: Places, what: str, count: int, begun: Event, over: Event) -> None:
-    """Be so many strangers until it is over."""
+    """Run `count` strangers until `over` is set."""
     os.nice(19)
     chance = random.Random(1)
     strangers: list[tuple[str, socket.socket]] = []
@@ -118,7 +118,7 @@ def flood(places: Places, what: str, count: int, begun: Event, over: Event) -> N
 
 
 def send(link: socket.socket, data: bytes) -> bool:
-    """Send without waiting; tell whether the broker still listens."""
+    """Send without blocking; return whether the broker still accepts data."""
     try:
         link.send(data)
     except BlockingIOError:
@@ -135,7 +135,7 @@ def worst(latencies: list[float]) -> tuple[float, float]:
 
 
 def main() -> int:
-    """Measure, print a line for each kind of stranger, and fail beyond the aim."""
+    """Measure, print a line per kind of stranger, and fail if the aim is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--binary", type=Path, default=ROOT / "target/dist/imori")
     parser.add_argument("--strangers", type=int, default=500)

@@ -1,17 +1,17 @@
-"""Counts the instructions of single steps: decode, route, encode, and the whole way of a message.
+"""Counts the instructions of single steps: decode, route, encode, and the whole path of a message.
 
-Counted and not timed, so that a difference of one per cent is one, on any machine. Each row runs
-twice under `valgrind --tool=callgrind` with different numbers of rounds; what the rounds differ by is what
-they cost, start-up aside.
+Instructions are counted instead of timed, so that a difference of one per cent is significant on any machine.
+Each row runs twice under `valgrind --tool=callgrind` with different numbers of rounds; the difference is the
+cost of the additional rounds, without start-up.
 
-    python3 bench/instructions.py                 counts and compares with what is recorded
-    python3 bench/instructions.py --record        keeps the counts in bench/instructions.json
-    python3 bench/instructions.py route           only the rows whose names contain the word
-    python3 bench/instructions.py --check         counts the way of a message, and fails where it has grown
-    python3 bench/instructions.py --check-record  counts nothing: fails where the record has grown unexplained
+python3 bench/instructions.py                 counts and compares with the record
+python3 bench/instructions.py --record        writes the counts to bench/instructions.json
+python3 bench/instructions.py route           only the rows whose names contain the word
+python3 bench/instructions.py --check         counts the path of a message, and fails if it has grown
+python3 bench/instructions.py --check-record  counts nothing: fails if the record has grown unexplained
 
-Beside each count the record keeps the lowest that the row ever had. A count that is above it by more than
-2 % needs a line in bench/instructions.changes.md, so that small growths do not add up unseen either.
+Beside each count, the record keeps the row's lowest count ever. A count more than 2 % above it needs a line
+in bench/instructions.changes.md, so that many small increases cannot add up unnoticed.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ ROOT = Path(__file__).resolve().parents[1]
 RECORD = ROOT / "bench/instructions.json"
 CHANGES = ROOT / "bench/instructions.changes.md"
 COUNTED = re.compile(r"Collected : (\d+)")
-# How much a count may grow without a word: as much as another version of the C library may change.
+# Tolerated growth of a count, which another version of the C library may cause.
 GROWTH_MAX = 0.02
-# Programs that `--check` leaves out, as each takes as long to build as all of its rows take to count.
+# Programs that `--check` omits, because building each takes as long as counting all its rows.
 UNCHECKED = {
     ("imori-core", "route"),
     ("imori-stomp", "codec"),
@@ -56,7 +56,7 @@ Record = dict[str, Counts]
 
 @dataclass(frozen=True)
 class Row:
-    """One step that is counted."""
+    """A step whose instructions are counted."""
 
     name: str
     package: str
@@ -122,7 +122,7 @@ ROWS = (
 
 
 def main() -> int:
-    """Counts, compares, and records or checks if asked to."""
+    """Counts, compares, and records or checks if requested."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("words", nargs="*", help="only rows whose names contain one of these")
     modes = parser.add_mutually_exclusive_group()
@@ -151,7 +151,7 @@ def main() -> int:
 
 
 def counts_of(rows: list[Row], record: Record) -> dict[str, int]:
-    """Counts these rows, one on each processor, and prints them beside what is recorded."""
+    """Counts these rows, one per processor, and prints each count beside the recorded one."""
     programs = {key: built(*key) for key in sorted({(row.package, row.bench) for row in rows})}
     counts: dict[str, int] = {}
     print(f"{'step':50} {'instructions':>12} {'recorded':>9}")
@@ -166,7 +166,7 @@ def counts_of(rows: list[Row], record: Record) -> dict[str, int]:
 
 
 def with_counts(record: Record, counts: dict[str, int]) -> Record:
-    """The record with these counts in it."""
+    """Returns the record, updated with these counts."""
 
     def of(name: str) -> Counts:
         if name not in counts:
@@ -178,12 +178,12 @@ def with_counts(record: Record, counts: dict[str, int]) -> Record:
 
 
 def has_grown(count: int, before: int) -> bool:
-    """Tells whether a count is above another by more than may go without a word."""
+    """Returns whether a count exceeds another by more than the tolerated growth."""
     return count > before * (1 + GROWTH_MAX)
 
 
 def grown(record: Record, counts: dict[str, int]) -> list[str]:
-    """The rows that cost more than is recorded."""
+    """Returns the rows that cost more than recorded."""
     return [
         f"{name}: {record[name]['count']} instructions became {count}; find what costs them, or record them"
         f" with a line in {CHANGES.relative_to(ROOT)}"
@@ -193,7 +193,9 @@ def grown(record: Record, counts: dict[str, int]) -> list[str]:
 
 
 def unexplained(record: Record, changes: str) -> list[str]:
-    """The rows whose count is above the lowest they ever had, and of which the changelog has no line."""
+    """Returns the rows whose count exceeds their lowest ever, and which instructions.changes.md does not
+    explain.
+    """
     return [
         f"{name}: {counts['lowest']} instructions became {counts['count']}; say why in"
         f" {CHANGES.relative_to(ROOT)}: `- {name}: {counts['lowest']} → {counts['count']}. …`"
@@ -204,14 +206,14 @@ def unexplained(record: Record, changes: str) -> list[str]:
 
 
 def told(faults: list[str]) -> int:
-    """Prints faults; the exit code is 1 if there are any."""
+    """Prints faults; returns the exit code, which is 1 if there are any."""
     for fault in faults:
         print(fault, file=sys.stderr)
     return 1 if faults else 0
 
 
 def built(package: str, bench: str) -> Path:
-    """Builds a benchmark as the release is built, and says where it is."""
+    """Builds a benchmark with the release profile, and returns the path of the program."""
     command = ["cargo", "bench", "-q", "--locked", "-p", package, "--bench", bench]
     output = subprocess.run(
         [*command, "--no-run", "--message-format=json"], cwd=ROOT, check=True, stdout=subprocess.PIPE
@@ -222,13 +224,13 @@ def built(package: str, bench: str) -> Path:
 
 
 def instructions(program: Path, row: Row) -> int:
-    """The instructions of one step."""
+    """Returns the number of instructions of one step."""
     few, many = (counted(program, row.argument, rounds) for rounds in (row.rounds, 3 * row.rounds))
     return round((many - few) / (2 * row.rounds * row.steps_a_round))
 
 
 def counted(program: Path, argument: str, rounds: int) -> int:
-    """The instructions of a whole run."""
+    """Returns the number of instructions of a whole run."""
     with tempfile.TemporaryDirectory() as folder:
         command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out"]
         run = subprocess.run(

@@ -1,12 +1,12 @@
-"""Compares brokers of AMQP 1.0 through Qpid JMS: messages a second, and messages a CPU-second of the broker.
+"""Compares AMQP 1.0 brokers through Qpid JMS: messages per second, and messages per CPU-second of the broker.
 
-The JMS client is the limit, so that the broker's CPU is the figure to look at. Each turn starts the broker
-and the program of load anew, so that all JVMs are of equal age; it warms up for as long as it measures.
+The JMS client is the bottleneck, so the broker's CPU is the figure to compare. Each turn restarts the broker
+and the load program, so that all JVMs are of equal age; warm-up takes as long as measuring.
 
-    make amqp peers
-    python3 bench/jms.py imori:amqp10 artemis:amqp10 broker-j activemq --rounds 5
+make amqp peers
+python3 bench/jms.py imori:amqp10 artemis:amqp10 broker-j activemq --rounds 5
 
-The brokers are run by `imori bench peers`, which starts them with fresh folders on free ports.
+`imori bench peers` runs the brokers, in fresh folders and on free ports.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SOURCE = ROOT / "bench/jms/JmsLoad.java"
 
 @dataclass
 class Load:
-    """What the program of load is asked for."""
+    """Options of the load program."""
 
     name: str
     scenario: str
@@ -50,7 +50,7 @@ LOADS = [
 
 @dataclass
 class Result:
-    """What one turn gave."""
+    """The result of one turn."""
 
     rate: float
     per_cpu_second: float
@@ -92,7 +92,7 @@ def main() -> int:
 
 
 def measure(broker: Peer, classes: str, load: Load, seconds: float) -> Result:
-    """Runs the program of load once."""
+    """Runs the load program once."""
     words = [
         f"amqp://{broker.address}",
         load.scenario,
@@ -115,13 +115,13 @@ def measure(broker: Peer, classes: str, load: Load, seconds: float) -> Result:
 
 
 def expect(line: str, word: str) -> None:
-    """Ends the comparison where the load broke off: the program has said why."""
+    """Exits if the load program failed, which has then printed the reason."""
     if line.strip() != word:
         sys.exit(f"the load said `{line.strip()}` rather than `{word}`")
 
 
 def row(load: str, peer: str, results: list[Result]) -> str:
-    """Medians; times only where the load has them."""
+    """Formats the medians; times only if the load measures them."""
     median = {
         name: statistics.median(getattr(result, name) for result in results) for name in vars(results[0])
     }

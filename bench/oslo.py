@@ -1,11 +1,11 @@
-"""Counts calls of oslo.messaging a second, and the CPU of each broker a call, of brokers in turns.
+"""Compares brokers through oslo.messaging, in turns: calls per second, and the broker's CPU per call.
 
-Its client is the limit, so that the broker's CPU is the figure to look at. Server and callers are processes
-of their own, each with the threads of oslo.messaging.
+The client is the bottleneck, so the broker's CPU is the figure to compare. Server and callers are separate
+processes, each with the threads of oslo.messaging.
 
-    .tools/amqp/oslo/bin/python bench/oslo.py imori:amqp rabbitmq:amqp --callers 1 16 --time 10
+.tools/amqp/oslo/bin/python bench/oslo.py imori:amqp rabbitmq:amqp --callers 1 16 --time 10
 
-The brokers are run by `imori bench peers`, which starts them with fresh folders on free ports.
+`imori bench peers` runs the brokers, in fresh folders and on free ports.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TOPIC = "bench"
 
 
 def main() -> int:
-    """Runs what the command line asks for: a comparison, or one side of a call."""
+    """Runs a comparison, or one side of the calls, as the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("peers", nargs="+", help="words of `imori bench peers`")
     parser.add_argument("--callers", type=int, nargs="+", default=[1, 16], help="callers at once")
@@ -53,7 +53,9 @@ def main() -> int:
 
 
 def measure(broker: Peer, callers: int, seconds: float) -> tuple[float, float, float]:
-    """Calls a second, their median in milliseconds, and the broker's CPU-seconds a thousand calls."""
+    """Returns calls per second, their median in milliseconds, and the broker's CPU-seconds per thousand
+    calls.
+    """
     url = f"rabbit://guest:guest@{broker.address}/"
     me = [sys.executable, __file__, url, "--time", str(seconds)]
     with subprocess.Popen([*me, "--role", "server"], stdout=subprocess.PIPE, text=True) as server:
@@ -74,7 +76,7 @@ def measure(broker: Peer, callers: int, seconds: float) -> tuple[float, float, f
 
 
 def transport(url: str) -> Any:
-    """A transport for calls, without a configuration file."""
+    """Creates a transport for calls, without a configuration file."""
     import oslo_messaging
     from oslo_config import cfg
 
@@ -83,7 +85,7 @@ def transport(url: str) -> Any:
 
 
 class Endpoint:
-    """Answers with what it was asked."""
+    """Returns its argument."""
 
     def echo(self, _context: dict[str, Any], value: int) -> int:
         return value
@@ -102,7 +104,7 @@ def serve(url: str) -> int:
 
 
 def call(url: str, callers: int, seconds: float) -> int:
-    """Calls from so many threads; prints when it begins to count, and the result."""
+    """Calls from `callers` threads; prints a line when counting begins, and the result."""
     import threading
 
     import oslo_messaging

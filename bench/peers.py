@@ -1,4 +1,4 @@
-"""Brokers that `imori bench peers` runs, for the measurements of this folder."""
+"""Runs brokers through `imori bench peers`, for the measurements in this folder."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass
 class Peer:
-    """A running broker: where it listens, and its processes."""
+    """A running broker: its URL and its processes."""
 
     address: str
     pids: list[int]
 
     def cpu_seconds(self) -> float:
-        """CPU time of its processes so far, with those that they began: a script may wait for the broker."""
+        """CPU time of its processes so far, and of their descendants, because a script may wait for the
+        broker.
+        """
         total, pids = 0, list(self.pids)
         while pids:
             process = Path("/proc", str(pids.pop()))
@@ -36,7 +38,7 @@ class Peer:
 
 @contextmanager
 def running(imori: str, peer: str) -> Iterator[Peer]:
-    """Runs a broker with a fresh folder on a free port; `peer` is a word of `imori bench peers`."""
+    """Runs a broker in a fresh folder on a free port; `peer` is an argument of `imori bench peers`."""
     command = [imori, "bench", "peers", peer, "--peers-dir", str(ROOT / ".tools/peers")]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -51,5 +53,5 @@ def running(imori: str, peer: str) -> Iterator[Peer]:
                 said += line
             yield Peer(found[1], [int(pid) for pid in re.findall(r"\d+", found[2])])
         finally:
-            # It runs until its standard input ends.
+            # The peer runs until its standard input is closed.
             process.communicate()

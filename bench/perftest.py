@@ -1,16 +1,16 @@
-"""Compares brokers of AMQP 0-9-1 through RabbitMQ's PerfTest, at full rate and at equal rates.
+"""Compares AMQP 0-9-1 brokers through RabbitMQ's PerfTest, at full rate and at equal rates.
 
-At full rate PerfTest's own consumer falls behind, and its backlog is most of the latency: compare the
-messages that a CPU-second of the broker carries. At a given rate every broker has the same work, so that
-latencies compare. Each turn starts the broker and PerfTest anew; its first half warms up the JVM and is not
+At full rate, PerfTest's own consumer falls behind, and most of the latency is its backlog: compare the
+messages per CPU-second of the broker instead. At a given rate, all brokers have the same work, so latencies
+are comparable. Each turn restarts the broker and PerfTest; its first half warms up the JVM and is not
 counted.
 
-    make peers
-    python3 bench/perftest.py imori:amqp rabbitmq:amqp --rates 0 5000 15000 20000 --rounds 5
+make peers
+python3 bench/perftest.py imori:amqp rabbitmq:amqp --rates 0 5000 15000 20000 --rounds 5
 
-A rate of 0 is full rate. Messages have 1,000 bytes, 100 are unconfirmed, acknowledgements are manual, the
-prefetch is 200. Durable queues are declared as quorum queues: RabbitMQ's replicated kind, Imori's ordinary
-durable queue.
+A rate of 0 is full rate. Messages have 1,000 bytes, up to 100 are unconfirmed, acknowledgements are manual,
+and the prefetch is 200. Durable queues are declared as quorum queues: RabbitMQ's replicated kind, Imori's
+ordinary durable queue.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LOADS = {
     "transient": ["--queue", "perftest"],
     "durable": ["--queue", "perftest", "--quorum-queue", "--flag", "persistent"],
 }
-# The line that PerfTest prints each second.
+# The line that PerfTest prints every second.
 INTERVAL = re.compile(
     r"time ([\d.]+) s, sent: .*received: (\d+) msg/s, min/median/75th/95th/99th consumer latency: ([\d/]+) µs"
 )
@@ -39,7 +39,7 @@ INTERVAL = re.compile(
 
 @dataclass(frozen=True)
 class Result:
-    """One turn: medians over its seconds, and the CPU of the whole measured part."""
+    """One turn: medians over its seconds, and the CPU time of the measured part."""
 
     rate: float
     per_cpu_second: float
@@ -88,12 +88,12 @@ def main() -> int:
 
 
 def limit(rate: int) -> list[str]:
-    """PerfTest's options for a publishing rate; none for full rate."""
+    """PerfTest's options for a publishing rate; empty for full rate."""
     return ["--rate", str(rate)] if rate else []
 
 
 def measure(broker: Peer, jars: Path, options: list[str], seconds: int) -> Result:
-    """Runs PerfTest once and reads the seconds of its second half."""
+    """Runs PerfTest once and parses the seconds of its second half."""
     uri = f"amqp://guest:guest@{broker.address}"
     command = ["java", "-cp", f"{jars}/*", "com.rabbitmq.perf.PerfTest", "--uri", uri, "-z", str(seconds)]
     command += ["--size", "1000", "--confirm", "100", "--qos", "200", *options]

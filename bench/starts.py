@@ -1,11 +1,12 @@
-"""Measures how long a start takes with a long durable queue, until the broker says `ready`.
+"""Measures how long a start with a long durable queue takes, until the broker prints `ready`.
 
-    python3 bench/starts.py                        1 GiB of messages of 1 KB, five starts of each kind
-    python3 bench/starts.py --messages 10000000    ten times as many
-    python3 bench/starts.py --program old/imori    another build
+python3 bench/starts.py                        1 GiB of messages of 1 KB, five starts of each kind
+python3 bench/starts.py --messages 10000000    ten times as many
+python3 bench/starts.py --program old/imori    another build
 
-After a kill the page cache has what was written. For a power cut the mark of the run is taken away, so that
-the broker knows nothing of the end before, and the page cache is dropped, which takes root.
+After a kill, the page cache still has everything written. A power cut is simulated by removing the run's
+marker, so that the broker does not know how the last run ended, and by dropping the page cache, which
+requires root.
 Promised: 300 ms after a kill, 2 s after a power cut.
 """
 
@@ -26,14 +27,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CACHES = Path("/proc/sys/vm/drop_caches")
 KINDS = ("kill", "power cut", "clean end")
-# A receipt is asked for each so many messages, and so many may be missing.
+# Messages per receipt, and the most messages without one.
 GROUP = 1000
 GROUPS_AHEAD = 8
 
 
 @dataclass
 class Broker:
-    """A broker on a folder, and its last start."""
+    """A broker with a data folder, and its last start."""
 
     program: Path
     folder: Path
@@ -64,7 +65,7 @@ class Broker:
         raise SystemExit(f"the broker does not start:\n{(self.folder.parent / 'log').read_text()}")
 
     def end(self, kind: str) -> None:
-        """End it so."""
+        """End the broker in this way."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM if kind == "clean end" else signal.SIGKILL)
         self.process.wait()
@@ -75,7 +76,7 @@ class Broker:
 
 
 def fill(port: int, count: int, size: int) -> None:
-    """Publish so many messages and wait until they are confirmed."""
+    """Publish `count` messages and wait until all are confirmed."""
     link = socket.create_connection(("127.0.0.1", port), 60)
     link.sendall(b"CONNECT\naccept-version:1.2\nhost:/\n\n\0")
     confirmed = 0
@@ -85,7 +86,7 @@ def fill(port: int, count: int, size: int) -> None:
         nonlocal confirmed
         tail = b""
         while data := link.recv(1 << 16):
-            # A command may come in two parts, and is counted once: seven bytes are less than one.
+            # Seven bytes are kept: they catch a command split between reads, and cannot hold one twice.
             seen = tail + data
             with news:
                 confirmed += seen.count(b"RECEIPT\n")
@@ -110,7 +111,7 @@ def fill(port: int, count: int, size: int) -> None:
 
 
 def main() -> None:
-    """Print the times of all kinds of starts."""
+    """Print the start times of each kind of end."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -146,7 +147,7 @@ def main() -> None:
 
 
 def can_drop_caches() -> bool:
-    """Tell whether this is root on a system of its own."""
+    """Return whether this is root on a system of its own."""
     try:
         CACHES.write_text("1")
     except OSError:

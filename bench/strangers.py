@@ -1,11 +1,11 @@
-"""Measures what callers feel of strangers: of full TLS handshakes, and of logins with wrong passwords.
+"""Measures how strangers affect callers: by full TLS handshakes, and by logins with wrong passwords.
 
-    python3 bench/strangers.py                        1,000 calls a second beside each, three rounds
-    python3 bench/strangers.py --program old/imori    another build
+python3 bench/strangers.py                        1,000 calls a second beside each, three rounds
+python3 bench/strangers.py --program old/imori    another build
 
-Strangers cost the machine their own time too. So the callers are measured a second time while strangers go to
-another broker on the same machine; what remains between both is what the broker itself makes of them.
-Promised: a p99 of at most twice that without strangers.
+Strangers also cost the machine CPU time of their own. So the callers are measured again while the strangers
+use another broker on the same machine; the difference is the effect of the broker itself.
+Promised: a p99 of at most twice the p99 without strangers.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 HANDSHAKES = 200
 LOGINS = 500
-# As many names take turns, so that none of them fails too often to be checked.
+# User names used in turns, so that none fails too often to be checked.
 NAMES = 1000
-# One stranger's visit, by its number.
+# A stranger's visit, given its number.
 Visit = Callable[[int], Coroutine[Any, Any, None]]
 
 
@@ -77,7 +77,7 @@ async def log_in(broker: Broker, number: int) -> None:
 
 
 async def flood(visit: Visit, rate: int, ends: threading.Event) -> None:
-    """Start so many visits a second until the end, and say how many failed."""
+    """Start `rate` visits per second until the end; return the number that failed."""
     began = asyncio.get_running_loop().time()
     visits: list[asyncio.Task[None]] = []
     while not ends.is_set():
@@ -92,7 +92,7 @@ async def flood(visit: Visit, rate: int, ends: threading.Event) -> None:
 
 @contextmanager
 def flooded(visit: Visit, rate: int) -> Iterator[None]:
-    """Have strangers come meanwhile, from a thread of their own."""
+    """Run strangers on a thread of their own during the block."""
     ends = threading.Event()
     thread = threading.Thread(target=lambda: asyncio.run(flood(visit, rate, ends)))
     thread.start()
@@ -102,7 +102,7 @@ def flooded(visit: Visit, rate: int) -> Iterator[None]:
 
 
 def p99_us(program: Path, broker: Broker, folder: Path, seconds: int) -> float:
-    """Measure calls for so long."""
+    """Measure calls for `seconds`; return the p99 in microseconds."""
     report = folder / "report.json"
     url = f"stomp://127.0.0.1:{broker.ports['stomp']}"
     command = [str(program), "bench", "rpc", "--url", url, "--rate", "1000", "--time", f"{seconds}s"]
@@ -112,7 +112,7 @@ def p99_us(program: Path, broker: Broker, folder: Path, seconds: int) -> float:
 
 
 def find(report: Any, key: str) -> Any:
-    """The first value of this name, wherever it stands."""
+    """Return the first value with this key, at any depth."""
     if isinstance(report, dict):
         if key in report:
             return report[key]

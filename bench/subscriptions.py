@@ -1,17 +1,18 @@
-"""Measures what many subscriptions cost over NATS: time, memory, and what others feel of them.
+"""Measures what many subscriptions cost over NATS: time, memory, and the effect on other clients.
 
-    python3 bench/subscriptions.py                          100,000 on one connection
-    python3 bench/subscriptions.py --count 1000000          the million that is promised
-    python3 bench/subscriptions.py --subject 'a.{n}.*'      patterns instead of plain subjects
-    python3 bench/subscriptions.py --peer nats-server       the reference
+python3 bench/subscriptions.py                          100,000 on one connection
+python3 bench/subscriptions.py --count 1000000          the million that is promised
+python3 bench/subscriptions.py --subject 'a.{n}.*'      patterns instead of plain subjects
+python3 bench/subscriptions.py --peer nats-server       the reference
 
-`imori bench peers` starts the broker, in a fresh folder on a free port, and ends it.
+`imori bench peers` runs the broker, in a fresh folder on a free port.
 
-While a connection makes its subscriptions, makes and ends them in a storm, or goes with all of them, a
-pair of others sends single messages; what these take is compared with what they take when it is quiet.
-Promised for a million: at most 5 s, 400 B each, and twice the quiet 99th percentile in a storm. On a
-machine with fewer cores than the broker, the storm and the pair need, the last says more of the machine;
-what they take beside a storm of plain messages tells how much.
+While a connection subscribes, subscribes and unsubscribes in a storm, or disconnects with all its
+subscriptions, a pair of other clients exchanges single messages; their latency is compared with that of a
+quiet broker.
+Promised for a million: at most 5 s, 400 B each, and twice the quiet 99th percentile in a storm. If the
+machine has too few cores for broker, storm and pair, the last figure depends on the machine; the latency
+beside a storm of plain messages shows by how much.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ DEADLINE_SECONDS = 120.0
 
 @dataclass
 class Client:
-    """A connection whose answers are lines."""
+    """A connection that reads the broker's answers line by line."""
 
     address: tuple[str, int]
     link: socket.socket = field(init=False)
@@ -53,7 +54,7 @@ class Client:
         self.wait_for_pong()
 
     def wait_for_pong(self) -> None:
-        """Return once the broker has obeyed all up to now."""
+        """Return once the broker has processed all commands sent so far."""
         self.link.sendall(b"PING\r\n")
         while not self.buffer.endswith(b"PONG\r\n"):
             self.fill()
@@ -62,7 +63,7 @@ class Client:
         self.buffer = b""
 
     def fill(self) -> None:
-        """Read what has come."""
+        """Read the data that has arrived."""
         data = self.link.recv(65536)
         if not data:
             raise SystemExit("the broker closed a connection")
@@ -82,7 +83,7 @@ class Pair:
         self.subscriber.wait_for_pong()
 
     def latency(self) -> float:
-        """Send a message and say how long it takes to come, in microseconds."""
+        """Send a message and return its latency in microseconds."""
         begin = time.perf_counter()
         self.publisher.link.sendall(b"PUB pair 1\r\nx\r\n")
         while not self.subscriber.buffer.endswith(b"\r\nx\r\n"):
@@ -92,7 +93,7 @@ class Pair:
         return taken * 1e6
 
     def latencies_while(self, event: multiprocessing.synchronize.Event) -> list[float]:
-        """Measure until an event."""
+        """Measure latencies until the event is set."""
         found = [self.latency()]
         while not event.is_set():
             found.append(self.latency())
@@ -100,7 +101,7 @@ class Pair:
 
 
 def chunks(subject: str, count: int, verb: str) -> list[bytes]:
-    """All commands, made beforehand, so that the time is the broker's."""
+    """All commands, prepared in advance, so that only the broker's time is measured."""
     made = []
     for start in range(0, count, CHUNK):
         numbers = range(start, min(start + CHUNK, count))
@@ -116,12 +117,12 @@ Event = multiprocessing.synchronize.Event
 
 
 def step_back() -> None:
-    """Leave the processor to the broker and the pair: what is measured is what the broker does to them."""
+    """Yield the processor to the broker and the pair, which are the ones to be measured."""
     os.nice(15)
 
 
 def fill(address: tuple[str, int], args: argparse.Namespace, done: Event, go: Event, seconds: object) -> None:
-    """Make the subscriptions and, when told so, leave with them."""
+    """Subscribe, and disconnect with all subscriptions once `go` is set."""
     step_back()
     client, commands = Client(address), chunks(args.subject, args.count, "SUB")
     begin = time.perf_counter()
@@ -135,13 +136,13 @@ def fill(address: tuple[str, int], args: argparse.Namespace, done: Event, go: Ev
 
 
 def subscribing(args: argparse.Namespace) -> list[bytes]:
-    """Subscriptions that are made and ended."""
+    """Commands that subscribe and unsubscribe."""
     subs, unsubs = chunks("storm." + args.subject, 50_000, "SUB"), chunks("", 50_000, "UNSUB")
     return [sub + unsub for sub, unsub in zip(subs, unsubs, strict=True)]
 
 
 def publishing(_: argparse.Namespace) -> list[bytes]:
-    """Messages that nobody hears: whoever else is busy does the same to the pair."""
+    """Messages without subscribers, to show the effect of any busy client on the pair."""
     return [b"PUB nobody 1\r\nx\r\n" * CHUNK * 2]
 
 
@@ -151,7 +152,7 @@ Rounds = Callable[[argparse.Namespace], list[bytes]]
 def storm(
     address: tuple[str, int], args: argparse.Namespace, rounds: Rounds, done: Event, rate: object
 ) -> None:
-    """Send commands as fast as the broker takes them, a round after the other."""
+    """Send commands as fast as the broker accepts them, round after round."""
     step_back()
     client, commands = Client(address), rounds(args)
     until, count = time.perf_counter() + STORM_SECONDS, 0
@@ -164,7 +165,7 @@ def storm(
 
 
 def rss_bytes(pid: int) -> int:
-    """Say how much memory a process has."""
+    """Return the resident memory of a process."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024
@@ -172,7 +173,7 @@ def rss_bytes(pid: int) -> int:
 
 
 def told(name: str, taken: list[float], quiet: float | None) -> float:
-    """Print a row, and give its 99th percentile."""
+    """Print a row; return its 99th percentile."""
     ordered = sorted(taken)
     p99 = ordered[len(ordered) * 99 // 100]
     ratio = "" if quiet is None else f"  {p99 / quiet:5.2f} x quiet"
@@ -198,7 +199,7 @@ def running(peer: str, program: Path) -> Iterator[tuple[tuple[str, int], int]]:
         try:
             yield (url.hostname or "127.0.0.1", url.port or 4222), int(said["--pid"])
         finally:
-            # Its end tells the guard of the broker to end that too.
+            # Closing it makes the guard end the broker.
             process.stdin.close()
 
 
@@ -242,7 +243,7 @@ def main() -> int:
     parser.add_argument("--peer", choices=PEERS, default="imori")
     parser.add_argument("--program", type=Path, default=ROOT / "target" / "release" / "imori")
     args = parser.parse_args()
-    # Room for the pair and the storm beside them.
+    # Headroom for the pair and the storm.
     os.environ["IMORI__LIMITS__SUBSCRIPTIONS"] = str(args.count * 2 + 100_000)
     os.environ["IMORI__NATS__MAX_SUBSCRIPTIONS"] = str(args.count + 1)
     with running(args.peer, args.program.resolve()) as (address, pid), suppress(KeyboardInterrupt):

@@ -30,7 +30,7 @@ ROOT_NAMES = {
     "rustfmt.toml",
 }
 
-# Extensions by top folder. A file without an extension is listed by its name.
+# Allowed extensions per top-level folder. A file without an extension is listed by its name.
 EXTENSIONS = {
     ".cargo": {"toml"},
     ".ci": {"run"},
@@ -47,7 +47,7 @@ EXTENSIONS = {
     },
 }
 
-# Raw files of benchmark runs are compressed; nothing else that is tracked is binary.
+# Raw files of benchmark runs are compressed; all other tracked files are text.
 BINARY = {"gz"}
 
 PRIVATE_KEY = re.compile(r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----\s+[A-Za-z0-9+/=]{16}")
@@ -91,7 +91,7 @@ def complaint(name: str, text: str) -> str | None:
 
 
 def check_files() -> list[str]:
-    """The complaints about tracked files, and about files at the root that git neither tracks nor ignores."""
+    """Returns complaints about tracked files, and about files at the root that git neither tracks nor ignores."""
     listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(listing, check=True, capture_output=True, text=True).stdout
     failed = doctest.testmod(sys.modules[__name__]).failed

@@ -1,11 +1,11 @@
-"""Makes small changes of what keeps messages, one at a time, and says which of them no test notices.
+"""Mutates the code that stores messages, one small change at a time, and lists the mutants that no test notices.
 
 Usage: ci/mutants.py store|core|amqp10 [AREA...]
 
-`cargo mutants` lists the changes. It would build the tests for each of them, which takes a day; here one build has
-all of them, and `IMORI_MUTANT` in the environment chooses one. Tests run in rounds: what a quick one notices is not
-tried by a slow one, and all rounds together are all tests of the crate, as `cargo test -p` runs them.
-`target/mutants/CRATE/left.txt` lists what is left, `figures.txt` how many there are of each file.
+`cargo mutants` lists the mutants. It would build the tests once per mutant, which takes a day; here one build contains
+all mutants, and `IMORI_MUTANT` in the environment selects one. Tests run in rounds: a mutant noticed by a quick round
+is not tried in slower ones, and all rounds together are all tests of the crate, as run by `cargo test -p`.
+`target/mutants/CRATE/left.txt` lists the unnoticed mutants, `figures.txt` their number per file.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from mutants_switch import Mutant, instrument, marks_at
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Where ci/setup.sh puts what it has to install.
+# The folder in which ci/setup.sh installs tools.
 os.environ["PATH"] = f"{ROOT / '.tools/bin'}:{os.environ['PATH']}"
 
-# What decides whether a confirmed message is lost, as files below `src` of the crate.
+# The code that decides whether a confirmed message is lost, as files below `src` of the crate.
 AREAS = {
     "store": {
         "journal": "journal/journal journal/intake records/* lsn",
@@ -56,30 +56,30 @@ AREAS = {
     },
 }
 
-# A change may make a loop endless, and that takes memory: bytes that a test may have.
+# The most memory of a test in bytes, because a mutant may loop and allocate forever.
 MEMORY_MAX = 4 << 30
 
-# Changes that are tried at the same time.
+# Mutants tried in parallel.
 JOBS = int(os.environ.get("MUTANT_JOBS", "2"))
 
 
 @dataclass(frozen=True)
 class Round:
-    """Tests that are run for each change: of which targets, with which arguments and environment."""
+    """Tests that are run for each mutant: their targets, arguments and environment."""
 
     targets: tuple[str, ...]
     arguments: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
-    # A change is noticed too if no test comes to its end for so long: many times what the longest takes.
+    # Seconds without a finished test after which a mutant counts as noticed; many times what the longest test takes.
     seconds_max: int = 120
-    # Only for changes of this area; of all where there is none.
+    # The only area whose mutants run this round; empty for all areas.
     area: str = ""
 
 
-# In the lives that are drawn by lot few seeds find nearly all that many do.
+# In tests with random seeds, a few seeds notice nearly as much as many.
 FEW = {"IMORI_STORE_SEEDS": "5"}
 
-# Tests of a second or more.
+# Tests that take a second or more.
 LONG = (
     *("--skip", "a_paged_queue_does_what_one_in_memory_does"),
     *("--skip", "delayed_messages_come_once_and_not_before_they_are_due"),
@@ -107,7 +107,7 @@ ROUNDS = {
 
 
 def listed(crate: str, files: list[str]) -> list[Mutant]:
-    """The changes of these files that `cargo mutants` knows of and that .cargo/mutants.toml does not leave out."""
+    """Returns the mutants that `cargo mutants` lists for these files and .cargo/mutants.toml does not exclude."""
     chosen = [word for file in files for word in ("-f", f"crates/imori-{crate}/src/{file}.rs")]
     command = ["cargo", "mutants", "-p", f"imori-{crate}", *chosen, "--list", "--json"]
     found = json.loads(subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout)
@@ -134,7 +134,7 @@ pub(crate) fn is(number: u32) -> bool {
 
 
 class Tree:
-    """A copy of the workspace in which every change can be chosen."""
+    """A copy of the workspace in which every mutant can be selected."""
 
     def __init__(self, crate: str, out: Path) -> None:
         self.crate, self.path, self.temporary = crate, out / "tree", out / "tmp"
@@ -154,7 +154,9 @@ class Tree:
                 shutil.copy(ROOT / name, self.path / name)
 
     def build(self, mutants: list[Mutant]) -> tuple[list[Mutant], list[Mutant], list[Mutant]]:
-        """Those that can be chosen, those that do not compile, and those that no switch can choose."""
+        """Builds the tests; returns the selectable mutants, those that do not compile, and those that cannot be
+        instrumented.
+        """
         src = self.path / "crates" / f"imori-{self.crate}" / "src"
         (src / "mutant.rs").write_text(SWITCH)
         lib = src / "lib.rs"
@@ -177,7 +179,7 @@ class Tree:
             made = [mutant for mutant in made if mutant.number not in wrong]
 
     def compile(self) -> set[int]:
-        """The numbers of changes that do not compile."""
+        """Compiles the tests; returns the numbers of mutants that do not compile."""
         command = [
             "cargo", "test", "-p", f"imori-{self.crate}", "--profile", "mutants", "--no-run",
             "--lib", "--tests", "--locked", "--message-format", "json", "--target-dir", "target",
@@ -193,7 +195,7 @@ class Tree:
                 continue
             message = event["message"]
             found: set[int] = set()
-            # The place of an error tells whose it is, and else what the compiler says of other places.
+            # The primary span of an error identifies the mutant, or else one of its other spans.
             for span in sorted(message["spans"], key=lambda span: not span["is_primary"]):
                 file = self.path / span["file_name"]
                 if file.is_relative_to(self.path) and file.exists():
@@ -206,10 +208,10 @@ class Tree:
         return wrong
 
     def notices(self, tests: Round, mutant: int) -> str:
-        """`noticed`, `slow` or `left`."""
+        """Returns `noticed`, `slow` or `left`."""
         result = "left"
         for target in tests.targets:
-            # Those of the store that are a target of their own write to the same folders whoever runs them.
+            # The store's integration tests use fixed folders, so only one mutant runs them at a time.
             with self.alone if (self.crate, target) == ("store", "test") else contextlib.nullcontext():
                 result = self.result(tests, target, mutant)
             if result != "left":
@@ -219,7 +221,7 @@ class Tree:
         return result
 
     def result(self, tests: Round, target: str, mutant: int) -> str:
-        """The same of one target."""
+        """Returns the result of one target."""
         temporary = self.temporary / f"{mutant}-{target}"
         temporary.mkdir(parents=True, exist_ok=True)
         environment = {**os.environ, **tests.environment, "IMORI_MUTANT": str(mutant), "TMPDIR": str(temporary)}
@@ -235,7 +237,7 @@ class Tree:
         assert process.stdout
         for line in process.stdout:
             timer.cancel()
-            # The first test that fails is enough.
+            # One failed test is enough.
             if line.endswith("... FAILED\n"):
                 has_failed = True
                 end(process)
@@ -251,12 +253,12 @@ class Tree:
 
 
 def is_in(mutant: Mutant, crate: str, files: str) -> bool:
-    """Whether a change is of one of these files of a crate."""
+    """Returns whether a mutant is in one of these files of a crate."""
     return any(fnmatch(mutant.file, f"crates/imori-{crate}/src/{file}.rs") for file in files.split())
 
 
 def end(process: subprocess.Popen[str], mark: threading.Event | None = None) -> None:
-    """Ends a test and all that it began."""
+    """Kills a test and all processes it started."""
     if mark:
         mark.set()
     with contextlib.suppress(ProcessLookupError):

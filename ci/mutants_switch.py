@@ -1,4 +1,4 @@
-"""Rust code in which each of many small changes can be chosen while it runs."""
+"""Instruments Rust code, so that one of many mutants can be selected at run time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PARSER = Parser(Language(tree_sitter_rust.language()))
 
 @dataclass(frozen=True)
 class Mutant:
-    """A change, as `cargo mutants` lists it; its place is lines and columns from 1 on."""
+    """A mutant as listed by `cargo mutants`, with its position in lines and columns from 1."""
 
     number: int
     name: str
@@ -24,7 +24,7 @@ class Mutant:
 
 
 def offsets(source: bytes, mutant: Mutant) -> tuple[int, int]:
-    """Where a change begins and ends."""
+    """Returns the byte offsets at which a mutant begins and ends."""
     lines = source.split(b"\n")
     begins = [0]
     for text in lines:
@@ -38,7 +38,7 @@ def offsets(source: bytes, mutant: Mutant) -> tuple[int, int]:
 
 
 def choice(changes: list[tuple[Mutant, bytes]], original: bytes) -> bytes:
-    """An expression that is one of several; marks tell an error of the compiler whose it is."""
+    """Returns an expression that selects one of several; its marks assign compiler errors to mutants."""
     text = b"("
     for mutant, changed in changes:
         text += b"if crate::mutant::is(%d) { /*<%d*/ %s /*>%d*/ } else " % (
@@ -48,7 +48,7 @@ def choice(changes: list[tuple[Mutant, bytes]], original: bytes) -> bytes:
 
 
 def marks_at(text: bytes, begin: int, end: int) -> set[int]:
-    """The innermost change around this piece of a file; all that begin in it if it is around them."""
+    """Returns the innermost mutant around a span, or else all that begin within it."""
     around: list[int] = []
     for mark in re.finditer(rb"/\*([<>])(\d+)\*/", text):
         if mark.start() >= begin:
@@ -63,14 +63,14 @@ def marks_at(text: bytes, begin: int, end: int) -> set[int]:
 
 
 def is_constant(node: Node) -> bool:
-    """Tells whether the compiler evaluates it, which cannot ask which change is made."""
+    """Returns whether the compiler evaluates a node, where a mutant cannot be selected at run time."""
     parent = node.parent
     is_length = parent is not None and parent.child_by_field_name("length") == node
     return node.type in ("const_item", "static_item") or is_length
 
 
 class Instrument:
-    """One file; `made` are the changes for which there was a place."""
+    """The instrumentation of one file; `made` are the mutants that could be inserted."""
 
     def __init__(self, source: bytes, mutants: list[Mutant]) -> None:
         self.source = source
@@ -86,7 +86,7 @@ class Instrument:
         return self.at.get((genre, node.start_byte), []) if node else []
 
     def text(self, node: Node) -> bytes:
-        """The code of a node, in which each change within it can be chosen."""
+        """Returns the code of a node, with all mutants within it inserted."""
         if is_constant(node):
             return self.source[node.start_byte : node.end_byte]
         plain = self.plain(node)
@@ -129,12 +129,12 @@ class Instrument:
         return text + self.source[at : node.end_byte]
 
     def returns(self, block: Node) -> bytes:
-        """What is given back at once instead of what a function does."""
+        """Returns early returns that replace the body of a function."""
         is_body = block.parent is not None and block.parent.type == "function_item"
         first = next((child for child in block.named_children if "comment" not in child.type), None)
         text = b""
         for mutant in self.mutants("FnValue", first) if is_body else []:
-            # What is given back is of one type.
+            # All mutants would need one common type.
             if "-> impl " in mutant.name:
                 continue
             self.made.add(mutant)
@@ -145,7 +145,7 @@ class Instrument:
         return text
 
     def arm(self, arm: Node, pattern: Node, text: bytes) -> bytes:
-        """An arm that is not there is one that never matches."""
+        """Deletes a match arm by giving it a guard that is false."""
         for mutant in self.mutants("MatchArm", arm):
             if any("let" in child.type for child in pattern.children):
                 continue
@@ -160,7 +160,7 @@ class Instrument:
         return text
 
     def field(self, node: Node, plain: bytes) -> bytes:
-        """A field that is not told comes from the struct whose others are taken."""
+        """Deletes a field of a struct expression by taking its value from the base expression."""
         name, value = node.child_by_field_name("field"), node.child_by_field_name("value")
         siblings = node.parent.named_children if node.parent else []
         base = next((child for child in siblings if child.type == "base_field_initializer"), None)
@@ -173,7 +173,7 @@ class Instrument:
 
 
 def instrument(source: bytes, mutants: list[Mutant]) -> tuple[bytes, list[Mutant]]:
-    """A file in which each of these can be chosen, and those for which there is no place."""
+    """Returns an instrumented file, and the mutants that could not be inserted."""
     file = Instrument(source, mutants)
     text = file.text(PARSER.parse(source).root_node)
     return text, [mutant for mutant in mutants if mutant not in file.made]

@@ -1,6 +1,6 @@
-"""Checks that a stranger can read the tree: what types are called, how long sentences are, how full folders are.
+"""Checks that the tree is readable to newcomers: names of types, length of sentences, number of files per folder.
 
-What is not clean yet stands in the lists below, and in them alone; they are there to be emptied.
+The lists below hold all known exceptions; they should become empty.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import re
 import sys
 from pathlib import Path
 
-# Crates with public types that are still called by a retired word.
+# Crates whose public types still use a retired word.
 OLD_WORDS: set[str] = set()
 
-# Pages whose sentences are too long on average.
+# Pages whose average sentence is too long.
 WORDY_PAGES: set[str] = set()
 
 FOLDER_FILES_MAX = 18
@@ -66,7 +66,7 @@ def mean_words(page: str) -> float:
 
 
 def check_crate(crate: Path, retired: dict[str, tuple[bool, str]]) -> list[str]:
-    """The complaints about the words of one crate, of which some are excused."""
+    """Returns complaints about one crate."""
     complaints = []
     files = {file: file.read_text(encoding="utf-8") for file in sorted(crate.rglob("*.rs")) if file.is_file()}
     for file, text in files.items():
@@ -81,7 +81,7 @@ def check_crate(crate: Path, retired: dict[str, tuple[bool, str]]) -> list[str]:
 
 
 def check_page(page: Path) -> list[str]:
-    """The complaint about one page, if there is one."""
+    """Returns the complaint about one page, if there is one."""
     words = mean_words(page.read_text(encoding="utf-8"))
     if words <= SENTENCE_WORDS_MAX or page.as_posix() in WORDY_PAGES:
         return []
@@ -89,7 +89,7 @@ def check_page(page: Path) -> list[str]:
 
 
 def check_prose() -> list[str]:
-    """The complaints about the whole repository, and about this file where a check of it fails."""
+    """Returns complaints about the whole repository, and about this file if its own examples fail."""
     failed = doctest.testmod(sys.modules[__name__]).failed
     retired = retired_words(Path("ARCHITECTURE.md").read_text(encoding="utf-8"))
     complaints = [f"ci/prose.py: {failed} of its own examples fail"] if failed else []

@@ -51,11 +51,11 @@ def test_files() -> Iterator[tuple[Path, int]]:
 
 
 def name_of(lines: list[str], cited: int, suffix: str) -> str | None:
-    """Finds the test that cites a rule in this line; none where that is the file as a whole."""
+    """Returns the test that cites a rule in this line; `None` if the file cites it as a whole."""
     pattern = TEST.get(suffix)
     if pattern is None:
         return None
-    # A docstring stands below the name of its test.
+    # In Python, the citation is in the docstring, below the name of the test.
     if suffix == ".py":
         above = [pattern.match(line) for line in lines[max(0, cited - 2) : cited + 1]]
         if found := [match for match in above if match]:
@@ -67,7 +67,7 @@ def name_of(lines: list[str], cited: int, suffix: str) -> str | None:
 
 
 def shown() -> dict[str, dict[str, set[str]]]:
-    """Gives for each rule the files that show it, with the tests in them."""
+    """Returns for each rule the files that show it, with their tests."""
     rules: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for path, begin in test_files():
         if path.name == "test_rules.py":

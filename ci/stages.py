@@ -1,11 +1,11 @@
-"""Runs the stages of `make test`, two at a time where they do not disturb each other, and says what each took.
+"""Runs the stages of `make test`, two at a time where they do not interfere, and reports how long each took.
 
 Usage: ci/stages.py
 
-Each stage is a target of the Makefile. A lane is a list of stages that follow each other; two lanes run side by side,
-because most of a stage's time is one crate that is compiled after the other, or a broker that waits. Stages whose
-subject is time itself run last, alone. A budget is a promise to whoever waits: a stage over it is named, but a slow
-machine fails nothing.
+Each stage is a target of the Makefile. A lane is a sequence of stages; two lanes run in parallel, because most of a
+stage's time is spent compiling crates one after another, or waiting for a broker. Stages that measure time run last and
+alone. A budget is a promise to developers: a stage that exceeds it is reported, but does not fail, because machines
+differ.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class Stage:
-    """A target of the Makefile and the seconds that it may take on two cores, beside its neighbour."""
+    """A target of the Makefile, and its budget in seconds on two cores, beside another stage."""
 
     target: str
     budget_s: int
 
 
-# The first lane builds the workspace, once. The second begins with what has a folder of its own to build in: `check`
-# waits for the build, as Cargo lets one command at a time into a folder.
+# The first lane builds the workspace once. The second begins with stages that build in folders of their own; `check`
+# waits, because Cargo allows one command at a time per folder.
 LANES = (
     (Stage("build", 720), Stage("unit", 330), Stage("docs", 75), Stage("interop", 340)),
     (Stage("fuzz", 480), Stage("check", 360), Stage("sim", 300), Stage("amqp", 260)),
 )
 
-# What every stage of these needs is built by then, and nothing else runs.
+# Everything that these need is built by then, and nothing else runs.
 ALONE = (Stage("durability", 300), Stage("stalls", 150))
 
 
 @dataclass(frozen=True)
 class Result:
-    """How a stage ended, after how long."""
+    """The result of a stage, and its duration."""
 
     stage: Stage
     seconds: float
@@ -49,18 +49,18 @@ class Result:
 
 
 class Run:
-    """The stages that have ended so far."""
+    """The results of all stages so far."""
 
     def __init__(self) -> None:
         self.results: list[Result] = []
         self._lock = threading.Lock()
 
     def has_failed(self) -> bool:
-        """Tells whether a stage has failed, after which no further one begins."""
+        """Returns whether a stage has failed, which prevents further ones from starting."""
         return any(result.exit_code != 0 for result in self.results)
 
     def stage(self, stage: Stage) -> None:
-        """Runs one stage and prints all that it said once it is over."""
+        """Runs one stage, and prints its output once it is over."""
         begin = time.monotonic()
         ended = subprocess.run(
             ["make", "--no-print-directory", stage.target],
@@ -77,7 +77,7 @@ class Run:
             print(f"---- {stage.target}: {verdict(result)}\n{ended.stdout.rstrip()}", flush=True)
 
     def lane(self, stages: tuple[Stage, ...]) -> None:
-        """Runs stages one after the other, until one has failed."""
+        """Runs stages in sequence, until one fails."""
         for stage in stages:
             if self.has_failed():
                 return
@@ -85,14 +85,14 @@ class Run:
 
 
 def verdict(result: Result) -> str:
-    """How a stage ended, in a few words."""
+    """Formats the result of a stage in a few words."""
     words = "passed" if result.exit_code == 0 else f"FAILED (exit code {result.exit_code})"
     over = ", over its budget" if result.seconds > result.stage.budget_s else ""
     return f"{words} in {result.seconds:.0f} s of {result.stage.budget_s} s{over}"
 
 
 def main() -> int:
-    """Runs everything; the exit code is 1 where a stage has failed."""
+    """Runs everything; the exit code is 1 if a stage failed."""
     begin, run = time.monotonic(), Run()
     lanes = [threading.Thread(target=run.lane, args=(stages,)) for stages in LANES]
     for lane in lanes:

@@ -1,9 +1,8 @@
-"""Checks the shape of the Rust tree.
+"""Checks the structure of the Rust tree.
 
-A file imports only from files that stand after it in its `lib.rs` (or `mod.rs`), so that reading down
-follows a message; a path has at most one folder below `src`; no file is a drawer for leftovers; nothing
-in the repository speaks of how it came to be. prose.py checks how comments, types and pages read, and files.py
-which files are tracked.
+A file imports only from files declared after it in its `lib.rs` (or `mod.rs`), so that reading down follows a message;
+a path has at most one folder below `src`; no file has a catch-all name; and nothing in the repository mentions how it
+was made. prose.py checks how types and pages read, and files.py which files are tracked.
 """
 
 from __future__ import annotations
@@ -28,25 +27,25 @@ FORBIDDEN = re.compile("|".join(["TO" + "DO", "FIX" + "ME", r"\.\./" + "shared"]
 
 @dataclass
 class Module:
-    """A file and the modules it declares, in reading order."""
+    """A file and the modules that it declares, in reading order."""
 
     path: tuple[str, ...]
     file: Path
     children: list[Module] = field(default_factory=list)
 
     def child(self, name: str) -> int | None:
-        """The place of the child of this name, if there is one."""
+        """Returns the index of the child with this name, if there is one."""
         return next((at for at, child in enumerate(self.children) if child.path[-1] == name), None)
 
 
 def read(file: Path) -> str:
-    """The text of a file without its tests and comments."""
+    """Returns the text of a file without tests and comments."""
     text = TEST_BLOCK.sub("", TEST.sub("", file.read_text(encoding="utf-8")))
     return COMMENT.sub("", text)
 
 
 def load(path: tuple[str, ...], file: Path) -> Module:
-    """A module with all that it declares."""
+    """Loads a module with all modules below it."""
     module = Module(path, file)
     folder = file.parent if file.name in {"lib.rs", "main.rs", "mod.rs"} else file.with_suffix("")
     for name in MOD.findall(read(file)):
@@ -58,12 +57,12 @@ def load(path: tuple[str, ...], file: Path) -> Module:
 
 
 def walk(module: Module) -> list[Module]:
-    """A module and all below it."""
+    """Returns a module and all modules below it."""
     return [module, *(below for child in module.children for below in walk(child))]
 
 
 def absolute(base: tuple[str, ...], text: str) -> tuple[str, ...]:
-    """The path that an import in module `base` means, from the crate's root."""
+    """Resolves an import in module `base` to a path from the crate's root."""
     parts = text.split("::")
     if parts[0] == "crate":
         return tuple(parts[1:])
@@ -75,7 +74,7 @@ def absolute(base: tuple[str, ...], text: str) -> tuple[str, ...]:
 
 
 def wrong_order(root: Module, module: Module, target: tuple[str, ...]) -> bool:
-    """Tells whether `target` stands before `module`."""
+    """Returns whether `target` is declared before `module`."""
     node = root
     for depth, name in enumerate(target):
         there = node.child(name)
@@ -91,7 +90,7 @@ def wrong_order(root: Module, module: Module, target: tuple[str, ...]) -> bool:
 
 
 def check_crate(root_file: Path) -> list[str]:
-    """The complaints about one crate."""
+    """Returns complaints about one crate."""
     complaints = []
     root = load((), root_file)
     for module in walk(root):
@@ -109,7 +108,7 @@ def check_crate(root_file: Path) -> list[str]:
 
 
 def check_words() -> list[str]:
-    """The complaints about what tracked files say."""
+    """Returns complaints about the content of tracked files."""
     listed = subprocess.run(["git", "ls-files"], check=True, capture_output=True, text=True).stdout
     complaints = []
     for name in listed.splitlines():
@@ -123,7 +122,7 @@ def check_words() -> list[str]:
 
 
 def main() -> int:
-    """Prints every complaint and tells whether there was one."""
+    """Prints all complaints; the exit code is 1 if there are any."""
     roots = sorted(Path("crates").glob("*/src/lib.rs")) + sorted(Path("crates").glob("*/src/main.rs"))
     complaints = [complaint for root in roots for complaint in check_crate(root)]
     complaints += check_files() + check_words() + check_prose()
