@@ -1,4 +1,4 @@
-"""Fixtures: one broker a worker, clients that are gone after the test, a name nobody else has."""
+"""Fixtures: one broker per worker, clients that are closed after the test, unique names."""
 
 import signal
 import uuid
@@ -33,7 +33,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 @pytest.fixture
 def start_imori(tmp_path: Path) -> Iterator[StartImori]:
-    """Starts brokers with settings of their own, which are gone at the end of the test."""
+    """Starts brokers with custom settings, which are ended after the test."""
     with ExitStack() as stack:
         folders = (tmp_path / str(number) for number in range(100))
 
@@ -45,7 +45,7 @@ def start_imori(tmp_path: Path) -> Iterator[StartImori]:
 
 @pytest.fixture
 def connect(broker: Broker) -> Iterator[Connect]:
-    """Opens stomp.py connections, which are dropped at the end of the test."""
+    """Opens stomp.py connections, which are dropped after the test."""
     with ExitStack() as stack:
 
         def open_client(**options: Any) -> Client:  # noqa: ANN401
@@ -58,7 +58,7 @@ def connect(broker: Broker) -> Iterator[Connect]:
 
 @pytest.fixture
 def connect_raw(broker: Broker) -> Iterator[ConnectRaw]:
-    """Opens byte-for-byte connections, which are dropped at the end of the test."""
+    """Opens raw STOMP connections, which are dropped after the test."""
     with ExitStack() as stack:
 
         def open_raw(imori: Imori | None = None, **options: Any) -> RawClient:  # noqa: ANN401
@@ -78,7 +78,7 @@ def nats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsBroker]:
 
 @pytest.fixture
 def start_nats(tmp_path: Path) -> Iterator[StartNats]:
-    """Starts brokers for NATS clients with settings of their own, gone at the end of the test."""
+    """Starts brokers for NATS clients with custom settings, which are ended after the test."""
     with ExitStack() as stack:
         folders = (tmp_path / str(number) for number in range(100))
 
@@ -90,7 +90,7 @@ def start_nats(tmp_path: Path) -> Iterator[StartNats]:
 
 @pytest.fixture
 def connect_nats(nats: NatsBroker) -> Iterator[ConnectNats]:
-    """Opens byte-for-byte NATS connections, which are dropped at the end of the test."""
+    """Opens raw NATS connections, which are dropped after the test."""
     with ExitStack() as stack:
 
         def open_raw(broker: NatsBroker | None = None) -> RawNats:
@@ -101,5 +101,5 @@ def connect_nats(nats: NatsBroker) -> Iterator[ConnectNats]:
 
 @pytest.fixture
 def name() -> str:
-    """A name for a queue or a topic word that no other test uses."""
+    """A name for a queue or a topic segment that no other test uses."""
     return f"test-{uuid.uuid4().hex[:12]}"

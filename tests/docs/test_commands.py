@@ -1,6 +1,6 @@
-"""The commands in the documents do what they say, against the real broker.
+"""The commands in the documents do what the pages say, against the real broker.
 
-What a page shows is run as it stands, but for the ports and the place of the binary.
+Blocks are run unchanged, except for ports and the path of the binary.
 """
 
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""Dashboards and alert rules name metrics that exist, and every rule fires where it should."""
+"""Dashboards and alert rules use metrics that exist, and every rule fires when it should."""
 
 import json
 import re
@@ -20,7 +20,8 @@ _METRIC = re.compile(r"\b((?:imori|rabbitmq|process)_[a-z0-9_]+)")
 
 
 def documented() -> set[str]:
-    """The names of the document, which the tests of metrics compare with the broker's."""
+    """Returns the metric names in the document, which the metrics tests compare with the broker's.
+    """
     rows = (REPOSITORY / "docs/reference/metrics.md").read_text("utf-8").splitlines()
     found = set()
     for row in rows:
@@ -31,7 +32,7 @@ def documented() -> set[str]:
 
 
 def expressions() -> list[str]:
-    """Returns the queries of the dashboard and of the rules."""
+    """Returns the queries of the dashboard and the rules."""
     dashboard: dict[str, Any] = json.loads(DASHBOARD.read_text("utf-8"))
     asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     rules = re.sub(r"annotations:.*?(?=- alert|\Z)", "", RULES.read_text("utf-8"), flags=re.DOTALL)

@@ -1,4 +1,4 @@
-"""The record of instructions does not grow without a word."""
+"""The record of instructions does not grow without an explanation."""
 
 import json
 import subprocess

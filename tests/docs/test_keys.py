@@ -1,4 +1,4 @@
-"""What the documents call a configuration key is one."""
+"""Every configuration key named in the documents exists."""
 
 import re
 
@@ -10,15 +10,15 @@ _KEY = re.compile(r"^#?(\w+) = ")
 _DOTTED = re.compile(r"`([a-z]+)\.([a-z_]+)(?: = [^`]*)?`")
 _VARIABLE = re.compile(r"IMORI__([A-Z]+)__([A-Z_]+)")
 
-# Pages on which a section's name begins other names: selectors call properties `amqp.to`.
+# Pages on which a section's name also begins other names: selectors call properties `amqp.to`.
 OTHER_NAMES = {("docs/reference/selectors.md", "amqp")}
 
-# Names of files that look like keys of sections such as `stomp`, `limits` or `definitions`.
+# Extensions of file names that look like keys of sections such as `stomp` or `definitions`.
 FILE_ENDINGS = {"dict", "json", "md", "properties", "py", "redb", "rs", "toml", "txt", "xml"}
 
 
 def declared() -> dict[str, set[str]]:
-    """The keys of each section."""
+    """Returns the keys of each section."""
     sections: dict[str, set[str]] = {}
     section = ""
     for line in (REPOSITORY / "docs/reference/imori.toml").read_text("utf-8").splitlines():

@@ -1,4 +1,4 @@
-"""Links lead somewhere, and every page of `docs/` is led to."""
+"""Links have a target, and every page of `docs/` is linked to."""
 
 from harness.imori import REPOSITORY
 from harness.page import Page, pages, read

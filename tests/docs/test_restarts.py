@@ -1,4 +1,4 @@
-"""The first RPC's page on a broker that restarts, in tests as in its table."""
+"""The page on the first RPC, with a broker that restarts: its code behaves as its table says."""
 
 import signal
 import socket
@@ -17,7 +17,7 @@ from harness.page import read
 from harness.raw import RawClient
 
 PAGE = read(REPOSITORY / "docs/guides/first-rpc.md")
-# As the command line takes it.
+# In the format of the command line.
 _LONG = f"{DEADLINE_S:.0f}s"
 RESPONDERS = [block for block in PAGE.blocks if "background" in block.marks]
 
@@ -33,7 +33,7 @@ def test_responders_of_the_page_outlive_the_broker(tmp_path: Path) -> None:
             assert imori.stop() == 0
         with running_imori(tmp_path, listen=(address,)):
             _ask_both(environment)
-        # It was killed at the end of the block before.
+        # The broker was killed at the end of the previous block.
         with running_imori(tmp_path, listen=(address,)):
             _ask_both(environment)
 

@@ -1,4 +1,4 @@
-"""Rules of security that the code cites are written down."""
+"""Security rules that the code cites are documented."""
 
 import re
 import subprocess
@@ -6,7 +6,7 @@ import sys
 
 from harness.imori import REPOSITORY
 
-# As git and Python both read it.
+# A pattern that both git and Python understand.
 _CITED = "(LIM|AUTH|XPI|OPS|WEB)-[0-9][0-9]"
 
 

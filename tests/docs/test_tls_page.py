@@ -1,4 +1,4 @@
-"""The page about TLS, its commands one after the other as a reader types them."""
+"""The page about TLS: its commands, run one after another as a reader types them."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from harness.imori import BINARY, REPOSITORY
 from harness.page import Block, read
 
 PAGE = read(REPOSITORY / "docs/guides/tls.md")
-# Ports of the page, in its configuration and its commands.
+# Ports in the page's configuration and commands.
 PORTS = ("61614", "5671", "15676", "15671", "4222")
 
 
@@ -23,7 +23,7 @@ def test_commands_of_the_page_do_what_it_says(tmp_path: Path) -> None:
     ports = {port: str(_free_port()) for port in PORTS}
     make, serve, respond, call, others = [_command(block.text, ports) for block in _blocks("sh")]
     (answer, *_) = [block.text for block in PAGE.blocks if "output" in block.marks]
-    # The listeners without TLS are on, too.
+    # The listeners without TLS are enabled as well.
     others_of = {"STOMP": "0", "AMQP": "0", "WS": "0", "NATS_MONITOR": "0", "ADMIN": "0"}
     others_of["NATS"] = ports["4222"]
     environment = dict(os.environ)
@@ -75,7 +75,7 @@ def _with_ports(text: str, ports: Mapping[str, str]) -> str:
 def _running(
     command: str, folder: Path, environment: Mapping[str, str]
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Starts a command of the page; it has ended afterwards."""
+    """Starts a command of the page, and ends it afterwards."""
     words = shlex.split(command)
     with subprocess.Popen(words, cwd=folder, env=environment) as process:
         try:

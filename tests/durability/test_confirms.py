@@ -1,4 +1,4 @@
-"""What confirms say, and that none waits for more than it has to."""
+"""Confirms carry the right level, and none waits longer than necessary."""
 
 import asyncio
 from pathlib import Path
@@ -18,7 +18,8 @@ def test_an_answer_waits_for_no_later_commit(tmp_path: Path) -> None:
 
 
 async def answers_after_anothers_commit(address: Address) -> None:
-    """What one connection waits for is safe already, and only another one was told."""
+    """Asks for answers on one connection whose records are safe, though only another was told so.
+    """
     received: asyncio.Queue[str] = asyncio.Queue()
     async with asyncio.timeout(DEADLINE_S), Connections(address) as connections:
         one, other = await connections.open(), await connections.open()
@@ -41,7 +42,7 @@ def test_a_confirm_names_its_level(tmp_path: Path) -> None:
 
 
 async def levels_of(address: Address) -> dict[str, str | None]:
-    """The levels of receipts, by what was asked for."""
+    """Returns the levels in receipts, by the kind of message."""
     persistent = {"destination": "/queue/q", **PERSISTENT}
     lower = {"destination": "/queue/lower", "x-level": "os", **PERSISTENT}
     asked = {

@@ -1,7 +1,7 @@
-"""Files of a stopped broker are damaged in one place each: that is found, or does no harm.
+"""Damages one place in the files of a stopped broker: the damage is found, or does no harm.
 
-`FLIPS` sets how many places there are. Never does a wrong byte come, never is a message lost whose
-record was not touched, and never one that was confirmed after the damage.
+`FLIPS` is the number of places. A wrong byte is never delivered; a message is never lost if its
+record was not touched, or if it was confirmed after the damage.
 """
 
 import asyncio
@@ -31,13 +31,13 @@ from harness.durability.wire import Address, Connection, Connections
 FLIPS = int(os.environ.get("FLIPS", "400"))
 SEED = int(os.environ.get("SEED", "1"))
 
-# Starts that run side by side.
+# Number of brokers started in parallel.
 SIDE_BY_SIDE = max(2, (os.cpu_count() or 2) // 2)
 
-# Where the damage has cost users, the operator alone is let in until the definitions are recovered.
+# If the damage costs users, only the operator is let in until the definitions are recovered.
 PROGRAM = (*IMORI, "--listen", "admin=127.0.0.1:0")
 
-# Queues go to segments early, and the journal is copied there often.
+# Queues move to segments early, and the journal is copied there often.
 SMALL: Mapping[str, object] = {
     **SETTINGS,
     "journal.file_bytes": "1MiB",
@@ -46,27 +46,27 @@ SMALL: Mapping[str, object] = {
     "limits.queue_memory_bytes": "16KiB",
 }
 
-# Lives of the broker in which its store is filled; all but the last end cleanly, with a checkpoint.
+# Lives of the broker that fill the store; all but the last end cleanly, with a checkpoint.
 LIVES = 3
 
-# What comes to a queue in each life, in these priorities, and how many of all are taken of it:
-# every other one of those is accepted.
+# Messages sent to a queue in each life, their priorities, and the number received in all lives, of
+# which every other one is accepted.
 MESSAGES = 18
 PRIORITIES = (4, 6, 9)
 TAKEN = 12
 
-# One in so many is larger than a page of a segment.
+# Every n-th message is larger than a page of a segment.
 LARGE_EVERY = 16
 SIZE, LARGE = 700, 300_000
 
-# What comes to a queue after the damage.
+# Messages sent to a queue after the damage.
 LATER = 6
 LATER_FROM = "later-"
 
-# A line of the log that says that something was found.
+# A log line that reports damage.
 COMPLAINT = re.compile(r"\b(WARN|ERROR)\b|damage|does not verify", re.IGNORECASE)
 
-# A file system in memory: a start has to sync a good deal, and here nothing hangs on that.
+# A file system in memory, because a start syncs often, which is irrelevant here.
 MEMORY = Path("/dev/shm")
 
 pytestmark = pytest.mark.timeout(120 + 2 * FLIPS)
@@ -78,7 +78,7 @@ def body_of(publisher: str, number: int) -> bytes:
 
 
 class Hoard(Role):
-    """Messages of several priorities in queues of several kinds, some of which are accepted."""
+    """Messages of several priorities in queues of several kinds; some are accepted."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
@@ -86,7 +86,7 @@ class Hoard(Role):
         self.arguments = {"b": {"x-max-length": "1000"}, "c": {"durable": "true"}}
 
     async def fill(self, address: Address, life: int) -> None:
-        """Sends those of a life, waits until each is safe, and accepts some."""
+        """Sends the messages of a life, waits until all are safe, and accepts some."""
         async with Connections(address) as connections:
             for queue in self.queues:
                 await self._fill_queue(await connections.open(), queue, life)
@@ -107,11 +107,11 @@ class Hoard(Role):
                 self.ledger.accepted(publisher, number, queue)
 
     async def add(self, address: Address) -> None:
-        """Sends a few more, and waits until each is safe."""
+        """Sends a few more messages, and waits until all are safe."""
         async with asyncio.timeout(DEADLINE_S), Connections(address) as connections:
             for queue in self.queues:
                 connection = await connections.open()
-                # Where damage has cost it, it is made again.
+                # Declares the queue again if the damage has cost it.
                 await self._subscribe(connection, queue, 1)
                 for number in range(1, LATER + 1):
                     await self._send(connection, queue, f"{LATER_FROM}{queue}", number, 4)
@@ -131,35 +131,35 @@ class Hoard(Role):
         self.ledger.confirmed(publisher, number, [queue], answer["imori-level"])
 
 
-# The name of a queue whose definition was lost, and that has its messages nevertheless.
+# The name of a queue that has its messages but lost its definition.
 LOST_QUEUE = re.compile(r"lost-\d+")
 
 
 @dataclass
 class FindingLedger(Ledger):
-    """Also finds messages in queues that came back without their names."""
+    """A ledger that also looks for messages in queues that came back without their names."""
 
     lost: list[str] = field(default_factory=list)
 
     def queues(self) -> list[str]:
-        """Those too."""
+        """Returns the queues, including the nameless ones."""
         return [*super().queues(), *self.lost]
 
     def received(
         self, consumer: str, queue: str, body: bytes, *, is_redelivered: bool
     ) -> Copy | None:
-        """As if it came from where it was sent to."""
+        """Records a message from a nameless queue as if it came from its original queue."""
         home = _home(identity(body)[0], queue)
-        # A binding to a topic is there still: what comes later goes to both.
+        # A binding to a topic still exists, so later messages go to both queues.
         consumer += "" if home == queue else f" of {queue}"
         return super().received(consumer, home, body, is_redelivered=is_redelivered)
 
     def accepting(self, publisher: str, number: int, queue: str) -> None:
-        """As if it came from where it was sent to."""
+        """Records it for the original queue."""
         super().accepting(publisher, number, _home(publisher, queue))
 
     def accepted(self, publisher: str, number: int, queue: str) -> None:
-        """As if it came from where it was sent to."""
+        """Records it for the original queue."""
         super().accepted(publisher, number, _home(publisher, queue))
 
 
@@ -168,23 +168,23 @@ def _home(publisher: str, queue: str) -> str:
     return publisher.removeprefix(LATER_FROM)[:1] if is_lost else queue
 
 
-# Copies a store and damages the copy, as a seed says.
+# Copies a store and damages the copy; a seed determines how.
 Hurt = Callable[[Store, Path, int], Damage]
 
 
 def within(part: str, deeds: Mapping[Deed, int] = DEEDS) -> Hurt:
-    """One place in one file of a part."""
+    """Damages one place in one file of a part."""
     return partial(Store.damaged, part=part, deeds=deeds)
 
 
 def lost(part: str, *, is_whole: bool = False) -> Hurt:
-    """A file of a part, or all of it."""
+    """Removes one file of a part, or the whole part."""
     return partial(Store.without, part=part, is_whole=is_whole)
 
 
 @dataclass(frozen=True)
 class Case:
-    """A store that was left behind, and the notes of who filled it."""
+    """A store left behind by a broker, and the notes of the clients that filled it."""
 
     program: Sequence[str]
     store: Store
@@ -193,7 +193,8 @@ class Case:
     settings: Mapping[str, object] = field(default_factory=lambda: dict(SMALL))
 
     def outcome(self, name: str, hurt: Hurt, seed: int) -> tuple[Damage, str, str]:
-        """Damages a copy and starts the broker: what it was, what came of it, what is wrong."""
+        """Damages a copy and starts the broker; returns the damage, its effect, and any violation.
+        """
         folder = self.folder / f"{name.replace(' ', '-')}-{seed}"
         with Server(folder, program=self.program, settings=self.settings) as server:
             damage = hurt(self.store, server.data, seed)
@@ -218,7 +219,8 @@ class Case:
                 server.start()
                 ledger.lost = sorted(set(LOST_QUEUE.findall(logs + server.log_text())))
                 Traffic(ledger, [hoard]).drain(server.address)
-                # A thread of its own writes the log, to its end only where it ends by itself.
+                # The log is written by a thread of its own, which finishes only if the broker ends
+                # by itself.
                 server.stop()
             except (ConnectionError, TimeoutError, StartError) as error:
                 return damage, "not drained", f"{type(error).__name__}: {error}"
@@ -228,8 +230,8 @@ class Case:
         return damage, "found" if is_found else "harmless", self.wrong(damage, ledger, is_found)
 
     def wrong(self, damage: Damage, ledger: Ledger, is_found: bool) -> str:
-        """What may not be, after this damage."""
-        # Damage to the very last batch cannot be told from one that the end has torn.
+        """Returns the violations that this damage does not excuse."""
+        # Damage to the very last batch is indistinguishable from a write torn by the kill.
         may_be = is_found or self.store.is_in_last_batch(damage)
         wrongs = []
         for kind, text in ledger.verdict():
@@ -245,7 +247,7 @@ def _body(text: str) -> bytes:
 
 
 def made(folder: Path, program: Sequence[str], lives: int = LIVES) -> Case:
-    """Fills a broker in so many lives and kills it."""
+    """Fills a broker over several lives and kills it."""
     notes: list[bytes] = []
     ledger = Ledger(note=notes.append)
     with Server(folder / "master", program=program, settings=SMALL) as server:
@@ -260,7 +262,7 @@ def made(folder: Path, program: Sequence[str], lives: int = LIVES) -> Case:
 
 
 def damages(case: Case, name: str, count: int, hurt: Hurt) -> list[tuple[Damage, str, str]]:
-    """Damages so many places, each in a copy of its own."""
+    """Damages `count` places, each in a copy of its own."""
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         outcomes = list(pool.map(partial(case.outcome, name, hurt), range(SEED, SEED + count)))
     tally = Counter((damage.how, outcome) for damage, outcome, _ in outcomes)

@@ -1,4 +1,4 @@
-"""Damage is told until somebody acknowledges it: in the log, the monitor, and to `imori store`."""
+"""Damage is reported until it is acknowledged: in the log, the monitor, and by `imori store`."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.timeout(120)
 
 
 async def publish(server: Server) -> int:
-    """Makes a queue that is longer than its memory, until files of the journal were used again."""
+    """Makes a queue that is longer than its memory, until journal files have been reused."""
     count, was_full = 0, False
     async with Connections(server.address) as connections, asyncio.timeout(DEADLINE_S):
         connection = await connections.open()
@@ -38,12 +38,12 @@ async def publish(server: Server) -> int:
 
 
 def live_files(server: Server) -> int:
-    """How many files of the journal are needed."""
+    """Returns the number of journal files in use."""
     return int(page(server, "/storez")["journal"]["live_files"])
 
 
 async def received(address: Address) -> int:
-    """How many messages the queue has."""
+    """Receives all messages of the queue; returns their number."""
     count = 0
     end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -71,7 +71,7 @@ def imori(*arguments: str, data: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def stopped(tmp_path: Path) -> tuple[Server, int]:
-    """A broker that was stopped and has segments, and how many messages there are."""
+    """Returns a stopped broker that has segments, and its number of messages."""
     server = Server(tmp_path, program=PROGRAM, settings=dict(SMALL))
     server.start()
     count = asyncio.run(publish(server))
@@ -81,7 +81,7 @@ def stopped(tmp_path: Path) -> tuple[Server, int]:
 
 
 def segments(server: Server) -> list[Path]:
-    """Its segments, the oldest first."""
+    """Returns its segments, oldest first."""
     return sorted((server.data / "segments").glob("segment-??????????"))
 
 
@@ -112,7 +112,7 @@ def test_a_missing_segment_is_told_until_it_is_acknowledged(stopped: tuple[Serve
         status, health = asked(server, "/healthz?damage=1")
         assert status == 503
         assert json.loads(health)["error"].startswith(told), health
-        # A restart forgets nothing.
+        # A restart does not clear the report.
         server.kill()
         server.start()
         assert page(server, "/storez")["store"]["damage"] == found

@@ -1,6 +1,6 @@
-"""Messages that wait long for their time hold no file of the journal, and come when they are due.
+"""Messages with a long delay hold no journal file, and are delivered when they are due.
 
-The journal is written round several times beside them, and the broker is killed.
+Meanwhile the journal wraps around several times, and the broker is killed.
 """
 
 import asyncio
@@ -19,16 +19,16 @@ from harness.monitor import page
 SOON_MS = 6000
 WEEK_MS = 7 * 24 * 3600 * 1000
 
-# Messages of each kind, with bodies that fill three files of the journal.
+# Messages of each kind; their bodies fill three journal files.
 COUNT = 60
 BODY = bytes(50_000)
 
-# What is sent beside them: twenty files.
+# Other messages sent meanwhile, which fill twenty files.
 ROUNDS = 20
 ROUND = 20
 LARGE = bytes(100_000)
 
-# Files that are live when nothing holds them, beside the one that is written.
+# The most live files, without the current one, if nothing holds them.
 FILES_MAX = 4
 
 PROGRAM = (*IMORI, "--listen", "nats-monitor=127.0.0.1:0")
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.timeout(180)
 
 
 async def publish(address: Address) -> None:
-    """Sends what is due soon and what is due in a week."""
+    """Sends messages that are due soon, and messages that are due in a week."""
     async with Connections(address) as connections:
         connection = await connections.open()
         sends = []
@@ -52,7 +52,7 @@ async def publish(address: Address) -> None:
 
 
 async def pass_by(address: Address) -> None:
-    """Sends and takes so much else that the journal goes round."""
+    """Sends and receives enough other messages for the journal to wrap around."""
     async with Connections(address) as connections:
         reader, writer = await connections.open(), await connections.open()
         await reader.ask("SUBSCRIBE", {"destination": "/queue/other", "id": "s"})
@@ -62,7 +62,7 @@ async def pass_by(address: Address) -> None:
 
 
 async def taken(address: Address, count: int) -> list[str]:
-    """The names of what the queue gives out, once so many have come and a moment more has gone."""
+    """Returns the names of the messages received, after `count` of them and a moment more."""
     names: list[str] = []
     async with Connections(address) as connections, asyncio.timeout(DEADLINE_S):
         connection = await connections.open()
@@ -75,13 +75,13 @@ async def taken(address: Address, count: int) -> list[str]:
         while len(names) < count:
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.3)
-        # What it took is recorded before this is answered.
+        # The receipt shows that the accepts are recorded.
         await connection.ask("SEND", {"destination": "/queue/other", **PERSISTENT})
     return names
 
 
 async def cancelled(address: Address, names: list[str]) -> list[str]:
-    """How many messages of each name are taken back."""
+    """Returns the number of cancelled messages for each name."""
     async with Connections(address) as connections:
         connection: Connection = await connections.open()
         headers = {"destination": "/queue/late"}
@@ -90,7 +90,7 @@ async def cancelled(address: Address, names: list[str]) -> list[str]:
 
 
 def until(claim: Callable[[], bool]) -> None:
-    """Waits until it holds."""
+    """Waits until the claim is true."""
     end = time.monotonic() + DEADLINE_S
     while not claim():
         assert time.monotonic() < end, "it does not come to hold"
@@ -106,7 +106,7 @@ def test_delayed_messages_hold_no_file_and_come_after_a_kill(tmp_path: Path) -> 
         until(lambda: page(server, "/storez")["journal"]["live_files"] <= FILES_MAX)
         server.kill()
         server.start()
-        # Until they are due they can be taken back, after a start too.
+        # Messages can be cancelled until they are due, also after a restart.
         assert asyncio.run(cancelled(server.address, ["week-3", "week-3", "none"])) == list("100")
         names = asyncio.run(taken(server.address, COUNT))
         assert sorted(names) == sorted(f"soon-{number}" for number in range(COUNT))

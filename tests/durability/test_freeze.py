@@ -1,4 +1,4 @@
-"""The disk stands still: confirms wait, calls do not, nothing is lost, and the log says why."""
+"""The disk freezes: confirms wait, calls do not, nothing is lost, and the log gives the reason."""
 
 import time
 from pathlib import Path
@@ -12,33 +12,33 @@ from harness.durability.rpc import Rpc
 from harness.durability.server import Server
 from harness.durability.traffic import Traffic
 
-# Before the disk stands still, and after it.
+# Seconds before the freeze, and after it.
 BEFORE_S = 1.5
 AFTER_S = 1.0
 
-# What was under way when the disk stood still may be confirmed so much later.
+# Time after the start of the freeze in which earlier messages may still be confirmed.
 UNDER_WAY_S = 0.25
 
-# By how much calls may take longer. It decides nothing about good disks and machines that others
-# use too; what was measured is printed.
+# Tolerated increase of call times. It is lenient because machines are shared; the measured value is
+# printed.
 SLOWER_S = 0.25
 
 pytestmark = pytest.mark.timeout(90)
 
 
 class Watch:
-    """Notes when confirms came."""
+    """Records the times of confirms."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
 
     def note(self, line: bytes) -> None:
-        """Takes what a ledger notes."""
+        """Takes a note of a ledger."""
         if line.startswith(b'["confirmed"'):
             self.times.append(time.monotonic())
 
     def count(self, begin: float, end: float) -> int:
-        """How many came from when to when."""
+        """Returns the number of confirms within a time."""
         return sum(begin <= when < end for when in self.times)
 
 

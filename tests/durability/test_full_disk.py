@@ -1,7 +1,8 @@
-"""The disk is full: publishers of durable messages wait, all others go on, nothing is lost.
+"""The disk is full: publishers of durable messages wait, all other clients continue, nothing is
+lost.
 
-Once messages are taken from the queues, publishers go on, without a restart, whichever way these
-messages are settled.
+Once messages are taken from the queues, publishers continue without a restart, however the messages
+are settled.
 """
 
 import asyncio
@@ -23,29 +24,29 @@ from harness.durability.wire import Address, Connections
 DISK_BYTES = 96 << 20
 QUEUES = 2
 
-# How often the broker says at most that it cannot copy what the journal has: once for each reason.
+# The most log lines about failed copies from the journal: one for each reason.
 LINES_MAX = 2
 
 pytestmark = pytest.mark.timeout(180)
 
 
 class Filling(Role):
-    """Fills the disk, empties it, and looks who goes on meanwhile."""
+    """Fills the disk, empties it, and checks which clients continue meanwhile."""
 
     def __init__(self, ledger: Ledger, body_bytes: int, taken: int) -> None:
         self.ledger = ledger
         names = [f"full{number}" for number in range(QUEUES)]
         self.queues = {name: f"/queue/{name}" for name in names}
-        # What is read while the disk is full; the others wait until the end.
+        # The queues read while the disk is full; the others are read at the end.
         self.taken = names[:taken]
-        # Messages of 5 MB in all: more than wait for their confirms already.
+        # Messages of 5 MB in all, more than already wait for their confirms.
         self.more = 5_000_000 // body_bytes
         self.publishers = [Steady(ledger, name, body_bytes) for name in names]
         self.rpc = Rpc()
         self.counts: list[int] = []
 
     async def fill_and_empty(self, address: Address, rounds: int) -> None:
-        """Goes through it so many times on one life of the broker."""
+        """Fills and empties the disk repeatedly, in one life of the broker."""
         async with asyncio.TaskGroup() as group, Connections(address) as connections:
             for publisher in self.publishers:
                 publishing = publisher.publish(
@@ -67,14 +68,14 @@ class Filling(Role):
                 await asyncio.sleep(SILENCE_S)
 
     async def _calls(self, address: Address) -> None:
-        """Transient messages are not held up."""
+        """Makes calls with transient messages, which must not be held up."""
         async with Connections(address) as connections, asyncio.timeout(DEADLINE_S):
             caller = await self.rpc.prepare(connections)
             for _ in range(20):
                 await self.rpc.call(caller)
 
     async def _take(self, address: Address, confirms: int) -> None:
-        """Reads and accepts until so many messages are confirmed in all."""
+        """Reads and accepts until there are `confirms` confirms in all."""
         async with Connections(address) as connections, asyncio.timeout(ROOM_S):
             for queue in self.taken:
                 reader = Reader(self.ledger, f"{queue}.r", queue, gives_back=0.0)
@@ -120,7 +121,7 @@ def test_publishers_wait_for_room(tmp_path: Path, body_bytes: int, taken: int) -
 
 
 def test_declarations_are_refused_before_the_disk_is_full(tmp_path: Path) -> None:
-    """What is there can be deleted and drained, and a start finds its definitions."""
+    """Existing queues can be deleted and drained, and a restart finds their definitions."""
     long = dict.fromkeys(("x-dead-letter-exchange", "x-dead-letter-routing-key"), "k" * 900)
 
     async def declare(server: Server) -> str:
@@ -162,7 +163,7 @@ def test_declarations_are_refused_before_the_disk_is_full(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("reads", [False, True], ids=["publisher", "reader too"])
 def test_what_was_sent_before_the_end_of_a_connection_is_kept(tmp_path: Path, reads: bool) -> None:
-    """It waits for the disk as if the client were there."""
+    """The messages wait for the disk as if the client were still connected."""
 
     async def leave(address: Address, name: str, is_polite: bool) -> None:
         async with Connections(address) as connections:
@@ -195,7 +196,7 @@ def test_what_was_sent_before_the_end_of_a_connection_is_kept(tmp_path: Path, re
 
 
 def test_who_left_leaves_a_place_to_who_drains_the_disk(tmp_path: Path) -> None:
-    """Publishers that come again and again do not keep all places with what waits of them."""
+    """Publishers that reconnect do not occupy all places with their waiting messages."""
     places = 8
 
     async def run(server: Server) -> None:

@@ -1,4 +1,4 @@
-"""What dies on a full disk, and ids of what is gone, leave room to what empties it."""
+"""On a full disk, dead letters and ids of deleted messages leave room for draining the disk."""
 
 import asyncio
 from collections import Counter
@@ -13,13 +13,13 @@ from harness.durability.wire import Connections
 
 DYING = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
 
-# A little more than what makes publishers wait.
+# A little more than the level at which publishers wait.
 NEARLY_FULL_BYTES = 13 << 20
 
-# Of a broker that gives out and keeps in memory all that these tests have.
+# Settings of a broker that delivers and keeps in memory all messages of these tests.
 ROOMY = {"limits.queue_feed_bytes": "64MiB", "limits.queue_memory_bytes": "64MiB"}
 
-# The broker looks at the space on its disk more often than that.
+# Longer than the interval at which the broker checks its disk.
 LOOK_S = 1.0
 
 pytestmark = pytest.mark.timeout(180)
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.timeout(180)
 def test_dead_letters_of_a_full_disk_are_drained(
     tmp_path: Path, death: str, body_bytes: int
 ) -> None:
-    """They take their room with them, or wait where they are until there is some."""
+    """Dead letters move with their room, or stay where they are until there is some."""
     arguments = dict(DYING)
     if death == "limit":
         arguments["x-delivery-limit"] = "0"
@@ -49,7 +49,7 @@ def test_dead_letters_of_a_full_disk_are_drained(
         else:
             headers = {"requeue": "false"} if death == "reject" else {}
             await filler.settle("dying", "NACK", headers)
-        # What still had no room goes on as this makes some, and what publishers had sent dies then.
+        # As this frees room, waiting letters move, and messages that publishers sent die.
         await filler.settle("dead", "ACK", {})
         if death != "ttl":
             await filler.settle("dying", "ACK", {})
@@ -71,7 +71,7 @@ def test_dead_letters_of_a_full_disk_are_drained(
 
 @pytest.mark.parametrize("how", ["one settle", "a queue of memory"])
 def test_what_dies_at_once_does_not_fill_the_disk(tmp_path: Path, how: str) -> None:
-    """It moves as there is room, though it is more than that, whatever there was when it died."""
+    """Dead letters move as room becomes available, although they need more than there was."""
     count, body_bytes = 3000, 10_000
     arguments = DYING if how == "one settle" else DYING | {"x-level": "memory"}
 
@@ -104,7 +104,7 @@ def test_what_dies_at_once_does_not_fill_the_disk(tmp_path: Path, how: str) -> N
 
 
 def test_ids_that_outlive_their_messages_do_not_fill_the_disk(tmp_path: Path) -> None:
-    """They are recorded again as there is room: what stands before a checkpoint keeps all files."""
+    """They are recorded again as room becomes available, since old records hold all files."""
     count = 30_000
 
     async def run(server: Server, mount: Path) -> None:

@@ -1,6 +1,6 @@
-"""The broker is killed at any moment, under load and while it starts; one ledger for all its lives.
+"""The broker is killed at any moment, under load and while it starts; one ledger covers all lives.
 
-`KILLS` sets how often under load, `SEED` when and what.
+`KILLS` is the number of kills under load, `SEED` determines when, and the load.
 """
 
 import os
@@ -21,14 +21,14 @@ from harness.durability.traffic import Traffic
 KILLS = int(os.environ.get("KILLS", "30"))
 SEED = int(os.environ.get("SEED", "1"))
 
-# How many come while it starts beside each of them, on the average.
+# The average number of additional kills during a start, per kill under load.
 STARTS = 0.3
 
 pytestmark = pytest.mark.timeout(120 + 4 * KILLS)
 
 
 def lives(server: Server, traffic: Traffic, kills: int) -> Counter[str]:
-    """Loads and kills the broker so often, and while it starts, then drains it; says when."""
+    """Loads and kills the broker repeatedly, then drains it; returns when it was killed."""
     chance = random.Random(SEED)
     ends: Counter[str] = Counter()
     longest = 0.0
@@ -78,7 +78,7 @@ def test_nothing_is_lost_by_stops(tmp_path: Path) -> None:
             ledger.restarted(is_clean=True)
         traffic.drain(server.start().address)
     told = {error.partition(":")[0] for error in traffic.errors}
-    # By STOMP, and by AMQP: connection forced.
+    # The reasons in STOMP and in AMQP (connection forced).
     assert told <= {"Server shutting down", "320"}, told
     violations = ledger.verdict()
     assert not violations, summary(violations)

@@ -1,4 +1,5 @@
-"""A long message to many queues: the journal takes both as one, or nobody gets it."""
+"""A long message to many queues: the journal takes all of it as one record, or nothing is routed.
+"""
 
 import asyncio
 from pathlib import Path
@@ -10,12 +11,12 @@ from harness.durability.roles import PERSISTENT
 from harness.durability.server import Server
 from harness.durability.wire import Address, Connections
 
-# Their numbers take more room than a journal file has beyond the longest message.
+# Their ids need more room than a journal file has beyond the longest message.
 QUEUES = 4_000
 
 FILE_BYTES = 1 << 20
 HEADER_BYTES = 1 << 10
-# The longest with which the broker starts.
+# The greatest limit with which the broker starts.
 BODY_BYTES = FILE_BYTES - HEADER_BYTES - (32 << 10)
 
 FANOUT = {"destination": "/exchange/amq.fanout", **PERSISTENT}
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.timeout(120)
 
 
 async def publish(address: Address) -> tuple[str, str]:
-    """Sends a message that is too long, and one that is not; returns what was said of them."""
+    """Sends a message that is too long, and one that is not; returns both answers."""
     async with Connections(address) as connections, asyncio.timeout(DEADLINE_S * 2):
         connection = await connections.open()
         durable = {"durable": "true", "auto-delete": "false", "ack": "client-individual"}

@@ -1,4 +1,4 @@
-"""The ledger finds what it is there to find: wrongs are fed to it, and what is right as well."""
+"""The ledger finds each violation that it is fed, and accepts correct behaviour."""
 
 import zlib
 from collections.abc import Callable

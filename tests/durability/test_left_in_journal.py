@@ -1,6 +1,6 @@
-"""What a start leaves in the journal, and the file is damaged before its queue comes to it.
+"""A start leaves messages in the journal, whose file is damaged before their queue needs them.
 
-The messages around the damage wait for the next start, which looks at each of them; the log says
+The messages around the damage wait for the next start, which examines each of them; the log says
 so.
 """
 
@@ -20,15 +20,15 @@ from harness.durability.wire import Connection, Connections, Headers
 
 pytestmark = pytest.mark.timeout(120)
 
-# More than twice what a start takes into memory.
+# More than twice the number that a start loads into memory.
 MESSAGES = 1_000
 BODY_BYTES = 40_000
-# One that stays in the journal.
+# A message that stays in the journal.
 HURT = 900
 
 QUEUE = "/queue/left"
 
-# All of it is in the journal, and nothing of it has to leave it.
+# The journal is large enough that nothing has to leave it.
 LARGE: Mapping[str, object] = {**SETTINGS, "journal.file_bytes": "64MiB", "journal.files": 4}
 
 
@@ -46,7 +46,7 @@ async def fill(server: Server) -> None:
 
 
 async def drain(server: Server, last: int) -> list[int]:
-    """Takes messages until the last came; tells which came, all of them unaltered."""
+    """Receives up to message `last`; returns the received numbers, after checking every body."""
     came: list[int] = []
     is_over = asyncio.Event()
 
@@ -64,13 +64,13 @@ async def drain(server: Server, last: int) -> list[int]:
         subscription = {"destination": QUEUE, "id": "s", "ack": "client-individual"}
         await connection.ask("SUBSCRIBE", {**subscription, "prefetch-count": "20"})
         await connection.unless_lost(asyncio.create_task(is_over.wait()))
-        # It is the last frame, and its receipt speaks for all before it.
+        # It is the last frame, and its receipt covers all before it.
         await connection.ask("UNSUBSCRIBE", {"id": "s"})
     return came
 
 
 def hurt(journal: Path, body: bytes) -> None:
-    """Changes a byte of a body where it stands."""
+    """Changes a byte of a body within the journal."""
     for file in sorted(journal.iterdir()):
         at = file.read_bytes().find(body)
         if at >= 0:

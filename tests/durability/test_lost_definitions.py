@@ -1,7 +1,7 @@
-"""The definitions are damaged or gone: messages of queues that nobody declares come back.
+"""The definitions are damaged or gone: messages of undeclared queues come back.
 
-Each such queue has a name that says its number, until somebody who knows what it was takes what is
-in it. Users may be lost too: then nobody but the operator is let in until he says how to go on.
+Each such queue is named by its number, until someone who knows what it was drains it. Users may be
+lost too: then only the operator is let in, until it says how to go on.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PROGRAM = (
     *("--listen", "admin=127.0.0.1:0"),
 )
 
-# The journal moves on, so that definitions are in their file alone, and pages in segments.
+# The journal moves on, so that definitions are only in their file, and pages in segments.
 FILES = 2
 OFTEN: Mapping[str, object] = {
     **SETTINGS,
@@ -46,24 +46,24 @@ ALL = {(queue, number) for queue in QUEUES for number in range(MESSAGES)}
 
 
 def remove(file: Path) -> None:
-    """There is none."""
+    """Deletes the file."""
     file.unlink()
 
 
 def empty(file: Path) -> None:
-    """There is nothing in it."""
+    """Truncates the file."""
     file.write_bytes(b"")
 
 
 def behead(file: Path) -> None:
-    """Its first sector is another."""
+    """Overwrites its first sector."""
     data = bytearray(file.read_bytes())
     data[:512] = b"?" * 512
     file.write_bytes(data)
 
 
 def spoil(file: Path) -> None:
-    """The row of one queue does not verify, wherever it stands."""
+    """Damages the row of one queue, wherever it is stored."""
     data = file.read_bytes()
     assert b"early" in data
     file.write_bytes(data.replace(b"early", b"eXrly"))
@@ -73,7 +73,7 @@ async def fill(server: Server) -> None:
     """Sends the messages, and waits until all are safe."""
     async with Connections(server.address) as connections:
         connection = await connections.open()
-        # All are declared before the journal has much.
+        # All queues are declared while the journal is nearly empty.
         for number in range(MESSAGES):
             for queue in QUEUES:
                 headers = {"destination": f"/queue/{queue}", **PERSISTENT}
@@ -86,7 +86,7 @@ async def fill(server: Server) -> None:
 
 
 def await_segments(server: Server) -> None:
-    """Returns when the journal does not have the definitions any more."""
+    """Returns once the journal no longer holds the definitions."""
     deadline = time.monotonic() + DEADLINE_S
     while page(server, "/storez")["journal"]["live_files"] > FILES:
         assert time.monotonic() < deadline, "the journal keeps its files"
@@ -94,7 +94,7 @@ def await_segments(server: Server) -> None:
 
 
 async def came(server: Server, queues: Mapping[str, int]) -> set[tuple[str, int]]:
-    """What is in queues that have so many messages; none of it is altered."""
+    """Receives from queues with these numbers of messages, and checks every body."""
     found: set[tuple[str, int]] = set()
     left = sum(queues.values())
     is_over = asyncio.Event()
@@ -112,7 +112,7 @@ async def came(server: Server, queues: Mapping[str, int]) -> set[tuple[str, int]
         for queue in queues:
             connection = await connections.open()
             connection.on_message = lambda _, body: take(body)
-            # What is not accepted comes again at the next start.
+            # A message that is not accepted comes again at the next start.
             subscription = {"destination": f"/amq/queue/{queue}", "id": "s"}
             subscription |= {"ack": "client", "prefetch-count": str(2 * MESSAGES)}
             connection.send("SUBSCRIBE", subscription)
@@ -121,7 +121,7 @@ async def came(server: Server, queues: Mapping[str, int]) -> set[tuple[str, int]
 
 
 def waiting(server: Server) -> dict[str, int]:
-    """The queues of a broker, and how many messages wait in them."""
+    """Returns a broker's queues, and the number of waiting messages in each."""
     return {queue["name"]: queue["ready"] for queue in page(server, "/storez")["queues"]}
 
 

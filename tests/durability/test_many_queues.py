@@ -1,4 +1,4 @@
-"""Many queues with an old message each: the journal goes on without them."""
+"""Many queues with one old message each do not stop the journal."""
 
 import asyncio
 import time
@@ -11,10 +11,10 @@ from harness.durability.roles import PERSISTENT
 from harness.durability.server import SETTINGS, Server
 from harness.durability.wire import Address, Connections
 
-# More than a segment has pages.
+# More than the pages of a segment.
 QUEUES = 4_200
 
-# What rolls the journal behind them, a few files.
+# Enough to roll the journal over a few files.
 BODY = bytes(100_000)
 MESSAGES = 150
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timeout(120)
 
 
 async def publish(address: Address) -> None:
-    """Leaves a message in each of the queues, and many in another."""
+    """Leaves one message in each of the queues, and many in another one."""
     async with Connections(address) as connections, asyncio.timeout(DEADLINE_S * 2):
         connection = await connections.open()
         for number in range(QUEUES):
@@ -34,7 +34,7 @@ async def publish(address: Address) -> None:
 
 
 def await_copies(server: Server) -> None:
-    """Returns when what is old is in segments, while the broker lives."""
+    """Returns once the old messages are in segments, while the broker runs."""
     assert server.process is not None
     deadline = time.monotonic() + DEADLINE_S
     while True:
@@ -56,7 +56,7 @@ def test_more_queues_than_a_segment_has_pages(tmp_path: Path) -> None:
         assert server.stop() == 0, log[-2000:]
         assert "cannot be written" not in log, log[-2000:]
         server.start()
-        # A thread writes the log, and has written all of it at the end.
+        # The log is written by a thread of its own, and is complete once the broker has ended.
         assert server.stop() == 0
         assert f"queues={QUEUES + 2}" in server.log_text()
         assert f"messages={QUEUES + QUEUES // 100 + MESSAGES}" in server.log_text()

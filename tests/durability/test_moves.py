@@ -1,4 +1,4 @@
-"""A move of many messages is killed in its midst: each message is in one of the two queues."""
+"""A move of many messages is killed midway: each message is in exactly one of the queues."""
 
 import json
 import os
@@ -25,7 +25,7 @@ SETTINGS = {"limits.queue_memory_bytes": "256KiB"}
 
 
 def fill(imori: Imori) -> None:
-    """Declares both queues, and sends numbered messages to the first, which are confirmed."""
+    """Declares both queues, and sends numbered messages to the first until all are confirmed."""
     assert imori.amqp is not None
     host, port = imori.amqp
     parameters = pika.ConnectionParameters(host, port, socket_timeout=DEADLINE_S)
@@ -42,7 +42,7 @@ def fill(imori: Imori) -> None:
 
 
 def waiting(imori: Imori, name: str) -> list[int]:
-    """The numbers of the messages that wait in a queue, in its order."""
+    """Returns the numbers of the messages in a queue, in order."""
     numbers: list[int] = []
     offset: int | None = 0
     while offset is not None:
@@ -73,7 +73,7 @@ def test_a_killed_move_leaves_each_message_in_one_queue(tmp_path: Path) -> None:
             mover = threading.Thread(target=move, args=(imori,))
             mover.start()
             goal = len(here) + chance.randrange(20, 600)
-            # The kill comes at a state that the move has reached, and not at a time.
+            # The kill depends on the progress of the move, not on time.
             while len(there) and ready(imori, "to") < goal and mover.is_alive():
                 pass
             imori.process.kill()
@@ -90,12 +90,12 @@ def test_a_killed_move_leaves_each_message_in_one_queue(tmp_path: Path) -> None:
 
 
 def ready(imori: Imori, name: str) -> int:
-    """How many messages wait in a queue."""
+    """Returns the number of messages in a queue."""
     count: int = json.loads(ask(imori, f"/v1/queues/%2F/{name}").body)["ready"]
     return count
 
 
 def move(imori: Imori) -> None:
-    """Asks for a move, which the kill may interrupt."""
+    """Requests a move, which the kill may interrupt."""
     with suppress(OSError, HTTPException, urllib.error.URLError):
         ask(imori, "/v1/queues/%2F/from/move", method="POST", body={"routing_key": "to"})

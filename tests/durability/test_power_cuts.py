@@ -1,6 +1,7 @@
-"""The power is cut at any moment, on a real file system whose disk forgets what was not flushed.
+"""The power is cut at any moment, on a real file system whose disk drops unflushed writes.
 
-`CUTS` sets how often; a failure names the seed, and `CUT_SEED` repeats it alone on a new recording.
+`CUTS` is the number of cuts; a failure reports the seed, and `CUT_SEED` repeats only that one on a
+new recording.
 """
 
 import os
@@ -19,14 +20,14 @@ from harness.durability.traffic import Traffic
 CUTS = int(os.environ.get("CUTS", "40"))
 CONTROL_CUTS = max(6, CUTS // 4)
 
-# For how long the broker is loaded.
+# Seconds of load on the broker.
 SECONDS = 1.5 + CUTS / 100
 
 pytestmark = pytest.mark.timeout(120 + 5 * CUTS)
 
 
 def plain(ledger: Ledger) -> Traffic:
-    """A load of what the toy knows."""
+    """A load that the toy broker supports."""
     roles = [Durable(ledger), Durable(ledger, "hoard", publishers=1, reads=False)]
     return Traffic(ledger, roles)
 
@@ -44,7 +45,7 @@ def disk(folder: Path) -> Path:
 
 
 def written_only(ledger: Ledger) -> Traffic:
-    """A load that asks for less: what is confirmed was given to the kernel, and no more."""
+    """A load that requests less: a confirm only means that the kernel has the message."""
     ledger.level = "os"
     return Traffic(ledger, [Durable(ledger, arguments={"x-level": "os"})])
 
@@ -88,7 +89,7 @@ def test_nothing_is_lost_by_power_cuts_during_recovery(tmp_path: Path, disk: Pat
     recording.log.close()
 
 
-# Who confirms before the disk has it, and how often that has to be noticed.
+# Brokers that confirm before the disk has the message, and how often that must be noticed.
 CONTROLS = [
     pytest.param(toy(), plain, 0.0, 0.0, id="toy"),
     pytest.param(toy("sync-never"), plain, 0.6, 1.0, id="toy that never syncs"),

@@ -1,6 +1,6 @@
-"""A queue that grows faster than the disk takes its pages: its publishers wait, and nobody else.
+"""A queue grows faster than the disk takes its pages: its publishers wait, and no other client.
 
-They wait for as long as pages are being written: where none can be, they do not wait for that.
+They wait only while pages can be written; if none can, they do not wait for that.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from harness.monitor import metric, page
 pytestmark = pytest.mark.timeout(180)
 
 PUBLISHERS = 8
-# Of each publisher; together much more than the queue may have in memory.
+# Messages per publisher; in total much more than the queue may keep in memory.
 MESSAGES = 3_000
-# Of one who closes its connection behind them and waits for nothing.
+# Messages of a publisher that closes its connection right after sending.
 LEFT = 100
 BODY_BYTES = 2_000
 
 SHARE_BYTES = 1 << 20
-# Five shares above which publishers wait, and as much at most in pages that are being written; a
-# turn more of each publisher, and what is on its way to the others.
+# Publishers wait above five shares, and pages being written take as much at most; besides, there is
+# one turn of each publisher, and messages on their way to the other queue.
 WAITING_BYTES_MAX = 10 * SHARE_BYTES + (PUBLISHERS * (64 << 10)) + (2 << 20)
 
 PROGRAM = (*IMORI, "--listen", "nats-monitor=127.0.0.1:0")
@@ -50,16 +50,16 @@ FULL = Fault(SEGMENTS, WRITES, "error=ENOSPC", "1+")
 
 @dataclass
 class Seen:
-    """What was seen of the broker while it was published to."""
+    """Observations of the broker while it was published to."""
 
     waiting_bytes: float = 0
-    # Messages to another queue that were confirmed while this one pressed.
+    # Messages to another queue that were confirmed while this one made its publishers wait.
     confirmed_beside: int = 0
     is_over: bool = False
 
 
 async def publish(connection: Connection, name: str) -> None:
-    """Publishes without a pause, and returns when all is confirmed."""
+    """Publishes without pause, and returns once everything is confirmed."""
     headers = {"destination": "/queue/long", "publisher": name, **PERSISTENT}
     for number in range(MESSAGES - 1):
         connection.send("SEND", headers, f"{number:<{BODY_BYTES}}".encode())
@@ -68,7 +68,8 @@ async def publish(connection: Connection, name: str) -> None:
 
 
 async def publish_and_leave(server: Server, seen: Seen) -> None:
-    """Publishes to the queue while it presses, as one who reads too, and goes without a word."""
+    """Publishes while publishers wait, on a connection that also reads, and disconnects abruptly.
+    """
     while not seen.is_over and not await is_pressing(server):
         pass
     reader, writer = await asyncio.open_connection(server.address.host, server.address.port)
@@ -79,19 +80,19 @@ async def publish_and_leave(server: Server, seen: Seen) -> None:
     head = "SEND\ndestination:/queue/long\npublisher:left\npersistent:true\n\n"
     for number in range(LEFT):
         writer.write(f"{head}{number:<{BODY_BYTES}}\0".encode())
-    # All of it is sent before the end of it.
+    # Everything is sent before the end of the stream.
     writer.close()
     await writer.wait_closed()
 
 
 async def is_pressing(server: Server) -> bool:
-    """Whether the long queue has its publishers wait."""
+    """Returns whether the long queue makes its publishers wait."""
     alarms = (await asyncio.to_thread(page, server, "/storez"))["alarms"]
     return bool(alarms["queues"])
 
 
 async def publish_beside(connection: Connection, server: Server, seen: Seen) -> None:
-    """Publishes to another queue and reads it, also while the long one presses."""
+    """Publishes to another queue and reads it, also while publishers of the long one wait."""
     heard: asyncio.Queue[bytes] = asyncio.Queue()
     connection.on_message = lambda _, body: heard.put_nowait(body)
     await connection.ask("SUBSCRIBE", {"destination": "/queue/short", "id": "1"})
@@ -103,14 +104,14 @@ async def publish_beside(connection: Connection, server: Server, seen: Seen) -> 
 
 
 async def watch(server: Server, seen: Seen) -> None:
-    """Looks at the memory of what waits until it is over."""
+    """Watches the memory of waiting messages until the end."""
     while not seen.is_over:
         waiting = await asyncio.to_thread(metric, server, 'imori_memory_bytes{of="waiting"}')
         seen.waiting_bytes = max(seen.waiting_bytes, waiting)
 
 
 async def fill(server: Server) -> Seen:
-    """Lets all publish at once, on connections of their own."""
+    """Runs all publishers at once, on connections of their own."""
     seen = Seen()
     async with Connections(server.address) as connections, asyncio.timeout(DEADLINE_S * 4):
         others = [
@@ -128,7 +129,7 @@ async def fill(server: Server) -> Seen:
 
 
 async def read(server: Server) -> dict[str, list[int]]:
-    """Reads the queue to its end: the numbers of each publisher, as they came."""
+    """Reads the queue to its end; returns each publisher's numbers in order of arrival."""
     numbers: dict[str, list[int]] = {str(name): [] for name in range(PUBLISHERS)}
     numbers["left"] = []
     done = asyncio.Event()
@@ -150,7 +151,7 @@ async def read(server: Server) -> dict[str, list[int]]:
 
 
 def check_read(server: Server) -> None:
-    """All are there, each once and in the order of its publisher."""
+    """Checks that every message is there exactly once, in the order of its publisher."""
     for name, numbers in asyncio.run(read(server)).items():
         assert numbers == list(range(LEFT if name == "left" else MESSAGES)), name
 

@@ -1,4 +1,4 @@
-"""The disk takes no writes any more under load: the broker ends, and nothing confirmed is lost."""
+"""The disk becomes read-only under load: the broker ends, and nothing confirmed is lost."""
 
 import time
 from pathlib import Path
@@ -18,10 +18,10 @@ from harness.durability.mounts import (
 from harness.durability.server import Server
 from harness.durability.traffic import Traffic
 
-# How long the broker is loaded before.
+# Seconds of load before that.
 BEFORE_S = 1.0
 
-# Read-only file systems have this text, and those whose journal was given up sometimes the other.
+# The error of a read-only file system, and the one sometimes reported after an aborted journal.
 TEXTS = ("Read-only file system", "Input/output error")
 
 OPTIONS = "loop,errors=remount-ro"

@@ -1,4 +1,4 @@
-"""Lost definitions never open the broker: the operator alone is let in until he goes on."""
+"""Lost definitions never open the broker: only the operator is let in until it decides."""
 
 from __future__ import annotations
 
@@ -25,42 +25,42 @@ PAGE = 4096
 
 
 def remove(data: Path) -> None:
-    """There is no file."""
+    """Deletes the file."""
     (data / "definitions.redb").unlink()
 
 
 def empty(data: Path) -> None:
-    """There is nothing in it."""
+    """Truncates the file."""
     (data / "definitions.redb").write_bytes(b"")
 
 
 def behead(data: Path) -> None:
-    """Its first sector is another."""
+    """Overwrites its first sector."""
     overwrite(data, 0, b"?" * 512)
 
 
 def fill(data: Path) -> None:
-    """It is as long as before, and noise."""
+    """Overwrites all of it with noise."""
     noise = random.Random(7)
     file = data / "definitions.redb"
     file.write_bytes(noise.randbytes(file.stat().st_size))
 
 
 def cut(data: Path) -> None:
-    """Its second half is gone."""
+    """Cuts off its second half."""
     file = data / "definitions.redb"
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
 
 
 def scribble(data: Path) -> None:
-    """Its header is well, and every page behind it is noise, on which redb may panic."""
+    """Overwrites every page after the header with noise, on which redb may panic."""
     noise = random.Random(8)
     size = (data / "definitions.redb").stat().st_size
     overwrite(data, PAGE, noise.randbytes(size - PAGE))
 
 
 def turn(data: Path) -> None:
-    """The users do not verify."""
+    """Damages the users, so that they do not verify."""
     file = data / "definitions.redb"
     content = file.read_bytes()
     assert b"administrator" in content
@@ -68,14 +68,14 @@ def turn(data: Path) -> None:
 
 
 def strip(data: Path) -> None:
-    """Nothing but the number of the store and the mark of its last run is left."""
+    """Leaves nothing but the store's number and the marker of its last run."""
     remove(data)
     shutil.rmtree(data / "journal")
     shutil.rmtree(data / "segments")
 
 
 def clear(data: Path) -> None:
-    """The folders are there and empty, as after a copy of some files."""
+    """Leaves empty folders, as after a partial copy."""
     strip(data)
     (data / "journal").mkdir()
     (data / "segments").mkdir()
@@ -104,7 +104,7 @@ def run(imori: Imori, *arguments: str) -> tuple[int, str, str]:
 
 
 def may_enter(imori: Imori, user: str, password: str) -> set[str]:
-    """The protocols by which a user may log in."""
+    """Returns the protocols over which a user can log in."""
     assert imori.nats is not None
     assert imori.amqp is not None
     ports = {
@@ -130,13 +130,15 @@ MESSAGING = {"stomp", "nats", "amqp", "amqp10"}
 
 
 def ready(imori: Imori) -> list[int]:
-    """How many messages wait in each queue. One whose definition is lost is named by its number."""
+    """Returns the numbers of messages in all queues, ordered by name; a lost queue is named by a
+    number.
+    """
     return [queue["messages_ready"] for queue in read(imori, "/api/queues")]
 
 
 @pytest.fixture(scope="module")
 def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a user, a durable queue with a message, and a document of both."""
+    """Returns a folder with a user, a durable queue with a message, and a document of both."""
     folder = tmp_path_factory.mktemp("whole")
     with start(folder) as imori:
         user = {"password": "secret", "tags": "administrator"}
@@ -188,7 +190,7 @@ def test_only_the_operator_is_let_in_until_he_recovers(
         *made, last = said.splitlines()
         assert last == "the definitions are recovered, users may log in again"
         assert may_enter(imori, "guest", "guest") == MESSAGING
-        # Other users are left where only some rows do not verify.
+        # Other users remain if only some rows do not verify.
         for line in made:
             made_password = line.removeprefix("created user admin with password ")
             assert may_enter(imori, "admin", made_password) == {*MESSAGING, "http"}
@@ -225,7 +227,7 @@ def test_a_document_brings_the_users_back(tmp_path: Path, left_behind: Path) -> 
         )
         assert may_enter(imori, "ann", "secret") == {*MESSAGING, "http"}
         assert may_enter(imori, "guest", "guest") == set()
-        # The queue of the document is a new one.
+        # The document declares the queue anew.
         assert sorted(ready(imori)) == [0, 1]
         assert imori.stop() == 0
     with start(tmp_path, **{"users.guest": "until-users"}) as imori:

@@ -1,6 +1,6 @@
-"""System calls on new segments that fail: the broker ends, or writes them later if space is short.
+"""System calls on new segments fail: the broker ends, or writes them later if space is short.
 
-What is copied to a segment stays in the journal until the segment is durable.
+Entries stay in the journal until their segment is durable.
 """
 
 import asyncio
@@ -20,16 +20,16 @@ from harness.durability.steady import Steady
 from harness.durability.traffic import Traffic
 from harness.durability.wire import Connections
 
-# The journal is copied to segments often, and the disk has room for what is not read.
+# The journal is copied to segments often, and the disk has room for unread messages.
 OFTEN: Mapping[str, object] = {**SETTINGS, "journal.files": 2, "journal.reserve_bytes": "1MiB"}
 
 BODY_BYTES = 40_000
 
-# Messages that wait at most, which is less than half of the disk, and how often there is a new one.
+# The most waiting messages, less than half of the disk, and the interval between messages.
 AHEAD = 600
 EVERY_S = 0.004
 
-# How long a broker goes on after the fault that goes on by itself, before it is killed.
+# Seconds after the fault for which a broker that continues runs before it is killed.
 GOES_ON_S = 1.5
 
 SEGMENTS = [f"segments/segment-{number:010}{end}" for number in range(60) for end in ("", ".new")]
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.timeout(90)
 
 
 class Backlog(Durable):
-    """A queue that nobody reads, and that grows steadily."""
+    """A queue without a reader that grows steadily."""
 
     def __init__(self, ledger: Ledger) -> None:
         super().__init__(ledger, "backlog", publishers=1, reads=False)
@@ -46,7 +46,7 @@ class Backlog(Durable):
         self.publisher = Steady(ledger, queue, BODY_BYTES, ahead=AHEAD)
 
     async def run(self, connections: Connections) -> None:
-        """Works until its connection is lost."""
+        """Runs until its connection is lost."""
         connection = await connections.open()
         while not connection.is_lost:
             if self.publisher.behind < AHEAD:

@@ -1,6 +1,6 @@
-"""Writes that write less than they were asked to: the broker writes the rest, or ends.
+"""Writes that write less than requested: the broker writes the rest, or ends.
 
-They are made short inside of the process, before the call: what they say is written is written.
+They are shortened inside the process, before the call, so the reported bytes are really written.
 """
 
 import errno
@@ -23,10 +23,10 @@ from harness.durability.traffic import Traffic
 
 SOURCE = Path(disks.__file__).with_name("short_writes.c")
 
-# Queues are longer than their memory soon, so that segments are written.
+# Queues soon exceed their memory, so that segments are written.
 LONG = {**SETTINGS, "journal.files": 2, "limits.queue_memory_bytes": "64KiB"}
 
-# How long a broker is loaded that goes on.
+# Seconds of load on a broker that continues.
 LOAD_S = 1.5
 
 pytestmark = pytest.mark.timeout(60)
@@ -34,14 +34,14 @@ pytestmark = pytest.mark.timeout(60)
 
 @dataclass(frozen=True)
 class Short:
-    """Writes that are short."""
+    """A rule for shortening writes."""
 
-    # A part of the names of their files.
+    # A part of the names of the affected files.
     path: str
-    # How many go before the first; and whether all behind it are short too.
+    # Writes before the first short one, and whether all later ones are short too.
     before: int
     each: bool = False
-    # The error of the next write to the same file.
+    # The error of the next write to the same file, or 0.
     then: int = 0
 
     def __str__(self) -> str:
@@ -68,24 +68,24 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def load(ledger: Ledger) -> Traffic:
-    """Queues that are read, one that is not, and new ones."""
+    """Queues with readers, one without, and new ones."""
     hoard = Durable(ledger, "hoard", publishers=1, reads=False)
     return Traffic(ledger, [Durable(ledger), hoard, Names(ledger, "more", each_life=100)])
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a broker."""
+    """The outcome of a run."""
 
     status: int
-    # What the shim did.
+    # The actions of the shim.
     done: list[str]
     log: str
     violations: str
 
 
 def shortened(folder: Path, disk: Path, shim: Path, short: Short) -> Outcome:
-    """Loads a broker whose writes are short, and starts another on what was flushed."""
+    """Loads a broker with shortened writes, and starts another one on what was flushed."""
     done = folder / "done"
     with disks.recording_disk(folder / "disk", disk) as used:
         ledger = Ledger(note=used.mark)
@@ -140,7 +140,7 @@ ENDS = [
     replace(short, then=then)
     for short, thens in (
         (Short("/journal/", before=40), (errno.EIO, errno.ENOSPC)),
-        # Without space the others are written later.
+        # Without space, the rest is written later.
         (Short("/definitions", before=60), (errno.EIO,)),
         (Short("/segments/", before=5), (errno.EIO,)),
     )

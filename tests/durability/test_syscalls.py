@@ -1,7 +1,7 @@
-"""System calls that fail: nothing of what they were for is confirmed, and the broker ends.
+"""System calls fail: nothing that depends on them is confirmed, and the broker ends.
 
-Each row runs on a disk that remembers its writes. After the end what was never flushed is gone, as
-it is when the kernel drops the pages of a failed flush, and a new broker starts on what is left.
+Each row runs on a disk that remembers its writes. After the end, unflushed writes are dropped, as
+when the kernel drops the pages of a failed flush, and a new broker starts on the rest.
 """
 
 import signal
@@ -29,7 +29,7 @@ from harness.durability.roles import Durable, Names
 from harness.durability.server import IMORI, Server, StartError, toy
 from harness.durability.traffic import Traffic
 
-# The patience for a broker that is known not to end; less than the kernel takes to write by itself.
+# Seconds to wait for a control that never ends; less than the kernel's own write-back takes.
 CONTROL_S = 1.0
 
 JOURNAL = [f"journal/journal-{number:010}{end}" for number in range(1, 12) for end in ("", ".new")]
@@ -45,12 +45,12 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def plain(ledger: Ledger) -> Traffic:
-    """A load of what the toy knows."""
+    """A load that the toy broker supports."""
     return Traffic(ledger, [Durable(ledger)])
 
 
 def all_kinds(ledger: Ledger) -> Traffic:
-    """A load that makes new queues all the time."""
+    """A load that keeps creating new queues."""
     traffic = Traffic.of_all_kinds(ledger)
     return Traffic(ledger, [*traffic.roles, Names(ledger, "more", each_life=200)])
 
@@ -58,7 +58,7 @@ def all_kinds(ledger: Ledger) -> Traffic:
 def broken_by(
     folder: Path, disk: Path, program: Sequence[str], fault: Fault, patience_s: float = PATIENCE_S
 ) -> Outcome:
-    """Loads a broker with all that it knows, and lets its calls fail."""
+    """Puts a broker under the full load, and makes its calls fail."""
     load = all_kinds if program == IMORI else plain
     return broken(folder, disk, program, fault, load, patience_s=patience_s)
 
@@ -122,7 +122,8 @@ START_FAULTS = [
 
 
 def start_failing(server: Server, fault: Fault) -> None:
-    """Starts a broker whose calls fail, which says so if it does not go on, and takes it away."""
+    """Starts a broker whose calls fail; it either continues or reports why not, and is then ended.
+    """
     trace = server.folder / "strace"
     server.prefix = ["strace", "-D", *fault.command(server.data, trace)[1:]]
     refusal = ""

@@ -1,1 +1,1 @@
-"""What the tests of the real broker share: brokers to test and clients to test them with."""
+"""Shared by the tests of the real broker: brokers to test, and clients to test them with."""

@@ -1,4 +1,4 @@
-"""Requests to a broker's admin listener, as scripts and clients' tests send them."""
+"""Requests to a broker's admin listener, as sent by scripts and other programs."""
 
 import base64
 import json
@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from harness.deadline import DEADLINE_S
 
-# The login of whoever may read the broker's data folder.
+# The login that reading the broker's data folder permits.
 OPERATOR = "operator"
 
 
@@ -20,22 +20,22 @@ class Administered(Protocol):
 
     @property
     def admin(self) -> tuple[str, int] | None:
-        """Where operators ask."""
+        """Address of the admin listener."""
 
     def operator_password(self) -> str:
-        """Returns the password of the operator on this machine."""
+        """Returns the password of the local operator."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer to a request."""
+    """The response to a request."""
 
     status: int
     headers: Message
     body: str
 
     def json(self) -> Any:  # noqa: ANN401
-        """The body, read."""
+        """The parsed body."""
         return json.loads(self.body)
 
 
@@ -48,7 +48,7 @@ def ask(
     headers: dict[str, str] | None = None,
     body: Any = None,  # noqa: ANN401
 ) -> Answer:
-    """Sends a request as the operator, as this user or as nobody, and returns the answer."""
+    """Sends a request as the operator, as this user or without a login; returns the response."""
     assert imori.admin is not None
     host, port = imori.admin
     request = urllib.request.Request(f"http://{host}:{port}{path}", method=method)
@@ -79,5 +79,5 @@ def read(imori: Administered, path: str) -> Any:  # noqa: ANN401
 
 
 def segment(name: str) -> str:
-    """Returns a name as a part of a path."""
+    """Returns a name as a path segment."""
     return quote(name, safe="")

@@ -12,7 +12,7 @@ from harness.imori import BINARY, Imori, running_imori
 
 @dataclass(frozen=True)
 class Broker:
-    """Where a broker listens for STOMP and how it behaves."""
+    """A broker's STOMP address, and its behaviour."""
 
     host: str
     port: int
@@ -21,7 +21,7 @@ class Broker:
 
 @contextmanager
 def running_broker(folder: Path) -> Iterator[Broker]:
-    """Gives the broker that the environment chooses; `folder` is for its data and log."""
+    """Runs the broker selected by the environment; `folder` is for its data and log."""
     if os.environ.get("BROKER") == "rabbitmq":
         port = int(os.environ.get("RABBITMQ_STOMP_PORT", "61613"))
         yield Broker("127.0.0.1", port, RABBITMQ)
@@ -33,6 +33,6 @@ def running_broker(folder: Path) -> Iterator[Broker]:
 
 
 def broker_of(imori: Imori) -> Broker:
-    """Returns the first listener of an Imori as clients see it."""
+    """Returns the first listener of an Imori as a broker for clients."""
     host, port = imori.addresses[0]
     return Broker(host, port, IMORI)

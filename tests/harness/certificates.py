@@ -1,4 +1,4 @@
-"""Certificates of a CA of their own, and the settings of a broker that has them."""
+"""Certificates of a CA of their own, and broker settings that use them."""
 
 import ssl
 import subprocess
@@ -11,22 +11,22 @@ from harness.imori import BINARY
 
 @dataclass(frozen=True)
 class Certificates:
-    """A folder that `imori cert dev` has made."""
+    """A folder created by `imori cert dev`."""
 
     folder: Path
 
     @property
     def ca(self) -> Path:
-        """The CA, for clients and for the broker."""
+        """The CA certificate, for clients and for the broker."""
         return self.folder / "ca.pem"
 
     @property
     def client(self) -> tuple[Path, Path]:
-        """A client's certificate and its key."""
+        """A client's certificate and key."""
         return self.folder / "client.pem", self.folder / "client-key.pem"
 
     def settings(self, **more: object) -> Mapping[str, object]:
-        """Returns a broker's settings with its certificate, and `more` of the section `tls`."""
+        """Returns broker settings with its certificate; `more` adds to the section `tls`."""
         of_broker = {
             "certificate": self.folder / "server.pem",
             "key": self.folder / "server-key.pem",
@@ -35,7 +35,9 @@ class Certificates:
         return {f"tls.{key}": value for key, value in (of_broker | more).items()}
 
     def context(self, *, with_certificate: bool = False) -> ssl.SSLContext:
-        """Returns what a client verifies the broker by, and shows it."""
+        """Returns a client context that verifies the broker, optionally with the client's
+        certificate.
+        """
         context = ssl.create_default_context(cafile=str(self.ca))
         if with_certificate:
             context.load_cert_chain(*self.client)
@@ -43,7 +45,7 @@ class Certificates:
 
 
 def certificates(folder: Path, *names: str, user: str = "guest") -> Certificates:
-    """Makes a CA, a broker's certificate for this host and `names`, and a client's."""
+    """Creates a CA, a broker's certificate for this host and `names`, and a client's."""
     command = [BINARY, "cert", "dev", "--dir", str(folder), "--user", user, *names]
     subprocess.run(command, check=True, capture_output=True)
     return Certificates(folder)

@@ -1,7 +1,7 @@
-"""stomp.py with a mailbox: every wait is for a frame, never for time to pass.
+"""stomp.py with a mailbox: tests wait for frames, never for time to pass.
 
-Unless told otherwise a method asks for a receipt and waits for it, so that its effect is
-known to be in place when it returns.
+Unless stated otherwise, a method requests a receipt and waits for it, so that its effect is in
+place when it returns.
 """
 
 import itertools
@@ -48,7 +48,7 @@ class Client:
         self._mail = _Mailbox()
         self._receipts = (f"r{number}" for number in itertools.count())
         self._stomp.set_listener("mailbox", self._mail)
-        # stomp.py sends CONNECT's body-less frame at once and reads in a thread of its own.
+        # stomp.py sends CONNECT at once, and reads in a thread of its own.
         self._stomp.connect(login, passcode, wait=False, headers=dict(headers or {}))
         try:
             self.connected = self._mail.take(self._mail.connected)
@@ -69,7 +69,7 @@ class Client:
     def post(
         self, destination: str, body: bytes = b"", headers: Mapping[str, object] | None = None
     ) -> None:
-        """Sends a message and waits for nothing."""
+        """Sends a message without waiting for a receipt."""
         self._stomp.send(destination, body, headers=dict(headers or {}))
 
     def receive(self) -> Frame:
@@ -81,9 +81,9 @@ class Client:
         return [self.receive().body for _ in range(count)]
 
     def messages_until_now(self) -> list[Frame]:
-        """Returns what has arrived before a message that this client now sends to itself.
+        """Returns the messages that arrive before one that this client now sends to itself.
 
-        It is how a test says that nothing came, without waiting for nothing.
+        This lets a test assert that nothing arrived, without a time-out.
         """
         fence = f"fence.{uuid.uuid4().hex}"
         self.subscribe(f"/topic/{fence}", fence)
@@ -120,7 +120,7 @@ class Client:
         )
 
     def ack(self, message: Frame, *, transaction: str | None = None) -> None:
-        """Accepts `message` and waits for the receipt; in a transaction that comes with COMMIT."""
+        """Accepts `message` and waits for the receipt, which in a transaction comes with COMMIT."""
         if transaction is not None:
             self._stomp.ack(*self._settle_id(message), transaction=transaction)
             return
@@ -129,13 +129,13 @@ class Client:
         self._mail.take_receipt(receipt)
 
     def ack_without_receipt(self, message: Frame) -> None:
-        """Accepts `message` and waits for nothing."""
+        """Accepts `message` without waiting for a receipt."""
         self._stomp.ack(*self._settle_id(message))
 
     def nack(
         self, message: Frame, *, requeue: bool | None = None, transaction: str | None = None
     ) -> None:
-        """Returns or rejects `message` and waits for the receipt; in a transaction for none."""
+        """Returns or rejects `message`; outside a transaction, waits for the receipt."""
         extra = {} if requeue is None else {"requeue": str(requeue).lower()}
         identity = self._settle_id(message)
         if transaction is not None:
@@ -163,10 +163,10 @@ class Client:
         self._with_receipt(lambda extra: self._stomp.commit(transaction, headers=extra))
 
     def abort(self, transaction: str) -> None:
-        """Forgets a transaction."""
+        """Aborts a transaction."""
         self._with_receipt(lambda extra: self._stomp.abort(transaction, headers=extra))
 
-    # The connection itself
+    # The connection
 
     def command(
         self, name: str, headers: Mapping[str, str] | None = None, body: bytes = b""
@@ -189,7 +189,7 @@ class Client:
         self._mail.wait(lambda: self._mail.is_closed or None)
 
     def disconnect(self) -> None:
-        """Sends DISCONNECT with a receipt and waits until that came and the socket is closed."""
+        """Sends DISCONNECT with a receipt, and waits for the receipt and the close."""
         if not self._mail.is_closed:
             receipt = next(self._receipts)
             self._stomp.disconnect(receipt=receipt)
@@ -207,7 +207,7 @@ class Client:
 
 
 class _Mailbox:
-    """The listener: sorts what stomp.py's thread reads, and wakes those who wait."""
+    """The listener: sorts the frames that stomp.py's thread reads, and wakes waiting threads."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -219,15 +219,15 @@ class _Mailbox:
         self.is_closed = False
 
     def take(self, box: deque[Frame]) -> Frame:
-        """Returns the oldest frame of `box`; an ERROR or the end raises."""
+        """Returns the oldest frame of `box`; raises on an ERROR or the end."""
         return self._wait_unless_broken(lambda: box.popleft() if box else None)
 
     def take_receipt(self, receipt: str) -> None:
-        """Returns once `receipt` is there; an ERROR or the end raises."""
+        """Returns once `receipt` has arrived; raises on an ERROR or the end."""
         self._wait_unless_broken(lambda: receipt in self.receipts or None)
 
     def wait(self, find: Callable[[], T | None]) -> T:
-        """Returns what `find` finds, as soon as it does."""
+        """Returns the result of `find` as soon as it has one."""
         with self._changed:
             found = self._changed.wait_for(find, DEADLINE_S)
         assert found is not None, f"nothing came within {DEADLINE_S} s"
@@ -275,7 +275,7 @@ class _Mailbox:
             self._changed.notify_all()
 
     def on_heartbeat_timeout(self) -> None:
-        """Called when the broker fell silent; the end of the connection follows."""
+        """Called when the broker fell silent, before the connection ends."""
 
     def on_disconnected(self) -> None:
         """Called at the end of the connection."""

@@ -1,6 +1,6 @@
-"""One Imori with clients of three protocols, and the tables that say what crosses.
+"""One Imori with clients of several protocols, and the tables of what crosses between protocols.
 
-Those of STOMP and NATS are read byte by byte; AMQP is spoken by pika.
+STOMP and NATS are read byte by byte; AMQP uses pika and proton.
 """
 
 from collections.abc import Iterator
@@ -28,9 +28,9 @@ DOCUMENT = REPOSITORY / "docs/reference/crossing.md"
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table of the document, without the back-ticks around a cell that is all code.
+    """A row of a table in the document; backquotes around a cell are removed.
 
-    What a protocol does not have is empty.
+    A cell is empty if the protocol has no equivalent.
     """
 
     section: str
@@ -42,7 +42,7 @@ class Row:
 
 
 def rows(section: str) -> list[Row]:
-    """The rows of the one table under a heading."""
+    """Returns the rows of the only table under a heading."""
     found: list[list[str]] = []
     heading = ""
     for _, line in read(DOCUMENT).prose:
@@ -50,13 +50,13 @@ def rows(section: str) -> list[Row]:
             heading = line.lstrip("# ")
         elif heading == section and line.startswith("|"):
             found.append([_bare(cell) for cell in line.strip("|").split("|")])
-    # The names of the columns and the line below them are no rows.
+    # The first two lines are the column names and the rule.
     assert len(found) > 2, f"`{DOCUMENT.name}` has no table under `{section}`"
     return [Row(section, *cells) for cells in found[2:]]
 
 
 def sections() -> list[str]:
-    """The headings of the document that have a table."""
+    """Returns the headings of the document that have a table."""
     heading, found = "", []
     for _, line in read(DOCUMENT).prose:
         if line.startswith("#"):
@@ -75,7 +75,7 @@ def _bare(cell: str) -> str:
 
 @dataclass(frozen=True)
 class AmqpMessage:
-    """A message as pika read it."""
+    """A message received by pika."""
 
     exchange: str
     key: str
@@ -84,19 +84,19 @@ class AmqpMessage:
 
     @property
     def headers(self) -> dict[str, Any]:
-        """Its headers, of which there may be none."""
+        """Its headers; empty if it has none."""
         return self.properties.headers or {}
 
 
 @dataclass(frozen=True)
 class AmqpQueue:
-    """A queue that one channel of pika reads."""
+    """A queue read by a pika channel."""
 
     channel: Any
     name: str
 
     def messages(self) -> list[AmqpMessage]:
-        """Takes the messages that have come."""
+        """Takes the messages that have arrived."""
         found: list[AmqpMessage] = []
         while True:
             method, properties, body = self.channel.basic_get(self.name, auto_ack=True)
@@ -105,7 +105,7 @@ class AmqpQueue:
             found.append(AmqpMessage(method.exchange, method.routing_key, properties, body))
 
     def one(self) -> AmqpMessage:
-        """Takes the only message that has come."""
+        """Takes the only message that has arrived."""
         (message,) = self.messages()
         return message
 
@@ -120,13 +120,13 @@ class World:
     stack: ExitStack
 
     def stomp(self, version: str = "1.2") -> RawClient:
-        """Opens a STOMP connection that is logged in."""
+        """Opens a STOMP connection and logs in."""
         raw = self.stack.enter_context(RawClient(self.stomp_broker))
         assert raw.login(version=version).command == "CONNECTED"
         return raw
 
     def nats(self, *, headers: bool = True) -> RawNats:
-        """Opens a NATS connection that is logged in."""
+        """Opens a NATS connection and logs in."""
         raw = self.stack.enter_context(RawNats(self.nats_broker))
         raw.login({"headers": headers, "no_responders": headers})
         assert raw.until_pong() == b""
@@ -139,7 +139,7 @@ class World:
         return self.stack.enter_context(pika.BlockingConnection(parameters)).channel()
 
     def amqp10(self) -> BlockingConnection:
-        """Opens a connection of proton, which speaks AMQP 1.0."""
+        """Opens a proton connection, which speaks AMQP 1.0."""
         host, port = self.amqp_address
         login: dict[str, Any] = {"user": "guest", "password": "guest", "allowed_mechs": "PLAIN"}
         connection = BlockingConnection(f"{host}:{port}", timeout=DEADLINE_S, **login)
@@ -147,7 +147,7 @@ class World:
         return connection
 
     def listen_amqp(self, exchange: str, key: str) -> "AmqpQueue":
-        """Binds a queue of its own to an exchange; of the default one it is the queue `key`."""
+        """Binds a queue to an exchange; for the default exchange, declares the queue `key`."""
         channel = self.amqp()
         if exchange == "":
             channel.queue_declare(key, durable=True)
@@ -159,7 +159,7 @@ class World:
     def listen_stomp(
         self, destination: str, *, version: str = "1.2", ack: str = "auto"
     ) -> RawClient:
-        """Opens a STOMP connection that listens to `destination`."""
+        """Opens a STOMP connection that subscribes to `destination`."""
         raw = self.stomp(version)
         header = {"id": "s", "destination": destination, "ack": ack, "receipt": "r"}
         raw.send("SUBSCRIBE", header)
@@ -167,7 +167,7 @@ class World:
         return raw
 
     def listen_nats(self, subject: str, *, headers: bool = True) -> RawNats:
-        """Opens a NATS connection that listens to `subject`."""
+        """Opens a NATS connection that subscribes to `subject`."""
         raw = self.nats(headers=headers)
         raw.write(f"SUB {subject} 1\r\n".encode())
         assert raw.until_pong() == b"", subject
@@ -176,7 +176,7 @@ class World:
 
 @contextmanager
 def running_world(folder: Path) -> Iterator[World]:
-    """Starts a broker that listens for all; its clients are gone afterwards."""
+    """Starts a broker with listeners for all protocols; its clients are closed afterwards."""
     with running_imori(folder, nats=True, amqp=True) as imori, ExitStack() as stack:
         assert imori.nats is not None
         assert imori.amqp is not None
@@ -185,40 +185,40 @@ def running_world(folder: Path) -> Iterator[World]:
 
 
 def send(raw: RawClient, lines: bytes, body: bytes = b"body") -> None:
-    """Sends a SEND of these header lines and returns when the broker has obeyed."""
+    """Sends a SEND with these header lines; returns once the broker has processed it."""
     raw.write(b"SEND\n" + lines + b"receipt:sent\n\n" + body + b"\0")
     answer = raw.read()
     assert answer.headers.get("receipt-id") == "sent", answer
 
 
 def publish(raw: RawNats, data: bytes) -> None:
-    """Publishes and returns when the broker has obeyed without a word."""
+    """Publishes; returns once the broker has processed it without an error."""
     raw.write(data)
     assert raw.until_pong() == b""
 
 
 def one_of_stomp(raw: RawClient) -> Frame:
-    """Returns the only message that has come."""
+    """Returns the only message that has arrived."""
     frames = raw.fence()
     assert len(frames) == 1, frames
     return frames[0]
 
 
 def one_of_nats(raw: RawNats) -> NatsMessage:
-    """Returns the only message that has come."""
+    """Returns the only message that has arrived."""
     messages = messages_in(raw.until_pong())
     assert len(messages) == 1, messages
     return messages[0]
 
 
 def wait_for_message(raw: RawNats) -> NatsMessage:
-    """Returns the only message that will have come, whenever the broker sends it."""
+    """Returns the only message, waiting until the broker sends it."""
     raw.wait()
     return one_of_nats(raw)
 
 
 def lines_of_stomp(raw: RawClient) -> list[tuple[str, str]]:
-    """Returns the headers of the next frame in their order, repeated ones too."""
+    """Returns the headers of the next frame in order, with repetitions."""
     head = raw.read_bytes().split(b"\n\n", 1)[0]
     pairs = (line.partition(b":") for line in head.split(b"\n")[1:])
     return [(name.decode(), value.decode(errors="replace")) for name, _, value in pairs]

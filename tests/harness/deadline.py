@@ -1,4 +1,4 @@
-"""How long a test waits for an event that must come. It decides nothing but when to give up."""
+"""The time after which a test gives up waiting; it has no other effect."""
 
 import os
 import time
@@ -8,7 +8,7 @@ DEADLINE_S = float(os.environ.get("INTEROP_DEADLINE_S", "30"))
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    """Returns once the condition holds; fails where that takes too long."""
+    """Returns once the condition is true; fails after the deadline."""
     end = time.monotonic() + DEADLINE_S
     while not condition():
         assert time.monotonic() < end, "what was waited for did not come"

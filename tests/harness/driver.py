@@ -1,8 +1,8 @@
-"""Programs that use one client library each, and run one scenario each time they are started.
+"""Programs that each use one client library, and run one scenario per start.
 
-    PROGRAM SCENARIO URL NAME
+PROGRAM SCENARIO URL NAME
 
-A scenario ends well with status 0. It prints one word a line when the test has to do something.
+A successful scenario exits with status 0. It prints a word on a line when the test must act.
 """
 
 import os
@@ -22,36 +22,36 @@ from harness.process import lines_of
 
 @dataclass(frozen=True)
 class Driver:
-    """The program for one client library."""
+    """The driver program of one client library."""
 
     client: str
     command: tuple[str, ...]
-    # The first of these that is missing makes the tests of this client be skipped.
+    # If one of these is missing, the tests of this client are skipped.
     needs: tuple[Path, ...]
     source: Path
-    # What a scenario looks like in the source.
+    # The pattern of a scenario in the source.
     scenario: str
 
     def missing(self) -> Path | None:
-        """Returns what has to be installed first."""
+        """Returns the first missing requirement."""
         return next((path for path in self.needs if not path.exists()), None)
 
     def need(self, scenario: str, not_offered: Mapping[str, set[str]]) -> None:
-        """Skips a scenario that its library does not offer or that cannot be run here."""
+        """Skips a scenario that the library lacks or that cannot run here."""
         if scenario in not_offered.get(self.client, set()):
             pytest.skip(f"{self.client} does not offer it")
         if (missing := self.missing()) is not None:
             pytest.skip(f"run `make setup`: `{missing}` is missing")
 
     def scenarios(self) -> list[str]:
-        """Returns the scenarios that the program knows."""
+        """Returns the scenarios of the program."""
         return re.findall(self.scenario, self.source.read_text(), re.MULTILINE)
 
     @contextmanager
     def running(
         self, scenario: str, url: str, name: str, environment: Mapping[str, str] | None = None
     ) -> Iterator["Run"]:
-        """Starts a scenario with more in its environment; it has ended afterwards."""
+        """Starts a scenario with additional environment variables, and ends it afterwards."""
         command = [*self.command, scenario, url, name]
         env = os.environ | (environment or {})
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
@@ -64,14 +64,14 @@ class Driver:
     def run(
         self, scenario: str, url: str, name: str, environment: Mapping[str, str] | None = None
     ) -> None:
-        """Runs a scenario that needs nobody."""
+        """Runs a scenario that needs no action of the test."""
         with self.running(scenario, url, name, environment) as run:
             run.end()
 
 
 @dataclass(frozen=True)
 class Run:
-    """A scenario under way."""
+    """A running scenario."""
 
     process: subprocess.Popen[str]
     lines: SimpleQueue[str | None]
@@ -81,5 +81,5 @@ class Run:
         assert self.lines.get(timeout=DEADLINE_S) == word
 
     def end(self) -> None:
-        """Returns once the scenario has ended well."""
+        """Returns once the scenario has ended, which must succeed."""
         assert self.process.wait(DEADLINE_S) == 0, "see what the program said"

@@ -1,6 +1,6 @@
 """The broker under test, for AMQP clients: an Imori process, or a RabbitMQ that is already running.
 
-Either can be ended and started again where it was.
+Either can be ended and restarted at the same address.
 """
 
 import os
@@ -18,23 +18,23 @@ IS_RABBITMQ = os.environ.get("BROKER") == "rabbitmq"
 
 
 class AmqpBroker(Protocol):
-    """Where a broker listens for AMQP 0-9-1."""
+    """A broker with a listener for AMQP 0-9-1."""
 
     port: int
 
     @property
     def url(self) -> str:
-        """The address as clients take it."""
+        """The URL for clients."""
 
     def restart(self) -> None:
-        """Ends the broker as an administrator does, and starts it on the same data and port."""
+        """Shuts the broker down in an orderly way, and restarts it on the same data and port."""
 
     def consumers(self) -> int:
-        """Returns how many consumers there are now."""
+        """Returns the current number of consumers."""
 
 
 class _Imori:
-    """Imori processes on one folder, one after the other."""
+    """Imori processes on one folder, one at a time."""
 
     def __init__(self, folder: Path, settings: Mapping[str, object]) -> None:
         self.port = 0
@@ -55,12 +55,12 @@ class _Imori:
         return sum(queue["consumers"] for queue in read(self._imori, "/api/queues"))
 
     def end(self) -> None:
-        """Ends the process, which has to end well."""
+        """Ends the process, which must exit with status 0."""
         assert self._imori.stop() == 0, f"see `{self._imori.log}`"
         self._stack.close()
 
     def kill(self) -> None:
-        """Ends the process in any case."""
+        """Kills the process if it still runs."""
         self._stack.close()
 
     def _start(self) -> None:
@@ -77,7 +77,7 @@ class _Imori:
 
 
 class _RabbitMq:
-    """A vhost of a RabbitMQ that listens on its usual port and obeys `rabbitmqctl`."""
+    """A vhost of a RabbitMQ on its default port that obeys `rabbitmqctl`."""
 
     port = 5672
 
@@ -101,7 +101,7 @@ class _RabbitMq:
         return len(_rabbitmqctl(*listed).splitlines())
 
     def end(self) -> None:
-        """Removes what the tests made."""
+        """Removes what the tests created."""
         if self._is_own:
             _rabbitmqctl("delete_vhost", self.vhost)
 
@@ -115,9 +115,9 @@ def _rabbitmqctl(*words: str) -> str:
 def running_amqp(
     folder: Path, settings: Mapping[str, object] | None = None, vhost: str | None = None
 ) -> Iterator[AmqpBroker]:
-    """Gives the broker that the environment chooses; `folder` and `settings` are for an Imori.
+    """Runs the broker selected by the environment; `folder` and `settings` are for an Imori.
 
-    A RabbitMQ gets a vhost of its own, unless the client knows no other than `vhost`.
+    A RabbitMQ gets a vhost of its own, unless the client can only use `vhost`.
     """
     if IS_RABBITMQ:
         rabbitmq = _RabbitMq(vhost)

@@ -1,4 +1,4 @@
-"""The program for each client library of AMQP 0-9-1."""
+"""The driver program of each AMQP 0-9-1 client library."""
 
 import shutil
 import sys
@@ -12,7 +12,7 @@ FOLDER = REPOSITORY / "tests/interop/amqp"
 
 
 def _program(name: str) -> Path:
-    """Where a program is, or something that is nowhere."""
+    """Returns the path of a program, or one that does not exist."""
     return Path(shutil.which(name) or f"/{name}")
 
 

@@ -1,4 +1,4 @@
-"""Frames of AMQP 0-9-1 as bytes, for tests that need a client which does what no library does."""
+"""AMQP 0-9-1 frames as bytes, for tests that do what no client library does."""
 
 import struct
 
@@ -12,7 +12,7 @@ def frame(kind: int, channel: int, payload: bytes) -> bytes:
 
 
 def method(channel: int, class_id: int, method_id: int, fields: bytes = b"") -> bytes:
-    """Returns a method with its fields, as they are on the wire."""
+    """Returns a method with encoded fields."""
     return frame(1, channel, struct.pack(">HH", class_id, method_id) + fields)
 
 
@@ -26,7 +26,7 @@ def long(data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + data
 
 
-# All frames by which a client gets a connection, in one piece.
+# All frames of a client's login, in one piece.
 LOGIN = (
     b"AMQP\x00\x00\x09\x01"
     + method(0, 10, 11, long(b"") + short("PLAIN") + long(b"\0guest\0guest") + short("en_US"))
@@ -41,14 +41,14 @@ ACK_OF_FIRST = method(1, 60, 80, struct.pack(">QB", 1, 0))
 
 
 def publish(body_bytes: int, routing_key: str = "none", channel: int = 1) -> bytes:
-    """Returns all of a publish to the default exchange that comes before its body."""
+    """Returns a publish to the default exchange, up to its body."""
     fields = struct.pack(">H", 0) + short("") + short(routing_key) + b"\0"
     header = struct.pack(">HHQH", 60, 0, body_bytes, 0)
     return method(channel, 60, 40, fields) + frame(2, channel, header)
 
 
 def body_frames(count: int, channel: int = 1) -> bytes:
-    """Returns so many bytes of a body, in frames as large as may be."""
+    """Returns a body of `count` bytes, in frames of the maximum size."""
     payload = FRAME_BYTES_MAX - _HEAD_AND_END
     whole = frame(3, channel, b"x" * payload) * (count // payload)
     return whole + (frame(3, channel, b"x" * (count % payload)) if count % payload else b"")

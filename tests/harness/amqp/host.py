@@ -1,4 +1,4 @@
-"""A host of oslo.messaging, tests/interop/amqp/oslo/host.py, as a process that obeys."""
+"""An oslo.messaging host, tests/interop/amqp/oslo/host.py, as a process that takes commands."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ _PROGRAM = REPOSITORY / "tests/interop/amqp/oslo/host.py"
 
 
 class Host:
-    """A host that is up, or will be soon."""
+    """A host that is up, or is starting."""
 
     def __init__(self, process: subprocess.Popen[str], name: str) -> None:
         self.process = process
@@ -27,7 +27,7 @@ class Host:
         threading.Thread(target=self._read, daemon=True).start()
 
     def begin(self, verb: str, /, **given: Any) -> "Future[Any]":  # noqa: ANN401
-        """Gives a command, and what its answer will be."""
+        """Sends a command; returns a future of its answer."""
         number = len(self._answers)
         answer = self._answers[number] = Future()
         assert self.process.stdin is not None
@@ -36,11 +36,11 @@ class Host:
         return answer
 
     def ask(self, verb: str, /, **given: Any) -> Any:  # noqa: ANN401
-        """Gives a command and waits for its answer."""
+        """Sends a command and waits for its answer."""
         return self.begin(verb, **given).result(DEADLINE_S)
 
     def call(self, method: str, given: dict[str, Any] | None = None, **target: Any) -> Any:  # noqa: ANN401
-        """Calls a method of a service; an error is its name and text."""
+        """Calls a method of a service; returns an error as its name and text."""
         return self.ask("call", method=method, target=target, given=given or {})
 
     def cast(self, method: str, given: dict[str, Any] | None = None, **target: Any) -> None:  # noqa: ANN401
@@ -60,7 +60,7 @@ class Host:
 
 @contextmanager
 def running_host(url: str, name: str, folder: Path) -> Iterator[Host]:
-    """Starts a host, which is gone afterwards; what it logs is in `folder`."""
+    """Starts a host and ends it afterwards; its log is in `folder`."""
     with (
         (folder / f"{name}.log").open("wb") as log,
         subprocess.Popen(

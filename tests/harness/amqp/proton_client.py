@@ -1,4 +1,4 @@
-"""Blocking clients of python-qpid-proton, which wait for everything as long as a test may."""
+"""Blocking clients of python-qpid-proton, with the time-out of a test."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from harness.imori import Imori
 
 
 def connect(imori: Imori, container: str | None = None, **options: Any) -> BlockingConnection:  # noqa: ANN401
-    """A connection of proton, which waits for everything as long as a test may."""
+    """Opens a proton connection with the time-out of a test."""
     assert imori.amqp is not None
     host, port = imori.amqp
     own = Container()
@@ -22,17 +22,17 @@ def connect(imori: Imori, container: str | None = None, **options: Any) -> Block
 
 
 def end(link: Any) -> None:  # noqa: ANN401
-    """Closes a link of proton, which has no types for that."""
+    """Closes a proton link, for which proton has no types."""
     link.close()
 
 
 def waiting(receiver: Any) -> int:  # noqa: ANN401
-    """How many messages have come that nobody has looked at."""
+    """Returns the number of messages received but not yet taken."""
     return int(receiver.fetcher.has_message)
 
 
 def drained(receiver: Any) -> list[Any]:  # noqa: ANN401
-    """Drains a receiver, and gives the bodies of what came."""
+    """Drains a receiver; returns the bodies of the messages."""
     receiver.link.drain(100)
     receiver.connection.wait(lambda: not receiver.link.credit, msg="draining")
     bodies = []
@@ -61,14 +61,14 @@ def modify(
 
 
 class Topic(ReceiverOption):
-    """Says that the node is a topic."""
+    """Marks the node as a topic."""
 
     def apply(self, receiver: Any) -> None:  # noqa: ANN401
         receiver.source.capabilities.put_object(proton.symbol("topic"))
 
 
 class Rejectable(SenderOption):
-    """Says that messages may be accepted or rejected; proton itself lists no outcome."""
+    """Announces the outcomes accepted and rejected, because proton lists none."""
 
     def apply(self, sender: Any) -> None:  # noqa: ANN401
         outcomes = sender.source.outcomes

@@ -1,4 +1,4 @@
-"""A client of AMQP 0-9-1 that says anything, and reads the answers frame by frame."""
+"""An AMQP 0-9-1 client that can send anything, and reads the answers frame by frame."""
 
 import struct
 from typing import NamedTuple, Self
@@ -11,7 +11,7 @@ METHOD = 1
 
 
 class Received(NamedTuple):
-    """A frame as it came."""
+    """A received frame."""
 
     kind: int
     channel: int
@@ -19,7 +19,7 @@ class Received(NamedTuple):
 
     @property
     def method(self) -> tuple[int, int] | None:
-        """Returns the class and the number of a method."""
+        """Returns the class and method numbers."""
         return struct.unpack(">HH", self.payload[:4]) if self.kind == METHOD else None
 
     @property
@@ -39,7 +39,7 @@ CHANNEL_CLOSE = (20, 40)
 
 
 class RawAmqp(ByteStream):
-    """Writes bytes as told; all waiting ends at the deadline."""
+    """Writes the given bytes; all waiting ends at the deadline."""
 
     def __init__(self, imori: Imori) -> None:
         assert imori.amqp is not None
@@ -59,14 +59,14 @@ class RawAmqp(ByteStream):
         return frame
 
     def read_until_closed(self) -> list[Received]:
-        """Reads all that comes until the broker closes the connection."""
+        """Reads everything until the broker closes the connection."""
         received = []
         while (frame := self._next()) is not None:
             received.append(frame)
         return received
 
     def is_alive(self) -> bool:
-        """Asks for an answer on channel 1; whatever comes before it is passed over."""
+        """Returns whether channel 1 still answers; frames before the answer are skipped."""
         self.write(frames.method(1, 60, 10, struct.pack(">IHB", 0, 0, 0)))
         while (frame := self._next()) is not None:
             if frame.method == (60, 11):

@@ -13,7 +13,7 @@ from harness.deadline import DEADLINE_S
 SASL_HEADER = b"AMQP\x03\x01\x00\x00"
 AMQP_HEADER = b"AMQP\x00\x01\x00\x00"
 MECHANISM = "SCRAM-SHA-256"
-# Codes of frames, and what tells that a login is refused.
+# Frame codes, and the error of a refused login.
 MECHANISMS, CHALLENGE, OUTCOME = 0x40, 0x42, 0x44
 GRANTED, REFUSED = 0, 1
 
@@ -41,13 +41,13 @@ def answer(response: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame of SASL: its code, and its fields as they are written."""
+    """A SASL frame: its code, and its encoded fields."""
 
     code: int
     fields: bytes
 
     def binary(self) -> bytes:
-        """The first field that is bytes."""
+        """Returns the first binary field."""
         fields = self.fields
         at = fields.index(b"\xa0")
         return fields[at + 2 : at + 2 + fields[at + 1]]
@@ -57,7 +57,7 @@ class Conversation:
     """A login, up to its outcome."""
 
     def __init__(self, address: tuple[str, int]) -> None:
-        """Connects and hears what is offered."""
+        """Connects and reads the offered mechanisms."""
         self._stream = socket.create_connection(address, DEADLINE_S)
         self._reader = self._stream.makefile("rb")
         self._stream.sendall(SASL_HEADER)
@@ -79,7 +79,7 @@ class Conversation:
         return self.frame()
 
     def open(self, frame: bytes) -> bytes:
-        """Sends the header of frames and an `open`, and returns the body of the broker's."""
+        """Sends the AMQP header and an `open`; returns the body of the broker's `open`."""
         self._stream.sendall(AMQP_HEADER + frame)
         assert self._reader.read(8) == AMQP_HEADER
         size = int.from_bytes(self._reader.read(4), "big")
@@ -89,7 +89,7 @@ class Conversation:
         """The broker's next frame."""
         size = int.from_bytes(self._reader.read(4), "big")
         body = self._reader.read(size - 4)
-        # Behind data offset, type and channel stand the descriptor and the constructor of a list.
+        # The list's descriptor and constructor follow data offset, type and channel.
         return Frame(body[6], body[7:])
 
 
@@ -113,7 +113,7 @@ def _sign(key: bytes, text: bytes) -> bytes:
 
 
 def challenge(address: tuple[str, int], user: str) -> Challenge:
-    """What the broker says to who gives a name."""
+    """Returns the broker's challenge for a user name."""
     with Conversation(address) as login:
         frame = login.send(init(MECHANISM, f"n,,n={user},r=abc".encode()))
         assert frame.code == CHALLENGE
@@ -126,9 +126,9 @@ def log_in(
     password: str,
     forge: Callable[[str], str] = lambda last: last,
 ) -> int:
-    """Logs in, and returns the code of the outcome; the broker has to prove that it has the keys.
+    """Logs in and returns the code of the outcome; the broker must prove that it knows the keys.
 
-    What `forge` makes of the last message is sent in its place.
+    `forge` may replace the last message.
     """
     with Conversation(address) as login:
         own = secrets.token_hex(8)
@@ -149,7 +149,7 @@ def log_in(
         last = forge(f"{said},p={base64.b64encode(proof).decode()}")
         outcome = login.send(answer(last.encode()))
         assert outcome.code == OUTCOME
-        # A list with a count, and behind it the code as an ubyte.
+        # The code is a ubyte after the list's count.
         code = outcome.fields[outcome.fields.index(b"\x50") + 1]
         if code == GRANTED:
             expected = _sign(_sign(salted, b"Server Key"), messages)

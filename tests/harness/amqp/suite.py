@@ -1,4 +1,4 @@
-"""Suites that the authors of a client wrote for it, run as they are."""
+"""Runs test suites of client libraries unchanged."""
 
 import os
 import shutil
@@ -10,22 +10,22 @@ import pytest
 
 from harness.imori import REPOSITORY
 
-# The folder that tests/interop/amqp/install.sh fills.
+# The folder filled by tests/interop/amqp/install.sh.
 INSTALLED = REPOSITORY / ".tools/amqp"
 
-# A suite waits for much; one that needs longer than this hangs.
+# A suite waits a lot; one that takes longer than this hangs.
 SUITE_S = 600
 
 
 def need(*places: Path | str) -> None:
-    """Skips the test where a file, or a program on the path, is missing."""
+    """Skips the test if a file, or a program on the path, is missing."""
     for place in places:
         if not (place.exists() if isinstance(place, Path) else shutil.which(place)):
             pytest.skip(f"run `make setup`: `{place}` is missing")
 
 
 def run_suite(command: Sequence[object], folder: Path, environment: Mapping[str, str]) -> str:
-    """Runs a suite to its end, which has to be a good one, and returns what it printed."""
+    """Runs a suite to its end, checks that it passed, and returns its output."""
     ended = subprocess.run(
         [str(word) for word in command],
         cwd=folder,

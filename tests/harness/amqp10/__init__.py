@@ -1,1 +1,1 @@
-"""AMQP 1.0 as bytes: what tests write that a well-behaved client would not."""
+"""AMQP 1.0 as bytes, for tests that misbehave as no client library would."""

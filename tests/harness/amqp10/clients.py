@@ -1,4 +1,4 @@
-"""The program for each client library of AMQP 1.0."""
+"""The driver program of each AMQP 1.0 client library."""
 
 import shutil
 import sys
@@ -8,12 +8,12 @@ from harness.driver import Driver
 from harness.imori import REPOSITORY
 
 FOLDER = REPOSITORY / "tests/interop/amqp10"
-# The folder that tests/interop/amqp10/install.sh fills.
+# The folder filled by tests/interop/amqp10/install.sh.
 INSTALLED = REPOSITORY / ".tools/amqp10"
 
 
 def _program(name: str) -> Path:
-    """Where a program is, or something that is nowhere."""
+    """Returns the path of a program, or one that does not exist."""
     return Path(shutil.which(name) or f"/{name}")
 
 

@@ -1,4 +1,4 @@
-"""Values and frames of AMQP 1.0, written so that each length and count may lie."""
+"""AMQP 1.0 values and frames, encoded so that every length and count can be wrong."""
 
 import struct
 
@@ -11,7 +11,7 @@ EMPTY_LIST = b"\x45"
 
 
 def uint(value: int) -> bytes:
-    """Returns a uint of four bytes; also one of the wrong sign."""
+    """Returns a uint of four bytes; negative values are allowed."""
     return b"\x70" + struct.pack(">I", value & 0xFFFF_FFFF)
 
 
@@ -33,12 +33,12 @@ def symbol(text: str) -> bytes:
 
 
 def binary(data: bytes) -> bytes:
-    """Returns bytes."""
+    """Returns a binary."""
     return b"\xb0" + struct.pack(">I", len(data)) + data
 
 
 def compound(constructor: int, count: int, content: bytes, size: int | None = None) -> bytes:
-    """Returns a list, a map or an array with lengths of four bytes."""
+    """Returns a list, a map or an array with four-byte lengths."""
     size = len(content) + 4 if size is None else size
     return struct.pack(">BII", constructor, size, count) + content
 
@@ -49,30 +49,30 @@ def sequence(*values: bytes) -> bytes:
 
 
 def mapping(*values: bytes) -> bytes:
-    """Returns a map of keys and values in turns."""
+    """Returns a map; keys and values alternate."""
     return compound(0xD1, len(values), b"".join(values))
 
 
 def described(code: int, value: bytes) -> bytes:
-    """Returns a described value, whose descriptor is a number."""
+    """Returns a described value with a numeric descriptor."""
     return b"\x00\x80" + struct.pack(">Q", code) + value
 
 
 def frame(
     body: bytes, channel: int = 0, kind: int = 0, size: int | None = None, doff: int = 2
 ) -> bytes:
-    """Returns a frame; kind 1 is one of SASL."""
+    """Returns a frame; kind 1 is SASL."""
     size = len(body) + 8 if size is None else size
     return struct.pack(">IBBH", size, doff, kind, channel) + body
 
 
 def performative(code: int, *fields: bytes, channel: int = 0, payload: bytes = b"") -> bytes:
-    """Returns the frame of a performative, of which the last fields may be left out."""
+    """Returns the frame of a performative; trailing fields may be omitted."""
     return frame(described(code, sequence(*fields)) + payload, channel)
 
 
 def sasl_plain(user: str = "guest", password: str = "guest") -> bytes:
-    """Returns the login of a client: its header and its answer."""
+    """Returns a client's login: the SASL header and its init."""
     response = f"\0{user}\0{password}".encode()
     init = described(0x41, sequence(symbol("PLAIN"), binary(response)))
     return SASL_HEADER + frame(init, kind=1)
@@ -103,18 +103,18 @@ def receiver(handle: int, source: bytes, name: str = "", *, channel: int = 0) ->
 
 
 def node_target(address: str) -> bytes:
-    """Returns the target of an address."""
+    """Returns a target with an address."""
     return described(0x29, sequence(string(address)))
 
 
 def node_source(address: str, filters: bytes = NULL) -> bytes:
-    """Returns the source of an address."""
+    """Returns a source with an address."""
     before = [string(address), *[NULL] * 6]
     return described(0x28, sequence(*before, filters))
 
 
 def credit(handle: int, count: int, delivered: bytes = NULL, *, window: int = 2**31 - 1) -> bytes:
-    """Returns the `flow` that gives a link credit."""
+    """Returns the `flow` that grants credit to a link."""
     session = [uint(0), uint(window), uint(0), uint(window)]
     return performative(0x13, *session, uint(handle), delivered, uint(count))
 
@@ -128,12 +128,12 @@ def transfer(
     more: bool = False,
     state: bytes = NULL,
 ) -> bytes:
-    """Returns a `transfer` of a message, or of the first part of one that has `more`."""
+    """Returns a `transfer` of a message, or, with `more`, of its first part."""
     fields = [uint(handle), uint(number), binary(struct.pack(">I", number)), uint(0)]
     flags = [TRUE if flag else FALSE for flag in (settled, more)]
     return performative(0x14, *fields, *flags, NULL, state, payload=payload)
 
 
 def data(body: bytes) -> bytes:
-    """Returns a message of one section of bytes."""
+    """Returns a message with one data section."""
     return b"\x00\x53\x75" + binary(body)

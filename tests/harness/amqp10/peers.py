@@ -1,4 +1,4 @@
-"""Other brokers of AMQP 1.0, as `make peers` installs them and `imori bench` starts them."""
+"""Other AMQP 1.0 brokers, installed by `make peers` and started by `imori bench`."""
 
 import os
 import re
@@ -10,20 +10,20 @@ from pathlib import Path
 from harness.imori import BINARY, REPOSITORY
 
 PEERS = REPOSITORY / ".tools/peers"
-# Artemis takes no messages where a disk is nine tenths full; a test writes little.
+# Artemis accepts no messages on a disk that is 90 % full; the tests write little.
 MEMORY = "/dev/shm"
-# Broker-J gives its default virtual host to clients that name no host.
+# Makes Broker-J use its default virtual host for clients that name no host.
 OPTIONS = {"broker-j": "?amqp.vhost="}
 
 
 def is_installed(kind: str) -> bool:
-    """Tells whether `make peers` has put a broker here."""
+    """Returns whether `make peers` has installed a broker."""
     return any(PEERS.glob(f"apache-*{kind}-*"))
 
 
 @contextmanager
 def running_peer(kind: str) -> Iterator[str]:
-    """Starts a broker and gives its URL; it ends with what it reads."""
+    """Starts a broker and yields its URL; it ends once its standard input is closed."""
     command = [BINARY, "bench", "peers", f"{kind}:amqp10", "--peers-dir", str(PEERS)]
     environment = {**os.environ, "TMPDIR": MEMORY} if Path(MEMORY).exists() else None
     with subprocess.Popen(

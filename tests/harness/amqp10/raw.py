@@ -1,4 +1,4 @@
-"""A client of AMQP 1.0 that says anything, and reads the answers frame by frame."""
+"""An AMQP 1.0 client that can send anything, and reads the answers frame by frame."""
 
 import struct
 from typing import Any, NamedTuple, Self
@@ -12,12 +12,12 @@ from harness.stream import ByteStream
 OPEN, BEGIN, ATTACH, FLOW, TRANSFER, DISPOSITION, DETACH, END, CLOSE = range(0x10, 0x19)
 SASL_OUTCOME = 0x44
 
-# Where `detach`, `end` and `close` have their error.
+# Index of the error field in `detach`, `end` and `close`.
 ERROR_AT = {DETACH: 2, END: 0, CLOSE: 0}
 
 
 class Received(NamedTuple):
-    """A frame as it came, read by Proton's codec; one without a body has the code 0."""
+    """A received frame, decoded by Proton; an empty frame has code 0."""
 
     channel: int
     code: int
@@ -30,7 +30,7 @@ class Received(NamedTuple):
 
     @property
     def description(self) -> str | None:
-        """Returns what the error says."""
+        """Returns the description of that error."""
         return self._error(1)
 
     def _error(self, index: int) -> str | None:
@@ -40,7 +40,7 @@ class Received(NamedTuple):
 
 
 class RawAmqp10(ByteStream):
-    """Writes bytes as told; all waiting ends at the deadline."""
+    """Writes the given bytes; all waiting ends at the deadline."""
 
     def __init__(self, imori: Imori) -> None:
         assert imori.amqp is not None
@@ -61,20 +61,20 @@ class RawAmqp10(ByteStream):
         return received
 
     def read_until(self, code: int) -> Received:
-        """Reads frames until one of this code."""
+        """Reads frames up to one with this code."""
         while (received := self.read()).code != code:
             pass
         return received
 
     def read_until_closed(self) -> list[Received]:
-        """Reads all that comes until the broker closes the connection."""
+        """Reads everything until the broker closes the connection."""
         all_received = []
         while (received := self._next()) is not None:
             all_received.append(received)
         return all_received
 
     def is_alive(self) -> bool:
-        """Asks for a new session, and ends it; whatever comes before the answer is passed over."""
+        """Returns whether a new session can be begun; frames before the answer are skipped."""
         self.write(frames.begun(channel=9) + frames.performative(END, channel=9))
         while (received := self._next()) is not None:
             if received.code == END:
@@ -97,7 +97,7 @@ class RawAmqp10(ByteStream):
 
 
 def received_of(channel: int, body: bytes) -> Received:
-    """Reads the performative at the head of a frame's body; what is behind it is a message."""
+    """Decodes the performative at the start of a frame's body; the rest is a message."""
     if not body:
         return Received(channel, 0, [])
     decoder = Data()

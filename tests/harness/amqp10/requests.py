@@ -10,7 +10,7 @@ from harness.imori import Imori
 
 
 class Requests:
-    """Requests one at a time."""
+    """A client that makes one request at a time."""
 
     def __init__(self, imori: Imori, user: str = "guest", password: str = "guest") -> None:
         assert imori.amqp is not None

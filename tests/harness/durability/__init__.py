@@ -1,1 +1,1 @@
-"""What the tests of durability share: a ledger, a load, disks that fail, and programs to kill."""
+"""Shared by the durability tests: a ledger, a load, failing disks, and programs to kill."""
