@@ -1,4 +1,4 @@
-"""Blocks of the documents as processes, run as they stand but for ports and the binary."""
+"""Runs code blocks of the documents unchanged, except for ports and the binary."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from harness.deadline import DEADLINE_S
 from harness.imori import BINARY, REPOSITORY, Imori
 from harness.page import Block
 
-# Java runs a program from a file; the jars are those of the examples in `examples/patterns`.
+# Java runs a single source file; the jars are those of `examples/patterns`.
 _JAVA = f"""file=$(mktemp --suffix .java)
 trap 'rm "$file"' EXIT
 printf %s "$1" >"$file"
@@ -29,7 +29,7 @@ INTERPRETERS = {
 
 
 def environment_of(imori: Imori) -> dict[str, str]:
-    """Returns what examples find in their environment, so that clients talk to this broker."""
+    """Returns environment variables that make examples use this broker."""
     environment = {
         **os.environ,
         "IMORI_URL": f"stomp://guest:guest@127.0.0.1:{imori.addresses[0][1]}/",
@@ -59,7 +59,7 @@ def command_of(block: Block, imori: Imori) -> list[str]:
 
 
 def run(command: list[str], environment: Mapping[str, str], place: str) -> str:
-    """Runs a command to its end, which has to be a good one, and returns what it printed."""
+    """Runs a command that must succeed; returns its output."""
     ended = subprocess.run(
         command,
         cwd=REPOSITORY,
@@ -75,7 +75,7 @@ def run(command: list[str], environment: Mapping[str, str], place: str) -> str:
 
 
 def start(stack: ExitStack, command: list[str], environment: Mapping[str, str]) -> None:
-    """Starts a command that goes on until `stack` is left."""
+    """Starts a command and ends it with `stack`."""
     process = stack.enter_context(
         subprocess.Popen(
             command,
@@ -86,5 +86,5 @@ def start(stack: ExitStack, command: list[str], environment: Mapping[str, str]) 
             start_new_session=True,
         )
     )
-    # The shell may have children.
+    # The shell may have child processes.
     stack.callback(os.killpg, process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""A frame of STOMP, whichever client sent or received it."""
+"""A STOMP frame, independent of the client that sent or received it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,13 +29,13 @@ class ConnectionClosedError(Exception):
 
 
 def frame_bytes(command: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
-    """Returns the frame as it goes over the wire."""
+    """Encodes a frame."""
     head = "".join(f"{name}:{value}\n" for name, value in headers.items())
     return f"{command}\n{head}\n".encode() + body + b"\0"
 
 
 def frame_in(buffer: bytearray, begin: int = 0) -> tuple[Frame, int] | None:
-    """Returns the frame that begins there and where it ends; `None` until all of it has come."""
+    """Returns the frame at `begin` and its end; `None` if it is incomplete."""
     head_end = buffer.find(b"\n\n", begin)
     if head_end < 0:
         return None

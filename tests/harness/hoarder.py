@@ -1,4 +1,4 @@
-"""A subscriber that settles nothing: prints how many messages it has, and waits to be killed.
+"""A subscriber that settles nothing: prints its number of messages, and waits to be killed.
 
 Run as `python -m harness.hoarder PORT DESTINATION COUNT`.
 """
@@ -12,7 +12,7 @@ from harness.raw import RawClient
 
 
 def main(port: int, destination: str, count: int) -> None:
-    """Takes `count` messages and keeps them."""
+    """Receives `count` messages and keeps them unsettled."""
     with RawClient(Broker("127.0.0.1", port, IMORI)) as client:
         client.login()
         client.send("SUBSCRIBE", {"destination": destination, "id": "s", "ack": "client"})

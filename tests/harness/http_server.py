@@ -1,4 +1,4 @@
-"""Servers of HTTP that the broker asks for something."""
+"""HTTP servers to which the broker sends requests."""
 
 import threading
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @contextmanager
 def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """Serves on loopback until it is left. Gives the beginning of its addresses."""
+    """Serves on loopback during the block; yields the base URL."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()

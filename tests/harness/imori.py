@@ -1,4 +1,4 @@
-"""An Imori process with settings of its own, and what can be seen of it from outside."""
+"""An Imori process with custom settings, and observations of it from outside."""
 
 import os
 import resource
@@ -21,34 +21,34 @@ class Imori:
     """A broker that is ready."""
 
     process: subprocess.Popen[str]
-    # Host and port of each listener, in the order they were asked for.
+    # Addresses of the first protocol's listeners, in the order of the request.
     addresses: list[tuple[str, int]]
     log: Path
-    # Host and port of the monitor, if it was asked for.
+    # Address of the monitor, if requested.
     monitor: tuple[str, int] | None = None
-    # Host and port of the admin listener, if it was asked for.
+    # Address of the admin listener, if requested.
     admin: tuple[str, int] | None = None
-    # Host and port of the listener for NATS, if it was asked for beside another protocol.
+    # Address of the NATS listener, if requested beside another protocol.
     nats: tuple[str, int] | None = None
-    # Host and port of the listener for AMQP 0-9-1, if it was asked for beside another protocol.
+    # Address of the AMQP listener, if requested beside another protocol.
     amqp: tuple[str, int] | None = None
-    # Host and port for WebSocket, if it was asked for.
+    # Address of the WebSocket listener, if requested.
     websocket: tuple[str, int] | None = None
-    # Host and port of the first listener of each name.
+    # Address of the first listener of each name.
     named: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     def rss_bytes(self) -> int:
-        """Returns the memory that the process has."""
+        """Returns the resident memory of the process."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
         return int(line.split()[1]) * 1024
 
     def operator_password(self) -> str:
-        """Returns the password of the user `operator`, which stands in the data folder."""
+        """Returns the password of the user `operator` from the data folder."""
         return (self.log.parent / "data" / "operator.secret").read_text()
 
     def log_lines(self) -> list[str]:
-        """Returns what it has logged up to now."""
+        """Returns the log lines so far."""
         return self.log.read_text().splitlines()
 
     def stop(self) -> int:
@@ -73,11 +73,11 @@ def running_imori(
     also: Sequence[str] = (),
     prefix: Sequence[str] = (),
 ) -> Iterator[Imori]:
-    """Starts a broker with `settings`, by dotted key; afterwards it has ended in any case.
+    """Starts a broker with `settings`, by dotted key, and ends it in any case.
 
-    It listens for `protocol` alone; beside it, where that is asked for, for readers of its monitor,
-    for its operators, for NATS, for AMQP 0-9-1, at an address for WebSocket, and as `also` says in
-    the words of `--listen`. What is in `prefix` stands before the command.
+    It listens for `protocol` alone; on request also for its monitor, operators, NATS, AMQP,
+    WebSocket at an address, and as `also` says in the words of `--listen`. `prefix` precedes the
+    command.
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "imori.log"
@@ -97,7 +97,7 @@ def running_imori(
     if websocket is not None:
         command += ["--listen", f"ws={websocket}"]
     environment = dict(os.environ)
-    # Filling large ones for each of a thousand brokers would be most of what the tests do.
+    # Preallocating large files for each of a thousand brokers would dominate the tests' time.
     environment["IMORI__JOURNAL__FILE_BYTES"] = "20MiB"
     for key, value in (settings or {}).items():
         environment["IMORI__" + key.replace(".", "__").upper()] = str(value)
@@ -131,7 +131,7 @@ def running_imori(
 
 
 def _addresses(process: subprocess.Popen[str], log: Path) -> dict[str, list[tuple[str, int]]]:
-    """Reads the lines up to `ready`: for each kind of listener where it listens."""
+    """Reads lines up to `ready`; returns the addresses of each kind of listener."""
     assert process.stdout is not None
     lines = lines_of(process.stdout)
     addresses: dict[str, list[tuple[str, int]]] = {}

@@ -1,4 +1,4 @@
-"""What a broker's monitor says."""
+"""Reads a broker's monitor."""
 
 import json
 import urllib.error
@@ -9,15 +9,15 @@ from harness.deadline import DEADLINE_S
 
 
 class Monitored(Protocol):
-    """A broker of which it is known where its monitor listens."""
+    """A broker with a known monitor address."""
 
     @property
     def monitor(self) -> tuple[str, int] | None:
-        """The address, if it has one."""
+        """The address, if there is a monitor."""
 
 
 def asked(imori: Monitored, path: str) -> tuple[int, str]:
-    """The status and the body of an answer."""
+    """Returns status and body of a response."""
     assert imori.monitor is not None
     host, port = imori.monitor
     try:
@@ -29,7 +29,7 @@ def asked(imori: Monitored, path: str) -> tuple[int, str]:
 
 
 def page(imori: Monitored, path: str) -> dict[str, Any]:
-    """A page of JSON."""
+    """Returns a page of JSON."""
     status, body = asked(imori, path)
     assert status == 200, body
     page: dict[str, Any] = json.loads(body)
@@ -37,7 +37,7 @@ def page(imori: Monitored, path: str) -> dict[str, Any]:
 
 
 def metric(imori: Monitored, name: str) -> float:
-    """A number of `/metrics`, by its name with its labels."""
+    """Returns a value of `/metrics`, by its name with labels."""
     _, body = asked(imori, "/metrics")
     line = next(line for line in body.splitlines() if line.startswith(f"{name} "))
     return float(line.removeprefix(f"{name} "))

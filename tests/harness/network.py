@@ -1,4 +1,4 @@
-"""A network that nobody else is in, for what listens on fixed ports or has to be slow."""
+"""A private network, for fixed ports or slow connections."""
 
 import os
 import subprocess
@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def network() -> Iterator[list[str]]:
-    """A network of its own with nothing but loopback; gives how to run a command in it.
+    """Creates a network with only loopback; yields the prefix for commands inside it.
 
-    Who is not root is root there, in a user namespace.
+    Without root, it uses a user namespace in which the user is root.
     """
     is_root = os.geteuid() == 0
     script = "ip link set lo up && echo up && exec sleep 1000"

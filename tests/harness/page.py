@@ -32,7 +32,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Page:
-    """A file of Markdown, taken apart."""
+    """A parsed Markdown file."""
 
     path: Path
     blocks: tuple[Block, ...]
@@ -45,7 +45,7 @@ class Page:
 
     @property
     def links(self) -> list[tuple[int, str]]:
-        """Where its links go, each with its line."""
+        """Returns the targets of its links, each with its line."""
         return [
             (number, target)
             for number, line in self.prose
@@ -54,7 +54,7 @@ class Page:
 
     @property
     def anchors(self) -> set[str]:
-        """The names by which links reach its headings."""
+        """Returns the fragments of its headings."""
         headings = (_HEADING.match(line) for _, line in self.prose)
         return {_anchor(heading[1]) for heading in headings if heading}
 
@@ -65,7 +65,7 @@ def _anchor(heading: str) -> str:
 
 
 def read(path: Path) -> Page:
-    """Takes a file apart."""
+    """Parses a file."""
     blocks: list[Block] = []
     prose: list[tuple[int, str]] = []
     opened: tuple[int, list[str]] | None = None

@@ -9,13 +9,13 @@ from typing import Self
 from harness.broker import Broker
 from harness.raw import RawClient
 
-# Receipts that are not waited for, and what is between two messages.
+# The most outstanding receipts, and the pause between messages.
 WINDOW = 32
 PAUSE_S = 0.001
 
 
 class Persistent:
-    """A publisher that goes on until the end of the block."""
+    """A publisher that runs until the end of the block."""
 
     def __init__(self, broker: Broker, queue: str = "kept", *, body: bytes = b"x" * 500) -> None:
         self._client = RawClient(broker)
@@ -24,7 +24,7 @@ class Persistent:
         self._body = body
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
-        # When each receipt came, and what each said.
+        # Time and content of each receipt.
         self.receipts: list[float] = []
         self.levels: set[str] = set()
 
@@ -43,7 +43,7 @@ class Persistent:
         self._client.close()
 
     def confirmed(self, begin: float, end: float) -> int:
-        """How many receipts came from when to when, by the monotonic clock."""
+        """Returns the number of receipts within a time of the monotonic clock."""
         return sum(begin <= when < end for when in list(self.receipts))
 
     def _run(self) -> None:

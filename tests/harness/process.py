@@ -1,4 +1,4 @@
-"""Other programs that take part in a test and never outlive it."""
+"""Other programs that take part in a test, and always end with it."""
 
 import queue
 import subprocess
@@ -11,7 +11,7 @@ from typing import IO
 
 @contextmanager
 def running(command: Sequence[object], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Starts `command` in `folder`; whatever happens, it has ended afterwards."""
+    """Starts `command` in `folder`, and ends it in any case."""
     with subprocess.Popen([str(word) for word in command], cwd=folder) as process:
         try:
             yield process
@@ -20,9 +20,9 @@ def running(command: Sequence[object], folder: Path) -> Iterator[subprocess.Pope
 
 
 def lines_of(stream: IO[str]) -> queue.SimpleQueue[str | None]:
-    """Gives the lines of `stream` as they come, and `None` at its end.
+    """Returns a queue of the lines of `stream`, with `None` at its end.
 
-    A thread drains it, so that no pipe fills up when nobody asks.
+    A thread drains the stream, so that its pipe never fills up.
     """
     lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
 

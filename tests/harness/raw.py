@@ -1,6 +1,6 @@
-"""A STOMP connection byte for byte, for what no client library can be made to send.
+"""A raw STOMP connection, for bytes that no client library sends.
 
-It is also the client that does not read: nothing is taken from the socket until asked for.
+It also serves as a client that does not read: the socket is only read on demand.
 """
 
 import uuid
@@ -12,7 +12,7 @@ from harness.stream import ByteStream
 
 
 class RawClient(ByteStream):
-    """Writes what it is told and reads one frame at a time."""
+    """Writes the given bytes and reads one frame at a time."""
 
     def __init__(
         self,
@@ -25,11 +25,11 @@ class RawClient(ByteStream):
         super().__init__(address, receive_buffer_bytes=receive_buffer_bytes, source=source)
 
     def wait_heart_beat(self) -> None:
-        """Returns once the broker has sent bytes; those that are no line ends are kept."""
+        """Returns once the broker has sent bytes; any that are not line ends stay buffered."""
         self._must_fill()
 
     def fence(self) -> list[Frame]:
-        """Returns the frames that come before the answer to a SUBSCRIBE sent now."""
+        """Returns the frames that precede the answer to a SUBSCRIBE sent now."""
         mark = f"fence-{uuid.uuid4().hex}"
         self.send("SUBSCRIBE", {"id": mark, "destination": f"/topic/{mark}", "receipt": mark})
         frames = []
@@ -39,7 +39,7 @@ class RawClient(ByteStream):
         return frames
 
     def send(self, command: str, headers: Mapping[str, str], body: bytes = b"") -> None:
-        """Writes one frame, its headers as they are."""
+        """Writes one frame with unescaped headers."""
         self.write(frame_bytes(command, headers, body))
 
     def login(self, *, version: str = "1.2", headers: Mapping[str, str] | None = None) -> Frame:
@@ -57,7 +57,7 @@ class RawClient(ByteStream):
             self._must_fill()
 
     def read_bytes(self) -> bytes:
-        """Returns the next frame as it came, line ends before it left out."""
+        """Returns the next frame as raw bytes, without preceding line ends."""
         while True:
             before = bytes(self._buffer).lstrip(b"\r\n")
             if self._frame_in_buffer() is not None:
@@ -65,7 +65,7 @@ class RawClient(ByteStream):
             self._must_fill()
 
     def read_until_closed(self) -> list[Frame]:
-        """Returns the frames that come before the broker closes the connection."""
+        """Returns the frames that precede the broker's close."""
         frames = []
         while True:
             try:

@@ -1,4 +1,4 @@
-"""A broker that reads its configuration again while a test's clients are connected."""
+"""A broker that reloads its configuration while a test's clients are connected."""
 
 import os
 import re
@@ -17,7 +17,7 @@ DONE = re.compile(r"the configuration (was read again|is not taken over)")
 
 
 def free_port() -> int:
-    """Returns a port that nothing listens on right now."""
+    """Returns a port that is currently unused."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port: int = server.getsockname()[1]
         return port
@@ -25,7 +25,7 @@ def free_port() -> int:
 
 @dataclass
 class Reloadable:
-    """A broker whose configuration file a test rewrites."""
+    """A broker with a configuration file that tests rewrite."""
 
     process: subprocess.Popen[str]
     file: Path
@@ -33,11 +33,11 @@ class Reloadable:
     admin: tuple[str, int] | None = None
 
     def operator_password(self) -> str:
-        """Returns the password of the operator on this machine."""
+        """Returns the password of the local operator."""
         return (self.file.parent / "data" / "operator.secret").read_text().strip()
 
     def reload(self, text: str) -> str:
-        """Writes the file, sends SIGHUP, and returns what the log then says of it."""
+        """Writes the file, sends SIGHUP, and returns what the log says about it."""
         begin = self.log.stat().st_size
         self.file.write_text(text)
         self.process.send_signal(signal.SIGHUP)
@@ -54,7 +54,7 @@ class Reloadable:
 
 @contextmanager
 def running_reloadable(folder: Path, text: str) -> Iterator[Reloadable]:
-    """Runs a broker with this configuration, which names its log."""
+    """Runs a broker with this configuration, which must set its log."""
     file, log = folder / "imori.toml", folder / "imori.log"
     file.write_text(text)
     environment = {**os.environ, "IMORI__JOURNAL__FILE_BYTES": "20MiB"}
@@ -80,7 +80,7 @@ def running_reloadable(folder: Path, text: str) -> Iterator[Reloadable]:
 
 
 def listeners(**addresses: str) -> str:
-    """Returns the section with these listeners and no others."""
+    """Returns a section with exactly these listeners."""
     names = ["stomp", "nats", "amqp", "ws", "nats_monitor", "admin"]
     lines = dict.fromkeys(names, "[]") | {
         name: f'["{address}"]' for name, address in addresses.items()

@@ -1,4 +1,4 @@
-"""A responder process: reads requests from a queue, answers n with n + 1, one for one.
+"""A responder process: reads requests from a queue, and answers each n with n + 1.
 
 Run as `python -m harness.responder PORT DESTINATION COUNT`; it ends after COUNT replies.
 """

@@ -1,4 +1,4 @@
-"""A TCP connection whose bytes are read into a buffer, for clients that tests make say anything."""
+"""A buffered TCP connection, for test clients that can send anything."""
 
 import contextlib
 import socket
@@ -12,7 +12,7 @@ _READ_BYTES = 256 * 1024
 
 
 class ByteStream:
-    """Writes bytes as told, and reads nothing until asked to; all waiting ends at the deadline."""
+    """Writes the given bytes, and reads only on demand; all waiting ends at the deadline."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class ByteStream:
             self._socket.bind((source, 0))
         self._socket.settimeout(DEADLINE_S)
         self._socket.connect(address)
-        # Bytes that came and that nobody took.
+        # Received bytes that were not taken yet.
         self._buffer = bytearray()
 
     def __enter__(self) -> Self:
@@ -48,25 +48,26 @@ class ByteStream:
         self._socket.close()
 
     def reset(self) -> None:
-        """Drops the connection so that the broker sees a reset."""
+        """Drops the connection with a reset."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._socket.close()
 
     def finish_writing(self) -> None:
-        """Closes this side only: the broker sees the end of the stream, and can still write."""
+        """Shuts down the sending side: the broker sees the end of the stream, and can still write.
+        """
         self._socket.shutdown(socket.SHUT_WR)
 
     def write(self, data: bytes) -> None:
-        """Writes all of `data` before it returns."""
+        """Writes all of `data`."""
         self._socket.sendall(data)
 
     def write_until_closed(self, data: bytes) -> None:
-        """Writes `data`; that the broker closes meanwhile is no error."""
+        """Writes `data`, ignoring a close by the broker."""
         with contextlib.suppress(ConnectionError):
             self._socket.sendall(data)
 
     def is_open_after(self, seconds: float) -> bool:
-        """Tells whether the broker leaves the connection open, and silent, for so long."""
+        """Returns whether the connection stays open and silent for `seconds`."""
         self._socket.settimeout(seconds)
         try:
             return bool(self._socket.recv(1, socket.MSG_PEEK))
@@ -78,7 +79,7 @@ class ByteStream:
             self._socket.settimeout(DEADLINE_S)
 
     def drop_all(self) -> None:
-        """Reads until the broker closes the connection, and keeps nothing."""
+        """Reads and discards everything until the broker closes the connection."""
         while self._fill():
             self._buffer.clear()
 
@@ -92,13 +93,13 @@ class ByteStream:
         return bool(data)
 
     def _take(self, size: int) -> bytes:
-        """Returns the first bytes of the buffer and forgets them there."""
+        """Removes and returns the first bytes of the buffer."""
         taken = bytes(self._buffer[:size])
         del self._buffer[:size]
         return taken
 
     def _take_line(self, end: bytes) -> bytes:
-        """Returns the bytes before the next `end`, and drops that."""
+        """Removes and returns the bytes before the next `end`, which is dropped."""
         while (size := self._buffer.find(end)) < 0:
             before = bytes(self._buffer)
             assert self._fill(), f"the broker closed the connection after {before!r}"

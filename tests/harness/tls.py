@@ -1,4 +1,4 @@
-"""Sessions of TLS with a broker."""
+"""TLS sessions with a broker."""
 
 import socket
 import ssl
@@ -10,7 +10,7 @@ from harness.imori import Imori
 def connected(
     imori: Imori, name: str, context: ssl.SSLContext, host: str = "localhost"
 ) -> ssl.SSLSocket:
-    """Opens a session at the listener of this name."""
+    """Opens a session with the listener of this name."""
     plain = socket.create_connection(imori.named[name], DEADLINE_S)
     try:
         return context.wrap_socket(plain, server_hostname=host)

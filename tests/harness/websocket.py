@@ -1,4 +1,4 @@
-"""A WebSocket byte for byte, for what no client library can be made to send."""
+"""A raw WebSocket, for bytes that no client library sends."""
 
 import base64
 import itertools
@@ -14,7 +14,7 @@ CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame as the broker sent it."""
+    """A frame from the broker."""
 
     kind: int
     payload: bytes
@@ -27,23 +27,23 @@ class Frame:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the broker answers to a request for an upgrade."""
+    """The broker's response to an upgrade request."""
 
     status: int
     headers: Mapping[str, str]
 
 
 class RawWebSocket(ByteStream):
-    """Writes what it is told and reads one frame at a time."""
+    """Writes the given bytes and reads one frame at a time."""
 
     def __init__(self, address: tuple[str, int]) -> None:
         super().__init__(address)
         self._address = address
-        # What was in the messages that are read already and nobody took.
+        # Payload of received messages that was not taken yet.
         self._stream = b""
 
     def write(self, data: bytes) -> None:
-        """Writes `data`; that the broker closes meanwhile is no error."""
+        """Writes `data`, ignoring a close by the broker."""
         self.write_until_closed(data)
 
     def request(
@@ -53,7 +53,7 @@ class RawWebSocket(ByteStream):
         line: str = "GET / HTTP/1.1",
         behind: bytes = b"",
     ) -> Answer:
-        """Asks for the upgrade, with other headers or without some, and returns the answer."""
+        """Requests the upgrade, with other headers or without some; returns the response."""
         headers: dict[str, str | None] = {
             "Host": "{}:{}".format(*self._address),
             "Connection": "Upgrade",
@@ -67,13 +67,13 @@ class RawWebSocket(ByteStream):
         return self.answer()
 
     def upgrade(self, subprotocol: str | None = None, *, behind: bytes = b"") -> None:
-        """Asks for the upgrade and gets it."""
+        """Requests the upgrade, which must succeed."""
         answer = self.request({"Sec-WebSocket-Protocol": subprotocol}, behind=behind)
         assert answer.status == 101
         assert answer.headers.get("sec-websocket-protocol") == subprotocol
 
     def answer(self) -> Answer:
-        """Returns the answer to a request."""
+        """Returns the response to a request."""
         head = self._take_line(b"\r\n\r\n")
         first, *lines = head.decode().split("\r\n")
         headers = (line.split(": ", 1) for line in lines)
@@ -84,7 +84,7 @@ class RawWebSocket(ByteStream):
         self.write(frame_bytes(payload, kind=kind, is_final=is_final))
 
     def read(self) -> Frame | None:
-        """Returns the next frame; `None` where the broker has closed the connection."""
+        """Returns the next frame; `None` once the broker has closed the connection."""
         while (frame := self._frame_in_buffer()) is None:
             if not self._fill():
                 assert not self._buffer, "the connection ends within a frame"
@@ -92,20 +92,20 @@ class RawWebSocket(ByteStream):
         return frame
 
     def take(self, size: int) -> bytes:
-        """Returns the next bytes of the stream that the messages carry."""
+        """Returns the next bytes of the payload stream."""
         while len(self._stream) < size:
             self._stream += self._message().payload
         taken, self._stream = self._stream[:size], self._stream[size:]
         return taken
 
     def take_until(self, end: bytes) -> bytes:
-        """Returns the stream up to the next `end`, and that."""
+        """Returns the payload stream up to and including the next `end`."""
         while end not in self._stream:
             self._stream += self._message().payload
         return self.take(self._stream.index(end) + len(end))
 
     def closes(self) -> int | None:
-        """Returns the code with which the broker closes, whatever it says before."""
+        """Returns the broker's close code, skipping earlier frames."""
         code = None
         while (frame := self.read()) is not None:
             if frame.kind == CLOSE:
@@ -144,7 +144,7 @@ def frame_bytes(
     claimed: int | None = None,
     is_masked: bool = True,
 ) -> bytes:
-    """Returns a frame as it goes over the wire; it may claim to be of another length."""
+    """Encodes a frame, which may claim another length."""
     size = len(payload) if claimed is None else claimed
     first = kind | reserved | (0x80 if is_final else 0)
     flag = 0x80 if is_masked else 0

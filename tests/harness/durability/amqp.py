@@ -1,4 +1,4 @@
-"""An AMQP 0-9-1 connection that is fast enough to be a load, and knows nothing of ledgers."""
+"""A fast AMQP 0-9-1 connection for loads; it knows nothing of ledgers."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ _FRAME = struct.Struct(">BHI")
 _METHOD, _HEADER, _BODY = 1, 2, 3
 _END = b"\xce"
 
-# Bytes of a body in a frame: less than the broker's smallest limit of a frame.
+# Bytes of a body per frame; less than the smallest frame limit of the broker.
 _BODY_BYTES = 100_000
 
-# Class and method as one number.
+# Class and method in one number.
 _START, _TUNE, _OPEN_OK, _CLOSE = 0x000A_000A, 0x000A_001E, 0x000A_0029, 0x000A_0032
 _CHANNEL_CLOSE = 0x0014_0028
 _DELIVER, _ACK, _NACK = 0x003C_003C, 0x003C_0050, 0x003C_0078
-# The flags of a content that says how to keep it, and 2: for longer than the broker lives.
+# The property flags for `delivery-mode`, and 2: persistent.
 _PERSISTENT = struct.pack(">HB", 0x1000, 2)
 
-# A delivery: its tag, whether it came before, and its bytes.
+# Called with a delivery: its tag, whether it is redelivered, and its body.
 Taken = Callable[[int, bool, bytes], None]
 
 
 @dataclass
 class Channel:
-    """A channel, and what it waits for."""
+    """A channel, and the answers that it waits for."""
 
     connection: AmqpConnection
     number: int
     on_message: Taken | None = None
-    # Called with the number of a publish that is confirmed, or of the last of several.
+    # Called with the number of a confirmed publish, or of the last one of several.
     on_confirmed: Callable[[int], None] | None = None
     published: int = 0
     confirmed: int = 0
-    # Answers that are awaited, in their order.
+    # Callbacks for the expected answers, in order.
     waiting: deque[Callable[[], None]] = field(default_factory=deque)
-    # A delivery that has not come whole: tag, mark, bytes to come, bytes.
+    # An incomplete delivery: tag and redelivered flag, missing bytes, received bytes.
     delivery: tuple[int, bool] = (0, False)
     left: int = 0
     body: bytearray = field(default_factory=bytearray)
 
     def send(self, method: int, arguments: bytes = b"") -> None:
-        """Writes a method that has no answer."""
+        """Writes a method without an answer."""
         self.connection.write_method(self.number, method, arguments)
 
     async def ask(self, method: int, arguments: bytes = b"") -> None:
-        """Writes a method and returns when it is answered."""
+        """Writes a method and waits for the answer."""
         answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def answered() -> None:
@@ -62,7 +62,7 @@ class Channel:
         await self.connection.unless_lost(answer)
 
     def send_and(self, method: int, arguments: bytes, answered: Callable[[], None]) -> None:
-        """Writes a method; `answered` is called when its answer comes."""
+        """Writes a method; calls `answered` when the answer arrives."""
         self.waiting.append(answered)
         self.send(method, arguments)
 
@@ -71,24 +71,24 @@ class Channel:
         await self.ask(0x0032_000A, bytes(2) + _short(queue) + b"\x02" + bytes(4))
 
     async def confirm(self) -> None:
-        """Asks for confirms from here on."""
+        """Enables confirms."""
         await self.ask(0x0055_000A, b"\0")
 
     async def transact(self) -> None:
-        """Begins transactions, one after the other."""
+        """Enables transactions."""
         await self.ask(0x005A_000A)
 
     def commit(self, answered: Callable[[], None]) -> None:
-        """Ends a transaction; `answered` is called when it has happened."""
+        """Commits a transaction; calls `answered` when that is done."""
         self.send_and(0x005A_0014, b"", answered)
 
     async def consume(self, queue: str, prefetch: int) -> None:
-        """Reads a queue, settling each delivery."""
+        """Consumes from a queue, with an acknowledgement for each delivery."""
         await self.ask(0x003C_000A, struct.pack(">IHB", 0, prefetch, 0))
         await self.ask(0x003C_0014, bytes(2) + _short(queue) + _short("") + b"\0" + bytes(4))
 
     def publish(self, queue: str, body: bytes) -> int:
-        """Sends a persistent message to a queue; gives its number in the channel."""
+        """Sends a persistent message to a queue; returns its number within the channel."""
         self.published += 1
         self.send(0x003C_0028, bytes(2) + _short("") + _short(queue) + b"\0")
         header = struct.pack(">HHQ", 60, 0, len(body)) + _PERSISTENT
@@ -102,11 +102,11 @@ class Channel:
         self.send(_ACK, struct.pack(">QB", tag, 0))
 
     def nack(self, tag: int) -> None:
-        """Gives a delivery back."""
+        """Returns a delivery to its queue."""
         self.send(_NACK, struct.pack(">QB", tag, 2))
 
     def take(self, kind: int, payload: bytes) -> None:
-        """Takes a frame of this channel."""
+        """Handles a frame of this channel."""
         if kind == _HEADER:
             (self.left,) = struct.unpack_from(">Q", payload, 4)
             self.body.clear()
@@ -129,7 +129,7 @@ class Channel:
             if method == _NACK:
                 self.connection.error = f"publish {tag} was refused"
             elif not is_multiple and tag != self.confirmed + 1:
-                # The broker confirms the publishes of a channel in their order.
+                # The broker confirms a channel's publishes in order.
                 self.connection.disorder.append(f"{tag} was confirmed behind {self.confirmed}")
             self.confirmed = tag
             if method == _ACK and self.on_confirmed is not None:
@@ -141,14 +141,14 @@ class Channel:
 
 
 class AmqpConnection(Wire):
-    """Writes methods, and calls back for each that comes."""
+    """A connection that writes methods, and calls back for each received one."""
 
     def __init__(self) -> None:
         super().__init__()
         self._channels: dict[int, Channel] = {}
 
     async def login(self) -> None:
-        """Says who it is, and returns when the broker has answered."""
+        """Logs in; returns once the broker has accepted."""
         self.write(b"AMQP\x00\x00\x09\x01")
         await self.connected
 
@@ -168,12 +168,12 @@ class AmqpConnection(Wire):
         self.write(_FRAME.pack(kind, channel, len(payload)) + payload + _END)
 
     def closed(self, arguments: bytes) -> None:
-        """Takes the reason for which the broker closed a channel, or the connection."""
+        """Records the reason for which the broker closed a channel or the connection."""
         (code,) = struct.unpack_from(">H", arguments)
         self.error = f"{code}: {arguments[3 : 3 + arguments[2]].decode(errors='replace')}"
 
     def data_received(self, data: bytes) -> None:
-        """Called with what came."""
+        """Called with received bytes."""
         buffer = self.buffer
         buffer += data
         begin = 0
@@ -200,7 +200,7 @@ class AmqpConnection(Wire):
             said = bytes(4) + _short("PLAIN") + response + _short("en_US")
             self.write_method(0, 0x000A_000B, said)
         elif method == _TUNE:
-            # As proposed, without heartbeats.
+            # Accepts the broker's limits, but without heartbeats.
             self.write_method(0, 0x000A_001F, payload[4:10] + bytes(2))
             self.write_method(0, 0x000A_0028, _short("/") + _short("") + b"\0")
         elif method == _OPEN_OK:

@@ -14,17 +14,17 @@ from harness.durability.wire import Connections
 
 
 class AmqpReader(Reader):
-    """Reads a queue by a channel: most messages it accepts, some it keeps, some it gives back."""
+    """Reads a queue on a channel: accepts most messages, keeps some, and returns some."""
 
     async def begin(self, channel: Channel) -> None:
-        """Declares the queue and reads it."""
+        """Declares the queue and consumes from it."""
         self.kept = 0
         channel.on_message = partial(self.take, channel)
         await channel.declare(self.queue)
         await channel.consume(self.queue, 100)
 
     def take(self, channel: Channel, tag: int, marked: bool, body: bytes) -> None:
-        """A message came."""
+        """Handles a message."""
         copy = self.ledger.received(self.name, self.queue, body, is_redelivered=marked)
         if self.publisher is not None:
             self.publisher.taken()
@@ -32,7 +32,7 @@ class AmqpReader(Reader):
             self.decide(channel, tag, copy)
 
     def decide(self, channel: Channel, tag: int, copy: Copy) -> None:
-        """Decides what becomes of a message."""
+        """Decides how to settle a message."""
         draw = self.random.random()
         if draw < self.gives_back:
             self.ledger.disturbed(self.queue)
@@ -40,17 +40,17 @@ class AmqpReader(Reader):
         elif draw < self.gives_back + 0.02 and self.kept < 20:
             self.kept += 1
         else:
-            # Nothing answers an acknowledgement outside of a transaction.
+            # Outside a transaction, an acknowledgement has no answer.
             self.ledger.accepting(copy[0], copy[1], self.queue)
             channel.ack(tag)
 
 
 class AmqpDurable(Role):
-    """Publishers with confirms and readers: all of one kind are channels of one connection."""
+    """Publishers with confirms, and readers: one connection for each, with several channels."""
 
     def __init__(self, ledger: Ledger, name: str = "amqp", *, publishers: int = 2) -> None:
         names = [f"{name}{number}" for number in range(publishers)]
-        # They are drained by STOMP.
+        # STOMP drains the queues.
         self.queues = {queue: f"/queue/{queue}" for queue in names}
         self.publishers = [Publisher(ledger, f"{queue}.p", queue) for queue in names]
         self.readers = [AmqpReader(ledger, f"{queue}.r", queue) for queue in names]
@@ -58,7 +58,7 @@ class AmqpDurable(Role):
             reader.publisher = publisher
 
     async def run(self, connections: Connections) -> None:
-        """Works until its connections are lost."""
+        """Runs until its connections are lost."""
         reading, writing = await open_amqp(connections), await open_amqp(connections)
         for reader in self.readers:
             await reader.begin(await reading.channel())
@@ -79,7 +79,7 @@ async def _publish(publisher: Publisher, channel: Channel) -> None:
 
     def confirmed(until: int) -> None:
         for tag in [tag for tag in numbers if tag <= until]:
-            # A confirm of AMQP names no level.
+            # An AMQP confirm carries no level.
             ledger.confirmed(publisher.name, numbers.pop(tag), [publisher.queue], ledger.level)
         gate.change()
 
@@ -113,7 +113,7 @@ class AmqpBatches(Role):
         self.under_way = 0
 
     async def run(self, connections: Connections) -> None:
-        """Works until its connections are lost."""
+        """Runs until its connections are lost."""
         reading, writing = await open_amqp(connections), await open_amqp(connections)
         for reader in self.readers:
             await reader.begin(await reading.channel())
@@ -154,9 +154,9 @@ class AmqpBatches(Role):
 
 
 class AmqpTransfer(Role):
-    """Each message of a queue becomes one of another, in one transaction: exactly once.
+    """Turns each message of a queue into one of another, exactly once, by a transaction.
 
-    It comes by STOMP, is moved by AMQP, and is read by AMQP.
+    Messages are sent over STOMP, moved over AMQP, and read over AMQP.
     """
 
     def __init__(self, ledger: Ledger, name: str = "amqp-transfer") -> None:
@@ -168,7 +168,7 @@ class AmqpTransfer(Role):
         self.reader = AmqpReader(ledger, f"{name}.r", target)
 
     async def run(self, connections: Connections) -> None:
-        """Works until its connections are lost."""
+        """Runs until its connections are lost."""
         connection = await open_amqp(connections)
         await self.reader.begin(await connection.channel())
         moving = await connection.channel()
@@ -184,7 +184,7 @@ class _Mover(AmqpReader):
         self.output = Publisher(ledger, name, target)
 
     def decide(self, channel: Channel, tag: int, copy: Copy) -> None:
-        """Sends the other message and accepts this one."""
+        """Sends the new message and accepts this one."""
         made, body = self.output.next()
         target = self.output.queue
         move = f"{self.name}-{made}"

@@ -1,4 +1,4 @@
-"""Brokers under load some of whose system calls fail, and what is left of them."""
+"""Runs brokers under load while some of their system calls fail, and checks what is left."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from harness.durability.ledger import Ledger, summary
 from harness.durability.server import SETTINGS, Server
 from harness.durability.traffic import Traffic
 
-# What the process ends with, so that a supervisor starts a new one.
+# The exit status that makes a supervisor start a new process.
 STATUS = 74
 
-# Who does not end by itself is killed so many seconds after the fault.
+# Seconds after the fault until a broker that has not ended is killed.
 PATIENCE_S = 8.0
 
-# The fault comes within so many seconds.
+# Seconds within which the fault must happen.
 FAULT_S = 30.0
 
-# For how long the broker is loaded before the fault.
+# Seconds of load before the fault.
 BEFORE_S = 0.3
 
 WRITES = ("write", "pwrite64", "pwritev", "pwritev2")
@@ -35,17 +35,17 @@ RENAMES = ("rename", "renameat", "renameat2")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a broker."""
+    """The outcome of a run."""
 
     status: int
-    # From the first fault to the end, if there was a fault.
+    # Seconds from the first fault to the end, if there was a fault.
     took_s: float
     faults: int
     log: str
     violations: str
-    # Confirms after the fault was put in place.
+    # Confirms after the fault was injected.
     confirms: int
-    # The files of segments at the end, by their names.
+    # Names of the segment files at the end.
     segments: Sequence[str]
 
 
@@ -59,7 +59,7 @@ def broken(
     patience_s: float = PATIENCE_S,
     settings: Mapping[str, object] = SETTINGS,
 ) -> Outcome:
-    """Loads a broker, lets its calls fail, and starts it again on what was flushed."""
+    """Loads a broker, makes its calls fail, and starts it again on what was flushed."""
     with disks.recording_disk(folder / "disk", disk) as used:
         ledger = Ledger(note=used.mark)
         server = Server(folder / "server", program=program, settings=settings)
@@ -84,9 +84,9 @@ def broken(
 def failing(
     server: Server, traffic: Traffic, fault: Fault, trace: Path, patience_s: float
 ) -> tuple[int, float, int]:
-    """Injects a fault into a broker under load, which is killed so long after the fault.
+    """Injects a fault into a broker under load, and kills the broker after a time.
 
-    Gives its exit status, when it ended, and how many messages were confirmed before the fault.
+    Returns the exit status, the time of the end, and the number of confirms before the fault.
     """
     process = server.process
     assert process is not None
@@ -121,7 +121,7 @@ def failing(
 
 
 def check_ended(outcome: Outcome, fault: Fault) -> None:
-    """The broker ended by itself, said why, and lost nothing that it had confirmed."""
+    """Checks that the broker ended by itself, gave the reason, and lost nothing confirmed."""
     assert outcome.faults > 0, f"no {fault} came"
     assert outcome.status == STATUS, f"it did not end by itself; see {outcome.log[-2000:]}"
     assert fault.text in outcome.log, f"the log does not say `{fault.text}`: {outcome.log[-2000:]}"

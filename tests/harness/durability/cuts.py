@@ -1,4 +1,4 @@
-"""Power cuts: a run on a disk that remembers, and what is left of it at any moment."""
+"""Power cuts: records a run on a disk that remembers, and restores the disk as of any moment."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from harness.durability.ledger import Kind, Ledger
 from harness.durability.server import Server
 from harness.durability.traffic import Traffic
 
-# Makes the load for a ledger.
+# Creates the load for a ledger.
 Load = Callable[[Ledger], Traffic]
 
-# Images that are looked at side by side.
+# Images that are checked in parallel.
 SIDE_BY_SIDE = 2
 
 
 @dataclass(frozen=True)
 class Cut:
-    """What came of one power cut."""
+    """The outcome of one power cut."""
 
     seed: int
     place: int
@@ -37,7 +37,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Recording:
-    """A broker's program and load, and the log of the disk under it."""
+    """A broker's program and load, and the log of its disk."""
 
     folder: Path
     disk: Path
@@ -45,14 +45,14 @@ class Recording:
     load: Load
     log: Log
     kind: str
-    # The notes of what was before it.
+    # The notes from before the recording.
     before: Sequence[bytes] = ()
 
     @classmethod
     def make(
         cls, folder: Path, disk: Path, program: Sequence[str], load: Load, seconds: float, kind: str
     ) -> Recording:
-        """Runs the broker under its load for so long."""
+        """Runs the broker under load for a time."""
         with recording_disk(folder / "disk", disk, kind) as used:
             ledger = Ledger(note=used.mark)
             server = Server(folder / "server", program=program)
@@ -63,7 +63,7 @@ class Recording:
         return cls(folder, disk, program, load, log, kind)
 
     def recovery(self, seed: int) -> Recording:
-        """Cuts the power, and records what the broker does with what is left until it is ready."""
+        """Cuts the power, and records the broker's start on what is left, until it is ready."""
         chance = random.Random(seed)
         place = self.log.place(chance)
         folder = self.folder / f"recovery-{seed}"
@@ -81,7 +81,7 @@ class Recording:
         return Recording(folder, self.disk, self.program, self.load, log, self.kind, before)
 
     def cut(self, seed: int) -> Cut:
-        """Cuts the power at a moment that the seed chooses, starts the broker and drains it."""
+        """Cuts the power at a moment chosen by the seed, starts the broker and drains it."""
         chance = random.Random(seed)
         place = self.log.place(chance)
         folder = self.folder / f"cut-{seed}"
@@ -94,13 +94,13 @@ class Recording:
         return Cut(seed, place, left, confirmed, ledger.verdict(), start_s)
 
     def cuts(self, count: int, *, first: int = 0) -> list[Cut]:
-        """Cuts the power so many times."""
+        """Cuts the power `count` times."""
         with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
             return list(pool.map(self.cut, range(first, first + count)))
 
 
 def drained(folder: Path, program: Sequence[str], traffic: Traffic, kind: str = "ext4") -> float:
-    """Starts a broker on the image in a folder and drains it; gives how long the start took."""
+    """Starts a broker on the image in a folder and drains it; returns the seconds of the start."""
     traffic.ledger.restarted()
     server = Server(folder / "after", program=program)
     with mounted(folder / "image", folder / "mount", kind) as mount, server:

@@ -1,4 +1,4 @@
-"""Damage to the files of a broker that is not running: one place of one file, or all of it."""
+"""Damages the files of a stopped broker: one place in a file, or the whole file."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from pathlib import Path
 
 SECTOR = 512
 
-# What each batch of the journal is aligned to; those of these tests are no longer.
+# Alignment of the journal's batches; batches in these tests are no longer than that.
 BATCH = 4096
 
-# The first bytes of a file of the journal, and where the number of its first record stands in them.
+# The magic bytes of a journal file, and the offset of its first record's number.
 MAGIC = b"imorijnl"
 FIRST = slice(36, 44)
 
-# What is written before the bytes of a message for it alone: heads of record and batch, headers.
+# The most bytes before a message's body for that message alone: record, batch, headers.
 HEAD = 1024
 
 
 @dataclass(frozen=True)
 class Damage:
-    """What is done to a file: bytes from `begin` to `end` are others, or gone.
+    """Damage to a file: the bytes from `begin` to `end` were altered or removed.
 
-    The name of a folder, which ends with a slash, means all files in it.
+    A folder name, which ends with a slash, stands for all files in it.
     """
 
     file: str
@@ -37,26 +37,26 @@ class Damage:
         return f"{self.how} of `{self.file}` at {self.begin}"
 
     def touches(self, file: str, begin: int, end: int) -> bool:
-        """Whether it is in what stands in a file from `begin` to `end`."""
+        """Returns whether it touches a file between `begin` and `end`."""
         is_there = file.startswith(self.file) if self.file.endswith("/") else file == self.file
         return is_there and self.begin < end and begin < self.end
 
 
 def flip(data: bytearray, place: int, chance: random.Random) -> int:
-    """One bit."""
+    """Flips one bit."""
     data[place] ^= 1 << chance.randrange(8)
     return place + 1
 
 
 def overwrite(data: bytearray, place: int, chance: random.Random) -> int:
-    """Up to 16 bytes with others."""
+    """Overwrites up to 16 bytes."""
     end = min(len(data), place + chance.randint(1, 16))
     data[place:end] = bytes(byte ^ chance.randint(1, 255) for byte in data[place:end])
     return end
 
 
 def zero(data: bytearray, place: int, chance: random.Random) -> int:
-    """A sector with zeros."""
+    """Zeroes a sector."""
     begin = place - place % SECTOR
     end = min(len(data), begin + SECTOR)
     data[begin:end] = bytes(end - begin)
@@ -64,7 +64,7 @@ def zero(data: bytearray, place: int, chance: random.Random) -> int:
 
 
 def misplace(data: bytearray, place: int, chance: random.Random) -> int:
-    """A sector with another one of the file."""
+    """Overwrites a sector with another one of the same file."""
     begin = place - place % SECTOR
     end = min(len(data), begin + SECTOR)
     other = chance.randrange(max(1, len(data) // SECTOR)) * SECTOR
@@ -73,7 +73,7 @@ def misplace(data: bytearray, place: int, chance: random.Random) -> int:
 
 
 def truncate(data: bytearray, place: int, chance: random.Random) -> int:
-    """All from here on is gone."""
+    """Truncates the file at this place."""
     end = len(data)
     del data[place:]
     return end
@@ -81,19 +81,19 @@ def truncate(data: bytearray, place: int, chance: random.Random) -> int:
 
 Deed = Callable[[bytearray, int, random.Random], int]
 
-# How often each is done.
+# Relative frequency of each kind of damage.
 WITHIN: Mapping[Deed, int] = {flip: 6, overwrite: 2, zero: 2, misplace: 1}
 DEEDS: Mapping[Deed, int] = {**WITHIN, truncate: 1}
 
 
 class Store:
-    """A data folder, of which copies are damaged."""
+    """A data folder; damage is done to copies."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         paths = sorted(path for path in folder.rglob("*") if path.is_file())
         self.files = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
-        # The blocks of each file in which there is something.
+        # The offsets of each file's blocks that are not all zeros.
         self.blocks = {
             name: [at for at in range(0, len(data), SECTOR) if any(data[at : at + SECTOR])]
             for name, data in self.files.items()
@@ -101,7 +101,7 @@ class Store:
         }
 
     def damaged(self, copy: Path, seed: int, part: str, deeds: Mapping[Deed, int]) -> Damage:
-        """Copies the folder and damages one place of a part that the seed chooses."""
+        """Copies the folder and damages one place in a part, chosen by the seed."""
         chance = random.Random(seed)
         names = [name for name in self.blocks if name.startswith(part)]
         name = chance.choice(names)
@@ -118,7 +118,7 @@ class Store:
         return Damage(name, deed.__name__, begin, end)
 
     def without(self, copy: Path, seed: int, part: str, *, is_whole: bool = False) -> Damage:
-        """Copies the folder without one file of a part, or without a part that is a folder."""
+        """Copies the folder without one file of a part, or without the whole part."""
         names = [name for name in self.blocks if name.startswith(part)]
         name = part if is_whole else random.Random(seed).choice(names)
         shutil.copytree(self.folder, copy)
@@ -129,7 +129,7 @@ class Store:
         return Damage(name, "loss", 0, max(len(data) for data in self.files.values()))
 
     def places(self, body: bytes) -> Iterator[tuple[str, int, int]]:
-        """The files in which a message stands, and from where to where."""
+        """Yields the files that contain a message, with begin and end."""
         for name, data in self.files.items():
             at = data.find(body)
             while at >= 0:
@@ -137,7 +137,7 @@ class Store:
                 at = data.find(body, at + 1)
 
     def last_written(self) -> str | None:
-        """The file of the journal that was written to last: that of the highest numbers."""
+        """Returns the journal file written last, which has the highest numbers."""
         firsts = {
             name: int.from_bytes(data[FIRST], "little")
             for name, data in self.files.items()
@@ -146,7 +146,7 @@ class Store:
         return max(firsts, key=lambda name: firsts[name], default=None)
 
     def is_in_last_batch(self, damage: Damage) -> bool:
-        """Whether some damage is in the last batch of all of the journal."""
+        """Returns whether the damage is in the last batch of the journal."""
         last = self.last_written()
         blocks = self.blocks.get(last, []) if last else []
         if not last or not blocks or blocks[-1] < BATCH:
@@ -155,5 +155,5 @@ class Store:
         return damage.touches(last, begin, begin + BATCH)
 
     def may_cost(self, damage: Damage, body: bytes) -> bool:
-        """Whether a message may be lost by some damage."""
+        """Returns whether the damage may cost a message."""
         return any(damage.touches(name, begin, end) for name, begin, end in self.places(body))

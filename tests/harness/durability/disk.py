@@ -1,4 +1,4 @@
-"""A file system on a disk that remembers every write and flush, to look at after a power cut."""
+"""A file system on a disk that remembers every write and flush, for simulated power cuts."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from harness.deadline import DEADLINE_S
 
 SOURCE = Path(__file__).with_name("disk.c")
 
-# How long a flush of the disk takes at least: as long as on a fast one.
+# The least microseconds of a flush, as on a fast disk.
 FLUSH_US = 150
 
 SECTOR = 512
 
-# Image size, and the commands that make and mend a file system.
+# Image size, and the commands that create a file system.
 EXT4 = (64 << 20, ["mkfs.ext4", "-q", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"])
 XFS = (304 << 20, ["mkfs.xfs", "-q", "-K", "-f"])
 FILE_SYSTEMS = {"ext4": EXT4, "xfs": XFS}
@@ -33,7 +33,7 @@ _ENTRY = struct.Struct("<BQI")
 
 
 def unable(kind: str = "ext4") -> str | None:
-    """Says why there can be no such disk here, if that is so."""
+    """Returns the reason why no such disk can be used here, if there is one."""
     tools = ["cc", "losetup", "mount", FILE_SYSTEMS[kind][1][0]]
     missing = [tool for tool in tools if shutil.which(tool) is None]
     if missing:
@@ -49,7 +49,7 @@ def unable(kind: str = "ext4") -> str | None:
 
 
 def build(folder: Path) -> Path:
-    """Compiles the disk."""
+    """Compiles the disk's driver."""
     program = folder / "recorder"
     command = ["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", str(program), str(SOURCE)]
     subprocess.run(command, check=True)
@@ -57,7 +57,7 @@ def build(folder: Path) -> Path:
 
 
 def run(*command: object) -> str:
-    """Runs a tool that must succeed, and returns what it says."""
+    """Runs a tool that must succeed; returns its output."""
     words = [str(word) for word in command]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"`{' '.join(words)}` ended with {done.returncode}: {done.stderr}"
@@ -65,9 +65,9 @@ def run(*command: object) -> str:
 
 
 def unmount(mount: Path) -> None:
-    """Unmounts a file system as soon as nobody looks at it.
+    """Unmounts a file system as soon as its device is not in use.
 
-    Who looks for a free loop device opens all of them, and one that is open is detached later.
+    A search for a free loop device opens all of them, which delays their detaching.
     """
     deadline = time.monotonic() + DEADLINE_S
     while subprocess.run(["umount", str(mount)], capture_output=True, check=False).returncode != 0:
@@ -77,14 +77,14 @@ def unmount(mount: Path) -> None:
 
 @dataclass(frozen=True)
 class Disk:
-    """A disk in use: where its file system is, and where marks are written."""
+    """A disk in use: its mount point, and the file for marks."""
 
     mount: Path
     marks: int
     log: Path
 
     def mark(self, text: bytes) -> None:
-        """Notes something; whoever reads the log sees what was written before it and after."""
+        """Writes a mark to the log, which orders it among the disk's writes."""
         os.write(self.marks, text)
 
 
@@ -92,9 +92,9 @@ class Disk:
 def recording_disk(
     folder: Path, program: Path, kind: str = "ext4", base: Path | None = None
 ) -> Iterator[Disk]:
-    """A file system on a disk that remembers; on a copy of `base`, if there is one.
+    """Mounts a file system on a disk that remembers; on a copy of `base`, if given.
 
-    Its log is complete when it is left.
+    The log is complete after the block.
     """
     folder.mkdir(parents=True, exist_ok=True)
     image, log, files = folder / "image", folder / "log", folder / "files"
@@ -128,13 +128,13 @@ def recording_disk(
 
 @contextmanager
 def mounted(image: Path, mount: Path, kind: str = "ext4") -> Iterator[Path]:
-    """The file system of an image as the next start finds it: checked and mounted."""
+    """Mounts an image as the next boot would: after a check of the file system."""
     if kind == "ext4":
-        # 1: it was mended, as after any power cut.
+        # Exit status 1: the file system was repaired, as after any power cut.
         done = subprocess.run(["e2fsck", "-fy", str(image)], capture_output=True, check=False)
         assert done.returncode in (0, 1), done.stdout.decode(errors="replace")
     mount.mkdir(exist_ok=True)
-    # Images of one disk have one UUID, which XFS does not mount twice.
+    # Copies of an image share a UUID, which XFS refuses to mount twice.
     run("mount", "-t", kind, "-o", "loop,nouuid" if kind == "xfs" else "loop", image, mount)
     try:
         yield mount
@@ -144,7 +144,7 @@ def mounted(image: Path, mount: Path, kind: str = "ext4") -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class Entry:
-    """A write, a flush or a mark; where its bytes are in the log."""
+    """A write, a flush or a mark, with the position of its bytes in the log."""
 
     kind: str
     offset: int
@@ -153,7 +153,7 @@ class Entry:
 
 
 class Log:
-    """What a disk remembers."""
+    """The log of a disk."""
 
     def __init__(self, path: Path, base: Path | None, size: int) -> None:
         self._file = path.open("rb")
@@ -169,7 +169,7 @@ class Log:
             position += length
 
     def marks(self, begin: int, end: int) -> list[bytes]:
-        """The lines that were marked from `begin` up to `end`."""
+        """Returns the marks from `begin` up to `end`."""
         marked = b"".join(
             self.bytes[entry.begin : entry.begin + entry.length]
             for entry in self.entries[begin:end]
@@ -178,11 +178,11 @@ class Log:
         return marked.splitlines(keepends=True)
 
     def last_mark(self) -> int:
-        """The moment of the last mark."""
+        """Returns the moment of the last mark."""
         return max(place for place, entry in enumerate(self.entries) if entry.kind == "M")
 
     def place(self, chance: random.Random) -> int:
-        """A moment when much was marked already: any, or one with something to lose."""
+        """Picks a moment after most marks: any, or one with unflushed writes."""
         begin = next(place for place, entry in enumerate(self.entries) if entry.kind == "M")
         first = begin + (len(self.entries) - begin) // 10
         writes = [place for place, entry in enumerate(self.entries) if entry.kind == "W"]
@@ -192,10 +192,10 @@ class Log:
         return chance.randint(first, len(self.entries))
 
     def write_image(self, path: Path, cut: int, chance: random.Random | None) -> str:
-        """Makes the image that a cut at `cut` leaves, and says what of the end it has.
+        """Writes the image that a cut at `cut` leaves; returns which of the last writes it has.
 
-        What was written before the last flush is there. Of what came later each write may be there
-        or not, or only some of its sectors, and without `chance` nothing is.
+        Writes before the last flush are in it. Each later write may be in it, missing, or torn into
+        sectors; without `chance`, all of them are missing.
         """
         flushes = (place for place in range(cut - 1, -1, -1) if self.entries[place].kind == "F")
         flushed = next(flushes, 0)
@@ -222,6 +222,6 @@ class Log:
         return f"{kept} kept, {torn} torn, {lost} lost of what was not flushed"
 
     def close(self) -> None:
-        """Gives the log back."""
+        """Removes the log."""
         self.bytes.close()
         self._file.close()

@@ -1,4 +1,4 @@
-"""A small disk, filled until publishers of persistent messages wait."""
+"""A small disk that is filled until publishers of persistent messages wait."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from harness.durability.wire import Connection, Connections
 
 SMALL_BYTES = 64 << 20
 
-# Of a small disk, so that it is full soon.
+# Settings for a small disk, which let it fill up soon.
 TIGHT = {"journal.reserve_bytes": "4MiB", "limits.queue_memory_bytes": "1MiB"}
 
-# Who confirms nothing for so long makes its publishers wait.
+# Seconds without a confirm after which the broker is taken to make publishers wait.
 SILENCE_S = 2.0
 
-# Who is settled nothing for so long is done, or waits for what others make room.
+# Seconds without progress after which a drain is complete, or waits for room.
 PAUSE_S = 3.0
 
-# Publishers go on so soon after there is room again.
+# Seconds within which publishers continue once there is room again.
 ROOM_S = 10.0
 
 
@@ -38,7 +38,8 @@ ROOM_S = 10.0
 def small_disk(
     folder: Path, settings: Mapping[str, object] | None = None, size: int = SMALL_BYTES
 ) -> Iterator[tuple[Server, Path]]:
-    """A broker on a disk of its own, and where that is mounted; it has to stop as it should."""
+    """Runs a broker on a disk of its own, yields its mount point too; the broker must stop cleanly.
+    """
     if reason := unable():
         pytest.skip(reason)
     with tmpfs(folder / "disk", size) as mount, Server(folder / "server") as server:
@@ -51,14 +52,14 @@ def small_disk(
 
 
 def leave_free(mount: Path, left: int) -> Path:
-    """Others take all of a disk but so many bytes; gives what they took."""
+    """Fills the disk up to `left` free bytes; returns the file that takes the space."""
     others = mount / "others"
     others.write_bytes(bytes(shutil.disk_usage(mount).free - left))
     return others
 
 
 async def received(connection: Connection, queue: str, count: int, ack: str = "client") -> str:
-    """Takes so many messages of a queue, of which none is settled; gives what settles the last."""
+    """Receives `count` messages without settling any; returns the ack id of the last one."""
     last, out = "", 0
 
     def take(message: Mapping[str, str], _: bytes) -> None:
@@ -75,23 +76,23 @@ async def received(connection: Connection, queue: str, count: int, ack: str = "c
 
 
 class Filler:
-    """Fills a queue of a small disk until its publishers wait, and settles what is in it."""
+    """Fills a queue on a small disk until its publishers wait, and settles its messages."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        # How often each body came, and those that were confirmed.
+        # How often each body was received, and the confirmed bodies.
         self.seen: dict[str, Counter[bytes]] = {}
         self.confirmed: set[bytes] = set()
 
     async def declare(self, queue: str, arguments: Mapping[str, str] | None = None) -> None:
-        """Makes a queue."""
+        """Declares a queue."""
         async with Connections(self.server.address) as connections:
             connection = await connections.open()
             headers = {"id": "s", "destination": f"/queue/{queue}", "ack": "client"}
             await connection.ask("SUBSCRIBE", headers | dict(arguments or {}))
 
     async def fill(self, queue: str, body_bytes: int) -> None:
-        """Publishes until nothing is confirmed any more, and leaves."""
+        """Publishes until no more confirms arrive, and disconnects."""
         async with Connections(self.server.address) as connections:
             connection = await connections.open()
             number, before = 0, -1
@@ -107,7 +108,7 @@ class Filler:
                     headers = {"destination": f"/queue/{queue}", "persistent": "true"}
                     answered = partial(self._confirm, body)
                     connection.send("SEND", headers, body, answered)
-                    # What the broker does not read for the disk's sake has no room for long.
+                    # While the disk is full, the broker may stop reading, so the socket stays full.
                     with suppress(TimeoutError):
                         async with asyncio.timeout_at(asyncio.get_running_loop().time() + 0.1):
                             await connection.room()
@@ -116,7 +117,7 @@ class Filler:
         self.confirmed.add(body[:20])
 
     async def settle(self, queue: str, frame: str, headers: Mapping[str, str]) -> int:
-        """Settles so all that comes until nothing does for a while; gives how many these were."""
+        """Settles all arriving messages until none arrives for a while; returns their number."""
         seen = self.seen.setdefault(queue, Counter())
         async with Connections(self.server.address) as connections:
             connection = await connections.open()
@@ -133,12 +134,12 @@ class Filler:
             await connection.ask("SUBSCRIBE", {"destination": f"/queue/{queue}", **subscription})
             while time.monotonic() < last + PAUSE_S:
                 await asyncio.sleep(0.05)
-            # It stands behind all of them.
+            # Its receipt comes after all the frames before it.
             await connection.ask("SEND", {"destination": "/topic/nobody"}, b"done")
             return count
 
     async def works(self) -> None:
-        """Takes a persistent message and a new queue."""
+        """Checks that a persistent message and a new queue are accepted."""
         async with Connections(self.server.address) as connections, asyncio.timeout(ROOM_S):
             connection = await connections.open()
             headers = {"destination": "/queue/later", "persistent": "true"}

@@ -1,4 +1,4 @@
-"""System calls of a running broker that fail, as those of a failing disk do."""
+"""Makes system calls of a running broker fail, as on a failing disk."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-# What is injected into the process that looks whether that is possible.
+# The program used to test whether injection is possible.
 _PROBE = "import os; os.fdatasync(os.open('/', os.O_RDONLY))"
 
 
 def unable() -> str | None:
-    """Says why no fault can be injected here, if that is so."""
+    """Returns the reason why no fault can be injected here, if there is one."""
     if shutil.which("strace") is None:
         return "`strace` is not installed"
     command = ["strace", "-f", "-o", "/dev/null", "-e", "inject=fdatasync:error=ENOSPC"]
@@ -30,19 +30,19 @@ def unable() -> str | None:
 
 @dataclass(frozen=True)
 class Fault:
-    """System calls on some files of the data folder that come back with something else."""
+    """System calls on some files of the data folder that return another result."""
 
-    # Names below the data folder.
+    # Paths below the data folder.
     paths: Sequence[str]
     calls: Sequence[str]
     # `error=EIO`, or `retval=0` for a write that writes nothing.
     result: str
-    # `1` is the first from when it is injected, `3` the third, `1+` all.
+    # `1` is the first call after the injection, `3` the third, `1+` all of them.
     when: str
 
     @property
     def text(self) -> str:
-        """What the system says of the error; nothing where there is none."""
+        """Returns the system's text for the error; empty if there is none."""
         name = self.result.partition("=")[2]
         return os.strerror(getattr(errno, name)) if self.result.startswith("error") else ""
 
@@ -50,7 +50,7 @@ class Fault:
         return f"{self.result.partition('=')[2]} of {'/'.join(self.calls)}, {self.when}"
 
     def command(self, data: Path, log: Path) -> list[str]:
-        """The command of strace; who is traced comes behind it."""
+        """Returns the strace command, up to the traced process."""
         calls = ",".join(self.calls)
         command = ["strace", "-f", "-qq", "-ttt", "-o", str(log), "-e", f"trace={calls}"]
         command += ["-e", f"inject={calls}:{self.result}:when={self.when}"]
@@ -60,7 +60,7 @@ class Fault:
 
 
 def attach(fault: Fault, pid: int, data: Path, log: Path) -> subprocess.Popen[bytes]:
-    """Injects a fault into a process that is up; returns when it is in place."""
+    """Injects a fault into a running process; returns once it is in place."""
     log.write_bytes(b"")
     command = [*fault.command(data, log), "-p", str(pid)]
     command.remove("-qq")
@@ -73,6 +73,6 @@ def attach(fault: Fault, pid: int, data: Path, log: Path) -> subprocess.Popen[by
 
 
 def times(log: Path) -> list[float]:
-    """When faults were injected, in seconds of the clock on the wall."""
+    """Returns the times of injected faults, by the wall clock in seconds."""
     found = re.findall(r"^\d+ +([\d.]+) .*\(INJECTED\)$", log.read_text(), re.MULTILINE)
     return [float(time) for time in found]

@@ -1,8 +1,8 @@
-"""What was sent, confirmed, received and settled, over all lives of a broker, and what went wrong.
+"""Records what was sent, confirmed, received and settled, over all lives of a broker.
 
-A claim is noted before it is on its way, an answer after it came: `sent`, `committing`, `accepting`
-come before the bytes are written, `confirmed`, `committed`, `accepted`, `received` after they are
-read. So whatever moment a power cut is at, the notes up to there say what was promised.
+A request is noted before it is sent, an answer after it is received: `sent`, `committing` and
+`accepting` come before the bytes are written; `confirmed`, `committed`, `accepted` and `received`
+after they are read. So at any moment of a power cut, the notes up to there say what was promised.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 
 class Kind(StrEnum):
-    """What can go wrong."""
+    """The kinds of violations."""
 
     LOST = "lost"
     ALTERED = "altered"
@@ -36,21 +36,21 @@ Copy = tuple[str, int, str]
 @dataclass(slots=True)
 class _State:
     crc: int
-    # The life of the broker in which it came to its queue.
+    # The broker's life in which it was queued.
     life: int
     is_confirmed: bool = False
     # The last life in which it was received.
     received: int = -1
-    # The last life in which an accept of it was on its way, and whether an answer came.
+    # The last life in which an accept was sent, and whether that was answered.
     accepting: int = -1
     is_accepted: bool = False
-    # The last move that takes it out of its queue.
+    # The last move that removes it from its queue.
     move: str = ""
 
 
 @dataclass(slots=True)
 class _Move:
-    """All or nothing: a transaction, or a dead letter."""
+    """An atomic change: a transaction, or a dead letter."""
 
     life: int
     outputs: list[Copy]
@@ -60,35 +60,35 @@ class _Move:
 
 @dataclass
 class Ledger:
-    """Takes the notes; `note` gets each as a line, which `replay` reads."""
+    """The notes; `note` gets each one as a line for `replay`."""
 
     note: Callable[[bytes], object] | None = None
-    # The level that confirms have to name.
+    # The level that confirms must carry.
     level: str = "disk"
-    # Queues to which messages of others go without being asked: by age, or for want of room.
+    # Queues that get other queues' messages unasked: expired or overflowing ones.
     graves: dict[str, str] = field(default_factory=dict)
     life: int = 0
     violations: list[tuple[Kind, str]] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     _states: dict[Copy, _State] = field(default_factory=dict)
     _moves: dict[str, _Move] = field(default_factory=dict)
-    # Lives before this one ended without a word.
+    # Number of earlier lives that ended abruptly.
     _unclean: int = 0
     _last: dict[tuple[str, str, str], int] = field(default_factory=dict)
-    # Queues to which messages came back in this life, or whose order means nothing.
+    # Queues to which messages returned in this life, or whose order is undefined.
     _disturbed: set[str] = field(default_factory=set)
 
     # Notes
 
     def sent(self, publisher: str, number: int, queues: Sequence[str], crc: int) -> None:
-        """A message goes on its way to `queues`."""
+        """A message is about to be sent to `queues`."""
         self._write("sent", publisher, number, list(queues), crc)
         self.counts["sent"] += 1
         for queue in queues:
             self._states[publisher, number, queue] = _State(crc, self.life)
 
     def confirmed(self, publisher: str, number: int, queues: Sequence[str], level: str) -> None:
-        """Its receipt came."""
+        """The message's receipt arrived."""
         self._write("confirmed", publisher, number, list(queues), level)
         self.counts["confirmed"] += 1
         self._check_level(level, f"{publisher} {number}")
@@ -98,7 +98,7 @@ class Ledger:
     def committing(
         self, move: str, outputs: Iterable[Sequence[Any]], inputs: Iterable[Any]
     ) -> None:
-        """Outputs, which were `sent`, are to appear, and inputs to go, at once or not at all."""
+        """A move is about to be sent: its outputs must appear and its inputs go, or neither."""
         made = _Move(self.life, [_copy(c) for c in outputs], [_copy(c) for c in inputs])
         self._write("committing", move, made.outputs, made.inputs)
         self._moves[move] = made
@@ -118,26 +118,26 @@ class Ledger:
             self._states[copy].is_accepted = True
 
     def dying(self, move: str, publisher: str, number: int, queue: str, grave: str) -> None:
-        """A message is rejected and has to go to `grave`; `committed` when its receipt came."""
+        """A message is about to be rejected to `grave`; its receipt is noted by `committed`."""
         self._write("dying", move, publisher, number, queue, grave)
         copy, output = (publisher, number, queue), (publisher, number, grave)
         state = self._states[copy]
         earlier = self._moves.pop(state.move, None)
         if earlier is not None:
-            # It was to die before and came back: then it may not be in its grave.
+            # It was rejected before and came back, so it must not be in its grave.
             self.violations += self._unanswered(state.move, earlier)
         self._states[output] = _State(state.crc, self.life)
         self._moves[move] = _Move(self.life, [output], [copy])
         state.move = move
 
     def accepting(self, publisher: str, number: int, queue: str) -> None:
-        """An ACK goes on its way."""
+        """An ACK is about to be sent."""
         queue = self.graves.get(queue, queue)
         self._write("accepting", publisher, number, queue)
         self._states[publisher, number, queue].accepting = self.life
 
     def accepted(self, publisher: str, number: int, queue: str) -> None:
-        """The receipt of an ACK came."""
+        """The receipt of an ACK arrived."""
         queue = self.graves.get(queue, queue)
         self._write("accepted", publisher, number, queue)
         self.counts["accepted"] += 1
@@ -146,7 +146,7 @@ class Ledger:
     def received(
         self, consumer: str, queue: str, body: bytes, *, is_redelivered: bool
     ) -> Copy | None:
-        """A message came; gives what it is, if it is one."""
+        """A body arrived; returns its identity, if it has one."""
         publisher, number = identity(body)
         queue = self.graves.get(queue, queue)
         copy = (publisher, number, queue)
@@ -156,7 +156,7 @@ class Ledger:
     def delivered(
         self, consumer: str, publisher: str, number: int, queue: str, crc: int, marked: bool
     ) -> None:
-        """A message came to a consumer of `queue`; its bytes have this checksum."""
+        """A message arrived at a consumer of `queue`; `crc` is the checksum of its body."""
         self._write("delivered", consumer, publisher, number, queue, crc, marked)
         self.counts["received"] += 1
         copy = (publisher, number, queue)
@@ -168,7 +168,7 @@ class Ledger:
             self._violate(Kind.ALTERED, f"{copy} came with other bytes")
         if state.is_accepted:
             self._violate(Kind.RESURRECTED, f"{copy} came after the receipt of its end")
-        # What went to a grave is new there.
+        # In its grave, a message is new.
         is_new = queue in self.graves.values()
         if not (marked or is_new) and (state.received >= 0 or state.life < self._unclean):
             self._violate(Kind.UNMARKED, f"{copy} came again without a mark")
@@ -180,12 +180,12 @@ class Ledger:
             self._last[consumer, queue, publisher] = number
 
     def disturbed(self, queue: str) -> None:
-        """From now on, in this life, messages of a queue may come in another order."""
+        """From now on in this life, a queue's messages may arrive in another order."""
         self._write("disturbed", queue)
         self._disturbed.add(queue)
 
     def restarted(self, *, is_clean: bool = False) -> None:
-        """A new life of the broker begins, after an end with or without a word."""
+        """A new life of the broker begins, after a clean or abrupt end."""
         self._write("restarted", is_clean)
         self.life += 1
         self._last.clear()
@@ -194,18 +194,18 @@ class Ledger:
             self._unclean = self.life
 
     def wronged(self, kind: Kind, text: str) -> None:
-        """Something else is wrong that a client saw."""
+        """Records another violation seen by a client."""
         self._violate(kind, text)
 
     # The end
 
     def queues(self) -> list[str]:
-        """The queues in which something may be, those last that others empty themselves into."""
+        """Returns the queues that may have messages, those that others overflow into last."""
         sent = dict.fromkeys(queue for _, _, queue in self._states)
         return [*sent, *self.graves]
 
     def missing(self) -> list[Copy]:
-        """What is confirmed, has to be in its queue, and did not come to be accepted."""
+        """Returns messages that are confirmed, not accepted, and did not arrive."""
         return [
             copy
             for copy, state in self._states.items()
@@ -213,7 +213,7 @@ class Ledger:
         ]
 
     def verdict(self) -> list[tuple[Kind, str]]:
-        """All that went wrong, once all queues were drained."""
+        """Returns all violations, once all queues are drained."""
         found = list(self.violations)
         for copy in self.missing():
             state = self._states[copy]
@@ -226,10 +226,11 @@ class Ledger:
         return found
 
     def _unanswered(self, name: str, move: _Move) -> list[tuple[Kind, str]]:
-        """What is wrong with a move that nobody answered: it has to have happened, or not at all.
+        """Returns the violations of a move without an answer: it must have happened entirely or
+        not.
 
-        What was received in the life of the move says nothing: a queue may deliver before the disk
-        has it.
+        What was received in the life of the move proves nothing, because a queue may deliver before
+        the disk has the message.
         """
         outputs = [self._states[copy] for copy in move.outputs]
         is_there = [state.received > move.life for state in outputs]
@@ -251,7 +252,7 @@ class Ledger:
     # Notes as lines
 
     def replay(self, lines: Iterable[bytes]) -> None:
-        """Takes the notes that another ledger wrote."""
+        """Repeats the notes of another ledger."""
         for line in lines:
             event, *values = json.loads(line)
             if event == "restarted":
@@ -287,7 +288,7 @@ _EVENTS = {
 
 
 def summary(violations: Iterable[tuple[Kind, str]]) -> str:
-    """How many of each kind, and the first of each."""
+    """Formats the number of violations of each kind, with the first of each."""
     firsts: dict[Kind, str] = {}
     kinds: Counter[Kind] = Counter()
     for kind, text in violations:
@@ -297,7 +298,7 @@ def summary(violations: Iterable[tuple[Kind, str]]) -> str:
 
 
 def message(publisher: str, number: int, size: int) -> bytes:
-    """A body that says whose it is, and whose other bytes nobody else's are."""
+    """Returns a body that identifies its message and is otherwise unique."""
     head = f"{publisher} {number} ".encode()
     seed = zlib.crc32(head)
     filler = (seed | 1).to_bytes(5, "little") * (size // 5 + 1)
@@ -305,7 +306,7 @@ def message(publisher: str, number: int, size: int) -> bytes:
 
 
 def identity(body: bytes) -> tuple[str, int]:
-    """Whose a body says it is; nobody's if it was altered there."""
+    """Returns publisher and number of a body; a body altered there has none."""
     publisher, _, rest = body.partition(b" ")
     number, _, _ = rest.partition(b" ")
     if not number.isdigit() or len(number) > 18:

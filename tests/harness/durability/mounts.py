@@ -1,4 +1,4 @@
-"""File systems that are small, can be frozen, or take no writes any more."""
+"""File systems that are small, can be frozen, or can become read-only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.durability.disk import FILE_SYSTEMS, run
 
 
 def unable(*tools: str) -> str | None:
-    """Says why nothing can be mounted here, if that is so."""
+    """Returns the reason why nothing can be mounted here, if there is one."""
     missing = [tool for tool in ("mount", *tools) if shutil.which(tool) is None]
     if missing:
         return f"{', '.join(f'`{tool}`' for tool in missing)} not installed"
@@ -25,7 +25,7 @@ def unable(*tools: str) -> str | None:
 
 @contextmanager
 def tmpfs(mount: Path, size: int) -> Iterator[Path]:
-    """A file system in memory of so many bytes."""
+    """Mounts a tmpfs of `size` bytes."""
     mount.mkdir(parents=True)
     run("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", mount)
     try:
@@ -36,7 +36,7 @@ def tmpfs(mount: Path, size: int) -> Iterator[Path]:
 
 @contextmanager
 def looped(folder: Path, kind: str, size: int, options: str = "loop") -> Iterator[Path]:
-    """A file system in a file of so many bytes."""
+    """Mounts a file system in a file of `size` bytes."""
     folder.mkdir(parents=True)
     image = folder / "image"
     with image.open("wb") as file:
@@ -48,7 +48,7 @@ def looped(folder: Path, kind: str, size: int, options: str = "loop") -> Iterato
 
 @contextmanager
 def looped_again(folder: Path, kind: str, options: str = "loop") -> Iterator[Path]:
-    """The file system that was made in this folder before."""
+    """Mounts again the file system created in this folder before."""
     mount = folder / "mount"
     mount.mkdir(exist_ok=True)
     run("mount", "-t", kind, "-o", options, folder / "image", mount)
@@ -59,15 +59,15 @@ def looped_again(folder: Path, kind: str, options: str = "loop") -> Iterator[Pat
 
 
 def mend(folder: Path) -> None:
-    """Mends an ext4 that is not mounted, as a start of the machine does."""
+    """Repairs an unmounted ext4, as a boot does."""
     done = subprocess.run(["e2fsck", "-fp", str(folder / "image")], capture_output=True, text=True)
     assert done.returncode in (0, 1), done.stdout
 
 
 def turn_read_only(mount: Path) -> str:
-    """Has an ext4 with `errors=remount-ro` take no writes any more; gives how.
+    """Makes an ext4 with `errors=remount-ro` read-only; returns the method.
 
-    The system refuses to remount one that somebody writes to, but does so itself after an error.
+    The kernel refuses to remount a file system that is written to, but does so after an error.
     """
     command = ["mount", "-o", "remount,ro", str(mount)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -79,7 +79,7 @@ def turn_read_only(mount: Path) -> str:
 
 
 def cannot_turn_read_only(mount: Path) -> str | None:
-    """Says why a file system in use cannot be made to take no writes here, if that is so."""
+    """Returns the reason why a file system in use cannot become read-only here, if there is one."""
     trigger = _trigger(mount)
     return None if os.access(trigger, os.W_OK) else f"`{trigger}` cannot be written"
 
@@ -91,12 +91,12 @@ def _trigger(mount: Path) -> Path:
 
 @dataclass
 class Freeze:
-    """A file system that stands still for a while, some time from now."""
+    """A file system that will be frozen for a while."""
 
     mount: Path
     after_s: float
     length_s: float
-    # When it stood still, by the monotonic clock.
+    # Start of the freeze, by the monotonic clock.
     begin: float = 0.0
     end: float = 0.0
     _timer: Timer = field(init=False)
@@ -107,7 +107,7 @@ class Freeze:
         self._timer.start()
 
     def wait(self) -> None:
-        """Returns when it is over."""
+        """Returns once the freeze is over."""
         self._timer.join()
         assert self.end > 0, "the file system was not frozen"
 

@@ -1,4 +1,4 @@
-"""What has to happen at once or not at all: transactions and dead letters."""
+"""Atomic changes: transactions and dead letters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.durability.ledger import Copy, Ledger
 from harness.durability.roles import PERSISTENT, Gate, Publisher, Reader, Role
 from harness.durability.wire import Connection, Connections, Headers
 
-# Transactions that are under way on a connection.
+# Open transactions per connection.
 OPEN = 8
 
 
@@ -33,7 +33,7 @@ class Batches(Role):
         self.count = 0
 
     async def run(self, connections: Connections) -> None:
-        """Works until its connections are lost."""
+        """Runs until its connections are lost."""
         for reader in self.readers:
             await reader.read(connections, self.queues[reader.queue])
         connection = await connections.open()
@@ -72,7 +72,7 @@ class Batches(Role):
 
 
 class Transfer(Role):
-    """Each message of a queue becomes one of another, in one transaction: exactly once."""
+    """Turns each message of a queue into one of another, exactly once, by a transaction."""
 
     def __init__(self, ledger: Ledger, name: str = "transfer") -> None:
         self.queues = {queue: f"/queue/{queue}" for queue in (f"{name}.in", f"{name}.out")}
@@ -83,7 +83,7 @@ class Transfer(Role):
         self.reader = Reader(ledger, f"{name}.r", target)
 
     async def run(self, connections: Connections) -> None:
-        """Works until its connections are lost."""
+        """Runs until its connections are lost."""
         source, target = self.queues.values()
         await self.reader.read(connections, target)
         await self.mover.read(connections, source)
@@ -97,7 +97,7 @@ class _Mover(Reader):
         self.output = Publisher(ledger, name, target)
 
     def settle(self, connection: Connection, ack: str, publisher: str, number: int) -> None:
-        """Sends the other message and accepts this one."""
+        """Sends the new message and accepts this one."""
         made, body = self.output.next()
         target = self.output.queue
         move = f"{self.name}-{made}"
@@ -127,9 +127,9 @@ class DeadLetters(Role):
         self.reader = Reader(ledger, f"{name}.r", grave)
 
     async def run(self, connections: Connections) -> None:
-        """Works until its connections are lost."""
+        """Runs until its connections are lost."""
         source, grave = self.queues.values()
-        # Its order is that of the rejections.
+        # Its order is the order of the rejections.
         self.reader.ledger.disturbed(self.reader.queue)
         await self.reader.read(connections, grave)
         await self.rejecter.read(connections, source)
@@ -154,14 +154,14 @@ class _Rejecter(Reader):
         headers = {"id": ack, "requeue": "false"}
 
         def answered(_: Headers) -> None:
-            # Receipts of a settlement name no level.
+            # Receipts for settlements carry no level.
             self.ledger.committed(move, self.ledger.level)
 
         connection.send("NACK", headers, answered=answered)
 
 
 class Perishing(Role):
-    """Messages that go to another queue by themselves; each is in one of the two."""
+    """Messages that move to another queue by themselves; each is in exactly one of the two."""
 
     def __init__(self, ledger: Ledger, name: str, arguments: Mapping[str, str]) -> None:
         self.ledger = ledger
@@ -174,10 +174,10 @@ class Perishing(Role):
         self.publisher = Publisher(ledger, f"{name}.p", name, ahead=150)
 
     async def run(self, connections: Connections) -> None:
-        """Works until its connection is lost."""
+        """Runs until its connection is lost."""
         source, grave = self.queues.values()
         connection = await connections.open()
-        # A queue that is declared by a reader, which is gone before there is something to read.
+        # The queue is declared by a reader that leaves before there is anything to read.
         for destination in (grave, source):
             arguments = self.arguments[self.name] if destination == source else {}
             headers = {"destination": destination, "ack": "client", "prefetch-count": "1"}

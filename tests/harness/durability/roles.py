@@ -1,4 +1,4 @@
-"""Who publishes durable messages to a queue, and who reads them; both go on over many lives."""
+"""Publishers of durable messages and their readers, which continue over many lives."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from types import MappingProxyType
 from harness.durability.ledger import Ledger, message
 from harness.durability.wire import Connection, Connections, Headers
 
-# Receipts that a publisher leaves unanswered, and messages by which it is ahead of its reader.
+# The most receipts that a publisher waits for, and the most messages ahead of its reader.
 WINDOW = 48
 AHEAD = 300
 
-# How often a body is small, middling, or larger than what a broker reads at once.
+# Distribution of body sizes: small, medium, and larger than one read of the broker.
 SIZES = ((0.80, 20, 400), (0.98, 400, 6_000), (1.0, 60_000, 90_000))
 
-# Between two queues that are made.
+# Pause between two new queues.
 PAUSE_S = 0.01
 
 PERSISTENT = {"persistent": "true"}
 
 
 class Gate:
-    """Opens when something happened."""
+    """Opens when something has happened."""
 
     def __init__(self) -> None:
         self._changed = asyncio.Event()
 
     def change(self, *_: object) -> None:
-        """Something happened."""
+        """Signals that something has happened."""
         self._changed.set()
 
     async def wait(self) -> None:
-        """Returns when something happened since the last time."""
+        """Returns once something has happened since the last call."""
         await self._changed.wait()
         self._changed.clear()
 
 
 class Publisher:
-    """Sends messages of one publisher to one queue, each with a receipt."""
+    """Sends one publisher's messages to a queue, each with a receipt."""
 
     def __init__(
         self, ledger: Ledger, name: str, queue: str, *, window: int = WINDOW, ahead: int = AHEAD
@@ -53,13 +53,13 @@ class Publisher:
         self.number = 0
         self.window = window
         self.ahead = ahead
-        # By how many messages of this life the reader is behind.
+        # The reader's backlog, in messages of this life.
         self.behind = 0
         self.random = random.Random(name)
         self.gate = Gate()
 
     async def publish(self, connection: Connection, destination: str) -> None:
-        """Goes on until the connection is lost."""
+        """Publishes until the connection is lost."""
         self.gate = Gate()
         self.behind = 0
         connection.lost.add_done_callback(self.gate.change)
@@ -81,14 +81,14 @@ class Publisher:
         self.behind += 1
 
     def next(self) -> tuple[int, bytes]:
-        """The number and the bytes of the next message."""
+        """Returns the number and the body of the next message."""
         self.number += 1
         draw = self.random.random()
         low, high = next((low, high) for until, low, high in SIZES if draw <= until)
         return self.number, message(self.name, self.number, self.random.randint(low, high))
 
     def taken(self) -> None:
-        """The reader took a message."""
+        """Called when the reader has received a message."""
         self.behind -= 1
         self.gate.change()
 
@@ -99,7 +99,7 @@ class Publisher:
 
 
 class Reader:
-    """Reads a queue: most messages it accepts, some it keeps, some it gives back."""
+    """Reads a queue: accepts most messages, keeps some, and returns some."""
 
     def __init__(self, ledger: Ledger, name: str, queue: str, *, gives_back: float = 0.02) -> None:
         self.ledger = ledger
@@ -109,11 +109,11 @@ class Reader:
         self.kept = 0
         self.random = random.Random(name)
         self.publisher: Publisher | None = None
-        # With what its queue is declared.
+        # Arguments of the queue's declaration.
         self.arguments: Mapping[str, str] = {}
 
     async def read(self, connections: Connections, destination: str) -> None:
-        """Opens a connection that reads."""
+        """Opens a connection that reads the queue."""
         self.kept = 0
         connection = await connections.open()
         connection.on_message = partial(self._take, connection)
@@ -129,7 +129,7 @@ class Reader:
             self.settle(connection, headers["ack"], *copy[:2])
 
     def settle(self, connection: Connection, ack: str, publisher: str, number: int) -> None:
-        """Decides what becomes of a message."""
+        """Decides how to settle a message."""
         draw = self.random.random()
         if draw < self.gives_back:
             self.ledger.disturbed(self.queue)
@@ -142,7 +142,7 @@ class Reader:
     def accept(
         self, connection: Connection, ack: str, publisher: str, number: int, *, is_asked: bool
     ) -> None:
-        """Sends an ACK, and asks for its receipt or not."""
+        """Sends an ACK, with or without a receipt."""
         self.ledger.accepting(publisher, number, self.queue)
         answered = partial(self._accepted, publisher, number) if is_asked else None
         connection.send("ACK", {"id": ack}, answered=answered)
@@ -152,16 +152,16 @@ class Reader:
 
 
 class Role:
-    """A part of the load. It has queues, and runs while a broker lives."""
+    """A part of the load: it has queues, and runs while the broker lives."""
 
-    # Its queues: the name of each, and where it is sent to and read.
+    # Its queues: name, and destination for sending and reading.
     queues: Mapping[str, str]
 
-    # With what its queues are declared, by their name; nothing for most.
+    # Arguments of the queues' declarations, by name; most have none.
     arguments: Mapping[str, Mapping[str, str]] = MappingProxyType({})
 
     async def run(self, connections: Connections) -> None:
-        """Works until its connections are lost."""
+        """Runs until its connections are lost."""
         raise NotImplementedError
 
 
@@ -188,7 +188,7 @@ class Durable(Role):
             reader.arguments = self.arguments[reader.queue]
 
     async def run(self, connections: Connections) -> None:
-        """Works until its connections are lost."""
+        """Runs until its connections are lost."""
         for reader in self.readers:
             await reader.read(connections, self.queues[reader.queue])
         opened = [await connections.open() for _ in self.publishers]
@@ -197,17 +197,17 @@ class Durable(Role):
 
 
 class Names(Role):
-    """Makes new queues, each by its first message."""
+    """Creates queues, each by its first message."""
 
     def __init__(self, ledger: Ledger, name: str = "name", *, each_life: int = 8) -> None:
         self.name = name
         self.each_life = each_life
         self.publisher = Publisher(ledger, f"{name}.p", "")
-        # The ledger knows them.
+        # The ledger keeps track of them.
         self.queues = {}
 
     async def run(self, connections: Connections) -> None:
-        """Works until its connection is lost."""
+        """Runs until its connection is lost."""
         connection = await connections.open()
         for _ in range(self.each_life):
             number, body = self.publisher.next()

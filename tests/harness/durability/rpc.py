@@ -1,4 +1,4 @@
-"""Calls that nobody stores, beside what is stored: none of them may wait for the disk."""
+"""Calls whose messages are not stored, beside stored ones: no call may wait for the disk."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from functools import partial
 from harness.durability.roles import Role
 from harness.durability.wire import Connection, Connections, Headers
 
-# Between two calls of a caller.
+# Pause between two calls.
 PAUSE_S = 0.002
 
 
 class Rpc(Role):
-    """A caller and a responder; notes when each call began and how long it took."""
+    """A caller and a responder; records the start and duration of each call."""
 
     def __init__(self, name: str = "rpc") -> None:
-        # What waits there is not durable, so there is nothing to drain.
+        # Its messages are not durable, so nothing has to be drained.
         self.queues = {}
         self.destination = f"/queue/{name}"
         self.calls: list[tuple[float, float]] = []
         self.number = 0
 
     async def run(self, connections: Connections) -> None:
-        """Works until its connections are lost."""
+        """Runs until its connections are lost."""
         caller = await self.prepare(connections)
         while not caller.is_lost:
             await self.call(caller)
             await asyncio.sleep(PAUSE_S)
 
     async def prepare(self, connections: Connections) -> Connection:
-        """Starts a responder and gives the connection of a caller."""
+        """Starts a responder; returns the connection of a caller."""
         responder = await connections.open()
         responder.on_message = partial(_respond, responder)
         await responder.ask("SUBSCRIBE", {"destination": self.destination, "id": "s"})
@@ -50,7 +50,7 @@ class Rpc(Role):
         assert body == b"%d" % (self.number + 1), body
 
     def percentile(self, share: float, begin: float = 0.0, end: float = float("inf")) -> float:
-        """How long a call of that time took at most, but for some."""
+        """Returns a percentile of the durations of the calls begun within a time."""
         took = sorted(took for began, took in self.calls if begin <= began < end)
         return took[min(len(took) - 1, int(len(took) * share))] if took else 0.0
 

@@ -1,4 +1,4 @@
-"""A broker that is started again and again on the same folder."""
+"""A broker that is restarted repeatedly on the same folder."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ IMORI = (BINARY, "serve", "--listen", "amqp=127.0.0.1:0")
 
 
 def toy(fault: str = "none") -> tuple[str, ...]:
-    """The command of the toy broker, with a fault that the tests have to find."""
+    """Returns the command of the toy broker, with a fault that the tests must detect."""
     return (sys.executable, "-m", "harness.durability.toy", "--fault", fault)
 
 
-# Small files, so that a short test rolls them.
+# Small files, so that a short test fills several.
 SETTINGS: Mapping[str, object] = {"journal.file_bytes": "2MiB", "limits.message_bytes": "1MiB"}
 
-# Before the first start.
+# The address before the first start.
 NOWHERE = Address("127.0.0.1", 0)
 
 
@@ -41,24 +41,24 @@ class StartError(Exception):
 
 @dataclass
 class Server:
-    """Where a broker keeps its data, and the process that is up or was last."""
+    """A broker's data folder, and its current or last process."""
 
     folder: Path
     program: Sequence[str] = IMORI
     settings: Mapping[str, object] = field(default_factory=lambda: dict(SETTINGS))
-    # Stands before the command.
+    # Words in front of the command.
     prefix: Sequence[str] = ()
     data: Path = field(init=False)
     starts: int = 0
     process: subprocess.Popen[str] | None = None
     address: Address = NOWHERE
-    # Where its monitor listens, if the command says that it does.
+    # Address of the monitor, if the command enables it.
     monitor: tuple[str, int] | None = None
-    # Where its admin API listens, if the command says that it does.
+    # Address of the admin API, if the command enables it.
     admin: tuple[str, int] | None = None
-    # How long the last start took.
+    # Seconds of the last start.
     start_s: float = 0.0
-    # What the process prints.
+    # Standard output of the process.
     _lines: queue.SimpleQueue[str | None] = field(default_factory=queue.SimpleQueue)
 
     def __post_init__(self) -> None:
@@ -78,19 +78,19 @@ class Server:
 
     @property
     def log(self) -> Path:
-        """What the process that is up, or was last, wrote to standard error."""
+        """Path of the standard error of the current or last process."""
         return self.folder / f"log.{self.starts}"
 
     def log_text(self) -> str:
-        """What the process that is up, or was last, logged."""
+        """Returns the log of the current or last process."""
         return self.log.read_text(errors="replace")
 
     def operator_password(self) -> str:
-        """Returns the password of the user `operator`, which stands in the data folder."""
+        """Returns the password of the user `operator` from the data folder."""
         return (self.data / "operator.secret").read_text()
 
     def spawn(self) -> subprocess.Popen[str]:
-        """Starts the process and waits for nothing."""
+        """Starts the process without waiting."""
         self.starts += 1
         environment = dict(os.environ)
         for key, value in self.settings.items():
@@ -111,7 +111,7 @@ class Server:
         return self.process
 
     def start(self) -> Self:
-        """Starts the process and returns when it is ready."""
+        """Starts the process and returns once it is ready."""
         began = time.monotonic()
         process = self.spawn()
         while (line := self._lines.get(timeout=DEADLINE_S)) != "ready":
@@ -135,13 +135,13 @@ class Server:
         return self
 
     def kill(self) -> None:
-        """Ends the process as the system does that has no memory left."""
+        """Kills the process, as the kernel does when out of memory."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
 
     def stop(self) -> int:
-        """Asks the process to end and returns how it did."""
+        """Asks the process to end; returns its exit status."""
         assert self.process is not None
         self.process.terminate()
         return self.process.wait(DEADLINE_S)

@@ -1,13 +1,13 @@
-"""A broker of a few commands and one file, by which the tests of durability are tested.
+"""A broker with a few commands and one file, for testing the durability tests.
 
-It appends a record, calls fdatasync and then gives the receipt. `--fault` makes it do one thing
+It appends a record, calls fdatasync and then sends the receipt. `--fault` makes it do one thing
 wrong:
 
-- `confirm-first`: receipts leave before the record is written
-- `sync-never`: receipts leave after the write, and fdatasync is left to the kernel
-- `no-checksum`: what it reads at its start is believed
-- `ignore-errors`: that a write or a sync failed is forgotten
-- `forget-settles`: ACKs leave no record
+- `confirm-first`: receipts are sent before the record is written
+- `sync-never`: receipts are sent after the write; the kernel flushes when it likes
+- `no-checksum`: records read at the start are not verified
+- `ignore-errors`: failed writes and syncs are ignored
+- `forget-settles`: ACKs are not recorded
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HEAD = struct.Struct("<II")
 
 
 class Journal:
-    """Records, each an object and a body, with a checksum in front."""
+    """A file of records, each an object and a body after a checksum."""
 
     def __init__(self, path: Path, fault: str) -> None:
         self.fault = fault
@@ -63,18 +63,18 @@ class Journal:
             return None
 
     def append(self, record: dict[str, Any], body: bytes, answer: Any) -> None:  # noqa: ANN401
-        """Takes a record; `answer` is called when it is safe."""
+        """Appends a record; calls `answer` once it is safe."""
         payload = json.dumps(record).encode() + b"\n" + body
         self.answer(HEAD.pack(len(payload), zlib.crc32(payload)) + payload, answer)
 
     def answer(self, data: bytes, answer: Any) -> None:  # noqa: ANN401
-        """Calls `answer` when these bytes and all before them are safe."""
+        """Calls `answer` once these bytes and all before them are safe."""
         self.waiting.append((data, answer))
         if len(self.waiting) == 1:
             asyncio.get_running_loop().call_soon(self.commit)
 
     def commit(self) -> None:
-        """Makes all that waits safe, then says so."""
+        """Makes all waiting records safe, and calls back."""
         batch, self.waiting = self.waiting, []
         if self.fault == "confirm-first":
             asyncio.get_running_loop().call_later(0.02, self._write, batch)
@@ -99,7 +99,7 @@ class Journal:
 
 
 class Broker:
-    """The queues, and who reads them."""
+    """The queues and their readers."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
@@ -117,11 +117,11 @@ class Broker:
             self.queue(queue).append((number, body, True))
 
     def queue(self, name: str) -> deque[tuple[int, bytes, bool]]:
-        """The queue of this name, which is made."""
+        """Returns the queue with this name, creating it if necessary."""
         return self.queues.setdefault(name, deque())
 
     def feed(self, name: str) -> None:
-        """Gives all that waits to the reader, if there is one."""
+        """Delivers all waiting messages to the reader, if there is one."""
         if name in self.readers:
             client, subscription = self.readers[name]
             waiting = self.queue(name)
@@ -143,14 +143,14 @@ class Client(asyncio.Protocol):
         self.transport = transport
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Called at the end: what was not settled goes back."""
+        """Called at the end: returns unsettled messages."""
         for name in [n for n, (client, _) in self.broker.readers.items() if client is self]:
             del self.broker.readers[name]
         for number, (name, body) in sorted(self.unsettled.items(), reverse=True):
             self.broker.queue(name).appendleft((number, body, True))
 
     def data_received(self, data: bytes) -> None:
-        """Called with what came."""
+        """Called with received bytes."""
         self.buffer += data
         while (head_end := self.buffer.find(b"\n\n")) >= 0:
             command, *lines = self.buffer[:head_end].decode().split("\n")
@@ -163,7 +163,7 @@ class Client(asyncio.Protocol):
             self.obey(command, headers, body)
 
     def obey(self, command: str, headers: dict[str, str], body: bytes) -> None:
-        """Does what a frame asks for."""
+        """Executes a frame."""
         broker, journal = self.broker, self.broker.journal
         name = headers.get("destination", "").rsplit("/", 1)[-1]
         answer = lambda: self.answer(headers)  # noqa: E731
@@ -198,7 +198,7 @@ class Client(asyncio.Protocol):
                 journal.answer(b"", answer)
 
     def answer(self, headers: dict[str, str]) -> None:
-        """Gives the receipt, if one was asked for."""
+        """Sends the receipt if one was requested."""
         if "receipt" in headers:
             text = f"RECEIPT\nreceipt-id:{headers['receipt']}\nimori-level:disk\n\n\0"
             self.transport.write(text.encode())

@@ -1,4 +1,4 @@
-"""The whole load on a broker: several roles at once while it lives, and the drain at the end."""
+"""The whole load on a broker: several roles in parallel, and the drain at the end."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ from harness.durability.roles import Durable, Names, Reader, Role
 from harness.durability.rpc import Rpc
 from harness.durability.wire import Address, Connection, Connections, Headers
 
-# For how long what dies on a disk with little room may be on its way to its grave.
+# Seconds for which dead letters may be on their way if the disk is nearly full.
 LINGERS_S = 2.0
 LOOK_AGAIN_S = 0.2
 
 
 @dataclass
 class Traffic:
-    """Roles, and the ledger that all of them write."""
+    """Several roles that share a ledger."""
 
     ledger: Ledger
     roles: Sequence[Role]
-    # What connections were told when they ended.
+    # Errors that connections received at their end.
     errors: list[str] = field(default_factory=list)
 
     @classmethod
     def of_all_kinds(cls, ledger: Ledger) -> Traffic:
-        """Durable queues of several kinds, transactions, dead letters, calls, by STOMP and AMQP."""
+        """Durable queues of several kinds, transactions, dead letters, calls, over STOMP and AMQP.
+        """
         roles: list[Role] = [
             Durable(ledger),
             Durable(ledger, "hoard", publishers=1, reads=False),
@@ -50,14 +51,14 @@ class Traffic:
         return cls(ledger, roles)
 
     def run(self, address: Address, seconds: float, end: Callable[[], object]) -> None:
-        """Loads the broker; `end` is called after so many seconds and has to end it.
+        """Loads the broker; calls `end`, which must end the broker, after some seconds.
 
-        Returns when all connections are lost.
+        Returns once all connections are lost.
         """
         asyncio.run(self._run(Connections(address), seconds, end))
 
     def run_for(self, address: Address, seconds: float) -> None:
-        """Loads the broker for so long and leaves it without a word."""
+        """Loads the broker for a time and disconnects abruptly."""
         connections = Connections(address)
         asyncio.run(self._run(connections, seconds, connections.drop))
 
@@ -74,7 +75,7 @@ class Traffic:
             self._note(connections)
 
     def drain(self, address: Address) -> None:
-        """Takes and settles all that waits in any queue."""
+        """Receives and settles all waiting messages of all queues."""
         asyncio.run(self._drain(Connections(address)))
 
     async def _drain(self, connections: Connections) -> None:
@@ -82,7 +83,7 @@ class Traffic:
         graves = [queue for queue in queues if queue.endswith(".grave")]
         try:
             async with connections:
-                # Graves come last: what others empty themselves into.
+                # Queues that others overflow into come last.
                 for together in ([queue for queue in queues if queue not in graves], graves):
                     async with asyncio.timeout(DEADLINE_S):
                         drains = [self._drain_queue(connections, queue) for queue in together]
@@ -92,7 +93,7 @@ class Traffic:
             self._note(connections)
 
     async def _look_again(self, connections: Connections, graves: Sequence[str]) -> None:
-        """Drains graves again to which something may still be on its way."""
+        """Drains graves again that may still receive messages."""
         for _ in range(round(LINGERS_S / LOOK_AGAIN_S)):
             late = {queue for _, _, queue in self.ledger.missing()}
             awaited = [grave for grave in graves if {grave, self.ledger.graves.get(grave)} & late]
@@ -103,7 +104,7 @@ class Traffic:
                 await self._drain_queue(connections, grave)
 
     async def _drain_queue(self, connections: Connections, queue: str) -> None:
-        # What no role knows was made by one that makes queues.
+        # A queue unknown to all roles was created by the role that creates queues.
         role = next((role for role in self.roles if queue in role.queues), None)
         if queue.endswith(".grave") or queue in self.ledger.graves.values():
             self.ledger.disturbed(self.ledger.graves.get(queue, queue))
@@ -121,7 +122,7 @@ class Traffic:
 
 
 class _Drain(Reader):
-    """Accepts all that is in a queue up to a message that it sends itself."""
+    """Accepts everything in a queue up to a message that it sends itself."""
 
     FENCE = b"fence 0 "
 
@@ -130,12 +131,13 @@ class _Drain(Reader):
         self.fence: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self, connection: Connection, destination: str) -> None:
-        """Returns when the fence came and all receipts with it."""
+        """Returns once the fence message and all receipts have arrived."""
 
         def take(headers: Headers, body: bytes) -> None:
             if body == self.FENCE:
                 connection.send("ACK", {"id": headers["ack"]})
-                # A topic may bring that of another queue too, behind all that was there before.
+                # A topic may also deliver the fence of another queue, after everything that was
+                # there.
                 if not self.fence.done():
                     self.fence.set_result(None)
             else:
@@ -149,7 +151,7 @@ class _Drain(Reader):
         await connection.ask("UNSUBSCRIBE", {"id": "s"})
 
     def settle(self, connection: Connection, ack: str, publisher: str, number: int) -> None:
-        """Accepts it."""
+        """Accepts the message."""
         self.accept(connection, ack, publisher, number, is_asked=True)
 
 

@@ -1,6 +1,6 @@
-"""A STOMP connection that is fast enough to be a load, and what all connections have.
+"""A fast STOMP connection for loads, and the base of all connections.
 
-Nothing here knows of ledgers.
+Nothing in this file knows about ledgers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Answered = Callable[[Headers], None]
 
 
 class Address(NamedTuple):
-    """Where a broker listens: for STOMP, and at another port, if there is one, for AMQP."""
+    """A broker's STOMP address, and its AMQP port, if there is one."""
 
     host: str
     port: int
@@ -32,7 +32,7 @@ class Address(NamedTuple):
 
 
 class Wire(asyncio.Protocol):
-    """A connection of any protocol: its end, and the room that its socket has."""
+    """The base of connections: their end, and back-pressure of their socket."""
 
     def __init__(self) -> None:
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -50,12 +50,12 @@ class Wire(asyncio.Protocol):
         return self.lost.done()
 
     def write(self, data: bytes) -> None:
-        """Writes bytes, unless the connection is about to be gone."""
+        """Writes bytes, unless the connection is closing."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
     async def unless_lost(self, future: asyncio.Future[T]) -> T:
-        """Waits for `future`, and no longer than the connection lives."""
+        """Waits for `future`, but no longer than the connection lives."""
         either: list[asyncio.Future[Any]] = [future, self.lost]
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if future.done():
@@ -63,23 +63,23 @@ class Wire(asyncio.Protocol):
         raise ConnectionError(self.error or "the broker closed the connection")
 
     async def room(self) -> None:
-        """Returns when what was written went into the socket, or the connection is gone."""
+        """Returns once the socket has taken all written bytes, or the connection is lost."""
         if not self._room.is_set():
             await self._room.wait()
 
     def drop(self) -> None:
-        """Ends the connection without a word."""
+        """Ends the connection abruptly."""
         if self._transport is not None:
             self._transport.abort()
 
     def reset(self) -> None:
-        """Ends the connection as a process does that leaves without reading what came."""
+        """Ends the connection like a process that exits with unread data."""
         if self._transport is not None:
             socket = self._transport.get_extra_info("socket")
             socket.setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
             self._transport.abort()
 
-    # What asyncio calls
+    # Called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called when the socket is open."""
@@ -95,18 +95,18 @@ class Wire(asyncio.Protocol):
             self.connected.set_exception(ConnectionError(self.error or "the broker is gone"))
 
     def pause_writing(self) -> None:
-        """Called when too much waits for the socket."""
+        """Called when too many bytes wait for the socket."""
         self._room.clear()
 
     def resume_writing(self) -> None:
-        """Called when it is written."""
+        """Called when enough of them are written."""
         self._room.set()
 
 
 class Connection(Wire):
-    """Writes frames, and calls back for each that comes.
+    """A STOMP connection that calls back for each received frame.
 
-    The broker promises receipts in the order of their frames; one that is not is `disorder`.
+    The broker promises receipts in the order of their frames; violations are added to `disorder`.
     """
 
     def __init__(self) -> None:
@@ -116,20 +116,20 @@ class Connection(Wire):
         self._count = 0
 
     async def login(self) -> None:
-        """Says who it is, and returns when the broker has answered."""
+        """Logs in; returns once the broker has accepted."""
         headers = {"accept-version": "1.2", "host": "/", "login": "guest", "passcode": "guest"}
         self.send("CONNECT", headers)
         await self.connected
 
     @property
     def unanswered(self) -> int:
-        """Receipts that are still to come."""
+        """Number of receipts still to come."""
         return len(self._waiting)
 
     def send(
         self, command: str, headers: Headers, body: bytes = b"", answered: Answered | None = None
     ) -> None:
-        """Writes a frame; with `answered` it asks for a receipt."""
+        """Writes a frame; `answered` requests a receipt and is called with it."""
         sent = dict(headers)
         if answered is not None:
             self._count += 1
@@ -141,7 +141,7 @@ class Connection(Wire):
         self.write(frame_bytes(command, sent, body))
 
     async def ask(self, command: str, headers: Headers, body: bytes = b"") -> Headers:
-        """Writes a frame and returns the headers of its receipt."""
+        """Writes a frame; returns the headers of its receipt."""
         answer: asyncio.Future[Headers] = asyncio.get_running_loop().create_future()
 
         def answered(headers: Headers) -> None:
@@ -152,7 +152,7 @@ class Connection(Wire):
         return await self.unless_lost(answer)
 
     def data_received(self, data: bytes) -> None:
-        """Called with what came."""
+        """Called with received bytes."""
         buffer = self.buffer
         buffer += data
         begin = 0
@@ -192,7 +192,7 @@ class Connection(Wire):
 
 
 class Connections:
-    """Connections to one broker; whatever becomes of them, none is left behind."""
+    """Connections to one broker, which are closed in any case."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
@@ -220,12 +220,12 @@ class Connections:
         return connection
 
     def drop(self) -> None:
-        """Ends all without a word."""
+        """Ends all of them abruptly."""
         for connection in self.all:
             connection.drop()
 
     async def close(self) -> None:
-        """Ends all, and returns when they are gone."""
+        """Ends all of them, and returns once they are closed."""
         self.drop()
         for connection in self.all:
             await connection.lost

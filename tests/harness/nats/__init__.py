@@ -1,1 +1,1 @@
-"""What the tests of NATS need: the broker under test, raw sockets, programs of the clients."""
+"""Shared by the NATS tests: the broker under test, raw sockets, driver programs."""

@@ -1,6 +1,6 @@
-"""Where brokers that speak NATS differ by design, one field a difference.
+"""Differences between NATS brokers by design, one field each.
 
-A field says what the tests may expect; the comment says why the brokers disagree.
+A field says what tests may expect; its comment says why the brokers differ.
 """
 
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class NatsBehaviour:
-    """What a broker does where the client protocol leaves room."""
+    """The behaviour of a broker where the client protocol leaves room."""
 
-    # nats-server closes without a word when the arguments of a command are wrong.
-    # Imori says why before it closes.
+    # nats-server closes without an error if a command's arguments are wrong. Imori gives the reason
+    # before it closes.
     explains_wrong_arguments: bool
 
-    # The tables of conversations say what nats-server answers, and beside it what else is
-    # accepted and why. nats-server itself has to answer what it says there.
+    # The tables of conversations list nats-server's answers, and other accepted ones with the
+    # reason. nats-server itself must give its own answers.
     may_deviate: bool
 
 

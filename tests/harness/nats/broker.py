@@ -20,17 +20,17 @@ from harness.nats.server import GUEST, running_nats_server
 
 IS_REFERENCE = os.environ.get("BROKER") == "nats-server"
 
-# What makes Imori tell its clients to go elsewhere.
+# The signal on which Imori enters lame duck mode.
 LAME_DUCK_SIGNAL = signal.SIGTERM
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Settings that make each broker do the same."""
+    """Equivalent settings of both brokers."""
 
     # The text of a configuration file.
     nats_server: str = GUEST
-    # By dotted key; `None` if Imori has no such settings, and then the test is skipped.
+    # By dotted key; `None` if Imori has no such settings, which skips the test.
     imori: Mapping[str, object] | None = field(default_factory=dict)
 
 
@@ -42,20 +42,20 @@ class NatsBroker:
     port: int
     behaviour: NatsBehaviour
     process: subprocess.Popen[str]
-    # The signal that makes it tell its clients to go elsewhere.
+    # The signal that makes it enter lame duck mode.
     lame_duck_signal: signal.Signals
 
     @property
     def url(self) -> str:
-        """What clients are given."""
+        """The URL for clients."""
         return f"nats://{self.host}:{self.port}"
 
     def enter_lame_duck_mode(self) -> None:
-        """Makes it tell its clients that it will shut down."""
+        """Makes the broker announce its shutdown to clients."""
         self.process.send_signal(self.lame_duck_signal)
 
     def end(self, how: signal.Signals) -> None:
-        """Ends it by a signal and returns once it has gone."""
+        """Ends the broker by a signal; returns once it has ended."""
         self.process.send_signal(how)
         self.process.wait(DEADLINE_S)
 
@@ -64,7 +64,7 @@ class NatsBroker:
 def running_nats(
     folder: Path, settings: Settings | None = None, *, port: int = 0
 ) -> Iterator[NatsBroker]:
-    """Starts the broker that the environment chooses; `folder` is for its data and log."""
+    """Runs the broker selected by the environment; `folder` is for its data and log."""
     settings = settings or Settings()
     if IS_REFERENCE:
         with running_nats_server(folder, settings.nats_server, port) as (server, actual):
@@ -82,16 +82,16 @@ def running_nats(
 
 @functools.cache
 def _has_listener() -> bool:
-    """Says whether this Imori has the key `listeners.nats`."""
+    """Returns whether this Imori has the key `listeners.nats`."""
     command = [BINARY, "config", "show", "--sample"]
     sample = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return any(line.startswith("#nats = ") for line in sample.splitlines())
 
 
 def port_to_come_back_to() -> int:
-    """Returns a free port that nobody is given while the broker is away.
+    """Returns a free port that is not assigned to others while the broker is down.
 
-    The system hands out ports from 32768 on.
+    The system assigns ports from 32768 on.
     """
     while True:
         port = random.randrange(20000, 32000)

@@ -1,4 +1,4 @@
-"""The program for each client library of NATS."""
+"""The driver program of each NATS client library."""
 
 import shutil
 import sys

@@ -1,4 +1,4 @@
-"""Messages as a NATS client reads them off the wire."""
+"""Messages as read from the wire by a NATS client."""
 
 from dataclasses import dataclass
 
@@ -12,19 +12,19 @@ class NatsMessage:
     subject: str
     sid: str
     reply: str | None
-    # What stands behind the version in the first line of the header block.
+    # The text after the version in the first line of the header block.
     status: str
-    # In order, repeated ones too; `None` without a header block.
+    # In order, with repetitions; `None` without a header block.
     headers: list[tuple[str, str]] | None
     body: bytes
 
     def header(self, name: str) -> str | None:
-        """Returns the first header of this very name."""
+        """Returns the first header with exactly this name."""
         return next((value for found, value in self.headers or [] if found == name), None)
 
 
 def messages_in(stream: bytes) -> list[NatsMessage]:
-    """Takes apart what a broker sent, of which all has to be messages."""
+    """Parses a broker's output, which must consist of messages."""
     messages = []
     while stream:
         line, stream = stream.split(b"\r\n", 1)
@@ -68,7 +68,7 @@ def publish_bytes(
     reply: str | None = None,
     headers: bytes | None = None,
 ) -> bytes:
-    """Returns a PUB, or an HPUB with the lines `headers`, as it goes over the wire."""
+    """Encodes a PUB, or an HPUB with the lines `headers`."""
     names = " ".join(name for name in (subject, reply) if name is not None)
     if headers is None:
         return f"PUB {names} {len(body)}\r\n".encode() + body + b"\r\n"

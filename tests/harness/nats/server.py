@@ -1,4 +1,4 @@
-"""A nats-server process, the reference for what NATS clients are used to."""
+"""A nats-server process, the reference for NATS clients."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from harness.process import lines_of
 
 BINARY = os.environ.get("NATS_SERVER_BIN", str(REPOSITORY / ".tools/bin/nats-server"))
 
-# What Imori is before users exist: who gives no name is `guest`, and a wrong one is refused.
+# Like a new Imori: clients without a name are `guest`, and a wrong name is refused.
 GUEST = """
 authorization { users: [{ user: guest, password: guest }] }
 no_auth_user: guest
@@ -23,7 +23,7 @@ no_auth_user: guest
 def running_nats_server(
     folder: Path, settings: str, port: int
 ) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """Starts a server with the configuration text `settings`; gives it and its port."""
+    """Starts a server with the configuration text `settings`; yields process and port."""
     assert Path(BINARY).exists(), f"`{BINARY}` is missing; run `ci/setup.sh reference`"
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "nats-server.conf"
@@ -38,7 +38,7 @@ def running_nats_server(
 
 
 def _port(process: subprocess.Popen[str]) -> int:
-    """Reads the log up to the line that says that it is ready."""
+    """Reads the log up to the line that reports readiness."""
     assert process.stderr is not None
     lines = lines_of(process.stderr)
     port = 0

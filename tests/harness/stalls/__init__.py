@@ -1,1 +1,1 @@
-"""What the tests of the stall detector share: causes that are known, and how they are judged."""
+"""Shared by the tests of the stall detector: known causes, and the score."""

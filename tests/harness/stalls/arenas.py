@@ -1,4 +1,4 @@
-"""Runs of the load tool, each with a broker and with causes of stalls that fit it."""
+"""Runs of the load tool, each with a broker and suitable causes of stalls."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from harness.stalls.group import group
 from harness.stalls.parts import echo, file_system, part, slow_sync
 from harness.stalls.score import Score, score
 
-# Lengths of stalls in seconds. A disk is asked ten times a second, so that what is shorter than
-# that can pass between two questions.
+# Lengths of stalls in seconds. The disk is probed ten times a second, so a shorter stall can fall
+# between two probes.
 LENGTHS = (0.06, 0.4)
 DISK_LENGTHS = (0.12, 0.4)
 
-# Seconds that an injection takes at most with the pause before it.
+# The most seconds of an injection, including the pause before it.
 EACH_S = 1.35
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How many causes, drawn from which seed, in a folder for everything that is written."""
+    """Number of causes, seed, and folder of a run."""
 
     folder: Path
     count: int
     seed: int
 
     def seconds(self) -> float:
-        """How long the load must last."""
+        """Returns how long the load must last."""
         return 1.5 + self.count * EACH_S
 
 
 def processes(plan: Plan) -> Score:
-    """Broker and client are stopped, and CPUs are taken away where that is allowed."""
+    """Stops broker and client, and, if permitted, takes their CPUs away."""
     with running_imori(plan.folder) as imori:
         port = imori.addresses[0][1]
         load = Load.start(plan.folder, f"stomp://127.0.0.1:{port}", plan.seconds())
@@ -53,7 +53,7 @@ def processes(plan: Plan) -> Score:
 
 
 def quota(plan: Plan) -> Score:
-    """The control group of the client, or the one of client and broker, has hardly any CPU time."""
+    """Takes CPU time from the control group of the client, or of client and broker."""
     with group() as outer, group(outer) as inner, running_imori(plan.folder) as imori:
         url = f"stomp://127.0.0.1:{imori.addresses[0][1]}"
         outer.take(imori.process.pid)
@@ -66,7 +66,7 @@ def quota(plan: Plan) -> Score:
 
 
 def journal(plan: Plan) -> Score:
-    """A broker that writes before it delivers waits for a lock of its own, or for a sync."""
+    """Makes a broker that writes before delivering wait for its own lock, or for a sync."""
     flag = plan.folder / "flag"
     environment = {}
     if means.no_preload() is None:
@@ -87,7 +87,7 @@ def journal(plan: Plan) -> Score:
 
 
 def freezing(plan: Plan) -> Score:
-    """The file system of a broker that writes is frozen."""
+    """Freezes the file system of a broker that writes."""
     with (
         file_system(plan.folder) as mount,
         part("troubled", mount / "journal") as broker,
@@ -99,7 +99,7 @@ def freezing(plan: Plan) -> Score:
 
 
 def way(plan: Plan) -> Score:
-    """What lies between the client and the broker's host is stopped."""
+    """Stops the proxy between the client and the broker's host."""
     with (
         part("troubled") as broker,
         echo() as service,
@@ -112,19 +112,19 @@ def way(plan: Plan) -> Score:
 
 
 def packets(plan: Plan) -> Score:
-    """The network drops every packet for a while."""
+    """Makes the network drop every packet for a while."""
     discipline = means.dropping()
     assert discipline is not None
     with network() as within, part("troubled", prefix=within) as broker:
         url = f"nats://127.0.0.1:{broker.ports[0]}"
-        # What was dropped is sent again after 200 ms and more.
+        # Dropped packets are retransmitted after 200 ms or more.
         seconds = plan.seconds() + plan.count
         load = Load.start(plan.folder, url, seconds, prefix=within, rate=400)
         return _scored(load, [dropped(within, discipline)], plan, LENGTHS, rest=1.0)
 
 
 def regular(folder: Path, every_s: float, length_s: float, cycles: int) -> dict[str, Any]:
-    """The broker is stopped again and again; gives the report."""
+    """Stops the broker periodically; returns the report."""
     with running_imori(folder) as imori:
         port = imori.addresses[0][1]
         load = Load.start(folder, f"stomp://127.0.0.1:{port}", every_s * cycles + 1.0)

@@ -1,4 +1,4 @@
-"""Runs the load tool beside causes of stalls."""
+"""Runs the load tool while injecting causes of stalls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WARMUP_S = 1.0
 
 @dataclass
 class Load:
-    """A load tool at work."""
+    """A running load tool."""
 
     process: subprocess.Popen[bytes]
     file: Path
@@ -41,7 +41,7 @@ class Load:
         environment: Mapping[str, str] | None = None,
         rate: int = 1000,
     ) -> Load:
-        """Sends so many messages a second by a fixed schedule for so long."""
+        """Starts an open loop with a fixed schedule."""
         file = folder / "run.json"
         command = [
             *prefix,
@@ -71,15 +71,15 @@ class Load:
 
     @property
     def pid(self) -> int:
-        """The process."""
+        """The process id."""
         return self.process.pid
 
     def wait_until_measuring(self) -> None:
-        """Returns shortly after its warm-up is over."""
+        """Returns shortly after the end of the warm-up."""
         time.sleep(max(0.0, self.began + WARMUP_S + 0.5 - time.time()))
 
     def report(self) -> dict[str, Any]:
-        """What it found, when it has ended."""
+        """Returns its report, after its end."""
         status = self.process.wait(60)
         assert self.file.exists(), f"`{self.process.args!r}` ended with {status}"
         report: dict[str, Any] = json.loads(self.file.read_text())
@@ -89,7 +89,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Injection:
-    """Harm for so long, after a pause."""
+    """One cause for a time, after a pause."""
 
     cause: Cause
     length_s: float
@@ -99,7 +99,7 @@ class Injection:
 def at_random(
     causes: Sequence[Cause], count: int, seed: int, lengths: tuple[float, float]
 ) -> list[Injection]:
-    """So many injections of causes in turns, short ones as often as long ones."""
+    """Returns `count` injections of alternating causes, half of them short."""
     drawn = random.Random(seed)
     ratio = lengths[1] / lengths[0]
     return [
@@ -113,7 +113,7 @@ def at_random(
 
 
 def inject(load: Load, injections: Iterable[Injection], *, rest: float = 0.0) -> list[Label]:
-    """Does them one after the other, from when the load tool measures."""
+    """Performs them in sequence, starting when the load tool measures."""
     load.wait_until_measuring()
     labels = []
     for injection in injections:
@@ -123,7 +123,7 @@ def inject(load: Load, injections: Iterable[Injection], *, rest: float = 0.0) ->
 
 
 def regularly(load: Load, cause: Cause, every_s: float, length_s: float, cycles: int) -> None:
-    """Does harm again and again, each time after the same time."""
+    """Injects a cause periodically."""
     load.wait_until_measuring()
     due = time.monotonic()
     for _ in range(cycles):

@@ -1,4 +1,4 @@
-"""Causes of stalls: each does its harm for a time and says from when to when it did."""
+"""Causes of stalls: each acts for a time and returns when it did."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import IO
 from harness.stalls.group import Group
 from harness.stalls.score import Label
 
-# Does harm for so many seconds.
+# Acts for this many seconds.
 Cause = Callable[[float], Label]
 
-# Computes on one CPU when it is told to: CPU, seconds and real-time priority are its arguments.
+# Computes on one CPU on command; arguments: CPU, seconds and real-time priority.
 HOG = """
 import os, sys, time
 cpu, seconds, priority = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
@@ -33,7 +33,7 @@ while time.monotonic() < until:
 
 
 def stopped(verdict: str, how: str, pid: Callable[[], int]) -> Cause:
-    """A process is stopped and goes on."""
+    """Stops a process and continues it."""
 
     def cause(seconds: float) -> Label:
         begin = time.time()
@@ -46,7 +46,7 @@ def stopped(verdict: str, how: str, pid: Callable[[], int]) -> Cause:
 
 
 def told(how: str, commands: IO[str], command: str) -> Cause:
-    """The broker that stands still when it is told to."""
+    """Sends a command to a broker that stalls on demand."""
 
     def cause(seconds: float) -> Label:
         begin = time.time()
@@ -59,7 +59,7 @@ def told(how: str, commands: IO[str], command: str) -> Cause:
 
 
 def flagged(flag: Path) -> Cause:
-    """No fdatasync returns, for those that are linked so."""
+    """Blocks fdatasync in the programs with the preloaded library."""
 
     def cause(seconds: float) -> Label:
         begin = time.time()
@@ -72,7 +72,7 @@ def flagged(flag: Path) -> Cause:
 
 
 def frozen(mount: Path) -> Cause:
-    """A file system is frozen."""
+    """Freezes a file system."""
 
     def cause(seconds: float) -> Label:
         subprocess.run(["fsfreeze", "-f", str(mount)], check=True)
@@ -87,7 +87,7 @@ def frozen(mount: Path) -> Cause:
 
 
 def hogged(*, priority: int, each: int) -> Cause:
-    """So many programs take each CPU, with real-time priority or, if that is zero, with none."""
+    """Runs `each` programs on each CPU, with real-time priority unless it is zero."""
 
     def cause(seconds: float) -> Label:
         cpus = sorted(os.sched_getaffinity(0)) * each
@@ -117,7 +117,7 @@ def hogged(*, priority: int, each: int) -> Cause:
 
 
 def rationed(verdict: str, how: str, group: Group) -> Cause:
-    """A control group may use hardly any CPU time."""
+    """Takes CPU time from a control group."""
 
     def cause(seconds: float) -> Label:
         begin = time.time()
@@ -130,7 +130,7 @@ def rationed(verdict: str, how: str, group: Group) -> Cause:
 
 
 def dropped(namespace: list[str], discipline: list[str]) -> Cause:
-    """A network interface drops every packet."""
+    """Makes a network interface drop every packet."""
 
     def cause(seconds: float) -> Label:
         begin = time.time()

@@ -1,4 +1,4 @@
-"""Control groups that ration CPU time, in version 1 and in version 2."""
+"""Control groups with a CPU quota, for cgroup v1 and v2."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 _NUMBERS = itertools.count()
 
-# Microseconds of a period, and those of it that a rationed group may use.
+# Microseconds of a period, and the share of it that a throttled group may use.
 PERIOD_US = 100_000
 RATION_US = 1_000
 
@@ -24,21 +24,21 @@ class Group:
     is_version_2: bool
 
     def take(self, pid: int) -> None:
-        """Moves a process into it."""
+        """Moves a process into the group."""
         self._processes().write_text(str(pid))
 
     def prefix(self) -> list[str]:
-        """How to begin a command so that it runs in it."""
+        """Returns the prefix for commands that run in the group."""
         return ["sh", "-c", f'echo $$ > {self._processes()}; exec "$0" "$@"']
 
     def _processes(self) -> Path:
-        # In version 2 a group of groups has a place for processes of its own.
+        # In v2, a group with child groups cannot contain processes itself.
         own = self.folder / "own"
         folder = own if self.is_version_2 and own.exists() else self.folder
         return folder / "cgroup.procs"
 
     def ration(self, *, is_on: bool) -> None:
-        """Lets it have hardly any CPU time, or as much as there is."""
+        """Turns the CPU quota on or off."""
         if self.is_version_2:
             limit = str(RATION_US) if is_on else "max"
             (self.folder / "cpu.max").write_text(f"{limit} {PERIOD_US}")
@@ -47,7 +47,7 @@ class Group:
 
 
 def root() -> tuple[Path, bool] | None:
-    """Where groups that ration CPU time can be made, and whether that is version 2."""
+    """Returns the folder in which such groups can be created, and whether it is cgroup v2."""
     mounted = Path("/sys/fs/cgroup")
     for folder in mounted / "cpu", mounted / "cpu,cpuacct":
         if (folder / "cpu.cfs_quota_us").exists() and os.access(folder, os.W_OK):
@@ -60,7 +60,7 @@ def root() -> tuple[Path, bool] | None:
 
 @contextmanager
 def group(within: Group | None = None) -> Iterator[Group]:
-    """Makes a group, within another if one is given; its processes have ended when it is left."""
+    """Creates a group, optionally within another one; kills its processes at the end."""
     found = root()
     assert found is not None
     top, is_version_2 = found

@@ -1,4 +1,4 @@
-"""What this machine allows the stall tests to do; each says why not, or nothing."""
+"""Capabilities of this machine for the stall tests; each returns why it is missing, or nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.network import network
 from harness.stalls.group import root
 from harness.stalls.parts import file_system
 
-# Ways to drop every packet, the best first; kernels are built with few of them.
+# Queueing disciplines that can drop every packet, best first; most kernels have only some.
 DISCIPLINES = (
     ["netem", "loss", "100%"],
     ["tbf", "rate", "8bit", "burst", "1", "latency", "1ms"],
@@ -19,7 +19,7 @@ DISCIPLINES = (
 
 
 def no_real_time() -> str | None:
-    """Whether programs may have real-time priority."""
+    """Checks whether programs may have real-time priority."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -32,7 +32,7 @@ def no_real_time() -> str | None:
 
 
 def no_network() -> str | None:
-    """Whether networks can be made; dropping packets needs `dropping` besides."""
+    """Checks whether networks can be created; dropping packets also requires `dropping`."""
     if shutil.which("tc") is None or shutil.which("nsenter") is None:
         return "`tc` and `nsenter` are not installed"
     if os.geteuid() != 0:
@@ -41,7 +41,7 @@ def no_network() -> str | None:
 
 
 def dropping() -> list[str] | None:
-    """A queueing discipline that drops every packet."""
+    """Returns a queueing discipline that drops every packet."""
     with network() as within:
         for discipline in DISCIPLINES:
             command = [*within, "tc", "qdisc", "add", "dev", "lo", "root", *discipline]
@@ -51,7 +51,7 @@ def dropping() -> list[str] | None:
 
 
 def no_file_system(folder: Path) -> str | None:
-    """Whether a file system can be made and mounted."""
+    """Checks whether a file system can be created and mounted."""
     if any(shutil.which(tool) is None for tool in ("mkfs.ext4", "fsfreeze", "mount")):
         return "`mkfs.ext4` and `fsfreeze` are not installed"
     if os.geteuid() != 0:
@@ -68,10 +68,10 @@ def no_file_system(folder: Path) -> str | None:
 
 
 def no_quota() -> str | None:
-    """Whether control groups can be made that ration CPU time."""
+    """Checks whether control groups with a CPU quota can be created."""
     return None if root() else "this user may make no control group for CPU time"
 
 
 def no_preload() -> str | None:
-    """Whether a library can be built and preloaded."""
+    """Checks whether a library can be built and preloaded."""
     return None if shutil.which("cc") else "there is no C compiler"

@@ -1,4 +1,4 @@
-"""The programs that a run of the stall tests consists of, each gone when it is left."""
+"""The programs of a stall test, each ended with its block."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TESTS = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Part:
-    """A Python program of ours that listens."""
+    """One of our Python programs that listens."""
 
     pid: int
     ports: list[int]
@@ -33,7 +33,7 @@ def part(
     prefix: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[Part]:
-    """Runs `harness.stalls.<module>`, which says so many ports."""
+    """Runs `harness.stalls.<module>`, which prints its ports."""
     command = [*prefix, sys.executable, "-m", f"harness.stalls.{module}", *map(str, arguments)]
     with subprocess.Popen(
         command,
@@ -54,7 +54,7 @@ def part(
 
 @contextmanager
 def echo() -> Iterator[int]:
-    """An echo service for one client; gives its port."""
+    """Runs an echo service for one client; yields its port."""
 
     def serve(listener: socket.socket) -> None:
         connection, _ = listener.accept()
@@ -69,7 +69,7 @@ def echo() -> Iterator[int]:
 
 @contextmanager
 def file_system(folder: Path, size: int = 32 << 20) -> Iterator[Path]:
-    """An ext4 in a file; gives where it is mounted."""
+    """Creates an ext4 in a file; yields its mount point."""
     image, mount = folder / "image", folder / "mount"
     mount.mkdir()
     with image.open("wb") as file:
@@ -83,7 +83,7 @@ def file_system(folder: Path, size: int = 32 << 20) -> Iterator[Path]:
 
 
 def slow_sync(folder: Path) -> Path:
-    """Builds what delays fdatasync in the programs it is preloaded into."""
+    """Builds the library that delays fdatasync in programs that preload it."""
     library = folder / "slow_sync.so"
     source = TESTS / "harness/stalls/slow_sync.c"
     command = ["cc", "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-o", str(library), str(source)]

@@ -1,6 +1,6 @@
-"""A way through the network that can be cut by stopping it: `python -m harness.stalls.path PORT…`.
+"""A TCP proxy that can be stopped to cut the network: `python -m harness.stalls.path PORT…`.
 
-It says, for each port, at which port of its own it passes on what comes, one a line.
+For each port, it prints the port on which it listens, one per line.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def pass_on(source: socket.socket, target: socket.socket) -> None:
 
 
 def accept(listener: socket.socket, port: int) -> None:
-    """Connects each client on."""
+    """Connects each client to the target."""
     while True:
         near, _ = listener.accept()
         far = socket.create_connection(("127.0.0.1", port))
@@ -32,7 +32,7 @@ def accept(listener: socket.socket, port: int) -> None:
 
 
 def main() -> None:
-    """Passes on until standard input ends."""
+    """Relays until standard input ends."""
     for port in sys.argv[1:]:
         listener = socket.create_server(("127.0.0.1", 0))
         threading.Thread(target=accept, args=(listener, int(port)), daemon=True).start()

@@ -1,4 +1,4 @@
-"""What was done and what the load tool says of it, side by side."""
+"""Compares injected causes with the load tool's verdicts."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-# Injections shorter than this need not be seen.
+# Shorter injections need not be detected.
 SEEN_FROM_S = 0.05
 
-# How long after its cause has ended a stall may begin or go on.
+# Seconds after the end of a cause within which its stall may begin or continue.
 AFTER_S = 0.1
 
 
 @dataclass(frozen=True)
 class Label:
-    """A cause of a stall: its verdict, and when it was there, in seconds since 1970."""
+    """An injected cause: its verdict, and its time in seconds since 1970."""
 
     verdict: str
     how: str
     begin: float
     end: float
-    # Whether its effect lasts longer than the cause: a lost packet is sent again 200 ms later.
+    # Whether its effect outlasts it: a lost packet is retransmitted 200 ms later.
     is_lasting: bool = False
 
     @property
     def until(self) -> float:
-        """Until when a stall is of its doing."""
+        """Returns the time until which a stall is attributed to it."""
         return self.end + (1.5 if self.is_lasting else AFTER_S)
 
 
 @dataclass(frozen=True)
 class Found:
-    """A stall that was found."""
+    """A detected stall."""
 
     verdict: str
     evidence: str
@@ -41,47 +41,47 @@ class Found:
 
     @property
     def length(self) -> float:
-        """How long it was in seconds."""
+        """Returns its length in seconds."""
         return self.end - self.begin
 
     def overlap(self, label: Label) -> float:
-        """Seconds in which both are there; below zero if they are apart."""
+        """Returns the overlap in seconds; negative if they are apart."""
         return min(self.end, label.until) - max(self.begin, label.begin - 0.02)
 
 
 @dataclass
 class Score:
-    """Labels with the stalls that belong to them, and stalls that belong to none."""
+    """Labels with the stalls assigned to them, and stalls without a label."""
 
     seen: list[tuple[Label, Found]] = field(default_factory=list)
     missed: list[Label] = field(default_factory=list)
     alarms: list[Found] = field(default_factory=list)
 
     def add(self, other: Score) -> None:
-        """Adds what another run scored."""
+        """Adds the score of another run."""
         self.seen += other.seen
         self.missed += other.missed
         self.alarms += other.alarms
 
     @property
     def labels(self) -> int:
-        """How many causes there were."""
+        """Returns the number of causes."""
         return len(self.seen) + len(self.missed)
 
     @property
     def recall(self) -> float:
-        """Share of the causes whose stall was found."""
+        """Returns the share of causes whose stall was detected."""
         return len(self.seen) / max(1, self.labels)
 
     @property
     def right(self) -> float:
-        """Share of the causes that were found and named."""
+        """Returns the share of causes that were detected with the right verdict."""
         return sum(label.verdict == found.verdict for label, found in self.seen) / max(
             1, self.labels
         )
 
     def __str__(self) -> str:
-        """All figures, and what went wrong one by one."""
+        """Formats all figures, and every failure."""
         causes = Counter((label.how, label.verdict) for label, _ in self.seen)
         causes.update((label.how, label.verdict) for label in self.missed)
         named = Counter(
@@ -107,7 +107,7 @@ class Score:
 
 
 def stalls_of(report: dict[str, Any]) -> list[Found]:
-    """The stalls of a report of the load tool."""
+    """Returns the stalls in a report of the load tool."""
     start = report["started_at"]
     return [
         Found(
@@ -121,9 +121,9 @@ def stalls_of(report: dict[str, Any]) -> list[Found]:
 
 
 def score(labels: list[Label], report: dict[str, Any]) -> Score:
-    """Gives each label the stall that overlaps it most.
+    """Assigns each label the stall that overlaps it most.
 
-    Alarms are stalls that no label explains.
+    Stalls without a label are false alarms.
     """
     result = Score()
     found = stalls_of(report)

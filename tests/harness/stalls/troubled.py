@@ -1,9 +1,9 @@
-"""A NATS broker that stands still when it is told to: `python -m harness.stalls.troubled [FILE]`.
+"""A NATS broker that stalls on demand: `python -m harness.stalls.troubled [FILE]`.
 
-It says its port on standard output.
-With a file it writes every batch to it and waits for the disk before it delivers.
+It prints its port on standard output.
+With a file, it writes and syncs every batch before delivering it.
 A line `hold MS` or `spin MS` on standard input makes another of its threads hold the lock that
-delivery needs for so long, asleep or computing.
+delivery needs for that time, asleep or computing.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ INFO = {"server_id": "0", "server_name": "troubled", "version": "1", "headers": 
 
 @dataclass
 class Troubled:
-    """What its threads share."""
+    """State shared by the threads."""
 
     journal: int | None
-    # Held while a batch is written and delivered, and by who causes trouble.
+    # Held while a batch is written and delivered, and by the thread that causes a stall.
     lock: threading.Lock = field(default_factory=threading.Lock)
     waiting: threading.Condition = field(default_factory=threading.Condition)
     published: list[tuple[str, bytes]] = field(default_factory=list)
-    # By subject: the connection and what it calls its subscription.
+    # By subject: connection and subscription id.
     subscribers: dict[str, list[tuple[socket.socket, str]]] = field(default_factory=dict)
 
     def serve(self, connection: socket.socket) -> None:
-        """Reads the commands of a connection until it ends."""
+        """Executes the commands of a connection until it ends."""
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.sendall(b"INFO " + json.dumps(INFO).encode() + b"\r\n")
         with connection.makefile("rb") as lines:
@@ -50,7 +50,7 @@ class Troubled:
                             self.waiting.notify()
 
     def deliver(self) -> None:
-        """Delivers what is published, batch by batch, for ever."""
+        """Delivers published messages in batches, forever."""
         while True:
             with self.waiting:
                 self.waiting.wait_for(lambda: self.published)
@@ -80,7 +80,7 @@ class Troubled:
                 continue
 
     def trouble(self, kind: str, seconds: float) -> None:
-        """Holds the lock for so long."""
+        """Holds the lock for a time."""
         with self.lock:
             until = time.monotonic() + seconds
             if kind == "hold":
