@@ -193,9 +193,7 @@ def grown(record: Record, counts: dict[str, int]) -> list[str]:
 
 
 def unexplained(record: Record, changes: str) -> list[str]:
-    """Returns the rows whose count exceeds their lowest ever, and which instructions.changes.md does not
-    explain.
-    """
+    """Returns rows whose count exceeds their lowest ever, unexplained in instructions.changes.md."""
     return [
         f"{name}: {counts['lowest']} instructions became {counts['count']}; say why in"
         f" {CHANGES.relative_to(ROOT)}: `- {name}: {counts['lowest']} → {counts['count']}. …`"

@@ -53,9 +53,7 @@ def main() -> int:
 
 
 def measure(broker: Peer, callers: int, seconds: float) -> tuple[float, float, float]:
-    """Returns calls per second, their median in milliseconds, and the broker's CPU-seconds per thousand
-    calls.
-    """
+    """Returns calls per second, their median in ms, and the broker's CPU-seconds per thousand calls."""
     url = f"rabbit://guest:guest@{broker.address}/"
     me = [sys.executable, __file__, url, "--time", str(seconds)]
     with subprocess.Popen([*me, "--role", "server"], stdout=subprocess.PIPE, text=True) as server:

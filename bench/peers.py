@@ -23,9 +23,7 @@ class Peer:
     pids: list[int]
 
     def cpu_seconds(self) -> float:
-        """CPU time of its processes so far, and of their descendants, because a script may wait for the
-        broker.
-        """
+        """CPU time of its processes and their descendants so far: a script may wait for the broker."""
         total, pids = 0, list(self.pids)
         while pids:
             process = Path("/proc", str(pids.pop()))

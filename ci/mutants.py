@@ -154,9 +154,7 @@ class Tree:
                 shutil.copy(ROOT / name, self.path / name)
 
     def build(self, mutants: list[Mutant]) -> tuple[list[Mutant], list[Mutant], list[Mutant]]:
-        """Builds the tests; returns the selectable mutants, those that do not compile, and those that cannot be
-        instrumented.
-        """
+        """Builds the tests; returns the mutants that can be selected, do not compile, or cannot be instrumented."""
         src = self.path / "crates" / f"imori-{self.crate}" / "src"
         (src / "mutant.rs").write_text(SWITCH)
         lib = src / "lib.rs"

@@ -20,8 +20,7 @@ _METRIC = re.compile(r"\b((?:imori|rabbitmq|process)_[a-z0-9_]+)")
 
 
 def documented() -> set[str]:
-    """Returns the metric names in the document, which the metrics tests compare with the broker's.
-    """
+    """Returns the documented metric names, which the metrics tests compare with the broker's."""
     rows = (REPOSITORY / "docs/reference/metrics.md").read_text("utf-8").splitlines()
     found = set()
     for row in rows:

@@ -18,8 +18,7 @@ def test_an_answer_waits_for_no_later_commit(tmp_path: Path) -> None:
 
 
 async def answers_after_anothers_commit(address: Address) -> None:
-    """Asks for answers on one connection whose records are safe, though only another was told so.
-    """
+    """Awaits answers whose records are safe, although only another connection knows."""
     received: asyncio.Queue[str] = asyncio.Queue()
     async with asyncio.timeout(DEADLINE_S), Connections(address) as connections:
         one, other = await connections.open(), await connections.open()

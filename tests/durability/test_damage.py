@@ -193,8 +193,7 @@ class Case:
     settings: Mapping[str, object] = field(default_factory=lambda: dict(SMALL))
 
     def outcome(self, name: str, hurt: Hurt, seed: int) -> tuple[Damage, str, str]:
-        """Damages a copy and starts the broker; returns the damage, its effect, and any violation.
-        """
+        """Damages a copy and starts the broker; returns damage, effect, and any violation."""
         folder = self.folder / f"{name.replace(' ', '-')}-{seed}"
         with Server(folder, program=self.program, settings=self.settings) as server:
             damage = hurt(self.store, server.data, seed)

@@ -1,5 +1,4 @@
-"""A long message to many queues: the journal takes all of it as one record, or nothing is routed.
-"""
+"""A long message to many queues: the journal takes it as one record, or nothing is routed."""
 
 import asyncio
 from pathlib import Path

@@ -68,8 +68,7 @@ async def publish(connection: Connection, name: str) -> None:
 
 
 async def publish_and_leave(server: Server, seen: Seen) -> None:
-    """Publishes while publishers wait, on a connection that also reads, and disconnects abruptly.
-    """
+    """Publishes while publishers wait, on a connection that also reads; leaves abruptly."""
     while not seen.is_over and not await is_pressing(server):
         pass
     reader, writer = await asyncio.open_connection(server.address.host, server.address.port)

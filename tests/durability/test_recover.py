@@ -130,9 +130,7 @@ MESSAGING = {"stomp", "nats", "amqp", "amqp10"}
 
 
 def ready(imori: Imori) -> list[int]:
-    """Returns the numbers of messages in all queues, ordered by name; a lost queue is named by a
-    number.
-    """
+    """Returns the number of messages in each queue, ordered by name."""
     return [queue["messages_ready"] for queue in read(imori, "/api/queues")]
 
 

@@ -122,8 +122,7 @@ START_FAULTS = [
 
 
 def start_failing(server: Server, fault: Fault) -> None:
-    """Starts a broker whose calls fail; it either continues or reports why not, and is then ended.
-    """
+    """Starts a broker whose calls fail; it continues or reports why not, and is then ended."""
     trace = server.folder / "strace"
     server.prefix = ["strace", "-D", *fault.command(server.data, trace)[1:]]
     refusal = ""

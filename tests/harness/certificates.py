@@ -35,9 +35,7 @@ class Certificates:
         return {f"tls.{key}": value for key, value in (of_broker | more).items()}
 
     def context(self, *, with_certificate: bool = False) -> ssl.SSLContext:
-        """Returns a client context that verifies the broker, optionally with the client's
-        certificate.
-        """
+        """Returns a client's context, optionally with the client's certificate."""
         context = ssl.create_default_context(cafile=str(self.ca))
         if with_certificate:
             context.load_cert_chain(*self.client)

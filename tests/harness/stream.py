@@ -53,8 +53,7 @@ class ByteStream:
         self._socket.close()
 
     def finish_writing(self) -> None:
-        """Shuts down the sending side: the broker sees the end of the stream, and can still write.
-        """
+        """Shuts down the sending side; the broker sees the end, and can still write."""
         self._socket.shutdown(socket.SHUT_WR)
 
     def write(self, data: bytes) -> None:

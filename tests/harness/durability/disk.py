@@ -222,6 +222,6 @@ class Log:
         return f"{kept} kept, {torn} torn, {lost} lost of what was not flushed"
 
     def close(self) -> None:
-        """Removes the log."""
+        """Closes the log."""
         self.bytes.close()
         self._file.close()

@@ -38,8 +38,7 @@ ROOM_S = 10.0
 def small_disk(
     folder: Path, settings: Mapping[str, object] | None = None, size: int = SMALL_BYTES
 ) -> Iterator[tuple[Server, Path]]:
-    """Runs a broker on a disk of its own, yields its mount point too; the broker must stop cleanly.
-    """
+    """Runs a broker on a disk of its own; yields both. The broker must stop cleanly."""
     if reason := unable():
         pytest.skip(reason)
     with tmpfs(folder / "disk", size) as mount, Server(folder / "server") as server:

@@ -31,8 +31,7 @@ class Traffic:
 
     @classmethod
     def of_all_kinds(cls, ledger: Ledger) -> Traffic:
-        """Durable queues of several kinds, transactions, dead letters, calls, over STOMP and AMQP.
-        """
+        """Durable queues of all kinds, transactions, dead letters, calls; STOMP and AMQP."""
         roles: list[Role] = [
             Durable(ledger),
             Durable(ledger, "hoard", publishers=1, reads=False),
